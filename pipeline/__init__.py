@@ -1,0 +1,1 @@
+"""Quorum: federated learning for meeting summarization, as a reproducible workflow."""

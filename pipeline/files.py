@@ -1,0 +1,110 @@
+"""Atomic writes and checked reads of small files: nothing is ever half-written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import QuorumError
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; rename it over `path` if the block succeeds.
+
+    Raises:
+        QuorumError: the disk is full or the folder cannot be written; `path` is then untouched.
+    """
+    temporary: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+        os.close(handle)
+        temporary = Path(name)
+        yield temporary
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise QuorumError(
+            f"{path}: could not be written ({error.strerror or error}); free disk space or check permissions, "
+            "then run the same command again"
+        ) from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def write_text(path: Path, content: str) -> None:
+    write_bytes(path, content.encode("utf-8"))
+
+
+def write_json(path: Path, value: Any) -> None:
+    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+
+def write_jsonl(path: Path, rows: Iterable[Any]) -> None:
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as stream:
+        for row in rows:
+            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path, remedy: str = "run `dvc repro`") -> Any:
+    """Parse a JSON file.
+
+    Raises:
+        QuorumError: the file is missing, unreadable or not JSON.
+    """
+    try:
+        return json.loads(path.read_bytes().decode("utf-8"))
+    except FileNotFoundError:
+        raise QuorumError(f"{path}: is missing; {remedy}") from None
+    except UnicodeDecodeError as error:
+        raise QuorumError(f"{path}: is not UTF-8 (byte {error.start}); {remedy}") from None
+    except json.JSONDecodeError as error:
+        raise QuorumError(f"{path}: line {error.lineno}: malformed JSON ({error.msg}); {remedy}") from None
+
+
+def read_jsonl(path: Path, remedy: str = "run `dvc repro`") -> list[Any]:
+    """Parse a JSON-lines file.
+
+    Raises:
+        QuorumError: the file is missing, or a line is not JSON.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    except FileNotFoundError:
+        raise QuorumError(f"{path}: is missing; {remedy}") from None
+    rows = []
+    for number, line in enumerate(lines, 1):
+        try:
+            rows.append(json.loads(line))
+        except json.JSONDecodeError as error:
+            raise QuorumError(f"{path}: line {number}: malformed JSON ({error.msg}); {remedy}") from None
+    return rows
+
+
+def sha256_file(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def canonical(value: Any) -> str:
+    """One text for one value, for hashing."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def sha256_json(value: Any) -> str:
+    return hashlib.sha256(canonical(value).encode("utf-8")).hexdigest()

@@ -1,0 +1,54 @@
+"""Progress of long work: a bar with an estimate on a terminal, plain lines in a pipe."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+PLAIN_LINE_SECONDS = 20.0
+
+
+@contextmanager
+def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Yield `advance(n)`, to be called as units of work are finished."""
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import TimeRemainingColumn
+
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=Console(stderr=True)) as bar:
+            task = bar.add_task(label, total=total)
+            yield lambda n=1: bar.advance(task, n)
+        return
+    yield _plain(label, total)
+
+
+def _plain(label: str, total: int) -> Callable[[int], None]:
+    start = last = time.monotonic()
+    done = 0
+
+    def advance(n: int = 1) -> None:
+        nonlocal done, last
+        done += n
+        now = time.monotonic()
+        if done >= total or now - last >= PLAIN_LINE_SECONDS:
+            last = now
+            left = (now - start) / max(done, 1) * max(total - done, 0)
+            say(f"{label}: {done}/{total}, {now - start:.0f} s, about {left:.0f} s left")
+
+    return advance
+
+
+def say(line: str) -> None:
+    """One plain line to the person who watches."""
+    print(line, file=sys.stderr, flush=True)

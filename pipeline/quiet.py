@@ -1,0 +1,24 @@
+"""Libraries that phone home or chatter are told not to, before any of them is imported."""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+ENVIRONMENT = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "DVC_NO_ANALYTICS": "1",
+    "FLWR_TELEMETRY_ENABLED": "0",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "MPLBACKEND": "Agg",
+    "TRANSFORMERS_VERBOSITY": "error",
+}
+
+
+def silence() -> None:
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    warnings.filterwarnings("ignore", category=FutureWarning)
+    warnings.filterwarnings("ignore", category=UserWarning, module="torch")
