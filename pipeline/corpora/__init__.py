@@ -1,0 +1,1 @@
+"""Corpora: bytes as published -> `Example` records."""

@@ -1,0 +1,52 @@
+"""Table II: the statistics of QMSum, the paper's beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from pipeline.corpora.example import SPLITS, Example
+
+# Table II of the paper: (pairs, average turns, speakers, words of input, words of summary).
+PAPER: dict[tuple[str, str], tuple[int, float, float, float, float]] = {
+    ("Academic", "train"): (218, 54.64, 4.35, 1049.8, 46.22),
+    ("Academic", "val"): (45, 59.33, 4.09, 1156.53, 50.67),
+    ("Academic", "test"): (49, 46.45, 4.22, 912.00, 43.82),
+    ("Committee", "train"): (284, 9.51, 3.26, 667.14, 77.95),
+    ("Committee", "val"): (67, 9.13, 3.10, 607.9, 73.67),
+    ("Committee", "test"): (66, 10.85, 4.14, 713.26, 69.94),
+    ("Product", "train"): (593, 68.61, 3.76, 898.04, 65.09),
+    ("Product", "val"): (125, 79.30, 3.90, 903.53, 65.38),
+    ("Product", "test"): (129, 77.86, 3.93, 933.67, 57.38),
+}
+COLUMNS = ("pairs", "turns", "speakers", "words", "summary_words")
+
+
+def summarize(examples: Sequence[Example]) -> dict[str, float]:
+    """Pairs, and the averages of turns, distinct speakers, words spoken and words of summary."""
+    if not examples:
+        return dict.fromkeys(COLUMNS, 0.0)
+    return {
+        "pairs": len(examples),
+        "turns": fmean(len(e.turns) for e in examples),
+        "speakers": fmean(len({t.speaker for t in e.turns}) for e in examples),
+        "words": fmean(sum(len(t.text.split()) for t in e.turns) for e in examples),
+        "summary_words": fmean(len(e.target.split()) for e in examples),
+    }
+
+
+def table(inclusive: Sequence[Example], exclusive: Sequence[Example]) -> list[dict[str, str | int | float]]:
+    """One row a domain and split: the paper's figures and ours under both readings of a span's end."""
+    rows: list[dict[str, str | int | float]] = []
+    domains = list(dict.fromkeys(e.domain for e in inclusive))
+    for domain in domains:
+        for split in SPLITS:
+            row: dict[str, str | int | float] = {"domain": domain, "split": split}
+            paper = PAPER.get((domain, split))
+            row |= {f"paper_{c}": paper[i] if paper else "" for i, c in enumerate(COLUMNS)}
+            for name, examples in (("inclusive", inclusive), ("exclusive", exclusive)):
+                chosen = [e for e in examples if (e.domain, e.split) == (domain, split)]
+                row |= {f"{name}_{c}": round(v, 2) for c, v in summarize(chosen).items()}
+                row[f"{name}_without_turns"] = sum(not e.turns for e in chosen)
+            rows.append(row)
+    return rows
