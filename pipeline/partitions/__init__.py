@@ -1,0 +1,1 @@
+"""Ways to split examples over clients."""
