@@ -1,0 +1,1 @@
+"""Backbones, the adapter stack, the frozen-prefix store and generation."""

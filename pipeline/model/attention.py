@@ -1,0 +1,52 @@
+"""Attention for models whose queries share key-value heads, without copying keys and values to every query head.
+
+transformers repeats each key-value head for its group of query heads before calling scaled dot-product attention; with
+a source of hundreds of tokens that copy costs more than the attention itself. Folding the group into the query's
+length gives the same numbers from the keys as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
+
+NAME = "quorum_grouped"
+
+
+def grouped_attention(
+    module: torch.nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    **kwargs: Any,
+) -> tuple[Tensor, None]:
+    """transformers' attention interface.
+
+    Args:
+        query: (batch, heads, queries, d).
+        key, value: (batch, key-value heads, keys, d).
+        attention_mask: boolean (batch or 1, 1, queries, keys), true where a query sees a key.
+
+    Returns:
+        (batch, queries, heads, d), and no attention weights.
+    """
+    if attention_mask is None:
+        return sdpa_attention_forward(module, query, key, value, None, scaling=scaling, **kwargs)
+    batch, heads, queries, d = query.shape
+    groups = heads // key.shape[1]
+    folded = query.reshape(batch, key.shape[1], groups * queries, d)
+    mask = attention_mask[:, :, None].expand(-1, -1, groups, -1, -1).flatten(2, 3)
+    attended = scaled_dot_product_attention(folded, key, value, attn_mask=mask, scale=scaling)
+    return attended.reshape(batch, heads, queries, d).transpose(1, 2).contiguous(), None
+
+
+AttentionInterface.register(NAME, grouped_attention)
+AttentionMaskInterface.register(NAME, sdpa_mask)

@@ -1,0 +1,114 @@
+"""What the rest of Quorum knows of a language model.
+
+Both families (`causal`, `seq2seq`) offer the same five things: render an example as token ids, encode what is frozen,
+run the adapted top from what is stored, run the whole model without the store (the reference that the store must
+agree with), and decode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from pipeline.corpora.example import Example
+from pipeline.model.adapter import Adapter
+
+IGNORE = -100
+
+Prefix = dict[str, Tensor]
+"""What is stored of one example: `targets` (T,) and the family's own frozen tensors."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many tokens a backbone reads and is trained to write."""
+
+    source_tokens: int
+    target_tokens: int
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """An example as token ids.
+
+    `source` is all that the model reads, template and query included; `target` is y_1 … y_T, the end token last
+    unless truncation cut it off. `transcript_tokens` counts the transcript before truncation, `kept` after.
+    """
+
+    source: tuple[int, ...]
+    target: tuple[int, ...]
+    transcript_tokens: int
+    kept: int
+
+
+class Decoding(Protocol):
+    """The state of one batch of rows that grow token by token."""
+
+    def step(self, tokens: Tensor) -> Tensor:
+        """Feed one token a row, (rows,); return the next token's logits (rows, vocabulary), fp32."""
+
+    def select(self, rows: Tensor) -> None:
+        """Keep or re-order rows: row i becomes what row `rows[i]` was."""
+
+
+class Backbone(Protocol):
+    """A frozen language model with room for adapters on its top decoder layers."""
+
+    name: str
+    family: str
+    post_norm: bool
+    width: int
+    vocabulary: int
+    adapted_layers: range
+    parameters: int
+    end_token: int
+    start_token_forced: int | None
+
+    def render(self, example: Example, limits: Limits) -> Rendered:
+        """Token ids of an example; truncation takes the end of the transcript, never the query."""
+
+    def encode(self, rendered: Rendered, *, for_generation: bool) -> tuple[Prefix, Prefix]:
+        """Everything frozen of one example: (what a loss needs, what generation needs besides)."""
+
+    def merge(self, prefix: Prefix, extra: Prefix) -> Prefix:
+        """The two parts of `encode` as the one that `decoding` starts from."""
+
+    def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
+        """The final hidden states that predict the targets, examples one after the other: (Σ T_i, width)."""
+
+    def reference_hidden(self, rendered: Sequence[Rendered], adapter: Mapping[str, Tensor]) -> Tensor:
+        """The same without the store: one full pass of the backbone's own forward, adapters on by hooks."""
+
+    def head(self, hidden: Tensor) -> Tensor:
+        """Logits in fp32: (..., width) -> (..., vocabulary)."""
+
+    def decoding(
+        self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor], *, beams: int, new_tokens: int
+    ) -> tuple[Decoding, Tensor]:
+        """Start decoding from stored prefixes, each repeated `beams` times: (state, first tokens to feed)."""
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """Tokens -> words, special tokens left out."""
+
+    def pieces(self, tokens: Sequence[int]) -> list[str]:
+        """Each token's surface text, so that their concatenation is the text (for words and the lens)."""
+
+
+def pad(rows: Sequence[Tensor], value: float = 0.0) -> tuple[Tensor, Tensor]:
+    """Stack tensors of different first length: (batch, longest, ...) and the boolean mask (batch, longest)."""
+    padded = torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True, padding_value=value)
+    lengths = torch.tensor([row.shape[0] for row in rows], device=padded.device)
+    mask = torch.arange(padded.shape[1], device=padded.device)[None, :] < lengths[:, None]
+    return padded, mask
+
+
+def targets_of(prefixes: Sequence[Prefix]) -> Tensor:
+    """All targets of a batch, in the order of `target_hidden`: (Σ T_i,)."""
+    return torch.cat([prefix["targets"] for prefix in prefixes]).long()
+
+
+__all__ = ["IGNORE", "Adapter", "Backbone", "Decoding", "Limits", "Prefix", "Rendered", "pad", "targets_of"]

@@ -1,0 +1,173 @@
+"""Batched greedy and beam search from stored prefixes, with the semantics of `transformers.generate`.
+
+One difference is meant: the no-repeat n-gram rule looks at what was generated, never at the source, whose phrases a
+summary may well use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from pipeline.model.backbone import Backbone, Prefix
+
+# Copying a batch's caches to drop its finished rows pays off once a quarter of them is done.
+KEEP_WHILE_ACTIVE = 0.75
+
+
+@dataclass(frozen=True)
+class DecodingRule:
+    """How summaries are decoded; lengths are in new tokens, the end token included."""
+
+    beams: int = 1
+    length_penalty: float = 1.0
+    no_repeat_ngram: int = 0
+    min_tokens: int = 0
+    max_tokens: int = 128
+
+
+def generate(
+    backbone: Backbone, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor], rule: DecodingRule
+) -> list[list[int]]:
+    """New tokens for each prefix, without the end token."""
+    search = _greedy if rule.beams == 1 else _beam_search
+    return [
+        tokens[:-1] if tokens and tokens[-1] == backbone.end_token else tokens
+        for tokens in search(backbone, prefixes, adapter, rule)
+    ]
+
+
+def _scores(backbone: Backbone, logits: Tensor, histories: Sequence[Sequence[int]], rule: DecodingRule) -> Tensor:
+    """Log-probabilities (rows, vocabulary) with what the rule forbids at −inf."""
+    scores = torch.log_softmax(logits, dim=-1)
+    step = len(histories[0])
+    if step == 0 and backbone.start_token_forced is not None:
+        scores = torch.full_like(scores, -torch.inf)
+        scores[:, backbone.start_token_forced] = 0.0
+        return scores
+    if step < rule.min_tokens:
+        scores[:, backbone.end_token] = -torch.inf
+    if rule.no_repeat_ngram:
+        for row, history in enumerate(histories):
+            banned = banned_tokens(history, rule.no_repeat_ngram)
+            if banned:
+                scores[row, list(banned)] = -torch.inf
+    return scores
+
+
+def banned_tokens(history: Sequence[int], n: int) -> set[int]:
+    """The tokens that would complete an n-gram that `history` already holds."""
+    if len(history) < n:
+        return set()
+    start = tuple(history[len(history) - n + 1 :])
+    return {
+        history[i + n - 1] for i in range(len(history) - n + 1) if tuple(history[i : i + n - 1]) == start
+    }
+
+
+def _greedy(
+    backbone: Backbone, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor], rule: DecodingRule
+) -> list[list[int]]:
+    state, tokens = backbone.decoding(prefixes, adapter, beams=1, new_tokens=rule.max_tokens)
+    written: list[list[int]] = [[] for _ in prefixes]
+    rows = list(range(len(prefixes)))
+    finished: set[int] = set()
+    for _ in range(rule.max_tokens):
+        scores = _scores(backbone, state.step(tokens), [written[row] for row in rows], rule)
+        tokens = scores.argmax(dim=-1)
+        for row, token in zip(rows, tokens.tolist(), strict=True):
+            written[row].append(token)
+            if token == backbone.end_token and row not in finished:
+                finished.add(row)
+        active = [i for i, row in enumerate(rows) if row not in finished]
+        if not active:
+            break
+        if len(active) <= KEEP_WHILE_ACTIVE * len(rows):
+            keep = torch.tensor(active, device=tokens.device)
+            state.select(keep)
+            tokens, rows = tokens[keep], [rows[i] for i in active]
+    return [_until(tokens, backbone.end_token) for tokens in written]
+
+
+def _until(tokens: list[int], end: int) -> list[int]:
+    """A row goes on being fed after its end until it is dropped; what it wrote then does not count."""
+    return tokens[: tokens.index(end) + 1] if end in tokens else tokens
+
+
+@dataclass
+class _Hypotheses:
+    """The beams of one example: `running` may grow, `finished` are the best complete ones, best first."""
+
+    beams: int
+    running: list[list[int]]
+    scores: list[float]
+    finished: list[tuple[float, list[int]]] = field(default_factory=list)
+
+    def add(self, score: float, tokens: list[int]) -> None:
+        self.finished = sorted([*self.finished, (score, tokens)], key=lambda kept: -kept[0])[: self.beams]
+
+    def can_improve(self, length: int, penalty: float) -> bool:
+        """Whether the best running beam, were it to end now, would enter the finished ones."""
+        if len(self.finished) < self.beams:
+            return True
+        return self.scores[0] / length**penalty > self.finished[-1][0]
+
+
+def _beam_search(
+    backbone: Backbone, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor], rule: DecodingRule
+) -> list[list[int]]:
+    beams = rule.beams
+    state, tokens = backbone.decoding(prefixes, adapter, beams=beams, new_tokens=rule.max_tokens)
+    # Only the first beam counts at first: the others hold the same tokens.
+    everyone = [_Hypotheses(beams, [[] for _ in range(beams)], [0.0] + [-1e9] * (beams - 1)) for _ in prefixes]
+    open_ = list(everyone)
+    for length in range(1, rule.max_tokens + 1):
+        scores = _scores(backbone, state.step(tokens), [row for item in open_ for row in item.running], rule)
+        vocabulary = scores.shape[-1]
+        totals = scores + torch.tensor([s for item in open_ for s in item.scores], device=scores.device)[:, None]
+        best, where = totals.view(len(open_), -1).topk(2 * beams)
+        origins: list[int] = []
+        grown: list[int] = []
+        still_open: list[_Hypotheses] = []
+        candidates = zip(open_, best.tolist(), where.tolist(), strict=True)
+        for position, (item, item_best, item_where) in enumerate(candidates):
+            parents, new = _extend(item, item_best, item_where, vocabulary, length, rule, backbone.end_token)
+            if length < rule.max_tokens and item.can_improve(length, rule.length_penalty):
+                still_open.append(item)
+                origins += [position * beams + parent for parent in parents]
+                grown += new
+        if not still_open:
+            break
+        open_ = still_open
+        state.select(torch.tensor(origins, device=scores.device))
+        tokens = torch.tensor(grown, device=scores.device)
+    return [item.finished[0][1] for item in everyone]
+
+
+def _extend(
+    item: _Hypotheses, best: list[float], where: list[int], vocabulary: int, length: int, rule: DecodingRule, end: int
+) -> tuple[list[int], list[int]]:
+    """Grow one example's beams by its 2K best continuations; the parents and new tokens of those that run on.
+
+    A continuation that ends counts only among the K best; the others are there so that K beams can run on.
+    """
+    parents: list[int] = []
+    new: list[int] = []
+    running: list[list[int]] = []
+    scores: list[float] = []
+    for rank, (score, index) in enumerate(zip(best, where, strict=True)):
+        parent, token = divmod(index, vocabulary)
+        grown = [*item.running[parent], token]
+        if token == end or length == rule.max_tokens:
+            if rank < rule.beams:
+                item.add(score / length**rule.length_penalty, grown)
+        elif len(running) < rule.beams:
+            parents.append(parent)
+            new.append(token)
+            running.append(grown)
+            scores.append(score)
+    item.running, item.scores = running, scores
+    return parents, new

@@ -1,0 +1,59 @@
+"""A folder of weights -> a `Backbone`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers.utils import logging
+
+from pipeline.errors import QuorumError
+from pipeline.files import read_json
+from pipeline.model.backbone import Backbone
+from pipeline.model.causal import CausalBackbone
+from pipeline.model.obtain import ABOUT
+from pipeline.model.presets import PRESETS
+from pipeline.model.seq2seq import Seq2SeqBackbone
+
+
+def load_backbone(folder: Path, adapted_layers: int, device: torch.device) -> Backbone:
+    """The backbone in a folder that the `backbone` stage wrote, in fp32.
+
+    Raises:
+        QuorumError: the folder is missing or damaged, or has fewer decoder layers than are to be adapted.
+    """
+    name = read_json(folder / ABOUT, remedy="run `dvc repro backbone`")["name"]
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    causal = PRESETS[name].family == "causal"
+    auto = AutoModelForCausalLM if causal else AutoModelForSeq2SeqLM
+    try:
+        model = auto.from_pretrained(folder, dtype=torch.float32, local_files_only=True).to(device)
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    except Exception as error:  # noqa: BLE001  # transformers raises whatever its readers raise
+        reason = " ".join(str(error).split())[:160]
+        raise QuorumError(f"{folder}: damaged backbone ({reason}); run `dvc repro --force backbone`") from error
+    depth = getattr(model.config, "decoder_layers", None) or getattr(model.config, "num_decoder_layers", None)
+    depth = depth or model.config.num_hidden_layers
+    if adapted_layers > depth:
+        raise QuorumError(f"adapted_layers: {adapted_layers}, but {name} has {depth} decoder layers; lower it")
+    family = CausalBackbone if causal else Seq2SeqBackbone
+    return family(name, model, tokenizer, adapted_layers)
+
+
+def backbone_digest(folder: Path) -> str:
+    """sha256 of a folder's weights, as the `backbone` stage found it."""
+    digest: str = read_json(folder / ABOUT, remedy="run `dvc repro backbone`")["digest"]
+    return digest
+
+
+def choose_device(wanted: str) -> torch.device:
+    """`auto` -> a GPU where there is one.
+
+    Raises:
+        QuorumError: `cuda` was asked for and there is none.
+    """
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise QuorumError("device: cuda, but no GPU can be used here; set device: auto or cpu")
+    return torch.device("cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu")

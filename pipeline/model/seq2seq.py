@@ -1,0 +1,215 @@
+"""Encoder-decoder models (BART, LED, LongT5) with a frozen prefix.
+
+Adapters sit between decoder layers only, so the encoder's output is constant, and so is, under teacher forcing, the
+output of the first adapted decoder layer before its adapter. Training runs the decoder layers above it and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import DynamicCache, EncoderDecoderCache, PreTrainedModel, PreTrainedTokenizerBase
+
+from pipeline.corpora.example import Example
+from pipeline.errors import QuorumError
+from pipeline.model.adapter import apply_adapter, attached
+from pipeline.model.backbone import Limits, Prefix, Rendered, pad
+
+T5_SHAPED = ("t5", "longt5", "mt5")
+
+
+class Seq2SeqBackbone:
+    """An encoder-decoder model behind the `Backbone` interface."""
+
+    family = "seq2seq"
+
+    def __init__(self, name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, adapted: int) -> None:
+        self.name = name
+        self.model: Any = model.eval().requires_grad_(False)
+        self.tokenizer: Any = tokenizer
+        config: Any = model.config
+        self._t5 = config.model_type in T5_SHAPED
+        self.post_norm = not self._t5
+        self.width = config.d_model
+        self.vocabulary = config.vocab_size
+        depth = len(self._layers)
+        self.adapted_layers = range(depth - adapted, depth)
+        self.parameters = sum(p.numel() for p in model.parameters())
+        generation: Any = model.generation_config
+        self.end_token = tokenizer.eos_token_id
+        self.start_token_forced = generation.forced_bos_token_id
+        self._start = config.decoder_start_token_id
+
+    @property
+    def _decoder(self) -> Any:
+        return self.model.get_decoder()
+
+    @property
+    def _layers(self) -> Any:
+        return self._decoder.block if self._t5 else self._decoder.layers
+
+    # -- text ---------------------------------------------------------------------------------------------------------
+
+    def render(self, example: Example, limits: Limits) -> Rendered:
+        """`query #SEP# speaker: utterance …`; #SEP# is the tokenizer's own separator, else its end token."""
+        tokenizer = self.tokenizer
+        separator = tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id
+        start = [tokenizer.bos_token_id] if tokenizer.bos_token_id is not None and not self._t5 else []
+        head = [*start, *self._ids(example.query), separator]
+        transcript = self._ids(" ".join(f"{turn.speaker}: {turn.text}" for turn in example.turns))
+        room = limits.source_tokens - len(head) - 1
+        if room < 1:
+            raise QuorumError(
+                f"example {example.id}: its query takes {len(head)} tokens, source_tokens is {limits.source_tokens}; "
+                "raise source_tokens"
+            )
+        kept = transcript[:room]
+        target = [*start, *self._ids(example.target), self.end_token][: limits.target_tokens]
+        return Rendered((*head, *kept, self.end_token), tuple(target), len(transcript), len(kept))
+
+    def _ids(self, text: str) -> list[int]:
+        ids: list[int] = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+        return ids
+
+    def text(self, tokens: Sequence[int]) -> str:
+        text: str = self.tokenizer.decode(list(tokens), skip_special_tokens=True)
+        return text.strip()
+
+    def pieces(self, tokens: Sequence[int]) -> list[str]:
+        marked = self.tokenizer.convert_ids_to_tokens(list(tokens))
+        # SentencePiece marks a word's start by U+2581; decoding a lone piece would drop that space.
+        return [
+            piece.replace("\u2581", " ") if piece.startswith("\u2581") else self.tokenizer.decode([token])
+            for token, piece in zip(tokens, marked, strict=True)
+        ]
+
+    # -- frozen part --------------------------------------------------------------------------------------------------
+
+    def _encoder_arguments(self, source: Tensor) -> dict[str, Tensor]:
+        """LED attends globally from the query and the separator, as a query-focused summarizer should."""
+        arguments = {"input_ids": source, "attention_mask": torch.ones_like(source)}
+        if self.model.config.model_type == "led":
+            separator = self.tokenizer.sep_token_id
+            query = int((source[0] == separator).nonzero()[0]) if (source[0] == separator).any() else 0
+            marks = torch.zeros_like(source)
+            marks[:, : query + 1] = 1
+            arguments["global_attention_mask"] = marks
+        return arguments
+
+    def _decoder_inputs(self, targets: Sequence[int]) -> Tensor:
+        return torch.tensor([[self._start, *targets[:-1]]], device=self.model.device)
+
+    @torch.no_grad()
+    def encode(self, rendered: Rendered, *, for_generation: bool) -> tuple[Prefix, Prefix]:
+        source = torch.tensor([rendered.source], device=self.model.device)
+        states = self.model.get_encoder()(**self._encoder_arguments(source)).last_hidden_state
+        # LED pads its source to a multiple of the attention window inside the encoder.
+        states = states[:, : source.shape[1]]
+        caught: list[Tensor] = []
+
+        def catch(_module: Any, _inputs: Any, output: Any) -> None:
+            caught.append(output if isinstance(output, Tensor) else output[0])
+
+        handle = self._layers[self.adapted_layers[0]].register_forward_hook(catch)
+        try:
+            self._decoder(
+                input_ids=self._decoder_inputs(rendered.target), encoder_hidden_states=states,
+                encoder_attention_mask=torch.ones_like(source), use_cache=False,
+            )
+        finally:
+            handle.remove()
+        targets = torch.tensor(rendered.target, dtype=torch.long)
+        return {"targets": targets, "hidden": caught[0][0].cpu(), "source": states[0].cpu()}, {}
+
+    def merge(self, prefix: Prefix, extra: Prefix) -> Prefix:
+        return {**prefix, **extra}
+
+    # -- adapted part -------------------------------------------------------------------------------------------------
+
+    def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
+        first = self.adapted_layers[0]
+        hidden, real = pad([prefix["hidden"] for prefix in prefixes])
+        source, seen = pad([prefix["source"] for prefix in prefixes])
+        length = hidden.shape[1]
+        causal = torch.ones(length, length, dtype=torch.bool, device=hidden.device).tril()[None, None]
+        self_mask, cross_mask = _additive(causal, hidden.dtype), _additive(seen[:, None, None, :], hidden.dtype)
+        extra: dict[str, Any] = {}
+        if self._t5:
+            # T5's first block makes the position bias that all blocks share, the causal mask already in it.
+            bias = self._layers[0].layer[0].SelfAttention.compute_bias(length, length, hidden.device)
+            extra["position_bias"] = bias + self_mask
+            extra["encoder_decoder_position_bias"] = cross_mask
+        hidden = apply_adapter(adapter, first, hidden, post_norm=self.post_norm)
+        for index in range(first + 1, len(self._layers)):
+            output = self._layers[index](
+                hidden, attention_mask=self_mask.expand(len(prefixes), -1, -1, -1), encoder_hidden_states=source,
+                encoder_attention_mask=cross_mask.expand(-1, -1, length, -1), use_cache=False, **extra,
+            )
+            hidden = output if isinstance(output, Tensor) else output[0]
+            hidden = apply_adapter(adapter, index, hidden, post_norm=self.post_norm)
+        packed = hidden[real]
+        return self._decoder.final_layer_norm(packed) if self._t5 else packed
+
+    def reference_hidden(self, rendered: Sequence[Rendered], adapter: Mapping[str, Tensor]) -> Tensor:
+        hidden = []
+        for item in rendered:
+            source = torch.tensor([item.source], device=self.model.device)
+            states = self.model.get_encoder()(**self._encoder_arguments(source)).last_hidden_state
+            with attached(self._layers, adapter, post_norm=self.post_norm):
+                output = self._decoder(
+                    input_ids=self._decoder_inputs(item.target), encoder_hidden_states=states[:, : source.shape[1]],
+                    encoder_attention_mask=torch.ones_like(source), use_cache=False,
+                )
+            hidden.append(output.last_hidden_state[0])
+        return torch.cat(hidden)
+
+    def head(self, hidden: Tensor) -> Tensor:
+        config = self.model.config
+        if self._t5 and config.tie_word_embeddings:
+            hidden = hidden * config.d_model**-0.5
+        logits: Tensor = self.model.lm_head(hidden)
+        bias = getattr(self.model, "final_logits_bias", None)
+        return (logits if bias is None else logits + bias).float()
+
+    def decoding(
+        self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor], *, beams: int, new_tokens: int
+    ) -> tuple[_Seq2SeqDecoding, Tensor]:
+        source, seen = pad([prefix["source"] for prefix in prefixes])
+        state = _Seq2SeqDecoding(
+            self, dict(adapter), source.repeat_interleave(beams, 0), seen.repeat_interleave(beams, 0)
+        )
+        first = torch.full((len(prefixes) * beams,), self._start, device=source.device)
+        return state, first
+
+
+class _Seq2SeqDecoding:
+    """Rows over transformers' own decoder and cache, adapters on by hooks; see `Decoding`."""
+
+    def __init__(self, backbone: Seq2SeqBackbone, adapter: dict[str, Tensor], source: Tensor, seen: Tensor) -> None:
+        self._backbone, self._adapter, self._source, self._seen = backbone, adapter, source, seen
+        self._cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+
+    @torch.no_grad()
+    def step(self, tokens: Tensor) -> Tensor:
+        backbone = self._backbone
+        with attached(backbone._layers, self._adapter, post_norm=backbone.post_norm):
+            hidden = backbone._decoder(
+                input_ids=tokens[:, None], encoder_hidden_states=self._source,
+                encoder_attention_mask=self._seen.long(), past_key_values=self._cache, use_cache=True,
+            ).last_hidden_state
+        return backbone.head(hidden[:, 0])
+
+    def select(self, rows: Tensor) -> None:
+        self._cache.self_attention_cache.batch_select_indices(rows)
+        if rows.shape[0] != self._source.shape[0]:
+            # Beams of one example share their source: re-ordering them leaves it as it is.
+            self._cache.cross_attention_cache.batch_select_indices(rows)
+            self._source, self._seen = self._source[rows], self._seen[rows]
+
+
+def _additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """A boolean mask as the additive one that decoder layers take."""
+    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, torch.finfo(dtype).min)

@@ -1,0 +1,120 @@
+"""The frozen-prefix store: what the frozen backbone computes of an example, kept on disk once and for all.
+
+Content-addressed, one file an example: the key hashes the backbone, the layers, the number format and the token ids,
+so another run, method, seed or limit finds what is there and computes only what is new. Each file carries the
+checksum of its tensors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load, save
+from torch import Tensor
+
+from pipeline.errors import QuorumError
+from pipeline.files import canonical, sha256_json, write_bytes
+from pipeline.model.backbone import Backbone, Prefix, Rendered
+
+FORMAT = 1
+REMEDY = "run `dvc repro --force encode`, which computes only what is missing"
+
+
+def entry_key(backbone_digest: str, backbone: Backbone, rendered: Rendered) -> str:
+    """The name of an example's entry: a hash of everything that its tensors depend on."""
+    return sha256_json(
+        {
+            "format": FORMAT,
+            "backbone": backbone_digest,
+            "layers": list(backbone.adapted_layers),
+            "dtype": "float32",
+            "source": rendered.source,
+            "target": rendered.target,
+        }
+    )
+
+
+class PrefixStore:
+    """Entries under one folder; `generation` parts lie beside them, as only test examples need them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._verified: set[Path] = set()
+
+    def path(self, key: str, *, generation: bool = False) -> Path:
+        suffix = ".generation.safetensors" if generation else ".safetensors"
+        return self._folder / key[:2] / (key + suffix)
+
+    def has(self, key: str, *, for_generation: bool) -> bool:
+        """Whether an entry is there, whole in length; a damaged one counts as missing and is computed again."""
+        paths = [self.path(key)] + ([self.path(key, generation=True)] if for_generation else [])
+        return all(path.is_file() and _is_sound(path, key) for path in paths)
+
+    def put(self, key: str, prefix: Prefix, extra: Prefix | None = None) -> None:
+        """Keep an example's entry; `extra` is its part for generation, empty for an encoder-decoder."""
+        if extra is not None:
+            self._write(self.path(key, generation=True), key, extra)
+        self._write(self.path(key), key, prefix)
+
+    def training(self, keys: Sequence[str]) -> list[Prefix]:
+        """What a loss needs of each example.
+
+        Raises:
+            QuorumError: an entry is missing, damaged, or belongs to another spec.
+        """
+        return [self._read(self.path(key), key) for key in keys]
+
+    def generation(self, key: str) -> Prefix:
+        """What generation needs besides."""
+        return self._read(self.path(key, generation=True), key)
+
+    def _write(self, path: Path, key: str, tensors: Prefix) -> None:
+        about = canonical({"key": key, "checksum": _checksum(tensors)})
+        write_bytes(path, save({name: t.contiguous() for name, t in tensors.items()}, {"quorum": about}))
+
+    def _read(self, path: Path, key: str) -> Prefix:
+        try:
+            if path not in self._verified:
+                about = _about(path)
+                if about.get("key") != key:
+                    raise QuorumError(f"{path}: belongs to another spec ({about.get('key')!r}); delete it and {REMEDY}")
+                tensors = load(path.read_bytes())
+                if about.get("checksum") != _checksum(tensors):
+                    raise QuorumError(f"{path}: damaged (its checksum does not match); {REMEDY}")
+                self._verified.add(path)
+                return dict(tensors)
+            with safe_open(str(path), framework="pt") as entry:
+                return {name: entry.get_tensor(name) for name in entry.keys()}  # noqa: SIM118  # not a dict
+        except FileNotFoundError:
+            raise QuorumError(f"{path}: is missing from the prefix store; {REMEDY}") from None
+        except SafetensorError as error:
+            raise QuorumError(f"{path}: damaged ({error}); {REMEDY}") from None
+
+
+def _about(path: Path) -> dict[str, str]:
+    with safe_open(str(path), framework="pt") as entry:
+        metadata = entry.metadata() or {}
+    about: dict[str, str] = json.loads(metadata.get("quorum", "{}"))
+    return about
+
+
+def _is_sound(path: Path, key: str) -> bool:
+    try:
+        return _about(path).get("key") == key
+    except (SafetensorError, OSError, json.JSONDecodeError):
+        return False
+
+
+def _checksum(tensors: Prefix) -> str:
+    total = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor: Tensor = tensors[name].contiguous()
+        total.update(f"{name} {tuple(tensor.shape)} {tensor.dtype};".encode())
+        total.update(tensor.view(torch.uint8).numpy() if tensor.numel() else b"")
+    return total.hexdigest()
+

@@ -1,0 +1,68 @@
+"""Tiny random-weight backbones of each family, made on the spot: for tests, and for trying a pipeline in minutes."""
+
+from __future__ import annotations
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
+    LEDConfig,
+    LEDForConditionalGeneration,
+    LlamaConfig,
+    LlamaForCausalLM,
+    LongT5Config,
+    LongT5ForConditionalGeneration,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
+
+SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
+_COMMON = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
+
+
+def tiny_tokenizer() -> PreTrainedTokenizerFast:
+    """A byte-level tokenizer without merges: 4 special tokens and 256 bytes."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {token: index for index, token in enumerate([*SPECIAL, *alphabet])}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token="<s>", pad_token="<pad>", eos_token="</s>", sep_token="</s>",
+        unk_token="<unk>",
+    )
+
+
+def tiny_model(family: str, seed: int = 0) -> PreTrainedModel:
+    """A random model of two to four layers: `llama`, `bart`, `led` or `longt5`."""
+    torch.manual_seed(seed)
+    size = len(SPECIAL) + 256
+    if family == "llama":
+        return LlamaForCausalLM(
+            LlamaConfig(
+                vocab_size=size, hidden_size=32, intermediate_size=48, num_hidden_layers=4, num_attention_heads=4,
+                num_key_value_heads=2, max_position_embeddings=4096, tie_word_embeddings=True, initializer_range=0.2,
+                **_COMMON,
+            )
+        )
+    if family == "longt5":
+        return LongT5ForConditionalGeneration(
+            LongT5Config(
+                vocab_size=size, d_model=32, d_kv=8, d_ff=48, num_layers=3, num_decoder_layers=3, num_heads=4,
+                local_radius=7, dropout_rate=0.0, decoder_start_token_id=1, pad_token_id=1, eos_token_id=2,
+                initializer_factor=2.0,
+            )
+        )
+    shape = dict(
+        vocab_size=size, d_model=32, encoder_layers=2, decoder_layers=3, encoder_attention_heads=4,
+        decoder_attention_heads=4, encoder_ffn_dim=48, decoder_ffn_dim=48, dropout=0.0, attention_dropout=0.0,
+        decoder_start_token_id=2, forced_bos_token_id=0, forced_eos_token_id=None, init_std=0.3, **_COMMON,
+    )
+    if family == "bart":
+        return BartForConditionalGeneration(BartConfig(max_position_embeddings=4096, **shape))
+    return LEDForConditionalGeneration(
+        LEDConfig(
+            max_encoder_position_embeddings=4096, max_decoder_position_embeddings=1024, attention_window=16, **shape
+        )
+    )
