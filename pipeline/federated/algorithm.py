@@ -1,0 +1,113 @@
+"""What a federated algorithm is: three pure functions over adapters, and three facts about it.
+
+    init(initial adapter) -> ServerState
+    client_update(shared, client_state, data, rng) -> (ClientState, Update)
+    server_update(server_state, updates) -> ServerState
+
+No algorithm reads a file, logs, or knows how many clients there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from pipeline.federated.distillation import Distillation
+from pipeline.model.adapter import Adapter
+
+Kind = Literal["local", "server"]
+
+
+@dataclass(frozen=True)
+class Randomness:
+    """What batch order is a function of, besides the epoch: never of the method, nor of who took part."""
+
+    seed: int
+    client: str
+    round: int
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What one client's training in one round looked like; it stays with whoever runs the loop.
+
+    `distilled` is boolean (local epochs, all target tokens of the client's training examples in their own order);
+    `teacher_entropy`, in nats, and the loss are means over all tokens trained on; entropy is NaN without a teacher.
+    """
+
+    loss: float
+    teacher_entropy: float
+    distilled: Tensor
+    steps: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Update:
+    """What a client sends: its adapter and how many examples are behind it; and the trace of its training."""
+
+    adapter: Adapter
+    examples: int
+    trace: Trace
+
+
+@dataclass(frozen=True)
+class ServerState:
+    """The server's adapter, and whatever else an algorithm carries from round to round."""
+
+    adapter: Adapter
+    memory: dict[str, Tensor] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ClientState:
+    """A client's own adapter, and whatever else an algorithm carries from round to round."""
+
+    adapter: Adapter
+    memory: dict[str, Tensor] = field(default_factory=dict)
+
+
+class ClientData(Protocol):
+    """A client's examples, to an algorithm."""
+
+    examples: int
+
+    def fit(
+        self, start: Adapter, rng: Randomness, teacher: Adapter | None = None, how: Distillation | None = None
+    ) -> tuple[Adapter, Trace]:
+        """Train a copy of `start` for the local epochs, by cross-entropy or by distillation from `teacher`."""
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """An algorithm with its hyperparameters bound.
+
+    `evaluates` names the model that its row of a table is about; `communicates` is false where nothing travels;
+    `pooled` trains one model on the data of all clients.
+    """
+
+    client_update: Callable[[Adapter, ClientState, ClientData, Randomness], tuple[ClientState, Update]]
+    server_update: Callable[[ServerState, Sequence[Update]], ServerState]
+    evaluates: Kind
+    init: Callable[[Adapter], ServerState] = ServerState
+    communicates: bool = True
+    pooled: bool = False
+
+
+def weighted_average(adapters: Sequence[Adapter], weights: Sequence[float]) -> Adapter:
+    """Σ p_i w_i with p_i = weight_i / Σ weights (Eq. 2): summed in float64, rounded once.
+
+    One adapter alone comes back bit for bit.
+    """
+    total = float(sum(weights))
+    shares = [weight / total for weight in weights]
+    return {
+        name: torch.stack([a[name].double() * p for a, p in zip(adapters, shares, strict=True)])
+        .sum(0)
+        .to(adapters[0][name].dtype)
+        for name in adapters[0]
+    }

@@ -1,0 +1,18 @@
+"""Method name -> the module that implements it.
+
+Only the plan reads this table; a training stage imports its own algorithm by the module's name in its spec. So a new
+line here, and a new file beside it, retrain nothing.
+"""
+
+from __future__ import annotations
+
+ALGORITHMS: dict[str, str] = {
+    "AdaSingle": "pipeline.federated.single",
+    "AdaCentralized": "pipeline.federated.centralized",
+    "AdaFedAvg": "pipeline.federated.fedavg",
+    "AdaFedKD": "pipeline.federated.fedkd",
+    "AdaFedSelectKD": "pipeline.federated.fedselectkd",
+}
+
+ZEROSHOT = "ZeroShot"
+"""The untrained backbone: a row of every table, and no algorithm."""
