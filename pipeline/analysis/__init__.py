@@ -1,0 +1,1 @@
+"""What distillation does to words."""

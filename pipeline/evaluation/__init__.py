@@ -1,0 +1,1 @@
+"""Scores, intervals and tests."""

