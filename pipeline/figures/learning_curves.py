@@ -1,0 +1,30 @@
+"""Validation loss by round: a panel a client, a line a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from matplotlib.figure import Figure
+
+from pipeline.figures.style import colour, marker
+
+
+def draw(histories: Mapping[str, Sequence[Mapping[str, str]]], clients: Sequence[str]) -> Figure:
+    """`histories`: run -> rows of its history.csv (of all seeds; points are averaged over seeds)."""
+    figure = Figure(figsize=(3.1 * len(clients), 3.0))
+    axes = figure.subplots(1, len(clients), squeeze=False)[0]
+    for axis, client in zip(axes, clients, strict=True):
+        for index, (run, rows) in enumerate(histories.items()):
+            own = [row for row in rows if row["client"] == client]
+            rounds = sorted({int(row["round"]) for row in own})
+            losses = [fmean(float(r["validation_loss"]) for r in own if int(r["round"]) == n) for n in rounds]
+            axis.plot(rounds, losses, color=colour(index + 1), marker=marker(index + 1), label=run)
+        axis.set_title(client)
+        axis.set_xlabel("round")
+        axis.xaxis.get_major_locator().set_params(integer=True)
+    axes[0].set_ylabel("validation loss, nats a token")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="upper center", ncols=min(6, len(labels)), bbox_to_anchor=(0.5, 0.0))
+    figure.tight_layout()
+    return figure

@@ -1,0 +1,31 @@
+"""The main table as a picture: every run's mean over clients with its 95% interval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from pipeline.figures.style import colour
+
+PANELS = (("average", "ROUGE, mean of R-1, R-2, R-L"), ("loss", "test loss, nats a token (less is better)"))
+
+
+def draw(metrics: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Figure:
+    """`metrics`: run -> client -> figures, as in reports/metrics.json."""
+    runs = list(metrics)
+    figure = Figure(figsize=(7.2, 0.9 + 0.34 * len(runs)))
+    axes = figure.subplots(1, 2, sharey=True)
+    for axis, (metric, title) in zip(axes, PANELS, strict=True):
+        for row, run in enumerate(runs):
+            mean = metrics[run]["mean"]
+            value, low, high = (mean[name] for name in (metric, f"{metric}_low", f"{metric}_high"))
+            axis.plot([low, high], [row, row], color=colour(row), linewidth=2.4, solid_capstyle="butt")
+            axis.plot([value], [row], color=colour(row), marker="o", markersize=6)
+        axis.set_xlabel(title)
+        axis.grid(axis="y", visible=False)
+    axes[0].set_yticks(range(len(runs)), runs)
+    axes[0].invert_yaxis()
+    figure.tight_layout()
+    return figure

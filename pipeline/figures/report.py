@@ -1,0 +1,277 @@
+"""reports/report.html: one self-contained page, assembled from tables and figures."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from pipeline.analysis.words import words_of
+from pipeline.evaluation.scores import MEAN
+from pipeline.partitions.manifest import hash_order
+from pipeline.spec import MainSpec, RunRow
+
+TEMPLATE = Path(__file__).with_name("report.html.j2")
+PAPER_SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}
+PAPER_METHODS = ("AdaSingle", "AdaCentralized", "AdaFedAvg", "AdaFedKD", "AdaFedSelectKD")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the main table; `sign` is −1 where less is better."""
+
+    metric: str
+    title: str
+    digits: int
+    sign: int = 1
+    ranked: bool = True
+
+
+COLUMNS = (
+    Column("rouge1", "R-1", 2), Column("rouge2", "R-2", 2), Column("rougeL", "R-L", 2),
+    Column("average", "average", 2), Column("loss", "test loss", 3, sign=-1), Column("similarity", "similarity", 3),
+    Column("length", "words", 1, ranked=False), Column("repetition", "repeated 4-grams, %", 1, sign=-1, ranked=False),
+)
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """Everything the page shows."""
+
+    spec: MainSpec
+    notes: Mapping[str, Any]
+    encoded: Mapping[str, Any]
+    metrics: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    histories: Mapping[str, Sequence[Mapping[str, str]]]
+    significance: Sequence[Mapping[str, Any]]
+    paper: Sequence[Mapping[str, str]]
+    pos: Sequence[Mapping[str, Any]] = ()
+    sensitivities: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    predictions: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
+    lens: Sequence[Mapping[str, Any]] = ()
+    selective: str | None = None
+
+
+def labels(runs: Sequence[RunRow]) -> dict[str, str]:
+    """Run -> what tables call it: its method; a second run of a method adds its own name."""
+    named: dict[str, str] = {}
+    for row in runs:
+        if row.name not in named:
+            taken = row.method in named.values()
+            named[row.name] = f"{row.method} ({row.name})" if taken else row.method
+    return named
+
+
+def render(data: ReportData, figures: Path) -> str:
+    """The page; figures are read from a folder of SVG files and embedded."""
+    spec = data.spec
+    named = labels(spec.runs)
+    clients = [client for client in next(iter(data.metrics.values())) if client != MEAN]
+    tau = selective_tau(data)
+
+    def figure(name: str, caption: str) -> Markup:
+        content = base64.b64encode((figures / f"{name}.svg").read_bytes()).decode("ascii")
+        return Markup('<figure><img alt="{}" src="data:image/svg+xml;base64,{}"><figcaption>{}</figcaption></figure>') \
+            .format(caption, content, caption)
+
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    return template.render(
+        source=data.notes["source"]["qmsum"], facts=_facts(data), truncation=truncation(data.encoded),
+        columns=COLUMNS, main=main_rows(data, named, clients), figure=figure,
+        bootstrap_samples=spec.bootstrap_samples, permutation_samples=spec.permutation_samples,
+        paper_clients=list(PAPER_SHARES), paper=_paper_rows(data.paper), paper_effects=_paper_effects(data.paper),
+        ours=named[data.selective] if data.selective else "AdaFedSelectKD", selective=data.selective, tau=f"{tau:g}",
+        significance=[row | {"against": named[row["against"]]} for row in data.significance if row["client"] == MEAN],
+        pos_clients=list(dict.fromkeys(row["client"] for row in data.pos)), pos_shares=_pos_shares(data),
+        lens=_lens(data, tau), cases=_cases(data, named, clients), limits=_limits(data),
+    )
+
+
+def selective_tau(data: ReportData) -> float:
+    """τ of the run that the POS analysis and the lens are about."""
+    for row in data.spec.runs:
+        if row.name == data.selective:
+            return float(row.params["hyperparameters"]["tau"])
+    return data.spec.tau
+
+
+def truncation(encoded: Mapping[str, Any]) -> str:
+    """One sentence on what truncation lost, over all splits of one run's examples."""
+    entries = [e for splits in encoded["clients"].values() for split in splits.values() for e in split]
+    cut = sum(e["kept_tokens"] < e["transcript_tokens"] for e in entries)
+    total = sum(e["transcript_tokens"] for e in entries)
+    kept = sum(e["kept_tokens"] for e in entries)
+    share = 100 * (1 - kept / total) if total else 0.0
+    return (
+        f"Truncation cut the source of {cut} of {len(entries)} examples ({100 * cut / len(entries):.0f}%); "
+        f"{share:.0f}% of the gold spans' tokens were lost to it."
+    )
+
+
+def _facts(data: ReportData) -> list[tuple[str, str]]:
+    spec = data.spec
+    source = data.notes["source"]
+    cap = "all" if spec.validation_examples is None else f"at most {spec.validation_examples} a client"
+    return [
+        ("scale", spec.scale),
+        ("data", f"QMSum, {source['qmsum']}" + (f" @ {source['commit']}" if source["commit"] else "")),
+        ("backbone", spec.backbone),
+        ("span_end", spec.span_end),
+        ("source / target tokens", f"{spec.source_tokens} / {spec.target_tokens}"),
+        ("training examples", f"{100 * spec.train_fraction:g}% of every client"),
+        ("validation examples", cap),
+        ("seeds", ", ".join(str(seed) for seed in sorted({row.seed for row in spec.runs}))),
+    ]
+
+
+def main_rows(data: ReportData, named: Mapping[str, str], clients: Sequence[str]) -> list[dict[str, Any]]:
+    """A group a client and the mean: every run's cells, ranked within the group."""
+    groups = []
+    for client in [*clients, MEAN]:
+        ranks = {column.metric: _ranks(data, client, column) for column in COLUMNS}
+        rows = [
+            {
+                "label": named[run],
+                "cells": [_cell(figures[client], column, ranks[column.metric].get(run, "")) for column in COLUMNS],
+                "note": "" if client == MEAN else _note(data.histories.get(run, ()), client),
+            }
+            for run, figures in data.metrics.items()
+        ]
+        examples = next(iter(data.metrics.values()))[client]["examples"]
+        groups.append({"client": "Mean over clients" if client == MEAN else client, "examples": examples, "rows": rows})
+    return groups
+
+
+def _ranks(data: ReportData, client: str, column: Column) -> dict[str, str]:
+    if not column.ranked:
+        return {}
+    order = sorted(data.metrics, key=lambda run: -column.sign * data.metrics[run][client][column.metric])
+    return dict(zip(order, ("best", "second"), strict=False))
+
+
+def _cell(figures: Mapping[str, Any], column: Column, rank: str) -> dict[str, str]:
+    value, low, high = (figures[f"{column.metric}{end}"] for end in ("", "_low", "_high"))
+    dagger = {"best": "†", "second": "††"}.get(rank, "")
+    digits = column.digits
+    return {
+        "text": f"{value:.{digits}f}{dagger}", "interval": f"{low:.{digits}f} … {high:.{digits}f}", "rank": rank
+    }
+
+
+def best_rounds(history: Sequence[Mapping[str, str]], client: str) -> list[int]:
+    """The best round at each seed, in the order of the rows."""
+    return [int(row["round"]) for row in history if row["client"] == client and row["best"] == "1"]
+
+
+def _note(history: Sequence[Mapping[str, str]], client: str) -> str:
+    best = best_rounds(history, client)
+    if not best:
+        return ""
+    last = max(int(row["round"]) for row in history if row["client"] == client)
+    return ", ".join(map(str, best)) + (", not converged" if last in best else "")
+
+
+def _paper_rows(paper: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
+    rows = {(r["client"], r["method"]): r for r in paper if r["table"] == "IV"}
+    return [
+        {
+            "method": method,
+            "cells": [rows[c, method][m] for c in PAPER_SHARES for m in ("rouge1", "rouge2", "rougeL")],
+        }
+        for method in PAPER_METHODS
+    ]
+
+
+def _paper_effects(paper: Sequence[Mapping[str, str]]) -> str:
+    """The paper's own differences of average ROUGE, for scale."""
+
+    def mean(table: str, method: str) -> float:
+        rows = [r for r in paper if r["table"] == table and r["method"] == method]
+        return sum(float(r[m]) for r in rows for m in ("rouge1", "rouge2", "rougeL")) / (3 * len(rows))
+
+    tables = ("III", "IV", "VI")
+    gains = {
+        other: " / ".join(f"{mean(t, 'AdaFedSelectKD') - mean(t, other):.2f}" for t in tables)
+        for other in ("AdaFedAvg", "AdaFedKD")
+    }
+    return (
+        f"the paper's own gains in average ROUGE are {gains['AdaFedAvg']} over AdaFedAvg and {gains['AdaFedKD']} over "
+        "AdaFedKD (Tables III, IV, VI)."
+    )
+
+
+def _pos_shares(data: ReportData) -> list[dict[str, str]]:
+    rows = []
+    for row in (row for row in data.pos if row["pos"] == "all"):
+        client = row["client"]
+        content = sum(
+            r["pos_given_distilled"] for r in data.pos
+            if r["client"] == client and r["pos"] in ("NOUN", "PROPN", "VERB")
+        )
+        rows.append(
+            {
+                "client": client, "share": f"{100 * row['distilled_given_pos']:.1f}%",
+                "all_subwords": f"{100 * data.sensitivities[client]['all_subwords']:.1f}%",
+                "fraction": f"{100 * data.sensitivities[client]['fraction']:.1f}%",
+                "paper": PAPER_SHARES.get(client, "–"), "nouns_verbs": f"{100 * content:.1f}%",
+            }
+        )
+    return rows
+
+
+def _lens(data: ReportData, tau: float) -> list[dict[str, Any]]:
+    queries = {row["id"]: row["query"] for rows in data.predictions.values() for row in rows}
+    items = []
+    for item in data.lens:
+        covered = {word.tokens[0]: word for word in words_of(item["pieces"])}
+        inside = {t for word in covered.values() for t in word.tokens}
+        words = []
+        for i, piece in enumerate(item["pieces"]):
+            first = covered.get(i)
+            if first is not None:
+                text = "".join(item["pieces"][t] for t in first.tokens)
+                entropy = item["entropy"][i]
+                shade = min(entropy / (2 * tau), 1.0) * 0.6 if tau else 0.6
+                words.append({"text": text, "entropy": entropy, "shade": shade, "distilled": entropy < tau})
+            elif i not in inside and not piece.startswith("<"):
+                words.append({"text": piece, "entropy": item["entropy"][i], "shade": 0.0, "distilled": False})
+        items.append({"client": item["client"], "query": queries.get(item["id"], item["id"]), "words": words})
+    return items
+
+
+def _cases(data: ReportData, named: Mapping[str, str], clients: Sequence[str]) -> list[dict[str, Any]]:
+    """One test example a client, the first in a fixed shuffle."""
+    by_run = {run: {row["id"]: row for row in rows} for run, rows in data.predictions.items()}
+    first = next(iter(by_run.values()), {})
+    cases = []
+    for client in clients:
+        ids = hash_order([i for i, row in first.items() if row["client"] == client])
+        if ids:
+            row = first[ids[0]]
+            texts = [{"label": named[run], "text": rows[ids[0]]["prediction"]} for run, rows in by_run.items()]
+            cases.append({"client": client, "query": row["query"], "reference": row["reference"], "rows": texts})
+    return cases
+
+
+def _limits(data: ReportData) -> list[str]:
+    lines = [
+        "Prompt positions are unadapted (causal backbones): adapters act where a target word is predicted, as in an "
+        "encoder-decoder.",
+        "Gains over the zero-shot backbone are the result; absolute ROUGE beside BART's is orientation only.",
+    ]
+    if data.spec.backbone == "smollm2-135m":
+        lines.append(
+            "The weights are a dequantized 4-bit instruct model, which may have seen AMI, ICSI or SAMSum; adapters sit on "
+            "6 of its 30 layers, where the paper adapts the top half of the decoder."
+        )
+    if len({row.seed for row in data.spec.runs}) < 3:
+        lines.append(
+            "Fewer than three seeds: intervals cover the choice of test meetings, not the randomness of training."
+        )
+    return lines
