@@ -1,0 +1,66 @@
+"""Which of our modules a stage's result depends on, as hashes of their code.
+
+A module counts with everything that it imports, directly or not. What is hashed is the syntax tree without docstrings,
+so a comment or a reformatted line invalidates nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from functools import cache
+from pathlib import Path
+
+PACKAGE = "pipeline"
+ROOT = Path(__file__).parent
+
+
+def code_of(*modules: str) -> dict[str, str]:
+    """Module -> sha256 of its code, for the given modules and all of ours that they import."""
+    seen: set[str] = set()
+    waiting = list(modules)
+    while waiting:
+        module = waiting.pop()
+        if module not in seen:
+            seen.add(module)
+            waiting += imports_of(module)
+    return {module: _digest(module) for module in sorted(seen)}
+
+
+@cache
+def imports_of(module: str) -> tuple[str, ...]:
+    """Our modules that a module imports, anywhere in it, also inside functions."""
+    found: set[str] = set()
+    for node in ast.walk(_tree(module)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return tuple(sorted(name for name in found if name.startswith(PACKAGE + ".") and _file(name) is not None))
+
+
+def _file(module: str) -> Path | None:
+    path = ROOT.joinpath(*module.split(".")[1:])
+    for candidate in (path.with_suffix(".py"), path / "__init__.py"):
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+def _tree(module: str) -> ast.Module:
+    path = _file(module)
+    if path is None:
+        raise ModuleNotFoundError(module)
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def _digest(module: str) -> str:
+    tree = _tree(module)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
+            value = body[0].value
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                body.pop(0)
+    return hashlib.sha256(ast.dump(tree).encode("utf-8")).hexdigest()

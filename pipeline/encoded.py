@@ -1,0 +1,51 @@
+"""Reading data/encoded/<run>.json: a run's clients, and the entries of their examples in the prefix store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from pipeline import layout
+from pipeline.corpora.example import SPLITS, Split
+from pipeline.federated.local import Entry
+from pipeline.files import read_json
+from pipeline.model.backbone import Backbone, Prefix
+from pipeline.model.store import PrefixStore
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What a run's stages know of its data: `index` is the file's whole content, for hashing and statistics."""
+
+    clients: dict[str, dict[Split, list[Entry]]]
+    index: dict[str, Any]
+
+
+def read_encoded(run_id: str) -> Encoded:
+    index = read_json(layout.encoded_index(run_id))
+    clients: dict[str, dict[Split, list[Entry]]] = {
+        client: {split: [Entry(e["id"], e["key"], e["tokens"]) for e in splits[split]] for split in SPLITS}
+        for client, splits in index["clients"].items()
+    }
+    return Encoded(clients, index)
+
+
+class Loader:
+    """Prefixes by key, on one device."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._store, self._device = PrefixStore(layout.store()), device
+
+    def training(self, keys: Sequence[str]) -> list[Prefix]:
+        return [self._moved(prefix) for prefix in self._store.training(keys)]
+
+    def generation(self, keys: Sequence[str], backbone: Backbone) -> list[Prefix]:
+        return [
+            self._moved(backbone.merge(self._store.training([key])[0], self._store.generation(key))) for key in keys
+        ]
+
+    def _moved(self, prefix: Prefix) -> Prefix:
+        return {name: tensor.to(self._device) for name, tensor in prefix.items()}

@@ -1,0 +1,15 @@
+"""A preset's weights and tokenizer -> models/backbone, in the hub's file layout."""
+
+from __future__ import annotations
+
+import shutil
+
+from pipeline import layout
+from pipeline.model.obtain import obtain
+from pipeline.spec import BackboneSpec, read_spec
+
+
+def run() -> None:
+    spec = read_spec(layout.stage_spec("backbone"), BackboneSpec)
+    shutil.rmtree(layout.BACKBONE, ignore_errors=True)
+    obtain(spec.backbone, layout.BACKBONE, layout.downloads())

@@ -1,0 +1,165 @@
+"""Scores of every run -> reports/metrics.json, the tables, the figures and reports/report.html.
+
+Which runs there are is read from the plan, never from a folder: a run that left params.yaml leaves every table.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from pipeline import layout
+from pipeline.analysis.distilled import client_tally, merge, summarize
+from pipeline.analysis.words import Tally
+from pipeline.encoded import Loader, read_encoded
+from pipeline.evaluation.scores import Scored, compare, figures, over_seeds
+from pipeline.figures import learning_curves, main_scores, parts_of_speech, share_distilled, traffic
+from pipeline.figures.report import COLUMNS, ReportData, best_rounds, labels, render, selective_tau
+from pipeline.figures.style import save
+from pipeline.federated.wire import full_model_bytes
+from pipeline.files import read_json, read_jsonl, write_json, write_text
+from pipeline.model.adapter import read_adapter
+from pipeline.model.loading import load_backbone
+from pipeline.progress import progress, say
+from pipeline.spec import MainSpec, RunRow, read_spec
+from pipeline.tables import read_table, write_table
+
+OURS = "AdaFedSelectKD"
+HOLM_FAMILY = ("AdaFedAvg", "AdaFedKD", "AdaFedAvg-local", "AdaSingle")
+TESTED = ("average", "loss")
+POS_COLUMNS = (
+    "client", "pos", "words", "distilled", "base_rate", "distilled_given_pos", "pos_given_distilled",
+    "pos_given_not_distilled", "lift",
+)
+
+
+def run() -> None:
+    spec = read_spec(layout.stage_spec("main"), MainSpec)
+    by_name: dict[str, list[RunRow]] = {}
+    for row in spec.runs:
+        by_name.setdefault(row.name, []).append(row)
+    scores = {row.id: read_json(layout.SCORES / f"{row.id}.json") for row in spec.runs}
+    scored = {name: over_seeds([scores[r.id]["examples"] for r in rows]) for name, rows in by_name.items()}
+    metrics = _metrics(spec, by_name, scored, scores)
+    histories = {
+        name: [line for r in rows for line in read_table(layout.MODELS / r.id / "history.csv")]
+        for name, rows in by_name.items()
+    }
+    trained = {name: lines for name, lines in histories.items() if lines}
+    ours = next((name for name, rows in by_name.items() if rows[0].method == OURS), None)
+    significance = _significance(spec, by_name, scored, ours)
+    pos, sensitivities = _parts_of_speech(by_name, histories, ours)
+    first = spec.runs[0].id
+    data = ReportData(
+        spec=spec, notes=read_json(layout.PREPARED / "notes.json"), encoded=read_encoded(first).index, metrics=metrics,
+        histories=trained, significance=significance, paper=read_table(layout.PAPER_RESULTS), pos=pos,
+        sensitivities=sensitivities, selective=ours,
+        predictions={n: read_jsonl(layout.PREDICTIONS / f"{rows[0].id}.jsonl") for n, rows in by_name.items()},
+        lens=read_json(layout.LENS / f"{by_name[ours][0].id}.json") if ours else [],
+    )
+    _draw(data, [c for c in metrics[next(iter(metrics))] if c != "mean"])
+    _write_main_table(data)
+    write_text(layout.REPORT, render(data, layout.FIGURES))
+    say(f"main: {layout.REPORT} is ready")
+
+
+def _metrics(
+    spec: MainSpec, by_name: dict[str, list[RunRow]], scored: dict[str, list[Scored]], scores: dict[str, Any]
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """metrics.json over seeds, and a file a seed beside it."""
+    metrics: dict[str, dict[str, dict[str, Any]]] = {}
+    with progress("main: intervals", len(by_name)) as advance:
+        for name, rows in by_name.items():
+            metrics[name] = figures(scored[name], spec.bootstrap_samples)
+            for client, own in metrics[name].items():
+                if client != "mean":
+                    for other in ("last_loss", "server_loss", "teacher_loss"):
+                        found = [scores[r.id]["clients"][client].get(other) for r in rows]
+                        if None not in found:
+                            own[other] = round(sum(found) / len(found), 4)
+            advance(1)
+    write_json(layout.METRICS, metrics)
+    for seed in sorted({row.seed for row in spec.runs}):
+        one = {
+            name: figures(over_seeds([scores[layout.run_id(name, seed)]["examples"]]), spec.bootstrap_samples)
+            for name in by_name
+        } if len({row.seed for row in spec.runs}) > 1 else metrics
+        write_json(layout.SEED_METRICS / f"seed-{seed}.json", one)
+    return metrics
+
+
+def _significance(
+    spec: MainSpec, by_name: dict[str, list[RunRow]], scored: dict[str, list[Scored]], ours: str | None
+) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    if ours is not None:
+        kinds = {name: _tested_as(runs[0]) for name, runs in by_name.items() if name != ours}
+        family = [name for name, kind in kinds.items() if kind in HOLM_FAMILY]
+        others = [name for name in kinds if name not in family]
+        for metric in TESTED:
+            rows += compare(
+                scored, ours, family, others, metric, bootstrap_samples=spec.bootstrap_samples,
+                permutation_samples=spec.permutation_samples,
+            )
+    columns = ("metric", "run", "against", "client", "difference", "low", "high", "p", "p_holm", "smallest_detectable")
+    write_table(layout.TABLES / "significance.csv", rows, columns)
+    return rows
+
+
+def _tested_as(row: RunRow) -> str:
+    """A run's part in the tests: AdaFedAvg's clients before aggregation are a row of their own."""
+    return f"{row.method}-local" if row.method == "AdaFedAvg" and row.params["evaluate"] == "local" else row.method
+
+
+def _parts_of_speech(
+    by_name: dict[str, list[RunRow]], histories: dict[str, list[dict[str, str]]], ours: str | None
+) -> tuple[list[dict[str, Any]], dict[str, dict[str, float]]]:
+    tallies: dict[str, list[Tally]] = {}
+    if ours is not None:
+        first = by_name[ours][0]
+        backbone = load_backbone(layout.BACKBONE, first.params["adapted_layers"], torch.device("cpu"))
+        loader = Loader(torch.device("cpu"))
+        for row in by_name[ours]:
+            bits = read_adapter(layout.MODELS / row.id / "distilled.safetensors")
+            history = read_table(layout.MODELS / row.id / "history.csv")
+            for client, splits in read_encoded(row.id).clients.items():
+                tokens = [loader.training([entry.key])[0]["targets"].tolist() for entry in splits["train"]]
+                passes = best_rounds(history, client)[0] * row.params["local_epochs"]
+                tallies.setdefault(client, []).append(client_tally(bits[client], tokens, backbone.pieces, passes))
+    rows, sensitivities = summarize({client: merge(counts) for client, counts in tallies.items()})
+    write_table(layout.TABLES / "pos_kd.csv", rows, POS_COLUMNS)
+    return rows, sensitivities
+
+
+def _draw(data: ReportData, clients: list[str]) -> None:
+    named = labels(data.spec.runs)
+    save(main_scores.draw({named[run]: m for run, m in data.metrics.items()}), layout.FIGURES, "main_scores")
+    curves = {named[run]: rows for run, rows in data.histories.items()}
+    save(learning_curves.draw(curves, clients), layout.FIGURES, "learning_curves")
+    parameters = (layout.BACKBONE / "model.safetensors").stat().st_size / 4
+    sent, full = {}, {}
+    for run, rows in data.histories.items():
+        total = sum(int(row["bytes_up"]) + int(row["bytes_down"]) for row in rows)
+        if total:
+            sent[named[run]] = float(total)
+            full[named[run]] = 2.0 * len(rows) * full_model_bytes(int(parameters))
+    save(traffic.draw(sent, full), layout.FIGURES, "traffic")
+    if data.selective:
+        selective = data.histories[data.selective]
+        save(share_distilled.draw(selective, clients, selective_tau(data)), layout.FIGURES, "share_distilled")
+        for client in dict.fromkeys(row["client"] for row in data.pos):
+            save(parts_of_speech.draw(data.pos, client), layout.FIGURES, f"pos_{client}")
+
+
+def _write_main_table(data: ReportData) -> None:
+    """main.csv: a row a client and run; each figure with its interval."""
+    named = labels(data.spec.runs)
+    names = [f"{c.metric}{end}" for c in COLUMNS for end in ("", "_low", "_high")]
+    rows = [
+        {"client": client, "run": run, "method": named[run], **{n: figures_[client][n] for n in names},
+         "best_round": "/".join(map(str, best_rounds(data.histories.get(run, ()), client)))}
+        for client in next(iter(data.metrics.values())) for run, figures_ in data.metrics.items()
+    ]
+    write_table(layout.TABLES / "main.csv", rows)
+

@@ -1,0 +1,180 @@
+"""params.yaml -> one resolved spec a stage and run, so that a change re-runs exactly what depends on it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+from pipeline import layout
+from pipeline.closure import code_of
+from pipeline.errors import QuorumError
+from pipeline.federated.registry import ALGORITHMS
+from pipeline.files import read_json, sha256_file, sha256_json, write_json
+from pipeline.model.presets import PRESETS
+from pipeline.params import Params, read_params
+from pipeline.progress import say
+from pipeline.spec import (
+    BackboneSpec,
+    EncodeSpec,
+    EvaluateSpec,
+    GenerateSpec,
+    IngestSpec,
+    MainSpec,
+    PartitionSpec,
+    PrepareSpec,
+    RunRow,
+    TrainSpec,
+    TrainStageSpec,
+)
+
+
+TEMPLATE = Path(__file__).parents[1] / "figures" / "report.html.j2"
+
+
+def run() -> None:
+    """Check params.yaml, write `data/plan/`, and say what changed since the last plan."""
+    params = read_params()
+    specs = resolve(params)
+    for path, spec in specs.items():
+        write_json(layout.PLAN / path, spec)
+    _report_changes(specs)
+
+
+def resolve(params: Params) -> dict[str, dict[str, Any]]:
+    """Path under data/plan -> spec, for every stage and run.
+
+    Raises:
+        QuorumError: a run's hyperparameters do not fit its algorithm.
+    """
+    preset = PRESETS[params.backbone]
+    sizes = params.sizes()
+    layers = params.adapted_layers or preset.adapted_layers
+    own = sorted(params.own)
+    settings = sorted({row.setting for row in params.runs.values()})
+    ids = {layout.run_id(name, seed): (name, seed) for name in params.runs for seed in params.seeds}
+    specs: dict[str, Any] = {
+        "ingest": IngestSpec(
+            code=_code("ingest"), data_source=params.data_source, own={n: str(params.own[n].folder) for n in own}
+        ),
+        "backbone": BackboneSpec(code=_code("backbone"), backbone=params.backbone),
+        "prepare": PrepareSpec(code=_code("prepare"), span_end=params.span_end, own=own),
+        "partition": PartitionSpec(
+            code=_code("partition"),
+            settings={name: params.settings[name].model_dump() for name in settings},
+            own=own,
+            seeds=params.seeds,
+            train_fraction=sizes.train_fraction,
+            validation_examples=sizes.validation_examples,
+        ),
+        "encode": EncodeSpec(
+            code=_code("encode"),
+            device=params.device,
+            adapted_layers=layers,
+            source_tokens=sizes.source_tokens,
+            target_tokens=sizes.target_tokens,
+            manifests={i: f"{params.runs[name].setting}-{seed}" for i, (name, seed) in ids.items()},
+        ),
+    }
+    rows = []
+    for identity, (name, seed) in ids.items():
+        training = _train(params, name, seed, layers, params.bottleneck or preset.bottleneck)
+        specs[f"train/{identity}"] = training
+        specs[f"generate/{identity}"] = GenerateSpec(
+            code=_code("generate"),
+            device=params.device,
+            adapted_layers=layers,
+            **{k: getattr(params, k) for k in GenerateSpec.model_fields if k not in ("code", "device", "adapted_layers")},
+        )
+        specs[f"evaluate/{identity}"] = EvaluateSpec(
+            code=_code("evaluate"), device=params.device, adapted_layers=layers, use_stemmer=params.use_stemmer
+        )
+        row = params.runs[name]
+        knobs = training.training.model_dump(exclude={"code"}) | {"evaluate": training.evaluate}
+        spec = sha256_json([json.loads(specs[f"{stage}/{identity}"].model_dump_json())
+                            for stage in ("train", "generate", "evaluate")])
+        rows.append(
+            RunRow(id=identity, name=name, seed=seed, method=row.method, setting=row.setting, spec=spec, params=knobs)
+        )
+    specs["main"] = MainSpec(
+        # The page's template is no module, and the page depends on it all the same.
+        code=_code("main") | {TEMPLATE.name: sha256_file(TEMPLATE)},
+        scale=params.scale,
+        backbone=params.backbone,
+        span_end=params.span_end,
+        source_tokens=sizes.source_tokens,
+        target_tokens=sizes.target_tokens,
+        train_fraction=sizes.train_fraction,
+        validation_examples=sizes.validation_examples,
+        tau=params.tau,
+        bootstrap_samples=params.bootstrap_samples,
+        permutation_samples=params.permutation_samples,
+        runs=rows,
+    )
+    resolved = {f"{name}.json": json.loads(spec.model_dump_json()) for name, spec in specs.items()}
+    resolved["index.json"] = {"runs": [json.loads(row.model_dump_json()) for row in rows]}
+    return resolved
+
+
+def _code(stage: str, *more: str) -> dict[str, str]:
+    return code_of(f"pipeline.stages.{stage}", *more)
+
+
+def _train(params: Params, name: str, seed: int, layers: int, bottleneck: int) -> TrainStageSpec:
+    """A run's training spec; its algorithm picks its own hyperparameters out of the knobs."""
+    row = params.runs[name]
+    knobs = params.training_of(name)
+    module = ALGORITHMS.get(row.method)
+    hyperparameters: dict[str, Any] = {}
+    evaluate = row.evaluate
+    if module is not None:
+        algorithm = importlib.import_module(module)
+        fields = algorithm.Hyperparameters.model_fields
+        chosen = {field: getattr(knobs, field) for field in fields}
+        hyper = algorithm.Hyperparameters(**chosen)
+        hyperparameters = json.loads(hyper.model_dump_json(by_alias=True))
+        evaluate = evaluate or algorithm.build(hyper).evaluates
+    training = TrainSpec(
+        code=_code("train", *([module] if module else [])),
+        algorithm=module,
+        hyperparameters=hyperparameters,
+        seed=seed,
+        device=params.device,
+        adapted_layers=layers,
+        bottleneck=bottleneck,
+        **{
+            field: getattr(knobs, field)
+            for field in ("rounds", "patience", "local_epochs", "batch_size", "learning_rate", "weight_decay",
+                          "clip_norm")
+        },
+    )
+    if training.algorithm is None and params.runs[name].model_extra:
+        raise QuorumError(f"params.yaml: runs.{name}: ZeroShot trains nothing, so it takes no knobs; remove them")
+    return TrainStageSpec(training=training, evaluate=evaluate)
+
+
+def _report_changes(specs: dict[str, dict[str, Any]]) -> None:
+    """Say which stages' specs differ from the last plan's, and how long they took when they last ran."""
+    known = layout.work() / "plan.json"
+    before = read_json(known) if known.is_file() else {}
+    now = {path.removesuffix(".json"): sha256_json(spec) for path, spec in specs.items()}
+    changed = [name for name in now if before.get(name) != now[name] and name != "index"]
+    write_json(known, now)
+    if not changed:
+        say("plan: nothing has changed")
+        return
+    times = [_seconds(name) for name in changed]
+    measured = sum(t for t in times if t is not None)
+    unknown = sum(t is None for t in times)
+    say(f"plan: {len(changed)} of {len(now) - 1} stages have a new spec: {', '.join(changed)}")
+    if measured or not unknown:
+        more = f", plus {unknown} not yet timed" if unknown else ""
+        say(f"plan: when last run here they took {measured / 60:.0f} min{more}; what depends on them runs too")
+    else:
+        say("plan: none was timed here yet; laptop scale takes about 45 min on two cores")
+
+
+def _seconds(stage: str) -> float | None:
+    path = layout.timings() / f"{stage}.json"
+    return float(read_json(path)["seconds"]) if path.is_file() else None

@@ -1,0 +1,142 @@
+"""One run at one seed -> models/<run>: its adapters, its history, and which tokens were distilled."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pipeline import layout
+from pipeline.encoded import Encoded, Loader, read_encoded
+from pipeline.federated.algorithm import Algorithm, Kind
+from pipeline.federated.bits import pack_bits
+from pipeline.federated.checkpoint import load_progress, save_progress
+from pipeline.federated.local import LocalTraining, StoredClientData
+from pipeline.federated.loop import POOLED, Progress, run_rounds, start
+from pipeline.files import sha256_json, write_bytes, write_json
+from pipeline.model.adapter import init_adapter, pack, write_adapter
+from pipeline.model.backbone import Backbone
+from pipeline.model.loading import choose_device, load_backbone
+from pipeline.progress import progress as progress_bar
+from pipeline.progress import say
+from pipeline.spec import TrainSpec, TrainStageSpec, read_spec
+from pipeline.tables import write_table
+
+HISTORY = (
+    "round", "client", "train_loss", "validation_loss", "local_validation_loss", "server_validation_loss",
+    "teacher_validation_loss", "share_distilled", "teacher_entropy", "steps", "bytes_down", "bytes_up", "best",
+)
+
+OnRound = Callable[[list[dict[str, Any]]], None]
+
+
+def run(run_id: str, on_round: OnRound = lambda rows: None) -> None:
+    """Train, or resume; `on_round` is told every finished round's rows."""
+    spec = read_spec(layout.stage_spec("train", run_id), TrainStageSpec)
+    encoded = read_encoded(run_id)
+    folder = layout.MODELS / run_id
+    shutil.rmtree(folder, ignore_errors=True)
+    if spec.training.algorithm is None or spec.evaluate is None:
+        _export_untrained(folder, list(encoded.clients))
+        return
+    key = sha256_json([spec.training.model_dump(mode="json"), encoded.index])
+    finished = _train(spec.training, encoded, key, run_id, on_round)
+    _export(folder, finished, spec.evaluate, encoded)
+    rows = [{k: row[k] for k in ("round", "client", "seconds")} for row in finished.history]
+    total = sum({(r["round"], r["client"]): r["seconds"] for r in rows}.values())
+    write_json(layout.timings() / "train" / f"{run_id}.json", {"seconds": total, "rounds": rows})
+
+
+def _train(spec: TrainSpec, encoded: Encoded, key: str, run_id: str, on_round: OnRound) -> Progress:
+    checkpoint = layout.checkpoints() / key
+    algorithm = bind(spec)
+    done = load_progress(checkpoint, key)
+    if done is not None:
+        say(f"train {run_id}: resuming after round {done.round}")
+        for number in range(1, done.round + 1):
+            on_round([row for row in done.history if row["round"] == number])
+        if done.round >= spec.rounds or done.stale >= spec.patience:
+            return done
+    device = choose_device(spec.device)
+    backbone = load_backbone(layout.BACKBONE, spec.adapted_layers, device)
+    initial = init_adapter(backbone.adapted_layers, backbone.width, spec.bottleneck, spec.seed)
+    initial = {name: tensor.to(device) for name, tensor in initial.items()}
+    passes = (spec.rounds - (done.round if done else 0)) * spec.local_epochs
+    examples = sum(len(splits["train"]) for splits in encoded.clients.values())
+    with progress_bar(f"train {run_id}", passes * examples) as advance:
+        trained, evaluated = _clients(spec, encoded, backbone, algorithm, device, advance)
+
+        def finished(progress: Progress) -> None:
+            save_progress(checkpoint, key, progress)
+            rows = [row for row in progress.history if row["round"] == progress.round]
+            on_round(rows)
+            say(f"train {run_id}: round {progress.round}: " + ", ".join(_brief(row) for row in rows))
+
+        return run_rounds(
+            algorithm, trained, evaluated, done or start(algorithm, trained, initial), rounds=spec.rounds,
+            patience=spec.patience, seed=spec.seed, on_round=finished,
+        )
+
+
+def bind(spec: TrainSpec) -> Algorithm:
+    """The spec's algorithm with its hyperparameters; its module is named there, so no other one is a dependency."""
+    module = importlib.import_module(str(spec.algorithm))
+    algorithm: Algorithm = module.build(module.Hyperparameters(**spec.hyperparameters))
+    return algorithm
+
+
+def _clients(
+    spec: TrainSpec, encoded: Encoded, backbone: Backbone, algorithm: Algorithm, device: torch.device,
+    advance: Callable[[int], None],
+) -> tuple[dict[str, StoredClientData], dict[str, StoredClientData]]:
+    """Who trains and who is evaluated: the same clients, or all their data as one."""
+    loader = Loader(device)
+    local = LocalTraining(spec.learning_rate, spec.weight_decay, spec.batch_size, spec.local_epochs, spec.clip_norm)
+    clients = {
+        name: StoredClientData(splits["train"], splits["val"], backbone, loader.training, local, advance)
+        for name, splits in encoded.clients.items()
+    }
+    if not algorithm.pooled:
+        return clients, clients
+    everything = [entry for splits in encoded.clients.values() for entry in splits["train"]]
+    return {POOLED: StoredClientData(everything, [], backbone, loader.training, local, advance)}, clients
+
+
+def _brief(row: dict[str, Any]) -> str:
+    loss = row["local_validation_loss"] if row["server_validation_loss"] is None else row["server_validation_loss"]
+    return f"{row['client']} train {row['train_loss']:.3f} validation {loss:.3f}"
+
+
+def _export_untrained(folder: Path, clients: list[str]) -> None:
+    """The bare backbone: every adapter is the empty one."""
+    for client in clients:
+        write_adapter(folder / "adapters" / f"{client}.safetensors", {}, {"round": 0})
+    write_table(folder / "history.csv", [], HISTORY)
+    write_bytes(folder / "distilled.safetensors", pack({}))
+
+
+def _export(folder: Path, progress: Progress, evaluate: Kind, encoded: Encoded) -> None:
+    best = progress.best[evaluate]
+    for client, kept in best.items():
+        about = {"round": kept.round, "validation_loss": kept.loss}
+        write_adapter(folder / "adapters" / f"{client}.safetensors", kept.adapter, about)
+        if "server" in progress.best:
+            write_adapter(folder / "adapters" / f"{client}.teacher.safetensors", kept.teacher)
+    if "server" in progress.best:
+        write_adapter(folder / "adapters" / "server.safetensors", progress.server.adapter)
+    last = {client: progress.clients.get(client, progress.clients.get(POOLED)) for client in best}
+    for client, state in last.items():
+        final = progress.server.adapter if evaluate == "server" or state is None else state.adapter
+        write_adapter(folder / "adapters" / f"{client}.last.safetensors", final, {"round": progress.round})
+    rows = [
+        row | {"validation_loss": row[f"{evaluate}_validation_loss"], "best": int(best[row["client"]].round == row["round"])}
+        for row in progress.history
+    ]
+    write_table(folder / "history.csv", rows, HISTORY)
+    bits = {client: pack_bits(rows) for client, rows in progress.distilled.items()}
+    lengths = {client: sum(e.tokens for e in encoded.clients[client]["train"]) for client in bits if client != POOLED}
+    write_bytes(folder / "distilled.safetensors", pack(bits, {"tokens": lengths}))
