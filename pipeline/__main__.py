@@ -101,8 +101,9 @@ def track() -> None:
 def better_source() -> None:
     """Exit with 0 if data_source is auto and a better source than the recorded one is within reach now."""
     from pipeline.corpora.sources import better_than_recorded
+    from pipeline.params import read_params
 
-    raise typer.Exit(0 if better_than_recorded() else 1)
+    raise typer.Exit(0 if better_than_recorded(read_params().data_source) else 1)
 
 
 @app.command()
@@ -129,7 +130,7 @@ def cli() -> None:
     except KeyboardInterrupt:
         _fail("interrupted; the same command goes on where it stopped")
     except OSError as error:
-        _fail(f"{error.filename or 'a file'}: {error.strerror or error}; check the path, its permissions and free space")
+        _fail(f"{error.filename or 'a file'}: {error.strerror or error}; check the path, permissions and free space")
 
 
 def _fail(message: str) -> None:

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 PLAIN_LINE_SECONDS = 20.0
 
@@ -15,8 +16,14 @@ def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
     """Yield `advance(n)`, to be called as units of work are finished."""
     if sys.stderr.isatty():
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-        from rich.progress import TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
 
         columns = (
             TextColumn("{task.description}"),
@@ -28,7 +35,7 @@ def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
         )
         with Progress(*columns, console=Console(stderr=True)) as bar:
             task = bar.add_task(label, total=total)
-            yield lambda n=1: bar.advance(task, n)
+            yield partial(bar.advance, task)
         return
     yield _plain(label, total)
 

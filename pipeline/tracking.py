@@ -1,12 +1,217 @@
-"""MLflow: the only module that knows it."""
+"""MLflow: the only module that knows it. The store is a projection of files.
+
+A training logs its rounds as they finish; `project` then brings the store in line with what is on disk, run by run and
+idempotently, by the hash of the run's spec: runs that DVC restored from its cache appear, a deleted store comes back,
+nothing doubles. A parent run is an experiment of DVC's, else the workspace at its commit.
+"""
 
 from __future__ import annotations
 
+import math
+import os
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+
+from pipeline import layout
+from pipeline.errors import QuorumError
+from pipeline.files import read_json, sha256_json
+from pipeline.progress import say
+from pipeline.spec import MainSpec, RunRow, read_spec
+from pipeline.tables import read_table
+
+EXPERIMENT = "quorum"
+SPEC_TAG = "quorum.spec"
+PARENT_TAG = "mlflow.parentRunId"
+COMPLETE_TAG = "quorum.complete"
+PER_ROUND = (
+    "train_loss",
+    "validation_loss",
+    "local_validation_loss",
+    "server_validation_loss",
+    "teacher_validation_loss",
+    "share_distilled",
+    "teacher_entropy",
+    "bytes_down",
+    "bytes_up",
+    "seconds",
+)
+OnRound = Callable[[list[dict[str, Any]]], None]
+
+
+class Store:
+    """The MLflow store at the repository's root."""
+
+    def __init__(self) -> None:
+        from mlflow import MlflowClient, set_tracking_uri
+        from mlflow.exceptions import MlflowException
+
+        set_tracking_uri(layout.mlflow_uri())
+        try:
+            self._client = MlflowClient(layout.mlflow_uri())
+            known = self._client.get_experiment_by_name(EXPERIMENT)
+        except MlflowException as error:
+            reason = " ".join(str(error).split())[:160]
+            raise QuorumError(
+                f"{layout.home() / 'mlflow.db'}: cannot be opened ({reason}); delete it and run "
+                "`python -m pipeline track`, which brings it back"
+            ) from None
+        if known is None:
+            where = layout.mlflow_artifacts().as_uri()
+            self._experiment = self._client.create_experiment(EXPERIMENT, artifact_location=where)
+        else:
+            self._experiment = known.experiment_id
+
+    def run(self, spec: str, name: str, tags: dict[str, str]) -> tuple[str, bool]:
+        """The MLflow run of a spec, made if it is not there: (its id, whether it is complete)."""
+        found = self._client.search_runs([self._experiment], f"tags.`{SPEC_TAG}` = '{spec}'", max_results=1)
+        if found:
+            return found[0].info.run_id, found[0].data.tags.get(COMPLETE_TAG) == "true"
+        made = self._client.create_run(self._experiment, tags={SPEC_TAG: spec, **tags}, run_name=name)
+        return made.info.run_id, False
+
+    def params(self, run: str, values: dict[str, Any]) -> None:
+        from mlflow.entities import Param
+
+        flat = [Param(key, str(value)) for key, value in _flat(values).items()]
+        self._client.log_batch(run, params=flat)
+
+    def metrics(self, run: str, values: dict[str, float], step: int = 0) -> None:
+        from mlflow.entities import Metric
+
+        # A round's place on the time axis is its number: the projection gives the same store every time.
+        finite = {key: float(v) for key, v in values.items() if not math.isnan(float(v))}
+        self._client.log_batch(run, metrics=[Metric(key, v, step, step) for key, v in finite.items()])
+
+    def artifact(self, run: str, path: Path, folder: str) -> None:
+        self._client.log_artifact(run, str(path), folder)
+
+    def finish(self, run: str) -> None:
+        self._client.set_tag(run, COMPLETE_TAG, "true")
+        self._client.set_terminated(run)
 
 
 @contextmanager
-def live(run_id: str) -> Iterator[Callable[[list[dict[str, Any]]], None]]:
-    yield lambda rows: None
+def live(run_id: str) -> Iterator[OnRound]:
+    """Log a training's rounds as they finish, under the run that `project` will complete."""
+    if os.environ.get("QUORUM_TRACKING") == "off":
+        yield lambda rows: None
+        return
+    spec, row = _plan(run_id)
+    store = Store()
+    run, complete = store.run(row.spec, row.id, _tags(store, spec, row))
+
+    def on_round(rows: list[dict[str, Any]]) -> None:
+        if not complete:
+            for line in rows:
+                _log_round(store, run, line)
+
+    yield on_round
+
+
+def project() -> None:
+    """Make the store say what the files say."""
+    spec = read_spec(layout.stage_spec("main"), MainSpec)
+    store = Store()
+    metrics = read_json(layout.METRICS) if layout.METRICS.is_file() else {}
+    new = 0
+    for row in spec.runs:
+        folder = layout.MODELS / row.id
+        if not (folder / "history.csv").is_file():
+            continue
+        run, complete = store.run(row.spec, row.id, _tags(store, spec, row))
+        if complete:
+            continue
+        store.params(
+            run,
+            {
+                "scale": spec.scale,
+                "backbone": spec.backbone,
+                "span_end": spec.span_end,
+                "source_tokens": spec.source_tokens,
+                "target_tokens": spec.target_tokens,
+                "method": row.method,
+                "setting": row.setting,
+                **row.params,
+            },
+        )
+        for line in read_table(folder / "history.csv"):
+            _log_round(store, run, line)
+        seconds = layout.timings() / "train" / f"{row.id}.json"
+        for line in read_json(seconds)["rounds"] if seconds.is_file() else ():
+            store.metrics(run, {f"{line['client']}/seconds": line["seconds"]}, int(line["round"]))
+        scores = metrics.get(row.name)
+        if scores is None:
+            continue
+        for client, figures in scores.items():
+            store.metrics(run, {f"{client}/{name}": value for name, value in figures.items()})
+        for client in scores:
+            path = folder / "adapters" / f"{client}.safetensors"
+            if path.is_file() and path.stat().st_size > 100:
+                store.artifact(run, path, "adapters")
+        store.finish(run)
+        new += 1
+    _project_figures(store, spec)
+    say(f"track: {new} runs brought into {layout.mlflow_uri()}; `make ui` shows them")
+
+
+def _project_figures(store: Store, spec: MainSpec) -> None:
+    """The parent run holds the figures and the report, once for each set of results."""
+    if not layout.REPORT.is_file():
+        return
+    parent = _parent(store, spec)
+    known, complete = store.run(sha256_json(["figures", spec.model_dump(mode="json")]), "figures", {PARENT_TAG: parent})
+    if not complete:
+        for path in sorted(layout.FIGURES.glob("*.png")):
+            store.artifact(known, path, "figures")
+        store.artifact(known, layout.REPORT, "report")
+        store.finish(known)
+
+
+def _plan(run_id: str) -> tuple[MainSpec, RunRow]:
+    spec = read_spec(layout.stage_spec("main"), MainSpec)
+    for row in spec.runs:
+        if row.id == run_id:
+            return spec, row
+    known = ", ".join(row.id for row in spec.runs)
+    raise QuorumError(f"run {run_id!r} is not in params.yaml; there are {known}")
+
+
+def _tags(store: Store, spec: MainSpec, row: RunRow) -> dict[str, str]:
+    return {
+        PARENT_TAG: _parent(store, spec),
+        "method": row.method,
+        "setting": row.setting,
+        "seed": str(row.seed),
+        "scale": spec.scale,
+    }
+
+
+def _parent(store: Store, spec: MainSpec) -> str:
+    """DVC's experiment, else the workspace at its commit."""
+    name = os.environ.get("DVC_EXP_NAME") or f"workspace @ {_commit()}"
+    run, _ = store.run(sha256_json(["parent", name, spec.scale]), name, {"scale": spec.scale})
+    return run
+
+
+def _commit() -> str:
+    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "no commit"
+
+
+def _log_round(store: Store, run: str, line: dict[str, Any]) -> None:
+    values = {name: line.get(name) for name in PER_ROUND}
+    present = {f"{line['client']}/{name}": float(v) for name, v in values.items() if v not in (None, "")}
+    store.metrics(run, present, int(line["round"]))
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from pipeline.analysis.words import Tally, pos_rows, tally, words_of
@@ -28,7 +29,7 @@ def client_tally(
     """
     lengths = [len(ids) for ids in tokens]
     bits = unpack_bits(packed, sum(lengths))[:passes]
-    return tally([words_of(pieces(ids)) for ids in tokens], bits.split(lengths, dim=1))
+    return tally([words_of(pieces(ids)) for ids in tokens], torch.split(bits, lengths, dim=1))
 
 
 def summarize(

@@ -93,7 +93,10 @@ def pos_rows(client: str, counts: Tally) -> list[dict[str, str | int | float]]:
         n, k = counts.seen[pos], counts.distilled[pos]
         rows.append(
             {
-                "client": client, "pos": pos, "words": n, "distilled": k,
+                "client": client,
+                "pos": pos,
+                "words": n,
+                "distilled": k,
                 "base_rate": round(n / seen, 4),
                 "distilled_given_pos": round(k / n, 4),
                 "pos_given_distilled": round(k / taken, 4) if taken else 0.0,
@@ -103,8 +106,14 @@ def pos_rows(client: str, counts: Tally) -> list[dict[str, str | int | float]]:
         )
     rows.append(
         {
-            "client": client, "pos": "all", "words": seen, "distilled": taken, "base_rate": 1.0,
-            "distilled_given_pos": round(share, 4), "pos_given_distilled": 1.0, "pos_given_not_distilled": 1.0,
+            "client": client,
+            "pos": "all",
+            "words": seen,
+            "distilled": taken,
+            "base_rate": 1.0,
+            "distilled_given_pos": round(share, 4),
+            "pos_given_distilled": 1.0,
+            "pos_given_not_distilled": 1.0,
             "lift": 1.0,
         }
     )

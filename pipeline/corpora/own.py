@@ -38,6 +38,8 @@ def _split(folder: Path) -> dict[Split, list[Path]]:
         raise QuorumError(f"{folder}: holds {len(names)} meetings (*.json); a client needs at least three")
     held_out = max(1, len(names) // TENTH)
     parts: dict[Split, list[str]] = {
-        "test": names[:held_out], "val": names[held_out : 2 * held_out], "train": names[2 * held_out :]
+        "test": names[:held_out],
+        "val": names[held_out : 2 * held_out],
+        "train": names[2 * held_out :],
     }
     return {split: [folder / name for name in sorted(part)] for split, part in parts.items()}

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from pipeline.errors import QuorumError
-from pipeline.files import replacing, sha256_file, write_bytes
-from pipeline.layout import SAMPLE, downloads, mirror
+from pipeline.files import read_json, replacing, sha256_file, write_bytes
+from pipeline.layout import RAW, SAMPLE, downloads, mirror
 from pipeline.progress import progress, say
 
 SourceName = Literal["mirror", "upstream", "sample"]
@@ -58,6 +58,15 @@ def resolve(wanted: str) -> SourceName:
         say("Going on with the SAMPLE: 36 short made-up meetings. Its numbers mean nothing.")
         say("!" * 100)
     return chosen
+
+
+def better_than_recorded(wanted: str) -> bool:
+    """Whether `auto` would now take a better source than data/raw was made from."""
+    record = RAW / "source.json"
+    if wanted != "auto" or not record.is_file():
+        return False
+    used = read_json(record)["qmsum"]
+    return any(reachable(source) for source in BEST_FIRST[: BEST_FIRST.index(used)])
 
 
 def fetch_qmsum(source: SourceName, into: Path) -> None:

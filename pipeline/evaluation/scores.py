@@ -10,7 +10,15 @@ from pipeline.evaluation.intervals import Clusters, Interval, bootstrap
 from pipeline.evaluation.significance import DETECTABLE, holm, sign_flip
 
 METRICS = (
-    "rouge1", "rouge2", "rougeL", "rougeLsum", "average", "loss", "similarity", "length", "repetition",
+    "rouge1",
+    "rouge2",
+    "rougeL",
+    "rougeLsum",
+    "average",
+    "loss",
+    "similarity",
+    "length",
+    "repetition",
 )
 MEAN = "mean"
 
@@ -80,8 +88,14 @@ def _put(row: dict[str, float | int], metric: str, interval: Interval) -> None:
 
 
 def compare(
-    scored: Mapping[str, Sequence[Scored]], ours: str, family: Sequence[str], others: Sequence[str], metric: str,
-    *, bootstrap_samples: int, permutation_samples: int,
+    scored: Mapping[str, Sequence[Scored]],
+    ours: str,
+    family: Sequence[str],
+    others: Sequence[str],
+    metric: str,
+    *,
+    bootstrap_samples: int,
+    permutation_samples: int,
 ) -> list[dict[str, Any]]:
     """One run against others on one metric: over all clients (tested), then each client (descriptive).
 
@@ -95,9 +109,13 @@ def compare(
             interval = bootstrap(group, bootstrap_samples)
             rows.append(
                 {
-                    "metric": metric, "run": ours, "against": theirs, "client": client,
+                    "metric": metric,
+                    "run": ours,
+                    "against": theirs,
+                    "client": client,
                     "difference": round(interval.value, 4),
-                    "low": round(interval.low, 4), "high": round(interval.high, 4),
+                    "low": round(interval.low, 4),
+                    "high": round(interval.high, 4),
                     "p": round(sign_flip(group, permutation_samples), 5),
                     "p_holm": None,
                     "smallest_detectable": round(DETECTABLE * interval.standard_error, 4),

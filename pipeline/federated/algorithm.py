@@ -74,7 +74,9 @@ class ClientState:
 class ClientData(Protocol):
     """A client's examples, to an algorithm."""
 
-    examples: int
+    @property
+    def examples(self) -> int:
+        """How many training examples it has."""
 
     def fit(
         self, start: Adapter, rng: Randomness, teacher: Adapter | None = None, how: Distillation | None = None

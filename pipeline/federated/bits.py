@@ -12,7 +12,7 @@ def pack_bits(rows: Sequence[Tensor]) -> Tensor:
     """Boolean rows of equal length -> uint8 (rows, ⌈length / 8⌉), most significant bit first."""
     if not rows:
         return torch.zeros(0, 0, dtype=torch.uint8)
-    bits = torch.cat(rows).to(torch.uint8)
+    bits = torch.cat(list(rows)).to(torch.uint8)
     padded = torch.nn.functional.pad(bits, (0, -bits.shape[1] % 8)).view(bits.shape[0], -1, 8)
     return (padded * torch.tensor([128, 64, 32, 16, 8, 4, 2, 1], dtype=torch.uint8)).sum(-1, dtype=torch.uint8)
 

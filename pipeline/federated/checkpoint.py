@@ -93,9 +93,7 @@ def _unflatten(folder: Path, state: dict[str, Any]) -> Progress:
         name: [bits[f"{name}/{i}"] for i in range(state["round"])] for name in state["distilled"]["clients"]
     }
     best: dict[Kind, dict[str, Best]] = {
-        kind: {
-            name: Best(b["round"], b["loss"], get(b["adapter"]), get(b["teacher"])) for name, b in kept.items()
-        }
+        kind: {name: Best(b["round"], b["loss"], get(b["adapter"]), get(b["teacher"])) for name, b in kept.items()}
         for kind, kept in state["best"].items()
     }
     return Progress(

@@ -53,8 +53,13 @@ class StoredClientData:
     """
 
     def __init__(
-        self, train: Sequence[Entry], val: Sequence[Entry], backbone: Backbone, load: Load,
-        training: LocalTraining, advance: Callable[[int], None] = lambda n: None,
+        self,
+        train: Sequence[Entry],
+        val: Sequence[Entry],
+        backbone: Backbone,
+        load: Load,
+        training: LocalTraining,
+        advance: Callable[[int], None] = lambda n: None,
     ) -> None:
         self.train, self.val = tuple(train), tuple(val)
         self._backbone, self._load, self._training, self._advance = backbone, load, training, advance
@@ -124,7 +129,7 @@ def token_cross_entropy(backbone: Backbone, load: Load, entries: Sequence[Entry]
         with torch.no_grad():
             hidden = backbone.target_hidden(prefixes, adapter)
         losses = losses_through_head(backbone.head, hidden, targets_of(prefixes)).loss
-        results |= dict(zip(chosen, losses.cpu().split([entries[i].tokens for i in chosen]), strict=True))
+        results |= dict(zip(chosen, torch.split(losses.cpu(), [entries[i].tokens for i in chosen]), strict=True))
     return [results[i] for i in range(len(entries))]
 
 

@@ -165,5 +165,3 @@ def _row(
         "bytes_up": traffic[1],
         "seconds": trace.seconds,
     }
-
-

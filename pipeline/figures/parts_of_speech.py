@@ -24,8 +24,14 @@ def draw(rows: Sequence[Mapping[str, str]], client: str) -> Figure:
     for axis, column, index, title in panels:
         axis.bar(labels, [100 * float(row[column]) for row in own], color=colour(index), width=0.7)
         axis.plot(
-            labels, [100 * float(row["base_rate"]) for row in own], linestyle="none", marker="_", markersize=14,
-            markeredgewidth=2, color="#444444", label="base rate",
+            labels,
+            [100 * float(row["base_rate"]) for row in own],
+            linestyle="none",
+            marker="_",
+            markersize=14,
+            markeredgewidth=2,
+            color="#444444",
+            label="base rate",
         )
         axis.set_title(title)
         axis.tick_params(axis="x", rotation=45)

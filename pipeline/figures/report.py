@@ -33,9 +33,14 @@ class Column:
 
 
 COLUMNS = (
-    Column("rouge1", "R-1", 2), Column("rouge2", "R-2", 2), Column("rougeL", "R-L", 2),
-    Column("average", "average", 2), Column("loss", "test loss", 3, sign=-1), Column("similarity", "similarity", 3),
-    Column("length", "words", 1, ranked=False), Column("repetition", "repeated 4-grams, %", 1, sign=-1, ranked=False),
+    Column("rouge1", "R-1", 2),
+    Column("rouge2", "R-2", 2),
+    Column("rougeL", "R-L", 2),
+    Column("average", "average", 2),
+    Column("loss", "test loss", 3, sign=-1),
+    Column("similarity", "similarity", 3),
+    Column("length", "words", 1, ranked=False),
+    Column("repetition", "repeated 4-grams, %", 1, sign=-1, ranked=False),
 )
 
 
@@ -76,20 +81,33 @@ def render(data: ReportData, figures: Path) -> str:
 
     def figure(name: str, caption: str) -> Markup:
         content = base64.b64encode((figures / f"{name}.svg").read_bytes()).decode("ascii")
-        return Markup('<figure><img alt="{}" src="data:image/svg+xml;base64,{}"><figcaption>{}</figcaption></figure>') \
-            .format(caption, content, caption)
+        return Markup(
+            '<figure><img alt="{}" src="data:image/svg+xml;base64,{}"><figcaption>{}</figcaption></figure>'
+        ).format(caption, content, caption)
 
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     return template.render(
-        source=data.notes["source"]["qmsum"], facts=_facts(data), truncation=truncation(data.encoded),
-        columns=COLUMNS, main=main_rows(data, named, clients), figure=figure,
-        bootstrap_samples=spec.bootstrap_samples, permutation_samples=spec.permutation_samples,
-        paper_clients=list(PAPER_SHARES), paper=_paper_rows(data.paper), paper_effects=_paper_effects(data.paper),
-        ours=named[data.selective] if data.selective else "AdaFedSelectKD", selective=data.selective, tau=f"{tau:g}",
-        significance=[row | {"against": named[row["against"]]} for row in data.significance if row["client"] == MEAN],
-        pos_clients=list(dict.fromkeys(row["client"] for row in data.pos)), pos_shares=_pos_shares(data),
-        lens=_lens(data, tau), cases=_cases(data, named, clients), limits=_limits(data),
+        source=data.notes["source"]["qmsum"],
+        facts=_facts(data),
+        truncation=truncation(data.encoded),
+        columns=COLUMNS,
+        main=main_rows(data, named, clients),
+        figure=figure,
+        bootstrap_samples=spec.bootstrap_samples,
+        permutation_samples=spec.permutation_samples,
+        paper_clients=list(PAPER_SHARES),
+        paper=_paper_rows(data.paper),
+        paper_effects=_paper_effects(data.paper),
+        ours=named[data.selective] if data.selective else "AdaFedSelectKD",
+        selective=data.selective,
+        tau=f"{tau:g}",
+        significance=[{**row, "against": named[row["against"]]} for row in data.significance if row["client"] == MEAN],
+        pos_clients=list(dict.fromkeys(row["client"] for row in data.pos)),
+        pos_shares=_pos_shares(data),
+        lens=_lens(data, tau),
+        cases=_cases(data, named, clients),
+        limits=_limits(data),
     )
 
 
@@ -159,9 +177,7 @@ def _cell(figures: Mapping[str, Any], column: Column, rank: str) -> dict[str, st
     value, low, high = (figures[f"{column.metric}{end}"] for end in ("", "_low", "_high"))
     dagger = {"best": "†", "second": "††"}.get(rank, "")
     digits = column.digits
-    return {
-        "text": f"{value:.{digits}f}{dagger}", "interval": f"{low:.{digits}f} … {high:.{digits}f}", "rank": rank
-    }
+    return {"text": f"{value:.{digits}f}{dagger}", "interval": f"{low:.{digits}f} … {high:.{digits}f}", "rank": rank}
 
 
 def best_rounds(history: Sequence[Mapping[str, str]], client: str) -> list[int]:
@@ -211,15 +227,18 @@ def _pos_shares(data: ReportData) -> list[dict[str, str]]:
     for row in (row for row in data.pos if row["pos"] == "all"):
         client = row["client"]
         content = sum(
-            r["pos_given_distilled"] for r in data.pos
+            r["pos_given_distilled"]
+            for r in data.pos
             if r["client"] == client and r["pos"] in ("NOUN", "PROPN", "VERB")
         )
         rows.append(
             {
-                "client": client, "share": f"{100 * row['distilled_given_pos']:.1f}%",
+                "client": client,
+                "share": f"{100 * row['distilled_given_pos']:.1f}%",
                 "all_subwords": f"{100 * data.sensitivities[client]['all_subwords']:.1f}%",
                 "fraction": f"{100 * data.sensitivities[client]['fraction']:.1f}%",
-                "paper": PAPER_SHARES.get(client, "–"), "nouns_verbs": f"{100 * content:.1f}%",
+                "paper": PAPER_SHARES.get(client, "–"),
+                "nouns_verbs": f"{100 * content:.1f}%",
             }
         )
     return rows
@@ -267,8 +286,8 @@ def _limits(data: ReportData) -> list[str]:
     ]
     if data.spec.backbone == "smollm2-135m":
         lines.append(
-            "The weights are a dequantized 4-bit instruct model, which may have seen AMI, ICSI or SAMSum; adapters sit on "
-            "6 of its 30 layers, where the paper adapts the top half of the decoder."
+            "The weights are a dequantized 4-bit instruct model, which may have seen AMI, ICSI or SAMSum; adapters sit "
+            "on 6 of its 30 layers, where the paper adapts the top half of the decoder."
         )
     if len({row.seed for row in data.spec.runs}) < 3:
         lines.append(

@@ -12,12 +12,28 @@ from pipeline.files import replacing
 mpl.use("Agg")
 mpl.rcParams.update(
     {
-        "svg.hashsalt": "quorum", "svg.fonttype": "none", "font.family": "DejaVu Sans", "font.size": 9,
-        "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": "#888888",
-        "axes.labelcolor": "#333333", "axes.titlesize": 10, "axes.titleweight": "bold", "axes.titlelocation": "left",
-        "xtick.color": "#555555", "ytick.color": "#555555", "axes.grid": True, "grid.color": "#e6e6e6",
-        "grid.linewidth": 0.7, "axes.axisbelow": True, "legend.frameon": False, "figure.dpi": 100,
-        "savefig.bbox": "tight", "lines.linewidth": 1.8, "lines.markersize": 5,
+        "svg.hashsalt": "quorum",
+        "svg.fonttype": "none",
+        "font.family": "DejaVu Sans",
+        "font.size": 9,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.edgecolor": "#888888",
+        "axes.labelcolor": "#333333",
+        "axes.titlesize": 10,
+        "axes.titleweight": "bold",
+        "axes.titlelocation": "left",
+        "xtick.color": "#555555",
+        "ytick.color": "#555555",
+        "axes.grid": True,
+        "grid.color": "#e6e6e6",
+        "grid.linewidth": 0.7,
+        "axes.axisbelow": True,
+        "legend.frameon": False,
+        "figure.dpi": 100,
+        "savefig.bbox": "tight",
+        "lines.linewidth": 1.8,
+        "lines.markersize": 5,
     }
 )
 

@@ -100,7 +100,8 @@ def pack(adapter: Mapping[str, Tensor], about: Mapping[str, Any] | None = None) 
     `about` becomes one metadata key: safetensors writes several in random order.
     """
     metadata = {"quorum": canonical(dict(about))} if about else None
-    return save({name: tensor.detach().cpu().contiguous() for name, tensor in adapter.items()}, metadata)
+    content: bytes = save({name: tensor.detach().cpu().contiguous() for name, tensor in adapter.items()}, metadata)
+    return content
 
 
 def unpack(content: bytes) -> Adapter:
@@ -127,5 +128,6 @@ def read_adapter(path: Path) -> Adapter:
     except FileNotFoundError:
         raise QuorumError(f"{path}: no such adapter; run `dvc repro` or correct the run's or client's name") from None
     except SafetensorError as error:
-        raise QuorumError(f"{path}: damaged adapter ({error}); run `dvc repro --force` on the stage that writes it") \
-            from None
+        raise QuorumError(
+            f"{path}: damaged adapter ({error}); run `dvc repro --force` on the stage that writes it"
+        ) from None

@@ -39,7 +39,8 @@ def grouped_attention(
         (batch, queries, heads, d), and no attention weights.
     """
     if attention_mask is None:
-        return sdpa_attention_forward(module, query, key, value, None, scaling=scaling, **kwargs)
+        attended, _ = sdpa_attention_forward(module, query, key, value, None, scaling=scaling, **kwargs)
+        return attended, None
     batch, heads, queries, d = query.shape
     groups = heads // key.shape[1]
     folded = query.reshape(batch, key.shape[1], groups * queries, d)

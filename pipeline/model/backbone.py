@@ -64,7 +64,6 @@ class Backbone(Protocol):
     width: int
     vocabulary: int
     adapted_layers: range
-    parameters: int
     end_token: int
     start_token_forced: int | None
 

@@ -19,7 +19,7 @@ from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import apply_adapter, attached
 from pipeline.model.attention import NAME as GROUPED_ATTENTION
-from pipeline.model.backbone import Limits, Prefix, Rendered, pad
+from pipeline.model.backbone import Decoding, Limits, Prefix, Rendered, pad
 
 _CONTENT = "\N{OBJECT REPLACEMENT CHARACTER}"
 
@@ -27,9 +27,9 @@ _CONTENT = "\N{OBJECT REPLACEMENT CHARACTER}"
 class CausalBackbone:
     """A causal model behind the `Backbone` interface."""
 
-    family = "causal"
-    post_norm = False
-    start_token_forced = None
+    family: str = "causal"
+    post_norm: bool = False
+    start_token_forced: int | None = None
 
     def __init__(self, name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, adapted: int) -> None:
         self.name = name
@@ -40,7 +40,6 @@ class CausalBackbone:
         self.vocabulary = model.config.vocab_size
         depth = model.config.num_hidden_layers
         self.adapted_layers = range(depth - adapted, depth)
-        self.parameters = sum(p.numel() for p in model.parameters())
         self.end_token = tokenizer.eos_token_id
         self._before, self._after = self._template()
 
@@ -106,16 +105,24 @@ class CausalBackbone:
         length = source.shape[1]
         cache = DynamicCache()
         self._run(
-            embed(source), range(len(self._layers)), torch.arange(length, device=device)[None],
-            _causal_mask(length, 0, device), cache, {},
+            embed(source),
+            range(len(self._layers)),
+            torch.arange(length, device=device)[None],
+            _causal_mask(length, 0, device),
+            cache,
+            {},
         )
         # Taken now: the target's pass below appends to the lower layers' caches.
         keys = [layer.keys[0] for layer in cache.layers]
         values = [layer.values[0] for layer in cache.layers]
         inputs = torch.tensor([(rendered.source[-1], *rendered.target[:-1])], device=device)
         hidden = self._run(
-            embed(inputs), range(first + 1), torch.arange(length, length + inputs.shape[1], device=device)[None],
-            _causal_mask(inputs.shape[1], length, device), cache, {},
+            embed(inputs),
+            range(first + 1),
+            torch.arange(length, length + inputs.shape[1], device=device)[None],
+            _causal_mask(inputs.shape[1], length, device),
+            cache,
+            {},
         )
         prefix = {
             "targets": torch.tensor(rendered.target),
@@ -148,9 +155,7 @@ class CausalBackbone:
         seen = (steps[None, :] <= steps[:, None]).expand(len(prefixes), -1, -1)
         mask = torch.cat([source[:, None, :].expand(-1, hidden.shape[1], -1), seen], dim=2)[:, None]
         hidden = apply_adapter(adapter, first, hidden, post_norm=False)
-        hidden = self._run(
-            hidden, range(first + 1, len(self._layers)), lengths[:, None] + steps, mask, cache, adapter
-        )
+        hidden = self._run(hidden, range(first + 1, len(self._layers)), lengths[:, None] + steps, mask, cache, adapter)
         normed: Tensor = self.model.model.norm(hidden[real])
         return normed
 
@@ -170,7 +175,7 @@ class CausalBackbone:
 
     def decoding(
         self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor], *, beams: int, new_tokens: int
-    ) -> tuple[_CausalDecoding, Tensor]:
+    ) -> tuple[Decoding, Tensor]:
         cache, source = _source_cache(prefixes, range(len(self._layers)), new_tokens, beams)
         state = _CausalDecoding(self, dict(adapter), cache, source.repeat_interleave(beams, 0))
         first = torch.cat([prefix["last_token"] for prefix in prefixes]).long()

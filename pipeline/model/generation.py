@@ -63,9 +63,7 @@ def banned_tokens(history: Sequence[int], n: int) -> set[int]:
     if len(history) < n:
         return set()
     start = tuple(history[len(history) - n + 1 :])
-    return {
-        history[i + n - 1] for i in range(len(history) - n + 1) if tuple(history[i : i + n - 1]) == start
-    }
+    return {history[i + n - 1] for i in range(len(history) - n + 1) if tuple(history[i : i + n - 1]) == start}
 
 
 def _greedy(
@@ -113,7 +111,7 @@ class _Hypotheses:
         """Whether the best running beam, were it to end now, would enter the finished ones."""
         if len(self.finished) < self.beams:
             return True
-        return self.scores[0] / length**penalty > self.finished[-1][0]
+        return bool(self.scores[0] / length**penalty > self.finished[-1][0])
 
 
 def _beam_search(

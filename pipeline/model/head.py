@@ -42,7 +42,7 @@ def backward_through_head(
             part = _losses(head, states, targets[chunk], None if teacher is None else teacher[chunk], how)
             (gradient[chunk],) = torch.autograd.grad(part.loss.sum() / count, states)
         parts.append(TokenLosses(part.loss.detach(), part.distilled, part.entropy))
-    hidden.backward(gradient)
+    torch.autograd.backward(hidden, gradient)
     return _joined(parts)
 
 
@@ -52,15 +52,13 @@ def losses_through_head(
 ) -> TokenLosses:
     """The same losses without a gradient."""
     chunks = [slice(start, start + CHUNK) for start in range(0, targets.shape[0], CHUNK)]
-    return _joined(
-        [_losses(head, hidden[c], targets[c], None if teacher is None else teacher[c], how) for c in chunks]
-    )
+    return _joined([_losses(head, hidden[c], targets[c], None if teacher is None else teacher[c], how) for c in chunks])
 
 
 @torch.no_grad()
 def teacher_entropies(head: Head, hidden: Tensor) -> Tensor:
     """Entropy, in nats, of the distribution at each position: (tokens, width) -> (tokens,)."""
-    return torch.cat([distribution(head(chunk))[1] for chunk in hidden.split(CHUNK)])
+    return torch.cat([distribution(head(chunk))[1] for chunk in torch.split(hidden, CHUNK)])
 
 
 def _losses(

@@ -31,7 +31,7 @@ def load_backbone(folder: Path, adapted_layers: int, device: torch.device) -> Ba
     try:
         model = auto.from_pretrained(folder, dtype=torch.float32, local_files_only=True).to(device)
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    except Exception as error:  # noqa: BLE001  # transformers raises whatever its readers raise
+    except Exception as error:  # transformers raises whatever its readers raise
         reason = " ".join(str(error).split())[:160]
         raise QuorumError(f"{folder}: damaged backbone ({reason}); run `dvc repro --force backbone`") from error
     depth = getattr(model.config, "decoder_layers", None) or getattr(model.config, "num_decoder_layers", None)

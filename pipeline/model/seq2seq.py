@@ -1,7 +1,8 @@
 """Encoder-decoder models (BART, LED, LongT5) with a frozen prefix.
 
 Adapters sit between decoder layers only, so the encoder's output is constant, and so is, under teacher forcing, the
-output of the first adapted decoder layer before its adapter. Training runs the decoder layers above it and nothing else.
+output of the first adapted decoder layer before its adapter. Training runs the decoder
+layers above it and nothing else.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from transformers import DynamicCache, EncoderDecoderCache, PreTrainedModel, Pre
 from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import apply_adapter, attached
-from pipeline.model.backbone import Limits, Prefix, Rendered, pad
+from pipeline.model.backbone import Decoding, Limits, Prefix, Rendered, pad
 
 T5_SHAPED = ("t5", "longt5", "mt5")
 
@@ -24,7 +25,7 @@ T5_SHAPED = ("t5", "longt5", "mt5")
 class Seq2SeqBackbone:
     """An encoder-decoder model behind the `Backbone` interface."""
 
-    family = "seq2seq"
+    family: str = "seq2seq"
 
     def __init__(self, name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, adapted: int) -> None:
         self.name = name
@@ -37,7 +38,6 @@ class Seq2SeqBackbone:
         self.vocabulary = config.vocab_size
         depth = len(self._layers)
         self.adapted_layers = range(depth - adapted, depth)
-        self.parameters = sum(p.numel() for p in model.parameters())
         generation: Any = model.generation_config
         self.end_token = tokenizer.eos_token_id
         self.start_token_forced = generation.forced_bos_token_id
@@ -116,8 +116,10 @@ class Seq2SeqBackbone:
         handle = self._layers[self.adapted_layers[0]].register_forward_hook(catch)
         try:
             self._decoder(
-                input_ids=self._decoder_inputs(rendered.target), encoder_hidden_states=states,
-                encoder_attention_mask=torch.ones_like(source), use_cache=False,
+                input_ids=self._decoder_inputs(rendered.target),
+                encoder_hidden_states=states,
+                encoder_attention_mask=torch.ones_like(source),
+                use_cache=False,
             )
         finally:
             handle.remove()
@@ -145,8 +147,12 @@ class Seq2SeqBackbone:
         hidden = apply_adapter(adapter, first, hidden, post_norm=self.post_norm)
         for index in range(first + 1, len(self._layers)):
             output = self._layers[index](
-                hidden, attention_mask=self_mask.expand(len(prefixes), -1, -1, -1), encoder_hidden_states=source,
-                encoder_attention_mask=cross_mask.expand(-1, -1, length, -1), use_cache=False, **extra,
+                hidden,
+                attention_mask=self_mask.expand(len(prefixes), -1, -1, -1),
+                encoder_hidden_states=source,
+                encoder_attention_mask=cross_mask.expand(-1, -1, length, -1),
+                use_cache=False,
+                **extra,
             )
             hidden = output if isinstance(output, Tensor) else output[0]
             hidden = apply_adapter(adapter, index, hidden, post_norm=self.post_norm)
@@ -160,8 +166,10 @@ class Seq2SeqBackbone:
             states = self.model.get_encoder()(**self._encoder_arguments(source)).last_hidden_state
             with attached(self._layers, adapter, post_norm=self.post_norm):
                 output = self._decoder(
-                    input_ids=self._decoder_inputs(item.target), encoder_hidden_states=states[:, : source.shape[1]],
-                    encoder_attention_mask=torch.ones_like(source), use_cache=False,
+                    input_ids=self._decoder_inputs(item.target),
+                    encoder_hidden_states=states[:, : source.shape[1]],
+                    encoder_attention_mask=torch.ones_like(source),
+                    use_cache=False,
                 )
             hidden.append(output.last_hidden_state[0])
         return torch.cat(hidden)
@@ -176,7 +184,7 @@ class Seq2SeqBackbone:
 
     def decoding(
         self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor], *, beams: int, new_tokens: int
-    ) -> tuple[_Seq2SeqDecoding, Tensor]:
+    ) -> tuple[Decoding, Tensor]:
         source, seen = pad([prefix["source"] for prefix in prefixes])
         state = _Seq2SeqDecoding(
             self, dict(adapter), source.repeat_interleave(beams, 0), seen.repeat_interleave(beams, 0)
@@ -197,8 +205,11 @@ class _Seq2SeqDecoding:
         backbone = self._backbone
         with attached(backbone._layers, self._adapter, post_norm=backbone.post_norm):
             hidden = backbone._decoder(
-                input_ids=tokens[:, None], encoder_hidden_states=self._source,
-                encoder_attention_mask=self._seen.long(), past_key_values=self._cache, use_cache=True,
+                input_ids=tokens[:, None],
+                encoder_hidden_states=self._source,
+                encoder_attention_mask=self._seen.long(),
+                past_key_values=self._cache,
+                use_cache=True,
             ).last_hidden_state
         return backbone.head(hidden[:, 0])
 

@@ -115,6 +115,5 @@ def _checksum(tensors: Prefix) -> str:
     for name in sorted(tensors):
         tensor: Tensor = tensors[name].contiguous()
         total.update(f"{name} {tuple(tensor.shape)} {tensor.dtype};".encode())
-        total.update(tensor.view(torch.uint8).numpy() if tensor.numel() else b"")
+        total.update(tensor.view(torch.uint8).numpy().tobytes() if tensor.numel() else b"")
     return total.hexdigest()
-

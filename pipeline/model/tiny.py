@@ -29,7 +29,11 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, bos_token="<s>", pad_token="<pad>", eos_token="</s>", sep_token="</s>",
+        tokenizer_object=tokenizer,
+        bos_token="<s>",
+        pad_token="<pad>",
+        eos_token="</s>",
+        sep_token="</s>",
         unk_token="<unk>",
     )
 
@@ -41,23 +45,52 @@ def tiny_model(family: str, seed: int = 0) -> PreTrainedModel:
     if family == "llama":
         return LlamaForCausalLM(
             LlamaConfig(
-                vocab_size=size, hidden_size=32, intermediate_size=48, num_hidden_layers=4, num_attention_heads=4,
-                num_key_value_heads=2, max_position_embeddings=4096, tie_word_embeddings=True, initializer_range=0.2,
+                vocab_size=size,
+                hidden_size=32,
+                intermediate_size=48,
+                num_hidden_layers=4,
+                num_attention_heads=4,
+                num_key_value_heads=2,
+                max_position_embeddings=4096,
+                tie_word_embeddings=True,
+                initializer_range=0.2,
                 **_COMMON,
             )
         )
     if family == "longt5":
         return LongT5ForConditionalGeneration(
             LongT5Config(
-                vocab_size=size, d_model=32, d_kv=8, d_ff=48, num_layers=3, num_decoder_layers=3, num_heads=4,
-                local_radius=7, dropout_rate=0.0, decoder_start_token_id=1, pad_token_id=1, eos_token_id=2,
+                vocab_size=size,
+                d_model=32,
+                d_kv=8,
+                d_ff=48,
+                num_layers=3,
+                num_decoder_layers=3,
+                num_heads=4,
+                local_radius=7,
+                dropout_rate=0.0,
+                decoder_start_token_id=1,
+                pad_token_id=1,
+                eos_token_id=2,
                 initializer_factor=2.0,
             )
         )
     shape = dict(
-        vocab_size=size, d_model=32, encoder_layers=2, decoder_layers=3, encoder_attention_heads=4,
-        decoder_attention_heads=4, encoder_ffn_dim=48, decoder_ffn_dim=48, dropout=0.0, attention_dropout=0.0,
-        decoder_start_token_id=2, forced_bos_token_id=0, forced_eos_token_id=None, init_std=0.3, **_COMMON,
+        vocab_size=size,
+        d_model=32,
+        encoder_layers=2,
+        decoder_layers=3,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=48,
+        decoder_ffn_dim=48,
+        dropout=0.0,
+        attention_dropout=0.0,
+        decoder_start_token_id=2,
+        forced_bos_token_id=0,
+        forced_eos_token_id=None,
+        init_std=0.3,
+        **_COMMON,
     )
     if family == "bart":
         return BartForConditionalGeneration(BartConfig(max_position_embeddings=4096, **shape))

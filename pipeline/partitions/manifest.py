@@ -40,7 +40,7 @@ def check(manifest: Manifest, examples: Mapping[str, Example], where: str) -> No
     for client, splits in manifest.items():
         for split in SPLITS:
             if not splits[split]:
-                raise QuorumError(f"{where}: client {client} has no {split} examples; add meetings or remove the client")
+                raise QuorumError(f"{where}: client {client} has no {split} examples; add meetings or drop it")
     trained = {_meeting(examples[i]): client for client, splits in manifest.items() for i in splits["train"]}
     for client, splits in manifest.items():
         for identity in splits["test"]:

@@ -30,7 +30,9 @@ def run() -> None:
     limits = Limits(spec.source_tokens, spec.target_tokens)
     wanted = {
         identity: split == "test"
-        for manifest in manifests.values() for splits in manifest.values() for split in SPLITS
+        for manifest in manifests.values()
+        for splits in manifest.values()
+        for split in SPLITS
         for identity in splits[split]
     }
     rendered = {identity: backbone.render(examples[identity], limits) for identity in wanted}

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from pipeline import layout
-from pipeline.encoded import Encoded, Loader, read_encoded
+from pipeline.encoded import Loader, read_encoded
 from pipeline.evaluation.rouge import rouge_of
 from pipeline.evaluation.similarity import similarities
 from pipeline.evaluation.surface import length, repetition
@@ -76,8 +76,10 @@ def _text_scores(run_id: str, spec: EvaluateSpec) -> dict[str, dict[str, Any]]:
 def _adapters(folder: Path, client: str, device: torch.device) -> dict[str, Adapter]:
     """What a client's row is about (`best`), and beside it what exists of its teacher, last round and server."""
     names = {
-        "best": f"{client}.safetensors", "teacher": f"{client}.teacher.safetensors",
-        "last": f"{client}.last.safetensors", "server": "server.safetensors",
+        "best": f"{client}.safetensors",
+        "teacher": f"{client}.teacher.safetensors",
+        "last": f"{client}.last.safetensors",
+        "server": "server.safetensors",
     }
     found = {name: folder / file for name, file in names.items() if name == "best" or (folder / file).is_file()}
     return {name: {k: t.to(device) for k, t in read_adapter(path).items()} for name, path in found.items()}

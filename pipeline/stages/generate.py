@@ -52,7 +52,8 @@ def run(run_id: str) -> None:
             "reference": examples[entry.id].target,
             "prediction": predictions[entry.id],
         }
-        for client, splits in encoded.clients.items() for entry in splits["test"]
+        for client, splits in encoded.clients.items()
+        for entry in splits["test"]
     ]
     write_jsonl(layout.PREDICTIONS / f"{run_id}.jsonl", rows)
     write_json(layout.timings() / "generate" / f"{run_id}.json", {"seconds": time.monotonic() - began})

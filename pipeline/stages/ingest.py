@@ -19,6 +19,4 @@ def run() -> None:
     fetch_qmsum(source, layout.RAW / "qmsum")
     for client, folder in spec.own.items():
         split_folder(Path(folder), layout.RAW / "own" / client)
-    write_json(
-        layout.RAW / "source.json", {"qmsum": source, "commit": None if source == "sample" else QMSUM_COMMIT}
-    )
+    write_json(layout.RAW / "source.json", {"qmsum": source, "commit": None if source == "sample" else QMSUM_COMMIT})

@@ -14,10 +14,10 @@ from pipeline.analysis.distilled import client_tally, merge, summarize
 from pipeline.analysis.words import Tally
 from pipeline.encoded import Loader, read_encoded
 from pipeline.evaluation.scores import Scored, compare, figures, over_seeds
+from pipeline.federated.wire import full_model_bytes
 from pipeline.figures import learning_curves, main_scores, parts_of_speech, share_distilled, traffic
 from pipeline.figures.report import COLUMNS, ReportData, best_rounds, labels, render, selective_tau
 from pipeline.figures.style import save
-from pipeline.federated.wire import full_model_bytes
 from pipeline.files import read_json, read_jsonl, write_json, write_text
 from pipeline.model.adapter import read_adapter
 from pipeline.model.loading import load_backbone
@@ -29,8 +29,15 @@ OURS = "AdaFedSelectKD"
 HOLM_FAMILY = ("AdaFedAvg", "AdaFedKD", "AdaFedAvg-local", "AdaSingle")
 TESTED = ("average", "loss")
 POS_COLUMNS = (
-    "client", "pos", "words", "distilled", "base_rate", "distilled_given_pos", "pos_given_distilled",
-    "pos_given_not_distilled", "lift",
+    "client",
+    "pos",
+    "words",
+    "distilled",
+    "base_rate",
+    "distilled_given_pos",
+    "pos_given_distilled",
+    "pos_given_not_distilled",
+    "lift",
 )
 
 
@@ -49,12 +56,19 @@ def run() -> None:
     trained = {name: lines for name, lines in histories.items() if lines}
     ours = next((name for name, rows in by_name.items() if rows[0].method == OURS), None)
     significance = _significance(spec, by_name, scored, ours)
-    pos, sensitivities = _parts_of_speech(by_name, histories, ours)
+    pos, sensitivities = _parts_of_speech(by_name, ours)
     first = spec.runs[0].id
     data = ReportData(
-        spec=spec, notes=read_json(layout.PREPARED / "notes.json"), encoded=read_encoded(first).index, metrics=metrics,
-        histories=trained, significance=significance, paper=read_table(layout.PAPER_RESULTS), pos=pos,
-        sensitivities=sensitivities, selective=ours,
+        spec=spec,
+        notes=read_json(layout.PREPARED / "notes.json"),
+        encoded=read_encoded(first).index,
+        metrics=metrics,
+        histories=trained,
+        significance=significance,
+        paper=read_table(layout.PAPER_RESULTS),
+        pos=pos,
+        sensitivities=sensitivities,
+        selective=ours,
         predictions={n: read_jsonl(layout.PREDICTIONS / f"{rows[0].id}.jsonl") for n, rows in by_name.items()},
         lens=read_json(layout.LENS / f"{by_name[ours][0].id}.json") if ours else [],
     )
@@ -81,10 +95,14 @@ def _metrics(
             advance(1)
     write_json(layout.METRICS, metrics)
     for seed in sorted({row.seed for row in spec.runs}):
-        one = {
-            name: figures(over_seeds([scores[layout.run_id(name, seed)]["examples"]]), spec.bootstrap_samples)
-            for name in by_name
-        } if len({row.seed for row in spec.runs}) > 1 else metrics
+        one = (
+            {
+                name: figures(over_seeds([scores[layout.run_id(name, seed)]["examples"]]), spec.bootstrap_samples)
+                for name in by_name
+            }
+            if len({row.seed for row in spec.runs}) > 1
+            else metrics
+        )
         write_json(layout.SEED_METRICS / f"seed-{seed}.json", one)
     return metrics
 
@@ -99,7 +117,12 @@ def _significance(
         others = [name for name in kinds if name not in family]
         for metric in TESTED:
             rows += compare(
-                scored, ours, family, others, metric, bootstrap_samples=spec.bootstrap_samples,
+                scored,
+                ours,
+                family,
+                others,
+                metric,
+                bootstrap_samples=spec.bootstrap_samples,
                 permutation_samples=spec.permutation_samples,
             )
     columns = ("metric", "run", "against", "client", "difference", "low", "high", "p", "p_holm", "smallest_detectable")
@@ -113,7 +136,7 @@ def _tested_as(row: RunRow) -> str:
 
 
 def _parts_of_speech(
-    by_name: dict[str, list[RunRow]], histories: dict[str, list[dict[str, str]]], ours: str | None
+    by_name: dict[str, list[RunRow]], ours: str | None
 ) -> tuple[list[dict[str, Any]], dict[str, dict[str, float]]]:
     tallies: dict[str, list[Tally]] = {}
     if ours is not None:
@@ -157,9 +180,14 @@ def _write_main_table(data: ReportData) -> None:
     named = labels(data.spec.runs)
     names = [f"{c.metric}{end}" for c in COLUMNS for end in ("", "_low", "_high")]
     rows = [
-        {"client": client, "run": run, "method": named[run], **{n: figures_[client][n] for n in names},
-         "best_round": "/".join(map(str, best_rounds(data.histories.get(run, ()), client)))}
-        for client in next(iter(data.metrics.values())) for run, figures_ in data.metrics.items()
+        {
+            "client": client,
+            "run": run,
+            "method": named[run],
+            **{n: figures_[client][n] for n in names},
+            "best_round": "/".join(map(str, best_rounds(data.histories.get(run, ()), client))),
+        }
+        for client in next(iter(data.metrics.values()))
+        for run, figures_ in data.metrics.items()
     ]
     write_table(layout.TABLES / "main.csv", rows)
-

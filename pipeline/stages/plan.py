@@ -29,7 +29,8 @@ from pipeline.spec import (
     TrainStageSpec,
 )
 
-
+DECODING = ("beams", "length_penalty", "no_repeat_ngram", "min_tokens", "max_tokens")
+TRAINING = ("rounds", "patience", "local_epochs", "batch_size", "learning_rate", "weight_decay", "clip_norm")
 TEMPLATE = Path(__file__).parents[1] / "figures" / "report.html.j2"
 
 
@@ -85,15 +86,16 @@ def resolve(params: Params) -> dict[str, dict[str, Any]]:
             code=_code("generate"),
             device=params.device,
             adapted_layers=layers,
-            **{k: getattr(params, k) for k in GenerateSpec.model_fields if k not in ("code", "device", "adapted_layers")},
+            **{knob: getattr(params, knob) for knob in DECODING},
         )
         specs[f"evaluate/{identity}"] = EvaluateSpec(
             code=_code("evaluate"), device=params.device, adapted_layers=layers, use_stemmer=params.use_stemmer
         )
         row = params.runs[name]
         knobs = training.training.model_dump(exclude={"code"}) | {"evaluate": training.evaluate}
-        spec = sha256_json([json.loads(specs[f"{stage}/{identity}"].model_dump_json())
-                            for stage in ("train", "generate", "evaluate")])
+        spec = sha256_json(
+            [json.loads(specs[f"{stage}/{identity}"].model_dump_json()) for stage in ("train", "generate", "evaluate")]
+        )
         rows.append(
             RunRow(id=identity, name=name, seed=seed, method=row.method, setting=row.setting, spec=spec, params=knobs)
         )
@@ -143,11 +145,7 @@ def _train(params: Params, name: str, seed: int, layers: int, bottleneck: int) -
         device=params.device,
         adapted_layers=layers,
         bottleneck=bottleneck,
-        **{
-            field: getattr(knobs, field)
-            for field in ("rounds", "patience", "local_epochs", "batch_size", "learning_rate", "weight_decay",
-                          "clip_norm")
-        },
+        **{knob: getattr(knobs, knob) for knob in TRAINING},
     )
     if training.algorithm is None and params.runs[name].model_extra:
         raise QuorumError(f"params.yaml: runs.{name}: ZeroShot trains nothing, so it takes no knobs; remove them")

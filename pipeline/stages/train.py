@@ -27,8 +27,19 @@ from pipeline.spec import TrainSpec, TrainStageSpec, read_spec
 from pipeline.tables import write_table
 
 HISTORY = (
-    "round", "client", "train_loss", "validation_loss", "local_validation_loss", "server_validation_loss",
-    "teacher_validation_loss", "share_distilled", "teacher_entropy", "steps", "bytes_down", "bytes_up", "best",
+    "round",
+    "client",
+    "train_loss",
+    "validation_loss",
+    "local_validation_loss",
+    "server_validation_loss",
+    "teacher_validation_loss",
+    "share_distilled",
+    "teacher_entropy",
+    "steps",
+    "bytes_down",
+    "bytes_up",
+    "best",
 )
 
 OnRound = Callable[[list[dict[str, Any]]], None]
@@ -77,8 +88,14 @@ def _train(spec: TrainSpec, encoded: Encoded, key: str, run_id: str, on_round: O
             say(f"train {run_id}: round {progress.round}: " + ", ".join(_brief(row) for row in rows))
 
         return run_rounds(
-            algorithm, trained, evaluated, done or start(algorithm, trained, initial), rounds=spec.rounds,
-            patience=spec.patience, seed=spec.seed, on_round=finished,
+            algorithm,
+            trained,
+            evaluated,
+            done or start(algorithm, trained, initial),
+            rounds=spec.rounds,
+            patience=spec.patience,
+            seed=spec.seed,
+            on_round=finished,
         )
 
 
@@ -90,7 +107,11 @@ def bind(spec: TrainSpec) -> Algorithm:
 
 
 def _clients(
-    spec: TrainSpec, encoded: Encoded, backbone: Backbone, algorithm: Algorithm, device: torch.device,
+    spec: TrainSpec,
+    encoded: Encoded,
+    backbone: Backbone,
+    algorithm: Algorithm,
+    device: torch.device,
     advance: Callable[[int], None],
 ) -> tuple[dict[str, StoredClientData], dict[str, StoredClientData]]:
     """Who trains and who is evaluated: the same clients, or all their data as one."""
@@ -132,8 +153,9 @@ def _export(folder: Path, progress: Progress, evaluate: Kind, encoded: Encoded) 
     for client, state in last.items():
         final = progress.server.adapter if evaluate == "server" or state is None else state.adapter
         write_adapter(folder / "adapters" / f"{client}.last.safetensors", final, {"round": progress.round})
+    scored = f"{evaluate}_validation_loss"
     rows = [
-        row | {"validation_loss": row[f"{evaluate}_validation_loss"], "best": int(best[row["client"]].round == row["round"])}
+        row | {"validation_loss": row[scored], "best": int(best[row["client"]].round == row["round"])}
         for row in progress.history
     ]
     write_table(folder / "history.csv", rows, HISTORY)

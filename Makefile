@@ -1,0 +1,55 @@
+# Two commands do everything: `make repro` and `make test`. Each sets itself up first; nothing global is touched.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+PYTHON ?= python3.11
+VENV := .venv
+STAMP := $(VENV)/.installed-$(shell sha256sum requirements.lock | cut -c1-16)
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+export PYTHONNOUSERSITE := 1
+export MLFLOW_DISABLE_TELEMETRY := true
+export DVC_NO_ANALYTICS := 1
+export HF_HUB_DISABLE_TELEMETRY := 1
+
+.PHONY: help setup repro repro-all test ui lint bench clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 14
+
+setup: $(STAMP)  ## .venv with the pinned packages; a second call does nothing
+
+$(STAMP): requirements.lock
+	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) not found: install Python 3.11, or say make PYTHON=/path/to/python3.11"; exit 1; }
+	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	@echo "setup: installing pinned packages into $(VENV) (a few minutes, once)"
+	@$(VENV)/bin/python -m pipeline.install requirements.lock
+	@rm -f $(VENV)/.installed-* && touch $@
+
+repro: setup  ## train and evaluate all methods, then reports/report.html
+	@python -m pipeline better-source && dvc repro --force --single-item ingest || true
+	@dvc repro main
+	@python -m pipeline track
+	@echo "repro: open reports/report.html"
+
+repro-all: setup  ## every stage of the pipeline
+	@dvc repro
+	@python -m pipeline track
+
+test: setup  ## the whole test suite, linters and types included
+	@ruff check pipeline tests benchmarks
+	@mypy
+	@python -m pytest
+
+ui: setup  ## MLflow on the runs, at http://127.0.0.1:5000
+	@python -m pipeline track
+	@mlflow ui --backend-store-uri sqlite:///mlflow.db --host 127.0.0.1 --port 5000
+
+lint: setup  ## ruff and mypy alone
+	@ruff check pipeline tests benchmarks
+	@mypy
+
+bench: setup  ## a training step from the store against the plain one
+	@python -m benchmarks.training_step
+
+clean:  ## remove what can be made again, but neither .venv nor the DVC cache
+	rm -rf work .pytest_cache .mypy_cache .ruff_cache .hypothesis

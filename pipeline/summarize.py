@@ -1,0 +1,137 @@
+"""A summary of a new meeting with a client's trained adapter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from pipeline import layout
+from pipeline.corpora.example import Example, Turn
+from pipeline.corpora.qmsum import clean, parse_meeting
+from pipeline.errors import QuorumError
+from pipeline.progress import say
+from pipeline.spec import EncodeSpec, GenerateSpec, MainSpec, TrainStageSpec, read_spec
+
+LINE = re.compile(r"^\s*([^:\n]{1,60}):\s+(\S.*)$")
+
+
+def summarize_file(file: Path, *, run: str, client: str, query: str, turns: str | None) -> str:
+    """The summary; what was left out of the transcript is said on standard error.
+
+    Raises:
+        QuorumError: the file, the run, the client, the query or the range of turns is wrong.
+    """
+    if not query.strip():
+        raise QuorumError("--query: is empty; say what to summarize")
+    run_id = _run_id(run)
+    adapter_path = layout.adapters(run_id) / f"{client}.safetensors"
+    if not adapter_path.is_file():
+        known = sorted(p.stem for p in layout.adapters(run_id).glob("*.safetensors") if "." not in p.stem)
+        raise QuorumError(f"--client {client}: run {run_id} has no such client; it has {', '.join(known) or 'none'}")
+    meeting = read_meeting(file)
+    first, last = turn_range(turns, len(meeting))
+    return _summarize(file.stem, meeting[first:last], run_id, adapter_path, query, chosen=turns is not None)
+
+
+def _summarize(name: str, meeting: list[Turn], run_id: str, adapter_path: Path, query: str, *, chosen: bool) -> str:
+    import torch
+
+    from pipeline.model.adapter import read_adapter
+    from pipeline.model.backbone import Limits
+    from pipeline.model.generation import DecodingRule, generate
+    from pipeline.model.loading import choose_device, load_backbone
+
+    encode = read_spec(layout.stage_spec("encode"), EncodeSpec)
+    rule = read_spec(layout.stage_spec("generate", run_id), GenerateSpec)
+    training = read_spec(layout.stage_spec("train", run_id), TrainStageSpec).training
+    device = choose_device(encode.device)
+    backbone = load_backbone(layout.BACKBONE, training.adapted_layers, device)
+    limits = Limits(encode.source_tokens, encode.target_tokens)
+
+    def fits(turns: list[Turn]) -> bool:
+        rendered = backbone.render(Example(name, "new", "new", "test", name, query, tuple(turns), ""), limits)
+        return rendered.kept == rendered.transcript_tokens
+
+    kept = meeting
+    if not fits(meeting) and not chosen:
+        kept = nearest_turns(meeting, query, fits)
+        say(
+            f"{name}: {len(meeting) - len(kept)} of {len(meeting)} turns left out, to fit {limits.source_tokens} "
+            "tokens: those least like the query; --turns A-B chooses others"
+        )
+    elif not fits(meeting):
+        say(f"{name}: the end of the chosen turns was cut off, to fit {limits.source_tokens} tokens")
+    rendered = backbone.render(Example(name, "new", "new", "test", name, query, tuple(kept), ""), limits)
+    prefix = backbone.merge(*backbone.encode(rendered, for_generation=True))
+    prefix = {key: tensor.to(device) for key, tensor in prefix.items()}
+    adapter = {key: tensor.to(device) for key, tensor in read_adapter(adapter_path).items()}
+    decoding = DecodingRule(rule.beams, rule.length_penalty, rule.no_repeat_ngram, rule.min_tokens, rule.max_tokens)
+    with torch.no_grad():
+        return backbone.text(generate(backbone, [prefix], adapter, decoding)[0])
+
+
+def _run_id(run: str) -> str:
+    rows = read_spec(layout.stage_spec("main"), MainSpec).runs
+    for row in rows:
+        if run in (row.id, row.name):
+            return row.id
+    raise QuorumError(f"--run {run}: no such run; there are {', '.join(row.name for row in rows)}")
+
+
+def read_meeting(file: Path) -> list[Turn]:
+    """QMSum JSON, or plain text with `Speaker: words` lines; a line without a speaker goes on with the turn before.
+
+    Raises:
+        QuorumError: the file is missing, not text, or holds no turn.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (FileNotFoundError, IsADirectoryError):
+        raise QuorumError(f"{file}: no such file; give a meeting as QMSum JSON or as `Speaker: words` lines") from None
+    except UnicodeDecodeError as error:
+        raise QuorumError(f"{file}: not UTF-8 text (byte {error.start}); save it as UTF-8") from None
+    if file.suffix == ".json":
+        return [Turn(turn.speaker, clean(turn.text)) for turn in parse_meeting(file).turns]
+    turns: list[Turn] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        match = LINE.match(line)
+        if match:
+            turns.append(Turn(match[1].strip(), clean(match[2])))
+        elif line.strip() and turns:
+            turns[-1] = Turn(turns[-1].speaker, f"{turns[-1].text} {clean(line)}")
+        elif line.strip():
+            raise QuorumError(f"{file}: line {number}: no speaker; begin lines with `Speaker: `")
+    if not turns:
+        raise QuorumError(f"{file}: the transcript is empty; give at least one `Speaker: words` line")
+    return turns
+
+
+def turn_range(text: str | None, count: int) -> tuple[int, int]:
+    """`A-B`, counted from 1 and inclusive -> a Python range.
+
+    Raises:
+        QuorumError: not of that form, or outside the transcript.
+    """
+    if text is None:
+        return 0, count
+    match = re.fullmatch(r"(\d+)-(\d+)", text.strip())
+    if not match or not 1 <= int(match[1]) <= int(match[2]) <= count:
+        raise QuorumError(f"--turns {text}: give A-B with 1 <= A <= B <= {count}, the number of turns")
+    return int(match[1]) - 1, int(match[2])
+
+
+def nearest_turns(meeting: list[Turn], query: str, fits: Callable[[list[Turn]], bool]) -> list[Turn]:
+    """The turns nearest to the query by sentence embedding, as many as fit, in the meeting's own order."""
+    from pipeline.evaluation.similarity import embed
+
+    vectors = embed([query, *(f"{turn.speaker}: {turn.text}" for turn in meeting)])
+    order = (vectors[1:] @ vectors[0]).argsort(descending=True).tolist()
+    low, high = 1, len(meeting)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits([meeting[i] for i in sorted(order[:middle])]):
+            low = middle
+        else:
+            high = middle - 1
+    return [meeting[i] for i in sorted(order[:low])]
