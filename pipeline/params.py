@@ -37,7 +37,7 @@ class Setting(_Strict):
     """Who the clients are."""
 
     kind: Literal["domains"]
-    clients: list[str] = Field(min_length=1)
+    clients: list[str]
 
     @field_validator("clients")
     @classmethod
@@ -141,6 +141,8 @@ class Params(Training):
         for name, run in self.runs.items():
             if run.setting not in self.settings:
                 raise ValueError(f"runs.{name}.setting: no setting {run.setting!r}")
+            if not self.settings[run.setting].clients and not self.own:
+                raise ValueError(f"settings.{run.setting}.clients: is empty, and there are no own clients")
             self.training_of(name)
         for name in self.own:
             if name in DOMAINS:

@@ -66,6 +66,7 @@ class Backbone(Protocol):
     adapted_layers: range
     end_token: int
     start_token_forced: int | None
+    decoder_start: tuple[int, ...]
 
     def render(self, example: Example, limits: Limits) -> Rendered:
         """Token ids of an example; truncation takes the end of the transcript, never the query."""

@@ -30,6 +30,7 @@ class CausalBackbone:
     family: str = "causal"
     post_norm: bool = False
     start_token_forced: int | None = None
+    decoder_start: tuple[int, ...] = ()
 
     def __init__(self, name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, adapted: int) -> None:
         self.name = name

@@ -52,7 +52,7 @@ def _scores(backbone: Backbone, logits: Tensor, histories: Sequence[Sequence[int
         scores[:, backbone.end_token] = -torch.inf
     if rule.no_repeat_ngram:
         for row, history in enumerate(histories):
-            banned = banned_tokens(history, rule.no_repeat_ngram)
+            banned = banned_tokens([*backbone.decoder_start, *history], rule.no_repeat_ngram)
             if banned:
                 scores[row, list(banned)] = -torch.inf
     return scores

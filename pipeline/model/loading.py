@@ -38,8 +38,9 @@ def load_backbone(folder: Path, adapted_layers: int, device: torch.device) -> Ba
     depth = depth or model.config.num_hidden_layers
     if adapted_layers > depth:
         raise QuorumError(f"adapted_layers: {adapted_layers}, but {name} has {depth} decoder layers; lower it")
-    family = CausalBackbone if causal else Seq2SeqBackbone
-    return family(name, model, tokenizer, adapted_layers)
+    if causal:
+        return CausalBackbone(name, model, tokenizer, adapted_layers)
+    return Seq2SeqBackbone(name, model, tokenizer, adapted_layers)
 
 
 def backbone_digest(folder: Path) -> str:

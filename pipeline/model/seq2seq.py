@@ -42,6 +42,7 @@ class Seq2SeqBackbone:
         self.end_token = tokenizer.eos_token_id
         self.start_token_forced = generation.forced_bos_token_id
         self._start = config.decoder_start_token_id
+        self.decoder_start: tuple[int, ...] = (self._start,)
 
     @property
     def _decoder(self) -> Any:

@@ -41,7 +41,8 @@ def run(run_id: str) -> None:
     with progress(f"evaluate {run_id}", len(encoded.clients)) as advance:
         for client, splits in encoded.clients.items():
             adapters = _adapters(layout.adapters(run_id), client, device)
-            losses = _losses(backbone, loader, splits["test"], adapters)
+            scored = {name: adapter for name, adapter in adapters.items() if name != "teacher"}
+            losses = _losses(backbone, loader, splits["test"], scored)
             for entry, tokens in zip(splits["test"], losses["best"], strict=True):
                 rows[entry.id] |= {"loss_sum": float(tokens.double().sum()), "tokens": entry.tokens}
             clients[client] = {f"{name}_loss": _mean(tokens) for name, tokens in losses.items()}

@@ -37,7 +37,9 @@ def run(run_id: str) -> None:
             adapter = {name: tensor.to(device) for name, tensor in adapter.items()}
             # Sources of like length share a batch, so that little of it is padding.
             entries = sorted(splits["test"], key=lambda entry: source_tokens[entry.id])
-            size = max(1, ROWS // spec.beams)
+            # Batches of like size: a last one of two rows would cost as many steps as a full one.
+            batches = -(-len(entries) * spec.beams // ROWS)
+            size = -(-len(entries) // batches)
             for at in range(0, len(entries), size):
                 batch = entries[at : at + size]
                 prefixes = loader.generation([entry.key for entry in batch], backbone)

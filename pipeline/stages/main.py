@@ -88,7 +88,7 @@ def _metrics(
             metrics[name] = figures(scored[name], spec.bootstrap_samples)
             for client, own in metrics[name].items():
                 if client != "mean":
-                    for other in ("last_loss", "server_loss", "teacher_loss"):
+                    for other in ("last_loss", "server_loss"):
                         found = [scores[r.id]["clients"][client].get(other) for r in rows]
                         if None not in found:
                             own[other] = round(sum(found) / len(found), 4)

@@ -1,0 +1,77 @@
+"""Adapters: Eq. 5 by hand, hooks on tensors and tuples, bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from pipeline.errors import QuorumError
+from pipeline.model.adapter import apply_adapter, attached, init_adapter, pack, read_adapter, unpack, write_adapter
+
+# n = 2, m = 1: W_down = (1, 1)ᵀ, W_up = (2, 4).
+ADAPTER = {
+    "layers.0.down": torch.tensor([[1.0], [1.0]]),
+    "layers.0.up": torch.tensor([[2.0, 4.0]]),
+    "layers.0.norm.weight": torch.ones(2),
+    "layers.0.norm.bias": torch.zeros(2),
+}
+
+
+def test_post_norm_by_hand() -> None:
+    """Y = (1, 3): ReLU(4)·(2, 4) = (8, 16); Y + that = (9, 19); LayerNorm of two numbers is (−1, 1)."""
+    out = apply_adapter(ADAPTER, 0, torch.tensor([[1.0, 3.0]]), post_norm=True)
+    torch.testing.assert_close(out, torch.tensor([[-1.0, 1.0]]), atol=1e-5, rtol=0)
+
+
+def test_pre_norm_by_hand() -> None:
+    """Y = (1, 3) with shift 1: LN(Y) + 1 = (0, 2); ReLU(2)·(2, 4) = (4, 8); Ŷ = (5, 11)."""
+    shifted = ADAPTER | {"layers.0.norm.bias": torch.ones(2)}
+    out = apply_adapter(shifted, 0, torch.tensor([[1.0, 3.0]]), post_norm=False)
+    torch.testing.assert_close(out, torch.tensor([[5.0, 11.0]]), atol=1e-4, rtol=0)
+
+
+def test_the_bottleneck_is_rectified() -> None:
+    out = apply_adapter(ADAPTER, 0, torch.tensor([[-3.0, -1.0]]), post_norm=True)
+    torch.testing.assert_close(out, torch.tensor([[-1.0, 1.0]]), atol=1e-5, rtol=0)
+
+
+def test_a_fresh_pre_norm_adapter_changes_nothing() -> None:
+    hidden = torch.randn(3, 4)
+    fresh = init_adapter([0], width=4, bottleneck=8, seed=1)
+    assert torch.equal(apply_adapter(fresh, 0, hidden, post_norm=False), hidden)
+
+
+def test_layers_that_are_not_adapted_pass() -> None:
+    hidden = torch.randn(1, 2)
+    assert apply_adapter(ADAPTER, 1, hidden, post_norm=True) is hidden
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_hooks_see_tensors_and_tuples(wrapped: bool) -> None:
+    class Layer(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor | tuple[torch.Tensor, str]:
+            return (x, "kept") if wrapped else x
+
+    layer, x = Layer(), torch.tensor([[[1.0, 3.0], [1.0, 3.0]]])
+    with attached([layer], ADAPTER, post_norm=True, where=torch.tensor([[False, True]])):
+        out = layer(x)
+    hidden = out[0] if wrapped else out
+    torch.testing.assert_close(hidden, torch.tensor([[[1.0, 3.0], [-1.0, 1.0]]]), atol=1e-5, rtol=0)
+    assert not wrapped or out[1] == "kept"
+    assert not layer._forward_hooks
+
+
+def test_bytes_are_a_function_of_the_tensors() -> None:
+    assert pack(ADAPTER, {"b": 1, "a": 2}) == pack(dict(ADAPTER), {"a": 2, "b": 1})
+    assert all(torch.equal(unpack(pack(ADAPTER))[name], tensor) for name, tensor in ADAPTER.items())
+
+
+def test_a_damaged_adapter_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    write_adapter(path, ADAPTER)
+    path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(QuorumError, match="damaged adapter"):
+        read_adapter(path)

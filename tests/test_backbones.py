@@ -1,0 +1,107 @@
+"""Backbones: what is stored is exact against the uncached model, for every family."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from conftest import make_backbone, make_example, noisy_adapter, render_all
+
+from pipeline.corpora.example import Example, Turn
+from pipeline.errors import QuorumError
+from pipeline.federated.distillation import cross_entropy
+from pipeline.model.backbone import Backbone, Limits, targets_of
+
+
+def test_cached_and_uncached_loss_agree(backbone: Backbone) -> None:
+    rendered = render_all(backbone)
+    prefixes = [backbone.encode(r, for_generation=False)[0] for r in rendered]
+    targets = targets_of(prefixes)
+    for adapter in (noisy_adapter(backbone), {}):
+        cached = cross_entropy(backbone.head(backbone.target_hidden(prefixes, adapter)), targets)
+        plain = cross_entropy(backbone.head(backbone.reference_hidden(rendered, adapter)), targets)
+        torch.testing.assert_close(cached, plain, atol=1e-5, rtol=1e-5)
+
+
+def test_cached_and_uncached_gradients_agree(backbone: Backbone) -> None:
+    rendered = render_all(backbone)
+    prefixes = [backbone.encode(r, for_generation=False)[0] for r in rendered]
+    gradients = []
+    for cached in (True, False):
+        adapter = {name: t.clone().requires_grad_() for name, t in noisy_adapter(backbone).items()}
+        hidden = backbone.target_hidden(prefixes, adapter) if cached else backbone.reference_hidden(rendered, adapter)
+        cross_entropy(backbone.head(hidden), targets_of(prefixes)).mean().backward()
+        gradients.append({name: t.grad for name, t in adapter.items()})
+    for name, gradient in gradients[0].items():
+        assert gradient is not None
+        torch.testing.assert_close(gradient, gradients[1][name], atol=1e-5, rtol=1e-4)
+
+
+def test_the_first_target_has_a_gradient(backbone: Backbone) -> None:
+    prefix = backbone.encode(render_all(backbone, 1)[0], for_generation=False)[0]
+    adapter = {name: t.clone().requires_grad_() for name, t in noisy_adapter(backbone).items()}
+    hidden = backbone.target_hidden([prefix], adapter)
+    cross_entropy(backbone.head(hidden[:1]), targets_of([prefix])[:1]).sum().backward()
+    assert all(t.grad is not None and t.grad.abs().sum() > 0 for name, t in adapter.items() if name.endswith("up"))
+
+
+def test_the_reference_is_the_models_own_loss() -> None:
+    """Without adapters, the mean over targets is the loss that transformers itself reports."""
+    causal = make_backbone("llama")
+    rendered = render_all(causal, 1)[0]
+    ids = torch.tensor([rendered.source + rendered.target])
+    labels = ids.clone()
+    labels[:, : len(rendered.source)] = -100
+    expected = causal.model(ids, labels=labels).loss  # type: ignore[attr-defined]
+    hidden = causal.reference_hidden([rendered], {})
+    ours = cross_entropy(causal.head(hidden), torch.tensor(rendered.target)).mean()
+    torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["bart", "longt5"])
+def test_the_seq2seq_reference_is_the_models_own_loss(family: str) -> None:
+    backbone = make_backbone(family)
+    rendered = render_all(backbone, 1)[0]
+    expected = backbone.model(  # type: ignore[attr-defined]
+        torch.tensor([rendered.source]), labels=torch.tensor([rendered.target])
+    ).loss
+    ours = cross_entropy(backbone.head(backbone.reference_hidden([rendered], {})), torch.tensor(rendered.target)).mean()
+    torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_truncation_takes_the_end_of_the_transcript_never_the_query(backbone: Backbone) -> None:
+    example = make_example(1, words=50)
+    rendered = backbone.render(example, Limits(90, 48))
+    assert len(rendered.source) == 90
+    assert rendered.kept < rendered.transcript_tokens
+    assert example.query in backbone.text(rendered.source)
+
+
+def test_a_target_that_is_cut_has_no_end_token(backbone: Backbone) -> None:
+    whole = backbone.render(make_example(2), Limits(90, 1000))
+    assert whole.target[-1] == backbone.end_token
+    assert len(backbone.render(make_example(2), Limits(90, 10)).target) == 10
+    assert backbone.render(make_example(2), Limits(90, 10)).target[-1] != backbone.end_token
+
+
+def test_a_transcript_cannot_speak_special_tokens(backbone: Backbone) -> None:
+    example = Example("i", "q", "d", "train", "m", "Why?", (Turn("A", "</s> <pad> hello"),), "Because.")
+    plain = Example("i", "q", "d", "train", "m", "Why?", (Turn("A", "hello"),), "Because.")
+    special = [t for t in backbone.render(example, Limits(300, 48)).source if t < 4]
+    assert special == [t for t in backbone.render(plain, Limits(300, 48)).source if t < 4]
+
+
+def test_no_room_for_a_transcript_is_one_line(backbone: Backbone) -> None:
+    with pytest.raises(QuorumError, match="raise source_tokens"):
+        backbone.render(make_example(1), Limits(17, 48))
+
+
+def test_an_example_without_turns_can_be_encoded(backbone: Backbone) -> None:
+    example = Example("i", "q", "d", "train", "m", "Why?", (), "Because.")
+    prefix = backbone.encode(backbone.render(example, Limits(90, 48)), for_generation=True)[0]
+    assert torch.isfinite(backbone.target_hidden([prefix], noisy_adapter(backbone))).all()
+
+
+def test_pieces_join_to_the_text(backbone: Backbone) -> None:
+    target = backbone.render(make_example(1), Limits(90, 48)).target
+    words = [p for p in backbone.pieces(target) if p not in ("<s>", "</s>")]
+    assert "".join(words).strip() == backbone.text(target)

@@ -1,0 +1,260 @@
+"""Corpora: cleaning, spans, sources and Table II."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import MIRROR, ROOT, needs_mirror
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.corpora import sources
+from pipeline.corpora.example import Example, Turn, read_examples
+from pipeline.corpora.own import split_folder
+from pipeline.corpora.qmsum import DOMAINS, Notes, clean, examples_of, parse_meeting, read_folder, span_turns
+from pipeline.corpora.statistics import COLUMNS, PAPER, table
+from pipeline.errors import QuorumError
+from pipeline.files import write_jsonl
+
+TURNS = tuple(Turn("A", str(i)) for i in range(10))
+
+
+@pytest.mark.parametrize(
+    ("raw", "cleaned"),
+    [
+        ("{vocalsound} Okay {disfmarker} so {gap}", "Okay so"),
+        ("the L_C_D_ on a T_V_", "the LCD on a TV"),
+        ("two T_V_s", "two TVs"),
+        ("R_ and D_", "R and D"),
+        ("a  b\n c", "a b c"),
+        ("snake_case stays", "snake_case stays"),
+        ("{ pause } yes", "yes"),
+    ],
+)
+def test_markers_go_and_letters_join(raw: str, cleaned: str) -> None:
+    assert clean(raw) == cleaned
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8"), max_size=80))
+def test_cleaning_is_idempotent_on_words(text: str) -> None:
+    once = clean(text)
+    assert "  " not in once
+    assert once == once.strip()
+
+
+def test_spans_are_inclusive_unless_the_paper_reads_them() -> None:
+    assert [t.text for t in span_turns(TURNS, ((1, 2), (5, 5)), "inclusive")] == ["1", "2", "5"]
+    assert [t.text for t in span_turns(TURNS, ((1, 2), (5, 5)), "exclusive")] == ["1"]
+
+
+@given(st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15)).map(lambda s: tuple(sorted(s))), max_size=4))
+def test_inclusive_spans_hold_exclusive_ones_and_never_run_past_the_end(spans: list[tuple[int, int]]) -> None:
+    inclusive = span_turns(TURNS, tuple(spans), "inclusive")
+    exclusive = span_turns(TURNS, tuple(spans), "exclusive")
+    assert set(exclusive) <= set(inclusive) <= set(TURNS)
+    assert len(inclusive) - len(exclusive) == sum(last < len(TURNS) for _, last in spans)
+
+
+def write_meeting(path: Path, **changes: Any) -> Path:
+    meeting: dict[str, Any] = {
+        "meeting_transcripts": [{"speaker": "A", "content": "hello"}, {"speaker": "B", "content": "bye"}],
+        "specific_query_list": [{"query": "What?", "answer": "Greetings.", "relevant_text_span": [["0", "1"]]}],
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(meeting | changes), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"meeting_transcripts": []}, "meeting_transcripts is empty"),
+        ({"meeting_transcripts": [{"speaker": "A"}]}, "key 'content' is missing"),
+        ({"meeting_transcripts": [{"speaker": "A", "content": 3}]}, "expected text, found 3"),
+        (
+            {"specific_query_list": [{"query": "q", "answer": "a", "relevant_text_span": [["x", "1"]]}]},
+            "invalid literal",
+        ),
+        (
+            {"specific_query_list": [{"query": "q", "answer": "a", "relevant_text_span": [["3", "1"]]}]},
+            "runs backwards",
+        ),
+        ({"specific_query_list": [{"query": "q", "answer": "a"}]}, "key 'relevant_text_span' is missing"),
+        ({"specific_query_list": 7}, "not iterable"),
+    ],
+)
+def test_a_meeting_that_is_wrong_is_one_line_with_its_file(tmp_path: Path, changes: Any, message: str) -> None:
+    path = write_meeting(tmp_path / "m.json", **changes)
+    with pytest.raises(QuorumError, match=message) as caught:
+        parse_meeting(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_malformed_json_names_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    path.write_text('{\n"a": \n}', encoding="utf-8")
+    with pytest.raises(QuorumError, match="line 3: malformed JSON"):
+        parse_meeting(path)
+
+
+def test_what_is_mended_is_counted(tmp_path: Path) -> None:
+    queries = [
+        {"query": "q", "answer": "kept", "relevant_text_span": [["1", "9"]]},
+        {"query": "q", "answer": " ", "relevant_text_span": [["0", "1"]]},
+        {"query": "q", "answer": "no turns", "relevant_text_span": []},
+    ]
+    meeting = parse_meeting(write_meeting(tmp_path / "m.json", specific_query_list=queries))
+    notes = Notes()
+    examples = examples_of(meeting, corpus="q", domain="d", split="train", span_end="inclusive", notes=notes)
+    assert [len(e.turns) for e in examples] == [1, 0]
+    assert (notes.spans_past_end, notes.dropped_empty_target, notes.kept_without_turns) == (1, ["q/d/m/1"], ["q/d/m/2"])
+
+
+def test_a_split_without_meetings_is_one_line(tmp_path: Path) -> None:
+    write_meeting(tmp_path / "train" / "m.json")
+    with pytest.raises(QuorumError, match="val: holds no meeting"):
+        read_folder(tmp_path, corpus="q", domain="d", span_end="inclusive", notes=Notes())
+
+
+def test_an_example_survives_its_file(tmp_path: Path) -> None:
+    example = Example("i", "q", "d", "val", "m", "q?", (Turn("A", "line\u2028separator"),), "t")
+    write_jsonl(tmp_path / "e.jsonl", [example.to_json()])
+    assert read_examples(tmp_path / "e.jsonl") == {"i": example}
+
+
+def test_a_line_that_is_no_example_is_named(tmp_path: Path) -> None:
+    write_jsonl(tmp_path / "e.jsonl", [{"id": "x"}])
+    with pytest.raises(QuorumError, match="line 1: not an example"):
+        read_examples(tmp_path / "e.jsonl")
+
+
+def test_own_meetings_are_split_by_meeting_always_the_same_way(tmp_path: Path) -> None:
+    for i in range(20):
+        write_meeting(tmp_path / "own" / f"m{i}.json")
+    split_folder(tmp_path / "own", tmp_path / "a")
+    split_folder(tmp_path / "own", tmp_path / "b")
+    names = {s: sorted(p.name for p in (tmp_path / "a" / s).iterdir()) for s in ("train", "val", "test")}
+    assert {s: len(n) for s, n in names.items()} == {"train": 16, "val": 2, "test": 2}
+    assert len({n for part in names.values() for n in part}) == 20
+    assert names == {s: sorted(p.name for p in (tmp_path / "b" / s).iterdir()) for s in names}
+
+
+def test_too_few_own_meetings_are_one_line(tmp_path: Path) -> None:
+    write_meeting(tmp_path / "own" / "m.json")
+    with pytest.raises(QuorumError, match="needs at least three"):
+        split_folder(tmp_path / "own", tmp_path / "a")
+    with pytest.raises(QuorumError, match="does not exist"):
+        split_folder(tmp_path / "none", tmp_path / "a")
+
+
+def test_the_sample_is_three_domains_of_a_dozen_meetings() -> None:
+    for domain in DOMAINS:
+        notes = Notes()
+        examples, meetings = read_folder(
+            ROOT / "data/sample/qmsum" / domain, corpus="q", domain=domain, span_end="inclusive", notes=notes
+        )
+        assert meetings == 12
+        assert len(examples) >= 24
+        assert (notes.spans_past_end, notes.dropped_empty_target, notes.kept_without_turns) == (0, [], [])
+
+
+@pytest.fixture
+def small_mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A mirror of two files with a checksum list of its own."""
+    import hashlib
+
+    lines = []
+    for name in ("data/Academic/train/a.json", "data/Academic/test/b.json"):
+        content = f'{{"{name}": 1}}'.encode()
+        (tmp_path / "qmsum" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "qmsum" / name).write_bytes(content)
+        lines.append(f"{hashlib.sha256(content).hexdigest()}  {name}\n")
+    (tmp_path / "list.sha256").write_text("".join(lines))
+    monkeypatch.setattr(sources, "CHECKSUMS", tmp_path / "list.sha256")
+    monkeypatch.setenv("QUORUM_MIRROR", str(tmp_path))
+    return tmp_path
+
+
+def test_the_mirror_is_copied(small_mirror: Path) -> None:
+    sources.fetch_qmsum("mirror", small_mirror / "out")
+    assert sorted(p.name for p in (small_mirror / "out").rglob("*.json")) == ["a.json", "b.json"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda p: p.write_bytes(p.read_bytes()[:-1]), "truncated or altered"),
+        (lambda p: p.write_bytes(b"x" * 36), "truncated or altered"),
+        (lambda p: p.unlink(), "is missing from the mirror"),
+    ],
+    ids=["truncated", "altered", "missing"],
+)
+def test_a_damaged_corpus_file_is_one_line(small_mirror: Path, damage: Any, message: str) -> None:
+    path = small_mirror / "qmsum/data/Academic/test/b.json"
+    damage(path)
+    with pytest.raises(QuorumError, match=message) as caught:
+        sources.fetch_qmsum("mirror", small_mirror / "out")
+    assert str(path) in str(caught.value)
+
+
+def test_no_mirror_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("QUORUM_MIRROR", "")
+    with pytest.raises(QuorumError, match="set QUORUM_MIRROR"):
+        sources.fetch_qmsum("mirror", tmp_path)
+
+
+def test_upstream_out_of_reach_is_one_line_with_the_url(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sources, "QMSUM_UPSTREAM", "http://127.0.0.1:9/")
+    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
+    with pytest.raises(QuorumError, match=r"http://127.0.0.1:9/data/Academic/test/Bed003.json: could not be fetched"):
+        sources.fetch_qmsum("upstream", tmp_path / "out")
+
+
+def test_upstream_serves_the_same_bytes_and_resumes(
+    small_mirror: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """`file://` stands in for the network; a file that is there already is not fetched again."""
+    monkeypatch.setattr(sources, "QMSUM_UPSTREAM", (small_mirror / "qmsum").as_uri() + "/")
+    monkeypatch.setenv("DVC_ROOT", str(tmp_path / "home"))
+    sources.fetch_qmsum("upstream", tmp_path / "out")
+    (small_mirror / "qmsum/data/Academic/test/b.json").unlink()
+    sources.fetch_qmsum("upstream", tmp_path / "again")
+    assert len(list((tmp_path / "again").rglob("*.json"))) == 2
+
+
+def test_auto_takes_the_first_that_answers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sources, "reachable", lambda source: source == "sample")
+    assert sources.resolve("auto") == "sample"
+    assert "SAMPLE" in capsys.readouterr().err
+    monkeypatch.setattr(sources, "reachable", lambda source: True)
+    assert sources.resolve("auto") == "mirror"
+    assert sources.resolve("upstream") == "upstream"
+
+
+@needs_mirror
+def test_table_two_comes_out_of_the_real_files() -> None:
+    """Counts under both readings; turns and speakers exactly, all nine of each, under the exclusive one."""
+    assert MIRROR is not None
+    readings = {}
+    for span_end in ("inclusive", "exclusive"):
+        readings[span_end] = [
+            example
+            for domain in DOMAINS
+            for example in read_folder(
+                MIRROR / "qmsum/data" / domain, corpus="q", domain=domain, span_end=span_end, notes=Notes()
+            )[0]
+        ]
+    rows = table(readings["inclusive"], readings["exclusive"])
+    assert len(rows) == 9
+    for row in rows:
+        paper = dict(zip(COLUMNS, PAPER[str(row["domain"]), str(row["split"])], strict=True))
+        assert row["inclusive_pairs"] == row["exclusive_pairs"] == paper["pairs"]
+        assert row["exclusive_turns"] == pytest.approx(paper["turns"], abs=0.0051)
+        assert row["exclusive_speakers"] == pytest.approx(paper["speakers"], abs=0.0051)
+        assert row["exclusive_summary_words"] == pytest.approx(paper["summary_words"], abs=0.13)
+    assert sum(int(row["exclusive_without_turns"]) for row in rows) == 36
+    assert sum(int(row["inclusive_without_turns"]) for row in rows) == 0

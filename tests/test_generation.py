@@ -1,0 +1,90 @@
+"""Decoding equals transformers' own `generate`, where both can say what is wanted."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from conftest import make_backbone, noisy_adapter, render_all
+
+from pipeline.model.adapter import Adapter, attached
+from pipeline.model.backbone import Backbone, Rendered
+from pipeline.model.generation import DecodingRule, banned_tokens, generate
+
+RULES = {
+    "greedy": DecodingRule(max_tokens=20),
+    "greedy without repeats": DecodingRule(max_tokens=20, no_repeat_ngram=2, min_tokens=6),
+    "beams": DecodingRule(beams=3, max_tokens=20),
+    "beams with all knobs": DecodingRule(beams=4, max_tokens=24, no_repeat_ngram=2, min_tokens=8, length_penalty=2.0),
+}
+
+
+def by_transformers(backbone: Backbone, rendered: Rendered, adapter: Adapter, rule: DecodingRule) -> list[int]:
+    model = backbone.model  # type: ignore[attr-defined]
+    options = {
+        "max_new_tokens": rule.max_tokens,
+        "num_beams": rule.beams,
+        "length_penalty": rule.length_penalty,
+        "no_repeat_ngram_size": rule.no_repeat_ngram,
+        "min_new_tokens": rule.min_tokens or None,
+        "do_sample": False,
+        "early_stopping": False,
+    }
+    ids = torch.tensor([rendered.source])
+    if backbone.family == "causal":
+        # Embeddings instead of ids: the no-repeat rule then sees what is generated, not the source.
+        tokens = model.generate(
+            inputs_embeds=model.get_input_embeddings()(ids), attention_mask=torch.ones_like(ids), **options
+        )[0].tolist()
+    else:
+        with attached(backbone._layers, adapter, post_norm=backbone.post_norm):  # type: ignore[attr-defined]
+            tokens = model.generate(**backbone._encoder_arguments(ids), **options)[0].tolist()[1:]  # type: ignore[attr-defined]
+    return tokens[: tokens.index(backbone.end_token)] if backbone.end_token in tokens else tokens
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES.keys())
+def test_equal_to_transformers(backbone: Backbone, rule: DecodingRule) -> None:
+    """In one batch of unequal lengths. A causal model's prompt is unadapted, which `generate` cannot express."""
+    adapter = {} if backbone.family == "causal" else noisy_adapter(backbone)
+    rendered = render_all(backbone)
+    prefixes = [backbone.merge(*backbone.encode(r, for_generation=True)) for r in rendered]
+    ours = generate(backbone, prefixes, adapter, rule)
+    assert ours == [by_transformers(backbone, r, adapter, rule) for r in rendered]
+
+
+@pytest.mark.parametrize("rule", [RULES["greedy"], RULES["beams"]], ids=["greedy", "beams"])
+def test_adapted_causal_decoding_follows_the_uncached_model(rule: DecodingRule) -> None:
+    """Greedy: each token is the argmax of the whole uncached model, adapters on at the same positions as in training.
+    Beams: the summed log-probability is at least greedy's.
+    """
+    backbone, adapter = make_backbone("llama"), noisy_adapter(make_backbone("llama"))
+    for rendered in render_all(backbone):
+        prefix = backbone.merge(*backbone.encode(rendered, for_generation=True))
+        tokens = generate(backbone, [prefix], adapter, rule)[0]
+        written = Rendered(rendered.source, (*tokens, backbone.end_token), 0, 0)
+        logits = backbone.head(backbone.reference_hidden([written], adapter))[: len(tokens)]
+        if rule.beams == 1:
+            assert logits.argmax(-1).tolist() == tokens
+        else:
+            greedy = generate(backbone, [prefix], adapter, RULES["greedy"])[0]
+            other = Rendered(rendered.source, (*greedy, backbone.end_token), 0, 0)
+            score = _mean_log_probability(backbone, written, adapter, len(tokens))
+            assert score >= _mean_log_probability(backbone, other, adapter, len(greedy)) - 1e-4
+
+
+def _mean_log_probability(backbone: Backbone, written: Rendered, adapter: Adapter, count: int) -> float:
+    scores = backbone.head(backbone.reference_hidden([written], adapter)).log_softmax(-1)[:count]
+    return scores.gather(1, torch.tensor(written.target[:count])[:, None]).mean().item()
+
+
+def test_a_row_does_not_depend_on_its_batch(backbone: Backbone) -> None:
+    prefixes = [backbone.merge(*backbone.encode(r, for_generation=True)) for r in render_all(backbone, 5)]
+    together = generate(backbone, prefixes, noisy_adapter(backbone), RULES["greedy"])
+    alone = [generate(backbone, [p], noisy_adapter(backbone), RULES["greedy"])[0] for p in prefixes]
+    assert together == alone
+
+
+def test_banned_tokens_complete_a_known_ngram() -> None:
+    """After 1 2 3 1 2, the 3-gram 1 2 3 is known, so 3 is banned; after 1 2 nothing is."""
+    assert banned_tokens([1, 2, 3, 1, 2], 3) == {3}
+    assert banned_tokens([1, 2], 3) == set()
+    assert banned_tokens([4, 5], 1) == {4, 5}

@@ -1,0 +1,138 @@
+"""params.yaml: every mistake is one line that names the key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import ROOT
+
+from pipeline.errors import QuorumError
+from pipeline.params import read_params
+from pipeline.stages.plan import resolve
+
+SHIPPED = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))
+
+
+def params_with(tmp_path: Path, **changes: Any) -> Path:
+    path = tmp_path / "params.yaml"
+    path.write_text(yaml.safe_dump(SHIPPED | changes, sort_keys=False), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"tua": 4}, "tua: unknown key"),
+        ({"tau": -1}, "tau: Input should be greater than or equal to 0"),
+        ({"tau": "high"}, "tau: Input should be a valid number"),
+        ({"lambda": 1.5}, "lambda: Input should be less than or equal to 1"),
+        ({"learning_rate": 0}, "learning_rate: Input should be greater than 0"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"train_fraction": 1.5}, "train_fraction"),
+        ({"span_end": "both"}, "span_end"),
+        ({"backbone": "gpt"}, "unknown backbone 'gpt'; known: smollm2-135m"),
+        ({"seeds": []}, "seeds"),
+        ({"seeds": [1, 1]}, "seeds must be distinct"),
+        ({"min_tokens": 200}, "min_tokens: 200 is above max_tokens"),
+        ({"scale": "huge"}, "scale"),
+        ({"runs": {"x": {"method": "FedMagic"}}}, "unknown method 'FedMagic'; known: ZeroShot, AdaSingle"),
+        ({"runs": {"x": {"method": "AdaFedAvg", "tua": 1}}}, "runs.x.tua: unknown key"),
+        ({"runs": {"x": {"method": "AdaFedAvg", "tau": -1}}}, "runs.x.tau: Input should be greater"),
+        ({"runs": {"x": {"method": "AdaFedAvg", "setting": "moon"}}}, "runs.x.setting: no setting 'moon'"),
+        ({"runs": {"x": {"method": "AdaSingle", "evaluate": "server"}}}, "AdaSingle has no server"),
+        ({"runs": {"a/b": {"method": "AdaSingle"}}}, "'a/b' is no name"),
+        ({"settings": {"domains": {"kind": "domains", "clients": ["Mars"]}}}, "unknown client 'Mars'"),
+        ({"own": {"Academic": {"folder": "x"}}}, "QMSum's own name"),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_the_key(tmp_path: Path, changes: Any, message: str) -> None:
+    with pytest.raises(QuorumError) as caught:
+        read_params(params_with(tmp_path, **changes))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_key_is_named(tmp_path: Path) -> None:
+    path = params_with(tmp_path)
+    data = yaml.safe_load(path.read_text())
+    del data["tau"]
+    path.write_text(yaml.safe_dump(data))
+    with pytest.raises(QuorumError, match="tau: is missing"):
+        read_params(path)
+
+
+@pytest.mark.parametrize(("content", "message"), [("a: [", "not YAML"), ("", "holds no keys")])
+def test_what_is_no_params_file_is_one_line(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "params.yaml"
+    path.write_text(content)
+    with pytest.raises(QuorumError, match=message):
+        read_params(path)
+
+
+def test_a_scale_sets_sizes_and_a_single_knob_goes_over_it(tmp_path: Path) -> None:
+    params = read_params(params_with(tmp_path, scale="full", rounds=7))
+    assert params.sizes().source_tokens == SHIPPED["scales"]["full"]["source_tokens"]
+    assert params.sizes().rounds == 7
+
+
+def test_a_runs_own_knob_goes_over_the_common_one(tmp_path: Path) -> None:
+    runs = {"a": {"method": "AdaFedSelectKD", "tau": 3, "lambda": 0.5}, "b": {"method": "AdaFedSelectKD"}}
+    params = read_params(params_with(tmp_path, runs=runs))
+    assert (params.training_of("a").tau, params.training_of("a").weight) == (3, 0.5)
+    assert params.training_of("b").tau == SHIPPED["tau"]
+
+
+def changed(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
+    return {name for name in before | after if before.get(name) != after.get(name)} - {"index.json"}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"tau": 4.0}, {"train/fedselectkd-1.json", "main.json"}),
+        ({"lambda": 0.5}, {"train/fedkd-1.json", "train/fedselectkd-1.json", "main.json"}),
+        ({"use_stemmer": True}, {f"evaluate/{run}-1.json" for run in SHIPPED["runs"]} | {"main.json"}),
+        ({"beams": 4}, {f"generate/{run}-1.json" for run in SHIPPED["runs"]} | {"main.json"}),
+        ({"bootstrap_samples": 500}, {"main.json"}),
+        ({"span_end": "exclusive"}, {"prepare.json", "main.json"}),
+        ({"train_fraction": 0.3}, {"partition.json", "main.json"}),
+    ],
+)
+def test_a_knob_changes_the_specs_of_what_depends_on_it_and_no_other(
+    tmp_path: Path, change: dict[str, Any], expected: set[str]
+) -> None:
+    before, after = resolve(read_params(params_with(tmp_path))), resolve(read_params(params_with(tmp_path, **change)))
+    assert changed(before, after) == expected
+
+
+def test_one_training_under_two_names_has_one_spec(tmp_path: Path) -> None:
+    specs = resolve(read_params(params_with(tmp_path)))
+    fedavg, local = specs["train/fedavg-1.json"], specs["train/fedavg-local-1.json"]
+    assert fedavg["training"] == local["training"]
+    assert (fedavg["evaluate"], local["evaluate"]) == ("server", "local")
+
+
+def test_a_training_depends_on_its_own_algorithm_and_no_other(tmp_path: Path) -> None:
+    code = resolve(read_params(params_with(tmp_path)))["train/fedavg-1.json"]["training"]["code"]
+    assert "pipeline.federated.fedavg" in code
+    assert not {
+        "pipeline.federated.single",
+        "pipeline.federated.registry",
+        "pipeline.tracking",
+        "pipeline.params",
+    } & set(code)
+
+
+def test_comments_and_docstrings_are_not_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from pipeline import closure
+
+    (tmp_path / "m.py").write_text('"""One."""\nx = 1  # a\n')
+    (tmp_path / "n.py").write_text('"""Two."""\n\n\nx = 1\n')
+    (tmp_path / "o.py").write_text("x = 2\n")
+    monkeypatch.setattr(closure, "ROOT", tmp_path)
+    digests = [next(iter(closure.code_of(f"pipeline.{name}").values())) for name in "mno"]
+    closure.imports_of.cache_clear()
+    assert digests[0] == digests[1] != digests[2]

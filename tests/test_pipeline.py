@@ -1,0 +1,206 @@
+"""The whole DAG on the sample with a tiny backbone, through the real `dvc`."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+from conftest import SMALL, Workspace
+
+RUNS = ("fedavg", "fedavg-local", "fedselectkd", "zeroshot")
+
+
+@pytest.fixture(scope="module")
+def made(workspace: Workspace) -> Workspace:
+    """A workspace in which everything ran once; the tests below go on from there, in this order."""
+    ran = workspace.repro()
+    assert ran[0] == "plan"
+    assert ran[-1] == "main"
+    assert len(ran) == 6 + 3 * len(RUNS) + 1
+    return workspace
+
+
+def test_the_second_repro_runs_nothing(made: Workspace) -> None:
+    assert made.repro() == []
+
+
+def test_pycache_is_no_change(made: Workspace) -> None:
+    for folder in ("pipeline", "data/own"):
+        (made.folder / folder / "__pycache__").mkdir(exist_ok=True)
+        (made.folder / folder / "__pycache__" / "x.cpython-311.pyc").write_bytes(b"new")
+    assert made.repro() == []
+
+
+def test_outputs_are_where_they_should_be(made: Workspace) -> None:
+    model = made.folder / "models" / "fedselectkd-1"
+    names = {p.name for p in (model / "adapters").iterdir()}
+    for client in ("Academic", "Committee", "Product"):
+        assert {f"{client}.safetensors", f"{client}.teacher.safetensors"} <= names
+    assert "server.safetensors" in names
+    rows = read_csv(model / "history.csv")
+    assert [r["client"] for r in rows] == ["Academic", "Committee", "Product"] * 2
+    assert all(0 <= float(r["share_distilled"]) <= 1 for r in rows)
+    report = (made.folder / "reports" / "report.html").read_text()
+    assert "Made from the SAMPLE" in report
+    assert "http" not in report.replace("http://www.w3.org", "")
+
+
+def test_metrics_hold_every_run_and_client(made: Workspace) -> None:
+    metrics = json.loads((made.folder / "reports" / "metrics.json").read_text())
+    assert sorted(metrics) == sorted(RUNS)
+    wanted = ("rouge1", "rouge2", "rougeL", "rougeLsum", "average", "loss", "similarity", "length", "repetition")
+    for clients in metrics.values():
+        assert list(clients) == ["Academic", "Committee", "Product", "mean"]
+        for figures in clients.values():
+            assert all({m, f"{m}_low", f"{m}_high"} <= set(figures) for m in wanted)
+            assert figures["examples"] > 0
+            assert figures["loss_low"] <= figures["loss"] <= figures["loss_high"]
+    seeds = json.loads((made.folder / "reports" / "metrics" / "seed-1.json").read_text())
+    assert seeds == metrics
+
+
+def test_the_same_training_was_not_run_twice(made: Workspace) -> None:
+    """fedavg-local is AdaFedAvg scored before aggregation: one checkpoint serves both, and their histories agree."""
+    assert len(list((made.folder / "work" / "checkpoints").iterdir())) == 2
+    rows = [read_csv(made.folder / "models" / f"{run}-1" / "history.csv") for run in ("fedavg", "fedavg-local")]
+    assert [r["local_validation_loss"] for r in rows[0]] == [r["local_validation_loss"] for r in rows[1]]
+    assert [r["validation_loss"] for r in rows[0]] == [r["server_validation_loss"] for r in rows[0]]
+    assert [r["validation_loss"] for r in rows[1]] == [r["local_validation_loss"] for r in rows[1]]
+
+
+def test_predictions_quote_and_name_their_clients(made: Workspace) -> None:
+    lines = (made.folder / "reports" / "predictions" / "fedavg-1.jsonl").read_text().splitlines()
+    assert len(lines) == 17
+    assert list(json.loads(lines[0])) == ["id", "client", "query", "reference", "prediction"]
+
+
+def test_dvc_shows_metrics_plots_and_status(made: Workspace) -> None:
+    assert "fedselectkd" in made.run("dvc", "metrics", "show", "--md").stdout
+    assert made.run("dvc", "plots", "show").returncode == 0
+    assert "up to date" in made.run("dvc", "status").stdout
+    assert "main" in made.run("dvc", "dag", "--mermaid", "main").stdout
+
+
+def test_tracking_is_a_projection_that_doubles_nothing(made: Workspace) -> None:
+    made.pipeline("track")
+    first = runs_in(made.folder / "mlflow.db")
+    made.pipeline("track")
+    assert runs_in(made.folder / "mlflow.db") == first
+    assert {f"{run}-1" for run in RUNS} <= set(first)
+    assert len(first) == len(set(first))
+
+
+def test_a_deleted_store_comes_back(made: Workspace) -> None:
+    before = runs_in(made.folder / "mlflow.db")
+    (made.folder / "mlflow.db").unlink()
+    made.pipeline("track")
+    assert runs_in(made.folder / "mlflow.db") == before
+
+
+def test_a_new_algorithm_file_retrains_nothing(made: Workspace) -> None:
+    folder = made.folder / "pipeline" / "federated"
+    (folder / "fedmagic.py").write_text((folder / "fedavg.py").read_text(), encoding="utf-8")
+    registry = folder / "registry.py"
+    registry.write_text(
+        registry.read_text().replace(
+            "ALGORITHMS: dict[str, str] = {",
+            'ALGORITHMS: dict[str, str] = {\n    "AdaMagic": "pipeline.federated.fedmagic",',
+        ),
+        encoding="utf-8",
+    )
+    assert made.repro() == ["plan"]
+
+
+def test_a_new_tau_runs_only_what_depends_on_it(made: Workspace) -> None:
+    done = made.run(
+        "dvc",
+        "exp",
+        "run",
+        "-S",
+        "tau=4",
+        env={
+            "GIT_AUTHOR_NAME": "t",
+            "GIT_AUTHOR_EMAIL": "t@t",
+            "GIT_COMMITTER_NAME": "t",
+            "GIT_COMMITTER_EMAIL": "t@t",
+        },
+    )
+    from conftest import stages_run
+
+    assert stages_run(done.stdout) == [
+        "plan",
+        "train@fedselectkd-1",
+        "generate@fedselectkd-1",
+        "evaluate@fedselectkd-1",
+        "main",
+    ]
+
+
+def test_one_off_in_a_temporary_copy_shares_the_store(made: Workspace) -> None:
+    """`dvc exp run --temp` works elsewhere; what it needs of work/ is found at the real root."""
+    made.run("git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qam", "tau")
+    identity = {f"GIT_{who}_{what}": "t@t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    done = made.run("dvc", "exp", "run", "--temp", "-S", "lambda=0.5", env=identity)
+    assert "train@fedselectkd-1" in done.stdout
+    assert not list((made.folder / ".dvc" / "tmp").rglob("mlflow.db"))
+    assert not list((made.folder / ".dvc" / "tmp").rglob("work/store"))
+
+
+def test_a_removed_run_leaves_every_table(made: Workspace) -> None:
+    runs = {name: row for name, row in SMALL["runs"].items() if name != "fedavg-local"}
+    made.params(runs=runs)
+    ran = made.repro()
+    assert not [stage for stage in ran if stage.startswith("train@")]
+    for path in ("metrics.json", "tables/main.csv", "tables/significance.csv", "report.html"):
+        assert "fedavg-local" not in (made.folder / "reports" / path).read_text(), path
+
+
+def test_a_training_that_fails_leaves_one_line_and_its_last_round(made: Workspace) -> None:
+    made.params(learning_rate=1e30, runs={"fedavg": {"method": "AdaFedAvg"}})
+    done = made.run("dvc", "repro", "train", ok=False)
+    assert done.returncode != 0
+    assert "the loss is" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (made.folder / "models" / "fedavg-1").exists()
+
+
+def test_own_meetings_become_a_client(made: Workspace) -> None:
+    own = made.folder / "data" / "own" / "Clinic"
+    own.mkdir(parents=True)
+    for path in sorted((made.folder / "data/sample/qmsum/Product").rglob("*.json")):
+        (own / f"own-{path.name}").write_bytes(path.read_bytes())
+    made.params(
+        learning_rate=0.001, own={"Clinic": {"folder": "data/own/Clinic"}}, runs={"fedavg": {"method": "AdaFedAvg"}}
+    )
+    made.repro()
+    metrics = json.loads((made.folder / "reports" / "metrics.json").read_text())
+    assert list(metrics["fedavg"]) == ["Academic", "Committee", "Product", "Clinic", "mean"]
+
+
+def test_a_new_meeting_is_summarized(made: Workspace) -> None:
+    meeting = made.folder / "meeting.txt"
+    meeting.write_text("".join(f"Ann: We talk about the budget, point {i}.\n" for i in range(40)))
+    arguments = ("summarize", "--client", "Clinic", "--query", "What about the budget?", str(meeting))
+    done = made.pipeline(*arguments, "--run", "fedavg")
+    assert "of 40 turns left out" in done.stderr
+    assert len(done.stdout.strip()) > 0
+    short = made.pipeline(*arguments, "--run", "fedavg-1", "--turns", "1-2")
+    assert "left out" not in short.stderr
+    for wrong in (("--run", "nope"), ("--run", "fedavg", "--client", "Mars"), ("--run", "fedavg", "--turns", "9")):
+        failed = made.pipeline(*arguments, *wrong, ok=False)
+        assert failed.returncode == 1
+        assert failed.stderr.count("\n") == 1
+        assert failed.stderr.startswith("error: --")
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def runs_in(database: Path) -> list[str]:
+    with sqlite3.connect(database) as connection:
+        return sorted(row[0] for row in connection.execute("select name from runs where lifecycle_stage = 'active'"))

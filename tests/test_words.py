@@ -1,0 +1,65 @@
+"""Words and what was distilled: the paper's example by hand."""
+
+from __future__ import annotations
+
+import torch
+from conftest import make_backbone, make_example
+
+from pipeline.analysis.distilled import client_tally, merge, summarize
+from pipeline.analysis.words import pos_rows, tally, words_of
+from pipeline.federated.bits import pack_bits
+from pipeline.model.backbone import Limits
+
+PIECES = ["project", " manager", " dec", "ides", " to", " use", " lcd"]
+
+
+def test_the_papers_example_is_25_percent() -> None:
+    """`project manager decides to use lcd`, two rounds: manager once, decides twice: 3/(2·6) = 25%."""
+    words = words_of(PIECES)
+    assert [w.text for w in words] == ["project", "manager", "decides", "to", "use", "lcd"]
+    manager, decides = words[1].tokens[0], words[2].tokens[0]
+    mask = torch.zeros(2, len(PIECES), dtype=torch.bool)
+    mask[0, manager] = mask[0, decides] = mask[1, decides] = True
+    counts = tally([words], [mask])
+    assert (sum(counts.distilled.values()), sum(counts.seen.values())) == (3, 12)
+    assert pos_rows("A", counts)[-1]["distilled_given_pos"] == 0.25
+
+
+def test_a_word_is_distilled_if_its_first_subword_is() -> None:
+    words = words_of(PIECES)
+    assert words[2].tokens == (2, 3)
+    second_only = torch.zeros(1, len(PIECES), dtype=torch.bool)
+    second_only[0, 3] = True
+    counts = tally([words], [second_only])
+    assert sum(counts.distilled.values()) == 0
+    assert counts.all_subwords == 0
+    assert counts.fraction == 0.5
+
+
+def test_punctuation_is_no_word() -> None:
+    assert [w.text for w in words_of(["They", " agreed", ".", " So", ","])] == ["They", "agreed", "So"]
+
+
+def test_base_rates_conditionals_and_lift_by_hand() -> None:
+    """Four words, NOUN twice (both distilled), DET twice (one distilled): P(d) = 3/4, lift of NOUN 1/(3/4) = 4/3."""
+    from pipeline.analysis.words import Tally
+
+    rows = {row["pos"]: row for row in pos_rows("A", Tally({"NOUN": 2, "DET": 2}, {"NOUN": 2, "DET": 1}, 3, 3.0))}
+    noun, det = rows["NOUN"], rows["DET"]
+    assert (noun["base_rate"], noun["distilled_given_pos"], noun["lift"]) == (0.5, 1.0, 1.3333)
+    assert (noun["pos_given_distilled"], det["pos_given_distilled"]) == (0.6667, 0.3333)
+    assert (noun["pos_given_not_distilled"], det["pos_given_not_distilled"]) == (0.0, 1.0)
+
+
+def test_only_rounds_up_to_the_best_count() -> None:
+    backbone = make_backbone("llama")
+    tokens = [list(backbone.render(make_example(i), Limits(90, 48)).target) for i in (1, 2)]
+    length = sum(len(t) for t in tokens)
+    bits = pack_bits([torch.ones(1, length, dtype=torch.bool), torch.zeros(1, length, dtype=torch.bool)])
+    first = client_tally(bits, tokens, backbone.pieces, passes=1)
+    both = client_tally(bits, tokens, backbone.pieces, passes=2)
+    assert sum(first.distilled.values()) == sum(first.seen.values())
+    assert 2 * sum(both.distilled.values()) == sum(both.seen.values())
+    rows, sensitivities = summarize({"A": merge([first, both])})
+    assert rows[-1]["words"] == sum(first.seen.values()) * 3
+    assert 0 < sensitivities["A"]["fraction"] < 1
