@@ -86,7 +86,10 @@ def evaluate(run: RunId) -> None:
 @app.command()
 def main() -> None:
     """Make the main table, the POS analysis, the figures and the report."""
+    from pipeline.tracking import project
+
     _stage("main")()
+    project()
 
 
 @app.command()
@@ -95,6 +98,23 @@ def track() -> None:
     from pipeline.tracking import project
 
     project()
+
+
+@app.command()
+def weights() -> None:
+    """Fetch the embedded backbone's weights into work/downloads, without converting them."""
+    from pipeline.layout import downloads
+    from pipeline.model.obtain import fetch_embedded
+
+    fetch_embedded(downloads())
+
+
+@app.command()
+def prune() -> None:
+    """Remove the checkpoints of trainings that are finished."""
+    from pipeline.prune import prune as remove
+
+    remove()
 
 
 @app.command("better-source")

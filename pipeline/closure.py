@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 
 PACKAGE = "pipeline"
+NEUTRAL = ("pipeline.errors", "pipeline.progress", "pipeline.quiet")
+"""What these say or show cannot change a result."""
 ROOT = Path(__file__).parent
 
 
@@ -36,7 +38,11 @@ def imports_of(module: str) -> tuple[str, ...]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return tuple(sorted(name for name in found if name.startswith(PACKAGE + ".") and _file(name) is not None))
+    return tuple(
+        sorted(
+            name for name in found if name.startswith(PACKAGE + ".") and name not in NEUTRAL and _file(name) is not None
+        )
+    )
 
 
 def _file(module: str) -> Path | None:

@@ -11,9 +11,10 @@ import torch
 from pipeline import layout
 from pipeline.corpora.example import SPLITS, Split
 from pipeline.federated.local import Entry
-from pipeline.files import read_json
+from pipeline.files import read_json, sha256_json
 from pipeline.model.backbone import Backbone, Prefix
 from pipeline.model.store import PrefixStore
+from pipeline.spec import TrainSpec
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,11 @@ def read_encoded(run_id: str) -> Encoded:
         for client, splits in index["clients"].items()
     }
     return Encoded(clients, index)
+
+
+def training_key(training: TrainSpec, encoded: Encoded) -> str:
+    """The name of a training: its spec and its data. Two runs with one key are one training under two names."""
+    return sha256_json([training.model_dump(mode="json"), encoded.index])
 
 
 class Loader:

@@ -33,6 +33,8 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.chmod(0o666 & ~umask)
         os.replace(temporary, path)
     except OSError as error:
+        if error.filename is not None and temporary is not None and Path(error.filename).parent != path.parent:
+            raise  # something that the block read, not what it wrote
         raise QuorumError(
             f"{path}: could not be written ({error.strerror or error}); free disk space or check permissions, "
             "then run the same command again"
@@ -87,6 +89,8 @@ def read_jsonl(path: Path, remedy: str = "run `dvc repro`") -> list[Any]:
         lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except FileNotFoundError:
         raise QuorumError(f"{path}: is missing; {remedy}") from None
+    except UnicodeDecodeError as error:
+        raise QuorumError(f"{path}: is not UTF-8 (byte {error.start}); {remedy}") from None
     rows = []
     for number, line in enumerate(lines, 1):
         try:

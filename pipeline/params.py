@@ -13,14 +13,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pipeline.corpora.qmsum import DOMAINS, SpanEnd
 from pipeline.errors import QuorumError
 from pipeline.federated.registry import ALGORITHMS, ZEROSHOT
-from pipeline.layout import PARAMS
+from pipeline.layout import OWN, PARAMS
 from pipeline.model.presets import PRESETS
+
+RESERVED = ("server", "mean", "pooled")
+"""Names that files and tables use themselves."""
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False)
 
 
 class Sizes(_Strict):
@@ -55,7 +58,7 @@ class OwnClient(_Strict):
 
 
 class Training(_Strict):
-    """The knobs that a run can set for itself."""
+    """A training's knobs, whatever its algorithm; a run can set them for itself."""
 
     rounds: int | None = Field(default=None, ge=1)
     patience: int = Field(ge=1)
@@ -64,13 +67,13 @@ class Training(_Strict):
     learning_rate: float = Field(gt=0, lt=math.inf)
     weight_decay: float = Field(ge=0)
     clip_norm: float = Field(gt=0)
-    tau: float = Field(ge=0)
-    weight: float = Field(ge=0, le=1, alias="lambda")
-    local_start: Literal["own", "server"]
 
 
 class Run(_Strict):
-    """A row of the tables: a method, a setting, which of its models is scored; other keys are `Training` knobs."""
+    """A row of the tables: a method, a setting, which of its models is scored.
+
+    Other keys are `Training` knobs, or hyperparameters of the run's algorithm.
+    """
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -95,6 +98,9 @@ class Run(_Strict):
 class Params(Training):
     """All of params.yaml."""
 
+    tau: float = Field(ge=0)
+    weight: float = Field(ge=0, le=1, alias="lambda")
+    local_start: Literal["own", "server"]
     scale: Literal["laptop", "full", "paper"]
     seeds: list[int] = Field(min_length=1)
     device: Literal["auto", "cpu", "cuda"]
@@ -144,9 +150,13 @@ class Params(Training):
             if not self.settings[run.setting].clients and not self.own:
                 raise ValueError(f"settings.{run.setting}.clients: is empty, and there are no own clients")
             self.training_of(name)
-        for name in self.own:
-            if name in DOMAINS:
-                raise ValueError(f"own.{name}: is QMSum's own name for a client; choose another")
+        for name, client in self.own.items():
+            if name in (*DOMAINS, *RESERVED) or "." in name:
+                raise ValueError(f"own.{name}: is taken or has a dot; choose another name")
+            if not client.folder.is_relative_to(OWN) or ".." in client.folder.parts:
+                raise ValueError(f"own.{name}.folder: {client.folder} is not inside {OWN}; put the meetings there")
+        if len({tuple(sorted(self.settings[run.setting].clients)) for run in self.runs.values()}) > 1:
+            raise ValueError("runs: the main table compares runs on the same clients; give all runs one setting")
         if self.min_tokens > self.max_tokens:
             raise ValueError(f"min_tokens: {self.min_tokens} is above max_tokens: {self.max_tokens}")
         return self
@@ -161,14 +171,34 @@ class Params(Training):
         """A run's training knobs: its own over the common ones.
 
         Raises:
-            ValueError: a knob of the run is unknown or out of range; the message names it.
+            ValueError: a knob of the run is out of range; the message names it.
         """
         common = {knob: getattr(self, knob) for knob in Training.model_fields} | {"rounds": self.sizes().rounds}
-        common["lambda"] = common.pop("weight")
+        own = {key: value for key, value in self._extras(name).items() if key in Training.model_fields}
         try:
-            return Training.model_validate(common | (self.runs[name].model_extra or {}))
+            return Training.model_validate(common | own)
         except ValidationError as error:
-            raise ValueError(f"runs.{name}.{_first_problem(error)}") from None
+            raise ValueError(f"runs.{name}.{first_problem(error)}") from None
+
+    def hyperparameters_of(self, name: str, known: type[BaseModel]) -> BaseModel:
+        """An algorithm's hyperparameters: the run's own, else those of this file, else the algorithm's defaults.
+
+        Args:
+            known: the algorithm's `Hyperparameters`, whose names are those of params.yaml.
+
+        Raises:
+            QuorumError: a key of the run is no knob of its training or its algorithm, or is out of range.
+        """
+        names = [field.alias or key for key, field in known.model_fields.items()]
+        here = self.model_dump(by_alias=True)
+        own = {key: value for key, value in self._extras(name).items() if key not in Training.model_fields}
+        try:
+            return known.model_validate({key: here[key] for key in names if key in here} | own)
+        except ValidationError as error:
+            raise QuorumError(f"{PARAMS}: runs.{name}.{first_problem(error)}; correct it") from None
+
+    def _extras(self, name: str) -> dict[str, Any]:
+        return self.runs[name].model_extra or {}
 
 
 def read_params(path: Path = PARAMS) -> Params:
@@ -179,6 +209,8 @@ def read_params(path: Path = PARAMS) -> Params:
     """
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise QuorumError(f"{path}: is not UTF-8 (byte {error.start}); save it as UTF-8") from None
     except FileNotFoundError:
         raise QuorumError(f"{path}: is missing; run from the repository's root") from None
     except yaml.YAMLError as error:
@@ -190,7 +222,7 @@ def read_params(path: Path = PARAMS) -> Params:
     try:
         return Params.model_validate(data)
     except ValidationError as error:
-        raise QuorumError(f"{path}: {_first_problem(error)}; correct it") from None
+        raise QuorumError(f"{path}: {first_problem(error)}; correct it") from None
 
 
 def _check_names(path: Path, group: str, table: Any) -> None:
@@ -199,7 +231,7 @@ def _check_names(path: Path, group: str, table: Any) -> None:
             raise QuorumError(f"{path}: {group}: {name!r} is no name; use letters, digits, '.', '_' and '-'")
 
 
-def _first_problem(error: ValidationError) -> str:
+def first_problem(error: ValidationError) -> str:
     problem = error.errors()[0]
     where = ".".join(str(part) for part in problem["loc"])
     message = problem["msg"].removeprefix("Value error, ")

@@ -67,7 +67,7 @@ class EncodeSpec(Spec):
 class TrainSpec(Spec):
     """One training: everything but what its tables call it and which of its models they score."""
 
-    algorithm: str | None
+    algorithm: str
     hyperparameters: dict[str, Any]
     seed: int
     device: str
@@ -82,12 +82,10 @@ class TrainSpec(Spec):
     clip_norm: float
 
 
-class TrainStageSpec(BaseModel):
-    """A run's training, and which model it hands on."""
+class TrainStageSpec(Spec):
+    """A run's training, and which model it hands on; the untrained backbone has neither."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    training: TrainSpec
+    training: TrainSpec | None
     evaluate: Literal["local", "server"] | None
 
 

@@ -11,7 +11,7 @@ from pipeline.corpora.example import Example, Turn
 from pipeline.corpora.qmsum import clean, parse_meeting
 from pipeline.errors import QuorumError
 from pipeline.progress import say
-from pipeline.spec import EncodeSpec, GenerateSpec, MainSpec, TrainStageSpec, read_spec
+from pipeline.spec import EncodeSpec, GenerateSpec, MainSpec, read_spec
 
 LINE = re.compile(r"^\s*([^:\n]{1,60}):\s+(\S.*)$")
 
@@ -44,9 +44,8 @@ def _summarize(name: str, meeting: list[Turn], run_id: str, adapter_path: Path, 
 
     encode = read_spec(layout.stage_spec("encode"), EncodeSpec)
     rule = read_spec(layout.stage_spec("generate", run_id), GenerateSpec)
-    training = read_spec(layout.stage_spec("train", run_id), TrainStageSpec).training
     device = choose_device(encode.device)
-    backbone = load_backbone(layout.BACKBONE, training.adapted_layers, device)
+    backbone = load_backbone(layout.BACKBONE, encode.adapted_layers, device)
     limits = Limits(encode.source_tokens, encode.target_tokens)
 
     def fits(turns: list[Turn]) -> bool:

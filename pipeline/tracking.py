@@ -17,6 +17,7 @@ from typing import Any
 
 from pipeline import layout
 from pipeline.errors import QuorumError
+from pipeline.federated.registry import ZEROSHOT
 from pipeline.files import read_json, sha256_json
 from pipeline.progress import say
 from pipeline.spec import MainSpec, RunRow, read_spec
@@ -86,7 +87,14 @@ class Store:
         self._client.log_batch(run, metrics=[Metric(key, v, step, step) for key, v in finite.items()])
 
     def artifact(self, run: str, path: Path, folder: str) -> None:
-        self._client.log_artifact(run, str(path), folder)
+        """Put a file under a run, by a hard link where the disk can: adapters are large, and lie there already."""
+        target = layout.mlflow_artifacts() / run / "artifacts" / folder / path.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        try:
+            os.link(path, target)
+        except OSError:
+            self._client.log_artifact(run, str(path), folder)
 
     def finish(self, run: str) -> None:
         self._client.set_tag(run, COMPLETE_TAG, "true")
@@ -95,18 +103,29 @@ class Store:
 
 @contextmanager
 def live(run_id: str) -> Iterator[OnRound]:
-    """Log a training's rounds as they finish, under the run that `project` will complete."""
-    if os.environ.get("QUORUM_TRACKING") == "off":
-        yield lambda rows: None
-        return
+    """Log a training's rounds as they finish, under the run that `project` will complete.
+
+    A store that fails does not stop a training: `project` mends it later.
+    """
+    from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
+
     spec, row = _plan(run_id)
-    store = Store()
-    run, complete = store.run(row.spec, row.id, _tags(store, spec, row))
+    try:
+        store = Store()
+        run, complete = store.run(_identity(row), row.id, _tags(store, spec, row))
+    except (QuorumError, MlflowException, SQLAlchemyError, OSError) as error:
+        say(f"track: MLflow is out of order ({' '.join(str(error).split())[:120]}); training goes on without it")
+        complete = True
 
     def on_round(rows: list[dict[str, Any]]) -> None:
-        if not complete:
+        if complete:
+            return
+        try:
             for line in rows:
                 _log_round(store, run, line)
+        except (MlflowException, SQLAlchemyError, OSError) as error:
+            say(f"track: a round was not logged ({' '.join(str(error).split())[:120]})")
 
     yield on_round
 
@@ -115,46 +134,57 @@ def project() -> None:
     """Make the store say what the files say."""
     spec = read_spec(layout.stage_spec("main"), MainSpec)
     store = Store()
-    metrics = read_json(layout.METRICS) if layout.METRICS.is_file() else {}
     new = 0
     for row in spec.runs:
-        folder = layout.MODELS / row.id
-        if not (folder / "history.csv").is_file():
+        scores = read_json(layout.SEED_METRICS / f"seed-{row.seed}.json", remedy="run `dvc repro main`").get(row.name)
+        if scores is None or not (layout.MODELS / row.id / "history.csv").is_file():
             continue
-        run, complete = store.run(row.spec, row.id, _tags(store, spec, row))
-        if complete:
-            continue
-        store.params(
-            run,
-            {
-                "scale": spec.scale,
-                "backbone": spec.backbone,
-                "span_end": spec.span_end,
-                "source_tokens": spec.source_tokens,
-                "target_tokens": spec.target_tokens,
-                "method": row.method,
-                "setting": row.setting,
-                **row.params,
-            },
-        )
-        for line in read_table(folder / "history.csv"):
-            _log_round(store, run, line)
-        seconds = layout.timings() / "train" / f"{row.id}.json"
-        for line in read_json(seconds)["rounds"] if seconds.is_file() else ():
-            store.metrics(run, {f"{line['client']}/seconds": line["seconds"]}, int(line["round"]))
-        scores = metrics.get(row.name)
-        if scores is None:
-            continue
-        for client, figures in scores.items():
-            store.metrics(run, {f"{client}/{name}": value for name, value in figures.items()})
-        for client in scores:
-            path = folder / "adapters" / f"{client}.safetensors"
-            if path.is_file() and path.stat().st_size > 100:
-                store.artifact(run, path, "adapters")
-        store.finish(run)
-        new += 1
+        run, complete = store.run(_identity(row), row.id, _tags(store, spec, row))
+        if not complete:
+            _project_run(store, run, row, scores)
+            new += 1
     _project_figures(store, spec)
     say(f"track: {new} runs brought into {layout.mlflow_uri()}; `make ui` shows them")
+
+
+def _project_run(store: Store, run: str, row: RunRow, scores: dict[str, dict[str, float]]) -> None:
+    """A run's resolved params, per-round metrics, final scores and best adapters."""
+    folder = layout.MODELS / row.id
+    store.params(run, _resolved(row))
+    for line in read_table(folder / "history.csv"):
+        _log_round(store, run, line)
+    seconds = layout.timings() / "train" / f"{row.id}.json"
+    for line in read_json(seconds)["rounds"] if seconds.is_file() else ():
+        store.metrics(run, {f"{line['client']}/seconds": line["seconds"]}, int(line["round"]))
+    for client, figures in scores.items():
+        store.metrics(run, {f"{client}/{name}": value for name, value in figures.items()})
+        path = folder / "adapters" / f"{client}.safetensors"
+        if path.is_file() and row.method != ZEROSHOT:
+            store.artifact(run, path, "adapters")
+    store.finish(run)
+
+
+def _identity(row: RunRow) -> str:
+    """A run is its spec and its data: what else it depends on is behind these two."""
+    encoded = read_json(layout.encoded_index(row.id), remedy="run `dvc repro encode`")
+    return sha256_json([row.spec, encoded, read_json(layout.PREPARED / "notes.json")["source"]])
+
+
+def _resolved(row: RunRow) -> dict[str, Any]:
+    """Every knob behind a run, from the specs of its stages, by its name in params.yaml."""
+    knobs: dict[str, Any] = {"method": row.method, "setting": row.setting, "seed": row.seed}
+    knobs["data_source"] = read_json(layout.PREPARED / "notes.json")["source"]["qmsum"]
+    for path in (
+        layout.stage_spec("backbone"),
+        layout.stage_spec("prepare"),
+        layout.stage_spec("partition"),
+        layout.stage_spec("encode"),
+        layout.stage_spec("generate", row.id),
+        layout.stage_spec("evaluate", row.id),
+    ):
+        spec = read_json(path)
+        knobs |= {k: v for k, v in spec.items() if k not in ("code", "manifests", "settings", "seeds", "own")}
+    return knobs | row.params
 
 
 def _project_figures(store: Store, spec: MainSpec) -> None:

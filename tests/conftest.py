@@ -33,6 +33,7 @@ from pipeline.model.obtain import WHEEL
 from pipeline.model.seq2seq import Seq2SeqBackbone
 from pipeline.model.tiny import tiny_model, tiny_tokenizer
 
+torch.set_num_threads(1)  # two workers share two cores
 ROOT = Path(__file__).parents[1]
 FAMILIES = ("llama", "bart", "led", "longt5")
 MIRROR = mirror()
@@ -101,7 +102,7 @@ class Workspace:
             "QUORUM_MIRROR": "",
             "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_CONFIG_SYSTEM": os.devnull,
-            "OMP_NUM_THREADS": "2",
+            "OMP_NUM_THREADS": "1",
         }
         self.env.pop("DVC_ROOT", None)
         files = subprocess.run(

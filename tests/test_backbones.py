@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from conftest import make_backbone, make_example, noisy_adapter, render_all
@@ -68,6 +70,16 @@ def test_the_seq2seq_reference_is_the_models_own_loss(family: str) -> None:
     torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("scaled", [True, False])
+def test_t5_scales_its_output_only_where_the_model_does(scaled: bool) -> None:
+    backbone: Any = make_backbone("longt5")
+    backbone.model.config.scale_decoder_outputs = scaled
+    rendered = render_all(backbone, 1)[0]
+    expected = backbone.model(torch.tensor([rendered.source]), labels=torch.tensor([rendered.target])).logits[0]
+    ours = backbone.head(backbone.reference_hidden([rendered], {}))
+    torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-5)
+
+
 def test_truncation_takes_the_end_of_the_transcript_never_the_query(backbone: Backbone) -> None:
     example = make_example(1, words=50)
     rendered = backbone.render(example, Limits(90, 48))
@@ -103,5 +115,7 @@ def test_an_example_without_turns_can_be_encoded(backbone: Backbone) -> None:
 
 def test_pieces_join_to_the_text(backbone: Backbone) -> None:
     target = backbone.render(make_example(1), Limits(90, 48)).target
-    words = [p for p in backbone.pieces(target) if p not in ("<s>", "</s>")]
-    assert "".join(words).strip() == backbone.text(target)
+    pieces = backbone.pieces(target)
+    assert "".join(pieces).strip() == backbone.text(target)
+    assert len(pieces) == len(target)
+    assert pieces[-1] == ""

@@ -77,7 +77,7 @@ CASES: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "a damaged store": (
         "train fedavg-1",
         lambda f: _damage_store(f),
-        "run `dvc repro --force encode`",
+        "run `dvc repro --force --single-item encode`",
     ),
     "a damaged checkpoint": (
         "train fedavg-1",

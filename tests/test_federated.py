@@ -70,6 +70,23 @@ def same_locals(a: Progress, b: Progress) -> bool:
     return all(same(adapter, locals_of(b)[name]) for name, adapter in locals_of(a).items())
 
 
+def test_the_order_of_names_changes_no_bit(make_client: Make) -> None:
+    """The norm that clips sums over tensors; here clipping is always active."""
+    backwards = dict(reversed(noisy_adapter(BACKBONE).items()))
+    results = [
+        make_client(BACKBONE, 0, 5, clip_norm=1e-3).fit(adapter, Randomness(1, "a", 1))[0]
+        for adapter in (backwards, noisy_adapter(BACKBONE))
+    ]
+    assert same(*results)
+    assert list(send(backwards)[0]) == sorted(backwards)
+
+
+def test_a_gradient_that_is_not_finite_stops_the_run(make_client: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", lambda *_: torch.tensor(float("inf")))
+    with pytest.raises(QuorumError, match="the norm of the gradient is inf"):
+        make_client(BACKBONE, 0, 3).fit(INITIAL, Randomness(1, "a", 1))
+
+
 def test_averaging_weighs_by_examples() -> None:
     """218, 284 and 593 examples, weights 1, 2 and 3: (218 + 2·284 + 3·593) / 1095 = 2565/1095 = 2.342466."""
     average = weighted_average([{"w": torch.tensor([float(i)])} for i in (1, 2, 3)], [218, 284, 593])

@@ -10,6 +10,7 @@ import yaml
 from conftest import ROOT
 
 from pipeline.errors import QuorumError
+from pipeline.federated import fedselectkd
 from pipeline.params import read_params
 from pipeline.stages.plan import resolve
 
@@ -45,12 +46,18 @@ def params_with(tmp_path: Path, **changes: Any) -> Path:
         ({"runs": {"x": {"method": "AdaSingle", "evaluate": "server"}}}, "AdaSingle has no server"),
         ({"runs": {"a/b": {"method": "AdaSingle"}}}, "'a/b' is no name"),
         ({"settings": {"domains": {"kind": "domains", "clients": ["Mars"]}}}, "unknown client 'Mars'"),
-        ({"own": {"Academic": {"folder": "x"}}}, "QMSum's own name"),
+        ({"runs": {"x": {"method": "AdaSingle", "tau": 3}}}, "runs.x.tau: unknown key"),
+        ({"runs": {"x": {"method": "ZeroShot", "rounds": 3}}}, "runs.x: ZeroShot trains nothing"),
+        ({"tau": float("inf")}, "tau: Input should be a finite number"),
+        ({"own": {"Academic": {"folder": "data/own/x"}}}, "own.Academic: is taken"),
+        ({"own": {"server": {"folder": "data/own/x"}}}, "own.server: is taken"),
+        ({"own": {"Clinic": {"folder": "elsewhere"}}}, "own.Clinic.folder: elsewhere is not inside data/own"),
+        ({"settings": {"domains": {"kind": "domains", "clients": []}}}, "is empty, and there are no own clients"),
     ],
 )
 def test_a_mistake_is_one_line_that_names_the_key(tmp_path: Path, changes: Any, message: str) -> None:
     with pytest.raises(QuorumError) as caught:
-        read_params(params_with(tmp_path, **changes))
+        resolve(read_params(params_with(tmp_path, **changes)))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -81,8 +88,8 @@ def test_a_scale_sets_sizes_and_a_single_knob_goes_over_it(tmp_path: Path) -> No
 def test_a_runs_own_knob_goes_over_the_common_one(tmp_path: Path) -> None:
     runs = {"a": {"method": "AdaFedSelectKD", "tau": 3, "lambda": 0.5}, "b": {"method": "AdaFedSelectKD"}}
     params = read_params(params_with(tmp_path, runs=runs))
-    assert (params.training_of("a").tau, params.training_of("a").weight) == (3, 0.5)
-    assert params.training_of("b").tau == SHIPPED["tau"]
+    hyper = [params.hyperparameters_of(name, fedselectkd.Hyperparameters).model_dump() for name in ("a", "b")]
+    assert [(h["tau"], h["weight"]) for h in hyper] == [(3, 0.5), (SHIPPED["tau"], SHIPPED["lambda"])]
 
 
 def changed(before: dict[str, Any], after: dict[str, Any]) -> set[str]:

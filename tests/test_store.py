@@ -32,7 +32,9 @@ def test_generation_is_missing_where_only_training_was_stored(tmp_path: Path) ->
 
 
 def test_a_missing_entry_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(QuorumError, match="missing from the prefix store; run `dvc repro --force encode`"):
+    with pytest.raises(
+        QuorumError, match="missing from the prefix store; run `dvc repro --force --single-item encode`"
+    ):
         PrefixStore(tmp_path).training(["ab"])
 
 
@@ -53,6 +55,7 @@ def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
     store.path("ab").write_bytes(bytes(content))
     with pytest.raises(QuorumError, match="checksum does not match"):
         store.training(["ab"])
+    assert not store.has("ab", for_generation=False), "else encoding would not mend it"
 
 
 def test_an_entry_of_another_spec_is_refused(tmp_path: Path) -> None:

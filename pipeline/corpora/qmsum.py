@@ -71,7 +71,7 @@ def parse_meeting(path: Path) -> Meeting:
     try:
         turns = tuple(Turn(_text(t["speaker"]), _text(t["content"])) for t in data["meeting_transcripts"])
         queries = tuple(_query(path, number, q) for number, q in enumerate(data.get("specific_query_list", ())))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         what = f"key {error} is missing" if isinstance(error, KeyError) else str(error)
         raise QuorumError(f"{path}: not a QMSum meeting: {what}; see data/sample for the schema") from None
     if not turns:

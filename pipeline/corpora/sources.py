@@ -6,6 +6,7 @@ pinned commit, so both give the same bytes or an error.
 
 from __future__ import annotations
 
+import http.client
 import shutil
 import urllib.error
 import urllib.request
@@ -108,7 +109,7 @@ def _downloaded(path: str, digest: str) -> Path:
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:
             write_bytes(kept, answer.read())
-    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+    except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
         reason = getattr(error, "reason", error)
         raise QuorumError(
             f"{url}: could not be fetched ({reason}); check the network, or set data_source: mirror or sample"

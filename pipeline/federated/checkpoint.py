@@ -46,7 +46,10 @@ def load_progress(folder: Path, key: str) -> Progress | None:
     state = read_json(path, remedy=f"delete {folder} and run again")
     if state.get("key") != key:
         raise QuorumError(f"{path}: a checkpoint of another spec; delete {folder} and run again")
-    return _unflatten(folder, state)
+    try:
+        return _unflatten(folder, state)
+    except (KeyError, TypeError, ValueError) as error:
+        raise QuorumError(f"{path}: damaged checkpoint ({error!r}); delete {folder} and run again") from None
 
 
 def _flatten(folder: Path, progress: Progress) -> dict[str, Any]:

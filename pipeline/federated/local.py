@@ -77,7 +77,11 @@ class StoredClientData:
             QuorumError: the loss is not finite.
         """
         began = time.monotonic()
-        student = {name: tensor.clone().requires_grad_() for name, tensor in start.items()}
+        # Sorted: the norm that clips sums over tensors, and its last bit depends on their order.
+        device = self._backbone.device
+        student = {name: start[name].detach().to(device, copy=True).requires_grad_() for name in sorted(start)}
+        if teacher is not None:
+            teacher = {name: tensor.to(device) for name, tensor in teacher.items()}
         optimizer = _adamw(student, self._training)
         offsets = _offsets(self.train)
         distilled = torch.zeros(self._training.local_epochs, offsets[-1], dtype=torch.bool)
@@ -97,12 +101,9 @@ class StoredClientData:
                 optimizer.zero_grad(set_to_none=True)
                 losses = backward_through_head(self._backbone.head, hidden, targets, guide, how)
                 total = float(losses.loss.sum())
-                if not math.isfinite(total):
-                    raise QuorumError(
-                        f"round {rng.round}, client {rng.client}, step {steps + 1}: the loss is {total}; the last good "
-                        "round is kept: lower learning_rate and run again"
-                    )
-                torch.nn.utils.clip_grad_norm_(student.values(), self._training.clip_norm)
+                _check_finite("loss", total, rng, steps)
+                norm = torch.nn.utils.clip_grad_norm_(student.values(), self._training.clip_norm)
+                _check_finite("norm of the gradient", float(norm), rng, steps)
                 optimizer.step()
                 steps += 1
                 loss_sum += total
@@ -111,7 +112,7 @@ class StoredClientData:
                 self._advance(len(chosen))
         tokens = offsets[-1] * self._training.local_epochs
         trace = Trace(loss_sum / tokens, entropy_sum / tokens, distilled, steps, time.monotonic() - began)
-        return {name: tensor.detach() for name, tensor in student.items()}, trace
+        return {name: tensor.detach().cpu() for name, tensor in student.items()}, trace
 
     def validation_loss(self, adapter: Adapter) -> float:
         """Mean cross-entropy a target token of the validation examples, in nats."""
@@ -122,6 +123,7 @@ class StoredClientData:
 def token_cross_entropy(backbone: Backbone, load: Load, entries: Sequence[Entry], adapter: Adapter) -> list[Tensor]:
     """The loss of every target token, in nats, one tensor (T_i,) an example."""
     results: dict[int, Tensor] = {}
+    adapter = {name: tensor.to(backbone.device) for name, tensor in adapter.items()}
     by_length = sorted(range(len(entries)), key=lambda i: entries[i].tokens)
     for at in range(0, len(entries), EVALUATION_BATCH):
         chosen = by_length[at : at + EVALUATION_BATCH]
@@ -138,6 +140,14 @@ def batch_order(rng: Randomness, epoch: int, count: int) -> list[int]:
     name = f"{rng.seed}/{rng.client}/{rng.round}/{epoch}".encode()
     seed = int.from_bytes(hashlib.sha256(name).digest()[:7], "big")
     return torch.randperm(count, generator=torch.Generator().manual_seed(seed)).tolist()
+
+
+def _check_finite(what: str, value: float, rng: Randomness, steps: int) -> None:
+    if not math.isfinite(value):
+        raise QuorumError(
+            f"round {rng.round}, client {rng.client}, step {steps + 1}: the {what} is {value}; the last good round is "
+            "kept: lower learning_rate and run again"
+        )
 
 
 def _adamw(student: Adapter, training: LocalTraining) -> torch.optim.AdamW:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from torch import Tensor
 
+from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, Kind, Randomness, ServerState, Update
 from pipeline.federated.wire import send
 from pipeline.model.adapter import Adapter
@@ -68,7 +70,7 @@ def run_rounds(
     seed: int,
     on_round: Callable[[Progress], None],
 ) -> Progress:
-    """Train until `rounds`, or until no client has improved for `patience` rounds.
+    """Train until `rounds`, or until no client's model that the algorithm is judged by improved for `patience` rounds.
 
     Args:
         trained: the clients that train; the one client `pooled` for a pooled algorithm.
@@ -112,9 +114,15 @@ def _one_round(
         losses: dict[Kind, float] = {}
         for kind in best:
             losses[kind] = scored.validation_loss(candidates[kind])
+            if not math.isfinite(losses[kind]):
+                raise QuorumError(
+                    f"round {number}, client {name}: the validation loss is {losses[kind]}; the last good round is "
+                    "kept: lower learning_rate and run again"
+                )
             if name not in best[kind] or losses[kind] < best[kind][name].loss:
                 best[kind][name] = Best(number, losses[kind], candidates[kind], teacher)
-                improved = True
+                # A training that two rows share must not depend on which of its models either row scores.
+                improved = improved or kind == algorithm.evaluates
         history.append(
             _row(number, name, updates[owner], traffic[owner], losses, _teacher_loss(progress, scored, name, algorithm))
         )

@@ -157,7 +157,7 @@ def main_rows(data: ReportData, named: Mapping[str, str], clients: Sequence[str]
             {
                 "label": named[run],
                 "cells": [_cell(figures[client], column, ranks[column.metric].get(run, "")) for column in COLUMNS],
-                "note": "" if client == MEAN else _note(data.histories.get(run, ()), client),
+                "note": "" if client == MEAN else _note(data.histories.get(run, ()), client, figures),
             }
             for run, figures in data.metrics.items()
         ]
@@ -185,12 +185,14 @@ def best_rounds(history: Sequence[Mapping[str, str]], client: str) -> list[int]:
     return [int(row["round"]) for row in history if row["client"] == client and row["best"] == "1"]
 
 
-def _note(history: Sequence[Mapping[str, str]], client: str) -> str:
+def _note(history: Sequence[Mapping[str, str]], client: str, figures: Mapping[str, Any]) -> str:
+    """The best round, and how the last one compares: the same, or its own test loss."""
     best = best_rounds(history, client)
     if not best:
         return ""
     last = max(int(row["round"]) for row in history if row["client"] == client)
-    return ", ".join(map(str, best)) + (", not converged" if last in best else "")
+    ending = "not converged" if last in best else f"test loss of round {last}: {figures['last_loss']:.3f}"
+    return f"{', '.join(map(str, best))} ({ending})"
 
 
 def _paper_rows(paper: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
@@ -258,7 +260,7 @@ def _lens(data: ReportData, tau: float) -> list[dict[str, Any]]:
                 entropy = item["entropy"][i]
                 shade = min(entropy / (2 * tau), 1.0) * 0.6 if tau else 0.6
                 words.append({"text": text, "entropy": entropy, "shade": shade, "distilled": entropy < tau})
-            elif i not in inside and not piece.startswith("<"):
+            elif i not in inside and piece:
                 words.append({"text": piece, "entropy": item["entropy"][i], "shade": 0.0, "distilled": False})
         items.append({"client": item["client"], "query": queries.get(item["id"], item["id"]), "words": words})
     return items

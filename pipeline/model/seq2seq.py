@@ -34,6 +34,7 @@ class Seq2SeqBackbone:
         config: Any = model.config
         self._t5 = config.model_type in T5_SHAPED
         self.post_norm = not self._t5
+        self.device = torch.device(model.device)
         self.width = config.d_model
         self.vocabulary = config.vocab_size
         depth = len(self._layers)
@@ -81,11 +82,17 @@ class Seq2SeqBackbone:
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:
         marked = self.tokenizer.convert_ids_to_tokens(list(tokens))
-        # SentencePiece marks a word's start by U+2581; decoding a lone piece would drop that space.
-        return [
-            piece.replace("\u2581", " ") if piece.startswith("\u2581") else self.tokenizer.decode([token])
-            for token, piece in zip(tokens, marked, strict=True)
-        ]
+        special = set(self.tokenizer.all_special_ids)
+        texts = []
+        for token, piece in zip(tokens, marked, strict=True):
+            if token in special:
+                texts.append("")
+            elif piece.startswith("\u2581"):
+                # SentencePiece marks a word's start by U+2581; decoding a lone piece would drop that space.
+                texts.append(piece.replace("\u2581", " "))
+            else:
+                texts.append(self.tokenizer.decode([token]))
+        return texts
 
     # -- frozen part --------------------------------------------------------------------------------------------------
 
@@ -176,9 +183,8 @@ class Seq2SeqBackbone:
         return torch.cat(hidden)
 
     def head(self, hidden: Tensor) -> Tensor:
-        config = self.model.config
-        if self._t5 and config.tie_word_embeddings:
-            hidden = hidden * config.d_model**-0.5
+        if self._t5 and self.model.config.scale_decoder_outputs:
+            hidden = hidden * self.width**-0.5
         logits: Tensor = self.model.lm_head(hidden)
         bias = getattr(self.model, "final_logits_bias", None)
         return (logits if bias is None else logits + bias).float()

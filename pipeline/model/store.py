@@ -22,7 +22,7 @@ from pipeline.files import canonical, sha256_json, write_bytes
 from pipeline.model.backbone import Backbone, Prefix, Rendered
 
 FORMAT = 1
-REMEDY = "run `dvc repro --force encode`, which computes only what is missing"
+REMEDY = "run `dvc repro --force --single-item encode`, which computes what is missing"
 
 
 def entry_key(backbone_digest: str, backbone: Backbone, rendered: Rendered) -> str:
@@ -78,22 +78,27 @@ class PrefixStore:
         write_bytes(path, save({name: t.contiguous() for name, t in tensors.items()}, {"quorum": about}))
 
     def _read(self, path: Path, key: str) -> Prefix:
+        if not path.is_file():
+            raise QuorumError(f"{path}: is missing from the prefix store; {REMEDY}")
         try:
-            if path not in self._verified:
-                about = _about(path)
-                if about.get("key") != key:
-                    raise QuorumError(f"{path}: belongs to another spec ({about.get('key')!r}); delete it and {REMEDY}")
-                tensors = load(path.read_bytes())
-                if about.get("checksum") != _checksum(tensors):
-                    raise QuorumError(f"{path}: damaged (its checksum does not match); {REMEDY}")
-                self._verified.add(path)
-                return dict(tensors)
-            with safe_open(str(path), framework="pt") as entry:
-                return {name: entry.get_tensor(name) for name in entry.keys()}  # noqa: SIM118  # not a dict
-        except FileNotFoundError:
-            raise QuorumError(f"{path}: is missing from the prefix store; {REMEDY}") from None
-        except SafetensorError as error:
-            raise QuorumError(f"{path}: damaged ({error}); {REMEDY}") from None
+            if path in self._verified:
+                with safe_open(str(path), framework="pt") as entry:
+                    return {name: entry.get_tensor(name) for name in entry.keys()}  # noqa: SIM118  # not a dict
+            about = _about(path)
+            tensors = dict(load(path.read_bytes()))
+        except (SafetensorError, json.JSONDecodeError) as error:
+            raise self._damaged(path, str(error)) from None
+        if about.get("key") != key:
+            raise self._damaged(path, f"it belongs to another spec, {about.get('key')!r}")
+        if about.get("checksum") != _checksum(tensors):
+            raise self._damaged(path, "its checksum does not match")
+        self._verified.add(path)
+        return tensors
+
+    def _damaged(self, path: Path, reason: str) -> QuorumError:
+        """A damaged entry is removed, so that encoding finds it missing and computes it again."""
+        path.unlink(missing_ok=True)
+        return QuorumError(f"{path}: damaged ({reason}), so it was removed; {REMEDY}")
 
 
 def _about(path: Path) -> dict[str, str]:

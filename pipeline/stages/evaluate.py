@@ -40,11 +40,12 @@ def run(run_id: str) -> None:
     lens: list[dict[str, Any]] = []
     with progress(f"evaluate {run_id}", len(encoded.clients)) as advance:
         for client, splits in encoded.clients.items():
-            adapters = _adapters(layout.adapters(run_id), client, device)
+            adapters = _adapters(layout.adapters(run_id), client)
             scored = {name: adapter for name, adapter in adapters.items() if name != "teacher"}
             losses = _losses(backbone, loader, splits["test"], scored)
             for entry, tokens in zip(splits["test"], losses["best"], strict=True):
                 rows[entry.id] |= {"loss_sum": float(tokens.double().sum()), "tokens": entry.tokens}
+            losses.setdefault("last", losses["best"])
             clients[client] = {f"{name}_loss": _mean(tokens) for name, tokens in losses.items()}
             if "teacher" in adapters:
                 lens += _lens(backbone, loader, client, splits["test"], adapters["teacher"])
@@ -74,7 +75,7 @@ def _text_scores(run_id: str, spec: EvaluateSpec) -> dict[str, dict[str, Any]]:
     }
 
 
-def _adapters(folder: Path, client: str, device: torch.device) -> dict[str, Adapter]:
+def _adapters(folder: Path, client: str) -> dict[str, Adapter]:
     """What a client's row is about (`best`), and beside it what exists of its teacher, last round and server."""
     names = {
         "best": f"{client}.safetensors",
@@ -83,7 +84,7 @@ def _adapters(folder: Path, client: str, device: torch.device) -> dict[str, Adap
         "server": "server.safetensors",
     }
     found = {name: folder / file for name, file in names.items() if name == "best" or (folder / file).is_file()}
-    return {name: {k: t.to(device) for k, t in read_adapter(path).items()} for name, path in found.items()}
+    return {name: read_adapter(path) for name, path in found.items()}
 
 
 def _losses(
@@ -113,7 +114,7 @@ def _lens(
     for entry in (entry for entry in entries if entry.id in chosen):
         prefixes = loader.training([entry.key])
         with torch.no_grad():
-            hidden = backbone.target_hidden(prefixes, teacher)
+            hidden = backbone.target_hidden(prefixes, {k: t.to(backbone.device) for k, t in teacher.items()})
         entropy = teacher_entropies(backbone.head, hidden)
         tokens = prefixes[0]["targets"].tolist()
         rows.append({"client": client, "id": entry.id, "pieces": backbone.pieces(tokens), "entropy": entropy.tolist()})

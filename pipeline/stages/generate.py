@@ -14,7 +14,7 @@ from pipeline.model.loading import choose_device, load_backbone
 from pipeline.progress import progress
 from pipeline.spec import GenerateSpec, read_spec
 
-ROWS = 64
+ROWS = 66
 """Sequences that are decoded together: enough to read the weights seldom, few enough for 8 GiB."""
 
 

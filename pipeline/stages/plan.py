@@ -10,7 +10,7 @@ from typing import Any
 from pipeline import layout
 from pipeline.closure import code_of
 from pipeline.errors import QuorumError
-from pipeline.federated.registry import ALGORITHMS
+from pipeline.federated.registry import ALGORITHMS, ZEROSHOT
 from pipeline.files import read_json, sha256_file, sha256_json, write_json
 from pipeline.model.presets import PRESETS
 from pipeline.params import Params, read_params
@@ -30,7 +30,6 @@ from pipeline.spec import (
 )
 
 DECODING = ("beams", "length_penalty", "no_repeat_ngram", "min_tokens", "max_tokens")
-TRAINING = ("rounds", "patience", "local_epochs", "batch_size", "learning_rate", "weight_decay", "clip_norm")
 TEMPLATE = Path(__file__).parents[1] / "figures" / "report.html.j2"
 
 
@@ -92,7 +91,8 @@ def resolve(params: Params) -> dict[str, dict[str, Any]]:
             code=_code("evaluate"), device=params.device, adapted_layers=layers, use_stemmer=params.use_stemmer
         )
         row = params.runs[name]
-        knobs = training.training.model_dump(exclude={"code"}) | {"evaluate": training.evaluate}
+        knobs = training.training.model_dump(mode="json", exclude={"code"}) if training.training else {}
+        knobs["evaluate"] = training.evaluate
         spec = sha256_json(
             [json.loads(specs[f"{stage}/{identity}"].model_dump_json()) for stage in ("train", "generate", "evaluate")]
         )
@@ -124,32 +124,26 @@ def _code(stage: str, *more: str) -> dict[str, str]:
 
 
 def _train(params: Params, name: str, seed: int, layers: int, bottleneck: int) -> TrainStageSpec:
-    """A run's training spec; its algorithm picks its own hyperparameters out of the knobs."""
+    """A run's training spec; what its algorithm does not know is no part of it."""
     row = params.runs[name]
-    knobs = params.training_of(name)
-    module = ALGORITHMS.get(row.method)
-    hyperparameters: dict[str, Any] = {}
-    evaluate = row.evaluate
-    if module is not None:
-        algorithm = importlib.import_module(module)
-        fields = algorithm.Hyperparameters.model_fields
-        chosen = {field: getattr(knobs, field) for field in fields}
-        hyper = algorithm.Hyperparameters(**chosen)
-        hyperparameters = json.loads(hyper.model_dump_json(by_alias=True))
-        evaluate = evaluate or algorithm.build(hyper).evaluates
+    if row.method == ZEROSHOT:
+        if row.model_extra:
+            raise QuorumError(f"params.yaml: runs.{name}: {ZEROSHOT} trains nothing, so it takes no knobs; remove them")
+        return TrainStageSpec(training=None, evaluate=None, code=_code("train"))
+    module = ALGORITHMS[row.method]
+    algorithm = importlib.import_module(module)
+    hyper = params.hyperparameters_of(name, algorithm.Hyperparameters)
     training = TrainSpec(
-        code=_code("train", *([module] if module else [])),
+        code=_code("train", module),
         algorithm=module,
-        hyperparameters=hyperparameters,
+        hyperparameters=json.loads(hyper.model_dump_json(by_alias=True)),
         seed=seed,
         device=params.device,
         adapted_layers=layers,
         bottleneck=bottleneck,
-        **{knob: getattr(knobs, knob) for knob in TRAINING},
+        **params.training_of(name).model_dump(),
     )
-    if training.algorithm is None and params.runs[name].model_extra:
-        raise QuorumError(f"params.yaml: runs.{name}: ZeroShot trains nothing, so it takes no knobs; remove them")
-    return TrainStageSpec(training=training, evaluate=evaluate)
+    return TrainStageSpec(training=training, evaluate=row.evaluate or algorithm.build(hyper).evaluates, code={})
 
 
 def _report_changes(specs: dict[str, dict[str, Any]]) -> None:

@@ -44,7 +44,7 @@ def _read(own: list[str], span_end: SpanEnd) -> tuple[list[Example], Notes, int]
     examples: list[Example] = []
     meetings = 0
     folders = [("qmsum", domain, layout.RAW / "qmsum" / domain) for domain in DOMAINS]
-    folders += [("own", client, layout.RAW / "own" / client) for client in own]
+    folders += [(client, client, layout.RAW / "own" / client) for client in own]
     for corpus, domain, folder in folders:
         found, count = read_folder(folder, corpus=corpus, domain=domain, span_end=span_end, notes=notes)
         examples += found

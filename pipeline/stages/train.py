@@ -11,13 +11,13 @@ from typing import Any
 import torch
 
 from pipeline import layout
-from pipeline.encoded import Encoded, Loader, read_encoded
+from pipeline.encoded import Encoded, Loader, read_encoded, training_key
 from pipeline.federated.algorithm import Algorithm, Kind
 from pipeline.federated.bits import pack_bits
 from pipeline.federated.checkpoint import load_progress, save_progress
 from pipeline.federated.local import LocalTraining, StoredClientData
 from pipeline.federated.loop import POOLED, Progress, run_rounds, start
-from pipeline.files import sha256_json, write_bytes, write_json
+from pipeline.files import write_bytes, write_json
 from pipeline.model.adapter import init_adapter, pack, write_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.model.loading import choose_device, load_backbone
@@ -51,14 +51,15 @@ def run(run_id: str, on_round: OnRound = lambda rows: None) -> None:
     encoded = read_encoded(run_id)
     folder = layout.MODELS / run_id
     shutil.rmtree(folder, ignore_errors=True)
-    if spec.training.algorithm is None or spec.evaluate is None:
+    if spec.training is None or spec.evaluate is None:
         _export_untrained(folder, list(encoded.clients))
         return
-    key = sha256_json([spec.training.model_dump(mode="json"), encoded.index])
+    key = training_key(spec.training, encoded)
     finished = _train(spec.training, encoded, key, run_id, on_round)
     _export(folder, finished, spec.evaluate, encoded)
     rows = [{k: row[k] for k in ("round", "client", "seconds")} for row in finished.history]
-    total = sum({(r["round"], r["client"]): r["seconds"] for r in rows}.values())
+    # A pooled training's one time stands in every client's row.
+    total = sum({(r["round"], r["seconds"]): r["seconds"] for r in rows}.values())
     write_json(layout.timings() / "train" / f"{run_id}.json", {"seconds": total, "rounds": rows})
 
 
@@ -75,7 +76,6 @@ def _train(spec: TrainSpec, encoded: Encoded, key: str, run_id: str, on_round: O
     device = choose_device(spec.device)
     backbone = load_backbone(layout.BACKBONE, spec.adapted_layers, device)
     initial = init_adapter(backbone.adapted_layers, backbone.width, spec.bottleneck, spec.seed)
-    initial = {name: tensor.to(device) for name, tensor in initial.items()}
     passes = (spec.rounds - (done.round if done else 0)) * spec.local_epochs
     examples = sum(len(splits["train"]) for splits in encoded.clients.values())
     with progress_bar(f"train {run_id}", passes * examples) as advance:
@@ -101,7 +101,7 @@ def _train(spec: TrainSpec, encoded: Encoded, key: str, run_id: str, on_round: O
 
 def bind(spec: TrainSpec) -> Algorithm:
     """The spec's algorithm with its hyperparameters; its module is named there, so no other one is a dependency."""
-    module = importlib.import_module(str(spec.algorithm))
+    module = importlib.import_module(spec.algorithm)
     algorithm: Algorithm = module.build(module.Hyperparameters(**spec.hyperparameters))
     return algorithm
 
@@ -152,7 +152,8 @@ def _export(folder: Path, progress: Progress, evaluate: Kind, encoded: Encoded) 
     last = {client: progress.clients.get(client, progress.clients.get(POOLED)) for client in best}
     for client, state in last.items():
         final = progress.server.adapter if evaluate == "server" or state is None else state.adapter
-        write_adapter(folder / "adapters" / f"{client}.last.safetensors", final, {"round": progress.round})
+        if best[client].round != progress.round:
+            write_adapter(folder / "adapters" / f"{client}.last.safetensors", final, {"round": progress.round})
     scored = f"{evaluate}_validation_loss"
     rows = [
         row | {"validation_loss": row[scored], "best": int(best[row["client"]].round == row["round"])}
