@@ -7,7 +7,7 @@ agree with), and decode.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from pipeline.corpora.example import Example
-from pipeline.model.adapter import Adapter
 
-IGNORE = -100
+GROUP = 4
+"""Examples that are padded to one length: enough for full speed on a CPU, few enough for little padding."""
 
 Prefix = dict[str, Tensor]
 """What is stored of one example: `targets` (T,) and the family's own frozen tensors."""
@@ -107,9 +107,20 @@ def pad(rows: Sequence[Tensor], value: float = 0.0) -> tuple[Tensor, Tensor]:
     return padded, mask
 
 
+def in_groups_of_like_length(prefixes: Sequence[Prefix], run: Callable[[Sequence[Prefix]], Tensor]) -> Tensor:
+    """`run` on small groups of examples with like numbers of targets: results (Σ T_i, width) in the examples' order.
+
+    Summaries vary tenfold in length; one padded batch would be half padding.
+    """
+    order = sorted(range(len(prefixes)), key=lambda i: prefixes[i]["targets"].shape[0])
+    parts: dict[int, Tensor] = {}
+    for start in range(0, len(order), GROUP):
+        group = order[start : start + GROUP]
+        lengths = [prefixes[i]["targets"].shape[0] for i in group]
+        parts |= dict(zip(group, torch.split(run([prefixes[i] for i in group]), lengths), strict=True))
+    return torch.cat([parts[i] for i in range(len(prefixes))])
+
+
 def targets_of(prefixes: Sequence[Prefix]) -> Tensor:
     """All targets of a batch, in the order of `target_hidden`: (Σ T_i,)."""
     return torch.cat([prefix["targets"] for prefix in prefixes]).long()
-
-
-__all__ = ["IGNORE", "Adapter", "Backbone", "Decoding", "Limits", "Prefix", "Rendered", "pad", "targets_of"]

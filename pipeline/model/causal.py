@@ -19,7 +19,7 @@ from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import apply_adapter, attached
 from pipeline.model.attention import NAME as GROUPED_ATTENTION
-from pipeline.model.backbone import Decoding, Limits, Prefix, Rendered, pad
+from pipeline.model.backbone import Decoding, Limits, Prefix, Rendered, in_groups_of_like_length, pad
 
 _CONTENT = "\N{OBJECT REPLACEMENT CHARACTER}"
 
@@ -150,6 +150,9 @@ class CausalBackbone:
     # -- adapted part -------------------------------------------------------------------------------------------------
 
     def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
+        return in_groups_of_like_length(prefixes, lambda group: self._padded_hidden(group, adapter))
+
+    def _padded_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
         first = self.adapted_layers[0]
         hidden, real = pad([prefix["hidden"] for prefix in prefixes])
         cache, source = _source_cache(prefixes, range(first + 1, len(self._layers)))

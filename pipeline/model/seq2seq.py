@@ -17,7 +17,7 @@ from transformers import DynamicCache, EncoderDecoderCache, PreTrainedModel, Pre
 from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import apply_adapter, attached
-from pipeline.model.backbone import Decoding, Limits, Prefix, Rendered, pad
+from pipeline.model.backbone import Decoding, Limits, Prefix, Rendered, in_groups_of_like_length, pad
 
 T5_SHAPED = ("t5", "longt5", "mt5")
 
@@ -140,6 +140,9 @@ class Seq2SeqBackbone:
     # -- adapted part -------------------------------------------------------------------------------------------------
 
     def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
+        return in_groups_of_like_length(prefixes, lambda group: self._padded_hidden(group, adapter))
+
+    def _padded_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
         first = self.adapted_layers[0]
         hidden, real = pad([prefix["hidden"] for prefix in prefixes])
         source, seen = pad([prefix["source"] for prefix in prefixes])
