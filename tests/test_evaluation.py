@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.evaluation.intervals import Clusters, bootstrap
 from pipeline.evaluation.rouge import rouge_of
-from pipeline.evaluation.scores import METRICS, compare, differences, figures, over_seeds
+from pipeline.evaluation.scores import METRICS, compare, differences, intervals_of, over_seeds
 from pipeline.evaluation.significance import holm, sign_flip
 from pipeline.evaluation.surface import length, repetition
 
@@ -144,7 +144,7 @@ def test_seeds_are_averaged_an_example_first() -> None:
 
 def test_loss_is_a_mean_over_tokens_rouge_over_examples() -> None:
     rows = over_seeds([[example("x", "m", 10, 30, tokens=10), example("y", "n", 20, 30, tokens=20)]])
-    table = figures(rows, 200)
+    table = intervals_of(rows, 200)
     assert table["A"]["loss"] == 2.0
     assert table["A"]["rouge1"] == 15.0
     assert table["A"]["examples"] == table["mean"]["examples"] == 2

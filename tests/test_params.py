@@ -41,7 +41,7 @@ def params_with(tmp_path: Path, **changes: Any) -> Path:
         ({"scale": "huge"}, "scale"),
         ({"runs": {"x": {"method": "FedMagic"}}}, "unknown method 'FedMagic'; known: ZeroShot, AdaSingle"),
         ({"runs": {"x": {"method": "AdaFedAvg", "tua": 1}}}, "runs.x.tua: unknown key"),
-        ({"runs": {"x": {"method": "AdaFedAvg", "tau": -1}}}, "runs.x.tau: Input should be greater"),
+        ({"runs": {"x": {"method": "AdaFedSelectKD", "tau": -1}}}, "runs.x.tau: Input should be greater"),
         ({"runs": {"x": {"method": "AdaFedAvg", "setting": "moon"}}}, "runs.x.setting: no setting 'moon'"),
         ({"runs": {"x": {"method": "AdaSingle", "evaluate": "server"}}}, "AdaSingle has no server"),
         ({"runs": {"a/b": {"method": "AdaSingle"}}}, "'a/b' is no name"),

@@ -196,6 +196,12 @@ def test_a_new_meeting_is_summarized(made: Workspace) -> None:
         assert failed.stderr.startswith("error: --")
 
 
+def test_pruning_frees_finished_checkpoints_and_nothing_runs_again(made: Workspace) -> None:
+    assert "removed" in made.pipeline("prune").stderr
+    assert made.repro() == []
+    assert made.pipeline("prune").stderr == ""
+
+
 def read_csv(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as stream:
         return list(csv.DictReader(stream))

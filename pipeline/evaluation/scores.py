@@ -22,6 +22,10 @@ METRICS = (
 )
 MEAN = "mean"
 
+TESTED = ("average", "loss")
+HOLM_FAMILY = ("AdaFedAvg", "AdaFedKD", "AdaFedAvg-local", "AdaSingle")
+"""The comparisons named in advance: Holm's adjustment runs over these, other runs are compared unadjusted."""
+
 
 @dataclass(frozen=True)
 class Scored:
@@ -66,7 +70,7 @@ def differences(ours: Sequence[Scored], theirs: Sequence[Scored]) -> list[Scored
     ]
 
 
-def figures(rows: Sequence[Scored], samples: int) -> dict[str, dict[str, float | int]]:
+def intervals_of(rows: Sequence[Scored], samples: int) -> dict[str, dict[str, float | int]]:
     """Client -> metric, `<metric>_low`, `<metric>_high`, `examples`; and `mean` over clients."""
     clients = list(dict.fromkeys(row.client for row in rows))
     table: dict[str, dict[str, float | int]] = {client: {} for client in [*clients, MEAN]}
@@ -125,3 +129,29 @@ def compare(
     for row, adjusted in zip(tested, holm([row["p"] for row in tested]), strict=True):
         row["p_holm"] = round(adjusted, 5)
     return rows
+
+
+def significance(
+    scored: Mapping[str, Sequence[Scored]],
+    ours: str,
+    kinds: Mapping[str, str],
+    *,
+    bootstrap_samples: int,
+    permutation_samples: int,
+) -> list[dict[str, Any]]:
+    """One run against all others, on every tested metric; `kinds` says which run plays which part of the family."""
+    family = [run for run in scored if run != ours and kinds[run] in HOLM_FAMILY]
+    others = [run for run in scored if run != ours and run not in family]
+    return [
+        row
+        for metric in TESTED
+        for row in compare(
+            scored,
+            ours,
+            family,
+            others,
+            metric,
+            bootstrap_samples=bootstrap_samples,
+            permutation_samples=permutation_samples,
+        )
+    ]

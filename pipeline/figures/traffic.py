@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
@@ -11,12 +11,18 @@ from pipeline.figures.style import colour
 MEGABYTE = 1e6
 
 
-def draw(sent: Mapping[str, float], full_model: Mapping[str, float]) -> Figure:
-    """Run -> bytes up and down over all clients and rounds; and the same number of exchanges of the full model."""
-    runs = list(sent)
+def draw(histories: Mapping[str, Sequence[Mapping[str, str]]], full_model: int) -> Figure:
+    """`histories`: run -> rows of its history.csv; runs that send nothing are left out.
+
+    Args:
+        full_model: bytes of the whole model, what each message would be without adapters.
+    """
+    sent = {run: sum(int(r["bytes_up"]) + int(r["bytes_down"]) for r in rows) for run, rows in histories.items()}
+    runs = [run for run, total in sent.items() if total]
+    whole = {run: 2 * len(histories[run]) * full_model for run in runs}
     figure = Figure(figsize=(7.2, 0.75 + 0.55 * len(runs)))
     axis = figure.subplots()
-    for offset, values, index, label in ((-0.18, sent, 7, "adapters"), (0.18, full_model, 0, "full model")):
+    for offset, values, index, label in ((-0.18, sent, 7, "adapters"), (0.18, whole, 0, "full model")):
         megabytes = [values[run] / MEGABYTE for run in runs]
         bars = axis.barh([i + offset for i in range(len(runs))], megabytes, 0.34, color=colour(index), label=label)
         axis.bar_label(bars, [f"{m:,.0f} MB" for m in megabytes], padding=3, fontsize=8, color="#333333")
@@ -25,6 +31,6 @@ def draw(sent: Mapping[str, float], full_model: Mapping[str, float]) -> Figure:
     axis.set_xlabel("MB sent, up and down, all clients and rounds")
     axis.margins(x=0.15)
     axis.grid(axis="y", visible=False)
-    axis.legend(loc="lower right")
+    axis.legend(loc="upper right")
     figure.tight_layout()
     return figure

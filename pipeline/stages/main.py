@@ -13,7 +13,7 @@ from pipeline import layout
 from pipeline.analysis.distilled import client_tally, merge, summarize
 from pipeline.analysis.words import Tally
 from pipeline.encoded import Loader, read_encoded
-from pipeline.evaluation.scores import Scored, compare, figures, over_seeds
+from pipeline.evaluation.scores import MEAN, Scored, intervals_of, over_seeds, significance
 from pipeline.federated.wire import full_model_bytes
 from pipeline.figures import learning_curves, main_scores, parts_of_speech, share_distilled, traffic
 from pipeline.figures.report import COLUMNS, ReportData, best_rounds, labels, render, selective_tau
@@ -26,8 +26,18 @@ from pipeline.spec import MainSpec, RunRow, read_spec
 from pipeline.tables import read_table, write_table
 
 OURS = "AdaFedSelectKD"
-HOLM_FAMILY = ("AdaFedAvg", "AdaFedKD", "AdaFedAvg-local", "AdaSingle")
-TESTED = ("average", "loss")
+SIGNIFICANCE_COLUMNS = (
+    "metric",
+    "run",
+    "against",
+    "client",
+    "difference",
+    "low",
+    "high",
+    "p",
+    "p_holm",
+    "smallest_detectable",
+)
 POS_COLUMNS = (
     "client",
     "pos",
@@ -72,7 +82,7 @@ def run() -> None:
         predictions={n: read_jsonl(layout.PREDICTIONS / f"{rows[0].id}.jsonl") for n, rows in by_name.items()},
         lens=read_json(layout.LENS / f"{by_name[ours][0].id}.json") if ours else [],
     )
-    _draw(data, [c for c in metrics[next(iter(metrics))] if c != "mean"])
+    _draw(data, [c for c in metrics[next(iter(metrics))] if c != MEAN])
     _write_main_table(data)
     write_text(layout.REPORT, render(data, layout.FIGURES))
     say(f"main: {layout.REPORT} is ready")
@@ -85,24 +95,21 @@ def _metrics(
     metrics: dict[str, dict[str, dict[str, Any]]] = {}
     with progress("main: intervals", len(by_name)) as advance:
         for name, rows in by_name.items():
-            metrics[name] = figures(scored[name], spec.bootstrap_samples)
+            metrics[name] = intervals_of(scored[name], spec.bootstrap_samples)
             for client, own in metrics[name].items():
-                if client != "mean":
+                if client != MEAN:
                     for other in ("last_loss", "server_loss"):
                         found = [scores[r.id]["clients"][client].get(other) for r in rows]
                         if None not in found:
                             own[other] = round(sum(found) / len(found), 4)
             advance(1)
     write_json(layout.METRICS, metrics)
-    for seed in sorted({row.seed for row in spec.runs}):
-        one = (
-            {
-                name: figures(over_seeds([scores[layout.run_id(name, seed)]["examples"]]), spec.bootstrap_samples)
-                for name in by_name
-            }
-            if len({row.seed for row in spec.runs}) > 1
-            else metrics
-        )
+    seeds = sorted({row.seed for row in spec.runs})
+    for seed in seeds:
+        one = metrics
+        if len(seeds) > 1:
+            examples = {name: scores[layout.run_id(name, seed)]["examples"] for name in by_name}
+            one = {name: intervals_of(over_seeds([own]), spec.bootstrap_samples) for name, own in examples.items()}
         write_json(layout.SEED_METRICS / f"seed-{seed}.json", one)
     return metrics
 
@@ -112,21 +119,14 @@ def _significance(
 ) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     if ours is not None:
-        kinds = {name: _tested_as(runs[0]) for name, runs in by_name.items() if name != ours}
-        family = [name for name, kind in kinds.items() if kind in HOLM_FAMILY]
-        others = [name for name in kinds if name not in family]
-        for metric in TESTED:
-            rows += compare(
-                scored,
-                ours,
-                family,
-                others,
-                metric,
-                bootstrap_samples=spec.bootstrap_samples,
-                permutation_samples=spec.permutation_samples,
-            )
-    columns = ("metric", "run", "against", "client", "difference", "low", "high", "p", "p_holm", "smallest_detectable")
-    write_table(layout.TABLES / "significance.csv", rows, columns)
+        rows = significance(
+            scored,
+            ours,
+            {name: _tested_as(runs[0]) for name, runs in by_name.items()},
+            bootstrap_samples=spec.bootstrap_samples,
+            permutation_samples=spec.permutation_samples,
+        )
+    write_table(layout.TABLES / "significance.csv", rows, SIGNIFICANCE_COLUMNS)
     return rows
 
 
@@ -160,14 +160,8 @@ def _draw(data: ReportData, clients: list[str]) -> None:
     save(main_scores.draw({named[run]: m for run, m in data.metrics.items()}), layout.FIGURES, "main_scores")
     curves = {named[run]: rows for run, rows in data.histories.items()}
     save(learning_curves.draw(curves, clients), layout.FIGURES, "learning_curves")
-    parameters = (layout.BACKBONE / "model.safetensors").stat().st_size / 4
-    sent, full = {}, {}
-    for run, rows in data.histories.items():
-        total = sum(int(row["bytes_up"]) + int(row["bytes_down"]) for row in rows)
-        if total:
-            sent[named[run]] = float(total)
-            full[named[run]] = 2.0 * len(rows) * full_model_bytes(int(parameters))
-    save(traffic.draw(sent, full), layout.FIGURES, "traffic")
+    parameters = (layout.BACKBONE / "model.safetensors").stat().st_size // 4
+    save(traffic.draw(curves, full_model_bytes(parameters)), layout.FIGURES, "traffic")
     if data.selective:
         selective = data.histories[data.selective]
         save(share_distilled.draw(selective, clients, selective_tau(data)), layout.FIGURES, "share_distilled")
@@ -184,10 +178,10 @@ def _write_main_table(data: ReportData) -> None:
             "client": client,
             "run": run,
             "method": named[run],
-            **{n: figures_[client][n] for n in names},
+            **{n: figures[client][n] for n in names},
             "best_round": "/".join(map(str, best_rounds(data.histories.get(run, ()), client))),
         }
         for client in next(iter(data.metrics.values()))
-        for run, figures_ in data.metrics.items()
+        for run, figures in data.metrics.items()
     ]
     write_table(layout.TABLES / "main.csv", rows)
