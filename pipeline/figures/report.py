@@ -157,7 +157,7 @@ def main_rows(data: ReportData, named: Mapping[str, str], clients: Sequence[str]
             {
                 "label": named[run],
                 "cells": [_cell(figures[client], column, ranks[column.metric].get(run, "")) for column in COLUMNS],
-                "note": "" if client == MEAN else _note(data.histories.get(run, ()), client, figures),
+                "note": "" if client == MEAN else _note(data.histories.get(run, ()), client, figures[client]),
             }
             for run, figures in data.metrics.items()
         ]

@@ -1,0 +1,38 @@
+"""The report's small texts."""
+
+from __future__ import annotations
+
+from pipeline.figures.report import _note, labels, truncation
+from pipeline.spec import RunRow
+
+
+def history(best: int, last: int) -> list[dict[str, str]]:
+    return [{"client": "A", "round": str(n), "best": str(int(n == best))} for n in range(1, last + 1)]
+
+
+def test_a_best_round_that_is_the_last_says_not_converged() -> None:
+    assert _note(history(3, 3), "A", {}) == "3 (not converged)"
+
+
+def test_an_earlier_best_round_stands_beside_the_last_ones_loss() -> None:
+    assert _note(history(2, 3), "A", {"last_loss": 2.5}) == "2 (test loss of round 3: 2.500)"
+
+
+def test_a_run_without_training_has_no_round() -> None:
+    assert _note([], "A", {}) == ""
+
+
+def test_a_second_run_of_a_method_adds_its_own_name() -> None:
+    rows = [
+        RunRow(id=f"{name}-1", name=name, seed=1, method="AdaFedAvg", setting="domains", spec="", params={})
+        for name in ("fedavg", "fedavg-local")
+    ]
+    assert labels(rows) == {"fedavg": "AdaFedAvg", "fedavg-local": "AdaFedAvg (fedavg-local)"}
+
+
+def test_what_truncation_lost_by_hand() -> None:
+    """10 of 10 and 30 of 60 tokens kept: one of two examples cut, 30 of 70 tokens (43%) lost."""
+    entries = [{"transcript_tokens": 10, "kept_tokens": 10}, {"transcript_tokens": 60, "kept_tokens": 30}]
+    text = truncation({"clients": {"A": {"test": entries}}})
+    assert "1 of 2 examples (50%)" in text
+    assert "43% of the gold spans' tokens" in text
