@@ -31,6 +31,6 @@ def draw(histories: Mapping[str, Sequence[Mapping[str, str]]], full_model: int) 
     axis.set_xlabel("MB sent, up and down, all clients and rounds")
     axis.margins(x=0.15)
     axis.grid(axis="y", visible=False)
-    axis.legend(loc="upper right")
+    figure.legend(loc="upper center", ncols=2, bbox_to_anchor=(0.5, 0.0))
     figure.tight_layout()
     return figure
