@@ -11,6 +11,9 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
+# DVC leaves copies of folder outputs beside its cache, and finished trainings their checkpoints: both are given back.
+TIDY = dvc checkout --quiet --relink && python -m pipeline prune
+
 .PHONY: help setup repro repro-all test ui lint bench clean
 
 help:  ## this list
@@ -28,20 +31,15 @@ $(STAMP): requirements.lock
 repro: setup  ## train and evaluate all methods, then reports/report.html
 	@if python -m pipeline better-source; then dvc repro --force --single-item ingest; fi
 	@dvc repro main
-	@dvc checkout --quiet --relink
-	@python -m pipeline prune
+	@$(TIDY)
 	@echo "repro: open reports/report.html"
 
 repro-all: setup  ## every stage of the pipeline
 	@dvc repro
-	@dvc checkout --quiet --relink
-	@python -m pipeline prune
+	@$(TIDY)
 
-test: setup  ## the whole test suite, linters and types included
+test: lint  ## the whole test suite, linters and types included
 	@python -m pipeline weights || echo "test: going on without the embedded backbone: the test that needs it is left out"
-	@ruff format --check --quiet pipeline tests benchmarks
-	@ruff check pipeline tests benchmarks
-	@mypy
 	@python -m pytest
 
 ui: setup  ## MLflow on the runs, at http://127.0.0.1:5000
@@ -49,6 +47,7 @@ ui: setup  ## MLflow on the runs, at http://127.0.0.1:5000
 	@mlflow ui --backend-store-uri sqlite:///mlflow.db --host 127.0.0.1 --port 5000
 
 lint: setup  ## ruff and mypy alone
+	@ruff format --check --quiet pipeline tests benchmarks
 	@ruff check pipeline tests benchmarks
 	@mypy
 
