@@ -11,9 +11,6 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-# DVC leaves copies of folder outputs beside its cache, and finished trainings their checkpoints: both are given back.
-TIDY = dvc checkout --quiet --relink && python -m pipeline prune
-
 .PHONY: help setup repro repro-all test ui lint bench clean
 
 help:  ## this list
@@ -31,12 +28,12 @@ $(STAMP): requirements.lock
 repro: setup  ## train and evaluate all methods, then reports/report.html
 	@if python -m pipeline better-source; then dvc repro --force --single-item ingest; fi
 	@dvc repro main
-	@$(TIDY)
+	@python -m pipeline prune
 	@echo "repro: open reports/report.html"
 
 repro-all: setup  ## every stage of the pipeline
 	@dvc repro
-	@$(TIDY)
+	@python -m pipeline prune
 
 test: lint  ## the whole test suite, linters and types included
 	@python -m pipeline weights || echo "test: going on without the embedded backbone: the test that needs it is left out"

@@ -65,8 +65,11 @@ def encode() -> None:
 @app.command()
 def train(run: RunId) -> None:
     """Train one run; a killed training resumes at its last finished round."""
+    from pipeline.prune import prune
     from pipeline.tracking import live
 
+    # A few hundred MB a training: those that are done need not wait for the last one.
+    prune(running=run)
     with live(run) as on_round:
         _stage("train")(run, on_round)
 
@@ -112,9 +115,9 @@ def weights() -> None:
 @app.command()
 def prune() -> None:
     """Remove the checkpoints of trainings that are finished."""
-    from pipeline.prune import prune as remove
+    import pipeline.prune
 
-    remove()
+    pipeline.prune.prune()
 
 
 @app.command("better-source")

@@ -10,14 +10,18 @@ from pipeline.progress import say
 from pipeline.spec import MainSpec, TrainStageSpec, read_spec
 
 
-def prune() -> None:
-    """Remove the checkpoints of trainings all of whose runs have been written; resumable ones stay."""
+def prune(running: str | None = None) -> None:
+    """Remove the checkpoints of trainings all of whose runs have been written; resumable ones stay.
+
+    Args:
+        running: a run that is about to train, whatever lies there of it.
+    """
     waiting: dict[str, bool] = {}
     for row in read_spec(layout.stage_spec("main"), MainSpec).runs:
         spec = read_spec(layout.stage_spec("train", row.id), TrainStageSpec)
         if spec.training is not None:
             key = training_key(spec.training, read_encoded(row.id))
-            done = (layout.MODELS / row.id / "history.csv").is_file()
+            done = row.id != running and (layout.MODELS / row.id / "history.csv").is_file()
             waiting[key] = waiting.get(key, False) or not done
     freed = 0
     for key, needed in waiting.items():
