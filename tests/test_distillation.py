@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from pipeline.federated.distillation import Distillation, distribution, selective_kd_loss
-from pipeline.model.head import backward_through_head, losses_through_head
+from pipeline.model.head import backward_through_head, cross_entropy_through_head
 
 TEACHER = torch.tensor([0.5, 0.25, 0.25]).log().view(1, 1, 3)
 STUDENT = torch.zeros(1, 1, 3)
@@ -112,7 +112,16 @@ def test_the_chunked_head_equals_the_plain_one(tokens: int) -> None:
     torch.testing.assert_close(chunked.grad, plain.grad, rtol=1e-4, atol=1e-7)
 
 
+def test_without_a_teacher_the_chunked_head_is_cross_entropy() -> None:
+    """Logits 0, 0, 0 and the first word: the loss is ln 3, its gradient q − y = (1/3 − 1, 1/3, 1/3)."""
+    hidden = torch.zeros(1, 3, requires_grad=True)
+    result = backward_through_head(lambda h: h @ torch.eye(3), hidden * 1.0, torch.tensor([0]), None, None)
+    assert result.loss.item() == pytest.approx(CE)
+    assert not result.distilled.any()
+    torch.testing.assert_close(hidden.grad, torch.tensor([[-2 / 3, 1 / 3, 1 / 3]]))
+
+
 def test_losses_without_gradient_are_the_same() -> None:
     weight, hidden = torch.eye(3), torch.tensor([[0.1, 0.2, 0.3]])
-    losses = losses_through_head(lambda h: h @ weight, hidden, torch.tensor([2])).loss
+    losses = cross_entropy_through_head(lambda h: h @ weight, hidden, torch.tensor([2]))
     assert losses.item() == pytest.approx(math.log(sum(math.exp(x) for x in (0.1, 0.2, 0.3))) - 0.3)

@@ -14,9 +14,9 @@ from torch import Tensor
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Randomness, Trace
 from pipeline.federated.distillation import Distillation
-from pipeline.model.adapter import Adapter
+from pipeline.model.adapter import Adapter, on_device
 from pipeline.model.backbone import Backbone, Prefix, targets_of
-from pipeline.model.head import backward_through_head, losses_through_head
+from pipeline.model.head import backward_through_head, cross_entropy_through_head
 
 BETAS = (0.9, 0.999)
 EPSILON = 1e-8
@@ -38,11 +38,12 @@ class LocalTraining:
 
 @dataclass(frozen=True)
 class Entry:
-    """One example of a client: its id, the key of its prefix, and its number of target tokens."""
+    """One example of a client: its id, the key of its prefix, and its numbers of target and source tokens."""
 
     id: str
     key: str
     tokens: int
+    source_tokens: int = 0
 
 
 class StoredClientData:
@@ -80,8 +81,7 @@ class StoredClientData:
         # Sorted: the norm that clips sums over tensors, and its last bit depends on their order.
         device = self._backbone.device
         student = {name: start[name].detach().to(device, copy=True).requires_grad_() for name in sorted(start)}
-        if teacher is not None:
-            teacher = {name: tensor.to(device) for name, tensor in teacher.items()}
+        teacher = None if teacher is None else on_device(teacher, device)
         optimizer = _adamw(student, self._training)
         offsets = _offsets(self.train)
         distilled = torch.zeros(self._training.local_epochs, offsets[-1], dtype=torch.bool)
@@ -123,14 +123,14 @@ class StoredClientData:
 def token_cross_entropy(backbone: Backbone, load: Load, entries: Sequence[Entry], adapter: Adapter) -> list[Tensor]:
     """The loss of every target token, in nats, one tensor (T_i,) an example."""
     results: dict[int, Tensor] = {}
-    adapter = {name: tensor.to(backbone.device) for name, tensor in adapter.items()}
+    adapter = on_device(adapter, backbone.device)
     by_length = sorted(range(len(entries)), key=lambda i: entries[i].tokens)
     for at in range(0, len(entries), EVALUATION_BATCH):
         chosen = by_length[at : at + EVALUATION_BATCH]
         prefixes = load([entries[i].key for i in chosen])
         with torch.no_grad():
             hidden = backbone.target_hidden(prefixes, adapter)
-        losses = losses_through_head(backbone.head, hidden, targets_of(prefixes)).loss
+        losses = cross_entropy_through_head(backbone.head, hidden, targets_of(prefixes))
         results |= dict(zip(chosen, torch.split(losses.cpu(), [entries[i].tokens for i in chosen]), strict=True))
     return [results[i] for i in range(len(entries))]
 

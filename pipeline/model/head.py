@@ -12,7 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from pipeline.federated.distillation import Distillation, TokenLosses, cross_entropy, distribution, token_losses
+from pipeline.federated.distillation import Distillation, TokenLosses, cross_entropy, distribution, losses_and_gradient
 
 CHUNK = 128
 
@@ -37,22 +37,23 @@ def backward_through_head(
     count = targets.shape[0]
     for start in range(0, count, CHUNK):
         chunk = slice(start, start + CHUNK)
+        with torch.no_grad():
+            guide = None if teacher is None else head(teacher[chunk])
         with torch.enable_grad():
             states = leaf[chunk].requires_grad_()
-            part = _losses(head, states, targets[chunk], None if teacher is None else teacher[chunk], how)
-            (gradient[chunk],) = torch.autograd.grad(part.loss.sum() / count, states)
-        parts.append(TokenLosses(part.loss.detach(), part.distilled, part.entropy))
+            logits = head(states)
+        part, in_logits = losses_and_gradient(logits.detach(), targets[chunk], guide, how)
+        (gradient[chunk],) = torch.autograd.grad(logits, states, in_logits.div_(count))
+        parts.append(part)
     torch.autograd.backward(hidden, gradient)
     return _joined(parts)
 
 
 @torch.no_grad()
-def losses_through_head(
-    head: Head, hidden: Tensor, targets: Tensor, teacher: Tensor | None = None, how: Distillation | None = None
-) -> TokenLosses:
-    """The same losses without a gradient."""
-    chunks = [slice(start, start + CHUNK) for start in range(0, targets.shape[0], CHUNK)]
-    return _joined([_losses(head, hidden[c], targets[c], None if teacher is None else teacher[c], how) for c in chunks])
+def cross_entropy_through_head(head: Head, hidden: Tensor, targets: Tensor) -> Tensor:
+    """−ln q(y_t) of every position, without a gradient: (tokens, width), (tokens,) -> (tokens,)."""
+    chunks = zip(torch.split(hidden, CHUNK), torch.split(targets, CHUNK), strict=True)
+    return torch.cat([cross_entropy(head(states), wanted) for states, wanted in chunks])
 
 
 @torch.no_grad()
@@ -61,21 +62,9 @@ def teacher_entropies(head: Head, hidden: Tensor) -> Tensor:
     return torch.cat([distribution(head(chunk))[1] for chunk in torch.split(hidden, CHUNK)])
 
 
-def _losses(
-    head: Head, states: Tensor, targets: Tensor, teacher: Tensor | None, how: Distillation | None
-) -> TokenLosses:
-    logits = head(states)
-    if teacher is None or how is None:
-        loss = cross_entropy(logits, targets)
-        return TokenLosses(loss, torch.zeros_like(targets, dtype=torch.bool), torch.full_like(loss, torch.nan))
-    with torch.no_grad():
-        teacher_logits = head(teacher)
-    return token_losses(logits, teacher_logits, targets, how)
-
-
 def _joined(parts: list[TokenLosses]) -> TokenLosses:
     return TokenLosses(
         torch.cat([part.loss for part in parts]),
         torch.cat([part.distilled for part in parts]),
-        torch.cat([part.entropy for part in parts]).detach(),
+        torch.cat([part.entropy for part in parts]),
     )
