@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 
 PACKAGE = "pipeline"
-NEUTRAL = ("pipeline.errors", "pipeline.progress", "pipeline.quiet")
-"""What these say or show cannot change a result."""
+NEUTRAL = ("pipeline.errors", "pipeline.layout", "pipeline.progress", "pipeline.quiet", "pipeline.spec")
+"""No cause of a result: what is said or shown, where files lie, and the form of a spec, whose values are its own."""
 ROOT = Path(__file__).parent
 
 
