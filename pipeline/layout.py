@@ -16,7 +16,6 @@ PAPER_RESULTS = Path("data/paper_results.csv")
 OWN = Path("data/own")
 
 PLAN = Path("data/plan")
-INDEX = PLAN / "index.json"
 RAW = Path("data/raw")
 PREPARED = Path("data/prepared")
 PARTITIONS = Path("data/partitions")
@@ -52,6 +51,10 @@ def store() -> Path:
 
 def checkpoints() -> Path:
     return work() / "checkpoints"
+
+
+def generated() -> Path:
+    return work() / "generated"
 
 
 def timings() -> Path:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from pipeline import layout
 from pipeline.errors import QuorumError
 from pipeline.federated.registry import ZEROSHOT
 from pipeline.files import read_json, sha256_json
-from pipeline.progress import say
+from pipeline.progress import OnRound, say
 from pipeline.spec import MainSpec, RunRow, read_spec
 from pipeline.tables import read_table
 
@@ -39,7 +39,6 @@ PER_ROUND = (
     "bytes_up",
     "seconds",
 )
-OnRound = Callable[[list[dict[str, Any]]], None]
 
 
 class Store:
@@ -183,6 +182,7 @@ def _resolved(row: RunRow) -> dict[str, Any]:
         layout.stage_spec("evaluate", row.id),
     ):
         spec = read_json(path)
+        spec |= spec.pop("rule", {})
         knobs |= {k: v for k, v in spec.items() if k not in ("code", "manifests", "settings", "seeds", "own")}
     return knobs | row.params
 

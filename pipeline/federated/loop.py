@@ -91,8 +91,8 @@ def _one_round(
     seed: int,
 ) -> Progress:
     number = progress.round + 1
-    updates: dict[str, Update] = {}
     clients: dict[str, ClientState] = {}
+    updates: dict[str, Update] = {}
     traffic: dict[str, tuple[int, int]] = {}
     for name, data in trained.items():
         shared, down = send(progress.server.adapter) if algorithm.communicates else (progress.server.adapter, 0)
@@ -107,25 +107,17 @@ def _one_round(
     best: dict[Kind, dict[str, Best]] = {kind: dict(kept) for kind, kept in progress.best.items()}
     history = list(progress.history)
     improved = False
-    teacher = progress.server.adapter
     for name, scored in evaluated.items():
         owner = POOLED if algorithm.pooled else name
         candidates: dict[Kind, Adapter] = {"local": clients[owner].adapter, "server": server.adapter}
-        losses: dict[Kind, float] = {}
-        for kind in best:
-            losses[kind] = scored.validation_loss(candidates[kind])
-            if not math.isfinite(losses[kind]):
-                raise QuorumError(
-                    f"round {number}, client {name}: the validation loss is {losses[kind]}; the last good round is "
-                    "kept: lower learning_rate and run again"
-                )
-            if name not in best[kind] or losses[kind] < best[kind][name].loss:
-                best[kind][name] = Best(number, losses[kind], candidates[kind], teacher)
+        losses = {kind: _validation_loss(scored, candidates[kind], number, name) for kind in best}
+        for kind, loss in losses.items():
+            if name not in best[kind] or loss < best[kind][name].loss:
+                best[kind][name] = Best(number, loss, candidates[kind], teacher=progress.server.adapter)
                 # A training that two rows share must not depend on which of its models either row scores.
                 improved = improved or kind == algorithm.evaluates
-        history.append(
-            _row(number, name, updates[owner], traffic[owner], losses, _teacher_loss(progress, scored, name, algorithm))
-        )
+        teacher_loss = _teacher_loss(progress, scored, name, algorithm)
+        history.append(_row(number, name, updates[owner], traffic[owner], losses, teacher_loss))
     return Progress(
         round=number,
         server=server,
@@ -135,6 +127,16 @@ def _one_round(
         history=history,
         distilled={name: [*progress.distilled[name], updates[name].trace.distilled] for name in trained},
     )
+
+
+def _validation_loss(scored: EvaluatedData, adapter: Adapter, number: int, client: str) -> float:
+    loss = scored.validation_loss(adapter)
+    if not math.isfinite(loss):
+        raise QuorumError(
+            f"round {number}, client {client}: the validation loss is {loss}; the last good round is kept: lower "
+            "learning_rate and run again"
+        )
+    return loss
 
 
 def _teacher_loss(progress: Progress, scored: EvaluatedData, name: str, algorithm: Algorithm) -> float | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
@@ -41,61 +43,71 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
 def tiny_model(family: str, seed: int = 0) -> PreTrainedModel:
     """A random model of two to four layers: `llama`, `bart`, `led` or `longt5`."""
     torch.manual_seed(seed)
-    size = len(SPECIAL) + 256
-    if family == "llama":
-        return LlamaForCausalLM(
-            LlamaConfig(
-                vocab_size=size,
-                hidden_size=32,
-                intermediate_size=48,
-                num_hidden_layers=4,
-                num_attention_heads=4,
-                num_key_value_heads=2,
-                max_position_embeddings=4096,
-                tie_word_embeddings=True,
-                initializer_range=0.2,
-                **_COMMON,
-            )
-        )
-    if family == "longt5":
-        return LongT5ForConditionalGeneration(
-            LongT5Config(
-                vocab_size=size,
-                d_model=32,
-                d_kv=8,
-                d_ff=48,
-                num_layers=3,
-                num_decoder_layers=3,
-                num_heads=4,
-                local_radius=7,
-                dropout_rate=0.0,
-                decoder_start_token_id=1,
-                pad_token_id=1,
-                eos_token_id=2,
-                initializer_factor=2.0,
-            )
-        )
-    shape = dict(
-        vocab_size=size,
-        d_model=32,
-        encoder_layers=2,
-        decoder_layers=3,
-        encoder_attention_heads=4,
-        decoder_attention_heads=4,
-        encoder_ffn_dim=48,
-        decoder_ffn_dim=48,
-        dropout=0.0,
-        attention_dropout=0.0,
-        decoder_start_token_id=2,
-        forced_bos_token_id=0,
-        forced_eos_token_id=None,
-        init_std=0.3,
-        **_COMMON,
-    )
-    if family == "bart":
-        return BartForConditionalGeneration(BartConfig(max_position_embeddings=4096, **shape))
-    return LEDForConditionalGeneration(
-        LEDConfig(
-            max_encoder_position_embeddings=4096, max_decoder_position_embeddings=1024, attention_window=16, **shape
+    return _MODELS[family](len(SPECIAL) + 256)
+
+
+def _llama(words: int) -> PreTrainedModel:
+    return LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=words,
+            hidden_size=32,
+            intermediate_size=48,
+            num_hidden_layers=4,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            max_position_embeddings=4096,
+            tie_word_embeddings=True,
+            initializer_range=0.2,
+            **_COMMON,
         )
     )
+
+
+def _longt5(words: int) -> PreTrainedModel:
+    return LongT5ForConditionalGeneration(
+        LongT5Config(
+            vocab_size=words,
+            d_model=32,
+            d_kv=8,
+            d_ff=48,
+            num_layers=3,
+            num_decoder_layers=3,
+            num_heads=4,
+            local_radius=7,
+            dropout_rate=0.0,
+            decoder_start_token_id=1,
+            pad_token_id=1,
+            eos_token_id=2,
+            initializer_factor=2.0,
+        )
+    )
+
+
+_BART = dict(
+    d_model=32,
+    encoder_layers=2,
+    decoder_layers=3,
+    encoder_attention_heads=4,
+    decoder_attention_heads=4,
+    encoder_ffn_dim=48,
+    decoder_ffn_dim=48,
+    dropout=0.0,
+    attention_dropout=0.0,
+    decoder_start_token_id=2,
+    forced_bos_token_id=0,
+    forced_eos_token_id=None,
+    init_std=0.3,
+    **_COMMON,
+)
+
+
+def _bart(words: int) -> PreTrainedModel:
+    return BartForConditionalGeneration(BartConfig(vocab_size=words, max_position_embeddings=4096, **_BART))
+
+
+def _led(words: int) -> PreTrainedModel:
+    positions = {"max_encoder_position_embeddings": 4096, "max_decoder_position_embeddings": 1024}
+    return LEDForConditionalGeneration(LEDConfig(vocab_size=words, attention_window=16, **positions, **_BART))
+
+
+_MODELS: dict[str, Callable[[int], PreTrainedModel]] = {"llama": _llama, "bart": _bart, "led": _led, "longt5": _longt5}

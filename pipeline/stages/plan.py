@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from pipeline.closure import code_of
 from pipeline.errors import QuorumError
 from pipeline.federated.registry import ALGORITHMS, ZEROSHOT
 from pipeline.files import read_json, sha256_file, sha256_json, write_json
+from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.presets import PRESETS
 from pipeline.params import Params, read_params
 from pipeline.progress import say
@@ -25,11 +28,11 @@ from pipeline.spec import (
     PartitionSpec,
     PrepareSpec,
     RunRow,
+    Spec,
     TrainSpec,
     TrainStageSpec,
 )
 
-DECODING = ("beams", "length_penalty", "no_repeat_ngram", "min_tokens", "max_tokens")
 TEMPLATE = Path(__file__).parents[1] / "figures" / "report.html.j2"
 
 
@@ -48,13 +51,23 @@ def resolve(params: Params) -> dict[str, dict[str, Any]]:
     Raises:
         QuorumError: a run's hyperparameters do not fit its algorithm.
     """
-    preset = PRESETS[params.backbone]
+    ids = {layout.run_id(name, seed): (name, seed) for name in params.runs for seed in params.seeds}
+    specs: dict[str, Spec] = {**_shared(params, ids)}
+    rows = []
+    for identity, (name, seed) in ids.items():
+        stages = _of_run(params, name, seed)
+        specs |= {f"{stage}/{identity}": spec for stage, spec in stages.items()}
+        rows.append(_row(params, identity, name, seed, stages))
+    specs["main"] = _main(params, rows)
+    return {f"{name}.json": json.loads(spec.model_dump_json()) for name, spec in specs.items()}
+
+
+def _shared(params: Params, ids: Mapping[str, tuple[str, int]]) -> dict[str, Spec]:
+    """The stages that all runs share."""
     sizes = params.sizes()
-    layers = params.adapted_layers or preset.adapted_layers
     own = sorted(params.own)
     settings = sorted({row.setting for row in params.runs.values()})
-    ids = {layout.run_id(name, seed): (name, seed) for name in params.runs for seed in params.seeds}
-    specs: dict[str, Any] = {
+    return {
         "ingest": IngestSpec(
             code=_code("ingest"), data_source=params.data_source, own={n: str(params.own[n].folder) for n in own}
         ),
@@ -71,35 +84,50 @@ def resolve(params: Params) -> dict[str, dict[str, Any]]:
         "encode": EncodeSpec(
             code=_code("encode"),
             device=params.device,
-            adapted_layers=layers,
+            adapted_layers=_layers(params),
             source_tokens=sizes.source_tokens,
             target_tokens=sizes.target_tokens,
             manifests={i: f"{params.runs[name].setting}-{seed}" for i, (name, seed) in ids.items()},
         ),
     }
-    rows = []
-    for identity, (name, seed) in ids.items():
-        training = _train(params, name, seed, layers, params.bottleneck or preset.bottleneck)
-        specs[f"train/{identity}"] = training
-        specs[f"generate/{identity}"] = GenerateSpec(
+
+
+def _of_run(params: Params, name: str, seed: int) -> dict[str, Spec]:
+    """A run's own stages."""
+    layers = _layers(params)
+    return {
+        "train": _train(params, name, seed),
+        "generate": GenerateSpec(
             code=_code("generate"),
             device=params.device,
             adapted_layers=layers,
-            **{knob: getattr(params, knob) for knob in DECODING},
-        )
-        specs[f"evaluate/{identity}"] = EvaluateSpec(
+            rule=DecodingRule(**{field.name: getattr(params, field.name) for field in fields(DecodingRule)}),
+        ),
+        "evaluate": EvaluateSpec(
             code=_code("evaluate"), device=params.device, adapted_layers=layers, use_stemmer=params.use_stemmer
-        )
-        row = params.runs[name]
-        knobs = training.training.model_dump(mode="json", exclude={"code"}) if training.training else {}
-        knobs["evaluate"] = training.evaluate
-        spec = sha256_json(
-            [json.loads(specs[f"{stage}/{identity}"].model_dump_json()) for stage in ("train", "generate", "evaluate")]
-        )
-        rows.append(
-            RunRow(id=identity, name=name, seed=seed, method=row.method, setting=row.setting, spec=spec, params=knobs)
-        )
-    specs["main"] = MainSpec(
+        ),
+    }
+
+
+def _row(params: Params, identity: str, name: str, seed: int, stages: Mapping[str, Spec]) -> RunRow:
+    """How the tables name a run, and the hash of all that it is."""
+    row, train = params.runs[name], stages["train"]
+    assert isinstance(train, TrainStageSpec)
+    knobs = train.training.model_dump(mode="json", exclude={"code"}) if train.training else {}
+    return RunRow(
+        id=identity,
+        name=name,
+        seed=seed,
+        method=row.method,
+        setting=row.setting,
+        spec=sha256_json([json.loads(spec.model_dump_json()) for spec in stages.values()]),
+        params=knobs | {"evaluate": train.evaluate},
+    )
+
+
+def _main(params: Params, rows: list[RunRow]) -> MainSpec:
+    sizes = params.sizes()
+    return MainSpec(
         # The page's template is no module, and the page depends on it all the same.
         code=_code("main") | {TEMPLATE.name: sha256_file(TEMPLATE)},
         scale=params.scale,
@@ -114,16 +142,17 @@ def resolve(params: Params) -> dict[str, dict[str, Any]]:
         permutation_samples=params.permutation_samples,
         runs=rows,
     )
-    resolved = {f"{name}.json": json.loads(spec.model_dump_json()) for name, spec in specs.items()}
-    resolved["index.json"] = {"runs": [json.loads(row.model_dump_json()) for row in rows]}
-    return resolved
+
+
+def _layers(params: Params) -> int:
+    return params.adapted_layers or PRESETS[params.backbone].adapted_layers
 
 
 def _code(stage: str, *more: str) -> dict[str, str]:
     return code_of(f"pipeline.stages.{stage}", *more)
 
 
-def _train(params: Params, name: str, seed: int, layers: int, bottleneck: int) -> TrainStageSpec:
+def _train(params: Params, name: str, seed: int) -> TrainStageSpec:
     """A run's training spec; what its algorithm does not know is no part of it."""
     row = params.runs[name]
     if row.method == ZEROSHOT:
@@ -139,8 +168,8 @@ def _train(params: Params, name: str, seed: int, layers: int, bottleneck: int) -
         hyperparameters=json.loads(hyper.model_dump_json(by_alias=True)),
         seed=seed,
         device=params.device,
-        adapted_layers=layers,
-        bottleneck=bottleneck,
+        adapted_layers=_layers(params),
+        bottleneck=params.bottleneck or PRESETS[params.backbone].bottleneck,
         **params.training_of(name).model_dump(),
     )
     return TrainStageSpec(training=training, evaluate=row.evaluate or algorithm.build(hyper).evaluates, code={})
@@ -151,7 +180,7 @@ def _report_changes(specs: dict[str, dict[str, Any]]) -> None:
     known = layout.work() / "plan.json"
     before = read_json(known) if known.is_file() else {}
     now = {path.removesuffix(".json"): sha256_json(spec) for path, spec in specs.items()}
-    changed = [name for name in now if before.get(name) != now[name] and name != "index"]
+    changed = [name for name in now if before.get(name) != now[name]]
     write_json(known, now)
     if not changed:
         say("plan: nothing has changed")
@@ -159,7 +188,7 @@ def _report_changes(specs: dict[str, dict[str, Any]]) -> None:
     times = [_seconds(name) for name in changed]
     measured = sum(t for t in times if t is not None)
     unknown = sum(t is None for t in times)
-    say(f"plan: {len(changed)} of {len(now) - 1} stages have a new spec: {', '.join(changed)}")
+    say(f"plan: {len(changed)} of {len(now)} stages have a new spec: {', '.join(changed)}")
     if measured or not unknown:
         more = f", plus {unknown} not yet timed" if unknown else ""
         say(f"plan: when last run here they took {measured / 60:.0f} min{more}; what depends on them runs too")

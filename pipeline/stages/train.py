@@ -6,7 +6,6 @@ import importlib
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -21,8 +20,8 @@ from pipeline.files import write_bytes, write_json
 from pipeline.model.adapter import init_adapter, pack, write_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.model.loading import choose_device, load_backbone
+from pipeline.progress import OnRound, say
 from pipeline.progress import progress as progress_bar
-from pipeline.progress import say
 from pipeline.spec import TrainSpec, TrainStageSpec, read_spec
 from pipeline.tables import write_table
 
@@ -41,8 +40,6 @@ HISTORY = (
     "bytes_up",
     "best",
 )
-
-OnRound = Callable[[list[dict[str, Any]]], None]
 
 
 def run(run_id: str, on_round: OnRound = lambda rows: None) -> None:
@@ -66,6 +63,7 @@ def run(run_id: str, on_round: OnRound = lambda rows: None) -> None:
 def _train(spec: TrainSpec, encoded: Encoded, key: str, run_id: str, on_round: OnRound) -> Progress:
     checkpoint = layout.checkpoints() / key
     algorithm = bind(spec)
+    judged = f"{algorithm.evaluates}_validation_loss"
     done = load_progress(checkpoint, key)
     if done is not None:
         say(f"train {run_id}: resuming after round {done.round}")
@@ -85,7 +83,8 @@ def _train(spec: TrainSpec, encoded: Encoded, key: str, run_id: str, on_round: O
             save_progress(checkpoint, key, progress)
             rows = [row for row in progress.history if row["round"] == progress.round]
             on_round(rows)
-            say(f"train {run_id}: round {progress.round}: " + ", ".join(_brief(row) for row in rows))
+            brief = [f"{r['client']} train {r['train_loss']:.3f} validation {r[judged]:.3f}" for r in rows]
+            say(f"train {run_id}: round {progress.round}: " + ", ".join(brief))
 
         return run_rounds(
             algorithm,
@@ -125,11 +124,6 @@ def _clients(
         return clients, clients
     everything = [entry for splits in encoded.clients.values() for entry in splits["train"]]
     return {POOLED: StoredClientData(everything, [], backbone, loader.training, local, advance)}, clients
-
-
-def _brief(row: dict[str, Any]) -> str:
-    loss = row["local_validation_loss"] if row["server_validation_loss"] is None else row["server_validation_loss"]
-    return f"{row['client']} train {row['train_loss']:.3f} validation {loss:.3f}"
 
 
 def _export_untrained(folder: Path, clients: list[str]) -> None:
