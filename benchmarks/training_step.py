@@ -22,7 +22,7 @@ from transformers import BartConfig, BartForConditionalGeneration
 from pipeline import layout
 from pipeline.federated.distillation import Distillation, selective_kd_loss
 from pipeline.files import write_json
-from pipeline.model.adapter import Adapter, attached, init_adapter
+from pipeline.model.adapter import Adapter, adapting, attached, init_adapter
 from pipeline.model.backbone import Backbone, Rendered, targets_of
 from pipeline.model.head import backward_through_head
 from pipeline.model.loading import load_backbone
@@ -64,13 +64,13 @@ def plainly(backbone: Any, rendered: list[Rendered], student: Adapter, teacher: 
         where = (torch.arange(ids.shape[1])[None] >= start).expand(ids.shape[0], -1)
 
         def logits(adapter: Adapter) -> torch.Tensor:
-            with attached(backbone._layers, adapter, post_norm=False, where=where):
+            with attached(backbone._layers, adapting(adapter, post_norm=False, where=where)):
                 return model(ids, use_cache=False).logits[:, start:]
     else:
         sources = torch.tensor([r.source for r in rendered])
 
         def logits(adapter: Adapter) -> torch.Tensor:
-            with attached(backbone._layers, adapter, post_norm=True):
+            with attached(backbone._layers, adapting(adapter, post_norm=True)):
                 return model(sources, labels=targets, use_cache=False).logits
 
     with torch.no_grad():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from pipeline import layout
 from pipeline.corpora.example import SPLITS, Split
 from pipeline.federated.local import Entry
 from pipeline.files import read_json, sha256_json
-from pipeline.model.backbone import Backbone, Prefix
+from pipeline.model.backbone import Prefix
 from pipeline.model.store import PrefixStore
 from pipeline.spec import TrainSpec
 
@@ -28,7 +28,10 @@ class Encoded:
 def read_encoded(run_id: str) -> Encoded:
     index = read_json(layout.encoded_index(run_id))
     clients: dict[str, dict[Split, list[Entry]]] = {
-        client: {split: [Entry(e["id"], e["key"], e["tokens"]) for e in splits[split]] for split in SPLITS}
+        client: {
+            split: [Entry(e["id"], e["key"], e["tokens"], e["source_tokens"]) for e in splits[split]]
+            for split in SPLITS
+        }
         for client, splits in index["clients"].items()
     }
     return Encoded(clients, index)
@@ -48,10 +51,20 @@ class Loader:
     def training(self, keys: Sequence[str]) -> list[Prefix]:
         return [self._moved(prefix) for prefix in self._store.training(keys)]
 
-    def generation(self, keys: Sequence[str], backbone: Backbone) -> list[Prefix]:
-        return [
-            self._moved(backbone.merge(self._store.training([key])[0], self._store.generation(key))) for key in keys
-        ]
+    def generation(self, keys: Sequence[str]) -> Sequence[Prefix]:
+        """What decoding starts from, left on the CPU; each is read when it is asked for: a batch is several GB."""
+        return _Lazily(keys, lambda key: self._store.training([key])[0] | self._store.generation(key))
 
     def _moved(self, prefix: Prefix) -> Prefix:
         return {name: tensor.to(self._device) for name, tensor in prefix.items()}
+
+
+class _Lazily(Sequence[Prefix]):
+    def __init__(self, keys: Sequence[str], read: Callable[[str], Prefix]) -> None:
+        self._keys, self._read = keys, read
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._read(self._keys[index])

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pipeline.errors import QuorumError
 from pipeline.files import read_json
+from pipeline.model.decoding_rule import DecodingRule
 
 REMEDY = "run `dvc repro plan`"
 
@@ -94,11 +95,7 @@ class GenerateSpec(Spec):
 
     device: str
     adapted_layers: int
-    beams: int
-    length_penalty: float
-    no_repeat_ngram: int
-    min_tokens: int
-    max_tokens: int
+    rule: DecodingRule
 
 
 class EvaluateSpec(Spec):

@@ -10,6 +10,7 @@ from pipeline import layout
 from pipeline.corpora.example import Example, Turn
 from pipeline.corpora.qmsum import clean, parse_meeting
 from pipeline.errors import QuorumError
+from pipeline.files import read_json
 from pipeline.progress import say
 from pipeline.spec import EncodeSpec, GenerateSpec, MainSpec, read_spec
 
@@ -25,10 +26,10 @@ def summarize_file(file: Path, *, run: str, client: str, query: str, turns: str 
     if not query.strip():
         raise QuorumError("--query: is empty; say what to summarize")
     run_id = _run_id(run)
+    clients = read_json(layout.encoded_index(run_id))["clients"]
+    if client not in clients:
+        raise QuorumError(f"--client {client}: run {run_id} has no such client; it has {', '.join(clients)}")
     adapter_path = layout.adapters(run_id) / f"{client}.safetensors"
-    if not adapter_path.is_file():
-        known = sorted(p.stem for p in layout.adapters(run_id).glob("*.safetensors") if "." not in p.stem)
-        raise QuorumError(f"--client {client}: run {run_id} has no such client; it has {', '.join(known) or 'none'}")
     meeting = read_meeting(file)
     first, last = turn_range(turns, len(meeting))
     return _summarize(file.stem, meeting[first:last], run_id, adapter_path, query, chosen=turns is not None)
@@ -37,13 +38,13 @@ def summarize_file(file: Path, *, run: str, client: str, query: str, turns: str 
 def _summarize(name: str, meeting: list[Turn], run_id: str, adapter_path: Path, query: str, *, chosen: bool) -> str:
     import torch
 
-    from pipeline.model.adapter import read_adapter
-    from pipeline.model.backbone import Limits
-    from pipeline.model.generation import DecodingRule, generate
+    from pipeline.model.adapter import on_device, read_adapter
+    from pipeline.model.backbone import Limits, Row
+    from pipeline.model.generation import generate
     from pipeline.model.loading import choose_device, load_backbone
 
     encode = read_spec(layout.stage_spec("encode"), EncodeSpec)
-    rule = read_spec(layout.stage_spec("generate", run_id), GenerateSpec)
+    rule = read_spec(layout.stage_spec("generate", run_id), GenerateSpec).rule
     device = choose_device(encode.device)
     backbone = load_backbone(layout.BACKBONE, encode.adapted_layers, device)
     limits = Limits(encode.source_tokens, encode.target_tokens)
@@ -62,12 +63,10 @@ def _summarize(name: str, meeting: list[Turn], run_id: str, adapter_path: Path, 
     elif not fits(meeting):
         say(f"{name}: the end of the chosen turns was cut off, to fit {limits.source_tokens} tokens")
     rendered = backbone.render(Example(name, "new", "new", "test", name, query, tuple(kept), ""), limits)
-    prefix = backbone.merge(*backbone.encode(rendered, for_generation=True))
-    prefix = {key: tensor.to(device) for key, tensor in prefix.items()}
-    adapter = {key: tensor.to(device) for key, tensor in read_adapter(adapter_path).items()}
-    decoding = DecodingRule(rule.beams, rule.length_penalty, rule.no_repeat_ngram, rule.min_tokens, rule.max_tokens)
+    prefix, extra = backbone.encode(rendered, for_generation=True)
+    adapter = on_device(read_adapter(adapter_path), device)
     with torch.no_grad():
-        return backbone.text(generate(backbone, [prefix], adapter, decoding)[0])
+        return backbone.text(generate(backbone, [prefix | extra], [Row(0, adapter)], rule)[0])
 
 
 def _run_id(run: str) -> str:

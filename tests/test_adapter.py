@@ -9,7 +9,16 @@ import torch
 from torch import nn
 
 from pipeline.errors import QuorumError
-from pipeline.model.adapter import apply_adapter, attached, init_adapter, pack, read_adapter, unpack, write_adapter
+from pipeline.model.adapter import (
+    adapting,
+    apply_adapter,
+    attached,
+    init_adapter,
+    pack,
+    read_adapter,
+    unpack,
+    write_adapter,
+)
 
 # n = 2, m = 1: W_down = (1, 1)ᵀ, W_up = (2, 4).
 ADAPTER = {
@@ -56,7 +65,7 @@ def test_hooks_see_tensors_and_tuples(wrapped: bool) -> None:
             return (x, "kept") if wrapped else x
 
     layer, x = Layer(), torch.tensor([[[1.0, 3.0], [1.0, 3.0]]])
-    with attached([layer], ADAPTER, post_norm=True, where=torch.tensor([[False, True]])):
+    with attached([layer], adapting(ADAPTER, post_norm=True, where=torch.tensor([[False, True]]))):
         out = layer(x)
     hidden = out[0] if wrapped else out
     torch.testing.assert_close(hidden, torch.tensor([[[1.0, 3.0], [-1.0, 1.0]]]), atol=1e-5, rtol=0)

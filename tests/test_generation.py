@@ -6,9 +6,10 @@ import pytest
 import torch
 from conftest import make_backbone, noisy_adapter, render_all
 
-from pipeline.model.adapter import Adapter, attached
-from pipeline.model.backbone import Backbone, Rendered
-from pipeline.model.generation import DecodingRule, banned_tokens, generate
+from pipeline.model.adapter import Adapter, adapting, attached
+from pipeline.model.backbone import Backbone, Prefix, Rendered, Row, closed_up
+from pipeline.model.decoding_rule import DecodingRule
+from pipeline.model.generation import banned_tokens, generate
 
 RULES = {
     "greedy": DecodingRule(max_tokens=20),
@@ -16,6 +17,11 @@ RULES = {
     "beams": DecodingRule(beams=3, max_tokens=20),
     "beams with all knobs": DecodingRule(beams=4, max_tokens=24, no_repeat_ngram=2, min_tokens=8, length_penalty=2.0),
 }
+
+
+def decodable(backbone: Backbone, rendered: Rendered) -> Prefix:
+    prefix, extra = backbone.encode(rendered, for_generation=True)
+    return prefix | extra
 
 
 def by_transformers(backbone: Backbone, rendered: Rendered, adapter: Adapter, rule: DecodingRule) -> list[int]:
@@ -36,7 +42,7 @@ def by_transformers(backbone: Backbone, rendered: Rendered, adapter: Adapter, ru
             inputs_embeds=model.get_input_embeddings()(ids), attention_mask=torch.ones_like(ids), **options
         )[0].tolist()
     else:
-        with attached(backbone._layers, adapter, post_norm=backbone.post_norm):  # type: ignore[attr-defined]
+        with attached(backbone._layers, adapting(adapter, post_norm=backbone.post_norm)):  # type: ignore[attr-defined]
             tokens = model.generate(**backbone._encoder_arguments(ids), **options)[0].tolist()[1:]  # type: ignore[attr-defined]
     return tokens[: tokens.index(backbone.end_token)] if backbone.end_token in tokens else tokens
 
@@ -46,8 +52,8 @@ def test_equal_to_transformers(backbone: Backbone, rule: DecodingRule) -> None:
     """In one batch of unequal lengths. A causal model's prompt is unadapted, which `generate` cannot express."""
     adapter = {} if backbone.family == "causal" else noisy_adapter(backbone)
     rendered = render_all(backbone)
-    prefixes = [backbone.merge(*backbone.encode(r, for_generation=True)) for r in rendered]
-    ours = generate(backbone, prefixes, adapter, rule)
+    prefixes = [decodable(backbone, r) for r in rendered]
+    ours = generate(backbone, prefixes, [Row(i, adapter) for i in range(len(prefixes))], rule)
     assert ours == [by_transformers(backbone, r, adapter, rule) for r in rendered]
 
 
@@ -58,14 +64,14 @@ def test_adapted_causal_decoding_follows_the_uncached_model(rule: DecodingRule) 
     """
     backbone, adapter = make_backbone("llama"), noisy_adapter(make_backbone("llama"))
     for rendered in render_all(backbone):
-        prefix = backbone.merge(*backbone.encode(rendered, for_generation=True))
-        tokens = generate(backbone, [prefix], adapter, rule)[0]
+        prefix = decodable(backbone, rendered)
+        tokens = generate(backbone, [prefix], [Row(0, adapter)], rule)[0]
         written = Rendered(rendered.source, (*tokens, backbone.end_token), 0, 0)
         logits = backbone.head(backbone.reference_hidden([written], adapter))[: len(tokens)]
         if rule.beams == 1:
             assert logits.argmax(-1).tolist() == tokens
         else:
-            greedy = generate(backbone, [prefix], adapter, RULES["greedy"])[0]
+            greedy = generate(backbone, [prefix], [Row(0, adapter)], RULES["greedy"])[0]
             other = Rendered(rendered.source, (*greedy, backbone.end_token), 0, 0)
             score = _mean_log_probability(backbone, written, adapter, len(tokens))
             assert score >= _mean_log_probability(backbone, other, adapter, len(greedy)) - 1e-4
@@ -76,11 +82,22 @@ def _mean_log_probability(backbone: Backbone, written: Rendered, adapter: Adapte
     return scores.gather(1, torch.tensor(written.target[:count])[:, None]).mean().item()
 
 
-def test_a_row_does_not_depend_on_its_batch(backbone: Backbone) -> None:
-    prefixes = [backbone.merge(*backbone.encode(r, for_generation=True)) for r in render_all(backbone, 5)]
-    together = generate(backbone, prefixes, noisy_adapter(backbone), RULES["greedy"])
-    alone = [generate(backbone, [p], noisy_adapter(backbone), RULES["greedy"])[0] for p in prefixes]
+@pytest.mark.parametrize("rule", [RULES["greedy"], RULES["beams"]], ids=["greedy", "beams"])
+def test_a_row_depends_on_its_own_prefix_and_adapter_alone(backbone: Backbone, rule: DecodingRule) -> None:
+    """Rows that end at different steps, some of one prefix and some of one adapter, together and each alone."""
+    prefixes = [decodable(backbone, r) for r in render_all(backbone, 5)]
+    first = noisy_adapter(backbone, 0)
+    second = {name: 10 * tensor for name, tensor in noisy_adapter(backbone, 1).items()}
+    rows = [Row(3, first), Row(0, second), Row(1, second), Row(4, first), Row(0, first), Row(2, second), Row(3, second)]
+    together = generate(backbone, prefixes, rows, rule)
+    alone = [generate(backbone, [prefixes[row.source]], [Row(0, row.adapter)], rule)[0] for row in rows]
     assert together == alone
+    assert together[0] != together[6], "two adapters on one prefix"
+
+
+def test_unused_places_are_filled_from_the_end() -> None:
+    """Of seven places 0, 2 and 5 are not in use: 6 takes the place of 0, 4 that of 2, and 1 and 3 stay."""
+    assert closed_up([1, 3, 4, 6]) == [6, 1, 4, 3]
 
 
 def test_banned_tokens_complete_a_known_ngram() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -63,12 +64,24 @@ def test_metrics_hold_every_run_and_client(made: Workspace) -> None:
 
 
 def test_the_same_training_was_not_run_twice(made: Workspace) -> None:
-    """fedavg-local is AdaFedAvg scored before aggregation: one checkpoint serves both, and their histories agree."""
-    assert len(list((made.folder / "work" / "checkpoints").iterdir())) == 2
+    """fedavg-local is AdaFedAvg scored before aggregation: one checkpoint serves both, to the measured second."""
+    times = [made.folder / "work" / "timings" / "train" / f"{run}-1.json" for run in ("fedavg", "fedavg-local")]
+    assert times[0].read_bytes() == times[1].read_bytes()
     rows = [read_csv(made.folder / "models" / f"{run}-1" / "history.csv") for run in ("fedavg", "fedavg-local")]
     assert [r["local_validation_loss"] for r in rows[0]] == [r["local_validation_loss"] for r in rows[1]]
     assert [r["validation_loss"] for r in rows[0]] == [r["server_validation_loss"] for r in rows[0]]
     assert [r["validation_loss"] for r in rows[1]] == [r["local_validation_loss"] for r in rows[1]]
+
+
+def test_the_first_run_decodes_for_all(made: Workspace) -> None:
+    """What it wrote for the others is what they wrote themselves; their stages then decode nothing."""
+    shutil.rmtree(made.folder / "work" / "generated")
+    path = made.folder / "reports" / "predictions" / "fedselectkd-1.jsonl"
+    before = path.read_bytes()
+    assert "generate fedselectkd-1 and " in made.pipeline("generate", "fedselectkd-1").stderr
+    assert "generate fedavg-1:" not in made.pipeline("generate", "fedavg-1").stderr
+    assert path.read_bytes() == before
+    assert made.repro() == []
 
 
 def test_predictions_quote_and_name_their_clients(made: Workspace) -> None:

@@ -11,7 +11,7 @@ An adapter is plain data, `dict[str, Tensor]`; the empty dict is "no adapter": t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,9 @@ from pipeline.errors import QuorumError
 from pipeline.files import canonical, write_bytes
 
 Adapter = dict[str, Tensor]
+
+Adapt = Callable[[int, Tensor], Tensor]
+"""What happens to a decoder layer's output: (the layer's index, Y of (batch, length, n)) -> Ŷ."""
 
 INITIAL_STD = 0.02
 NORM_EPS = 1e-5
@@ -66,25 +69,49 @@ def apply_adapter(adapter: Mapping[str, Tensor], layer: int, hidden: Tensor, *, 
     return hidden + relu(normed @ down) @ up
 
 
-@contextmanager
-def attached(
-    layers: Iterable[nn.Module], adapter: Mapping[str, Tensor], *, post_norm: bool, where: Tensor | None = None
-) -> Iterator[None]:
-    """Apply the adapter by forward hooks on a model's own decoder layers, whatever class calls them.
+def adapting(adapter: Mapping[str, Tensor], *, post_norm: bool, where: Tensor | None = None) -> Adapt:
+    """One adapter for the whole batch.
 
     Args:
         where: boolean (batch, length): the positions that are adapted; None adapts all.
     """
 
-    def hook(index: int) -> Any:
-        def adapt(_module: nn.Module, _inputs: Any, output: Tensor | tuple[Tensor, ...]) -> Any:
-            hidden = output if isinstance(output, Tensor) else output[0]
-            adapted = apply_adapter(adapter, index, hidden, post_norm=post_norm)
-            if where is not None:
-                adapted = torch.where(where[..., None], adapted, hidden)
-            return adapted if isinstance(output, Tensor) else (adapted, *output[1:])
+    def adapt(layer: int, hidden: Tensor) -> Tensor:
+        adapted = apply_adapter(adapter, layer, hidden, post_norm=post_norm)
+        return adapted if where is None else torch.where(where[..., None], adapted, hidden)
 
-        return adapt
+    return adapt
+
+
+def adapting_rows(adapters: Sequence[Adapter], *, post_norm: bool, device: torch.device) -> Adapt:
+    """One adapter a row of the batch; rows that hold the same object are adapted together."""
+    rows: dict[int, list[int]] = {}
+    for row, adapter in enumerate(adapters):
+        rows.setdefault(id(adapter), []).append(row)
+    groups = [(adapters[found[0]], torch.tensor(found, device=device)) for found in rows.values()]
+    if len(groups) == 1:
+        return adapting(groups[0][0], post_norm=post_norm)
+
+    def adapt(layer: int, hidden: Tensor) -> Tensor:
+        adapted = torch.empty_like(hidden)
+        for adapter, found in groups:
+            adapted[found] = apply_adapter(adapter, layer, hidden[found], post_norm=post_norm)
+        return adapted
+
+    return adapt
+
+
+@contextmanager
+def attached(layers: Iterable[nn.Module], adapt: Adapt) -> Iterator[None]:
+    """Adapt a model's own decoder layers by forward hooks, whatever class calls them."""
+
+    def hook(index: int) -> Any:
+        def on_output(_module: nn.Module, _inputs: Any, output: Tensor | tuple[Tensor, ...]) -> Any:
+            if isinstance(output, Tensor):
+                return adapt(index, output)
+            return (adapt(index, output[0]), *output[1:])
+
+        return on_output
 
     handles = [layer.register_forward_hook(hook(index)) for index, layer in enumerate(layers)]
     try:
@@ -108,6 +135,10 @@ def unpack(content: bytes) -> Adapter:
     tensors = load(content)
     # safetensors gives names in random order, and sums over an adapter depend on theirs in the last bit.
     return {name: tensors[name] for name in sorted(tensors)}
+
+
+def on_device(adapter: Mapping[str, Tensor], device: torch.device) -> Adapter:
+    return {name: tensor.to(device) for name, tensor in adapter.items()}
 
 
 def digest(adapter: Mapping[str, Tensor]) -> str:

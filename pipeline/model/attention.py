@@ -7,7 +7,7 @@ length gives the same numbers from the keys as they are.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -15,6 +15,8 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
+
+from pipeline.model.shared_source import SharedSource
 
 NAME = "quorum_grouped"
 
@@ -26,6 +28,7 @@ def grouped_attention(
     value: Tensor,
     attention_mask: Tensor | None,
     scaling: float | None = None,
+    shared_source: SharedSource | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
     """transformers' attention interface.
@@ -33,11 +36,16 @@ def grouped_attention(
     Args:
         query: (batch, heads, queries, d).
         key, value: (batch, key-value heads, keys, d).
-        attention_mask: boolean (batch or 1, 1, queries, keys), true where a query sees a key.
+        attention_mask: boolean (batch or 1, 1, queries, keys), true where a query sees a key; None for causal.
+        shared_source: what rows that are decoded read besides their own keys.
 
     Returns:
         (batch, queries, heads, d), and no attention weights.
     """
+    if shared_source is not None:
+        return shared_source.attend(
+            cast(int, module.layer_idx), query, key, value, scaling or query.shape[-1] ** -0.5
+        ), None
     if attention_mask is None:
         attended, _ = sdpa_attention_forward(module, query, key, value, None, scaling=scaling, **kwargs)
         return attended, None

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from pipeline.corpora.example import Example
+from pipeline.model.adapter import Adapter
 
 GROUP = 4
 """Examples that are padded to one length: enough for full speed on a CPU, few enough for little padding."""
@@ -45,6 +46,14 @@ class Rendered:
     kept: int
 
 
+@dataclass(frozen=True)
+class Row:
+    """A sequence to be grown: the number of the prefix that it reads, and its adapter."""
+
+    source: int
+    adapter: Adapter
+
+
 class Decoding(Protocol):
     """The state of one batch of rows that grow token by token."""
 
@@ -68,15 +77,14 @@ class Backbone(Protocol):
     start_token_forced: int | None
     decoder_start: tuple[int, ...]
     device: torch.device
+    shares_sources: bool
+    """Whether rows that decode from one prefix read one copy of it."""
 
     def render(self, example: Example, limits: Limits) -> Rendered:
         """Token ids of an example; truncation takes the end of the transcript, never the query."""
 
     def encode(self, rendered: Rendered, *, for_generation: bool) -> tuple[Prefix, Prefix]:
-        """Everything frozen of one example: (what a loss needs, what generation needs besides)."""
-
-    def merge(self, prefix: Prefix, extra: Prefix) -> Prefix:
-        """The two parts of `encode` as the one that `decoding` starts from."""
+        """Everything frozen of one example, on the CPU: (what a loss needs, what generation needs besides)."""
 
     def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
         """The final hidden states that predict the targets, examples one after the other: (Σ T_i, width)."""
@@ -87,16 +95,21 @@ class Backbone(Protocol):
     def head(self, hidden: Tensor) -> Tensor:
         """Logits in fp32: (..., width) -> (..., vocabulary)."""
 
-    def decoding(
-        self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor], *, beams: int, new_tokens: int
-    ) -> tuple[Decoding, Tensor]:
-        """Start decoding from stored prefixes, each repeated `beams` times: (state, first tokens to feed)."""
+    def decoding(self, prefixes: Sequence[Prefix], rows: Sequence[Row], new_tokens: int) -> tuple[Decoding, Tensor]:
+        """Start decoding up to `new_tokens` from prefixes of both parts: (state, first tokens to feed, one a row)."""
 
     def text(self, tokens: Sequence[int]) -> str:
         """Tokens -> words, special tokens left out."""
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:
         """Each token's surface text, empty for special tokens: joined, they are the text."""
+
+
+def closed_up(active: Sequence[int]) -> list[int]:
+    """Ascending places in use, without gaps: those at the end fill the places of unused ones, the others stay."""
+    ending = [place for place in active if place >= len(active)]
+    staying = set(active)
+    return [place if place in staying else ending.pop() for place in range(len(active))]
 
 
 def pad(rows: Sequence[Tensor], value: float = 0.0) -> tuple[Tensor, Tensor]:

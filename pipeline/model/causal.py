@@ -17,9 +17,10 @@ from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
 from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
-from pipeline.model.adapter import apply_adapter, attached
+from pipeline.model.adapter import Adapt, Adapter, adapting, adapting_rows, attached
 from pipeline.model.attention import NAME as GROUPED_ATTENTION
-from pipeline.model.backbone import Decoding, Limits, Prefix, Rendered, in_groups_of_like_length, pad
+from pipeline.model.backbone import Decoding, Limits, Prefix, Rendered, Row, in_groups_of_like_length, pad
+from pipeline.model.shared_source import SharedSource
 
 _CONTENT = "\N{OBJECT REPLACEMENT CHARACTER}"
 
@@ -29,6 +30,7 @@ class CausalBackbone:
 
     family: str = "causal"
     post_norm: bool = False
+    shares_sources: bool = True
     start_token_forced: int | None = None
     decoder_start: tuple[int, ...] = ()
 
@@ -89,14 +91,22 @@ class CausalBackbone:
     # -- frozen part --------------------------------------------------------------------------------------------------
 
     def _run(
-        self, hidden: Tensor, layers: range, positions: Tensor, mask: Tensor, cache: Any, adapter: Mapping[str, Tensor]
+        self,
+        hidden: Tensor,
+        layers: range,
+        positions: Tensor,
+        mask: Tensor | None,
+        cache: Any,
+        adapt: Adapt,
+        **attention: Any,
     ) -> Tensor:
+        """Some of the layers, one after the other; no mask: each position sees those before it and itself."""
         rope = self.model.model.rotary_emb(hidden, position_ids=positions)
         for index in layers:
             hidden = self._layers[index](
-                hidden, attention_mask=mask, position_embeddings=rope, past_key_values=cache, use_cache=True
+                hidden, attention_mask=mask, position_embeddings=rope, past_key_values=cache, **attention
             )
-            hidden = apply_adapter(adapter, index, hidden, post_norm=False)
+            hidden = adapt(index, hidden)
         return hidden
 
     @torch.no_grad()
@@ -111,9 +121,9 @@ class CausalBackbone:
             embed(source),
             range(len(self._layers)),
             torch.arange(length, device=device)[None],
-            _causal_mask(length, 0, device),
+            None,
             cache,
-            {},
+            _unadapted,
         )
         # Taken now: the target's pass below appends to the lower layers' caches.
         keys = [layer.keys[0] for layer in cache.layers]
@@ -125,12 +135,12 @@ class CausalBackbone:
             torch.arange(length, length + inputs.shape[1], device=device)[None],
             _causal_mask(inputs.shape[1], length, device),
             cache,
-            {},
+            _unadapted,
         )
         prefix = {
             "targets": torch.tensor(rendered.target),
             "hidden": hidden[0].cpu(),
-            # (layers, length, key-value heads, d): length second, so that a batch can be padded along it.
+            # (layers, key-value heads, length, d), as attention reads them.
             "keys": _stacked(keys[first + 1 :], length, self._layers[0]),
             "values": _stacked(values[first + 1 :], length, self._layers[0]),
         }
@@ -138,14 +148,10 @@ class CausalBackbone:
             return prefix, {}
         lower = {
             "last_token": torch.tensor(rendered.source[-1:]),
-            "keys": _stacked(keys[: first + 1], length, self._layers[0]),
-            "values": _stacked(values[: first + 1], length, self._layers[0]),
+            "lower_keys": _stacked(keys[: first + 1], length, self._layers[0]),
+            "lower_values": _stacked(values[: first + 1], length, self._layers[0]),
         }
         return prefix, lower
-
-    def merge(self, prefix: Prefix, extra: Prefix) -> Prefix:
-        layers = {name: torch.cat([extra[name], prefix[name]]) for name in ("keys", "values")}
-        return {**prefix, **layers, "last_token": extra["last_token"]}
 
     # -- adapted part -------------------------------------------------------------------------------------------------
 
@@ -154,14 +160,16 @@ class CausalBackbone:
 
     def _padded_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
         first = self.adapted_layers[0]
+        adapt = adapting(adapter, post_norm=False)
         hidden, real = pad([prefix["hidden"] for prefix in prefixes])
-        cache, source = _source_cache(prefixes, range(first + 1, len(self._layers)))
+        above = range(first + 1, len(self._layers))
+        keys, values, source = _padded_source(prefixes, hidden.device)
         lengths = source.sum(1)
         steps = torch.arange(hidden.shape[1], device=hidden.device)
         seen = (steps[None, :] <= steps[:, None]).expand(len(prefixes), -1, -1)
         mask = torch.cat([source[:, None, :].expand(-1, hidden.shape[1], -1), seen], dim=2)[:, None]
-        hidden = apply_adapter(adapter, first, hidden, post_norm=False)
-        hidden = self._run(hidden, range(first + 1, len(self._layers)), lengths[:, None] + steps, mask, cache, adapter)
+        cache = _TeacherForcing(above, keys, values)
+        hidden = self._run(adapt(first, hidden), above, lengths[:, None] + steps, mask, cache, adapt)
         normed: Tensor = self.model.model.norm(hidden[real])
         return normed
 
@@ -171,7 +179,7 @@ class CausalBackbone:
             ids = torch.tensor([item.source + item.target[:-1]], device=self.model.device)
             start = len(item.source) - 1
             where = torch.arange(ids.shape[1], device=ids.device)[None] >= start
-            with attached(self._layers, adapter, post_norm=False, where=where):
+            with attached(self._layers, adapting(adapter, post_norm=False, where=where)):
                 hidden.append(self.model.model(ids, use_cache=False).last_hidden_state[0, start:])
         return torch.cat(hidden)
 
@@ -179,103 +187,93 @@ class CausalBackbone:
         logits: Tensor = self.model.lm_head(hidden)
         return logits.float()
 
-    def decoding(
-        self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor], *, beams: int, new_tokens: int
-    ) -> tuple[Decoding, Tensor]:
-        cache, source = _source_cache(prefixes, range(len(self._layers)), new_tokens, beams)
-        state = _CausalDecoding(self, dict(adapter), cache, source.repeat_interleave(beams, 0))
-        first = torch.cat([prefix["last_token"] for prefix in prefixes]).long()
-        return state, first.to(source.device).repeat_interleave(beams)
+    def decoding(self, prefixes: Sequence[Prefix], rows: Sequence[Row], new_tokens: int) -> tuple[Decoding, Tensor]:
+        owners = [row.source for row in rows]
+        first = torch.cat([prefix["last_token"] for prefix in prefixes]).to(self.device)
+        keys, values, seen = _padded_source(prefixes, self.device, ("lower_", ""))
+        source = SharedSource(keys, values, seen, owners, new_tokens)
+        state = _CausalDecoding(self, source, seen.sum(1)[owners], [row.adapter for row in rows])
+        return state, first[owners]
 
 
 class _CausalDecoding:
-    """Rows over one growing cache; see `Decoding`."""
+    """Rows over shared sources; see `Decoding`."""
 
     def __init__(
-        self, backbone: CausalBackbone, adapter: dict[str, Tensor], cache: _SourceCache, source: Tensor
+        self, backbone: CausalBackbone, source: SharedSource, lengths: Tensor, adapters: Sequence[Adapter]
     ) -> None:
-        self._backbone, self._adapter, self._cache, self._source = backbone, adapter, cache, source
-        self._lengths = source.sum(1)
-        self._done = 0
+        self._backbone, self._source, self._lengths = backbone, source, lengths
+        self._adapt_by(adapters)
+
+    def _adapt_by(self, adapters: Sequence[Adapter]) -> None:
+        self._adapters = list(adapters)
+        self._adapt = adapting_rows(self._adapters, post_norm=False, device=self._lengths.device)
 
     @torch.no_grad()
     def step(self, tokens: Tensor) -> Tensor:
         model = self._backbone.model.model
-        grown = self._source.new_ones(tokens.shape[0], self._done + 1)
-        mask = torch.cat([self._source, grown], dim=1)[:, None, None, :]
-        positions = (self._lengths + self._done)[:, None]
-        layers = range(len(model.layers))
+        positions = (self._lengths + self._source.grown)[:, None]
         hidden = self._backbone._run(
-            model.embed_tokens(tokens[:, None]), layers, positions, mask, self._cache, self._adapter
+            model.embed_tokens(tokens[:, None]),
+            range(len(model.layers)),
+            positions,
+            None,
+            self._source,
+            self._adapt,
+            shared_source=self._source,
         )
-        self._done += 1
-        self._cache.grown = self._done
+        self._source.grown += 1
         return self._backbone.head(model.norm(hidden[:, 0]))
 
     def select(self, rows: Tensor) -> None:
-        self._cache.select(rows)
-        self._source, self._lengths = self._source[rows], self._lengths[rows]
+        self._source.select(rows)
+        self._lengths = self._lengths[rows]
+        self._adapt_by([self._adapters[row] for row in rows.tolist()])
 
 
-class _SourceCache:
-    """Keys and values of padded sources, with room for `new_tokens` more; transformers' cache interface.
+class _TeacherForcing:
+    """A batch's padded sources, joined with the target a layer at a time; transformers' cache interface."""
 
-    With no room, `update` joins source and target without keeping the target: teacher forcing.
-    Buffers: (rows, key-value heads, longest source + room, d), one pair a layer.
-    """
-
-    def __init__(self, layers: range, keys: Tensor, values: Tensor, source: int) -> None:
-        self._source = source
-        self._room = keys.shape[-2] - source
-        self.grown = 0
-        self._keys = {index: keys[i] for i, index in enumerate(layers)}
-        self._values = {index: values[i] for i, index in enumerate(layers)}
+    def __init__(self, layers: range, keys: Tensor, values: Tensor) -> None:
+        self._first, self._keys, self._values = layers.start, keys, values
 
     def update(self, keys: Tensor, values: Tensor, layer: int, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        if not self._room:
-            return torch.cat([self._keys[layer], keys], 2), torch.cat([self._values[layer], values], 2)
-        start = self._source + self.grown
-        end = start + keys.shape[2]
-        self._keys[layer][:, :, start:end] = keys
-        self._values[layer][:, :, start:end] = values
-        return self._keys[layer][:, :, :end], self._values[layer][:, :, :end]
-
-    def select(self, rows: Tensor) -> None:
-        for buffers in (self._keys, self._values):
-            for layer, buffer in buffers.items():
-                if rows.shape[0] == buffer.shape[0]:
-                    # Beams of one example share their source: only what has grown is re-ordered.
-                    grown = slice(self._source, self._source + self.grown)
-                    buffer[:, :, grown] = buffer[rows, :, grown]
-                else:
-                    buffers[layer] = buffer[rows]
+        place = layer - self._first
+        return torch.cat([self._keys[place], keys], 2), torch.cat([self._values[place], values], 2)
 
 
-def _source_cache(
-    prefixes: Sequence[Prefix], layers: range, new_tokens: int = 0, beams: int = 1
-) -> tuple[_SourceCache, Tensor]:
-    """Stored keys and values of a batch as one padded cache, and the mask of what is source: (batch, longest)."""
-    lengths = [prefix["keys"].shape[1] for prefix in prefixes]
-    longest = max(lengths)
-    _, _, heads, width = prefixes[0]["keys"].shape
-    shape = (len(layers), len(prefixes) * beams, heads, longest + new_tokens, width)
-    keys, values = prefixes[0]["keys"].new_zeros(shape), prefixes[0]["keys"].new_zeros(shape)
-    for i, (prefix, length) in enumerate(zip(prefixes, lengths, strict=True)):
-        rows = slice(i * beams, (i + 1) * beams)
-        # (layers, length, heads, d) -> (layers, 1, heads, length, d)
-        keys[:, rows, :, :length] = prefix["keys"].transpose(1, 2)[:, None]
-        values[:, rows, :, :length] = prefix["values"].transpose(1, 2)[:, None]
-    real = torch.arange(longest, device=keys.device)[None] < torch.tensor(lengths, device=keys.device)[:, None]
-    return _SourceCache(layers, keys, values, longest), real
+def _padded_source(
+    prefixes: Sequence[Prefix], device: torch.device, parts: Sequence[str] = ("",)
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Stored keys and values, (layers, batch, key-value heads, longest, d) each, and what is source: (batch, longest).
+
+    Args:
+        parts: what the names of the stored layers begin with, lower layers first.
+    """
+    lengths = [prefix["keys"].shape[2] for prefix in prefixes]
+    layers = [prefixes[0][f"{part}keys"].shape[0] for part in parts]
+    _, heads, _, d = prefixes[0]["keys"].shape
+    shape = (sum(layers), len(prefixes), heads, max(lengths), d)
+    padded = {name: torch.zeros(shape, device=device) for name in ("keys", "values")}
+    for i, prefix in enumerate(prefixes):
+        for name, buffer in padded.items():
+            for part, layer in zip(parts, torch.split(buffer, layers), strict=True):
+                layer[:, i, :, : lengths[i]] = prefix[part + name]
+    seen = torch.arange(max(lengths))[None] < torch.tensor(lengths)[:, None]
+    return padded["keys"], padded["values"], seen.to(device)
 
 
 def _stacked(tensors: Sequence[Tensor], length: int, layer: Any) -> Tensor:
-    """Per-layer (heads, ≥ length, d) -> (layers, length, heads, d), on the CPU; of no layer, an empty one."""
+    """Per-layer (heads, ≥ length, d) -> (layers, heads, length, d), on the CPU; of no layer, an empty one."""
     if not tensors:
         attention = layer.self_attn
         heads = attention.k_proj.out_features // attention.head_dim
-        return torch.zeros(0, length, heads, attention.head_dim)
-    return torch.stack([tensor[:, :length] for tensor in tensors]).transpose(1, 2).contiguous().cpu()
+        return torch.zeros(0, heads, length, attention.head_dim)
+    return torch.stack([tensor[:, :length] for tensor in tensors]).contiguous().cpu()
+
+
+def _unadapted(_layer: int, hidden: Tensor) -> Tensor:
+    return hidden
 
 
 def _causal_mask(queries: int, past: int, device: torch.device) -> Tensor:

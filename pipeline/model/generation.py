@@ -6,37 +6,27 @@ summary may well use.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from pipeline.model.backbone import Backbone, Prefix
+from pipeline.model.backbone import Backbone, Prefix, Row, closed_up
+from pipeline.model.decoding_rule import DecodingRule
 
-# Copying a batch's caches to drop its finished rows pays off once a quarter of them is done.
-KEEP_WHILE_ACTIVE = 0.75
-
-
-@dataclass(frozen=True)
-class DecodingRule:
-    """How summaries are decoded; lengths are in new tokens, the end token included."""
-
-    beams: int = 1
-    length_penalty: float = 1.0
-    no_repeat_ngram: int = 0
-    min_tokens: int = 0
-    max_tokens: int = 128
+KEEP_WHILE_ACTIVE = 0.9
+"""Finished rows are dropped once they are a tenth of the batch: others' caches are copied to fill their places."""
 
 
 def generate(
-    backbone: Backbone, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor], rule: DecodingRule
+    backbone: Backbone, prefixes: Sequence[Prefix], rows: Sequence[Row], rule: DecodingRule
 ) -> list[list[int]]:
-    """New tokens for each prefix, without the end token."""
+    """New tokens for each row, without the end token; rows may share prefixes and adapters."""
     search = _greedy if rule.beams == 1 else _beam_search
     return [
         tokens[:-1] if tokens and tokens[-1] == backbone.end_token else tokens
-        for tokens in search(backbone, prefixes, adapter, rule)
+        for tokens in search(backbone, prefixes, rows, rule)
     ]
 
 
@@ -67,11 +57,11 @@ def banned_tokens(history: Sequence[int], n: int) -> set[int]:
 
 
 def _greedy(
-    backbone: Backbone, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor], rule: DecodingRule
+    backbone: Backbone, prefixes: Sequence[Prefix], wanted: Sequence[Row], rule: DecodingRule
 ) -> list[list[int]]:
-    state, tokens = backbone.decoding(prefixes, adapter, beams=1, new_tokens=rule.max_tokens)
-    written: list[list[int]] = [[] for _ in prefixes]
-    rows = list(range(len(prefixes)))
+    state, tokens = backbone.decoding(prefixes, wanted, rule.max_tokens)
+    written: list[list[int]] = [[] for _ in wanted]
+    rows = list(range(len(wanted)))
     finished: set[int] = set()
     for _ in range(rule.max_tokens):
         scores = _scores(backbone, state.step(tokens), [written[row] for row in rows], rule)
@@ -84,9 +74,10 @@ def _greedy(
         if not active:
             break
         if len(active) <= KEEP_WHILE_ACTIVE * len(rows):
-            keep = torch.tensor(active, device=tokens.device)
+            kept = closed_up(active)
+            keep = torch.tensor(kept, device=tokens.device)
             state.select(keep)
-            tokens, rows = tokens[keep], [rows[i] for i in active]
+            tokens, rows = tokens[keep], [rows[i] for i in kept]
     return [_until(tokens, backbone.end_token) for tokens in written]
 
 
@@ -115,12 +106,12 @@ class _Hypotheses:
 
 
 def _beam_search(
-    backbone: Backbone, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor], rule: DecodingRule
+    backbone: Backbone, prefixes: Sequence[Prefix], wanted: Sequence[Row], rule: DecodingRule
 ) -> list[list[int]]:
     beams = rule.beams
-    state, tokens = backbone.decoding(prefixes, adapter, beams=beams, new_tokens=rule.max_tokens)
+    state, tokens = backbone.decoding(prefixes, [row for row in wanted for _ in range(beams)], rule.max_tokens)
     # Only the first beam counts at first: the others hold the same tokens.
-    everyone = [_Hypotheses(beams, [[] for _ in range(beams)], [0.0] + [-1e9] * (beams - 1)) for _ in prefixes]
+    everyone = [_Hypotheses(beams, [[] for _ in range(beams)], [0.0] + [-1e9] * (beams - 1)) for _ in wanted]
     open_ = list(everyone)
     for length in range(1, rule.max_tokens + 1):
         scores = _scores(backbone, state.step(tokens), [row for item in open_ for row in item.running], rule)

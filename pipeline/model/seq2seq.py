@@ -16,8 +16,8 @@ from transformers import DynamicCache, EncoderDecoderCache, PreTrainedModel, Pre
 
 from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
-from pipeline.model.adapter import apply_adapter, attached
-from pipeline.model.backbone import Decoding, Limits, Prefix, Rendered, in_groups_of_like_length, pad
+from pipeline.model.adapter import Adapter, adapting, adapting_rows, attached
+from pipeline.model.backbone import Decoding, Limits, Prefix, Rendered, Row, in_groups_of_like_length, pad
 
 T5_SHAPED = ("t5", "longt5", "mt5")
 
@@ -26,6 +26,7 @@ class Seq2SeqBackbone:
     """An encoder-decoder model behind the `Backbone` interface."""
 
     family: str = "seq2seq"
+    shares_sources: bool = False
 
     def __init__(self, name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, adapted: int) -> None:
         self.name = name
@@ -134,9 +135,6 @@ class Seq2SeqBackbone:
         targets = torch.tensor(rendered.target, dtype=torch.long)
         return {"targets": targets, "hidden": caught[0][0].cpu(), "source": states[0].cpu()}, {}
 
-    def merge(self, prefix: Prefix, extra: Prefix) -> Prefix:
-        return {**prefix, **extra}
-
     # -- adapted part -------------------------------------------------------------------------------------------------
 
     def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
@@ -144,6 +142,7 @@ class Seq2SeqBackbone:
 
     def _padded_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
         first = self.adapted_layers[0]
+        adapt = adapting(adapter, post_norm=self.post_norm)
         hidden, real = pad([prefix["hidden"] for prefix in prefixes])
         source, seen = pad([prefix["source"] for prefix in prefixes])
         length = hidden.shape[1]
@@ -155,7 +154,7 @@ class Seq2SeqBackbone:
             bias = self._layers[0].layer[0].SelfAttention.compute_bias(length, length, hidden.device)
             extra["position_bias"] = bias + self_mask
             extra["encoder_decoder_position_bias"] = cross_mask
-        hidden = apply_adapter(adapter, first, hidden, post_norm=self.post_norm)
+        hidden = adapt(first, hidden)
         for index in range(first + 1, len(self._layers)):
             output = self._layers[index](
                 hidden,
@@ -165,8 +164,7 @@ class Seq2SeqBackbone:
                 use_cache=False,
                 **extra,
             )
-            hidden = output if isinstance(output, Tensor) else output[0]
-            hidden = apply_adapter(adapter, index, hidden, post_norm=self.post_norm)
+            hidden = adapt(index, output if isinstance(output, Tensor) else output[0])
         packed = hidden[real]
         return self._decoder.final_layer_norm(packed) if self._t5 else packed
 
@@ -175,7 +173,7 @@ class Seq2SeqBackbone:
         for item in rendered:
             source = torch.tensor([item.source], device=self.model.device)
             states = self.model.get_encoder()(**self._encoder_arguments(source)).last_hidden_state
-            with attached(self._layers, adapter, post_norm=self.post_norm):
+            with attached(self._layers, adapting(adapter, post_norm=self.post_norm)):
                 output = self._decoder(
                     input_ids=self._decoder_inputs(item.target),
                     encoder_hidden_states=states[:, : source.shape[1]],
@@ -192,28 +190,30 @@ class Seq2SeqBackbone:
         bias = getattr(self.model, "final_logits_bias", None)
         return (logits if bias is None else logits + bias).float()
 
-    def decoding(
-        self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor], *, beams: int, new_tokens: int
-    ) -> tuple[Decoding, Tensor]:
+    def decoding(self, prefixes: Sequence[Prefix], rows: Sequence[Row], _new_tokens: int) -> tuple[Decoding, Tensor]:
         source, seen = pad([prefix["source"] for prefix in prefixes])
-        state = _Seq2SeqDecoding(
-            self, dict(adapter), source.repeat_interleave(beams, 0), seen.repeat_interleave(beams, 0)
-        )
-        first = torch.full((len(prefixes) * beams,), self._start, device=source.device)
-        return state, first
+        owners = [row.source for row in rows]
+        source, seen = source.to(self.device), seen.to(self.device)
+        state = _Seq2SeqDecoding(self, [row.adapter for row in rows], source[owners], seen[owners])
+        return state, torch.full((len(rows),), self._start, device=source.device)
 
 
 class _Seq2SeqDecoding:
     """Rows over transformers' own decoder and cache, adapters on by hooks; see `Decoding`."""
 
-    def __init__(self, backbone: Seq2SeqBackbone, adapter: dict[str, Tensor], source: Tensor, seen: Tensor) -> None:
-        self._backbone, self._adapter, self._source, self._seen = backbone, adapter, source, seen
+    def __init__(self, backbone: Seq2SeqBackbone, adapters: Sequence[Adapter], source: Tensor, seen: Tensor) -> None:
+        self._backbone, self._source, self._seen = backbone, source, seen
         self._cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+        self._adapt_by(adapters)
+
+    def _adapt_by(self, adapters: Sequence[Adapter]) -> None:
+        self._adapters = list(adapters)
+        self._adapt = adapting_rows(self._adapters, post_norm=self._backbone.post_norm, device=self._source.device)
 
     @torch.no_grad()
     def step(self, tokens: Tensor) -> Tensor:
         backbone = self._backbone
-        with attached(backbone._layers, self._adapter, post_norm=backbone.post_norm):
+        with attached(backbone._layers, self._adapt):
             hidden = backbone._decoder(
                 input_ids=tokens[:, None],
                 encoder_hidden_states=self._source,
@@ -229,6 +229,7 @@ class _Seq2SeqDecoding:
             # Beams of one example share their source: re-ordering them leaves it as it is.
             self._cache.cross_attention_cache.batch_select_indices(rows)
             self._source, self._seen = self._source[rows], self._seen[rows]
+        self._adapt_by([self._adapters[row] for row in rows.tolist()])
 
 
 def _additive(mask: Tensor, dtype: torch.dtype) -> Tensor:

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load, save
+from safetensors.torch import save
 from torch import Tensor
 
 from pipeline.errors import QuorumError
 from pipeline.files import canonical, sha256_json, write_bytes
 from pipeline.model.backbone import Backbone, Prefix, Rendered
 
-FORMAT = 1
+FORMAT = 2
 REMEDY = "run `dvc repro --force --single-item encode`, which computes what is missing"
 
 
@@ -81,13 +81,14 @@ class PrefixStore:
         if not path.is_file():
             raise QuorumError(f"{path}: is missing from the prefix store; {REMEDY}")
         try:
-            if path in self._verified:
-                with safe_open(str(path), framework="pt") as entry:
-                    return {name: entry.get_tensor(name) for name in entry.keys()}  # noqa: SIM118  # not a dict
-            about = _about(path)
-            tensors = dict(load(path.read_bytes()))
+            # Mapped, not read: the kernel keeps one copy for all, where fresh memory would cost more than the disk.
+            with safe_open(str(path), framework="pt") as entry:
+                tensors = {name: entry.get_tensor(name) for name in entry.keys()}  # noqa: SIM118  # not a dict
+            about = {} if path in self._verified else _about(path)
         except (SafetensorError, json.JSONDecodeError) as error:
             raise self._damaged(path, str(error)) from None
+        if path in self._verified:
+            return tensors
         if about.get("key") != key:
             raise self._damaged(path, f"it belongs to another spec, {about.get('key')!r}")
         if about.get("checksum") != _checksum(tensors):

@@ -16,7 +16,7 @@ from pipeline.evaluation.similarity import similarities
 from pipeline.evaluation.surface import length, repetition
 from pipeline.federated.local import Entry, token_cross_entropy
 from pipeline.files import read_jsonl, write_json
-from pipeline.model.adapter import Adapter, digest, read_adapter
+from pipeline.model.adapter import Adapter, digest, on_device, read_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.model.head import teacher_entropies
 from pipeline.model.loading import choose_device, load_backbone
@@ -114,7 +114,7 @@ def _lens(
     for entry in (entry for entry in entries if entry.id in chosen):
         prefixes = loader.training([entry.key])
         with torch.no_grad():
-            hidden = backbone.target_hidden(prefixes, {k: t.to(backbone.device) for k, t in teacher.items()})
+            hidden = backbone.target_hidden(prefixes, on_device(teacher, backbone.device))
         entropy = teacher_entropies(backbone.head, hidden)
         tokens = prefixes[0]["targets"].tolist()
         rows.append({"client": client, "id": entry.id, "pieces": backbone.pieces(tokens), "entropy": entropy.tolist()})

@@ -1,0 +1,105 @@
+"""Decoding for several runs at once, and work/generated, which keeps what was decoded.
+
+Runs that summarize one test set read the same sources: decoded together, each source is read once a step for all of
+them. Whichever run's stage comes first decodes for all that are trained by then; the others find their summaries here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from pipeline import layout
+from pipeline.encoded import Loader, read_encoded
+from pipeline.errors import QuorumError
+from pipeline.federated.local import Entry
+from pipeline.files import read_json, sha256_json, write_json
+from pipeline.model.adapter import Adapter, digest, on_device, read_adapter
+from pipeline.model.backbone import Backbone, Row
+from pipeline.model.generation import generate
+from pipeline.spec import GenerateSpec, MainSpec, read_spec
+
+SOURCES, ROWS, ROWS_UNSHARED = 96, 384, 64
+"""What is decoded at once, at most: enough to read the weights seldom, few enough for 8 GiB at laptop scale."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run's summaries: whose adapter writes which test example, and where the texts are kept."""
+
+    run_id: str
+    spec: GenerateSpec
+    tests: list[tuple[str, Entry]]
+    adapters: dict[str, Adapter]
+    path: Path
+
+    def texts(self) -> dict[str, str]:
+        """Example id -> summary, as far as decoded."""
+        if not self.path.is_file():
+            return {}
+        kept: dict[str, str] = read_json(self.path, remedy=f"delete {self.path} and run again")
+        return kept
+
+    def missing(self) -> list[tuple[str, Entry]]:
+        done = self.texts()
+        return [(client, entry) for client, entry in self.tests if entry.id not in done]
+
+
+def job_of(run_id: str) -> Job:
+    """A run's job.
+
+    Raises:
+        QuorumError: its spec, index or an adapter is missing or damaged.
+    """
+    spec = read_spec(layout.stage_spec("generate", run_id), GenerateSpec)
+    encoded = read_encoded(run_id)
+    adapters = {c: read_adapter(layout.adapters(run_id) / f"{c}.safetensors") for c in encoded.clients}
+    tests = [(client, entry) for client, splits in encoded.clients.items() for entry in splits["test"]]
+    digests = {client: digest(adapter) for client, adapter in adapters.items()}
+    # Clients with equal adapters hold one object, which is then applied to all their rows at once.
+    distinct = {digests[client]: adapter for client, adapter in adapters.items()}
+    written = [[entry.id, entry.key, digests[client]] for client, entry in tests]
+    key = sha256_json([spec.model_dump(mode="json"), encoded.index["backbone"], written])
+    return Job(run_id, spec, tests, {c: distinct[d] for c, d in digests.items()}, layout.generated() / f"{key}.json")
+
+
+def company_of(job: Job) -> list[Job]:
+    """The other planned runs that decode by the same rule, are trained, and still lack summaries."""
+    found = []
+    for row in read_spec(layout.stage_spec("main"), MainSpec).runs:
+        try:
+            other = job if row.id == job.run_id else job_of(row.id)
+        except QuorumError:  # not trained yet: its own stage will say so if it stays that way
+            continue
+        if other is not job and other.spec == job.spec and other.missing():
+            found.append(other)
+    return found
+
+
+def decode(jobs: Sequence[Job], backbone: Backbone, device: torch.device, advance: Callable[[int], None]) -> None:
+    """Write the missing summaries of jobs with one spec, a batch of sources at a time."""
+    rule = jobs[0].spec.rule
+    wanted: dict[str, list[tuple[Job, str, Entry]]] = {}
+    for job in jobs:
+        for client, entry in job.missing():
+            wanted.setdefault(entry.key, []).append((job, client, entry))
+    moved = {id(a): on_device(a, device) for job in jobs for a in job.adapters.values()}
+    loader = Loader(device)
+    # Sources of like length share a batch, so that little of it is padding.
+    keys = sorted(wanted, key=lambda key: (wanted[key][0][2].source_tokens, key))
+    rows_at_once = ROWS if backbone.shares_sources else ROWS_UNSHARED
+    rows = sum(map(len, wanted.values())) * rule.beams
+    # Batches of like size: a last one of two sources would cost as many steps as a full one.
+    size = -(-len(keys) // max(-(-len(keys) // SOURCES), -(-rows // rows_at_once)))
+    for at in range(0, len(keys), size):
+        batch = keys[at : at + size]
+        asked = [(place, *ask) for place, key in enumerate(batch) for ask in wanted[key]]
+        pairs = [Row(place, moved[id(job.adapters[client])]) for place, job, client, _ in asked]
+        texts = [backbone.text(new) for new in generate(backbone, loader.generation(batch), pairs, rule)]
+        for job in jobs:
+            new = {a[3].id: text for a, text in zip(asked, texts, strict=True) if a[1] is job}
+            write_json(job.path, job.texts() | new)
+        advance(len(asked))
