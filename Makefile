@@ -48,8 +48,8 @@ lint: setup  ## ruff and mypy alone
 	@ruff check pipeline tests benchmarks
 	@mypy
 
-bench: setup  ## a training step from the store against the plain one
-	@python -m benchmarks.training_step
+bench: setup  ## every comparison of benchmarks/, into reports/benchmarks
+	@python -m benchmarks
 
 clean:  ## remove the caches of the linters and the tests
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis

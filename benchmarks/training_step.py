@@ -2,37 +2,68 @@
 
 The obvious way: transformers' own full forward of source and target, adapters as modules on the top layers by hooks,
 once without gradient for the teacher and once for the student, full logits, one backward pass; the same numbers, which
-is checked. Both sides run in this process, in turn. `python -m benchmarks.training_step [--repeats 3]`.
+is checked. The two sides' peak memory is taken in a process of its own each.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
-import statistics
-import time
+import atexit
+import shutil
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
 from transformers import BartConfig, BartForConditionalGeneration
 
+from benchmarks.comparison import OURS, THEIRS, Row, interleaved, peak_memory
 from pipeline import layout
+from pipeline.errors import QuorumError
 from pipeline.federated.distillation import Distillation, selective_kd_loss
-from pipeline.files import write_json
+from pipeline.federated.head import backward_through_head
+from pipeline.layout import ABOUT_BACKBONE
 from pipeline.model.adapter import Adapter, adapting, attached, init_adapter
 from pipeline.model.backbone import Backbone, Rendered, targets_of
-from pipeline.model.head import backward_through_head
 from pipeline.model.loading import load_backbone
-from pipeline.model.obtain import ABOUT
 from pipeline.model.seq2seq import Seq2SeqBackbone
+from pipeline.model.store import PrefixStore
 from pipeline.model.tiny import tiny_tokenizer
-from pipeline.progress import say
 
 TAU, WEIGHT = 5.0, 0.2
-OUT = layout.REPORTS / "benchmarks" / "training_step.json"
+BATCH, TARGET = 16, 80
+PLAINLY = "the same step written plainly with transformers"
+
+
+def embedded() -> Backbone:
+    return load_backbone(layout.BACKBONE, 6, torch.device("cpu"))
+
+
+def bart_base_shape() -> Backbone:
+    """BART-base's shape with random weights: 6 + 6 layers, d = 768, 50,265 words."""
+    torch.manual_seed(0)
+    config = BartConfig(
+        vocab_size=50265,
+        d_model=768,
+        encoder_layers=6,
+        decoder_layers=6,
+        encoder_ffn_dim=3072,
+        decoder_ffn_dim=3072,
+        encoder_attention_heads=12,
+        decoder_attention_heads=12,
+        max_position_embeddings=1024,
+        dropout=0.0,
+    )
+    return Seq2SeqBackbone("bart-base-shape", BartForConditionalGeneration(config), tiny_tokenizer(), 3)
+
+
+SHAPES: dict[str, tuple[Callable[[], Backbone], int, int, float]] = {
+    "SmolLM2-135M-Instruct": (embedded, 448, 1152, 12.0),
+    "BART-base's shape": (bart_base_shape, 1024, 1536, 5.0),
+}
+"""Name -> (the backbone, source tokens, the adapters' inner width, how many times faster it has to be)."""
 
 
 def batch(size: int, source: int, target: int, vocabulary: int, end: int) -> list[Rendered]:
@@ -80,92 +111,85 @@ def plainly(backbone: Any, rendered: list[Rendered], student: Adapter, teacher: 
     return float(loss.detach())
 
 
-def measure(
-    name: str, backbone: Any, size: int, source: int, target: int, bottleneck: int, repeats: int
-) -> dict[str, Any]:
-    rendered = batch(size, source, target, backbone.vocabulary, backbone.end_token)
-    began = time.perf_counter()
-    prefixes = [backbone.encode(r, for_generation=False)[0] for r in rendered]
-    encoding = time.perf_counter() - began
+def sides_of(name: str) -> tuple[Backbone, dict[str, Callable[[], tuple[float, Adapter]]]]:
+    """Each side: () -> (loss, gradients), from the same adapters and batch."""
+    make, source, bottleneck, _ = SHAPES[name]
+    backbone = make()
+    rendered = batch(BATCH, source, TARGET, backbone.vocabulary, backbone.end_token)
     teacher = init_adapter(backbone.adapted_layers, backbone.width, bottleneck, 1)
-    gradients: dict[str, Adapter] = {}
-    seconds: dict[str, list[float]] = {"store": [], "plain": []}
-    losses: dict[str, float] = {}
-    steps: dict[str, Callable[[Adapter], float]] = {
-        "store": lambda student: from_store(backbone, prefixes, student, teacher),
-        "plain": lambda student: plainly(backbone, rendered, student, teacher),
-    }
-    for repeat in range(repeats + 1):
-        for side, step in steps.items():
-            generator = torch.Generator().manual_seed(2)
-            student = {
-                k: (t + 0.01 * torch.randn(t.shape, generator=generator)).requires_grad_() for k, t in teacher.items()
-            }
-            began = time.perf_counter()
-            losses[side] = step(student)
-            if repeat:
-                seconds[side].append(time.perf_counter() - began)
-            gradients[side] = {k: t.grad for k, t in student.items() if t.grad is not None}
-        say(f"{name}: " + ", ".join(f"{s} {v[-1]:.1f} s" for s, v in seconds.items() if v))
-    difference = max(
-        float((gradients["store"][k] - g).abs().max() / g.abs().max()) for k, g in gradients["plain"].items()
-    )
-    store, plain = (statistics.median(seconds[side]) for side in ("store", "plain"))
-    return {
-        "what": name,
-        "batch": size,
-        "source_tokens": source,
-        "target_tokens": target,
-        "store_seconds": round(store, 3),
-        "plain_seconds": round(plain, 3),
-        "times_faster": round(plain / store, 2),
-        "store_spread": [round(min(seconds["store"]), 3), round(max(seconds["store"]), 3)],
-        "plain_spread": [round(min(seconds["plain"]), 3), round(max(seconds["plain"]), 3)],
-        "encoding_seconds_once": round(encoding, 2),
-        "losses": losses,
-        "largest_relative_gradient_difference": difference,
-    }
+    store = PrefixStore(Path(tempfile.mkdtemp(prefix="quorum-bench-")))
+    atexit.register(shutil.rmtree, store.folder, ignore_errors=True)
+    keys = [f"{number:064d}" for number in range(BATCH)]
+
+    def student() -> Adapter:
+        generator = torch.Generator().manual_seed(2)
+        return {k: (t + 0.01 * torch.randn(t.shape, generator=generator)).requires_grad_() for k, t in teacher.items()}
+
+    def ours() -> tuple[float, Adapter]:
+        if not store.has(keys[-1], for_generation=False):
+            for key, item in zip(keys, rendered, strict=True):
+                store.put(key, backbone.encode(item, for_generation=False)[0])
+        trained = student()
+        loss = from_store(backbone, store.training(keys), trained, teacher)
+        return loss, {k: t.grad for k, t in trained.items() if t.grad is not None}
+
+    def theirs() -> tuple[float, Adapter]:
+        trained = student()
+        loss = plainly(backbone, rendered, trained, teacher)
+        return loss, {k: t.grad for k, t in trained.items() if t.grad is not None}
+
+    return backbone, {OURS: ours, THEIRS: theirs}
 
 
-def bart_base_shape() -> Seq2SeqBackbone:
-    """BART-base's shape with random weights: 6 + 6 layers, d = 768, 50,265 words."""
-    torch.manual_seed(0)
-    config = BartConfig(
-        vocab_size=50265,
-        d_model=768,
-        encoder_layers=6,
-        decoder_layers=6,
-        encoder_ffn_dim=3072,
-        decoder_ffn_dim=3072,
-        encoder_attention_heads=12,
-        decoder_attention_heads=12,
-        max_position_embeddings=1024,
-        dropout=0.0,
-    )
-    return Seq2SeqBackbone("bart-base-shape", BartForConditionalGeneration(config), tiny_tokenizer(), 3)
+def measure(name: str, repeats: int) -> list[Row]:
+    _, source, _, promised = SHAPES[name]
+    what = f"a training step of AdaFedSelectKD, {name}, {source} source and {TARGET} target tokens, batch {BATCH}"
+    if name == "SmolLM2-135M-Instruct" and not (layout.BACKBONE / ABOUT_BACKBONE).is_file():
+        return [Row(what, PLAINLY, promised=promised, skipped="run `dvc repro backbone` first")]
+    _, sides = sides_of(name)
+    seconds, results = interleaved(sides, repeats)
+    gradients = {side: result[1] for side, result in results.items()}
+    difference = max(float((gradients[OURS][k] - g).abs().max() / g.abs().max()) for k, g in gradients[THEIRS].items())
+    losses = [result[0] for result in results.values()]
+    if abs(losses[0] - losses[1]) > 1e-4 or difference > 1e-2:
+        raise QuorumError(f"{name}: the two sides disagree: losses {losses}, gradients by {difference:.1e}")
+    memory = {side: _memory_of(name, side) for side in (OURS, THEIRS)}
+    return [
+        Row(
+            what,
+            PLAINLY,
+            ratio=seconds[THEIRS].median / seconds[OURS].median,
+            promised=promised,
+            ours=seconds[OURS],
+            theirs=seconds[THEIRS],
+            details={
+                "losses": {side: result[0] for side, result in results.items()},
+                "largest_relative_gradient_difference": difference,
+            },
+        ),
+        Row(
+            f"{what}: peak memory of the process",
+            PLAINLY,
+            ratio=memory[THEIRS] / memory[OURS],
+            promised=3.0,
+            unit="MB",
+            details={"ours": memory[OURS], "theirs": memory[THEIRS]},
+        ),
+    ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=3)
-    arguments = parser.parse_args()
-    rows = []
-    if (layout.BACKBONE / ABOUT).is_file():
-        embedded = load_backbone(layout.BACKBONE, 6, torch.device("cpu"))
-        rows.append(measure(embedded.name, embedded, 16, 448, 80, 1152, arguments.repeats))
-        del embedded
-    else:
-        say(f"{layout.BACKBONE} is not there: run `dvc repro backbone` first; its row is left out")
-    rows.append(measure("bart-base shape", bart_base_shape(), 16, 512, 80, 1536, arguments.repeats))
-    machine = {
-        "cores": torch.get_num_threads(),
-        "processor": platform.processor() or platform.machine(),
-        "torch": torch.__version__.split("+")[0],
-        "transformers": transformers.__version__,
-    }
-    write_json(OUT, {"machine": machine, "rows": rows})
-    print(json.dumps(rows, indent=1))
+def _memory_of(name: str, side: str) -> float:
+    """Two steps of one side in a fresh process, and the most memory that it held."""
+    command = [sys.executable, "-m", "benchmarks.training_step", name, side]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
+
+
+def rows(repeats: int) -> list[Row]:
+    return [row for name in SHAPES for row in measure(name, repeats)]
 
 
 if __name__ == "__main__":
-    main()
+    _backbone, both = sides_of(sys.argv[1])
+    for _step in range(2):
+        both[sys.argv[2]]()
+    print(peak_memory())

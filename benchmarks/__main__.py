@@ -1,0 +1,77 @@
+"""Every comparison, each in a process of its own -> reports/benchmarks: results.json, table.md and a figure.
+
+`python -m benchmarks [NAME …] [--repeats 3]`; without names, all. A row keeps its result until it is measured again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import platform
+import subprocess
+import sys
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from benchmarks import table
+from pipeline.files import read_json, write_json, write_text
+from pipeline.layout import REPORTS
+from pipeline.progress import say
+from pipeline.quiet import silence
+
+OUT = REPORTS / "benchmarks"
+COMPARISONS = ("training_step", "beam_search", "rouge", "arithmetic")
+PACKAGES = ("torch", "transformers", "rouge-score", "rouge-score-rs")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*COMPARISONS, []])
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--rows", type=Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    silence()
+    if arguments.rows:
+        module = importlib.import_module(f"benchmarks.{arguments.names[0]}")
+        write_json(arguments.rows, [asdict(row) for row in module.rows(arguments.repeats)])
+        return
+    results: dict[str, Any] = read_json(OUT / "results.json") if (OUT / "results.json").is_file() else {}
+    for name in arguments.names or COMPARISONS:
+        say(f"bench: {name}")
+        rows = OUT / f"{name}.json"
+        command = [sys.executable, "-m", "benchmarks", name, "--repeats", str(arguments.repeats), "--rows", str(rows)]
+        if subprocess.run(command, check=False).returncode:
+            sys.exit(f"error: the comparison {name} failed; what it printed stands above")
+        results[name] = {"machine": machine(), "rows": read_json(rows)}
+        rows.unlink()
+        write_json(OUT / "results.json", results)
+    measured = [row for name in COMPARISONS for row in results.get(name, {}).get("rows", ())]
+    write_text(OUT / "table.md", table.markdown(measured))
+    table.draw(measured, OUT)
+    print((OUT / "table.md").read_text(encoding="utf-8"))
+
+
+def machine() -> dict[str, Any]:
+    """What a time depends on; no name of a machine."""
+    packages = {}
+    for name in PACKAGES:
+        try:
+            packages[name] = version(name).split("+")[0]
+        except PackageNotFoundError:
+            packages[name] = "not installed"
+    flags = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").is_file() else ""
+    models = [line.split(":")[1].strip() for line in flags.splitlines() if line.startswith("model name")]
+    return {
+        "processor": models[0] if models else platform.machine(),
+        "cores": os.cpu_count(),
+        "avx512": "avx512f" in flags,
+        "python": platform.python_version(),
+        **packages,
+    }
+
+
+if __name__ == "__main__":
+    main()

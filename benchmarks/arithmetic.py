@@ -1,0 +1,86 @@
+"""How much of a training step is matrix multiplication at the machine's own speed.
+
+The shapes of every matrix product in one step are noted; then the products alone are timed, on fresh operands of
+these shapes, in turn with the step.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from benchmarks.comparison import OURS, THEIRS, Row, interleaved
+from benchmarks.training_step import BATCH, SHAPES, TARGET, sides_of
+from pipeline import layout
+from pipeline.layout import ABOUT_BACKBONE
+
+NAME = "SmolLM2-135M-Instruct"
+WHAT = "arithmetic of a training step from the store, FLOP/s"
+AGAINST = "plain sgemm of the same shapes"
+
+Shape = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+class _Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Notes the shapes of matrix products."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.shapes: Counter[Shape] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        operands = {torch.ops.aten.mm.default: args[:2], torch.ops.aten.bmm.default: args[:2]}.get(func)
+        if func is torch.ops.aten.addmm.default:
+            operands = args[1:3]
+        if operands:
+            self.shapes[tuple(operands[0].shape), tuple(operands[1].shape)] += 1
+        return func(*args, **(kwargs or {}))
+
+
+def products_of(step: Callable[[], Any]) -> Counter[Shape]:
+    noted = _Products()
+    with noted:
+        step()
+    return noted.shapes
+
+
+def flops_of(shapes: Counter[Shape]) -> float:
+    return float(sum(2 * torch.Size(a).numel() * b[-1] * count for (a, b), count in shapes.items()))
+
+
+def rows(repeats: int) -> list[Row]:
+    _, source, _, _ = SHAPES[NAME]
+    if not (layout.BACKBONE / ABOUT_BACKBONE).is_file():
+        return [Row(WHAT, AGAINST, promised=0.7, skipped="run `dvc repro backbone` first")]
+    _, sides = sides_of(NAME)
+    sides[OURS]()  # fills the prefixes, which are no part of a step
+    shapes = products_of(sides[OURS])
+    operands = {pair: (torch.randn(pair[0]), torch.randn(pair[1])) for pair in shapes}
+
+    def products() -> None:
+        for pair, count in shapes.items():
+            a, b = operands[pair]
+            for _ in range(count):
+                torch.matmul(a, b)
+
+    seconds, _ = interleaved({OURS: sides[OURS], THEIRS: products}, repeats)
+    flops = flops_of(shapes)
+    return [
+        Row(
+            WHAT,
+            f"{AGAINST} (batch {BATCH}, {source} source and {TARGET} target tokens)",
+            ratio=seconds[THEIRS].median / seconds[OURS].median,
+            promised=0.7,
+            ours=seconds[OURS],
+            theirs=seconds[THEIRS],
+            details={
+                "gigaflops_a_step": flops / 1e9,
+                "gigaflops_a_second": flops / 1e9 / seconds[OURS].median,
+                "gigaflops_a_second_of_sgemm": flops / 1e9 / seconds[THEIRS].median,
+            },
+        )
+    ]

@@ -1,0 +1,66 @@
+"""Two ways of doing one thing, timed in turn in one process, and the row of the table that comes of it."""
+
+from __future__ import annotations
+
+import gc
+import resource
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+OURS, THEIRS = "ours", "theirs"
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Repeated measurements of one side."""
+
+    median: float
+    low: float
+    high: float
+    runs: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the benchmark table.
+
+    `ratio` is in favour of Quorum: how many times faster, or the share reached; `promised` is its aim. A row that
+    could not be measured here says why in `skipped`.
+    """
+
+    what: str
+    against: str
+    ratio: float | None = None
+    promised: float | None = None
+    ours: Spread | None = None
+    theirs: Spread | None = None
+    unit: str = "s"
+    skipped: str | None = None
+    note: str = ""
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+def interleaved(sides: Mapping[str, Callable[[], Any]], repeats: int) -> tuple[dict[str, Spread], dict[str, Any]]:
+    """Time each side `repeats` times in turn, after one uncounted run of each: (seconds, last results)."""
+    seconds: dict[str, list[float]] = {name: [] for name in sides}
+    results: dict[str, Any] = {}
+    for repeat in range(repeats + 1):
+        for name, run in sides.items():
+            gc.collect()
+            began = time.perf_counter()
+            results[name] = run()
+            if repeat:
+                seconds[name].append(time.perf_counter() - began)
+    return {name: spread(values) for name, values in seconds.items()}, results
+
+
+def spread(values: list[float]) -> Spread:
+    return Spread(statistics.median(values), min(values), max(values), len(values))
+
+
+def peak_memory() -> float:
+    """The largest resident set of this process so far, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
