@@ -119,6 +119,12 @@ class RunRow(BaseModel):
     spec: str
     params: dict[str, Any]
 
+    @property
+    def kind(self) -> str:
+        """Its part in tables and tests: AdaFedAvg's clients before aggregation are a row of their own."""
+        local = self.method == "AdaFedAvg" and self.params.get("evaluate") == "local"
+        return f"{self.method}-local" if local else self.method
+
 
 class MainSpec(Spec):
     """What the main table and its report say and compute."""

@@ -107,6 +107,28 @@ def test_bca_agrees_with_scipy() -> None:
     assert ours.high == pytest.approx(theirs.confidence_interval.high, abs=0.05)
 
 
+def test_bca_of_two_clients_agrees_with_scipy() -> None:
+    """Six skewed meetings beside twenty-five: each client's own mean is left out of the other's skew."""
+    from scipy.stats import bootstrap as scipy_bootstrap
+
+    draw = np.random.default_rng(5)
+    few, many = draw.exponential(3.0, 6), draw.exponential(2.0, 25)
+    clients = {
+        name: Clusters.of([f"m{i:02}" for i in range(len(data))], data, [1.0] * len(data))
+        for name, data in (("few", few), ("many", many))
+    }
+    ours = bootstrap(clients, 40000)
+    theirs = scipy_bootstrap(
+        (few, many),
+        lambda x, y, axis=-1: (x.mean(axis=axis) + y.mean(axis=axis)) / 2,
+        n_resamples=40000,
+        method="BCa",
+        rng=np.random.default_rng(0),
+    )
+    assert ours.low == pytest.approx(theirs.confidence_interval.low, abs=0.05)
+    assert ours.high == pytest.approx(theirs.confidence_interval.high, abs=0.05)
+
+
 def test_sign_flip_by_hand() -> None:
     """Three meetings, all differences +1: |Δ*| ≥ 1 only if all signs agree, 2 of 8; p is near 1/4."""
     clusters = Clusters.of(["a", "b", "c"], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0])

@@ -24,10 +24,10 @@ def test_a_run_without_training_has_no_round() -> None:
 
 def test_a_second_run_of_a_method_adds_its_own_name() -> None:
     rows = [
-        RunRow(id=f"{name}-1", name=name, seed=1, method="AdaFedAvg", setting="domains", spec="", params={})
-        for name in ("fedavg", "fedavg-local")
+        RunRow(id=f"{name}-1", name=name, seed=1, method="AdaFedAvg", setting="domains", spec="", params=params)
+        for name, params in (("fedavg", {}), ("slow", {}), ("fedavg-local", {"evaluate": "local"}))
     ]
-    assert labels(rows) == {"fedavg": "AdaFedAvg", "fedavg-local": "AdaFedAvg (fedavg-local)"}
+    assert labels(rows) == {"fedavg": "AdaFedAvg", "slow": "AdaFedAvg (slow)", "fedavg-local": "AdaFedAvg-local"}
 
 
 def test_what_truncation_lost_by_hand() -> None:

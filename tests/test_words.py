@@ -6,7 +6,7 @@ import torch
 from conftest import make_backbone, make_example
 
 from pipeline.analysis.distilled import client_tally, merge, summarize
-from pipeline.analysis.words import pos_rows, tally, words_of
+from pipeline.analysis.words import grouped, pos_rows, tally, words_of
 from pipeline.federated.bits import pack_bits
 from pipeline.model.backbone import Limits
 
@@ -34,6 +34,14 @@ def test_a_word_is_distilled_if_its_first_subword_is() -> None:
     assert sum(counts.distilled.values()) == 0
     assert counts.all_subwords == 0
     assert counts.fraction == 0.5
+
+
+def test_the_lens_shows_every_token_once() -> None:
+    """spaCy reads `don't` as `do` and `n't`: here they share no token; `a.b`'s last token belongs to its first word."""
+    for pieces in (PIECES, ["I", " don", "'t", " know", "."], ["", " Yes", ",", " sir"]):
+        shown = [token for tokens, _ in grouped(pieces) for token in tokens]
+        assert shown == [i for i, piece in enumerate(pieces) if piece]
+    assert grouped(["They", " dec", "ide", "."]) == [((0,), True), ((1, 2), True), ((3,), False)]
 
 
 def test_punctuation_is_no_word() -> None:

@@ -49,6 +49,27 @@ def words_of(pieces: Sequence[str]) -> list[Word]:
     return words
 
 
+def grouped(pieces: Sequence[str]) -> list[tuple[tuple[int, ...], bool]]:
+    """All tokens that show something, in order and each once: (those of one word, or one alone; whether it is a word).
+
+    Where words share a token, it is the first one's.
+    """
+    owner: dict[int, int] = {}
+    for number, word in enumerate(words_of(pieces)):
+        for token in word.tokens:
+            owner.setdefault(token, number)
+    groups: list[tuple[tuple[int, ...], bool]] = []
+    last: int | None = None
+    for token, piece in enumerate(pieces):
+        mine = owner.get(token)
+        if mine is not None and mine == last:
+            groups[-1] = ((*groups[-1][0], token), True)
+        elif piece:
+            groups.append(((token,), mine is not None))
+        last = mine
+    return groups
+
+
 @dataclass(frozen=True)
 class Tally:
     """Counts of word occurrences over rounds: all, and those distilled, by part of speech.

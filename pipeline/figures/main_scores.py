@@ -1,8 +1,8 @@
-"""The main table as a picture: every run's mean over clients with its 95% interval."""
+"""The main table as a picture: every run's mean over clients with its 95% interval; several seeds as points."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -12,8 +12,11 @@ from pipeline.figures.style import colour
 PANELS = (("average", "ROUGE, mean of R-1, R-2, R-L"), ("loss", "test loss, nats a token (less is better)"))
 
 
-def draw(metrics: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Figure:
-    """`metrics`: run -> client -> figures, as in reports/metrics.json."""
+Metrics = Mapping[str, Mapping[str, Mapping[str, Any]]]
+
+
+def draw(metrics: Metrics, by_seed: Sequence[Metrics], labels: Mapping[str, str]) -> Figure:
+    """`metrics`: run -> client -> figures, as in reports/metrics.json; `by_seed`: the same of each seed alone."""
     runs = list(metrics)
     figure = Figure(figsize=(7.2, 0.9 + 0.34 * len(runs)))
     axes = figure.subplots(1, 2, sharey=True)
@@ -23,9 +26,12 @@ def draw(metrics: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Figure:
             value, low, high = (mean[name] for name in (metric, f"{metric}_low", f"{metric}_high"))
             axis.plot([low, high], [row, row], color=colour(row), linewidth=2.4, solid_capstyle="butt")
             axis.plot([value], [row], color=colour(row), marker="o", markersize=6)
+            if len(by_seed) > 1:
+                points = [one[run]["mean"][metric] for one in by_seed]
+                axis.plot(points, [row] * len(points), "o", markersize=3, color="white", markeredgecolor=colour(row))
         axis.set_xlabel(title)
         axis.grid(axis="y", visible=False)
-    axes[0].set_yticks(range(len(runs)), runs)
+    axes[0].set_yticks(range(len(runs)), [labels[run] for run in runs])
     axes[0].invert_yaxis()
     figure.tight_layout()
     return figure

@@ -11,7 +11,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from pipeline.analysis.words import words_of
+from pipeline.analysis.words import grouped
 from pipeline.evaluation.scores import MEAN
 from pipeline.partitions.manifest import hash_order
 from pipeline.spec import MainSpec, RunRow
@@ -63,12 +63,12 @@ class ReportData:
 
 
 def labels(runs: Sequence[RunRow]) -> dict[str, str]:
-    """Run -> what tables call it: its method; a second run of a method adds its own name."""
+    """Run -> what tables call it: its method or part; a second run of the same adds its own name."""
     named: dict[str, str] = {}
     for row in runs:
         if row.name not in named:
-            taken = row.method in named.values()
-            named[row.name] = f"{row.method} ({row.name})" if taken else row.method
+            taken = row.kind in named.values()
+            named[row.name] = f"{row.kind} ({row.name})" if taken else row.kind
     return named
 
 
@@ -250,18 +250,16 @@ def _lens(data: ReportData, tau: float) -> list[dict[str, Any]]:
     queries = {row["id"]: row["query"] for rows in data.predictions.values() for row in rows}
     items = []
     for item in data.lens:
-        covered = {word.tokens[0]: word for word in words_of(item["pieces"])}
-        inside = {t for word in covered.values() for t in word.tokens}
-        words = []
-        for i, piece in enumerate(item["pieces"]):
-            first = covered.get(i)
-            if first is not None:
-                text = "".join(item["pieces"][t] for t in first.tokens)
-                entropy = item["entropy"][i]
-                shade = min(entropy / (2 * tau), 1.0) * 0.6 if tau else 0.6
-                words.append({"text": text, "entropy": entropy, "shade": shade, "distilled": entropy < tau})
-            elif i not in inside and piece:
-                words.append({"text": piece, "entropy": item["entropy"][i], "shade": 0.0, "distilled": False})
+        entropies = item["entropy"]
+        words = [
+            {
+                "text": "".join(item["pieces"][t] for t in tokens),
+                "entropy": entropies[tokens[0]],
+                "shade": (min(entropies[tokens[0]] / (2 * tau), 1.0) * 0.6 if tau else 0.6) if is_word else 0.0,
+                "distilled": is_word and entropies[tokens[0]] < tau,
+            }
+            for tokens, is_word in grouped(item["pieces"])
+        ]
         items.append({"client": item["client"], "query": queries.get(item["id"], item["id"]), "words": words})
     return items
 

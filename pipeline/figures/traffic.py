@@ -1,4 +1,4 @@
-"""Bytes sent in a whole training, against exchanging the full model as often."""
+"""Bytes sent in a whole training, against exchanging the full model as often; the mean over seeds."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from pipeline.figures.style import colour
 MEGABYTE = 1e6
 
 
-def draw(histories: Mapping[str, Sequence[Mapping[str, str]]], full_model: int) -> Figure:
-    """`histories`: run -> rows of its history.csv; runs that send nothing are left out.
+def draw(histories: Mapping[str, Sequence[Mapping[str, str]]], full_model: int, seeds: int) -> Figure:
+    """`histories`: run -> rows of its history.csv, of all seeds; runs that send nothing are left out.
 
     Args:
         full_model: bytes of the whole model, what each message would be without adapters.
     """
-    sent = {run: sum(int(r["bytes_up"]) + int(r["bytes_down"]) for r in rows) for run, rows in histories.items()}
+    sent = {
+        run: sum(int(r["bytes_up"]) + int(r["bytes_down"]) for r in rows) // seeds for run, rows in histories.items()
+    }
     runs = [run for run, total in sent.items() if total]
-    whole = {run: 2 * len(histories[run]) * full_model for run in runs}
+    whole = {run: 2 * len(histories[run]) * full_model // seeds for run in runs}
     figure = Figure(figsize=(7.2, 0.75 + 0.55 * len(runs)))
     axis = figure.subplots()
     for offset, values, index, label in ((-0.18, sent, 7, "adapters"), (0.18, whole, 0, "full model")):

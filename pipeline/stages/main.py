@@ -26,6 +26,9 @@ from pipeline.spec import MainSpec, RunRow, read_spec
 from pipeline.tables import read_table, write_table
 
 OURS = "AdaFedSelectKD"
+
+Metrics = dict[str, dict[str, dict[str, Any]]]
+"""run -> client -> figures."""
 SIGNIFICANCE_COLUMNS = (
     "metric",
     "run",
@@ -58,7 +61,7 @@ def run() -> None:
         by_name.setdefault(row.name, []).append(row)
     scores = {row.id: read_json(layout.SCORES / f"{row.id}.json") for row in spec.runs}
     scored = {name: over_seeds([scores[r.id]["examples"] for r in rows]) for name, rows in by_name.items()}
-    metrics = _metrics(spec, by_name, scored, scores)
+    metrics, by_seed = _metrics(spec, by_name, scored, scores)
     histories = {
         name: [line for r in rows for line in read_table(layout.MODELS / r.id / "history.csv")]
         for name, rows in by_name.items()
@@ -82,7 +85,7 @@ def run() -> None:
         predictions={n: read_jsonl(layout.PREDICTIONS / f"{rows[0].id}.jsonl") for n, rows in by_name.items()},
         lens=read_json(layout.LENS / f"{by_name[ours][0].id}.json") if ours else [],
     )
-    _draw(data, [c for c in metrics[next(iter(metrics))] if c != MEAN])
+    _draw(data, [c for c in metrics[next(iter(metrics))] if c != MEAN], by_seed)
     _write_main_table(data)
     write_text(layout.REPORT, render(data, layout.FIGURES))
     say(f"main: {layout.REPORT} is ready")
@@ -90,28 +93,36 @@ def run() -> None:
 
 def _metrics(
     spec: MainSpec, by_name: dict[str, list[RunRow]], scored: dict[str, list[Scored]], scores: dict[str, Any]
-) -> dict[str, dict[str, dict[str, Any]]]:
-    """metrics.json over seeds, and a file a seed beside it."""
-    metrics: dict[str, dict[str, dict[str, Any]]] = {}
+) -> tuple[Metrics, list[Metrics]]:
+    """metrics.json over seeds, and a file a seed beside it: what both hold."""
+    metrics: Metrics = {}
     with progress("main: intervals", len(by_name)) as advance:
         for name, rows in by_name.items():
             metrics[name] = intervals_of(scored[name], spec.bootstrap_samples)
-            for client, own in metrics[name].items():
-                if client != MEAN:
-                    for other in ("last_loss", "server_loss"):
-                        found = [scores[r.id]["clients"][client].get(other) for r in rows]
-                        if None not in found:
-                            own[other] = round(sum(found) / len(found), 4)
+            _add_other_losses(metrics[name], [scores[row.id]["clients"] for row in rows])
             advance(1)
     write_json(layout.METRICS, metrics)
+    by_seed = []
     seeds = sorted({row.seed for row in spec.runs})
     for seed in seeds:
         one = metrics
         if len(seeds) > 1:
-            examples = {name: scores[layout.run_id(name, seed)]["examples"] for name in by_name}
-            one = {name: intervals_of(over_seeds([own]), spec.bootstrap_samples) for name, own in examples.items()}
+            own = {name: scores[layout.run_id(name, seed)] for name in by_name}
+            one = {name: intervals_of(over_seeds([s["examples"]]), spec.bootstrap_samples) for name, s in own.items()}
+            for name, figures in one.items():
+                _add_other_losses(figures, [own[name]["clients"]])
         write_json(layout.SEED_METRICS / f"seed-{seed}.json", one)
-    return metrics
+        by_seed.append(one)
+    return metrics, by_seed
+
+
+def _add_other_losses(figures: dict[str, dict[str, Any]], seeds: list[dict[str, dict[str, Any]]]) -> None:
+    """Test loss of the last round's model and of the server's, where there is one: the mean over seeds, no interval."""
+    for client, own in figures.items():
+        for other in ("last_loss", "server_loss"):
+            found = [clients[client][other] for clients in seeds if other in clients.get(client, ())]
+            if len(found) == len(seeds):
+                own[other] = round(sum(found) / len(found), 4)
 
 
 def _significance(
@@ -122,17 +133,12 @@ def _significance(
         rows = significance(
             scored,
             ours,
-            {name: _tested_as(runs[0]) for name, runs in by_name.items()},
+            {name: runs[0].kind for name, runs in by_name.items()},
             bootstrap_samples=spec.bootstrap_samples,
             permutation_samples=spec.permutation_samples,
         )
     write_table(layout.TABLES / "significance.csv", rows, SIGNIFICANCE_COLUMNS)
     return rows
-
-
-def _tested_as(row: RunRow) -> str:
-    """A run's part in the tests: AdaFedAvg's clients before aggregation are a row of their own."""
-    return f"{row.method}-local" if row.method == "AdaFedAvg" and row.params["evaluate"] == "local" else row.method
 
 
 def _parts_of_speech(
@@ -155,13 +161,13 @@ def _parts_of_speech(
     return rows, sensitivities
 
 
-def _draw(data: ReportData, clients: list[str]) -> None:
+def _draw(data: ReportData, clients: list[str], by_seed: list[Metrics]) -> None:
     named = labels(data.spec.runs)
-    save(main_scores.draw({named[run]: m for run, m in data.metrics.items()}), layout.FIGURES, "main_scores")
+    save(main_scores.draw(data.metrics, by_seed, named), layout.FIGURES, "main_scores")
     curves = {named[run]: rows for run, rows in data.histories.items()}
     save(learning_curves.draw(curves, clients), layout.FIGURES, "learning_curves")
     parameters = (layout.BACKBONE / "model.safetensors").stat().st_size // 4
-    save(traffic.draw(curves, full_model_bytes(parameters)), layout.FIGURES, "traffic")
+    save(traffic.draw(curves, full_model_bytes(parameters), len(by_seed)), layout.FIGURES, "traffic")
     if data.selective:
         selective = data.histories[data.selective]
         save(share_distilled.draw(selective, clients, selective_tau(data)), layout.FIGURES, "share_distilled")
