@@ -15,10 +15,10 @@ import torch
 from pipeline import layout
 from pipeline.encoded import Loader, read_encoded
 from pipeline.errors import QuorumError
-from pipeline.federated.local import Entry
-from pipeline.files import read_json, sha256_json, write_json
+from pipeline.files import locked, read_json, sha256_json, write_json
 from pipeline.model.adapter import Adapter, digest, on_device, read_adapter
 from pipeline.model.backbone import Backbone, Row
+from pipeline.model.entry import Entry
 from pipeline.model.generation import generate
 from pipeline.spec import GenerateSpec, MainSpec, read_spec
 
@@ -82,6 +82,7 @@ def company_of(job: Job) -> list[Job]:
 def decode(jobs: Sequence[Job], backbone: Backbone, device: torch.device, advance: Callable[[int], None]) -> None:
     """Write the missing summaries of jobs with one spec, a batch of sources at a time."""
     rule = jobs[0].spec.rule
+    backbone.check_lengths(max(entry.source_tokens for job in jobs for _, entry in job.tests), rule.max_tokens)
     wanted: dict[str, list[tuple[Job, str, Entry]]] = {}
     for job in jobs:
         for client, entry in job.missing():
@@ -101,5 +102,6 @@ def decode(jobs: Sequence[Job], backbone: Backbone, device: torch.device, advanc
         texts = [backbone.text(new) for new in generate(backbone, loader.generation(batch), pairs, rule)]
         for job in jobs:
             new = {a[3].id: text for a, text in zip(asked, texts, strict=True) if a[1] is job}
-            write_json(job.path, job.texts() | new)
+            with locked(job.path.with_suffix(".lock")):
+                write_json(job.path, job.texts() | new)
         advance(len(asked))

@@ -60,7 +60,7 @@ def test_equal_to_transformers(backbone: Backbone, rule: DecodingRule) -> None:
 @pytest.mark.parametrize("rule", [RULES["greedy"], RULES["beams"]], ids=["greedy", "beams"])
 def test_adapted_causal_decoding_follows_the_uncached_model(rule: DecodingRule) -> None:
     """Greedy: each token is the argmax of the whole uncached model, adapters on at the same positions as in training.
-    Beams: the summed log-probability is at least greedy's.
+    Beams: the mean log-probability a token is at least greedy's, in these cases.
     """
     backbone, adapter = make_backbone("llama"), noisy_adapter(make_backbone("llama"))
     for rendered in render_all(backbone):
@@ -93,6 +93,19 @@ def test_a_row_depends_on_its_own_prefix_and_adapter_alone(backbone: Backbone, r
     alone = [generate(backbone, [prefixes[row.source]], [Row(0, row.adapter)], rule)[0] for row in rows]
     assert together == alone
     assert together[0] != together[6], "two adapters on one prefix"
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_a_text_that_is_still_open_ends_where_the_model_forces_it_to(beams: int) -> None:
+    """BART's own generation puts the end token last; so does ours, and beams are ranked with it."""
+    backbone = make_backbone("bart")
+    backbone.model.generation_config.forced_eos_token_id = backbone.end_token  # type: ignore[attr-defined]
+    backbone.end_token_forced = backbone.end_token
+    rule = DecodingRule(beams=beams, max_tokens=6)
+    for rendered in render_all(backbone):
+        ours = generate(backbone, [decodable(backbone, rendered)], [Row(0, {})], rule)[0]
+        assert ours == by_transformers(backbone, rendered, {}, rule)
+        assert len(ours) <= 5
 
 
 def test_unused_places_are_filled_from_the_end() -> None:

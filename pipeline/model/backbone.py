@@ -75,10 +75,19 @@ class Backbone(Protocol):
     adapted_layers: range
     end_token: int
     start_token_forced: int | None
+    end_token_forced: int | None
+    """Tokens that the model's own generation puts first and, where a text is still open, last."""
     decoder_start: tuple[int, ...]
     device: torch.device
     shares_sources: bool
     """Whether rows that decode from one prefix read one copy of it."""
+
+    def check_lengths(self, source_tokens: int, new_tokens: int) -> None:
+        """Whether the model has positions for so many tokens, read and written.
+
+        Raises:
+            QuorumError: it has not.
+        """
 
     def render(self, example: Example, limits: Limits) -> Rendered:
         """Token ids of an example; truncation takes the end of the transcript, never the query."""

@@ -32,6 +32,7 @@ class CausalBackbone:
     post_norm: bool = False
     shares_sources: bool = True
     start_token_forced: int | None = None
+    end_token_forced: int | None = None
     decoder_start: tuple[int, ...] = ()
 
     def __init__(self, name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, adapted: int) -> None:
@@ -66,6 +67,14 @@ class CausalBackbone:
         # A transcript that spells a special token must not become one.
         ids: list[int] = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
         return ids
+
+    def check_lengths(self, source_tokens: int, new_tokens: int) -> None:
+        known = self.model.config.max_position_embeddings
+        if source_tokens + new_tokens > known:
+            raise QuorumError(
+                f"source_tokens: {source_tokens} and {new_tokens} new ones are more than the {known} positions of "
+                f"{self.name}; lower source_tokens, target_tokens or max_tokens"
+            )
 
     def render(self, example: Example, limits: Limits) -> Rendered:
         transcript = self._ids("\n".join(f"{turn.speaker}: {turn.text}" for turn in example.turns))

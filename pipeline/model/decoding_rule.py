@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class DecodingRule:
-    """Lengths are in new tokens, the end token included; names are those of params.yaml."""
+    """Names are those of params.yaml; `max_tokens` counts the end token, `min_tokens` what comes before it."""
 
     beams: int = 1
     length_penalty: float = 1.0

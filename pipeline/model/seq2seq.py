@@ -43,6 +43,7 @@ class Seq2SeqBackbone:
         generation: Any = model.generation_config
         self.end_token = tokenizer.eos_token_id
         self.start_token_forced = generation.forced_bos_token_id
+        self.end_token_forced = generation.forced_eos_token_id
         self._start = config.decoder_start_token_id
         self.decoder_start: tuple[int, ...] = (self._start,)
 
@@ -55,6 +56,16 @@ class Seq2SeqBackbone:
         return self._decoder.block if self._t5 else self._decoder.layers
 
     # -- text ---------------------------------------------------------------------------------------------------------
+
+    def check_lengths(self, source_tokens: int, new_tokens: int) -> None:
+        config = self.model.config
+        both = getattr(config, "max_position_embeddings", None)
+        for name, tokens, known in (
+            ("source_tokens", source_tokens, getattr(config, "max_encoder_position_embeddings", both)),
+            ("target_tokens or max_tokens", new_tokens, getattr(config, "max_decoder_position_embeddings", both)),
+        ):
+            if not self._t5 and known is not None and tokens > known:
+                raise QuorumError(f"{name}: {tokens} is more than the {known} positions of {self.name}; lower it")
 
     def render(self, example: Example, limits: Limits) -> Rendered:
         """`query #SEP# speaker: utterance …`; #SEP# is the tokenizer's own separator, else its end token."""

@@ -21,7 +21,7 @@ from pipeline.errors import QuorumError
 from pipeline.files import canonical, sha256_json, write_bytes
 from pipeline.model.backbone import Backbone, Prefix, Rendered
 
-FORMAT = 2
+FORMAT = 2  # one more for every change of what `encode` computes: an entry's key holds no hash of code
 REMEDY = "run `dvc repro --force --single-item encode`, which computes what is missing"
 
 
@@ -43,12 +43,12 @@ class PrefixStore:
     """Entries under one folder; `generation` parts lie beside them, as only test examples need them."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._verified: set[Path] = set()
 
     def path(self, key: str, *, generation: bool = False) -> Path:
         suffix = ".generation.safetensors" if generation else ".safetensors"
-        return self._folder / key[:2] / (key + suffix)
+        return self.folder / key[:2] / (key + suffix)
 
     def has(self, key: str, *, for_generation: bool) -> bool:
         """Whether an entry is there, whole in length; a damaged one counts as missing and is computed again."""

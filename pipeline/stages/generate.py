@@ -8,7 +8,6 @@ from pipeline import layout
 from pipeline.corpora.example import read_examples
 from pipeline.files import write_json, write_jsonl
 from pipeline.generated import company_of, decode, job_of
-from pipeline.model.loading import choose_device, load_backbone
 from pipeline.progress import progress
 
 
@@ -16,6 +15,8 @@ def run(run_id: str) -> None:
     began = time.monotonic()
     job = job_of(run_id)
     if job.missing():
+        from pipeline.model.loading import choose_device, load_backbone  # seconds, which the other runs' stages save
+
         jobs = [job, *company_of(job)]
         device = choose_device(job.spec.device)
         backbone = load_backbone(layout.BACKBONE, job.spec.adapted_layers, device)

@@ -16,10 +16,9 @@ from pipeline.federated.bits import pack_bits
 from pipeline.federated.checkpoint import load_progress, save_progress
 from pipeline.federated.local import LocalTraining, StoredClientData
 from pipeline.federated.loop import POOLED, Progress, run_rounds, start
-from pipeline.files import write_bytes, write_json
+from pipeline.files import locked, write_bytes, write_json
 from pipeline.model.adapter import init_adapter, pack, write_adapter
 from pipeline.model.backbone import Backbone
-from pipeline.model.loading import choose_device, load_backbone
 from pipeline.progress import OnRound, say
 from pipeline.progress import progress as progress_bar
 from pipeline.spec import TrainSpec, TrainStageSpec, read_spec
@@ -52,12 +51,14 @@ def run(run_id: str, on_round: OnRound = lambda rows: None) -> None:
         _export_untrained(folder, list(encoded.clients))
         return
     key = training_key(spec.training, encoded)
-    finished = _train(spec.training, encoded, key, run_id, on_round)
+    # A queue's workers may want one training under two names: the second waits, and finds it done.
+    with locked(layout.checkpoints() / f"{key}.lock"):
+        finished = _train(spec.training, encoded, key, run_id, on_round)
     _export(folder, finished, spec.evaluate, encoded)
     rows = [{k: row[k] for k in ("round", "client", "seconds")} for row in finished.history]
     # A pooled training's one time stands in every client's row.
     total = sum({(r["round"], r["seconds"]): r["seconds"] for r in rows}.values())
-    write_json(layout.timings() / "train" / f"{run_id}.json", {"seconds": total, "rounds": rows})
+    write_json(layout.timings() / "train" / f"{run_id}.json", {"seconds": total, "rounds": rows, "training": key})
 
 
 def _train(spec: TrainSpec, encoded: Encoded, key: str, run_id: str, on_round: OnRound) -> Progress:
@@ -71,6 +72,8 @@ def _train(spec: TrainSpec, encoded: Encoded, key: str, run_id: str, on_round: O
             on_round([row for row in done.history if row["round"] == number])
         if done.round >= spec.rounds or done.stale >= spec.patience:
             return done
+    from pipeline.model.loading import choose_device, load_backbone  # seconds, which a finished training saves
+
     device = choose_device(spec.device)
     backbone = load_backbone(layout.BACKBONE, spec.adapted_layers, device)
     initial = init_adapter(backbone.adapted_layers, backbone.width, spec.bottleneck, spec.seed)

@@ -1,0 +1,15 @@
+"""What a run's stages know of one example."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An example's id, the key of its prefix in the store, and its numbers of target and source tokens."""
+
+    id: str
+    key: str
+    tokens: int
+    source_tokens: int = 0
