@@ -89,10 +89,14 @@ def evaluate(run: RunId) -> None:
 @app.command()
 def main() -> None:
     """Make the main table, the POS analysis, the figures and the report."""
+    from pipeline.progress import say
     from pipeline.tracking import project
 
     _stage("main")()
-    project()
+    try:
+        project()
+    except QuorumError as error:
+        say(f"track: the results are there, MLflow is not up to date: {error}")
 
 
 @app.command()
@@ -113,11 +117,13 @@ def weights() -> None:
 
 
 @app.command()
-def prune() -> None:
+def prune(
+    unplanned: Annotated[bool, typer.Option(help="also checkpoints, prefixes and summaries of other plans")] = False,
+) -> None:
     """Remove the checkpoints of trainings that are finished."""
     import pipeline.prune
 
-    pipeline.prune.prune()
+    pipeline.prune.prune(unplanned=unplanned)
 
 
 @app.command("better-source")

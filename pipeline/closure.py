@@ -1,7 +1,7 @@
 """Which of our modules a stage's result depends on, as hashes of their code.
 
 A module counts with everything that it imports, directly or not. What is hashed is the syntax tree without docstrings,
-so a comment or a reformatted line invalidates nothing.
+also those of constants, so a comment or a reformatted line invalidates nothing.
 """
 
 from __future__ import annotations
@@ -65,8 +65,14 @@ def _digest(module: str) -> str:
     tree = _tree(module)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
-        if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
-            value = body[0].value
-            if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                body.pop(0)
+        if isinstance(body, list):
+            body[:] = [statement for statement in body if not _is_text(statement)]
     return hashlib.sha256(ast.dump(tree).encode("utf-8")).hexdigest()
+
+
+def _is_text(statement: ast.AST) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )

@@ -10,9 +10,9 @@ import torch
 
 from pipeline import layout
 from pipeline.corpora.example import SPLITS, Split
-from pipeline.federated.local import Entry
 from pipeline.files import read_json, sha256_json
 from pipeline.model.backbone import Prefix
+from pipeline.model.entry import Entry
 from pipeline.model.store import PrefixStore
 from pipeline.spec import TrainSpec
 

@@ -21,7 +21,7 @@ def install(lock: Path) -> None:
     pins = [line.strip() for line in lock.read_text(encoding="utf-8").splitlines() if line.strip()]
     torch = next(pin for pin in pins if pin.startswith("torch=="))
     print(f"setup: {torch}, the largest, first", flush=True)
-    _pip(torch, *_cpu_builds())
+    _pip(*_cpu_builds(), torch)
     print(f"setup: {len(pins) - 1} more packages", flush=True)
     _pip("-r", str(lock))
 
@@ -37,7 +37,9 @@ def _cpu_builds() -> list[str]:
 
 
 def _pip(*arguments: str) -> None:
-    command = [sys.executable, "-m", "pip", "install", "-qq", "--disable-pip-version-check", *arguments]
+    # Not compiled now: most modules of 200 packages are never imported.
+    quietly = ["-qq", "--disable-pip-version-check", "--no-compile"]
+    command = [sys.executable, "-m", "pip", "install", *quietly, *arguments]
     if subprocess.run(command, check=False).returncode:
         sys.exit(f"error: pip could not install {arguments[-1]}; check the network, then run the same command again")
 

@@ -23,6 +23,8 @@ ENCODED = Path("data/encoded")
 
 MODELS = Path("models")
 BACKBONE = MODELS / "backbone"
+ABOUT_BACKBONE = "quorum.json"
+"""Beside the weights in a backbone's folder: their name and digest."""
 
 REPORTS = Path("reports")
 PREDICTIONS = REPORTS / "predictions"

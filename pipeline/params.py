@@ -29,6 +29,7 @@ class _Strict(BaseModel):
 class Sizes(_Strict):
     """What a scale decides."""
 
+    learning_rate: float = Field(gt=0, lt=math.inf)
     train_fraction: float = Field(gt=0, le=1)
     validation_examples: int | None = Field(ge=1)
     rounds: int = Field(ge=1)
@@ -64,7 +65,7 @@ class Training(_Strict):
     patience: int = Field(ge=1)
     local_epochs: int = Field(ge=1)
     batch_size: int = Field(ge=1)
-    learning_rate: float = Field(gt=0, lt=math.inf)
+    learning_rate: float | None = Field(default=None, gt=0, lt=math.inf)
     weight_decay: float = Field(ge=0)
     clip_norm: float = Field(gt=0)
 
@@ -173,8 +174,11 @@ class Params(Training):
         Raises:
             ValueError: a knob of the run is out of range; the message names it.
         """
-        common = {knob: getattr(self, knob) for knob in Training.model_fields} | {"rounds": self.sizes().rounds}
-        own = {key: value for key, value in self._extras(name).items() if key in Training.model_fields}
+        sizes = self.sizes()
+        of_scale = {"rounds": sizes.rounds, "learning_rate": sizes.learning_rate}
+        common = {knob: getattr(self, knob) for knob in Training.model_fields} | of_scale
+        extras = self._extras(name).items()
+        own = {key: value for key, value in extras if key in Training.model_fields and value is not None}
         try:
             return Training.model_validate(common | own)
         except ValidationError as error:

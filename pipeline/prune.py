@@ -2,32 +2,59 @@
 
 from __future__ import annotations
 
-import shutil
+from collections.abc import Sequence
+from pathlib import Path
 
 from pipeline import layout
 from pipeline.encoded import read_encoded, training_key
+from pipeline.files import read_json
+from pipeline.generated import job_of
 from pipeline.progress import say
-from pipeline.spec import MainSpec, TrainStageSpec, read_spec
+from pipeline.spec import MainSpec, RunRow, TrainStageSpec, read_spec
 
 
-def prune(running: str | None = None) -> None:
+def prune(running: str | None = None, *, unplanned: bool = False) -> None:
     """Remove the checkpoints of trainings all of whose runs have been written; resumable ones stay.
 
     Args:
         running: a run that is about to train, whatever lies there of it.
+        unplanned: remove also what only runs of other plans need: checkpoints, stored prefixes and summaries.
     """
+    rows = read_spec(layout.stage_spec("main"), MainSpec).runs
     waiting: dict[str, bool] = {}
-    for row in read_spec(layout.stage_spec("main"), MainSpec).runs:
+    for row in rows:
         spec = read_spec(layout.stage_spec("train", row.id), TrainStageSpec)
         if spec.training is not None:
             key = training_key(spec.training, read_encoded(row.id))
-            done = row.id != running and (layout.MODELS / row.id / "history.csv").is_file()
-            waiting[key] = waiting.get(key, False) or not done
-    freed = 0
-    for key, needed in waiting.items():
-        folder = layout.checkpoints() / key
-        if not needed and folder.is_dir():
-            freed += sum(path.stat().st_size for path in folder.iterdir())
-            shutil.rmtree(folder)
+            waiting[key] = waiting.get(key, False) or row.id == running or not _written(row.id, key)
+    folders = [path for path in layout.checkpoints().glob("*") if path.is_dir()]
+    unwanted = [folder for folder in folders if not waiting.get(folder.name, not unplanned)]
+    files = [path for folder in unwanted for path in folder.iterdir()]
+    if unplanned:
+        files += _unplanned_entries(rows)
+    freed = sum(path.stat().st_size for path in files)
+    for path in files:
+        path.unlink()
+    for folder in unwanted:
+        folder.rmdir()
     if freed:
-        say(f"prune: {freed / 1e9:.1f} GB of finished checkpoints removed")
+        say(f"prune: {freed / 1e9:.1f} GB of work/ that no run waits for removed")
+
+
+def _written(run_id: str, key: str) -> bool:
+    """Whether what lies in models/ is this training's."""
+    note = layout.timings() / "train" / f"{run_id}.json"
+    return (layout.MODELS / run_id / "history.csv").is_file() and note.is_file() and read_json(note)["training"] == key
+
+
+def _unplanned_entries(rows: Sequence[RunRow]) -> list[Path]:
+    """Files of the store and of the kept summaries that belong to no example of a planned run."""
+    keys: set[str] = set()
+    texts: set[Path] = set()
+    for row in rows:
+        splits = read_encoded(row.id).clients.values()
+        keys |= {entry.key for split in splits for entries in split.values() for entry in entries}
+        if (layout.MODELS / row.id / "history.csv").is_file():
+            texts.add(job_of(row.id).path)
+    stored = [path for path in layout.store().rglob("*.safetensors") if path.name.split(".")[0] not in keys]
+    return stored + [path for path in layout.generated().glob("*.json") if path not in texts]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 
 ENVIRONMENT = {
@@ -22,5 +23,7 @@ ENVIRONMENT = {
 def silence() -> None:
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
+    if not sys.stderr.isatty():
+        os.environ.setdefault("TQDM_DISABLE", "1")
     warnings.filterwarnings("ignore", category=FutureWarning)
     warnings.filterwarnings("ignore", category=UserWarning, module="torch")

@@ -56,12 +56,13 @@ def _summarize(name: str, meeting: list[Turn], run_id: str, adapter_path: Path, 
     kept = meeting
     if not fits(meeting) and not chosen:
         kept = nearest_turns(meeting, query, fits)
-        say(
-            f"{name}: {len(meeting) - len(kept)} of {len(meeting)} turns left out, to fit {limits.source_tokens} "
-            "tokens: those least like the query; --turns A-B chooses others"
-        )
-    elif not fits(meeting):
-        say(f"{name}: the end of the chosen turns was cut off, to fit {limits.source_tokens} tokens")
+        if len(kept) < len(meeting):
+            say(
+                f"{name}: {len(meeting) - len(kept)} of {len(meeting)} turns left out, to fit {limits.source_tokens} "
+                "tokens: those least like the query; --turns A-B chooses others"
+            )
+    if not fits(kept):
+        say(f"{name}: the end of the last turns was cut off, to fit {limits.source_tokens} tokens")
     rendered = backbone.render(Example(name, "new", "new", "test", name, query, tuple(kept), ""), limits)
     prefix, extra = backbone.encode(rendered, for_generation=True)
     adapter = on_device(read_adapter(adapter_path), device)

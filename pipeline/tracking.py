@@ -18,7 +18,7 @@ from typing import Any
 from pipeline import layout
 from pipeline.errors import QuorumError
 from pipeline.federated.registry import ZEROSHOT
-from pipeline.files import read_json, sha256_json
+from pipeline.files import read_json, sha256_file, sha256_json
 from pipeline.progress import OnRound, say
 from pipeline.spec import MainSpec, RunRow, read_spec
 from pipeline.tables import read_table
@@ -130,7 +130,25 @@ def live(run_id: str) -> Iterator[OnRound]:
 
 
 def project() -> None:
-    """Make the store say what the files say."""
+    """Make the store say what the files say.
+
+    Raises:
+        QuorumError: the store cannot be opened or written.
+    """
+    from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        _project()
+    except (MlflowException, SQLAlchemyError) as error:
+        reason = " ".join(str(error).split())[:160]
+        raise QuorumError(
+            f"{layout.home() / 'mlflow.db'}: could not be written ({reason}); close what holds it, or delete it, and "
+            "run `python -m pipeline track`"
+        ) from None
+
+
+def _project() -> None:
     spec = read_spec(layout.stage_spec("main"), MainSpec)
     store = Store()
     new = 0
@@ -184,7 +202,9 @@ def _resolved(row: RunRow) -> dict[str, Any]:
         spec = read_json(path)
         spec |= spec.pop("rule", {})
         knobs |= {k: v for k, v in spec.items() if k not in ("code", "manifests", "settings", "seeds", "own")}
-    return knobs | row.params
+    training = dict(row.params)
+    hyperparameters: dict[str, Any] = training.pop("hyperparameters", {})
+    return knobs | hyperparameters | training
 
 
 def _project_figures(store: Store, spec: MainSpec) -> None:
@@ -192,7 +212,8 @@ def _project_figures(store: Store, spec: MainSpec) -> None:
     if not layout.REPORT.is_file():
         return
     parent = _parent(store, spec)
-    known, complete = store.run(sha256_json(["figures", spec.model_dump(mode="json")]), "figures", {PARENT_TAG: parent})
+    identity = sha256_json(["figures", spec.model_dump(mode="json"), sha256_file(layout.METRICS)])
+    known, complete = store.run(identity, "figures", {PARENT_TAG: parent})
     if not complete:
         for path in sorted(layout.FIGURES.glob("*.png")):
             store.artifact(known, path, "figures")

@@ -24,11 +24,12 @@ import torch
 import yaml
 
 from pipeline.corpora.example import Example, Turn
-from pipeline.federated.local import Entry, LocalTraining, StoredClientData
+from pipeline.federated.local import LocalTraining, StoredClientData
 from pipeline.layout import downloads, mirror
 from pipeline.model.adapter import Adapter, init_adapter
 from pipeline.model.backbone import Backbone, Limits, Prefix, Rendered
 from pipeline.model.causal import CausalBackbone
+from pipeline.model.entry import Entry
 from pipeline.model.obtain import WHEEL
 from pipeline.model.seq2seq import Seq2SeqBackbone
 from pipeline.model.tiny import tiny_model, tiny_tokenizer

@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from pipeline.federated.distillation import Distillation, distribution, selective_kd_loss
-from pipeline.model.head import backward_through_head, cross_entropy_through_head
+from pipeline.federated.head import backward_through_head, cross_entropy_through_head
 
 TEACHER = torch.tensor([0.5, 0.25, 0.25]).log().view(1, 1, 3)
 STUDENT = torch.zeros(1, 1, 3)

@@ -92,6 +92,33 @@ def test_a_runs_own_knob_goes_over_the_common_one(tmp_path: Path) -> None:
     assert [(h["tau"], h["weight"]) for h in hyper] == [(3, 0.5), (SHIPPED["tau"], SHIPPED["lambda"])]
 
 
+def test_a_runs_null_knob_is_no_knob(tmp_path: Path) -> None:
+    runs = {"a": {"method": "AdaFedAvg", "rounds": None, "learning_rate": None}}
+    training = read_params(params_with(tmp_path, runs=runs)).training_of("a")
+    laptop = SHIPPED["scales"]["laptop"]
+    assert (training.rounds, training.learning_rate) == (laptop["rounds"], laptop["learning_rate"])
+
+
+def test_code_hashes_see_neither_comments_nor_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A docstring of a constant is no code; its value is."""
+    from pipeline import closure
+
+    digests = []
+    for text in ('A = 1\n"""One."""\n', "A = 1  # one\n", "A = 2\n"):
+        (tmp_path / "some.py").write_text(text)
+        monkeypatch.setattr(closure, "ROOT", tmp_path)
+        closure._digest.cache_clear()
+        digests.append(closure._digest("pipeline.some"))
+    closure._digest.cache_clear()
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_a_preset_or_the_losses_are_no_cause_of_an_untrained_runs_summaries(tmp_path: Path) -> None:
+    code = resolve(read_params(params_with(tmp_path)))["generate/zeroshot-1.json"]["code"]
+    assert "pipeline.model.generation" in code
+    assert not [name for name in code if name.startswith("pipeline.federated") or name.endswith(("presets", "obtain"))]
+
+
 def changed(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
     return {name for name in before | after if before.get(name) != after.get(name)}
 

@@ -6,10 +6,11 @@ import csv
 import json
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from conftest import SMALL, Workspace
+from conftest import SMALL, Workspace, stages_run
 
 RUNS = ("fedavg", "fedavg-local", "fedselectkd", "zeroshot")
 
@@ -79,7 +80,7 @@ def test_the_first_run_decodes_for_all(made: Workspace) -> None:
     path = made.folder / "reports" / "predictions" / "fedselectkd-1.jsonl"
     before = path.read_bytes()
     assert "generate fedselectkd-1 and " in made.pipeline("generate", "fedselectkd-1").stderr
-    assert "generate fedavg-1:" not in made.pipeline("generate", "fedavg-1").stderr
+    assert "generate fedavg-1" not in made.pipeline("generate", "fedavg-1").stderr
     assert path.read_bytes() == before
     assert made.repro() == []
 
@@ -104,6 +105,24 @@ def test_tracking_is_a_projection_that_doubles_nothing(made: Workspace) -> None:
     assert runs_in(made.folder / "mlflow.db") == first
     assert {f"{run}-1" for run in RUNS} <= set(first)
     assert len(first) == len(set(first))
+
+
+def test_mlflow_holds_params_metrics_and_adapters_by_their_names(made: Workspace) -> None:
+    with closing(sqlite3.connect(made.folder / "mlflow.db")) as connection:
+        (run,) = connection.execute("select run_uuid from runs where name = 'fedselectkd-1'").fetchone()
+        params = dict(connection.execute("select key, value from params where run_uuid = ?", (run,)))
+        metrics = list(connection.execute("select key, step from metrics where run_uuid = ?", (run,)))
+    assert {k: params[k] for k in ("tau", "lambda", "method", "seed", "max_tokens", "backbone")} == {
+        "tau": "5.0",
+        "lambda": "0.2",
+        "method": "AdaFedSelectKD",
+        "seed": "1",
+        "max_tokens": "12",
+        "backbone": "tiny-llama",
+    }
+    assert {("Academic/validation_loss", 1), ("Academic/validation_loss", 2), ("mean/rouge1", 0)} <= set(metrics)
+    adapters = made.folder / "mlartifacts" / run / "artifacts" / "adapters"
+    assert sorted(path.stem for path in adapters.iterdir()) == ["Academic", "Committee", "Product"]
 
 
 def test_a_deleted_store_comes_back(made: Workspace) -> None:
@@ -141,8 +160,6 @@ def test_a_new_tau_runs_only_what_depends_on_it(made: Workspace) -> None:
             "GIT_COMMITTER_EMAIL": "t@t",
         },
     )
-    from conftest import stages_run
-
     assert stages_run(done.stdout) == [
         "plan",
         "train@fedselectkd-1",
@@ -171,7 +188,7 @@ def test_a_removed_run_leaves_every_table(made: Workspace) -> None:
         assert "fedavg-local" not in (made.folder / "reports" / path).read_text(), path
 
 
-def test_a_training_that_fails_leaves_one_line_and_its_last_round(made: Workspace) -> None:
+def test_a_training_that_fails_leaves_one_line_and_nothing_half_written(made: Workspace) -> None:
     made.params(learning_rate=1e30, runs={"fedavg": {"method": "AdaFedAvg"}})
     done = made.run("dvc", "repro", "train", ok=False)
     assert done.returncode != 0
@@ -191,6 +208,14 @@ def test_own_meetings_become_a_client(made: Workspace) -> None:
     made.repro()
     metrics = json.loads((made.folder / "reports" / "metrics.json").read_text())
     assert list(metrics["fedavg"]) == ["Academic", "Committee", "Product", "Clinic", "mean"]
+
+
+def test_own_meetings_reach_an_experiment_in_a_temporary_copy(made: Workspace) -> None:
+    """data/own is not in git: the copy finds it at the real root."""
+    made.run("git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qam", "own")
+    identity = {f"GIT_{who}_{what}": "t@t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    done = made.run("dvc", "exp", "run", "--temp", "-S", "span_end=exclusive", "prepare", env=identity)
+    assert "prepare" in stages_run(done.stdout)
 
 
 def test_a_new_meeting_is_summarized(made: Workspace) -> None:
@@ -213,6 +238,19 @@ def test_pruning_frees_finished_checkpoints_and_nothing_runs_again(made: Workspa
     assert "removed" in made.pipeline("prune").stderr
     assert made.repro() == []
     assert made.pipeline("prune").stderr == ""
+
+
+def test_two_seeds_and_an_encoder_decoder(made: Workspace) -> None:
+    made.params(own={}, seeds=[1, 2], backbone="tiny-bart", runs={"fedavg": {"method": "AdaFedAvg"}})
+    made.repro()
+    reports = made.folder / "reports"
+    both = json.loads((reports / "metrics.json").read_text())["fedavg"]["Product"]
+    each = [json.loads((reports / "metrics" / f"seed-{n}.json").read_text())["fedavg"]["Product"] for n in (1, 2)]
+    assert both["server_loss"] == pytest.approx(sum(one["server_loss"] for one in each) / 2, abs=1e-4)
+    assert both["rouge1"] == pytest.approx(sum(one["rouge1"] for one in each) / 2, abs=1e-2)
+    freed = made.pipeline("prune", "--unplanned").stderr
+    assert "removed" in freed, "the other backbone's prefixes and summaries"
+    assert made.repro() == []
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:

@@ -14,9 +14,10 @@ from torch import Tensor
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Randomness, Trace
 from pipeline.federated.distillation import Distillation
+from pipeline.federated.head import backward_through_head, cross_entropy_through_head
 from pipeline.model.adapter import Adapter, on_device
 from pipeline.model.backbone import Backbone, Prefix, targets_of
-from pipeline.model.head import backward_through_head, cross_entropy_through_head
+from pipeline.model.entry import Entry
 
 BETAS = (0.9, 0.999)
 EPSILON = 1e-8
@@ -34,16 +35,6 @@ class LocalTraining:
     batch_size: int
     local_epochs: int
     clip_norm: float
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One example of a client: its id, the key of its prefix, and its numbers of target and source tokens."""
-
-    id: str
-    key: str
-    tokens: int
-    source_tokens: int = 0
 
 
 class StoredClientData:

@@ -22,6 +22,7 @@ def run() -> None:
     spec = read_spec(layout.stage_spec("encode"), EncodeSpec)
     shutil.rmtree(layout.ENCODED, ignore_errors=True)
     backbone = load_backbone(layout.BACKBONE, spec.adapted_layers, choose_device(spec.device))
+    backbone.check_lengths(spec.source_tokens, spec.target_tokens)
     digest = backbone_digest(layout.BACKBONE)
     examples = read_examples(layout.PREPARED / "qmsum.jsonl")
     manifests: dict[str, Manifest] = {

@@ -14,11 +14,12 @@ from pipeline.encoded import Loader, read_encoded
 from pipeline.evaluation.rouge import rouge_of
 from pipeline.evaluation.similarity import similarities
 from pipeline.evaluation.surface import length, repetition
-from pipeline.federated.local import Entry, token_cross_entropy
+from pipeline.federated.head import teacher_entropies
+from pipeline.federated.local import token_cross_entropy
 from pipeline.files import read_jsonl, write_json
 from pipeline.model.adapter import Adapter, digest, on_device, read_adapter
 from pipeline.model.backbone import Backbone
-from pipeline.model.head import teacher_entropies
+from pipeline.model.entry import Entry
 from pipeline.model.loading import choose_device, load_backbone
 from pipeline.partitions.manifest import hash_order
 from pipeline.progress import progress

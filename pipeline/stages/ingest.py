@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 from pipeline import layout
 from pipeline.corpora.own import split_folder
@@ -18,5 +17,6 @@ def run() -> None:
     source = resolve(spec.data_source)
     fetch_qmsum(source, layout.RAW / "qmsum")
     for client, folder in spec.own.items():
-        split_folder(Path(folder), layout.RAW / "own" / client)
+        # At home: data/own is not in git, so an experiment's copy of the workspace lacks it.
+        split_folder(layout.home() / folder, layout.RAW / "own" / client)
     write_json(layout.RAW / "source.json", {"qmsum": source, "commit": None if source == "sample" else QMSUM_COMMIT})
