@@ -44,7 +44,9 @@ def prune(running: str | None = None, *, unplanned: bool = False) -> None:
 def _written(run_id: str, key: str) -> bool:
     """Whether what lies in models/ is this training's."""
     note = layout.timings() / "train" / f"{run_id}.json"
-    return (layout.MODELS / run_id / "history.csv").is_file() and note.is_file() and read_json(note)["training"] == key
+    return (
+        (layout.MODELS / run_id / "history.csv").is_file() and note.is_file() and read_json(note).get("training") == key
+    )
 
 
 def _unplanned_entries(rows: Sequence[RunRow]) -> list[Path]:
