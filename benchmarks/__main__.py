@@ -41,7 +41,7 @@ def main() -> None:
     results: dict[str, Any] = read_json(OUT / "results.json") if (OUT / "results.json").is_file() else {}
     for name in arguments.names or COMPARISONS:
         say(f"bench: {name}")
-        rows = OUT / f"{name}.json"
+        rows = OUT / f".{name}.rows.json"
         command = [sys.executable, "-m", "benchmarks", name, "--repeats", str(arguments.repeats), "--rows", str(rows)]
         if subprocess.run(command, check=False).returncode:
             sys.exit(f"error: the comparison {name} failed; what it printed stands above")

@@ -13,10 +13,9 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from benchmarks.backbones import NO_EMBEDDED, has_embedded
 from benchmarks.comparison import OURS, THEIRS, Row, interleaved
 from benchmarks.training_step import BATCH, SHAPES, TARGET, sides_of
-from pipeline import layout
-from pipeline.layout import ABOUT_BACKBONE
 
 NAME = "SmolLM2-135M-Instruct"
 WHAT = "arithmetic of a training step from the store, FLOP/s"
@@ -54,8 +53,8 @@ def flops_of(shapes: Counter[Shape]) -> float:
 
 def rows(repeats: int) -> list[Row]:
     _, source, _, _ = SHAPES[NAME]
-    if not (layout.BACKBONE / ABOUT_BACKBONE).is_file():
-        return [Row(WHAT, AGAINST, promised=0.7, skipped="run `dvc repro backbone` first")]
+    if not has_embedded():
+        return [Row(WHAT, AGAINST, promised=0.7, skipped=NO_EMBEDDED)]
     _, sides = sides_of(NAME)
     sides[OURS]()  # fills the prefixes, which are no part of a step
     shapes = products_of(sides[OURS])

@@ -10,40 +10,16 @@ import time
 from typing import Any
 
 import torch
-from transformers import BartConfig, BartForConditionalGeneration
 
+from benchmarks.backbones import NO_EMBEDDED, bart, embedded, has_embedded
 from benchmarks.comparison import OURS, THEIRS, Row, interleaved
-from benchmarks.training_step import batch, embedded
-from pipeline import layout
-from pipeline.layout import ABOUT_BACKBONE
+from benchmarks.training_step import batch
 from pipeline.model.backbone import Backbone, Prefix
 from pipeline.model.backbone import Row as Wanted
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.generation import generate
-from pipeline.model.seq2seq import Seq2SeqBackbone
-from pipeline.model.tiny import tiny_tokenizer
 
 BEAMS = 4
-
-
-def bart_shape() -> Seq2SeqBackbone:
-    """6 + 6 layers, d = 384, 50,265 words, random weights."""
-    torch.manual_seed(0)
-    config = BartConfig(
-        vocab_size=50265,
-        d_model=384,
-        encoder_layers=6,
-        decoder_layers=6,
-        encoder_ffn_dim=1536,
-        decoder_ffn_dim=1536,
-        encoder_attention_heads=6,
-        decoder_attention_heads=6,
-        max_position_embeddings=1024,
-        dropout=0.0,
-        init_std=0.1,
-        forced_eos_token_id=None,
-    )
-    return Seq2SeqBackbone("bart-shape", BartForConditionalGeneration(config), tiny_tokenizer(), 3)
 
 
 def measure(what: str, backbone: Any, size: int, source: int, new: int, promised: float, repeats: int) -> Row:
@@ -89,8 +65,20 @@ def _by_transformers(backbone: Any, ids: torch.Tensor, new: int) -> list[list[in
 
 
 def rows(repeats: int) -> list[Row]:
-    found = [measure("BART's shape (d = 384, 6 + 6 layers)", bart_shape(), 16, 512, 80, 8.0, repeats)]
-    if not (layout.BACKBONE / ABOUT_BACKBONE).is_file():
-        skipped = "run `dvc repro backbone` first"
-        return [*found, Row("beam search, SmolLM2-135M-Instruct", "`model.generate`", promised=5.0, skipped=skipped)]
+    found = [
+        measure(
+            "BART's shape (d = 384, 6 + 6 layers)",
+            bart(384, init_std=0.1, forced_eos_token_id=None),
+            16,
+            512,
+            80,
+            8.0,
+            repeats,
+        )
+    ]
+    if not has_embedded():
+        return [
+            *found,
+            Row("beam search, SmolLM2-135M-Instruct", "`model.generate`", promised=5.0, skipped=NO_EMBEDDED),
+        ]
     return [*found, measure("SmolLM2-135M-Instruct", embedded(), 8, 448, 40, 5.0, repeats)]

@@ -17,51 +17,24 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import BartConfig, BartForConditionalGeneration
 
+from benchmarks.backbones import NO_EMBEDDED, bart, embedded, has_embedded
 from benchmarks.comparison import OURS, THEIRS, Row, interleaved, peak_memory
-from pipeline import layout
 from pipeline.errors import QuorumError
 from pipeline.federated.distillation import Distillation, selective_kd_loss
 from pipeline.federated.head import backward_through_head
-from pipeline.layout import ABOUT_BACKBONE
 from pipeline.model.adapter import Adapter, adapting, attached, init_adapter
 from pipeline.model.backbone import Backbone, Rendered, targets_of
-from pipeline.model.loading import load_backbone
-from pipeline.model.seq2seq import Seq2SeqBackbone
 from pipeline.model.store import PrefixStore
-from pipeline.model.tiny import tiny_tokenizer
 
 TAU, WEIGHT = 5.0, 0.2
 BATCH, TARGET = 16, 80
 PLAINLY = "the same step written plainly with transformers"
 
 
-def embedded() -> Backbone:
-    return load_backbone(layout.BACKBONE, 6, torch.device("cpu"))
-
-
-def bart_base_shape() -> Backbone:
-    """BART-base's shape with random weights: 6 + 6 layers, d = 768, 50,265 words."""
-    torch.manual_seed(0)
-    config = BartConfig(
-        vocab_size=50265,
-        d_model=768,
-        encoder_layers=6,
-        decoder_layers=6,
-        encoder_ffn_dim=3072,
-        decoder_ffn_dim=3072,
-        encoder_attention_heads=12,
-        decoder_attention_heads=12,
-        max_position_embeddings=1024,
-        dropout=0.0,
-    )
-    return Seq2SeqBackbone("bart-base-shape", BartForConditionalGeneration(config), tiny_tokenizer(), 3)
-
-
 SHAPES: dict[str, tuple[Callable[[], Backbone], int, int, float]] = {
     "SmolLM2-135M-Instruct": (embedded, 448, 1152, 12.0),
-    "BART-base's shape": (bart_base_shape, 1024, 1536, 5.0),
+    "BART-base's shape": (lambda: bart(768), 1024, 1536, 5.0),
 }
 """Name -> (the backbone, source tokens, the adapters' inner width, how many times faster it has to be)."""
 
@@ -144,8 +117,8 @@ def sides_of(name: str) -> tuple[Backbone, dict[str, Callable[[], tuple[float, A
 def measure(name: str, repeats: int) -> list[Row]:
     _, source, _, promised = SHAPES[name]
     what = f"a training step of AdaFedSelectKD, {name}, {source} source and {TARGET} target tokens, batch {BATCH}"
-    if name == "SmolLM2-135M-Instruct" and not (layout.BACKBONE / ABOUT_BACKBONE).is_file():
-        return [Row(what, PLAINLY, promised=promised, skipped="run `dvc repro backbone` first")]
+    if name == "SmolLM2-135M-Instruct" and not has_embedded():
+        return [Row(what, PLAINLY, promised=promised, skipped=NO_EMBEDDED)]
     _, sides = sides_of(name)
     seconds, results = interleaved(sides, repeats)
     gradients = {side: result[1] for side, result in results.items()}
