@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from pipeline import layout
 from pipeline.encoded import Loader, read_encoded
 from pipeline.errors import QuorumError
@@ -44,6 +42,7 @@ class Job:
         return kept
 
     def missing(self) -> list[tuple[str, Entry]]:
+        """(client, entry) of what is still to be decoded."""
         done = self.texts()
         return [(client, entry) for client, entry in self.tests if entry.id not in done]
 
@@ -79,7 +78,7 @@ def company_of(job: Job) -> list[Job]:
     return found
 
 
-def decode(jobs: Sequence[Job], backbone: Backbone, device: torch.device, advance: Callable[[int], None]) -> None:
+def decode(jobs: Sequence[Job], backbone: Backbone, advance: Callable[[int], None]) -> None:
     """Write the missing summaries of jobs with one spec, a batch of sources at a time."""
     rule = jobs[0].spec.rule
     backbone.check_lengths(max(entry.source_tokens for job in jobs for _, entry in job.tests), rule.max_tokens)
@@ -87,8 +86,8 @@ def decode(jobs: Sequence[Job], backbone: Backbone, device: torch.device, advanc
     for job in jobs:
         for client, entry in job.missing():
             wanted.setdefault(entry.key, []).append((job, client, entry))
-    moved = {id(a): on_device(a, device) for job in jobs for a in job.adapters.values()}
-    loader = Loader(device)
+    moved = {id(a): on_device(a, backbone.device) for job in jobs for a in job.adapters.values()}
+    loader = Loader(backbone.device)
     # Sources of like length share a batch, so that little of it is padding.
     keys = sorted(wanted, key=lambda key: (wanted[key][0][2].source_tokens, key))
     rows_at_once = ROWS if backbone.shares_sources else ROWS_UNSHARED

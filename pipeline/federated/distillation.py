@@ -101,7 +101,10 @@ def _reference(student: Tensor, targets: Tensor) -> Tensor:
 
 def _expected(probability: Tensor, log_probability: Tensor) -> Tensor:
     """Σ p ln q over the vocabulary; 0 · ln 0 is 0, as a teacher may rule a word out altogether."""
-    return (probability * log_probability.clamp(min=torch.finfo(torch.float32).min)).sum(-1)
+    expected = torch.einsum("tv,tv->t", probability, log_probability)
+    if not expected.isnan().any():  # else the rare case, which costs a pass over the vocabulary
+        return expected
+    return torch.einsum("tv,tv->t", probability, log_probability.clamp(min=torch.finfo(torch.float32).min))
 
 
 def selective_kd_loss(

@@ -20,6 +20,7 @@ from pipeline.errors import QuorumError
 from pipeline.model.adapter import Adapt, Adapter, adapting, adapting_rows, attached
 from pipeline.model.attention import NAME as GROUPED_ATTENTION
 from pipeline.model.backbone import Decoding, Limits, Prefix, Rendered, Row, in_groups_of_like_length, pad
+from pipeline.model.packed_linear import pack_linear_layers
 from pipeline.model.shared_source import SharedSource
 
 _CONTENT = "\N{OBJECT REPLACEMENT CHARACTER}"
@@ -38,6 +39,7 @@ class CausalBackbone:
     def __init__(self, name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, adapted: int) -> None:
         self.name = name
         self.model: Any = model.eval().requires_grad_(False)
+        pack_linear_layers(self.model)
         self.tokenizer: Any = tokenizer
         model.config._attn_implementation = GROUPED_ATTENTION
         self.device = torch.device(model.device)

@@ -18,6 +18,7 @@ from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import Adapter, adapting, adapting_rows, attached
 from pipeline.model.backbone import Decoding, Limits, Prefix, Rendered, Row, in_groups_of_like_length, pad
+from pipeline.model.packed_linear import pack_linear_layers
 
 T5_SHAPED = ("t5", "longt5", "mt5")
 
@@ -31,6 +32,7 @@ class Seq2SeqBackbone:
     def __init__(self, name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, adapted: int) -> None:
         self.name = name
         self.model: Any = model.eval().requires_grad_(False)
+        pack_linear_layers(self.model)
         self.tokenizer: Any = tokenizer
         config: Any = model.config
         self._t5 = config.model_type in T5_SHAPED

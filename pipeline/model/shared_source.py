@@ -32,8 +32,9 @@ class SharedSource:
         self._keys, self._values = keys, values
         self._bias = torch.zeros(seen.shape, dtype=keys.dtype, device=keys.device).masked_fill(~seen, -torch.inf)
         layers, _, heads, _, d = keys.shape
-        self._new_keys = keys.new_zeros(layers, len(owners), heads, room, d)
-        self._new_values = torch.zeros_like(self._new_keys)
+        # Never read past what has grown, so not filled: it is the largest buffer of all.
+        self._new_keys = keys.new_empty(layers, len(owners), heads, room, d)
+        self._new_values = torch.empty_like(self._new_keys)
         self._seat(owners)
         self.grown = 0
 
@@ -67,12 +68,10 @@ class SharedSource:
         seated = own.new_zeros(sources * self._places, shared_heads, groups, d)
         seated[self._seats] = own
         asked = seated.view(sources, self._places, shared_heads, groups, d).transpose(1, 2).flatten(2, 3)
-        far = asked @ self._keys[layer].transpose(-1, -2) + self._bias[:, None, None]
-        far_total = self._unseated(far.logsumexp(-1, keepdim=True))
-        far_mean = self._unseated(far.softmax(-1) @ self._values[layer])
+        far, far_total = _attended(asked, self._keys[layer], self._values[layer], self._bias[:, None, None])
         near = own @ keys.transpose(-1, -2)
-        share = torch.sigmoid(far_total - near.logsumexp(-1, keepdim=True))
-        attended = torch.lerp(near.softmax(-1) @ values, far_mean, share)
+        share = torch.sigmoid(self._unseated(far_total) - near.logsumexp(-1, keepdim=True))
+        attended = torch.lerp(near.softmax(-1) @ values, self._unseated(far), share)
         return attended.reshape(rows, 1, heads, d)
 
     def _unseated(self, seated: Tensor) -> Tensor:
@@ -100,3 +99,13 @@ class SharedSource:
             self._bias = self._bias[: len(kept)]
             owners = [kept.index(owner) for owner in owners]
         self._seat(owners)
+
+
+def _attended(query: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """softmax(q kᵀ + bias) v and the logarithm of the softmax's total: (..., queries, d) and (..., queries, 1)."""
+    if query.device.type == "cpu":
+        flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+        mean, total = flash(query, keys, values, attn_mask=bias.expand(-1, 1, query.shape[2], -1), scale=1.0)
+        return mean, total[..., None]
+    scores = query @ keys.transpose(-1, -2) + bias
+    return scores.softmax(-1) @ values, scores.logsumexp(-1, keepdim=True)

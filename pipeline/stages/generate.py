@@ -18,11 +18,10 @@ def run(run_id: str) -> None:
         from pipeline.model.loading import choose_device, load_backbone  # seconds, which the other runs' stages save
 
         jobs = [job, *company_of(job)]
-        device = choose_device(job.spec.device)
-        backbone = load_backbone(layout.BACKBONE, job.spec.adapted_layers, device)
+        backbone = load_backbone(layout.BACKBONE, job.spec.adapted_layers, choose_device(job.spec.device))
         label = f"generate {run_id}" + (f" and {len(jobs) - 1} more" if len(jobs) > 1 else "")
         with progress(label, sum(len(j.missing()) for j in jobs)) as advance:
-            decode(jobs, backbone, device, advance)
+            decode(jobs, backbone, advance)
     texts = job.texts()
     examples = read_examples(layout.PREPARED / "qmsum.jsonl")
     rows = [

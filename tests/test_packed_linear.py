@@ -1,0 +1,48 @@
+"""Packed linear layers: the same numbers as the plain ones, forward and backward."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from pipeline.model.packed_linear import PackedLinear, pack_linear_layers
+
+
+def small_layer() -> nn.Linear:
+    layer = nn.Linear(2, 3)
+    layer.weight.data = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    layer.bias.data = torch.tensor([0.5, 0.0, -0.5])
+    return layer.requires_grad_(False)
+
+
+def test_product_and_gradient_by_hand() -> None:
+    # x = (1, -1): x Wᵀ = (-1, -1, -1), with the bias (-0.5, -1, -1.5); ∂(y₁ + 2 y₃)/∂x = (1 + 2·5, 2 + 2·6).
+    inputs = torch.tensor([[1.0, -1.0]], requires_grad=True)
+    outputs = PackedLinear(small_layer())(inputs)
+    (outputs @ torch.tensor([1.0, 0.0, 2.0])).backward()
+    assert outputs.tolist() == [[-0.5, -1.0, -1.5]]
+    assert inputs.grad is not None
+    assert inputs.grad.tolist() == [[11.0, 14.0]]
+
+
+def test_equals_the_plain_layer_in_any_shape() -> None:
+    torch.manual_seed(0)
+    plain = nn.Linear(48, 80, bias=False).requires_grad_(False)
+    packed = PackedLinear(plain)
+    for shape in ((1, 48), (7, 48), (2, 3, 48), (0, 48)):
+        inputs = torch.randn(shape)
+        torch.testing.assert_close(packed(inputs), plain(inputs), atol=1e-5, rtol=1e-5)
+    turned = torch.randn(5, 2, 48).transpose(0, 1)
+    torch.testing.assert_close(packed(turned), plain(turned), atol=1e-5, rtol=1e-5)
+
+
+def test_replaces_the_linear_layers_of_a_model_and_nothing_else() -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2), nn.Sequential(nn.Linear(2, 2))).requires_grad_(False)
+    pack_linear_layers(model)
+    assert [type(layer) for layer in (model[0], model[1], model[2][0])] == [PackedLinear, nn.LayerNorm, PackedLinear]  # type: ignore[index]
+
+
+def test_other_number_formats_stay_plain() -> None:
+    model = nn.Sequential(nn.Linear(2, 2).double())
+    pack_linear_layers(model)
+    assert type(model[0]) is nn.Linear
