@@ -5,6 +5,8 @@ SHELL := /bin/bash
 PYTHON ?= python3.11
 VENV := .venv
 STAMP := $(VENV)/.installed-$(shell sha256sum requirements.lock | cut -c1-16)
+FLOWER := .venv-flower
+FLOWER_STAMP := $(FLOWER)/.installed-$(shell sha256sum benchmarks/flower.lock | cut -c1-16)
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PYTHONNOUSERSITE := 1
 export MLFLOW_DISABLE_TELEMETRY := true
@@ -48,8 +50,16 @@ lint: setup  ## ruff and mypy alone
 	@ruff check pipeline tests benchmarks
 	@mypy
 
-bench: setup  ## every comparison of benchmarks/, into reports/benchmarks
+bench: setup $(FLOWER_STAMP)  ## every comparison of benchmarks/, into reports/benchmarks
 	@python -m benchmarks
+	@python -m benchmarks.scale
+
+$(FLOWER_STAMP): benchmarks/flower.lock
+	@echo "bench: installing Flower, which the benchmarks compare with, into $(FLOWER)"
+	@test -x $(FLOWER)/bin/python || $(PYTHON) -m venv $(FLOWER)
+	@$(FLOWER)/bin/python -m pip install -qq --disable-pip-version-check --no-compile -r benchmarks/flower.lock
+	@python -c "import sysconfig; print(sysconfig.get_path('purelib'))" > "$$($(FLOWER)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/quorum.pth"
+	@rm -f $(FLOWER)/.installed-* && touch $@
 
 clean:  ## remove the caches of the linters and the tests
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis

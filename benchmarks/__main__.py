@@ -23,8 +23,8 @@ from pipeline.progress import say
 from pipeline.quiet import silence
 
 OUT = REPORTS / "benchmarks"
-COMPARISONS = ("training_step", "beam_search", "rouge", "arithmetic")
-PACKAGES = ("torch", "transformers", "rouge-score", "rouge-score-rs")
+COMPARISONS = ("training_step", "beam_search", "federated_run", "loop_overhead", "rouge", "arithmetic")
+PACKAGES = ("torch", "transformers", "flwr", "ray", "rouge-score", "rouge-score-rs")
 
 
 def main() -> None:

@@ -15,9 +15,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.backbones import NO_EMBEDDED, has_embedded
 from benchmarks.comparison import OURS, THEIRS, Row, interleaved
-from benchmarks.training_step import BATCH, SHAPES, TARGET, sides_of
+from benchmarks.training_step import BATCH, SHAPES, SMOLLM, TARGET, sides_of
 
-NAME = "SmolLM2-135M-Instruct"
 WHAT = "arithmetic of a training step from the store, FLOP/s"
 AGAINST = "plain sgemm of the same shapes"
 
@@ -32,12 +31,21 @@ class _Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.shapes: Counter[Shape] = Counter()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        operands = {torch.ops.aten.mm.default: args[:2], torch.ops.aten.bmm.default: args[:2]}.get(func)
-        if func is torch.ops.aten.addmm.default:
-            operands = args[1:3]
-        if operands:
-            self.shapes[tuple(operands[0].shape), tuple(operands[1].shape)] += 1
+        shapes = _shapes_of(func, args)
+        if shapes:
+            self.shapes[shapes] += 1
         return func(*args, **(kwargs or {}))
+
+
+def _shapes_of(func: Any, args: Any) -> Shape | None:
+    """The operands of a matrix product, (…, m, k) and (k, n); None for anything else."""
+    if func in (torch.ops.aten.mm.default, torch.ops.aten.bmm.default):
+        return tuple(args[0].shape), tuple(args[1].shape)
+    if func is torch.ops.aten.addmm.default:
+        return tuple(args[1].shape), tuple(args[2].shape)
+    if func is torch.ops.mkldnn._linear_pointwise.default:
+        return (args[0].numel() // args[0].shape[-1], args[0].shape[-1]), tuple(reversed(args[1].shape))
+    return None
 
 
 def products_of(step: Callable[[], Any]) -> Counter[Shape]:
@@ -52,12 +60,10 @@ def flops_of(shapes: Counter[Shape]) -> float:
 
 
 def rows(repeats: int) -> list[Row]:
-    _, source, _, _ = SHAPES[NAME]
     if not has_embedded():
         return [Row(WHAT, AGAINST, promised=0.7, skipped=NO_EMBEDDED)]
-    _, sides = sides_of(NAME)
-    sides[OURS]()  # fills the prefixes, which are no part of a step
-    shapes = products_of(sides[OURS])
+    step = sides_of(SHAPES[SMOLLM], (OURS,))[OURS]
+    shapes = products_of(step)
     operands = {pair: (torch.randn(pair[0]), torch.randn(pair[1])) for pair in shapes}
 
     def products() -> None:
@@ -66,12 +72,12 @@ def rows(repeats: int) -> list[Row]:
             for _ in range(count):
                 torch.matmul(a, b)
 
-    seconds, _ = interleaved({OURS: sides[OURS], THEIRS: products}, repeats)
+    seconds, _ = interleaved({OURS: step, THEIRS: products}, repeats)
     flops = flops_of(shapes)
     return [
         Row(
             WHAT,
-            f"{AGAINST} (batch {BATCH}, {source} source and {TARGET} target tokens)",
+            f"{AGAINST} (batch {BATCH}, {SHAPES[SMOLLM].source} source and {TARGET} target tokens)",
             ratio=seconds[THEIRS].median / seconds[OURS].median,
             promised=0.7,
             ours=seconds[OURS],

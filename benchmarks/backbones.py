@@ -1,11 +1,16 @@
-"""The backbones that are timed: the embedded one, and BART's shape in any width with random weights."""
+"""The models that are timed: the embedded one, and BART's shape in any size with random weights.
+
+Each comes twice: as Quorum's backbone, and as transformers makes it, which is what the other side of a comparison runs.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers import BartConfig, BartForConditionalGeneration
+from transformers import AutoModelForCausalLM, BartConfig, BartForConditionalGeneration
 
 from pipeline import layout
 from pipeline.model.backbone import Backbone
@@ -14,30 +19,47 @@ from pipeline.model.seq2seq import Seq2SeqBackbone
 from pipeline.model.tiny import tiny_tokenizer
 
 NO_EMBEDDED = "run `dvc repro backbone` first"
+ADAPTED = {6: 3, 12: 6}
+"""Decoder layers of a BART -> how many of them carry adapters."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model, made when it is asked for: a process that measures one side holds only that."""
+
+    backbone: Callable[[], Backbone]
+    plain: Callable[[], Any]
 
 
 def has_embedded() -> bool:
     return (layout.BACKBONE / layout.ABOUT_BACKBONE).is_file()
 
 
-def embedded() -> Backbone:
-    return load_backbone(layout.BACKBONE, 6, torch.device("cpu"))
-
-
-def bart(width: int, **changes: Any) -> Seq2SeqBackbone:
-    """6 + 6 layers with heads of 64, 50,265 words; adapters on the top three."""
-    torch.manual_seed(0)
-    config = BartConfig(
-        vocab_size=50265,
-        d_model=width,
-        encoder_layers=6,
-        decoder_layers=6,
-        encoder_ffn_dim=4 * width,
-        decoder_ffn_dim=4 * width,
-        encoder_attention_heads=width // 64,
-        decoder_attention_heads=width // 64,
-        max_position_embeddings=1024,
-        dropout=0.0,
-        **changes,
+def embedded() -> Model:
+    return Model(
+        lambda: load_backbone(layout.BACKBONE, 6, torch.device("cpu")),
+        lambda: AutoModelForCausalLM.from_pretrained(layout.BACKBONE, dtype=torch.float32).requires_grad_(False),
     )
-    return Seq2SeqBackbone(f"bart-{width}", BartForConditionalGeneration(config), tiny_tokenizer(), 3)
+
+
+def bart(width: int, layers: int = 6, device: str = "cpu", dtype: torch.dtype = torch.float32, **changes: Any) -> Model:
+    """Encoder and decoder of so many layers with heads of 64, 50,265 words."""
+
+    def plain() -> Any:
+        torch.manual_seed(0)
+        config = BartConfig(
+            vocab_size=50265,
+            d_model=width,
+            encoder_layers=layers,
+            decoder_layers=layers,
+            encoder_ffn_dim=4 * width,
+            decoder_ffn_dim=4 * width,
+            encoder_attention_heads=width // 64,
+            decoder_attention_heads=width // 64,
+            max_position_embeddings=1024,
+            dropout=0.0,
+            **changes,
+        )
+        return BartForConditionalGeneration(config).requires_grad_(False).eval().to(device, dtype)
+
+    return Model(lambda: Seq2SeqBackbone(f"bart-{width}", plain(), tiny_tokenizer(), ADAPTED[layers]), plain)

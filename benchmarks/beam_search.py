@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.backbones import NO_EMBEDDED, bart, embedded, has_embedded
+from benchmarks.backbones import NO_EMBEDDED, Model, bart, embedded, has_embedded
 from benchmarks.comparison import OURS, THEIRS, Row, interleaved
 from benchmarks.training_step import batch
 from pipeline.model.backbone import Backbone, Prefix
@@ -22,7 +22,8 @@ from pipeline.model.generation import generate
 BEAMS = 4
 
 
-def measure(what: str, backbone: Any, size: int, source: int, new: int, promised: float, repeats: int) -> Row:
+def measure(what: str, model: Model, size: int, source: int, new: int, promised: float, repeats: int) -> Row:
+    backbone, plain = model.backbone(), model.plain()
     rendered = batch(size, source, 2, backbone.vocabulary, backbone.end_token)
     began = time.perf_counter()
     prefixes = [_decodable(backbone, item) for item in rendered]
@@ -31,9 +32,10 @@ def measure(what: str, backbone: Any, size: int, source: int, new: int, promised
     ids = torch.tensor([item.source for item in rendered])
     sides = {
         OURS: lambda: generate(backbone, prefixes, [Wanted(i, {}) for i in range(size)], rule),
-        THEIRS: lambda: _by_transformers(backbone, ids, new),
+        THEIRS: lambda: _by_transformers(plain, ids, new),
     }
     seconds, written = interleaved(sides, repeats)
+    scores = {side: _log_probabilities(plain, ids, written[side]) for side in sides}
     same = sum(a == b for a, b in zip(written[OURS], written[THEIRS], strict=True))
     return Row(
         f"beam search, {BEAMS} beams, {what}, {source} source tokens, {size} x {new} tokens",
@@ -42,7 +44,11 @@ def measure(what: str, backbone: Any, size: int, source: int, new: int, promised
         promised=promised,
         ours=seconds[OURS],
         theirs=seconds[THEIRS],
-        details={"same_sequences": f"{same} of {size}", "prefill_seconds_apart": prefill},
+        details={
+            "same_sequences": f"{same} of {size}",
+            "largest_difference_of_scores": float((scores[OURS] - scores[THEIRS]).abs().max()),
+            "prefill_seconds_apart": prefill,
+        },
     )
 
 
@@ -51,8 +57,8 @@ def _decodable(backbone: Backbone, rendered: Any) -> Prefix:
     return prefix | extra
 
 
-def _by_transformers(backbone: Any, ids: torch.Tensor, new: int) -> list[list[int]]:
-    tokens = backbone.model.generate(
+def _by_transformers(model: Any, ids: torch.Tensor, new: int) -> list[list[int]]:
+    tokens = model.generate(
         ids,
         attention_mask=torch.ones_like(ids),
         num_beams=BEAMS,
@@ -60,8 +66,23 @@ def _by_transformers(backbone: Any, ids: torch.Tensor, new: int) -> list[list[in
         max_new_tokens=new,
         do_sample=False,
         early_stopping=False,
+        no_repeat_ngram_size=0,
     )
-    return [row[1:] if backbone.family == "seq2seq" else row[ids.shape[1] :] for row in tokens.tolist()]
+    start = 1 if model.config.is_encoder_decoder else ids.shape[1]
+    return [row[start:] for row in tokens.tolist()]
+
+
+@torch.no_grad()
+def _log_probabilities(model: Any, ids: torch.Tensor, written: list[list[int]]) -> torch.Tensor:
+    """What the plain model gives each written sequence, in nats: (sequences,)."""
+    totals = []
+    for source, new in zip(ids, torch.tensor(written), strict=True):
+        if model.config.is_encoder_decoder:
+            logits = model(source[None], labels=new[None]).logits[0]
+        else:
+            logits = model(torch.cat([source, new])[None]).logits[0, source.shape[0] - 1 : -1]
+        totals.append(logits.log_softmax(-1).gather(-1, new[:, None]).sum())
+    return torch.stack(totals)
 
 
 def rows(repeats: int) -> list[Row]:

@@ -43,16 +43,29 @@ class Row:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-def interleaved(sides: Mapping[str, Callable[[], Any]], repeats: int) -> tuple[dict[str, Spread], dict[str, Any]]:
-    """Time each side `repeats` times in turn, after one uncounted run of each: (seconds, last results)."""
+def interleaved(
+    sides: Mapping[str, Callable[[], Any]],
+    repeats: int,
+    *,
+    warm: bool = True,
+    settle: Callable[[], None] | None = None,
+) -> tuple[dict[str, Spread], dict[str, Any]]:
+    """Time each side `repeats` times in turn: (seconds, last results).
+
+    Args:
+        warm: run each side once before, uncounted.
+        settle: waits for what a side has started elsewhere, on a GPU.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in sides}
     results: dict[str, Any] = {}
-    for repeat in range(repeats + 1):
+    for repeat in range(repeats + warm):
         for name, run in sides.items():
             gc.collect()
             began = time.perf_counter()
             results[name] = run()
-            if repeat:
+            if settle is not None:
+                settle()
+            if repeat >= warm:
                 seconds[name].append(time.perf_counter() - began)
     return {name: spread(values) for name, values in seconds.items()}, results
 

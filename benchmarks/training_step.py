@@ -2,7 +2,8 @@
 
 The obvious way: transformers' own full forward of source and target, adapters as modules on the top layers by hooks,
 once without gradient for the teacher and once for the student, full logits, one backward pass; the same numbers, which
-is checked. The two sides' peak memory is taken in a process of its own each.
+is checked. The two sides' peak memory is taken in a process of its own each. On a GPU both sides run in bf16 with the
+loss in fp32, the other one through `torch.compile`.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks.backbones import NO_EMBEDDED, bart, embedded, has_embedded
+from benchmarks.backbones import NO_EMBEDDED, Model, bart, embedded, has_embedded
 from benchmarks.comparison import OURS, THEIRS, Row, interleaved, peak_memory
 from pipeline.errors import QuorumError
 from pipeline.federated.distillation import Distillation, selective_kd_loss
@@ -30,13 +33,32 @@ from pipeline.model.store import PrefixStore
 TAU, WEIGHT = 5.0, 0.2
 BATCH, TARGET = 16, 80
 PLAINLY = "the same step written plainly with transformers"
+H200_BF16 = 989e12
+"""Peak FLOP/s without sparsity, from the maker's data sheet."""
 
 
-SHAPES: dict[str, tuple[Callable[[], Backbone], int, int, float]] = {
-    "SmolLM2-135M-Instruct": (embedded, 448, 1152, 12.0),
-    "BART-base's shape": (lambda: bart(768), 1024, 1536, 5.0),
+@dataclass(frozen=True)
+class Shape:
+    """A model, what it reads, its adapters' inner width, and how many times faster and smaller a step has to be."""
+
+    model: Callable[[], Model]
+    source: int
+    bottleneck: int
+    faster: float
+    smaller: float | None = None
+    device: str = "cpu"
+    dtype: torch.dtype = torch.float32
+
+
+SMOLLM = "SmolLM2-135M-Instruct"
+GPU = "BART-large's shape in bf16 on a GPU"
+SHAPES = {
+    SMOLLM: Shape(embedded, 448, 1152, faster=12.0, smaller=3.0),
+    "BART-base's shape": Shape(lambda: bart(768), 1024, 1536, faster=5.0),
+    GPU: Shape(
+        lambda: bart(1024, 12, "cuda", torch.bfloat16), 1024, 2048, faster=4.0, device="cuda", dtype=torch.bfloat16
+    ),
 }
-"""Name -> (the backbone, source tokens, the adapters' inner width, how many times faster it has to be)."""
 
 
 def batch(size: int, source: int, target: int, vocabulary: int, end: int) -> list[Rendered]:
@@ -58,24 +80,23 @@ def from_store(backbone: Backbone, prefixes: list[Any], student: Adapter, teache
     return float(losses.loss.mean())
 
 
-def plainly(backbone: Any, rendered: list[Rendered], student: Adapter, teacher: Adapter) -> float:
+def plainly(model: Any, rendered: list[Rendered], student: Adapter, teacher: Adapter) -> float:
     """Full forward of equal-length sources and targets in one batch, twice; full logits."""
-    model = backbone.model
-    targets = torch.tensor([r.target for r in rendered])
-    if backbone.family == "causal":
-        ids = torch.tensor([r.source + r.target[:-1] for r in rendered])
-        start = len(rendered[0].source) - 1
-        where = (torch.arange(ids.shape[1])[None] >= start).expand(ids.shape[0], -1)
+    targets = torch.tensor([r.target for r in rendered], device=model.device)
+    if model.config.is_encoder_decoder:
+        sources = torch.tensor([r.source for r in rendered], device=model.device)
 
         def logits(adapter: Adapter) -> torch.Tensor:
-            with attached(backbone._layers, adapting(adapter, post_norm=False, where=where)):
-                return model(ids, use_cache=False).logits[:, start:]
-    else:
-        sources = torch.tensor([r.source for r in rendered])
-
-        def logits(adapter: Adapter) -> torch.Tensor:
-            with attached(backbone._layers, adapting(adapter, post_norm=True)):
+            with attached(model.get_decoder().layers, adapting(adapter, post_norm=True)):
                 return model(sources, labels=targets, use_cache=False).logits
+    else:
+        ids = torch.tensor([r.source + r.target[:-1] for r in rendered], device=model.device)
+        start = len(rendered[0].source) - 1
+        where = (torch.arange(ids.shape[1], device=model.device)[None] >= start).expand(ids.shape[0], -1)
+
+        def logits(adapter: Adapter) -> torch.Tensor:
+            with attached(model.model.layers, adapting(adapter, post_norm=False, where=where)):
+                return model(ids, use_cache=False).logits[:, start:]
 
     with torch.no_grad():
         guide = logits(teacher)
@@ -84,71 +105,106 @@ def plainly(backbone: Any, rendered: list[Rendered], student: Adapter, teacher: 
     return float(loss.detach())
 
 
-def sides_of(name: str) -> tuple[Backbone, dict[str, Callable[[], tuple[float, Adapter]]]]:
-    """Each side: () -> (loss, gradients), from the same adapters and batch."""
-    make, source, bottleneck, _ = SHAPES[name]
-    backbone = make()
-    rendered = batch(BATCH, source, TARGET, backbone.vocabulary, backbone.end_token)
-    teacher = init_adapter(backbone.adapted_layers, backbone.width, bottleneck, 1)
+Side = Callable[[], tuple[float, Adapter]]
+"""One step, from the same adapters and batch: () -> (loss, gradients)."""
+
+
+def sides_of(shape: Shape, wanted: tuple[str, ...] = (OURS, THEIRS)) -> dict[str, Side]:
+    made = shape.model()
+    backbone = made.backbone()
+    rendered = batch(BATCH, shape.source, TARGET, backbone.vocabulary, backbone.end_token)
+    start = init_adapter(backbone.adapted_layers, backbone.width, shape.bottleneck, 1)
+    teacher = {name: tensor.to(shape.device, shape.dtype) for name, tensor in start.items()}
+    generator = torch.Generator().manual_seed(2)
+    moved = {name: t + 0.01 * torch.randn(t.shape, generator=generator) for name, t in start.items()}
+
+    def student() -> Adapter:
+        return {name: t.to(shape.device, shape.dtype, copy=True).requires_grad_() for name, t in moved.items()}
+
+    makers = {
+        OURS: lambda: _from_store(backbone, rendered, shape, student, teacher),
+        THEIRS: lambda: _plainly(made.plain(), rendered, shape, student, teacher),
+    }
+    return {name: makers[name]() for name in wanted}
+
+
+def _from_store(
+    backbone: Backbone, rendered: list[Rendered], shape: Shape, student: Callable[[], Adapter], teacher: Adapter
+) -> Side:
     store = PrefixStore(Path(tempfile.mkdtemp(prefix="quorum-bench-")))
     atexit.register(shutil.rmtree, store.folder, ignore_errors=True)
     keys = [f"{number:064d}" for number in range(BATCH)]
+    for key, item in zip(keys, rendered, strict=True):
+        store.put(key, backbone.encode(item, for_generation=False)[0])
 
-    def student() -> Adapter:
-        generator = torch.Generator().manual_seed(2)
-        return {k: (t + 0.01 * torch.randn(t.shape, generator=generator)).requires_grad_() for k, t in teacher.items()}
-
-    def ours() -> tuple[float, Adapter]:
-        if not store.has(keys[-1], for_generation=False):
-            for key, item in zip(keys, rendered, strict=True):
-                store.put(key, backbone.encode(item, for_generation=False)[0])
+    def step() -> tuple[float, Adapter]:
         trained = student()
-        loss = from_store(backbone, store.training(keys), trained, teacher)
-        return loss, {k: t.grad for k, t in trained.items() if t.grad is not None}
+        prefixes = [{n: t.to(shape.device) for n, t in prefix.items()} for prefix in store.training(keys)]
+        return from_store(backbone, prefixes, trained, teacher), _gradients(trained)
 
-    def theirs() -> tuple[float, Adapter]:
+    return step
+
+
+def _plainly(
+    model: Any, rendered: list[Rendered], shape: Shape, student: Callable[[], Adapter], teacher: Adapter
+) -> Side:
+    compiled = torch.compile(model) if shape.device == "cuda" else model
+
+    def step() -> tuple[float, Adapter]:
         trained = student()
-        loss = plainly(backbone, rendered, trained, teacher)
-        return loss, {k: t.grad for k, t in trained.items() if t.grad is not None}
+        return plainly(compiled, rendered, trained, teacher), _gradients(trained)
 
-    return backbone, {OURS: ours, THEIRS: theirs}
+    return step
+
+
+def _gradients(trained: Adapter) -> Adapter:
+    return {name: tensor.grad for name, tensor in trained.items() if tensor.grad is not None}
 
 
 def measure(name: str, repeats: int) -> list[Row]:
-    _, source, _, promised = SHAPES[name]
-    what = f"a training step of AdaFedSelectKD, {name}, {source} source and {TARGET} target tokens, batch {BATCH}"
-    if name == "SmolLM2-135M-Instruct" and not has_embedded():
-        return [Row(what, PLAINLY, promised=promised, skipped=NO_EMBEDDED)]
-    _, sides = sides_of(name)
-    seconds, results = interleaved(sides, repeats)
-    gradients = {side: result[1] for side, result in results.items()}
-    difference = max(float((gradients[OURS][k] - g).abs().max() / g.abs().max()) for k, g in gradients[THEIRS].items())
-    losses = [result[0] for result in results.values()]
-    if abs(losses[0] - losses[1]) > 1e-4 or difference > 1e-2:
+    shape = SHAPES[name]
+    what = f"a training step of AdaFedSelectKD, {name}, {shape.source} source and {TARGET} target tokens, batch {BATCH}"
+    against = f"{PLAINLY}, compiled" if shape.device == "cuda" else PLAINLY
+    if shape.device == "cuda" and not torch.cuda.is_available():
+        return [Row(what, against, promised=shape.faster, skipped="no GPU here")]
+    if name == SMOLLM and not has_embedded():
+        return [Row(what, against, promised=shape.faster, skipped=NO_EMBEDDED)]
+    sides = sides_of(shape)
+    seconds, results = interleaved(sides, repeats, settle=torch.cuda.synchronize if shape.device == "cuda" else None)
+    losses = {side: result[0] for side, result in results.items()}
+    difference = disagreement({side: result[1] for side, result in results.items()})
+    # bf16 keeps 8 bits of a number, of which the order of summation costs some.
+    loose = 1.0 if shape.dtype == torch.float32 else 100.0
+    if abs(losses[OURS] - losses[THEIRS]) > 1e-4 * loose or difference > 1e-2 * loose:
         raise QuorumError(f"{name}: the two sides disagree: losses {losses}, gradients by {difference:.1e}")
+    details: dict[str, Any] = {"losses": losses, "largest_relative_gradient_difference": difference}
+    if shape.device == "cuda":
+        with FlopCounterMode(display=False) as counter:
+            sides[OURS]()
+        details["share_of_an_H200s_peak"] = counter.get_total_flops() / seconds[OURS].median / H200_BF16
+        details["gpu"] = torch.cuda.get_device_name()
+    ratio = seconds[THEIRS].median / seconds[OURS].median
+    faster = Row(what, against, ratio, shape.faster, seconds[OURS], seconds[THEIRS], details=details)
+    if shape.device == "cuda":
+        return [faster]
     memory = {side: _memory_of(name, side) for side in (OURS, THEIRS)}
-    return [
-        Row(
-            what,
-            PLAINLY,
-            ratio=seconds[THEIRS].median / seconds[OURS].median,
-            promised=promised,
-            ours=seconds[OURS],
-            theirs=seconds[THEIRS],
-            details={
-                "losses": {side: result[0] for side, result in results.items()},
-                "largest_relative_gradient_difference": difference,
-            },
-        ),
-        Row(
-            f"{what}: peak memory of the process",
-            PLAINLY,
-            ratio=memory[THEIRS] / memory[OURS],
-            promised=3.0,
-            unit="MB",
-            details={"ours": memory[OURS], "theirs": memory[THEIRS]},
-        ),
-    ]
+    smaller = Row(
+        f"{what}: peak memory of the process",
+        against,
+        ratio=memory[THEIRS] / memory[OURS],
+        promised=shape.smaller,
+        unit="MB",
+        details=memory,
+    )
+    return [faster, smaller]
+
+
+def disagreement(gradients: dict[str, Adapter]) -> float:
+    """The largest difference of the two sides' gradients, relative to each tensor's largest entry."""
+    return max(
+        float((gradients[OURS][name] - theirs).abs().max() / theirs.abs().max())
+        for name, theirs in gradients[THEIRS].items()
+    )
 
 
 def _memory_of(name: str, side: str) -> float:
@@ -162,7 +218,7 @@ def rows(repeats: int) -> list[Row]:
 
 
 if __name__ == "__main__":
-    _backbone, both = sides_of(sys.argv[1])
+    step_of = sides_of(SHAPES[sys.argv[1]], (sys.argv[2],))[sys.argv[2]]
     for _step in range(2):
-        both[sys.argv[2]]()
+        step_of()
     print(peak_memory())

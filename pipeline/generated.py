@@ -1,7 +1,6 @@
-"""Decoding for several runs at once, and work/generated, which keeps what was decoded.
+"""Decoding for several runs at once, and work/generated, which keeps what was decoded; see `company`.
 
-Runs that summarize one test set read the same sources: decoded together, each source is read once a step for all of
-them. Whichever run's stage comes first decodes for all that are trained by then; the others find their summaries here.
+Runs that summarize one test set read the same sources: decoded together, each source is read once a step for all.
 """
 
 from __future__ import annotations
@@ -12,15 +11,14 @@ from pathlib import Path
 
 from pipeline import layout
 from pipeline.encoded import Loader, read_encoded
-from pipeline.errors import QuorumError
 from pipeline.files import locked, read_json, sha256_json, write_json
 from pipeline.model.adapter import Adapter, digest, on_device, read_adapter
 from pipeline.model.backbone import Backbone, Row
 from pipeline.model.entry import Entry
 from pipeline.model.generation import generate
-from pipeline.spec import GenerateSpec, MainSpec, read_spec
+from pipeline.spec import GenerateSpec, read_spec
 
-SOURCES, ROWS, ROWS_UNSHARED = 96, 384, 64
+SOURCE_BYTES, ROWS = 2_000_000_000, 384
 """What is decoded at once, at most: enough to read the weights seldom, few enough for 8 GiB at laptop scale."""
 
 
@@ -46,6 +44,9 @@ class Job:
         done = self.texts()
         return [(client, entry) for client, entry in self.tests if entry.id not in done]
 
+    def waits(self) -> bool:
+        return bool(self.missing())
+
 
 def job_of(run_id: str) -> Job:
     """A run's job.
@@ -65,23 +66,11 @@ def job_of(run_id: str) -> Job:
     return Job(run_id, spec, tests, {c: distinct[d] for c, d in digests.items()}, layout.generated() / f"{key}.json")
 
 
-def company_of(job: Job) -> list[Job]:
-    """The other planned runs that decode by the same rule, are trained, and still lack summaries."""
-    found = []
-    for row in read_spec(layout.stage_spec("main"), MainSpec).runs:
-        try:
-            other = job if row.id == job.run_id else job_of(row.id)
-        except QuorumError:  # not trained yet: its own stage will say so if it stays that way
-            continue
-        if other is not job and other.spec == job.spec and other.missing():
-            found.append(other)
-    return found
-
-
 def decode(jobs: Sequence[Job], backbone: Backbone, advance: Callable[[int], None]) -> None:
     """Write the missing summaries of jobs with one spec, a batch of sources at a time."""
     rule = jobs[0].spec.rule
-    backbone.check_lengths(max(entry.source_tokens for job in jobs for _, entry in job.tests), rule.max_tokens)
+    longest = max(entry.source_tokens for job in jobs for _, entry in job.tests)
+    backbone.check_lengths(longest, rule.max_tokens)
     wanted: dict[str, list[tuple[Job, str, Entry]]] = {}
     for job in jobs:
         for client, entry in job.missing():
@@ -90,10 +79,10 @@ def decode(jobs: Sequence[Job], backbone: Backbone, advance: Callable[[int], Non
     loader = Loader(backbone.device)
     # Sources of like length share a batch, so that little of it is padding.
     keys = sorted(wanted, key=lambda key: (wanted[key][0][2].source_tokens, key))
-    rows_at_once = ROWS if backbone.shares_sources else ROWS_UNSHARED
     rows = sum(map(len, wanted.values())) * rule.beams
+    batches = max(-(-len(keys) * backbone.bytes_of_source(longest) // SOURCE_BYTES), -(-rows // ROWS))
     # Batches of like size: a last one of two sources would cost as many steps as a full one.
-    size = -(-len(keys) // max(-(-len(keys) // SOURCES), -(-rows // rows_at_once)))
+    size = -(-len(keys) // batches)
     for at in range(0, len(keys), size):
         batch = keys[at : at + size]
         asked = [(place, *ask) for place, key in enumerate(batch) for ask in wanted[key]]

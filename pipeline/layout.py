@@ -59,6 +59,10 @@ def generated() -> Path:
     return work() / "generated"
 
 
+def evaluated() -> Path:
+    return work() / "evaluated"
+
+
 def timings() -> Path:
     return work() / "timings"
 
@@ -104,3 +108,7 @@ def manifest(setting: str, seed: int) -> Path:
 
 def adapters(run: str) -> Path:
     return MODELS / run / "adapters"
+
+
+def predictions(run: str) -> Path:
+    return PREDICTIONS / f"{run}.jsonl"

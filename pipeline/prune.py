@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline import layout
+from pipeline import evaluated, generated, layout
 from pipeline.encoded import read_encoded, training_key
 from pipeline.files import read_json
-from pipeline.generated import job_of
 from pipeline.progress import say
 from pipeline.spec import MainSpec, RunRow, TrainStageSpec, read_spec
 
@@ -18,7 +17,7 @@ def prune(running: str | None = None, *, unplanned: bool = False) -> None:
 
     Args:
         running: a run that is about to train, whatever lies there of it.
-        unplanned: remove also what only runs of other plans need: checkpoints, stored prefixes and summaries.
+        unplanned: remove also what only runs of other plans need: checkpoints, stored prefixes, summaries and scores.
     """
     rows = read_spec(layout.stage_spec("main"), MainSpec).runs
     waiting: dict[str, bool] = {}
@@ -50,13 +49,16 @@ def _written(run_id: str, key: str) -> bool:
 
 
 def _unplanned_entries(rows: Sequence[RunRow]) -> list[Path]:
-    """Files of the store and of the kept summaries that belong to no example of a planned run."""
+    """Files of the store and of the kept summaries and scores that belong to no example of a planned run."""
     keys: set[str] = set()
-    texts: set[Path] = set()
+    kept: set[Path] = set()
     for row in rows:
         splits = read_encoded(row.id).clients.values()
         keys |= {entry.key for split in splits for entries in split.values() for entry in entries}
         if (layout.MODELS / row.id / "history.csv").is_file():
-            texts.add(job_of(row.id).path)
+            kept.add(generated.job_of(row.id).path)
+        if layout.predictions(row.id).is_file():
+            kept.add(evaluated.job_of(row.id).path)
     stored = [path for path in layout.store().rglob("*.safetensors") if path.name.split(".")[0] not in keys]
-    return stored + [path for path in layout.generated().glob("*.json") if path not in texts]
+    results = [*layout.generated().glob("*.json"), *layout.evaluated().glob("*.json")]
+    return stored + [path for path in results if path not in kept]

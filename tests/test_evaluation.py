@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pipeline.errors import QuorumError
 from pipeline.evaluation.intervals import Clusters, bootstrap
 from pipeline.evaluation.rouge import rouge_of
 from pipeline.evaluation.scores import METRICS, compare, differences, intervals_of, over_seeds
@@ -19,6 +20,12 @@ def test_rouge_by_hand() -> None:
     assert row["rouge2"] == pytest.approx(200 / 3)
     assert row["rougeL"] == pytest.approx(80.0)
     assert row["average"] == pytest.approx((80 + 200 / 3 + 80) / 3)
+
+
+def test_a_rouge_that_rouge_score_does_not_give_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.evaluation.rouge.TOLERANCE", -1.0)
+    with pytest.raises(QuorumError, match=r"rouge1 of pair 1 is .* by rouge-score-rs and .* by rouge_score"):
+        rouge_of(["the cat sat"], ["the cat"], use_stemmer=False)
 
 
 def test_rouge_l_and_lsum_differ_by_lines() -> None:

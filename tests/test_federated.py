@@ -220,6 +220,22 @@ def test_batch_order_depends_on_seed_client_round_and_epoch_alone() -> None:
     assert sorted(base) == list(range(50))
 
 
+def test_a_teacher_is_computed_once_a_round(make_client: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two epochs over two batches: four passes of the student, two of its frozen teacher."""
+    teacher, passes = noisy_adapter(BACKBONE), []
+    run = BACKBONE.target_hidden
+    first = next(iter(teacher))
+
+    def counted(prefixes: Any, adapter: Adapter) -> torch.Tensor:
+        passes.append("teacher" if torch.equal(adapter[first], teacher[first]) else "student")
+        return run(prefixes, adapter)
+
+    data = make_client(BACKBONE, 0, 5, local_epochs=2)
+    monkeypatch.setattr(BACKBONE, "target_hidden", counted)
+    data.fit(INITIAL, Randomness(1, "a", 1), teacher=teacher, how=fedselectkd.Distillation(MIDDLE, 0.2))
+    assert (passes.count("student"), passes.count("teacher")) == (4, 2)
+
+
 def test_the_last_partial_batch_is_kept(make_client: Make) -> None:
     assert make_client(BACKBONE, 0, 6).fit(INITIAL, Randomness(1, "a", 1))[1].steps == 3
 

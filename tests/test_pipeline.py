@@ -85,6 +85,16 @@ def test_the_first_run_decodes_for_all(made: Workspace) -> None:
     assert made.repro() == []
 
 
+def test_the_first_run_is_scored_with_all_others(made: Workspace) -> None:
+    shutil.rmtree(made.folder / "work" / "evaluated")
+    path = made.folder / "reports" / "scores" / "fedselectkd-1.json"
+    before = path.read_bytes()
+    assert "evaluate fedselectkd-1 and " in made.pipeline("evaluate", "fedselectkd-1").stderr
+    assert "evaluate fedavg-1" not in made.pipeline("evaluate", "fedavg-1").stderr
+    assert path.read_bytes() == before
+    assert made.repro() == []
+
+
 def test_predictions_quote_and_name_their_clients(made: Workspace) -> None:
     lines = (made.folder / "reports" / "predictions" / "fedavg-1.jsonl").read_text().splitlines()
     assert len(lines) == 17

@@ -76,6 +76,7 @@ class StoredClientData:
         optimizer = _adamw(student, self._training)
         offsets = _offsets(self.train)
         distilled = torch.zeros(self._training.local_epochs, offsets[-1], dtype=torch.bool)
+        guides: dict[int, Tensor] = {}
         loss_sum = entropy_sum = 0.0
         steps = 0
         for epoch in range(self._training.local_epochs):
@@ -85,10 +86,7 @@ class StoredClientData:
                 prefixes = self._load([self.train[i].key for i in chosen])
                 targets = targets_of(prefixes)
                 hidden = self._backbone.target_hidden(prefixes, student)
-                guide = None
-                if teacher is not None:
-                    with torch.no_grad():
-                        guide = self._backbone.target_hidden(prefixes, teacher)
+                guide = None if teacher is None else self._guide(teacher, chosen, prefixes, guides)
                 optimizer.zero_grad(set_to_none=True)
                 losses = backward_through_head(self._backbone.head, hidden, targets, guide, how)
                 total = float(losses.loss.sum())
@@ -104,6 +102,16 @@ class StoredClientData:
         tokens = offsets[-1] * self._training.local_epochs
         trace = Trace(loss_sum / tokens, entropy_sum / tokens, distilled, steps, time.monotonic() - began)
         return {name: tensor.detach().cpu() for name, tensor in student.items()}, trace
+
+    @torch.no_grad()
+    def _guide(
+        self, teacher: Adapter, chosen: Sequence[int], prefixes: Sequence[Prefix], known: dict[int, Tensor]
+    ) -> Tensor:
+        """The teacher's hidden states; it is frozen for the round, so later epochs find them in `known`."""
+        if any(i not in known for i in chosen):
+            hidden = self._backbone.target_hidden(prefixes, teacher)
+            known.update(zip(chosen, torch.split(hidden, [self.train[i].tokens for i in chosen]), strict=True))
+        return torch.cat([known[i] for i in chosen])
 
     def validation_loss(self, adapter: Adapter) -> float:
         """Mean cross-entropy a target token of the validation examples, in nats."""

@@ -83,22 +83,29 @@ def adapting(adapter: Mapping[str, Tensor], *, post_norm: bool, where: Tensor | 
     return adapt
 
 
-def adapting_rows(adapters: Sequence[Adapter], *, post_norm: bool, device: torch.device) -> Adapt:
-    """One adapter a row of the batch; rows that hold the same object are adapted together."""
-    rows: dict[int, list[int]] = {}
-    for row, adapter in enumerate(adapters):
-        rows.setdefault(id(adapter), []).append(row)
-    groups = [(adapters[found[0]], torch.tensor(found, device=device)) for found in rows.values()]
-    if len(groups) == 1:
-        return adapting(groups[0][0], post_norm=post_norm)
+class RowAdapters:
+    """One adapter a row of a batch that is decoded; rows that hold the same object are adapted together."""
 
-    def adapt(layer: int, hidden: Tensor) -> Tensor:
+    def __init__(self, adapters: Sequence[Adapter], *, post_norm: bool, device: torch.device) -> None:
+        self._adapters, self._post_norm, self._device = list(adapters), post_norm, device
+        rows: dict[int, list[int]] = {}
+        for row, adapter in enumerate(adapters):
+            rows.setdefault(id(adapter), []).append(row)
+        self._groups = [(adapters[found[0]], torch.tensor(found, device=device)) for found in rows.values()]
+
+    def __call__(self, layer: int, hidden: Tensor) -> Tensor:
+        """See `Adapt`."""
+        if len(self._groups) == 1:
+            return apply_adapter(self._groups[0][0], layer, hidden, post_norm=self._post_norm)
         adapted = torch.empty_like(hidden)
-        for adapter, found in groups:
-            adapted[found] = apply_adapter(adapter, layer, hidden[found], post_norm=post_norm)
+        for adapter, found in self._groups:
+            adapted[found] = apply_adapter(adapter, layer, hidden[found], post_norm=self._post_norm)
         return adapted
 
-    return adapt
+    def select(self, rows: Tensor) -> RowAdapters:
+        """Row i becomes what row `rows[i]` was."""
+        adapters = [self._adapters[row] for row in rows.tolist()]
+        return RowAdapters(adapters, post_norm=self._post_norm, device=self._device)
 
 
 @contextmanager

@@ -79,8 +79,6 @@ class Backbone(Protocol):
     """Tokens that the model's own generation puts first and, where a text is still open, last."""
     decoder_start: tuple[int, ...]
     device: torch.device
-    shares_sources: bool
-    """Whether rows that decode from one prefix read one copy of it."""
 
     def check_lengths(self, source_tokens: int, new_tokens: int) -> None:
         """Whether the model has positions for so many tokens, read and written.
@@ -103,6 +101,9 @@ class Backbone(Protocol):
 
     def head(self, hidden: Tensor) -> Tensor:
         """Logits in fp32: (..., width) -> (..., vocabulary)."""
+
+    def bytes_of_source(self, tokens: int) -> int:
+        """Memory that decoding keeps for a source of so many tokens, however many rows read it."""
 
     def decoding(self, prefixes: Sequence[Prefix], rows: Sequence[Row], new_tokens: int) -> tuple[Decoding, Tensor]:
         """Start decoding up to `new_tokens` from prefixes of both parts: (state, first tokens to feed, one a row)."""

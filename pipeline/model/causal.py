@@ -17,7 +17,7 @@ from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
 from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
-from pipeline.model.adapter import Adapt, Adapter, adapting, adapting_rows, attached
+from pipeline.model.adapter import Adapt, RowAdapters, adapting, attached
 from pipeline.model.attention import NAME as GROUPED_ATTENTION
 from pipeline.model.backbone import Decoding, Limits, Prefix, Rendered, Row, in_groups_of_like_length, pad
 from pipeline.model.packed_linear import pack_linear_layers
@@ -31,7 +31,6 @@ class CausalBackbone:
 
     family: str = "causal"
     post_norm: bool = False
-    shares_sources: bool = True
     start_token_forced: int | None = None
     end_token_forced: int | None = None
     decoder_start: tuple[int, ...] = ()
@@ -198,48 +197,42 @@ class CausalBackbone:
         logits: Tensor = self.model.lm_head(hidden)
         return logits.float()
 
+    def bytes_of_source(self, tokens: int) -> int:
+        return int(8 * len(self._layers) * self._layers[0].self_attn.k_proj.out_features * tokens)
+
     def decoding(self, prefixes: Sequence[Prefix], rows: Sequence[Row], new_tokens: int) -> tuple[Decoding, Tensor]:
         owners = [row.source for row in rows]
         first = torch.cat([prefix["last_token"] for prefix in prefixes]).to(self.device)
         keys, values, seen = _padded_source(prefixes, self.device, ("lower_", ""))
         source = SharedSource(keys, values, seen, owners, new_tokens)
-        state = _CausalDecoding(self, source, seen.sum(1)[owners], [row.adapter for row in rows])
-        return state, first[owners]
+        adapters = RowAdapters([row.adapter for row in rows], post_norm=False, device=self.device)
+        return _CausalDecoding(self, source, seen.sum(1)[owners], adapters), first[owners]
 
 
 class _CausalDecoding:
     """Rows over shared sources; see `Decoding`."""
 
-    def __init__(
-        self, backbone: CausalBackbone, source: SharedSource, lengths: Tensor, adapters: Sequence[Adapter]
-    ) -> None:
-        self._backbone, self._source, self._lengths = backbone, source, lengths
-        self._adapt_by(adapters)
-
-    def _adapt_by(self, adapters: Sequence[Adapter]) -> None:
-        self._adapters = list(adapters)
-        self._adapt = adapting_rows(self._adapters, post_norm=False, device=self._lengths.device)
+    def __init__(self, backbone: CausalBackbone, source: SharedSource, lengths: Tensor, adapters: RowAdapters) -> None:
+        self._backbone, self._source, self._lengths, self._adapters = backbone, source, lengths, adapters
 
     @torch.no_grad()
     def step(self, tokens: Tensor) -> Tensor:
         model = self._backbone.model.model
-        positions = (self._lengths + self._source.grown)[:, None]
         hidden = self._backbone._run(
             model.embed_tokens(tokens[:, None]),
             range(len(model.layers)),
-            positions,
+            (self._lengths + self._source.grown)[:, None],
             None,
             self._source,
-            self._adapt,
+            self._adapters,
             shared_source=self._source,
         )
-        self._source.grown += 1
         return self._backbone.head(model.norm(hidden[:, 0]))
 
     def select(self, rows: Tensor) -> None:
         self._source.select(rows)
         self._lengths = self._lengths[rows]
-        self._adapt_by([self._adapters[row] for row in rows.tolist()])
+        self._adapters = self._adapters.select(rows)
 
 
 class _TeacherForcing:

@@ -7,18 +7,21 @@ layers above it and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import DynamicCache, EncoderDecoderCache, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import Cache, DynamicCache, EncoderDecoderCache, PreTrainedModel, PreTrainedTokenizerBase
 
 from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
-from pipeline.model.adapter import Adapter, adapting, adapting_rows, attached
+from pipeline.model.adapter import RowAdapters, adapting, attached
 from pipeline.model.backbone import Decoding, Limits, Prefix, Rendered, Row, in_groups_of_like_length, pad
+from pipeline.model.growing import GrowingLayer
 from pipeline.model.packed_linear import pack_linear_layers
+from pipeline.model.shared_source import Seats
 
 T5_SHAPED = ("t5", "longt5", "mt5")
 
@@ -27,7 +30,6 @@ class Seq2SeqBackbone:
     """An encoder-decoder model behind the `Backbone` interface."""
 
     family: str = "seq2seq"
-    shares_sources: bool = False
 
     def __init__(self, name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, adapted: int) -> None:
         self.name = name
@@ -56,6 +58,10 @@ class Seq2SeqBackbone:
     @property
     def _layers(self) -> Any:
         return self._decoder.block if self._t5 else self._decoder.layers
+
+    def _cross_attention(self) -> list[Any]:
+        """The modules in which decoder layers read the source."""
+        return [layer.layer[1].EncDecAttention if self._t5 else layer.encoder_attn for layer in self._layers]
 
     # -- text ---------------------------------------------------------------------------------------------------------
 
@@ -203,46 +209,82 @@ class Seq2SeqBackbone:
         bias = getattr(self.model, "final_logits_bias", None)
         return (logits if bias is None else logits + bias).float()
 
-    def decoding(self, prefixes: Sequence[Prefix], rows: Sequence[Row], _new_tokens: int) -> tuple[Decoding, Tensor]:
-        source, seen = pad([prefix["source"] for prefix in prefixes])
-        owners = [row.source for row in rows]
-        source, seen = source.to(self.device), seen.to(self.device)
-        state = _Seq2SeqDecoding(self, [row.adapter for row in rows], source[owners], seen[owners])
-        return state, torch.full((len(rows),), self._start, device=source.device)
+    def bytes_of_source(self, tokens: int) -> int:
+        return int(8 * len(self._layers) * self.width * tokens)
+
+    def decoding(self, prefixes: Sequence[Prefix], rows: Sequence[Row], new_tokens: int) -> tuple[Decoding, Tensor]:
+        source, seen = (part.to(self.device) for part in pad([prefix["source"] for prefix in prefixes]))
+        seats = Seats([row.source for row in rows], len(prefixes), self.device)
+        adapters = RowAdapters([row.adapter for row in rows], post_norm=self.post_norm, device=self.device)
+        state = _Seq2SeqDecoding(self, adapters, seats, source, seen, new_tokens)
+        return state, torch.full((len(rows),), self._start, device=self.device)
 
 
 class _Seq2SeqDecoding:
-    """Rows over transformers' own decoder and cache, adapters on by hooks; see `Decoding`."""
+    """Rows over the model's own decoder, adapters on by hooks; see `Decoding`.
 
-    def __init__(self, backbone: Seq2SeqBackbone, adapters: Sequence[Adapter], source: Tensor, seen: Tensor) -> None:
-        self._backbone, self._source, self._seen = backbone, source, seen
-        self._cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
-        self._adapt_by(adapters)
+    Other hooks fold the rows that read one source into the queries of one batch entry, on the way into
+    cross-attention, and unfold them on the way out: any class of decoder then reads each source once.
+    """
 
-    def _adapt_by(self, adapters: Sequence[Adapter]) -> None:
-        self._adapters = list(adapters)
-        self._adapt = adapting_rows(self._adapters, post_norm=self._backbone.post_norm, device=self._source.device)
+    def __init__(
+        self,
+        backbone: Seq2SeqBackbone,
+        adapters: RowAdapters,
+        seats: Seats,
+        source: Tensor,
+        seen: Tensor,
+        new_tokens: int,
+    ) -> None:
+        self._backbone, self._adapters, self._seats, self._source = backbone, adapters, seats, source
+        self._bias = _additive(seen[:, None, None], source.dtype)
+        self._grown = [GrowingLayer(new_tokens) for _ in backbone._layers]
+        self._cache = EncoderDecoderCache(Cache(layers=self._grown), DynamicCache())
 
     @torch.no_grad()
     def step(self, tokens: Tensor) -> Tensor:
         backbone = self._backbone
-        with attached(backbone._layers, self._adapt):
+        with attached(backbone._layers, self._adapters), self._folded():
             hidden = backbone._decoder(
                 input_ids=tokens[:, None],
                 encoder_hidden_states=self._source,
-                encoder_attention_mask=self._seen.long(),
                 past_key_values=self._cache,
                 use_cache=True,
             ).last_hidden_state
         return backbone.head(hidden[:, 0])
 
+    @contextmanager
+    def _folded(self) -> Iterator[None]:
+        mask = "mask" if self._backbone._t5 else "attention_mask"
+        bias = self._bias.expand(-1, 1, self._seats.places, -1)
+
+        def fold(_module: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], Any]:
+            hidden = named["hidden_states"] if "hidden_states" in named else inputs[0]
+            folded = {**named, "hidden_states": self._seats.fold(hidden[:, 0]), mask: bias}
+            return inputs[1:], folded
+
+        def unfold(_module: Any, _inputs: Any, output: tuple[Any, ...]) -> tuple[Any, ...]:
+            return self._seats.unfold(output[0])[:, None], *output[1:]
+
+        handles = []
+        for attention in self._backbone._cross_attention():
+            handles.append(attention.register_forward_pre_hook(fold, with_kwargs=True))
+            handles.append(attention.register_forward_hook(unfold))
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
     def select(self, rows: Tensor) -> None:
-        self._cache.self_attention_cache.batch_select_indices(rows)
-        if rows.shape[0] != self._source.shape[0]:
-            # Beams of one example share their source: re-ordering them leaves it as it is.
-            self._cache.cross_attention_cache.batch_select_indices(rows)
-            self._source, self._seen = self._source[rows], self._seen[rows]
-        self._adapt_by([self._adapters[row] for row in rows.tolist()])
+        for layer in self._grown:
+            layer.select(rows)
+        self._adapters = self._adapters.select(rows)
+        self._seats, kept = self._seats.select(rows)
+        if len(kept) < self._source.shape[0]:
+            left = torch.tensor(kept, device=rows.device)
+            self._cache.cross_attention_cache.batch_select_indices(left)
+            self._source, self._bias = self._source[left], self._bias[left]
 
 
 def _additive(mask: Tensor, dtype: torch.dtype) -> Tensor:

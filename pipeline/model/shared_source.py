@@ -1,9 +1,11 @@
 """Decoding many rows that read few sources.
 
 The beams of one example, and one example under several adapters, attend to the same keys and values: kept once a
-source, they are read once a step and not once a row. What a row has written is its own. The softmax over both parts is
-the mean of the softmax over each, weighted by their shares of the total: σ(logsumexp(far) − logsumexp(near)) is the
-source's.
+source, they are read once a step and not once a row. `Seats` folds the rows that read one source into one batch entry
+with as many queries, which attention keeps apart anyway.
+
+A decoder without an encoder attends to source and own words at once. The softmax over both parts is the mean of the
+softmax over each, weighted by their shares of the total: σ(logsumexp(far) − logsumexp(near)) is the source's.
 """
 
 from __future__ import annotations
@@ -16,6 +18,43 @@ import torch
 from torch import Tensor
 
 from pipeline.model.backbone import closed_up
+from pipeline.model.growing import GrowingLayer
+
+
+class Seats:
+    """A place for each row among those of its source, of which every source has as many.
+
+    Args:
+        owners: each row's source.
+        sources: how many there are.
+    """
+
+    def __init__(self, owners: Sequence[int], sources: int, device: torch.device) -> None:
+        self.owners, self.sources = list(owners), sources
+        self.places = max(Counter(owners).values())
+        taken: Counter[int] = Counter()
+        seats = []
+        for owner in owners:
+            seats.append(owner * self.places + taken[owner])
+            taken[owner] += 1
+        self._seats = torch.tensor(seats, device=device)
+
+    def fold(self, rows: Tensor) -> Tensor:
+        """(rows, …) -> (sources, places, …), zero where nobody sits."""
+        folded = rows.new_zeros(self.sources * self.places, *rows.shape[1:])
+        folded[self._seats] = rows
+        return folded.view(self.sources, self.places, *rows.shape[1:])
+
+    def unfold(self, folded: Tensor) -> Tensor:
+        """(sources, places, …) -> (rows, …)."""
+        return folded.flatten(0, 1)[self._seats]
+
+    def select(self, rows: Tensor) -> tuple[Seats, list[int]]:
+        """Seats after row i became what row `rows[i]` was, and which source each of those that are left was."""
+        owners = [self.owners[row] for row in rows.tolist()]
+        kept = closed_up(sorted(set(owners)))
+        place = {source: number for number, source in enumerate(kept)}
+        return Seats([place[owner] for owner in owners], len(kept), self._seats.device), kept
 
 
 class SharedSource:
@@ -31,29 +70,17 @@ class SharedSource:
     def __init__(self, keys: Tensor, values: Tensor, seen: Tensor, owners: Sequence[int], room: int) -> None:
         self._keys, self._values = keys, values
         self._bias = torch.zeros(seen.shape, dtype=keys.dtype, device=keys.device).masked_fill(~seen, -torch.inf)
-        layers, _, heads, _, d = keys.shape
-        # Never read past what has grown, so not filled: it is the largest buffer of all.
-        self._new_keys = keys.new_empty(layers, len(owners), heads, room, d)
-        self._new_values = torch.empty_like(self._new_keys)
-        self._seat(owners)
-        self.grown = 0
+        self._new = [GrowingLayer(room) for _ in keys]
+        self._seats = Seats(owners, keys.shape[1], keys.device)
 
-    def _seat(self, owners: Sequence[int]) -> None:
-        """A place for each row among those of its source, of which every source has as many."""
-        self._owners = list(owners)
-        self._places = max(Counter(owners).values())
-        taken: Counter[int] = Counter()
-        seats = []
-        for owner in owners:
-            seats.append(owner * self._places + taken[owner])
-            taken[owner] += 1
-        self._seats = torch.tensor(seats, device=self._keys.device)
+    @property
+    def grown(self) -> int:
+        """Tokens that each row has grown by."""
+        grown: int = self._new[0].get_seq_length()
+        return grown
 
     def update(self, keys: Tensor, values: Tensor, layer: int, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        end = self.grown + keys.shape[2]
-        self._new_keys[layer, :, :, self.grown : end] = keys
-        self._new_values[layer, :, :, self.grown : end] = values
-        return self._new_keys[layer, :, :, :end], self._new_values[layer, :, :, :end]
+        return self._new[layer].update(keys, values)
 
     def attend(self, layer: int, query: Tensor, keys: Tensor, values: Tensor, scaling: float) -> Tensor:
         """Attention of one new token a row: query (rows, heads, 1, d), grown keys and values as `update` gave them.
@@ -62,12 +89,9 @@ class SharedSource:
             (rows, 1, heads, d).
         """
         rows, heads, _, d = query.shape
-        sources, shared_heads = self._keys.shape[1:3]
-        groups = heads // shared_heads
-        own = query.reshape(rows, shared_heads, groups, d) * scaling
-        seated = own.new_zeros(sources * self._places, shared_heads, groups, d)
-        seated[self._seats] = own
-        asked = seated.view(sources, self._places, shared_heads, groups, d).transpose(1, 2).flatten(2, 3)
+        shared_heads = self._keys.shape[2]
+        own = query.reshape(rows, shared_heads, heads // shared_heads, d) * scaling
+        asked = self._seats.fold(own).transpose(1, 2).flatten(2, 3)
         far, far_total = _attended(asked, self._keys[layer], self._values[layer], self._bias[:, None, None])
         near = own @ keys.transpose(-1, -2)
         share = torch.sigmoid(self._unseated(far_total) - near.logsumexp(-1, keepdim=True))
@@ -77,18 +101,13 @@ class SharedSource:
     def _unseated(self, seated: Tensor) -> Tensor:
         """(sources, key-value heads, places x groups, n) -> (rows, key-value heads, groups, n)."""
         sources, heads, _, n = seated.shape
-        return seated.view(sources, heads, self._places, -1, n).transpose(1, 2).flatten(0, 1)[self._seats]
+        return self._seats.unfold(seated.reshape(sources, heads, self._seats.places, -1, n).transpose(1, 2))
 
     def select(self, rows: Tensor) -> None:
         """Row i becomes what row `rows[i]` was; sources that no row reads any more are dropped."""
-        count = rows.shape[0]
-        grown = slice(0, self.grown)
-        moved = (rows != torch.arange(count, device=rows.device)).nonzero()[:, 0]
-        for buffer in (*self._new_keys, *self._new_values):
-            buffer[moved, :, grown] = buffer[rows[moved], :, grown]
-        self._new_keys, self._new_values = self._new_keys[:, :count], self._new_values[:, :count]
-        owners = [self._owners[row] for row in rows.tolist()]
-        kept = closed_up(sorted(set(owners)))
+        for layer in self._new:
+            layer.select(rows)
+        self._seats, kept = self._seats.select(rows)
         if len(kept) < self._keys.shape[1]:
             for place, source in enumerate(kept):
                 if place != source:
@@ -97,8 +116,6 @@ class SharedSource:
                     self._bias[place] = self._bias[source]
             self._keys, self._values = self._keys[:, : len(kept)], self._values[:, : len(kept)]
             self._bias = self._bias[: len(kept)]
-            owners = [kept.index(owner) for owner in owners]
-        self._seat(owners)
 
 
 def _attended(query: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import time
 
 from pipeline import layout
+from pipeline.company import company_of
 from pipeline.corpora.example import read_examples
 from pipeline.files import write_json, write_jsonl
-from pipeline.generated import company_of, decode, job_of
+from pipeline.generated import Job, decode, job_of
 from pipeline.progress import progress
 
 
 def run(run_id: str) -> None:
     began = time.monotonic()
     job = job_of(run_id)
-    if job.missing():
+    if job.waits():
         from pipeline.model.loading import choose_device, load_backbone  # seconds, which the other runs' stages save
 
-        jobs = [job, *company_of(job)]
+        jobs = company_of(job, job_of, Job.waits)
         backbone = load_backbone(layout.BACKBONE, job.spec.adapted_layers, choose_device(job.spec.device))
         label = f"generate {run_id}" + (f" and {len(jobs) - 1} more" if len(jobs) > 1 else "")
         with progress(label, sum(len(j.missing()) for j in jobs)) as advance:
@@ -34,5 +35,5 @@ def run(run_id: str) -> None:
         }
         for client, entry in job.tests
     ]
-    write_jsonl(layout.PREDICTIONS / f"{run_id}.jsonl", rows)
+    write_jsonl(layout.predictions(run_id), rows)
     write_json(layout.timings() / "generate" / f"{run_id}.json", {"seconds": time.monotonic() - began})

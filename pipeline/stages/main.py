@@ -82,7 +82,7 @@ def run() -> None:
         pos=pos,
         sensitivities=sensitivities,
         selective=ours,
-        predictions={n: read_jsonl(layout.PREDICTIONS / f"{rows[0].id}.jsonl") for n, rows in by_name.items()},
+        predictions={n: read_jsonl(layout.predictions(rows[0].id)) for n, rows in by_name.items()},
         lens=read_json(layout.LENS / f"{by_name[ours][0].id}.json") if ours else [],
     )
     _draw(data, [c for c in metrics[next(iter(metrics))] if c != MEAN], by_seed)

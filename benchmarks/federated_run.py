@@ -1,0 +1,189 @@
+"""A whole federated run, AdaFedAvg with three clients and four rounds, against Flower's simulation with a plain client.
+
+Both sides train the embedded backbone's adapters on the same random tokens with the same batches, optimizer and
+weights, each in processes of its own, timed from start to end; the final adapters have to agree to 1e-4. The plain
+client is what Flower's own quickstart has, with transformers' model, its full forward and hooks for the adapters.
+Quorum's time is taken with an empty prefix store and with a filled one.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks import flower
+from benchmarks.backbones import NO_EMBEDDED, embedded, has_embedded
+from benchmarks.comparison import OURS, THEIRS, Row, interleaved
+from pipeline.errors import QuorumError
+from pipeline.federated import fedavg
+from pipeline.federated.algorithm import Randomness
+from pipeline.federated.local import BETAS, EPSILON, LocalTraining, StoredClientData, batch_order
+from pipeline.federated.loop import run_rounds, start
+from pipeline.model.adapter import Adapter, adapting, attached, init_adapter, read_adapter, write_adapter
+from pipeline.model.backbone import Rendered
+from pipeline.model.entry import Entry
+from pipeline.model.store import PrefixStore
+
+CLIENTS, ROUNDS, EXAMPLES, SOURCE = ("first", "second", "third"), 4, 8, 448
+TRAINING = LocalTraining(learning_rate=6e-4, weight_decay=0.01, batch_size=4, local_epochs=1, clip_norm=1.0)
+SEED = 1
+WHAT = f"a whole run, {len(CLIENTS)} clients, {ROUNDS} rounds, AdaFedAvg, {EXAMPLES} examples a client"
+AGAINST = "Flower's simulation with a plain client"
+
+
+def examples_of(client: str) -> list[Rendered]:
+    """Sources of full length, targets of 20 to 140 tokens."""
+    generator = torch.Generator().manual_seed(CLIENTS.index(client))
+
+    def ids(count: int) -> tuple[int, ...]:
+        return tuple(torch.randint(5, 40_000, (count,), generator=generator).tolist())
+
+    lengths = torch.randint(20, 140, (EXAMPLES,), generator=generator).tolist()
+    return [Rendered(ids(SOURCE), ids(length), SOURCE, SOURCE) for length in lengths]
+
+
+def initial(layers: range, width: int) -> Adapter:
+    return init_adapter(layers, width, 2 * width, SEED)
+
+
+def ours(folder: Path) -> None:
+    """The run as `pipeline train` makes it; `folder` holds the store and receives the server's adapter."""
+    backbone = embedded().backbone()
+    store = PrefixStore(folder / "store")
+    trained = {}
+    for client in CLIENTS:
+        entries = []
+        for number, rendered in enumerate(examples_of(client)):
+            key = f"{CLIENTS.index(client)}{number:063d}"
+            if not store.has(key, for_generation=False):
+                store.put(key, backbone.encode(rendered, for_generation=False)[0])
+            entries.append(Entry(key, key, len(rendered.target), SOURCE))
+        trained[client] = StoredClientData(entries, [], backbone, store.training, TRAINING)
+    algorithm = fedavg.build(fedavg.Hyperparameters())
+    progress = start(algorithm, trained, initial(backbone.adapted_layers, backbone.width))
+    progress = run_rounds(
+        algorithm, trained, {}, progress, rounds=ROUNDS, patience=ROUNDS, seed=SEED, on_round=lambda _progress: None
+    )
+    write_adapter(folder / "server.safetensors", progress.server.adapter)
+
+
+@functools.cache
+def _plain_model() -> Any:
+    return embedded().plain()
+
+
+def train_plainly(adapter: Adapter, client: str, number: int) -> Adapter:
+    """One client's round with nothing stored: full forward of source and target, adapters by hooks."""
+    model, examples = _plain_model(), examples_of(client)
+    student = {name: tensor.clone().requires_grad_() for name, tensor in sorted(adapter.items())}
+    norms = [tensor for name, tensor in student.items() if ".norm." in name]
+    matrices = [tensor for name, tensor in student.items() if ".norm." not in name]
+    groups = [{"params": matrices, "weight_decay": TRAINING.weight_decay}, {"params": norms, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=TRAINING.learning_rate, betas=BETAS, eps=EPSILON)
+    order = batch_order(Randomness(SEED, client, number), 0, len(examples))
+    for at in range(0, len(order), TRAINING.batch_size):
+        chosen = [examples[i] for i in order[at : at + TRAINING.batch_size]]
+        # Padding on the right changes nothing before it; the positions that count are picked below.
+        inputs = torch.nn.utils.rnn.pad_sequence(
+            [torch.tensor(item.source + item.target[:-1]) for item in chosen], batch_first=True
+        )
+        where = (torch.arange(inputs.shape[1])[None] >= SOURCE - 1).expand(len(chosen), -1)
+        with attached(model.model.layers, adapting(student, post_norm=False, where=where)):
+            logits = model(inputs, use_cache=False).logits
+        predicted = [row[SOURCE - 1 : SOURCE - 1 + len(item.target)] for row, item in zip(logits, chosen, strict=True)]
+        targets = torch.tensor([token for item in chosen for token in item.target])
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(torch.cat(predicted), targets).backward()
+        torch.nn.utils.clip_grad_norm_(student.values(), TRAINING.clip_norm)
+        optimizer.step()
+    return {name: tensor.detach() for name, tensor in student.items()}
+
+
+def theirs(folder: Path) -> None:
+    from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
+    from flwr.clientapp import ClientApp
+    from flwr.serverapp import Grid, ServerApp
+    from flwr.serverapp.strategy import FedAvg
+    from flwr.simulation import run_simulation
+
+    client_app, server_app = ClientApp(), ServerApp()
+
+    @client_app.train()
+    def train(message: Message, context: Context) -> Message:
+        client = CLIENTS[int(context.node_config["partition-id"])]
+        arrays = message.content["arrays"].to_torch_state_dict()
+        trained = train_plainly(arrays, client, int(message.content["config"]["server-round"]))
+        content = {"arrays": ArrayRecord(trained), "metrics": MetricRecord({"num-examples": EXAMPLES})}
+        return Message(content=RecordDict(content), reply_to=message)
+
+    @server_app.main()
+    def main(grid: Grid, _context: Context) -> None:
+        config = _plain_model().config
+        layers = range(config.num_hidden_layers - 6, config.num_hidden_layers)
+        everyone = len(CLIENTS)
+        strategy = FedAvg(fraction_evaluate=0.0, min_train_nodes=everyone, min_available_nodes=everyone)
+        result = strategy.start(
+            grid=grid, initial_arrays=ArrayRecord(initial(layers, config.hidden_size)), num_rounds=ROUNDS
+        )
+        write_adapter(folder / "server.safetensors", result.arrays.to_torch_state_dict())
+
+    backend = {"client_resources": {"num_cpus": os.cpu_count() or 1, "num_gpus": 0.0}}
+    run_simulation(server_app, client_app, num_supernodes=len(CLIENTS), backend_config=backend)
+
+
+def _in_a_process(side: str, folder: Path) -> Adapter:
+    adapter = folder / "server.safetensors"
+    adapter.unlink(missing_ok=True)
+    flower.in_a_process("benchmarks.federated_run", side, str(folder))
+    if not adapter.is_file():  # Flower reports an error of its apps and goes on
+        raise QuorumError(f"a whole run, {side}: ended without an adapter")
+    return read_adapter(adapter)
+
+
+def rows(repeats: int) -> list[Row]:
+    plans = [(f"{WHAT}, from a filled store", 6.0), (f"{WHAT}, encoding included", 4.0)]
+    missing = NO_EMBEDDED if not has_embedded() else None if flower.installed() else flower.MISSING
+    if missing:
+        return [Row(what, AGAINST, promised=promised, skipped=missing) for what, promised in plans]
+    with tempfile.TemporaryDirectory(prefix="quorum-bench-") as name:
+        filled, empty, plain = (Path(name) / part for part in ("filled", "empty", "plain"))
+        for folder in (filled, empty, plain):
+            folder.mkdir()
+
+        def encoding() -> Adapter:
+            shutil.rmtree(empty / "store", ignore_errors=True)
+            return _in_a_process(OURS, empty)
+
+        _in_a_process(OURS, filled)
+        sides = {
+            OURS: lambda: _in_a_process(OURS, filled),
+            "encoding": encoding,
+            THEIRS: lambda: _in_a_process(THEIRS, plain),
+        }
+        seconds, adapters = interleaved(sides, repeats, warm=False)
+    difference = max(float((adapters[OURS][k] - t).abs().max()) for k, t in adapters[THEIRS].items())
+    if difference > 1e-4:
+        raise QuorumError(f"a whole run: the two sides' final adapters differ by {difference:.1e}")
+    return [
+        Row(
+            what,
+            AGAINST,
+            ratio=seconds[THEIRS].median / seconds[side].median,
+            promised=promised,
+            ours=seconds[side],
+            theirs=seconds[THEIRS],
+            details={"largest_difference_of_final_adapters": difference},
+        )
+        for (what, promised), side in zip(plans, (OURS, "encoding"), strict=True)
+    ]
+
+
+if __name__ == "__main__":
+    {OURS: ours, THEIRS: theirs}[sys.argv[1]](Path(sys.argv[2]))

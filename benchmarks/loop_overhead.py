@@ -1,0 +1,117 @@
+"""What the loop itself costs: a client-round with nothing to train, against Flower's simulation.
+
+The model is one number and the client returns it, so all that is timed is who is asked, what travels and how it is
+averaged. Flower's start-up is left out: its time is that between the ends of its first and its last round.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import torch
+
+from benchmarks import flower
+from benchmarks.comparison import OURS, THEIRS, Row, peak_memory, spread
+from pipeline.federated import fedavg
+from pipeline.federated.algorithm import Randomness, Trace
+from pipeline.federated.distillation import Distillation
+from pipeline.federated.loop import run_rounds, start
+from pipeline.model.adapter import Adapter
+
+CLIENTS, MANY = 1_000, 10_000
+ROUNDS = 3
+WHAT = "the loop alone, a client-round"
+AGAINST = "Flower's simulation, the same client"
+
+
+class Idle:
+    """A client that returns what it is sent."""
+
+    examples = 1
+
+    def fit(
+        self, start: Adapter, _rng: Randomness, _teacher: Adapter | None = None, _how: Distillation | None = None
+    ) -> tuple[Adapter, Trace]:
+        return start, Trace(0.0, float("nan"), torch.zeros(1, 1, dtype=torch.bool), 0, 0.0)
+
+
+def ours(clients: int) -> float:
+    """Seconds a client-round."""
+    trained = {f"client {number}": Idle() for number in range(clients)}
+    algorithm = fedavg.build(fedavg.Hyperparameters())
+    progress = start(algorithm, trained, {"weight": torch.zeros(1)})
+    began = time.perf_counter()
+    run_rounds(algorithm, trained, {}, progress, rounds=ROUNDS, patience=ROUNDS, seed=1, on_round=lambda _: None)
+    return (time.perf_counter() - began) / (ROUNDS * clients)
+
+
+def theirs(clients: int) -> float:
+    """Seconds a client-round, of the rounds after the first."""
+    from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
+    from flwr.clientapp import ClientApp
+    from flwr.serverapp import Grid, ServerApp
+    from flwr.serverapp.strategy import FedAvg
+    from flwr.simulation import run_simulation
+
+    client_app, server_app = ClientApp(), ServerApp()
+    ends: list[float] = []
+
+    @client_app.train()
+    def train(message: Message, _context: Context) -> Message:
+        content = {"arrays": message.content["arrays"], "metrics": MetricRecord({"num-examples": 1})}
+        return Message(content=RecordDict(content), reply_to=message)
+
+    @server_app.main()
+    def main(grid: Grid, _context: Context) -> None:
+        def note(_round: int, _arrays: ArrayRecord) -> MetricRecord:
+            ends.append(time.perf_counter())
+            return MetricRecord({})
+
+        strategy = FedAvg(fraction_evaluate=0.0, min_train_nodes=clients, min_available_nodes=clients)
+        strategy.start(
+            grid=grid, initial_arrays=ArrayRecord({"weight": torch.zeros(1)}), num_rounds=ROUNDS, evaluate_fn=note
+        )
+
+    backend = {"client_resources": {"num_cpus": 1, "num_gpus": 0.0}}
+    run_simulation(server_app, client_app, num_supernodes=clients, backend_config=backend)
+    # The first end is that of the evaluation before any round.
+    return (ends[-1] - ends[1]) / ((ROUNDS - 1) * clients)
+
+
+def _in_a_process(side: str, clients: int) -> tuple[float, float]:
+    """(seconds a client-round, the process's peak memory in MB)."""
+    seconds, memory = flower.in_a_process("benchmarks.loop_overhead", side, str(clients)).split()[-2:]
+    return float(seconds), float(memory)
+
+
+def rows(repeats: int) -> list[Row]:
+    few = [_in_a_process(OURS, CLIENTS) for _ in range(repeats)]
+    many = [_in_a_process(OURS, MANY) for _ in range(repeats)]
+    at_few, at_many = (spread([seconds for seconds, _ in found]) for found in (few, many))
+    growth = Row(
+        f"{WHAT}: {MANY:,} clients",
+        f"{CLIENTS:,} clients (linear growth is 1)",
+        ratio=at_few.median / at_many.median,
+        promised=0.8,
+        ours=at_many,
+        theirs=at_few,
+        details={"peak_memory_mb": {f"{CLIENTS}": few[0][1], f"{MANY}": many[0][1]}},
+    )
+    flat = Row(
+        f"{WHAT}: peak memory with {MANY:,} clients",
+        f"{CLIENTS:,} clients (flat is 1)",
+        ratio=few[0][1] / many[0][1],
+        promised=0.8,
+        unit="MB",
+        details={OURS: many[0][1], THEIRS: few[0][1]},
+    )
+    what = f"{WHAT}, {CLIENTS:,} clients"
+    if not flower.installed():
+        return [Row(what, AGAINST, promised=50.0, skipped=flower.MISSING), growth, flat]
+    peers = spread([_in_a_process(THEIRS, CLIENTS)[0] for _ in range(repeats)])
+    return [Row(what, AGAINST, peers.median / at_few.median, 50.0, at_few, peers), growth, flat]
+
+
+if __name__ == "__main__":
+    print({OURS: ours, THEIRS: theirs}[sys.argv[1]](int(sys.argv[2])), peak_memory())

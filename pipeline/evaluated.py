@@ -1,0 +1,42 @@
+"""What is scored of each run, and work/evaluated, which keeps the scores; see `company`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline import layout
+from pipeline.errors import QuorumError
+from pipeline.files import sha256_file, sha256_json
+from pipeline.spec import EvaluateSpec, read_spec
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run's scores, and where they are kept."""
+
+    run_id: str
+    spec: EvaluateSpec
+    path: Path
+
+    def waits(self) -> bool:
+        return not self.path.is_file()
+
+
+def job_of(run_id: str) -> Job:
+    """A run's job.
+
+    Raises:
+        QuorumError: its spec, predictions, index or adapters are missing.
+    """
+    spec = read_spec(layout.stage_spec("evaluate", run_id), EvaluateSpec)
+    needed = [layout.predictions(run_id), layout.encoded_index(run_id), layout.BACKBONE / layout.ABOUT_BACKBONE]
+    for path in needed:
+        if not path.is_file():
+            raise QuorumError(f"{path}: is missing; run `dvc repro`")
+    adapters = sorted(layout.adapters(run_id).glob("*.safetensors"))
+    if not adapters:
+        raise QuorumError(f"{layout.adapters(run_id)}: holds no adapter; run `dvc repro`")
+    contents = {path.name: sha256_file(path) for path in [*needed, *adapters]}
+    key = sha256_json([spec.model_dump(mode="json"), contents])
+    return Job(run_id, spec, layout.evaluated() / f"{key}.json")

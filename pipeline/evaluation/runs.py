@@ -1,0 +1,123 @@
+"""The scores of runs: of their predictions' text, and of their adapters' loss on the references; and the lens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pipeline import layout
+from pipeline.encoded import Loader, read_encoded
+from pipeline.evaluated import Job
+from pipeline.evaluation.rouge import rouge_of
+from pipeline.evaluation.similarity import similarities
+from pipeline.evaluation.surface import length, repetition
+from pipeline.federated.head import teacher_entropies
+from pipeline.federated.local import token_cross_entropy
+from pipeline.files import read_jsonl, write_json
+from pipeline.model.adapter import Adapter, digest, on_device, read_adapter
+from pipeline.model.backbone import Backbone
+from pipeline.model.entry import Entry
+from pipeline.model.loading import choose_device, load_backbone
+from pipeline.partitions.manifest import hash_order
+from pipeline.spec import EvaluateSpec
+
+LENS_EXAMPLES = 2
+"""References a client that the report's lens shows: the first in a fixed shuffle, not picked by hand."""
+
+
+def score(jobs: Sequence[Job], advance: Callable[[int], None]) -> None:
+    """Score runs that share one spec, and keep each one's scores where its job says; `advance` a run."""
+    device = choose_device(jobs[0].spec.device)
+    losses = _Losses(load_backbone(layout.BACKBONE, jobs[0].spec.adapted_layers, device), Loader(device))
+    for job in jobs:
+        write_json(job.path, _scored(job.run_id, job.spec, losses))
+        advance(1)
+
+
+@dataclass(frozen=True)
+class _Losses:
+    """Losses of references, token by token; an adapter that comes twice on one test set is run once."""
+
+    backbone: Backbone
+    loader: Loader
+    known: dict[tuple[str, ...], list[torch.Tensor]] = field(default_factory=dict)
+
+    def of(self, entries: Sequence[Entry], adapter: Adapter) -> list[torch.Tensor]:
+        key = (digest(adapter), *(entry.key for entry in entries))
+        if key not in self.known:
+            self.known[key] = token_cross_entropy(self.backbone, self.loader.training, entries, adapter)
+        return self.known[key]
+
+
+def _scored(run_id: str, spec: EvaluateSpec, losses: _Losses) -> dict[str, Any]:
+    """One run: the `scores` of its clients and examples, and its `lens`."""
+    encoded = read_encoded(run_id)
+    rows = _text_scores(run_id, spec)
+    clients: dict[str, dict[str, Any]] = {}
+    lens: list[dict[str, Any]] = []
+    for client, splits in encoded.clients.items():
+        adapters = _adapters(layout.adapters(run_id), client)
+        found = {name: losses.of(splits["test"], a) for name, a in adapters.items() if name != "teacher"}
+        for entry, tokens in zip(splits["test"], found["best"], strict=True):
+            rows[entry.id] |= {"loss_sum": float(tokens.double().sum()), "tokens": entry.tokens}
+        found.setdefault("last", found["best"])
+        clients[client] = {f"{name}_loss": _mean(tokens) for name, tokens in found.items()}
+        if "teacher" in adapters:
+            lens += _lens(losses.backbone, losses.loader, client, splits["test"], adapters["teacher"])
+    meetings = {e["id"]: e["meeting"] for splits in encoded.index["clients"].values() for e in splits["test"]}
+    examples = [{**row, "id": i, "meeting": meetings[i]} for i, row in rows.items()]
+    return {"scores": {"clients": clients, "examples": examples}, "lens": lens}
+
+
+def _text_scores(run_id: str, spec: EvaluateSpec) -> dict[str, dict[str, Any]]:
+    predicted = read_jsonl(layout.predictions(run_id))
+    references = [row["reference"] for row in predicted]
+    predictions = [row["prediction"] for row in predicted]
+    rouge = rouge_of(references, predictions, use_stemmer=spec.use_stemmer)
+    cosine = similarities(references, predictions)
+    return {
+        row["id"]: {
+            "client": row["client"],
+            **scores,
+            "similarity": similarity,
+            "length": length(row["prediction"]),
+            "repetition": repetition(row["prediction"]),
+        }
+        for row, scores, similarity in zip(predicted, rouge, cosine, strict=True)
+    }
+
+
+def _adapters(folder: Path, client: str) -> dict[str, Adapter]:
+    """What a client's row is about (`best`), and beside it what exists of its teacher, last round and server."""
+    names = {
+        "best": f"{client}.safetensors",
+        "teacher": f"{client}.teacher.safetensors",
+        "last": f"{client}.last.safetensors",
+        "server": "server.safetensors",
+    }
+    found = {name: folder / file for name, file in names.items() if name == "best" or (folder / file).is_file()}
+    return {name: read_adapter(path) for name, path in found.items()}
+
+
+def _mean(tokens: list[torch.Tensor]) -> float:
+    return float(torch.cat(tokens).double().mean())
+
+
+def _lens(
+    backbone: Backbone, loader: Loader, client: str, entries: Sequence[Entry], teacher: Adapter
+) -> list[dict[str, Any]]:
+    """Reference summaries with the teacher's entropy at every token."""
+    chosen = hash_order([entry.id for entry in entries])[:LENS_EXAMPLES]
+    rows = []
+    for entry in (entry for entry in entries if entry.id in chosen):
+        prefixes = loader.training([entry.key])
+        with torch.no_grad():
+            hidden = backbone.target_hidden(prefixes, on_device(teacher, backbone.device))
+        entropy = teacher_entropies(backbone.head, hidden)
+        tokens = prefixes[0]["targets"].tolist()
+        rows.append({"client": client, "id": entry.id, "pieces": backbone.pieces(tokens), "entropy": entropy.tolist()})
+    return rows
