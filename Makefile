@@ -54,10 +54,10 @@ bench: setup $(FLOWER_STAMP)  ## every comparison of benchmarks/, into reports/b
 	@python -m benchmarks
 	@python -m benchmarks.scale
 
-$(FLOWER_STAMP): benchmarks/flower.lock
+$(FLOWER_STAMP): benchmarks/flower.lock | $(STAMP)
 	@echo "bench: installing Flower, which the benchmarks compare with, into $(FLOWER)"
 	@test -x $(FLOWER)/bin/python || $(PYTHON) -m venv $(FLOWER)
-	@$(FLOWER)/bin/python -m pip install -qq --disable-pip-version-check --no-compile -r benchmarks/flower.lock
+	@$(FLOWER)/bin/python -m pip install -qq --disable-pip-version-check --no-compile -r benchmarks/flower.lock || { rm -rf $(FLOWER); echo "error: pip could not install benchmarks/flower.lock; check the network, or run \`python -m benchmarks\`, which leaves Flower's rows out"; exit 1; }
 	@python -c "import sysconfig; print(sysconfig.get_path('purelib'))" > "$$($(FLOWER)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/quorum.pth"
 	@rm -f $(FLOWER)/.installed-* && touch $@
 

@@ -23,8 +23,10 @@ from pipeline.progress import say
 from pipeline.quiet import silence
 
 OUT = REPORTS / "benchmarks"
+FLOWER_LOCK = Path(__file__).with_name("flower.lock")
 COMPARISONS = ("training_step", "beam_search", "federated_run", "loop_overhead", "rouge", "arithmetic")
-PACKAGES = ("torch", "transformers", "flwr", "ray", "rouge-score", "rouge-score-rs")
+PACKAGES = ("torch", "transformers", "rouge-score", "rouge-score-rs")
+PEERS = ("flwr", "ray")
 
 
 def main() -> None:
@@ -39,12 +41,14 @@ def main() -> None:
         write_json(arguments.rows, [asdict(row) for row in module.rows(arguments.repeats)])
         return
     results: dict[str, Any] = read_json(OUT / "results.json") if (OUT / "results.json").is_file() else {}
+    failed: list[str] = []
     for name in arguments.names or COMPARISONS:
         say(f"bench: {name}")
         rows = OUT / f".{name}.rows.json"
         command = [sys.executable, "-m", "benchmarks", name, "--repeats", str(arguments.repeats), "--rows", str(rows)]
         if subprocess.run(command, check=False).returncode:
-            sys.exit(f"error: the comparison {name} failed; what it printed stands above")
+            failed.append(name)
+            continue
         results[name] = {"machine": machine(), "rows": read_json(rows)}
         rows.unlink()
         write_json(OUT / "results.json", results)
@@ -52,6 +56,8 @@ def main() -> None:
     write_text(OUT / "table.md", table.markdown(measured))
     table.draw(measured, OUT)
     print((OUT / "table.md").read_text(encoding="utf-8"))
+    if failed:
+        sys.exit(f"error: {', '.join(failed)}: failed; what it printed stands above, and its row is as it was")
 
 
 def machine() -> dict[str, Any]:
@@ -62,6 +68,8 @@ def machine() -> dict[str, Any]:
             packages[name] = version(name).split("+")[0]
         except PackageNotFoundError:
             packages[name] = "not installed"
+    pins = (line.split("==") for line in FLOWER_LOCK.read_text(encoding="utf-8").split())
+    packages |= {name: pin for name, pin in pins if name in PEERS}
     flags = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").is_file() else ""
     models = [line.split(":")[1].strip() for line in flags.splitlines() if line.startswith("model name")]
     return {

@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import AutoConfig
 
 from benchmarks import flower
 from benchmarks.backbones import NO_EMBEDDED, embedded, has_embedded
 from benchmarks.comparison import OURS, THEIRS, Row, interleaved
+from pipeline import layout
 from pipeline.errors import QuorumError
 from pipeline.federated import fedavg
 from pipeline.federated.algorithm import Randomness
@@ -125,7 +127,7 @@ def theirs(folder: Path) -> None:
 
     @server_app.main()
     def main(grid: Grid, _context: Context) -> None:
-        config = _plain_model().config
+        config = AutoConfig.from_pretrained(layout.BACKBONE)
         layers = range(config.num_hidden_layers - 6, config.num_hidden_layers)
         everyone = len(CLIENTS)
         strategy = FedAvg(fraction_evaluate=0.0, min_train_nodes=everyone, min_available_nodes=everyone)
@@ -168,7 +170,11 @@ def rows(repeats: int) -> list[Row]:
             THEIRS: lambda: _in_a_process(THEIRS, plain),
         }
         seconds, adapters = interleaved(sides, repeats, warm=False)
-    difference = max(float((adapters[OURS][k] - t).abs().max()) for k, t in adapters[THEIRS].items())
+    difference = max(
+        float((adapters[side][name] - tensor).abs().max())
+        for side in (OURS, "encoding")
+        for name, tensor in adapters[THEIRS].items()
+    )
     if difference > 1e-4:
         raise QuorumError(f"a whole run: the two sides' final adapters differ by {difference:.1e}")
     return [
@@ -186,4 +192,7 @@ def rows(repeats: int) -> list[Row]:
 
 
 if __name__ == "__main__":
-    {OURS: ours, THEIRS: theirs}[sys.argv[1]](Path(sys.argv[2]))
+    # Ray's workers find functions by their module's name, which here is `__main__`.
+    from benchmarks import federated_run
+
+    {OURS: federated_run.ours, THEIRS: federated_run.theirs}[sys.argv[1]](Path(sys.argv[2]))

@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 from pipeline import layout
 from pipeline.errors import QuorumError
 from pipeline.spec import MainSpec, Spec, read_spec
+from pipeline.trained import is_as_planned
 
 
 class RunsJob(Protocol):
@@ -29,7 +30,7 @@ Job = TypeVar("Job", bound=RunsJob)
 
 
 def company_of(job: Job, job_of: Callable[[str], Job], waits: Callable[[Job], bool]) -> list[Job]:
-    """The job, and those of the other planned runs with the same spec that can be done now and still wait."""
+    """The job first, then those of the other planned runs with the same spec that are trained and still wait."""
     return [job, *(other for other in _others(job.run_id, job_of) if other.spec == job.spec and waits(other))]
 
 
@@ -37,6 +38,7 @@ def _others(run_id: str, job_of: Callable[[str], Job]) -> Iterator[Job]:
     for row in read_spec(layout.stage_spec("main"), MainSpec).runs:
         if row.id != run_id:
             try:
-                yield job_of(row.id)
+                if is_as_planned(row.id):
+                    yield job_of(row.id)
             except QuorumError:  # an earlier stage of that run is still to come: its own stage will say so
                 continue

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline import layout
-from pipeline.encoded import Loader, read_encoded
+from pipeline.encoded import read_encoded
 from pipeline.files import locked, read_json, sha256_json, write_json
+from pipeline.loader import Loader
 from pipeline.model.adapter import Adapter, digest, on_device, read_adapter
 from pipeline.model.backbone import Backbone, Row
 from pipeline.model.entry import Entry
@@ -72,9 +73,12 @@ def decode(jobs: Sequence[Job], backbone: Backbone, advance: Callable[[int], Non
     longest = max(entry.source_tokens for job in jobs for _, entry in job.tests)
     backbone.check_lengths(longest, rule.max_tokens)
     wanted: dict[str, list[tuple[Job, str, Entry]]] = {}
-    for job in jobs:
+    # Runs whose adapters are equal keep their summaries in one file: one of them writes it.
+    for job in {job.path: job for job in reversed(jobs)}.values():
         for client, entry in job.missing():
             wanted.setdefault(entry.key, []).append((job, client, entry))
+    if not wanted:  # another process was faster
+        return
     moved = {id(a): on_device(a, backbone.device) for job in jobs for a in job.adapters.values()}
     loader = Loader(backbone.device)
     # Sources of like length share a batch, so that little of it is padding.

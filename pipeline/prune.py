@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline import evaluated, generated, layout
-from pipeline.encoded import read_encoded, training_key
-from pipeline.files import read_json
+from pipeline.encoded import read_encoded
 from pipeline.progress import say
-from pipeline.spec import MainSpec, RunRow, TrainStageSpec, read_spec
+from pipeline.spec import MainSpec, RunRow, read_spec
+from pipeline.trained import is_as_planned, planned_key
 
 
 def prune(running: str | None = None, *, unplanned: bool = False) -> None:
@@ -22,10 +22,9 @@ def prune(running: str | None = None, *, unplanned: bool = False) -> None:
     rows = read_spec(layout.stage_spec("main"), MainSpec).runs
     waiting: dict[str, bool] = {}
     for row in rows:
-        spec = read_spec(layout.stage_spec("train", row.id), TrainStageSpec)
-        if spec.training is not None:
-            key = training_key(spec.training, read_encoded(row.id))
-            waiting[key] = waiting.get(key, False) or row.id == running or not _written(row.id, key)
+        key = planned_key(row.id)
+        if key is not None:
+            waiting[key] = waiting.get(key, False) or row.id == running or not is_as_planned(row.id)
     folders = [path for path in layout.checkpoints().glob("*") if path.is_dir()]
     unwanted = [folder for folder in folders if not waiting.get(folder.name, not unplanned)]
     files = [path for folder in unwanted for path in folder.iterdir()]
@@ -38,14 +37,6 @@ def prune(running: str | None = None, *, unplanned: bool = False) -> None:
         folder.rmdir()
     if freed:
         say(f"prune: {freed / 1e9:.1f} GB of work/ that no run waits for removed")
-
-
-def _written(run_id: str, key: str) -> bool:
-    """Whether what lies in models/ is this training's."""
-    note = layout.timings() / "train" / f"{run_id}.json"
-    return (
-        (layout.MODELS / run_id / "history.csv").is_file() and note.is_file() and read_json(note).get("training") == key
-    )
 
 
 def _unplanned_entries(rows: Sequence[RunRow]) -> list[Path]:

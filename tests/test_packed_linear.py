@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import nn
 
 from pipeline.model.packed_linear import PackedLinear, pack_linear_layers
+
+pytestmark = pytest.mark.skipif(
+    not torch.backends.mkldnn.is_available(),  # type: ignore[no-untyped-call]
+    reason="left out: this build of torch has no oneDNN, so layers stay plain",
+)
 
 
 def small_layer() -> nn.Linear:

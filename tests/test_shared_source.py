@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from pipeline.model.growing import GrowingLayer
+from pipeline.model.growing import GrowingLayer, select_rows
 from pipeline.model.shared_source import Seats
 
 CPU = torch.device("cpu")
@@ -34,7 +34,7 @@ def test_a_layer_grows_and_its_rows_change_places() -> None:
     keys, values = layer.update(second.view(3, 1, 1, 1), -second.view(3, 1, 1, 1))
     assert keys[:, 0, :, 0].tolist() == [[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]]
     assert torch.equal(values, -keys)
-    layer.select(torch.tensor([2, 1]))
+    select_rows([layer], torch.tensor([2, 1]))
     assert layer.keys[:, 0, :, 0].tolist() == [[3.0, 6.0], [2.0, 5.0]]
     keys, _ = layer.update(torch.tensor([7.0, 8.0]).view(2, 1, 1, 1), torch.zeros(2, 1, 1, 1))
     assert keys[:, 0, :, 0].tolist() == [[3.0, 6.0, 7.0], [2.0, 5.0, 8.0]]

@@ -17,7 +17,7 @@ ROUGE = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 AVERAGED = ("rouge1", "rouge2", "rougeL")
 """The paper's "average" is the mean of these: it turns its Table III into its Table V."""
 CHECKED, TOLERANCE = 16, 1e-9
-"""How many pairs of every call `rouge_score` itself scores too, and how far apart the two may be."""
+"""How many pairs of every call, at most, `rouge_score` itself scores too, and how far apart the two may be."""
 
 
 def rouge_of(references: Sequence[str], predictions: Sequence[str], *, use_stemmer: bool) -> list[dict[str, float]]:
@@ -28,7 +28,7 @@ def rouge_of(references: Sequence[str], predictions: Sequence[str], *, use_stemm
     """
     scored = RougeScorer(list(ROUGE), use_stemmer=use_stemmer).score_batch(references, predictions)
     reference = ReferenceScorer(list(ROUGE), use_stemmer=use_stemmer)
-    for place in range(0, len(scored), max(1, len(scored) // CHECKED)):
+    for place in range(0, len(scored), max(1, -(-len(scored) // CHECKED))):
         _check(scored[place], reference.score(references[place], predictions[place]), place)
     rows = []
     for scores in scored:

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from pipeline import layout
-from pipeline.encoded import Loader, read_encoded
+from pipeline.encoded import read_encoded
+from pipeline.errors import QuorumError
 from pipeline.evaluated import Job
 from pipeline.evaluation.rouge import rouge_of
 from pipeline.evaluation.similarity import similarities
@@ -18,6 +19,7 @@ from pipeline.evaluation.surface import length, repetition
 from pipeline.federated.head import teacher_entropies
 from pipeline.federated.local import token_cross_entropy
 from pipeline.files import read_jsonl, write_json
+from pipeline.loader import Loader
 from pipeline.model.adapter import Adapter, digest, on_device, read_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.model.entry import Entry
@@ -30,11 +32,19 @@ LENS_EXAMPLES = 2
 
 
 def score(jobs: Sequence[Job], advance: Callable[[int], None]) -> None:
-    """Score runs that share one spec, and keep each one's scores where its job says; `advance` a run."""
+    """Score runs that share one spec, and keep each one's scores where its job says; `advance` a run.
+
+    Raises:
+        QuorumError: the first run cannot be scored. Another that cannot is left to its own stage, which will say so.
+    """
     device = choose_device(jobs[0].spec.device)
     losses = _Losses(load_backbone(layout.BACKBONE, jobs[0].spec.adapted_layers, device), Loader(device))
     for job in jobs:
-        write_json(job.path, _scored(job.run_id, job.spec, losses))
+        try:
+            write_json(job.path, _scored(job.run_id, job.spec, losses))
+        except QuorumError:
+            if job is jobs[0]:
+                raise
         advance(1)
 
 
@@ -57,6 +67,8 @@ def _scored(run_id: str, spec: EvaluateSpec, losses: _Losses) -> dict[str, Any]:
     """One run: the `scores` of its clients and examples, and its `lens`."""
     encoded = read_encoded(run_id)
     rows = _text_scores(run_id, spec)
+    if {entry.id for splits in encoded.clients.values() for entry in splits["test"]} != set(rows):
+        raise QuorumError(f"{layout.predictions(run_id)}: is of other examples than the plan's; run `dvc repro`")
     clients: dict[str, dict[str, Any]] = {}
     lens: list[dict[str, Any]] = []
     for client, splits in encoded.clients.items():

@@ -110,6 +110,8 @@ class StoredClientData:
         """The teacher's hidden states; it is frozen for the round, so later epochs find them in `known`."""
         if any(i not in known for i in chosen):
             hidden = self._backbone.target_hidden(prefixes, teacher)
+            if self._training.local_epochs == 1:
+                return hidden
             known.update(zip(chosen, torch.split(hidden, [self.train[i].tokens for i in chosen]), strict=True))
         return torch.cat([known[i] for i in chosen])
 

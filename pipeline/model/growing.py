@@ -6,6 +6,7 @@ written where it belongs, and only the rows that move are copied.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -44,11 +45,17 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc]
     def _show(self, grown: int) -> None:
         self.keys, self.values = (buffer[:, :, :grown] for buffer in self._buffers)
 
-    def select(self, rows: Tensor) -> None:
-        """Row i becomes what row `rows[i]` was."""
-        count, grown = rows.shape[0], self.keys.shape[2]
-        moved = (rows != torch.arange(count, device=rows.device)).nonzero()[:, 0]
+    def select(self, rows: Tensor, moved: Tensor) -> None:
+        """Row i becomes what row `rows[i]` was; `moved` are the places where that is another one."""
+        grown = self.keys.shape[2]
         for buffer in self._buffers:
             buffer[moved, :, :grown] = buffer[rows[moved], :, :grown]
-        self._buffers = [buffer[:count] for buffer in self._buffers]
+        self._buffers = [buffer[: rows.shape[0]] for buffer in self._buffers]
         self._show(grown)
+
+
+def select_rows(layers: Sequence[GrowingLayer], rows: Tensor) -> None:
+    """Row i of every layer becomes what row `rows[i]` was."""
+    moved = (rows != torch.arange(rows.shape[0], device=rows.device)).nonzero()[:, 0]
+    for layer in layers:
+        layer.select(rows, moved)

@@ -19,7 +19,7 @@ from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import RowAdapters, adapting, attached
 from pipeline.model.backbone import Decoding, Limits, Prefix, Rendered, Row, in_groups_of_like_length, pad
-from pipeline.model.growing import GrowingLayer
+from pipeline.model.growing import GrowingLayer, select_rows
 from pipeline.model.packed_linear import pack_linear_layers
 from pipeline.model.shared_source import Seats
 
@@ -277,8 +277,7 @@ class _Seq2SeqDecoding:
                 handle.remove()
 
     def select(self, rows: Tensor) -> None:
-        for layer in self._grown:
-            layer.select(rows)
+        select_rows(self._grown, rows)
         self._adapters = self._adapters.select(rows)
         self._seats, kept = self._seats.select(rows)
         if len(kept) < self._source.shape[0]:

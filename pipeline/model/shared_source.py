@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from pipeline.model.backbone import closed_up
-from pipeline.model.growing import GrowingLayer
+from pipeline.model.growing import GrowingLayer, select_rows
 
 
 class Seats:
@@ -105,8 +105,7 @@ class SharedSource:
 
     def select(self, rows: Tensor) -> None:
         """Row i becomes what row `rows[i]` was; sources that no row reads any more are dropped."""
-        for layer in self._new:
-            layer.select(rows)
+        select_rows(self._new, rows)
         self._seats, kept = self._seats.select(rows)
         if len(kept) < self._keys.shape[1]:
             for place, source in enumerate(kept):

@@ -21,7 +21,7 @@ from pipeline.errors import QuorumError
 from pipeline.files import canonical, sha256_json, write_bytes
 from pipeline.model.backbone import Backbone, Prefix, Rendered
 
-FORMAT = 2  # one more for every change of what `encode` computes: an entry's key holds no hash of code
+FORMAT = 3  # one more for every change of what `encode` computes: an entry's key holds no hash of code
 REMEDY = "run `dvc repro --force --single-item encode`, which computes what is missing"
 
 

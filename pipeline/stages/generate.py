@@ -21,7 +21,7 @@ def run(run_id: str) -> None:
         jobs = company_of(job, job_of, Job.waits)
         backbone = load_backbone(layout.BACKBONE, job.spec.adapted_layers, choose_device(job.spec.device))
         label = f"generate {run_id}" + (f" and {len(jobs) - 1} more" if len(jobs) > 1 else "")
-        with progress(label, sum(len(j.missing()) for j in jobs)) as advance:
+        with progress(label, sum(len(j.missing()) for j in {j.path: j for j in jobs}.values())) as advance:
             decode(jobs, backbone, advance)
     texts = job.texts()
     examples = read_examples(layout.PREPARED / "qmsum.jsonl")

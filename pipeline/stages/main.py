@@ -12,13 +12,14 @@ import torch
 from pipeline import layout
 from pipeline.analysis.distilled import client_tally, merge, summarize
 from pipeline.analysis.words import Tally
-from pipeline.encoded import Loader, read_encoded
+from pipeline.encoded import read_encoded
 from pipeline.evaluation.scores import MEAN, Scored, intervals_of, over_seeds, significance
 from pipeline.federated.wire import full_model_bytes
 from pipeline.figures import learning_curves, main_scores, parts_of_speech, share_distilled, traffic
 from pipeline.figures.report import COLUMNS, ReportData, best_rounds, labels, render, selective_tau
 from pipeline.figures.style import save
 from pipeline.files import read_json, read_jsonl, write_json, write_text
+from pipeline.loader import Loader
 from pipeline.model.adapter import read_adapter
 from pipeline.model.loading import load_backbone
 from pipeline.progress import progress, say

@@ -200,6 +200,6 @@ def _seconds(stage: str) -> float | None:
     path = layout.timings() / f"{stage}.json"
     if not path.is_file():
         return None
-    # The first run's stage decodes for all: what one run costs is the mean.
-    alike = sorted(path.parent.glob("*.json")) if stage.startswith("generate/") else [path]
+    # The first run's stage works for all: what one run costs is the mean.
+    alike = sorted(path.parent.glob("*.json")) if stage.startswith(("generate/", "evaluate/")) else [path]
     return sum(float(read_json(p)["seconds"]) for p in alike) / len(alike)

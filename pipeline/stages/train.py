@@ -10,13 +10,14 @@ from pathlib import Path
 import torch
 
 from pipeline import layout
-from pipeline.encoded import Encoded, Loader, read_encoded, training_key
+from pipeline.encoded import Encoded, read_encoded, training_key
 from pipeline.federated.algorithm import Algorithm, Kind
 from pipeline.federated.bits import pack_bits
 from pipeline.federated.checkpoint import load_progress, save_progress
 from pipeline.federated.local import LocalTraining, StoredClientData
 from pipeline.federated.loop import POOLED, Progress, run_rounds, start
 from pipeline.files import locked, write_bytes, write_json
+from pipeline.loader import Loader
 from pipeline.model.adapter import init_adapter, pack, write_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.progress import OnRound, say

@@ -1,0 +1,27 @@
+"""Whether what lies in models/ is what the plan asks for."""
+
+from __future__ import annotations
+
+from pipeline import layout
+from pipeline.encoded import read_encoded, training_key
+from pipeline.files import read_json
+from pipeline.spec import TrainStageSpec, read_spec
+
+
+def planned_key(run_id: str) -> str | None:
+    """The key of a run's planned training; None for the untrained backbone.
+
+    Raises:
+        QuorumError: its spec or index is missing.
+    """
+    spec = read_spec(layout.stage_spec("train", run_id), TrainStageSpec)
+    return None if spec.training is None else training_key(spec.training, read_encoded(run_id))
+
+
+def is_as_planned(run_id: str) -> bool:
+    """Whether a run's adapters are those of its planned training."""
+    if not (layout.MODELS / run_id / "history.csv").is_file():
+        return False
+    key = planned_key(run_id)
+    note = layout.timings() / "train" / f"{run_id}.json"
+    return key is None or (note.is_file() and read_json(note).get("training") == key)
