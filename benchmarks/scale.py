@@ -32,7 +32,7 @@ class Shape:
 
     `matrices` counts those of the feed-forward part (3 where it is gated); `window` is how far encoder attention sees,
     None for everything; an encoder of 0 layers makes a causal model; `extra` are weights that do no work here: learned
-    positions, LED's projections for global attention; `heads` counts the word matrices (2 where the head is not tied).
+    positions, LED's projections for global attention.
     """
 
     encoder: int
@@ -47,7 +47,6 @@ class Shape:
     matrices: int = 2
     window: int | None = None
     extra: int = 0
-    heads: int = 1
 
     @property
     def causal(self) -> bool:
@@ -66,7 +65,7 @@ class Shape:
     def parameters(self) -> int:
         blocks = self.encoder * (self.attention + self.feed_forward)
         blocks += self.decoder * (self.attention * (1 if self.causal else 2) + self.feed_forward)
-        return blocks + self.heads * self.vocabulary * self.width + self.extra
+        return blocks + self.vocabulary * self.width + self.extra
 
     @property
     def adapter_parameters(self) -> int:
@@ -91,7 +90,7 @@ SHAPES = {
         window=1024,
         extra=1024 * (12 * 3 * 1024 + 16384 + 1024),
     ),
-    "LongT5-base": Shape(12, 12, 768, 2048, 768, 32128, 6, 1536, longest=16384, matrices=3, window=255, heads=2),
+    "LongT5-base": Shape(12, 12, 768, 2048, 768, 32128, 6, 1536, longest=16384, matrices=3, window=255),
 }
 
 
@@ -173,7 +172,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def size(count: float) -> str:
-    for unit, name in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+    for unit, name in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if count >= unit:
             return f"{count / unit:.3g} {name}"
     return f"{count:.3g} "
