@@ -236,7 +236,9 @@ def _check_names(path: Path, group: str, table: Any) -> None:
 
 
 def first_problem(error: ValidationError) -> str:
-    problem = error.errors()[0]
+    problems = error.errors()
+    # A misspelt key is both unknown and missing; the name that was written helps more.
+    problem = next((p for p in problems if p["type"] == "extra_forbidden"), problems[0])
     where = ".".join(str(part) for part in problem["loc"])
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "extra_forbidden":

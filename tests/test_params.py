@@ -23,6 +23,15 @@ def params_with(tmp_path: Path, **changes: Any) -> Path:
     return path
 
 
+def test_a_misspelt_key_is_named_as_it_was_written(tmp_path: Path) -> None:
+    """`taau` is unknown and `tau` is missing: the first says where to look."""
+    path = tmp_path / "params.yaml"
+    misspelt = {"taau" if name == "tau" else name: value for name, value in SHIPPED.items()}
+    path.write_text(yaml.safe_dump(misspelt), encoding="utf-8")
+    with pytest.raises(QuorumError, match="taau: unknown key"):
+        read_params(path)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -193,7 +193,7 @@ def _report_changes(specs: dict[str, dict[str, Any]]) -> None:
         more = f", plus {unknown} not yet timed" if unknown else ""
         say(f"plan: when last run here they took {measured / 60:.0f} min{more}; what depends on them runs too")
     else:
-        say("plan: none was timed here yet; laptop scale with the embedded backbone takes about 40 min on two cores")
+        say("plan: none was timed here yet; laptop scale with the embedded backbone takes about 35 min on two cores")
 
 
 def _seconds(stage: str) -> float | None:
