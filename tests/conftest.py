@@ -46,9 +46,9 @@ needs_weights = pytest.mark.skipif(
 )
 
 
-def make_backbone(family: str, adapted: int = 2) -> Backbone:
+def make_backbone(family: str, adapted: int = 2, dtype: torch.dtype = torch.float32) -> Backbone:
     kind = CausalBackbone if family == "llama" else Seq2SeqBackbone
-    return kind(f"tiny-{family}", tiny_model(family), tiny_tokenizer(), adapted)
+    return kind(f"tiny-{family}", tiny_model(family).to(dtype), tiny_tokenizer(), adapted)
 
 
 @pytest.fixture(params=FAMILIES)

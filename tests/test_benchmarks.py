@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import ROOT
+from conftest import ROOT, make_backbone
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import (
     BartConfig,
@@ -27,9 +27,7 @@ from benchmarks.backbones import Model
 from benchmarks.comparison import OURS, THEIRS, interleaved, peak_memory
 from benchmarks.loop_overhead import ours as loop_seconds
 from pipeline.model.backbone import Backbone
-from pipeline.model.causal import CausalBackbone
-from pipeline.model.seq2seq import Seq2SeqBackbone
-from pipeline.model.tiny import tiny_model, tiny_tokenizer
+from pipeline.model.tiny import tiny_model
 
 
 def shape_of(family: str, dtype: torch.dtype = torch.float32) -> training_step.Shape:
@@ -37,8 +35,7 @@ def shape_of(family: str, dtype: torch.dtype = torch.float32) -> training_step.S
         return tiny_model(family).eval().requires_grad_(False).to(dtype)
 
     def backbone() -> Backbone:
-        kind = CausalBackbone if family == "llama" else Seq2SeqBackbone
-        return kind(f"tiny-{family}", plain(), tiny_tokenizer(), 2)
+        return make_backbone(family, dtype=dtype)
 
     return training_step.Shape(lambda: Model(backbone, plain), 24, 8, faster=1.0, dtype=dtype)
 

@@ -74,23 +74,20 @@ def test_the_same_training_was_not_run_twice(made: Workspace) -> None:
     assert [r["validation_loss"] for r in rows[1]] == [r["local_validation_loss"] for r in rows[1]]
 
 
-def test_the_first_run_decodes_for_all(made: Workspace) -> None:
-    """What it wrote for the others is what they wrote themselves; their stages then decode nothing."""
-    shutil.rmtree(made.folder / "work" / "generated")
-    path = made.folder / "reports" / "predictions" / "fedselectkd-1.jsonl"
+@pytest.mark.parametrize(
+    ("stage", "kept", "output"),
+    [
+        ("generate", "generated", "predictions/fedselectkd-1.jsonl"),
+        ("evaluate", "evaluated", "scores/fedselectkd-1.json"),
+    ],
+)
+def test_the_first_run_works_for_all(made: Workspace, stage: str, kept: str, output: str) -> None:
+    """What it wrote for the others is what they wrote themselves; their stages then compute nothing."""
+    shutil.rmtree(made.folder / "work" / kept)
+    path = made.folder / "reports" / output
     before = path.read_bytes()
-    assert "generate fedselectkd-1 and " in made.pipeline("generate", "fedselectkd-1").stderr
-    assert "generate fedavg-1" not in made.pipeline("generate", "fedavg-1").stderr
-    assert path.read_bytes() == before
-    assert made.repro() == []
-
-
-def test_the_first_run_is_scored_with_all_others(made: Workspace) -> None:
-    shutil.rmtree(made.folder / "work" / "evaluated")
-    path = made.folder / "reports" / "scores" / "fedselectkd-1.json"
-    before = path.read_bytes()
-    assert "evaluate fedselectkd-1 and " in made.pipeline("evaluate", "fedselectkd-1").stderr
-    assert "evaluate fedavg-1" not in made.pipeline("evaluate", "fedavg-1").stderr
+    assert f"{stage} fedselectkd-1 and " in made.pipeline(stage, "fedselectkd-1").stderr
+    assert f"{stage} fedavg-1" not in made.pipeline(stage, "fedavg-1").stderr
     assert path.read_bytes() == before
     assert made.repro() == []
 
