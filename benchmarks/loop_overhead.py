@@ -14,9 +14,9 @@ import torch
 from benchmarks import flower
 from benchmarks.comparison import OURS, THEIRS, Row, peak_memory, spread
 from pipeline.federated import fedavg
-from pipeline.federated.algorithm import Randomness, Trace
+from pipeline.federated.algorithm import Fit, Pull, Randomness, Trace
 from pipeline.federated.distillation import Distillation
-from pipeline.federated.loop import run_rounds, start
+from pipeline.federated.loop import Schedule, run_rounds, start
 from pipeline.model.adapter import Adapter, init_adapter
 
 CLIENTS, MANY = 1_000, 10_000
@@ -31,9 +31,19 @@ class Idle:
     examples = 1
 
     def fit(
-        self, start: Adapter, _rng: Randomness, _teacher: Adapter | None = None, _how: Distillation | None = None
-    ) -> tuple[Adapter, Trace]:
-        return start, Trace(0.0, float("nan"), torch.zeros(1, 1, dtype=torch.bool), 0, 0.0)
+        self,
+        start: Adapter,
+        _rng: Randomness,
+        _teacher: Adapter | None = None,
+        _how: Distillation | None = None,
+        *,
+        pull: Pull | None = None,
+        moments: Adapter | None = None,
+    ) -> Fit:
+        return Fit(start, Trace(0.0, float("nan"), torch.zeros(1, 1, dtype=torch.bool), 0, 0.0), {})
+
+    def gradient(self, adapter: Adapter) -> Adapter:
+        return adapter
 
 
 REAL = 3
@@ -46,7 +56,7 @@ def ours(clients: int, adapter: Adapter | None = None) -> float:
     algorithm = fedavg.build(fedavg.Hyperparameters())
     progress = start(algorithm, trained, adapter or {"weight": torch.zeros(1)})
     began = time.perf_counter()
-    run_rounds(algorithm, trained, {}, progress, rounds=ROUNDS, patience=ROUNDS, seed=1, on_round=lambda _: None)
+    run_rounds(algorithm, trained, {}, progress, Schedule(ROUNDS, ROUNDS), seed=1, on_round=lambda _: None)
     return (time.perf_counter() - began) / (ROUNDS * clients)
 
 

@@ -18,7 +18,7 @@ from pipeline.errors import QuorumError
 from pipeline.federated import fedselectkd
 from pipeline.federated.bits import pack_bits, unpack_bits
 from pipeline.federated.checkpoint import load_progress, save_progress
-from pipeline.federated.loop import Progress, run_rounds, start
+from pipeline.federated.loop import Progress, Schedule, run_rounds, start
 from pipeline.model.adapter import digest, init_adapter
 
 ALGORITHM = fedselectkd.build(fedselectkd.Hyperparameters(tau=4.92, weight=0.2))
@@ -44,8 +44,7 @@ def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path: Path, make_cli
             clients,
             clients,
             progress,
-            rounds=rounds,
-            patience=9,
+            Schedule(rounds, patience=9),
             seed=1,
             on_round=lambda p: save_progress(tmp_path, "key", p),
         )
@@ -66,8 +65,7 @@ def saved(tmp_path: Path, make_client) -> Path:  # type: ignore[no-untyped-def]
         clients,
         clients,
         start(ALGORITHM, clients, INITIAL),
-        rounds=2,
-        patience=9,
+        Schedule(rounds=2, patience=9),
         seed=1,
         on_round=lambda p: save_progress(tmp_path, "key", p),
     )

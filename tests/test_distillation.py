@@ -16,7 +16,7 @@ import math
 import pytest
 import torch
 
-from pipeline.federated.distillation import Distillation, distribution, selective_kd_loss
+from pipeline.federated.distillation import Distillation, distribution, losses_and_gradient, selected, selective_kd_loss
 from pipeline.federated.head import backward_through_head, cross_entropy_through_head
 
 TEACHER = torch.tensor([0.5, 0.25, 0.25]).log().view(1, 1, 3)
@@ -125,3 +125,40 @@ def test_losses_without_gradient_are_the_same() -> None:
     weight, hidden = torch.eye(3), torch.tensor([[0.1, 0.2, 0.3]])
     losses = cross_entropy_through_head(lambda h: h @ weight, hidden, torch.tensor([2]))
     assert losses.item() == pytest.approx(math.log(sum(math.exp(x) for x in (0.1, 0.2, 0.3))) - 0.3)
+
+
+ENTROPIES = torch.tensor([0.5, 3.0, 1.0, 4.0])
+
+
+@pytest.mark.parametrize(
+    ("select", "marks", "expected"),
+    [
+        ("entropy", None, [True, False, True, False]),
+        ("inverse", None, [False, True, False, True]),
+        ("random", torch.tensor([0.9, 0.1, 0.8, 0.2]), [False, True, False, True]),
+        ("marked", torch.tensor([True, True, False, False]), [True, True, False, False]),
+    ],
+)
+def test_what_is_distilled(select: str, marks: torch.Tensor | None, expected: list[bool]) -> None:
+    """τ = 2: two of four are sure. `random` takes the two smallest numbers instead."""
+    assert selected(ENTROPIES, Distillation(2.0, 0.2, select), marks).tolist() == expected  # type: ignore[arg-type]
+
+
+def test_marks_are_asked_for_where_they_are_needed() -> None:
+    with pytest.raises(ValueError, match="needs marks"):
+        selected(ENTROPIES, Distillation(2.0, 0.2, "marked"))
+
+
+def test_the_reverse_divergence_by_hand_and_its_gradient_by_differentiation() -> None:
+    """KL(q_l ‖ q_g) of (1/3, 1/3, 1/3) and (1/2, 1/4, 1/4): −ln 3 + (ln 2 + 2 ln 4) / 3 = 0.0566."""
+    how = Distillation(tau=9.0, weight=0.3, direction="reverse")
+    targets = torch.tensor([0])
+    losses, gradient = losses_and_gradient(STUDENT[0], targets, TEACHER[0], how)
+    divergence = -math.log(3) + 5 / 3 * math.log(2)
+    assert losses.loss.item() == pytest.approx(0.7 * CE + 0.3 * divergence, rel=1e-5)
+    logits = torch.tensor([[0.3, -0.2, 0.9]], requires_grad=True)
+    student = logits.log_softmax(-1)
+    loss = -0.7 * student[0, 0] + 0.3 * (student.exp() * (student - TEACHER[0].log_softmax(-1))).sum()
+    loss.backward()
+    _, gradient = losses_and_gradient(logits.detach(), targets, TEACHER[0], how)
+    torch.testing.assert_close(gradient, logits.grad)

@@ -11,10 +11,22 @@ import torch
 from conftest import make_backbone, noisy_adapter
 
 from pipeline.errors import QuorumError
-from pipeline.federated import centralized, fedavg, fedkd, fedselectkd, single
+from pipeline.federated import (
+    centralized,
+    ditto,
+    fedavg,
+    fedhardkd,
+    fedkd,
+    fednova,
+    fedopt,
+    fedprox,
+    fedselectkd,
+    scaffold,
+    single,
+)
 from pipeline.federated.algorithm import Algorithm, Randomness, weighted_average
 from pipeline.federated.local import StoredClientData, batch_order
-from pipeline.federated.loop import POOLED, Progress, run_rounds, start
+from pipeline.federated.loop import POOLED, Progress, Schedule, run_rounds, start
 from pipeline.federated.wire import send
 from pipeline.model.adapter import Adapter, init_adapter
 
@@ -38,7 +50,7 @@ def kd(weight: float = 0.2, local_start: Any = "own") -> Algorithm:
     return fedkd.build(fedkd.Hyperparameters(weight=weight, local_start=local_start))
 
 
-def train(algorithm: Algorithm, clients: dict[str, StoredClientData], rounds: int = 2) -> Progress:
+def train(algorithm: Algorithm, clients: dict[str, StoredClientData], rounds: int = 2, **schedule: Any) -> Progress:
     trained = {POOLED: clients["pooled"]} if algorithm.pooled else clients
     evaluated = {name: data for name, data in clients.items() if name != POOLED}
     return run_rounds(
@@ -46,8 +58,7 @@ def train(algorithm: Algorithm, clients: dict[str, StoredClientData], rounds: in
         trained,
         evaluated,
         start(algorithm, trained, INITIAL),
-        rounds=rounds,
-        patience=3,
+        Schedule(rounds, patience=3, **schedule),
         seed=5,
         on_round=lambda progress: None,
     )
@@ -259,3 +270,161 @@ def test_training_stops_when_nobody_improves(make_client: Make) -> None:
     """A learning rate of almost nothing: round 1 improves on nothing before it, the next three on round 1 never."""
     frozen = {"Academic": make_client(BACKBONE, 0, 3, learning_rate=1e-12, weight_decay=0.0)}
     assert train(SINGLE, frozen, rounds=10).round <= 5
+
+
+def close(a: Adapter, b: Adapter) -> bool:
+    return a.keys() == b.keys() and all(torch.allclose(a[name], b[name], rtol=0, atol=1e-6) for name in a)
+
+
+def test_fedprox_without_weight_is_fedavg(clients: dict[str, StoredClientData]) -> None:
+    ours = train(fedprox.build(fedprox.Hyperparameters(mu=0.0)), clients)
+    assert same(ours.server.adapter, train(FEDAVG, clients).server.adapter)
+
+
+def test_a_heavy_proximal_term_holds_the_client_near_the_server(clients: dict[str, StoredClientData]) -> None:
+    """Else the identity above would hold for nothing. Clipping is off: it would scale the pull away."""
+
+    def moved(mu: float) -> float:
+        adapter = train(fedprox.build(fedprox.Hyperparameters(mu=mu)), clients).server.adapter
+        return sum(float((adapter[name] - INITIAL[name]).abs().sum()) for name in INITIAL)
+
+    assert moved(100.0) < 0.9 * moved(0.0)
+
+
+def test_fedopt_by_plain_steps_is_fedavg(clients: dict[str, StoredClientData]) -> None:
+    plain = fedopt.Hyperparameters(server_optimizer="momentum", server_learning_rate=1.0, server_momentum=0.0)
+    ours = train(fedopt.build(plain), clients)
+    assert close(ours.server.adapter, train(FEDAVG, clients).server.adapter)
+
+
+def test_fednova_with_equal_steps_is_fedavg(make_client: Make) -> None:
+    """3 and 4 training examples in batches of 2: two steps each."""
+    clients = {"A": make_client(BACKBONE, 0, 4), "B": make_client(BACKBONE, 10, 5)}
+    ours, average = train(fednova.build(fednova.Hyperparameters()), clients), train(FEDAVG, clients)
+    assert {row["steps"] for row in ours.history} == {2}
+    assert close(ours.server.adapter, average.server.adapter)
+
+
+def test_dittos_server_is_fedavgs_and_without_weight_its_clients_are_single(
+    clients: dict[str, StoredClientData],
+) -> None:
+    free = train(ditto.build(ditto.Hyperparameters(mu=0.0)), clients)
+    assert same(free.server.adapter, train(FEDAVG, clients).server.adapter)
+    assert same_locals(free, train(SINGLE, clients))
+
+
+def test_scaffold_is_fedavg_in_its_first_round_and_not_after(clients: dict[str, StoredClientData]) -> None:
+    """All variates begin at zero."""
+    algorithm = scaffold.build(scaffold.Hyperparameters())
+    first, second = train(algorithm, clients, rounds=1), train(algorithm, clients)
+    assert same(first.server.adapter, train(FEDAVG, clients, rounds=1).server.adapter)
+    assert not same(second.server.adapter, train(FEDAVG, clients).server.adapter)
+
+
+def test_scaffolds_variates_double_the_bytes(clients: dict[str, StoredClientData]) -> None:
+    ours = train(scaffold.build(scaffold.Hyperparameters()), clients, rounds=1).history[0]
+    average = train(FEDAVG, clients, rounds=1).history[0]
+    assert ours["bytes_up"] == pytest.approx(2 * average["bytes_up"], rel=0.1)
+    assert ours["bytes_down"] == pytest.approx(2 * average["bytes_down"], rel=0.1)
+
+
+def test_the_gradient_of_all_data_does_not_depend_on_the_batches(make_client: Make) -> None:
+    adapter = noisy_adapter(BACKBONE)
+    whole, parts = (make_client(BACKBONE, 0, 6, batch_size=size).gradient(adapter) for size in (5, 2))
+    assert all(torch.allclose(whole[name], parts[name], rtol=1e-4, atol=1e-7) for name in whole)
+    assert any(bool(tensor.abs().sum() > 0) for tensor in whole.values())
+
+
+def hard(weight: float = 0.2) -> Algorithm:
+    return fedhardkd.build(fedhardkd.Hyperparameters(weight=weight))
+
+
+def marked(data: StoredClientData, value: bool) -> StoredClientData:
+    data._marks = [torch.full((entry.tokens,), value) for entry in data.train]
+    return data
+
+
+def test_hard_distillation_of_everything_is_fedkd_and_of_nothing_single(make_client: Make) -> None:
+    def clients(value: bool) -> dict[str, StoredClientData]:
+        return {"A": marked(make_client(BACKBONE, 0, 4), value), "B": marked(make_client(BACKBONE, 10, 6), value)}
+
+    assert same_locals(train(hard(), clients(True)), train(kd(), clients(True)))
+    assert same_locals(train(hard(), clients(False)), train(SINGLE, clients(False)))
+
+
+def test_the_controls_distil_as_many_tokens_but_other_ones(make_client: Make) -> None:
+    data = make_client(BACKBONE, 0, 6)
+
+    def distilled(select: Any) -> torch.Tensor:
+        how = fedselectkd.Distillation(MIDDLE, 0.2, select)
+        return data.fit(INITIAL, Randomness(1, "a", 1), teacher=INITIAL, how=how).trace.distilled
+
+    sure, unsure, drawn = distilled("entropy"), distilled("inverse"), distilled("random")
+    assert 0 < int(sure.sum()) < sure.numel()
+    assert torch.equal(unsure, ~sure)
+    assert int(drawn.sum()) == int(sure.sum())
+    assert not torch.equal(drawn, sure)
+    assert torch.equal(drawn, distilled("random"))
+
+
+def test_a_quantile_distils_that_share(make_client: Make) -> None:
+    data = make_client(BACKBONE, 0, 6)
+    how = fedselectkd.Distillation(math.nan, 0.2, quantile=0.7)
+    trace = data.fit(INITIAL, Randomness(1, "a", 1), teacher=INITIAL, how=how).trace
+    assert float(trace.distilled.float().mean()) == pytest.approx(0.7, abs=0.02)
+    assert 0 < trace.tau < math.log(BACKBONE.vocabulary)
+
+
+def test_kept_moments_change_the_second_round_only(clients: dict[str, StoredClientData]) -> None:
+    keep = fedavg.build(fedavg.Hyperparameters(client_optimizer_state="keep"))
+    assert same(train(keep, clients, 1).server.adapter, train(FEDAVG, clients, 1).server.adapter)
+    assert not same(train(keep, clients).server.adapter, train(FEDAVG, clients).server.adapter)
+
+
+def test_moments_that_are_put_back_go_on_where_they_stopped(make_client: Make) -> None:
+    """One optimizer over two rounds = two rounds with the moments handed on."""
+    data = make_client(BACKBONE, 0, 3)
+    first = data.fit(INITIAL, Randomness(1, "a", 1), moments={})
+    second = data.fit(first.adapter, Randomness(1, "a", 2), moments=first.moments)
+    assert {int(t) for name, t in second.moments.items() if name.startswith("step.")} == {2}
+
+
+def three(make_client: Make) -> dict[str, StoredClientData]:
+    return {name: make_client(BACKBONE, at, 4) for at, name in ((0, "A"), (10, "B"), (20, "C"))}
+
+
+def test_a_client_that_is_not_drawn_keeps_its_adapter_and_sends_nothing(make_client: Make) -> None:
+    progress = train(select(MIDDLE), three(make_client), rounds=1, clients_per_round=2)
+    idle = [row for row in progress.history if row["steps"] == 0]
+    assert len(idle) == 1
+    assert idle[0]["train_loss"] is None
+    assert (idle[0]["bytes_up"], idle[0]["bytes_down"]) == (0, 0)
+    assert same(locals_of(progress)[idle[0]["client"]], INITIAL)
+    assert progress.distilled[idle[0]["client"]] == []
+
+
+def test_the_draw_is_the_same_for_all_methods(make_client: Make) -> None:
+    def who(algorithm: Algorithm) -> list[tuple[int, str]]:
+        rows = train(algorithm, three(make_client), rounds=4, clients_per_round=2).history
+        return [(row["round"], row["client"]) for row in rows if row["steps"]]
+
+    assert who(FEDAVG) == who(kd())
+    assert len(who(FEDAVG)) == 8
+    assert len({frozenset(c for n, c in who(FEDAVG) if n == number) for number in range(1, 5)}) > 1
+
+
+def test_a_late_client_comes_in_with_the_servers_adapter(make_client: Make) -> None:
+    late = train(FEDAVG, three(make_client), rounds=2, joins={"C": 3})
+    assert {row["client"] for row in late.history} == {"A", "B"}
+    both = {name: data for name, data in three(make_client).items() if name != "C"}
+    assert same(late.server.adapter, train(FEDAVG, both, rounds=2).server.adapter)
+    frozen = train(select(MIDDLE), three(make_client), rounds=3, joins={"C": 3})
+    assert [row["round"] for row in frozen.history if row["client"] == "C"] == [3]
+    assert same(frozen.best["local"]["C"].teacher, train(select(MIDDLE), both, rounds=2).server.adapter)
+
+
+def test_nobody_stops_before_the_last_client_has_come(make_client: Make) -> None:
+    frozen = {
+        name: make_client(BACKBONE, at, 3, learning_rate=1e-12, weight_decay=0.0) for at, name in ((0, "A"), (9, "B"))
+    }
+    assert train(SINGLE, frozen, rounds=12, joins={"B": 9}).round >= 9

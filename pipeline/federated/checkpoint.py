@@ -75,7 +75,7 @@ def _flatten(folder: Path, progress: Progress) -> dict[str, Any]:
             }
             for kind, kept in progress.best.items()
         },
-        "distilled": {"clients": list(progress.distilled), "blob": put(bits)},
+        "distilled": {"clients": {n: len(rows) for n, rows in progress.distilled.items()}, "blob": put(bits)},
     }
 
 
@@ -93,7 +93,7 @@ def _unflatten(folder: Path, state: dict[str, Any]) -> Progress:
 
     bits = get(state["distilled"]["blob"])
     distilled: dict[str, list[Tensor]] = {
-        name: [bits[f"{name}/{i}"] for i in range(state["round"])] for name in state["distilled"]["clients"]
+        name: [bits[f"{name}/{i}"] for i in range(rounds)] for name, rounds in state["distilled"]["clients"].items()
     }
     best: dict[Kind, dict[str, Best]] = {
         kind: {name: Best(b["round"], b["loss"], get(b["adapter"]), get(b["teacher"])) for name, b in kept.items()}

@@ -8,22 +8,36 @@ whole batch that are not padding,
     L = (1/N) Σ_t [ (1 − λ s_t) · (−ln q_l(y_t)) + λ s_t · Σ_v q_g(v) (ln q_g(v) − ln q_l(v)) ].
 
 Natural logarithm, full vocabulary, temperature 1, fp32; no gradient reaches the teacher; N never shrinks to Σ s_t.
+
+Ablations change s_t (`select`), or turn the divergence round (`direction`): Eq. 6 is written KL(q_l, q_g).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
+Select = Literal["entropy", "inverse", "random", "marked"]
+Direction = Literal["forward", "reverse"]
+
 
 @dataclass(frozen=True)
 class Distillation:
-    """How a client distils: τ in nats (Eq. 8; infinite distils every token) and λ, the weight of the KL term."""
+    """How a client distils: τ in nats (Eq. 8; infinite distils every token) and λ, the weight of the KL term.
+
+    `select` says which tokens: those the teacher is sure of (`entropy`: H < τ), those it is not (`inverse`: H ≥ τ), as
+    many as it is sure of but drawn at random (`random`), or those marked beforehand (`marked`).
+    `quantile` in (0, 1) takes τ from the teacher's entropies on the client's own training tokens, anew each round.
+    """
 
     tau: float
     weight: float
+    select: Select = "entropy"
+    direction: Direction = "forward"
+    quantile: float | None = None
 
 
 @dataclass(frozen=True)
@@ -56,43 +70,75 @@ def token_losses(student_logits: Tensor, teacher_logits: Tensor, targets: Tensor
     """
     with torch.no_grad():
         probability, entropy = distribution(teacher_logits)
-    losses, _ = _selective(student_logits.float().log_softmax(-1), probability, entropy, targets, how)
-    return losses
+    student = student_logits.float().log_softmax(-1)
+    distilled = entropy < how.tau
+    share = how.weight * distilled.float()
+    divergence = -entropy - _expected(probability, student)
+    return TokenLosses((1 - share) * _reference(student, targets) + share * divergence, distilled, entropy)
 
 
 @torch.no_grad()
 def losses_and_gradient(
-    student_logits: Tensor, targets: Tensor, teacher_logits: Tensor | None, how: Distillation | None
+    student_logits: Tensor,
+    targets: Tensor,
+    teacher_logits: Tensor | None,
+    how: Distillation | None,
+    marks: Tensor | None = None,
 ) -> tuple[TokenLosses, Tensor]:
     """The same losses, or cross-entropy where there is no teacher, and the gradient of each in its own logits.
 
     It has a closed form, which costs a fraction of what automatic differentiation does over a whole vocabulary:
 
         ∂L_t / ∂z = q_l − (1 − λ s_t) 1[y_t] − λ s_t q_g
+        ∂ KL(q_l ‖ q_g) / ∂z = q_l (ln q_l − ln q_g − KL)                                     (direction: reverse)
+
+    Args:
+        marks: (tokens,): booleans for `select: marked`, numbers in [0, 1) for `select: random`.
     """
     student = student_logits.float().log_softmax(-1)
+    reference = _reference(student, targets)
     if teacher_logits is None or how is None:
-        reference = _reference(student, targets)
-        losses = TokenLosses(
-            reference, torch.zeros_like(targets, dtype=torch.bool), torch.full_like(reference, torch.nan)
-        )
-        share = torch.zeros_like(reference)
-        gradient = student.exp_()
-    else:
-        probability, entropy = distribution(teacher_logits)
-        losses, share = _selective(student, probability, entropy, targets, how)
-        gradient = student.exp_().sub_(probability.mul_(share[:, None]))
-    return losses, gradient.scatter_add_(-1, targets[:, None], (share - 1)[:, None])
-
-
-def _selective(
-    student: Tensor, probability: Tensor, entropy: Tensor, targets: Tensor, how: Distillation
-) -> tuple[TokenLosses, Tensor]:
-    """Eq. 8 from ln q_l (tokens, vocabulary), q_g and its entropy; and each token's λ s_t."""
-    distilled = entropy < how.tau
+        nothing = torch.zeros_like(targets, dtype=torch.bool)
+        losses = TokenLosses(reference, nothing, torch.full_like(reference, torch.nan))
+        gradient, share = student.exp_(), torch.zeros_like(reference)
+        return losses, gradient.scatter_add_(-1, targets[:, None], (share - 1)[:, None])
+    probability, entropy = distribution(teacher_logits)
+    distilled = selected(entropy, how, marks)
     share = how.weight * distilled.float()
-    divergence = -entropy - _expected(probability, student)
-    return TokenLosses((1 - share) * _reference(student, targets) + share * divergence, distilled, entropy), share
+    if how.direction == "forward":
+        divergence = -entropy - _expected(probability, student)
+        gradient = student.exp_().sub_(probability.mul_(share[:, None]))
+    else:
+        teacher = teacher_logits.float().log_softmax(-1).clamp(min=torch.finfo(torch.float32).min)
+        divergence, gradient = _reversed(student, teacher, share)
+    loss = (1 - share) * reference + share * divergence
+    gradient.scatter_add_(-1, targets[:, None], (share - 1)[:, None])
+    return TokenLosses(loss, distilled, entropy), gradient
+
+
+def selected(entropy: Tensor, how: Distillation, marks: Tensor | None = None) -> Tensor:
+    """s_t: which tokens are distilled, boolean (tokens,)."""
+    sure = entropy < how.tau
+    if how.select == "entropy":
+        return sure
+    if how.select == "inverse":
+        return ~sure
+    if marks is None:
+        raise ValueError(f"select: {how.select} needs marks")
+    if how.select == "marked":
+        return marks.bool()
+    drawn = torch.zeros_like(sure)
+    drawn[marks.argsort()[: int(sure.sum())]] = True
+    return drawn
+
+
+def _reversed(student: Tensor, teacher: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
+    """KL(q_l ‖ q_g) from ln q_l and ln q_g, and the gradient of (1 − λ s) CE + λ s KL without its 1[y_t]."""
+    probability = student.exp()
+    ratio = student - teacher
+    divergence = torch.einsum("tv,tv->t", probability, ratio)
+    turned = (ratio - divergence[:, None]) * share[:, None]
+    return divergence, probability * (turned + (1 - share)[:, None])
 
 
 def _reference(student: Tensor, targets: Tensor) -> Tensor:

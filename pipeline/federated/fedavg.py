@@ -5,11 +5,14 @@ Eq. 2 of Feng et al. A round: every client starts from the server's adapter and 
 next adapter is their average, weighted by examples:
 
     w_i ← client i trains w          w ← Σ_i (n_i / Σ_j n_j) w_i
+
+`aggregation: uniform` weighs all clients alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -24,23 +27,48 @@ from pipeline.federated.algorithm import (
 )
 from pipeline.model.adapter import Adapter
 
+Aggregation = Literal["weighted", "uniform"]
+
 
 class Hyperparameters(BaseModel):
-    """None of its own."""
+    """How clients are weighed, and whether a client's optimizer outlives its round."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-
-def client_update(
-    shared: Adapter, _state: ClientState, data: ClientData, rng: Randomness
-) -> tuple[ClientState, Update]:
-    adapter, trace = data.fit(shared, rng)
-    return ClientState(adapter), Update(adapter, data.examples, trace)
+    aggregation: Aggregation = "weighted"
+    client_optimizer_state: Literal["fresh", "keep"] = "fresh"
 
 
-def server_update(_state: ServerState, updates: Sequence[Update]) -> ServerState:
-    return ServerState(weighted_average([u.adapter for u in updates], [u.examples for u in updates]))
+def training(*, keep_moments: bool) -> Callable[..., tuple[ClientState, Update]]:
+    """The client's half of a round; `keep_moments` hands AdamW's moments on to the next one."""
+
+    def client_update(
+        shared: Adapter, state: ClientState, data: ClientData, rng: Randomness
+    ) -> tuple[ClientState, Update]:
+        fit = data.fit(shared, rng, moments=state.memory if keep_moments else None)
+        return ClientState(fit.adapter, fit.moments), Update(fit.adapter, data.examples, fit.trace)
+
+    return client_update
 
 
-def build(_hyper: Hyperparameters) -> Algorithm:
-    return Algorithm(client_update, server_update, evaluates="server")
+client_update = training(keep_moments=False)
+
+
+def averaged(updates: Sequence[Update], aggregation: Aggregation = "weighted") -> Adapter:
+    """Σ p_i w_i (Eq. 2), or the plain mean."""
+    weights = [update.examples if aggregation == "weighted" else 1 for update in updates]
+    return weighted_average([update.adapter for update in updates], weights)
+
+
+def averaging(aggregation: Aggregation) -> Callable[[ServerState, Sequence[Update]], ServerState]:
+    """The server's half of a round."""
+
+    def server_update(_state: ServerState, updates: Sequence[Update]) -> ServerState:
+        return ServerState(averaged(updates, aggregation))
+
+    return server_update
+
+
+def build(hyper: Hyperparameters) -> Algorithm:
+    client = training(keep_moments=hyper.client_optimizer_state == "keep")
+    return Algorithm(client, averaging(hyper.aggregation), evaluates="server")

@@ -9,48 +9,141 @@ Algorithm 1 with Eq. 8. A round:
 
 The text keeps local and global adapters apart (`local_start: own`, the default); the paper's pseudo-code has one W that
 a round overwrites (`local_start: server`: the student restarts from the server's weights).
+
+Controls at equal budget: `select` distils other tokens, `teacher` distils from another adapter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Literal
 
+import torch
 from pydantic import BaseModel, ConfigDict, Field
 
-from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, Randomness, Update
-from pipeline.federated.distillation import Distillation
-from pipeline.federated.fedavg import server_update
+from pipeline.federated.algorithm import (
+    Algorithm,
+    ClientData,
+    ClientState,
+    Fit,
+    Randomness,
+    ServerState,
+    Update,
+)
+from pipeline.federated.distillation import Direction, Distillation
+from pipeline.federated.fedavg import Aggregation, averaging
+from pipeline.federated.tau import Tau
 from pipeline.model.adapter import Adapter
 
 LocalStart = Literal["own", "server"]
+Teacher = Literal["server", "initial", "own", "others"]
+INITIAL = "initial."
+TOTAL = "examples_of_all"
 
 
-class Hyperparameters(BaseModel):
-    """τ in nats, λ in [0, 1], and where a client's round starts from."""
+class Distilling(BaseModel):
+    """What every distilling client knows: λ in [0, 1], and the ablations.
+
+    `local_start`: where a client's round starts from. `kd_from_round`: the first round that distils.
+    `kd_direction`: KL(q_g ‖ q_l), or `reverse`. `teacher`: the server's adapter, the common initial one, the client's
+    own of the last round, or the mean of the others'.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
-    tau: float = Field(ge=0)
     weight: float = Field(ge=0, le=1, alias="lambda")
     local_start: LocalStart = "own"
+    kd_from_round: int = Field(default=1, ge=1)
+    kd_direction: Direction = "forward"
+    teacher: Teacher = "server"
+    aggregation: Aggregation = "weighted"
+    client_optimizer_state: Literal["fresh", "keep"] = "fresh"
+
+
+class Hyperparameters(Distilling):
+    """τ in nats, or as a quantile of the teacher's entropies; and which tokens are distilled."""
+
+    tau: Tau
+    select: Literal["entropy", "inverse", "random"] = "entropy"
 
 
 def distilling(
-    how: Distillation, local_start: LocalStart
+    hyper: Distilling, how: Distillation
 ) -> Callable[[Adapter, ClientState, ClientData, Randomness], tuple[ClientState, Update]]:
     """The client's half of a round, with its loss and its reading of Algorithm 1 bound."""
 
     def client_update(
         shared: Adapter, state: ClientState, data: ClientData, rng: Randomness
     ) -> tuple[ClientState, Update]:
-        start = state.adapter if local_start == "own" else shared
-        adapter, trace = data.fit(start, rng, teacher=shared, how=how)
-        return ClientState(adapter), Update(adapter, data.examples, trace)
+        server = {name: tensor for name, tensor in shared.items() if name != TOTAL}
+        initial = _remembered(state, server)
+        start = state.adapter if hyper.local_start == "own" else server
+        teachers: dict[Teacher, Callable[[], Adapter]] = {
+            "server": lambda: server,
+            "initial": lambda: initial,
+            "own": lambda: state.adapter,
+            "others": lambda: others_mean(server, state.adapter, data.examples, shared.get(TOTAL)),
+        }
+        moments = {n: t for n, t in state.memory.items() if not n.startswith(INITIAL)}
+        kept = moments if hyper.client_optimizer_state == "keep" else None
+        fit: Fit
+        if rng.round < hyper.kd_from_round:
+            fit = data.fit(start, rng, moments=kept)
+        else:
+            fit = data.fit(start, rng, teachers[hyper.teacher](), how, moments=kept)
+        memory = {INITIAL + name: t for name, t in initial.items()} if hyper.teacher == "initial" else {}
+        return ClientState(fit.adapter, fit.moments | memory), Update(fit.adapter, data.examples, fit.trace)
 
     return client_update
 
 
+def _remembered(state: ClientState, server: Adapter) -> Adapter:
+    """The adapter that everyone began with: what the server sends in a client's first round."""
+    return {name: state.memory.get(INITIAL + name, tensor) for name, tensor in server.items()}
+
+
+def others_mean(server: Adapter, own: Adapter, examples: int, total: torch.Tensor | None) -> Adapter:
+    """(w − p_i w_i) / (1 − p_i): the server's average with the client's own part taken out of it again.
+
+    Before the first round, and for a client that is alone, there are no others: the server's adapter.
+    """
+    share = 0.0 if total is None else examples / int(total)
+    if not 0 < share < 1:
+        return server
+    return {name: (w - share * own[name]) / (1 - share) for name, w in server.items()}
+
+
+def with_total(
+    server_update: Callable[[ServerState, Sequence[Update]], ServerState],
+) -> Callable[[ServerState, Sequence[Update]], ServerState]:
+    """A server that also remembers how many examples are behind its adapter."""
+
+    def remembering(state: ServerState, updates: Sequence[Update]) -> ServerState:
+        total = torch.tensor(sum(update.examples for update in updates))
+        return ServerState(server_update(state, updates).adapter, {TOTAL: total})
+
+    return remembering
+
+
+def assemble(
+    hyper: Distilling, how: Distillation, marks: Callable[[Sequence[str]], Sequence[bool]] | None = None
+) -> Algorithm:
+    """A distilling algorithm from its hyperparameters and its loss."""
+    server_update = averaging(hyper.aggregation)
+    client_update = distilling(hyper, how)
+    if hyper.teacher != "others":
+        return Algorithm(client_update, server_update, evaluates="local", marks=marks)
+    return Algorithm(
+        client_update,
+        with_total(server_update),
+        evaluates="local",
+        shares=lambda state: state.adapter | state.memory,
+        marks=marks,
+    )
+
+
 def build(hyper: Hyperparameters) -> Algorithm:
-    client_update = distilling(Distillation(hyper.tau, hyper.weight), hyper.local_start)
-    return Algorithm(client_update, server_update, evaluates="local")
+    quantile = float(hyper.tau[1:]) if isinstance(hyper.tau, str) else None
+    tau = math.nan if isinstance(hyper.tau, str) else hyper.tau
+    return assemble(hyper, Distillation(tau, hyper.weight, hyper.select, hyper.kd_direction, quantile))

@@ -20,7 +20,12 @@ Head = Callable[[Tensor], Tensor]
 
 
 def backward_through_head(
-    head: Head, hidden: Tensor, targets: Tensor, teacher: Tensor | None, how: Distillation | None
+    head: Head,
+    hidden: Tensor,
+    targets: Tensor,
+    teacher: Tensor | None,
+    how: Distillation | None,
+    marks: Tensor | None = None,
 ) -> TokenLosses:
     """Loss of every position, and the gradient of their mean in the leaves that `hidden` hangs on.
 
@@ -30,6 +35,7 @@ def backward_through_head(
         targets: (tokens,), no padding among them.
         teacher: the teacher's hidden states (tokens, width), or None for cross-entropy.
         how: what to distil; None with no teacher.
+        marks: (tokens,), what `how` selects by besides the teacher's entropy; see `losses_and_gradient`.
     """
     leaf = hidden.detach()
     gradient = torch.empty_like(leaf)
@@ -42,7 +48,9 @@ def backward_through_head(
         with torch.enable_grad():
             states = leaf[chunk].requires_grad_()
             logits = head(states)
-        part, in_logits = losses_and_gradient(logits.detach(), targets[chunk], guide, how)
+        part, in_logits = losses_and_gradient(
+            logits.detach(), targets[chunk], guide, how, None if marks is None else marks[chunk]
+        )
         (gradient[chunk],) = torch.autograd.grad(logits, states, in_logits.div_(count))
         parts.append(part)
     torch.autograd.backward(hidden, gradient)

@@ -6,15 +6,15 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithm import Randomness, Trace
+from pipeline.federated.algorithm import Fit, Pull, Randomness, Trace
 from pipeline.federated.distillation import Distillation
-from pipeline.federated.head import backward_through_head, cross_entropy_through_head
+from pipeline.federated.head import backward_through_head, cross_entropy_through_head, teacher_entropies
 from pipeline.model.adapter import Adapter, on_device
 from pipeline.model.backbone import Backbone, Prefix, targets_of
 from pipeline.model.entry import Entry
@@ -22,6 +22,7 @@ from pipeline.model.entry import Entry
 BETAS = (0.9, 0.999)
 EPSILON = 1e-8
 EVALUATION_BATCH = 16
+MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 
 Load = Callable[[Sequence[str]], list[Prefix]]
 
@@ -42,6 +43,7 @@ class StoredClientData:
 
     Args:
         load: keys -> prefixes, on the device that trains.
+        marks: for each training example which of its target tokens are marked, boolean (T_i,); see `Algorithm.marks`.
     """
 
     def __init__(
@@ -52,17 +54,26 @@ class StoredClientData:
         load: Load,
         training: LocalTraining,
         advance: Callable[[int], None] = lambda n: None,
+        marks: Sequence[Tensor] | None = None,
     ) -> None:
         self.train, self.val = tuple(train), tuple(val)
         self._backbone, self._load, self._training, self._advance = backbone, load, training, advance
+        self._marks = marks
 
     @property
     def examples(self) -> int:
         return len(self.train)
 
     def fit(
-        self, start: Adapter, rng: Randomness, teacher: Adapter | None = None, how: Distillation | None = None
-    ) -> tuple[Adapter, Trace]:
+        self,
+        start: Adapter,
+        rng: Randomness,
+        teacher: Adapter | None = None,
+        how: Distillation | None = None,
+        *,
+        pull: Pull | None = None,
+        moments: Adapter | None = None,
+    ) -> Fit:
         """Train a copy of `start`.
 
         Raises:
@@ -73,7 +84,9 @@ class StoredClientData:
         device = self._backbone.device
         student = {name: start[name].detach().to(device, copy=True).requires_grad_() for name in sorted(start)}
         teacher = None if teacher is None else on_device(teacher, device)
+        how = self._with_threshold(teacher, how)
         optimizer = _adamw(student, self._training)
+        restore_moments(optimizer, student, moments or {})
         offsets = _offsets(self.train)
         distilled = torch.zeros(self._training.local_epochs, offsets[-1], dtype=torch.bool)
         guides: dict[int, Tensor] = {}
@@ -84,13 +97,14 @@ class StoredClientData:
             for at in range(0, len(order), self._training.batch_size):
                 chosen = order[at : at + self._training.batch_size]
                 prefixes = self._load([self.train[i].key for i in chosen])
-                targets = targets_of(prefixes)
                 hidden = self._backbone.target_hidden(prefixes, student)
                 guide = None if teacher is None else self._guide(teacher, chosen, prefixes, guides)
+                marks = self._marks_of(chosen, how, rng, steps)
                 optimizer.zero_grad(set_to_none=True)
-                losses = backward_through_head(self._backbone.head, hidden, targets, guide, how)
+                losses = backward_through_head(self._backbone.head, hidden, targets_of(prefixes), guide, how, marks)
                 total = float(losses.loss.sum())
                 _check_finite("loss", total, rng, steps)
+                _add_to_gradients(student, pull)
                 norm = torch.nn.utils.clip_grad_norm_(student.values(), self._training.clip_norm)
                 _check_finite("norm of the gradient", float(norm), rng, steps)
                 optimizer.step()
@@ -100,8 +114,48 @@ class StoredClientData:
                 _note(distilled[epoch], losses.distilled.cpu(), chosen, offsets)
                 self._advance(len(chosen))
         tokens = offsets[-1] * self._training.local_epochs
-        trace = Trace(loss_sum / tokens, entropy_sum / tokens, distilled, steps, time.monotonic() - began)
-        return {name: tensor.detach().cpu() for name, tensor in student.items()}, trace
+        tau = math.nan if how is None else how.tau
+        trace = Trace(loss_sum / tokens, entropy_sum / tokens, distilled, steps, time.monotonic() - began, tau)
+        kept = {} if moments is None else moments_of(optimizer, student)
+        return Fit({name: tensor.detach().cpu() for name, tensor in student.items()}, trace, kept)
+
+    def gradient(self, adapter: Adapter) -> Adapter:
+        """The gradient of the mean cross-entropy of all training tokens, as much memory as one batch takes."""
+        leaves = {name: adapter[name].detach().to(self._backbone.device, copy=True) for name in sorted(adapter)}
+        total = {name: torch.zeros_like(tensor) for name, tensor in leaves.items()}
+        tokens = sum(entry.tokens for entry in self.train)
+        for tensor in leaves.values():
+            tensor.requires_grad_()
+        for at in range(0, len(self.train), self._training.batch_size):
+            entries = self.train[at : at + self._training.batch_size]
+            prefixes = self._load([entry.key for entry in entries])
+            hidden = self._backbone.target_hidden(prefixes, leaves)
+            backward_through_head(self._backbone.head, hidden, targets_of(prefixes), None, None)
+            share = sum(entry.tokens for entry in entries) / tokens
+            for name, tensor in leaves.items():
+                if tensor.grad is not None:
+                    total[name] += share * tensor.grad
+                tensor.grad = None
+        return {name: tensor.cpu() for name, tensor in total.items()}
+
+    def _with_threshold(self, teacher: Adapter | None, how: Distillation | None) -> Distillation | None:
+        """τ in nats, where it is asked for as a quantile of the teacher's entropies on the training tokens."""
+        if teacher is None or how is None or how.quantile is None:
+            return how
+        entropies = token_entropies(self._backbone, self._load, self.train, teacher)
+        return replace(how, tau=float(torch.cat(entropies).double().quantile(how.quantile)))
+
+    def _marks_of(self, chosen: Sequence[int], how: Distillation | None, rng: Randomness, step: int) -> Tensor | None:
+        """What the tokens of a batch are selected by, besides the teacher's entropy."""
+        if how is None or how.select in ("entropy", "inverse"):
+            return None
+        if how.select == "random":
+            name = f"{rng.seed}/{rng.client}/{rng.round}/draw/{step}"
+            tokens = sum(self.train[i].tokens for i in chosen)
+            return torch.rand(tokens, generator=_generator(name)).to(self._backbone.device)
+        if self._marks is None:
+            raise ValueError("select: marked, but the client's tokens have no marks")
+        return torch.cat([self._marks[i] for i in chosen]).to(self._backbone.device)
 
     @torch.no_grad()
     def _guide(
@@ -123,6 +177,30 @@ class StoredClientData:
 
 def token_cross_entropy(backbone: Backbone, load: Load, entries: Sequence[Entry], adapter: Adapter) -> list[Tensor]:
     """The loss of every target token, in nats, one tensor (T_i,) an example."""
+    return _by_token(
+        backbone,
+        load,
+        entries,
+        adapter,
+        lambda hidden, prefixes: cross_entropy_through_head(backbone.head, hidden, targets_of(prefixes)),
+    )
+
+
+def token_entropies(backbone: Backbone, load: Load, entries: Sequence[Entry], adapter: Adapter) -> list[Tensor]:
+    """The entropy of the prediction of every target token, in nats, one tensor (T_i,) an example."""
+    return _by_token(
+        backbone, load, entries, adapter, lambda hidden, _prefixes: teacher_entropies(backbone.head, hidden)
+    )
+
+
+def _by_token(
+    backbone: Backbone,
+    load: Load,
+    entries: Sequence[Entry],
+    adapter: Adapter,
+    measure: Callable[[Tensor, Sequence[Prefix]], Tensor],
+) -> list[Tensor]:
+    """A figure a target token; examples of like length share a batch."""
     results: dict[int, Tensor] = {}
     adapter = on_device(adapter, backbone.device)
     by_length = sorted(range(len(entries)), key=lambda i: entries[i].tokens)
@@ -131,16 +209,20 @@ def token_cross_entropy(backbone: Backbone, load: Load, entries: Sequence[Entry]
         prefixes = load([entries[i].key for i in chosen])
         with torch.no_grad():
             hidden = backbone.target_hidden(prefixes, adapter)
-        losses = cross_entropy_through_head(backbone.head, hidden, targets_of(prefixes))
-        results |= dict(zip(chosen, torch.split(losses.cpu(), [entries[i].tokens for i in chosen]), strict=True))
+        found = measure(hidden, prefixes).cpu()
+        results |= dict(zip(chosen, torch.split(found, [entries[i].tokens for i in chosen]), strict=True))
     return [results[i] for i in range(len(entries))]
 
 
 def batch_order(rng: Randomness, epoch: int, count: int) -> list[int]:
     """A permutation of the examples that depends on (seed, client, round, epoch) alone."""
-    name = f"{rng.seed}/{rng.client}/{rng.round}/{epoch}".encode()
-    seed = int.from_bytes(hashlib.sha256(name).digest()[:7], "big")
-    return torch.randperm(count, generator=torch.Generator().manual_seed(seed)).tolist()
+    name = f"{rng.seed}/{rng.client}/{rng.round}/{epoch}"
+    return torch.randperm(count, generator=_generator(name)).tolist()
+
+
+def _generator(name: str) -> torch.Generator:
+    seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:7], "big")
+    return torch.Generator().manual_seed(seed)
 
 
 def _check_finite(what: str, value: float, rng: Randomness, steps: int) -> None:
@@ -157,6 +239,34 @@ def _adamw(student: Adapter, training: LocalTraining) -> torch.optim.AdamW:
     matrices = [tensor for name, tensor in student.items() if ".norm." not in name]
     groups = [{"params": matrices, "weight_decay": training.weight_decay}, {"params": norms, "weight_decay": 0.0}]
     return torch.optim.AdamW(groups, lr=training.learning_rate, betas=BETAS, eps=EPSILON)
+
+
+def moments_of(optimizer: torch.optim.Optimizer, student: Adapter) -> Adapter:
+    """AdamW's moments and step counts, by tensor name."""
+    return {
+        f"{kind}.{name}": optimizer.state[tensor][kind].detach().cpu().clone()
+        for name, tensor in student.items()
+        for kind in MOMENTS
+    }
+
+
+def restore_moments(optimizer: torch.optim.Optimizer, student: Adapter, moments: Adapter) -> None:
+    """Put back what `moments_of` took; nothing where there is nothing."""
+    if not moments:
+        return
+    for name, tensor in student.items():
+        found = {kind: moments[f"{kind}.{name}"].clone() for kind in MOMENTS}
+        optimizer.state[tensor] = {k: t if k == "step" else t.to(tensor.device) for k, t in found.items()}
+
+
+def _add_to_gradients(student: Adapter, pull: Pull | None) -> None:
+    if pull is None:
+        return
+    with torch.no_grad():
+        for name, term in pull(student).items():
+            gradient = student[name].grad
+            if gradient is not None:
+                gradient.add_(term)
 
 
 def _offsets(entries: Sequence[Entry]) -> list[int]:

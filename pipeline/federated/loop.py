@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -52,11 +53,43 @@ def start(algorithm: Algorithm, trained: Mapping[str, ClientData], initial: Adap
     kinds: tuple[Kind, ...] = ("server", "local") if algorithm.communicates else ("local",)
     return Progress(
         round=0,
-        server=algorithm.init(initial),
+        server=algorithm.init(initial, len(trained)),
         clients={name: ClientState(initial) for name in trained},
         best={kind: {} for kind in kinds},
         distilled={name: [] for name in trained},
     )
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long a training lasts, and who takes part when.
+
+    Args:
+        rounds: at most so many.
+        patience: stop when no client's model that the algorithm is judged by improved for so many rounds.
+        clients_per_round: so many clients train in a round, drawn anew each time; None: all.
+        joins: the round in which a client comes in, where that is not the first; its adapter is the server's then.
+    """
+
+    rounds: int
+    patience: int
+    clients_per_round: int | None = None
+    joins: Mapping[str, int] = field(default_factory=dict)
+
+    def present(self, names: Iterable[str], number: int) -> list[str]:
+        return [name for name in names if self.joins.get(name, 1) <= number]
+
+    def is_over(self, progress: Progress) -> bool:
+        expecting = any(number > progress.round for number in self.joins.values())
+        return progress.round >= self.rounds or (progress.stale >= self.patience and not expecting)
+
+
+def drawn(names: Sequence[str], count: int | None, seed: int, number: int) -> list[str]:
+    """Who trains in a round: a function of (seed, round) alone, the same for all methods."""
+    if count is None or count >= len(names):
+        return list(names)
+    order = sorted(names, key=lambda name: hashlib.sha256(f"{seed}/{number}/{name}".encode()).digest())
+    return [name for name in names if name in order[:count]]
 
 
 def run_rounds(
@@ -64,21 +97,20 @@ def run_rounds(
     trained: Mapping[str, ClientData],
     evaluated: Mapping[str, EvaluatedData],
     progress: Progress,
+    schedule: Schedule,
     *,
-    rounds: int,
-    patience: int,
     seed: int,
     on_round: Callable[[Progress], None],
 ) -> Progress:
-    """Train until `rounds`, or until no client's model that the algorithm is judged by improved for `patience` rounds.
+    """Train until the schedule is over.
 
     Args:
         trained: the clients that train; the one client `pooled` for a pooled algorithm.
         evaluated: the clients that are scored, each on its own validation data.
         on_round: called after every finished round, with all that a resumption needs.
     """
-    while progress.round < rounds and progress.stale < patience:
-        progress = _one_round(algorithm, trained, evaluated, progress, seed)
+    while not schedule.is_over(progress):
+        progress = _one_round(algorithm, trained, evaluated, progress, schedule, seed)
         on_round(progress)
     return progress
 
@@ -88,36 +120,35 @@ def _one_round(
     trained: Mapping[str, ClientData],
     evaluated: Mapping[str, EvaluatedData],
     progress: Progress,
+    schedule: Schedule,
     seed: int,
 ) -> Progress:
     number = progress.round + 1
-    clients: dict[str, ClientState] = {}
+    clients = dict(progress.clients)
+    for name in schedule.present(trained, number):
+        if schedule.joins.get(name, 1) == number > 1:
+            clients[name] = ClientState(progress.server.adapter)
     updates: dict[str, Update] = {}
     traffic: dict[str, tuple[int, int]] = {}
-    for name, data in trained.items():
-        shared, down = send(progress.server.adapter) if algorithm.communicates else (progress.server.adapter, 0)
-        clients[name], update = algorithm.client_update(
-            shared, progress.clients[name], data, Randomness(seed, name, number)
-        )
-        arrived, up = send(update.adapter) if algorithm.communicates else (update.adapter, 0)
-        updates[name] = replace(update, adapter=arrived)
-        traffic[name] = (down, up)
+    for name in drawn(schedule.present(trained, number), schedule.clients_per_round, seed, number):
+        rng = Randomness(seed, name, number)
+        clients[name], updates[name], traffic[name] = _exchange(algorithm, progress, clients[name], trained[name], rng)
     server = algorithm.server_update(progress.server, list(updates.values()))
 
     best: dict[Kind, dict[str, Best]] = {kind: dict(kept) for kind, kept in progress.best.items()}
     history = list(progress.history)
     improved = False
-    for name, scored in evaluated.items():
+    for name in schedule.present(evaluated, number):
         owner = POOLED if algorithm.pooled else name
         candidates: dict[Kind, Adapter] = {"local": clients[owner].adapter, "server": server.adapter}
-        losses = {kind: _validation_loss(scored, candidates[kind], number, name) for kind in best}
+        losses = {kind: _validation_loss(evaluated[name], candidates[kind], number, name) for kind in best}
         for kind, loss in losses.items():
             if name not in best[kind] or loss < best[kind][name].loss:
                 best[kind][name] = Best(number, loss, candidates[kind], teacher=progress.server.adapter)
                 # A training that two rows share must not depend on which of its models either row scores.
                 improved = improved or kind == algorithm.evaluates
-        teacher_loss = _teacher_loss(progress, scored, name, algorithm)
-        history.append(_row(number, name, updates[owner], traffic[owner], losses, teacher_loss))
+        teacher_loss = _teacher_loss(progress, evaluated[name], name, algorithm)
+        history.append(_row(number, name, updates.get(owner), traffic.get(owner, (0, 0)), losses, teacher_loss))
     return Progress(
         round=number,
         server=server,
@@ -125,8 +156,25 @@ def _one_round(
         best=best,
         stale=0 if improved else progress.stale + 1,
         history=history,
-        distilled={name: [*progress.distilled[name], updates[name].trace.distilled] for name in trained},
+        distilled={
+            name: [*rows, updates[name].trace.distilled] if name in updates else rows
+            for name, rows in progress.distilled.items()
+        },
     )
+
+
+def _exchange(
+    algorithm: Algorithm, progress: Progress, state: ClientState, data: ClientData, rng: Randomness
+) -> tuple[ClientState, Update, tuple[int, int]]:
+    """One client's round: its next state, its update as the server receives it, and the bytes (down, up)."""
+    if not algorithm.communicates:
+        return (*algorithm.client_update(progress.server.adapter, state, data, rng), (0, 0))
+    shared, down = send(algorithm.shares(progress.server))
+    after, update = algorithm.client_update(shared, state, data, rng)
+    arrived, up = send(update.adapter | update.memory)
+    adapter = {name: arrived[name] for name in arrived if name in update.adapter}
+    memory = {name: arrived[name] for name in arrived if name not in update.adapter}
+    return after, replace(update, adapter=adapter, memory=memory), (down, up)
 
 
 def _validation_loss(scored: EvaluatedData, adapter: Adapter, number: int, client: str) -> float:
@@ -153,25 +201,29 @@ def _teacher_loss(progress: Progress, scored: EvaluatedData, name: str, algorith
 def _row(
     number: int,
     name: str,
-    update: Update,
+    update: Update | None,
     traffic: tuple[int, int],
     losses: Mapping[Kind, float],
     teacher_loss: float | None,
 ) -> dict[str, Any]:
-    """One line of history.csv; what a method does not have is None. `seconds` is kept apart from cached outputs."""
-    trace = update.trace
-    distils = bool(trace.distilled.any()) or trace.teacher_entropy == trace.teacher_entropy
+    """One line of history.csv; what a method or an idle client does not have is None.
+
+    `seconds` is kept apart from cached outputs.
+    """
+    trace = None if update is None else update.trace
+    distils = trace is not None and (bool(trace.distilled.any()) or not math.isnan(trace.teacher_entropy))
     return {
         "round": number,
         "client": name,
-        "train_loss": trace.loss,
+        "train_loss": trace.loss if trace else None,
         "local_validation_loss": losses["local"],
         "server_validation_loss": losses.get("server"),
         "teacher_validation_loss": teacher_loss,
-        "share_distilled": float(trace.distilled.float().mean()) if distils else None,
-        "teacher_entropy": trace.teacher_entropy if distils else None,
-        "steps": trace.steps,
+        "share_distilled": float(trace.distilled.float().mean()) if trace and distils else None,
+        "teacher_entropy": trace.teacher_entropy if trace and distils else None,
+        "tau": trace.tau if trace and distils and math.isfinite(trace.tau) else None,
+        "steps": trace.steps if trace else 0,
         "bytes_down": traffic[0],
         "bytes_up": traffic[1],
-        "seconds": trace.seconds,
+        "seconds": trace.seconds if trace else 0.0,
     }

@@ -10,7 +10,14 @@ ALGORITHMS: dict[str, str] = {
     "AdaSingle": "pipeline.federated.single",
     "AdaCentralized": "pipeline.federated.centralized",
     "AdaFedAvg": "pipeline.federated.fedavg",
+    "AdaFedOPT": "pipeline.federated.fedopt",
+    "AdaFedProx": "pipeline.federated.fedprox",
+    "AdaFedNova": "pipeline.federated.fednova",
+    "AdaFedAvgM": "pipeline.federated.fedavgm",
+    "SCAFFOLD": "pipeline.federated.scaffold",
+    "Ditto": "pipeline.federated.ditto",
     "AdaFedKD": "pipeline.federated.fedkd",
+    "AdaFedHardKD": "pipeline.federated.fedhardkd",
     "AdaFedSelectKD": "pipeline.federated.fedselectkd",
 }
 

@@ -22,8 +22,8 @@ class Hyperparameters(BaseModel):
 def client_update(
     _shared: Adapter, state: ClientState, data: ClientData, rng: Randomness
 ) -> tuple[ClientState, Update]:
-    adapter, trace = data.fit(state.adapter, rng)
-    return ClientState(adapter), Update(adapter, data.examples, trace)
+    fit = data.fit(state.adapter, rng)
+    return ClientState(fit.adapter), Update(fit.adapter, data.examples, fit.trace)
 
 
 def server_update(state: ServerState, _updates: Sequence[Update]) -> ServerState:

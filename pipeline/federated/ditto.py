@@ -1,0 +1,45 @@
+"""Ditto: a personal adapter beside the shared one, held near it; personalization without distillation.
+
+Li et al., "Ditto: Fair and Robust Federated Learning Through Personalization", ICML 2021, Algorithm 1. A round:
+
+    w_i ← train w                                              (sent, averaged as in AdaFedAvg)
+    v_i ← train v_i on F_i(v) + (μ/2) ‖v − w‖²                 (kept, evaluated)
+
+Their λ is μ here. It trains twice a round; both trainings see the same batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, Randomness, Update
+from pipeline.federated.fedavg import averaging
+from pipeline.federated.fedprox import proximal
+from pipeline.model.adapter import Adapter
+
+
+class Hyperparameters(BaseModel):
+    """μ, how strongly the personal adapter is held near the shared one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    mu: float = Field(ge=0)
+
+
+def training(mu: float) -> Callable[[Adapter, ClientState, ClientData, Randomness], tuple[ClientState, Update]]:
+    """The client's half of a round."""
+
+    def client_update(
+        shared: Adapter, state: ClientState, data: ClientData, rng: Randomness
+    ) -> tuple[ClientState, Update]:
+        sent = data.fit(shared, rng)
+        personal = data.fit(state.adapter, rng, pull=proximal(mu, shared))
+        return ClientState(personal.adapter), Update(sent.adapter, data.examples, sent.trace)
+
+    return client_update
+
+
+def build(hyper: Hyperparameters) -> Algorithm:
+    return Algorithm(training(hyper.mu), averaging("weighted"), evaluates="local")

@@ -1,0 +1,32 @@
+"""AdaFedAvgM: federated averaging with momentum on the server.
+
+Hsu et al., "Measuring the Effects of Non-Identical Data Distribution for Federated Visual Classification", 2019,
+Section 4.2. With Δ = Σ p_i (w_i − w):
+
+    m ← β m + Δ          w ← w + m
+
+It is the `momentum` of AdaFedOPT with η = 1; β = 0 is AdaFedAvg.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pipeline.federated import fedopt
+from pipeline.federated.algorithm import Algorithm
+from pipeline.federated.fedavg import client_update
+
+
+class Hyperparameters(BaseModel):
+    """β, the share of the last step that is taken again."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    server_momentum: float = Field(default=0.9, ge=0, lt=1)
+
+
+def build(hyper: Hyperparameters) -> Algorithm:
+    momentum = fedopt.Hyperparameters(
+        server_optimizer="momentum", server_learning_rate=1.0, server_momentum=hyper.server_momentum
+    )
+    return Algorithm(client_update, fedopt.stepping(momentum), evaluates="server")

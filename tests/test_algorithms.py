@@ -1,0 +1,202 @@
+"""Each algorithm against its formula, with adapters of one number and clients whose training is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+from torch import Tensor
+
+from pipeline.federated import ditto, fedavg, fedavgm, fednova, fedopt, fedprox, fedselectkd, scaffold
+from pipeline.federated.algorithm import Algorithm, ClientState, Fit, Pull, Randomness, ServerState, Trace, Update
+from pipeline.federated.distillation import Distillation
+from pipeline.model.adapter import Adapter
+
+RNG = Randomness(1, "client", 1)
+
+
+def one(value: float) -> Adapter:
+    return {"w": torch.tensor([value])}
+
+
+def number(adapter: Adapter) -> float:
+    return adapter["w"].item()
+
+
+def trace(steps: int = 1) -> Trace:
+    return Trace(0.0, math.nan, torch.zeros(1, 1, dtype=torch.bool), steps, 0.0)
+
+
+def sent(value: float, examples: int = 1, steps: int = 1, memory: dict[str, Tensor] | None = None) -> Update:
+    return Update(one(value), examples, trace(steps), memory or {})
+
+
+@dataclass
+class Known:
+    """A client whose training adds `moves` to its start, and that notes what it was asked to do."""
+
+    moves: float = 0.0
+    examples: int = 1
+    slope: float = 0.0
+    asked: list[tuple[float, float | None, float | None]] = field(default_factory=list)
+
+    def fit(
+        self,
+        start: Adapter,
+        _rng: Randomness,
+        teacher: Adapter | None = None,
+        _how: Distillation | None = None,
+        *,
+        pull: Pull | None = None,
+        moments: Adapter | None = None,
+    ) -> Fit:
+        pulled = None if pull is None else number(pull(start))
+        self.asked.append((number(start), None if teacher is None else number(teacher), pulled))
+        return Fit(one(number(start) + self.moves), trace(), {} if moments is None else {"m": torch.ones(1)})
+
+    def gradient(self, _adapter: Adapter) -> Adapter:
+        return one(self.slope)
+
+
+def test_fedavg_weighted_and_uniform() -> None:
+    """3 and 5 with 1 and 3 examples: (3 + 15) / 4 = 4.5; uniformly 4."""
+    updates = [sent(3.0, examples=1), sent(5.0, examples=3)]
+    assert number(fedavg.averaging("weighted")(ServerState(one(0.0)), updates).adapter) == 4.5
+    assert number(fedavg.averaging("uniform")(ServerState(one(0.0)), updates).adapter) == 4.0
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "v"),
+    [("adam", 0.99e-6 + 0.01 * 9), ("yogi", 1e-6 + 0.01 * 9), ("adagrad", 1e-6 + 9)],
+)
+def test_fedopt_takes_the_optimizers_step(optimizer: fedopt.ServerOptimizer, v: float) -> None:
+    """w = 1, clients 3 and 5: Δ = 3, m = 0.1 · 3, v from v₀ = ε² = 1e-6; w + η m / (√v + ε) with η = 0.1."""
+    hyper = fedopt.Hyperparameters(server_optimizer=optimizer, server_learning_rate=0.1)
+    after = fedopt.stepping(hyper)(ServerState(one(1.0)), [sent(3.0), sent(5.0)])
+    assert number(after.adapter) == pytest.approx(1 + 0.1 * 0.3 / (math.sqrt(v) + 1e-3), rel=1e-6)
+    assert after.memory["v.w"].item() == pytest.approx(v, rel=1e-6)
+
+
+def test_yogi_lets_the_second_moment_fall_slowly() -> None:
+    """v = 9 and Δ² = 1: adam gives 0.99 · 9 + 0.01 = 8.92, yogi 9 − 0.01 · 1 · sign(9 − 1) = 8.99."""
+    state = ServerState(one(0.0), {"m.w": torch.zeros(1), "v.w": torch.tensor([9.0])})
+    found = {}
+    for name in ("adam", "yogi"):
+        hyper = fedopt.Hyperparameters(server_optimizer=name, server_learning_rate=0.1)
+        found[name] = fedopt.stepping(hyper)(state, [sent(1.0)]).memory["v.w"].item()
+    assert found == {"adam": pytest.approx(8.92), "yogi": pytest.approx(8.99)}
+
+
+def test_momentum_of_the_server_adds_up() -> None:
+    """β = 0.5, Δ = 2 twice: m = 2, then 3; w = 0 → 2 → 5. AdaFedAvgM is the same with η = 1."""
+    hyper = fedopt.Hyperparameters(server_optimizer="momentum", server_learning_rate=1.0, server_momentum=0.5)
+    for algorithm in (fedopt.build(hyper), fedavgm.build(fedavgm.Hyperparameters(server_momentum=0.5))):
+        first = algorithm.server_update(ServerState(one(0.0)), [sent(2.0)])
+        second = algorithm.server_update(first, [sent(4.0)])
+        assert (number(first.adapter), number(second.adapter)) == (2.0, 5.0)
+
+
+def test_fednova_averages_steps_not_sums() -> None:
+    """w = 0; one client moves by 2 in 2 steps, one by 9 in 3: d = −1, −3, mean −2, τ_eff = 2.5: w = 5, not 5.5."""
+    after = fednova.server_update(ServerState(one(0.0)), [sent(2.0, steps=2), sent(9.0, steps=3)])
+    assert number(after.adapter) == pytest.approx(5.0)
+
+
+def test_fedprox_pulls_towards_the_server() -> None:
+    """∇ (μ/2)(w − 1)² at w = 3 with μ = 0.5: 1."""
+    assert number(fedprox.proximal(0.5, one(1.0))(one(3.0))) == 1.0
+
+
+def test_fedprox_starts_at_the_server_where_the_pull_is_zero() -> None:
+    client = Known(moves=1.0)
+    fedprox.training(0.5)(one(7.0), ClientState(one(3.0)), client, RNG)
+    assert client.asked == [(7.0, None, 0.0)]
+
+
+def test_scaffold_moves_its_variate_by_the_share_that_took_part() -> None:
+    """Two of four clients send 4 and 8: c = (4 + 8) / 4 = 3. The first then trains with c − c_i = 3 − 4 = −1."""
+    algorithm = scaffold.build(scaffold.Hyperparameters())
+    server = algorithm.init(one(0.0), 4)
+    clients = {"a": Known(slope=4.0), "b": Known(slope=8.0)}
+    updates, states = [], {}
+    for name, client in clients.items():
+        states[name], update = algorithm.client_update(algorithm.shares(server), ClientState(one(0.0)), client, RNG)
+        updates.append(update)
+    server = algorithm.server_update(server, updates)
+    assert server.memory["variate.w"].item() == 3.0
+    algorithm.client_update(algorithm.shares(server), states["a"], clients["a"], RNG)
+    assert clients["a"].asked == [(0.0, None, 0.0), (0.0, None, -1.0)]
+
+
+def test_ditto_sends_one_adapter_and_keeps_another() -> None:
+    """Shared 1, personal 5, both move by 1, μ = 0.5: sent 2, kept 6, the personal one pulled by 0.5 (5 − 1) = 2."""
+    client = Known(moves=1.0)
+    state, update = ditto.training(0.5)(one(1.0), ClientState(one(5.0)), client, RNG)
+    assert (number(update.adapter), number(state.adapter)) == (2.0, 6.0)
+    assert client.asked == [(1.0, None, None), (5.0, None, 2.0)]
+
+
+def test_the_others_mean_leaves_the_clients_own_part_out() -> None:
+    """2 with 1 example and 6 with 3: w = 5. Without the first: 6; without the second: 2."""
+    total = torch.tensor(4)
+    assert number(fedselectkd.others_mean(one(5.0), one(2.0), 1, total)) == pytest.approx(6.0)
+    assert number(fedselectkd.others_mean(one(5.0), one(6.0), 3, total)) == pytest.approx(2.0)
+
+
+def test_without_others_the_teacher_is_the_server() -> None:
+    assert fedselectkd.others_mean(one(5.0), one(2.0), 1, None) == one(5.0)
+    assert fedselectkd.others_mean(one(5.0), one(2.0), 4, torch.tensor(4)) == one(5.0)
+
+
+def select(**knobs: object) -> Algorithm:
+    return fedselectkd.build(fedselectkd.Hyperparameters.model_validate({"tau": 5.0, "lambda": 0.2} | knobs))
+
+
+def teachers_of(algorithm: Algorithm, rounds: int = 2) -> list[float | None]:
+    """Which adapter taught the first of two clients, round by round; it moves by 1 a round, the other by 3."""
+    clients = {"a": Known(moves=1.0), "b": Known(moves=3.0)}
+    server = algorithm.init(one(0.0), 2)
+    states = {name: ClientState(one(0.0)) for name in clients}
+    for round_number in range(1, rounds + 1):
+        updates = []
+        for name, client in clients.items():
+            rng = Randomness(1, name, round_number)
+            states[name], update = algorithm.client_update(algorithm.shares(server), states[name], client, rng)
+            updates.append(update)
+        server = algorithm.server_update(server, updates)
+    return [teacher for _, teacher, _ in clients["a"].asked]
+
+
+@pytest.mark.parametrize(
+    ("teacher", "expected"),
+    [("server", [0.0, 2.0]), ("initial", [0.0, 0.0]), ("own", [0.0, 1.0]), ("others", [0.0, 3.0])],
+)
+def test_every_teacher_is_who_it_says(teacher: str, expected: list[float]) -> None:
+    """After round 1 the clients hold 1 and 3 and the server 2."""
+    assert teachers_of(select(teacher=teacher)) == expected
+
+
+def test_distillation_can_start_in_a_later_round() -> None:
+    assert teachers_of(select(kd_from_round=2)) == [None, 2.0]
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda keep: fedavg.build(fedavg.Hyperparameters(client_optimizer_state=keep)),
+        lambda keep: select(client_optimizer_state=keep),
+    ],
+)
+def test_moments_are_handed_on_only_where_they_are_kept(build: Callable[[str], Algorithm]) -> None:
+    for keep, expected in (("keep", {"m"}), ("fresh", set())):
+        state, _ = build(keep).client_update(one(0.0), ClientState(one(0.0)), Known(), RNG)
+        assert set(state.memory) == expected
+
+
+@pytest.mark.parametrize("tau", ["q1.5", "q0", "qq", "high", -1, float("inf"), True])
+def test_a_threshold_is_nats_or_a_quantile(tau: object) -> None:
+    with pytest.raises(ValueError, match=r"nats|quantile"):
+        select(tau=tau)
