@@ -13,9 +13,12 @@ from hypothesis import strategies as st
 
 from pipeline.corpora import sources
 from pipeline.corpora.example import Example, Turn, read_examples
+from pipeline.corpora.notes import Notes
 from pipeline.corpora.own import split_folder
-from pipeline.corpora.qmsum import DOMAINS, Notes, clean, examples_of, parse_meeting, read_folder, span_turns
-from pipeline.corpora.statistics import COLUMNS, PAPER, table
+from pipeline.corpora.qmsum import DOMAINS, examples_of, parse_meeting, read_folder, span_turns
+from pipeline.corpora.sources import Published
+from pipeline.corpora.statistics import COLUMNS, PAPER, compared
+from pipeline.corpora.text import clean
 from pipeline.errors import QuorumError
 from pipeline.files import write_jsonl
 
@@ -176,13 +179,13 @@ def small_mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / "qmsum" / name).write_bytes(content)
         lines.append(f"{hashlib.sha256(content).hexdigest()}  {name}\n")
     (tmp_path / "list.sha256").write_text("".join(lines))
-    monkeypatch.setattr(sources, "CHECKSUMS", tmp_path / "list.sha256")
+    monkeypatch.setattr(sources, "checksum_file", lambda corpus: tmp_path / "list.sha256")
     monkeypatch.setenv("QUORUM_MIRROR", str(tmp_path))
     return tmp_path
 
 
 def test_the_mirror_is_copied(small_mirror: Path) -> None:
-    sources.fetch_qmsum("mirror", small_mirror / "out")
+    sources.fetch("qmsum", "mirror", small_mirror / "out")
     assert sorted(p.name for p in (small_mirror / "out").rglob("*.json")) == ["a.json", "b.json"]
 
 
@@ -199,42 +202,43 @@ def test_a_damaged_corpus_file_is_one_line(small_mirror: Path, damage: Any, mess
     path = small_mirror / "qmsum/data/Academic/test/b.json"
     damage(path)
     with pytest.raises(QuorumError, match=message) as caught:
-        sources.fetch_qmsum("mirror", small_mirror / "out")
+        sources.fetch("qmsum", "mirror", small_mirror / "out")
     assert str(path) in str(caught.value)
 
 
 def test_no_mirror_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("QUORUM_MIRROR", "")
     with pytest.raises(QuorumError, match="set QUORUM_MIRROR"):
-        sources.fetch_qmsum("mirror", tmp_path)
+        sources.fetch("qmsum", "mirror", tmp_path)
 
 
 def test_upstream_out_of_reach_is_one_line_with_the_url(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(sources, "QMSUM_UPSTREAM", "http://127.0.0.1:9/")
+    monkeypatch.setitem(sources.CORPORA, "qmsum", Published("qmsum", "c0", "http://127.0.0.1:9/"))
     monkeypatch.setenv("DVC_ROOT", str(tmp_path))
     with pytest.raises(QuorumError, match=r"http://127.0.0.1:9/data/Academic/test/Bed003.json: could not be fetched"):
-        sources.fetch_qmsum("upstream", tmp_path / "out")
+        sources.fetch("qmsum", "upstream", tmp_path / "out")
 
 
 def test_upstream_serves_the_same_bytes_and_resumes(
     small_mirror: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """`file://` stands in for the network; a file that is there already is not fetched again."""
-    monkeypatch.setattr(sources, "QMSUM_UPSTREAM", (small_mirror / "qmsum").as_uri() + "/")
+    upstream = (small_mirror / "qmsum").as_uri() + "/"
+    monkeypatch.setitem(sources.CORPORA, "qmsum", Published("qmsum", "c0", upstream))
     monkeypatch.setenv("DVC_ROOT", str(tmp_path / "home"))
-    sources.fetch_qmsum("upstream", tmp_path / "out")
+    sources.fetch("qmsum", "upstream", tmp_path / "out")
     (small_mirror / "qmsum/data/Academic/test/b.json").unlink()
-    sources.fetch_qmsum("upstream", tmp_path / "again")
+    sources.fetch("qmsum", "upstream", tmp_path / "again")
     assert len(list((tmp_path / "again").rglob("*.json"))) == 2
 
 
 def test_auto_takes_the_first_that_answers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sources, "reachable", lambda source: source == "sample")
-    assert sources.resolve("auto") == "sample"
+    monkeypatch.setattr(sources, "reachable", lambda corpus, source: source == "sample")
+    assert sources.resolve("qmsum", "auto") == "sample"
     assert "SAMPLE" in capsys.readouterr().err
-    monkeypatch.setattr(sources, "reachable", lambda source: True)
-    assert sources.resolve("auto") == "mirror"
-    assert sources.resolve("upstream") == "upstream"
+    monkeypatch.setattr(sources, "reachable", lambda corpus, source: True)
+    assert sources.resolve("qmsum", "auto") == "mirror"
+    assert sources.resolve("qmsum", "upstream") == "upstream"
 
 
 @needs_mirror
@@ -250,7 +254,7 @@ def test_table_two_comes_out_of_the_real_files() -> None:
                 MIRROR / "qmsum/data" / domain, corpus="q", domain=domain, span_end=span_end, notes=Notes()
             )[0]
         ]
-    rows = table(readings["inclusive"], readings["exclusive"])
+    rows = compared(readings["inclusive"], readings["exclusive"])
     assert len(rows) == 9
     for row in rows:
         paper = dict(zip(COLUMNS, PAPER[str(row["domain"]), str(row["split"])], strict=True))

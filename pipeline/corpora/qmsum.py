@@ -7,31 +7,18 @@ relevant_text_span [[first, last], ...]}], `general_query_list`, `topic_list`. S
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from pipeline.corpora.example import SPLITS, Example, Split, Turn
+from pipeline.corpora.notes import Notes
+from pipeline.corpora.text import clean
 from pipeline.errors import QuorumError
 from pipeline.files import read_json
 
 SpanEnd = Literal["inclusive", "exclusive"]
 DOMAINS = ("Academic", "Committee", "Product")
-
-_MARKER = re.compile(r"\{\s*\w+\s*\}")
-_SPELLED = re.compile(r"\b(?:[A-Za-z]_)+(?:[A-Za-z]\b)?")
-_SPACES = re.compile(r"\s+")
-
-
-def clean(text: str) -> str:
-    """Drop transcription markers and join spelled-out letters, as QMSum's authors do before modelling.
-
-    `{vocalsound}`, `{disfmarker}` and their like go; `L_C_D_` becomes `LCD`, `T_V_s` becomes `TVs`.
-    """
-    text = _MARKER.sub(" ", text)
-    text = _SPELLED.sub(lambda match: match.group().replace("_", ""), text)
-    return _SPACES.sub(" ", text).strip()
 
 
 @dataclass(frozen=True)
@@ -50,15 +37,6 @@ class Query:
     query: str
     answer: str
     spans: tuple[tuple[int, int], ...]
-
-
-@dataclass
-class Notes:
-    """What reading had to mend; counted, so that the report can say so."""
-
-    spans_past_end: int = 0
-    dropped_empty_target: list[str] = field(default_factory=list)
-    kept_without_turns: list[str] = field(default_factory=list)
 
 
 def parse_meeting(path: Path) -> Meeting:

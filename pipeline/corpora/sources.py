@@ -1,7 +1,8 @@
 """Where a corpus comes from: a mirror folder, its pinned upstream, or the sample in this repository.
 
-Every file of the mirror and of upstream is checked against `qmsum.sha256`, which lists the 232 meetings of the
-pinned commit, so both give the same bytes or an error.
+Every file of the mirror and of upstream is checked against `<corpus>.sha256`, which lists the files of the pinned
+commit, so both give the same bytes or an error. Two corpora are only their publishers' to give: those come from the
+mirror alone, unchecked.
 """
 
 from __future__ import annotations
@@ -10,102 +11,153 @@ import http.client
 import shutil
 import urllib.error
 import urllib.request
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from pipeline.corpora import elitr, meetingbank
 from pipeline.errors import QuorumError
 from pipeline.files import read_json, replacing, sha256_file, write_bytes
-from pipeline.layout import RAW, SAMPLE, downloads, mirror
+from pipeline.layout import SAMPLE, downloads, mirror, raw
 from pipeline.progress import progress, say
 
 SourceName = Literal["mirror", "upstream", "sample"]
 BEST_FIRST: tuple[SourceName, ...] = ("mirror", "upstream", "sample")
-
-QMSUM_COMMIT = "83d7768"
-QMSUM_UPSTREAM = f"https://raw.githubusercontent.com/Yale-LILY/QMSum/{QMSUM_COMMIT}/"
-CHECKSUMS = Path(__file__).with_name("qmsum.sha256")
 TIMEOUT_SECONDS = 20
 
 
-def qmsum_checksums() -> dict[str, str]:
-    """Relative path (`data/Academic/train/X.json`) -> sha256, of every meeting of the pinned commit."""
-    lines = CHECKSUMS.read_text(encoding="utf-8").splitlines()
+@dataclass(frozen=True)
+class Published:
+    """How a corpus is published.
+
+    `mirrored` is its folder in the mirror; `upstream` the address that the paths of its checksums go behind, after
+    `below`, which only upstream's paths have; None where a person must fetch it, as `how_to_get` says. `strip` is the
+    head of those paths that data/raw leaves out.
+    """
+
+    mirrored: str
+    commit: str | None = None
+    upstream: str | None = None
+    below: str = ""
+    how_to_get: str = ""
+    strip: str = ""
+
+
+_RAW = "https://raw.githubusercontent.com"
+_HMNET = Published("hmnet", "416966c", f"{_RAW}/microsoft/HMNet/416966c/")
+CORPORA: dict[str, Published] = {
+    "qmsum": Published("qmsum", "83d7768", f"{_RAW}/Yale-LILY/QMSum/83d7768/", strip="data/"),
+    "samsum": Published("samsum", "2f0667ae", f"{_RAW}/dfangkai/transformer/2f0667ae/", below="data/"),
+    "ami": _HMNET,
+    "icsi": _HMNET,
+    "elitr": Published("elitr", how_to_get=elitr.HOW_TO_GET),
+    "meetingbank": Published("meetingbank", how_to_get=meetingbank.HOW_TO_GET),
+}
+
+
+def checksum_file(corpus: str) -> Path:
+    return Path(__file__).with_name(f"{corpus}.sha256")
+
+
+def checksums(corpus: str) -> dict[str, str]:
+    """Relative path (`data/Academic/train/X.json`) -> sha256, of every file of the pinned commit."""
+    lines = checksum_file(corpus).read_text(encoding="utf-8").splitlines()
     return {path: digest for digest, path in (line.split("  ", 1) for line in lines)}
 
 
-def reachable(source: SourceName) -> bool:
-    """Whether a source would answer now: the folder exists, or upstream serves one checked file."""
+def reachable(corpus: str, source: SourceName) -> bool:
+    """Whether a source would answer now: the folder exists, or upstream serves one file."""
+    published = CORPORA[corpus]
     if source == "sample":
-        return True
+        return published.upstream is not None
     if source == "mirror":
         folder = mirror()
-        return folder is not None and (folder / "qmsum").is_dir()
-    first = next(iter(qmsum_checksums()))
+        return folder is not None and (folder / published.mirrored).is_dir()
+    if published.upstream is None:
+        return False
+    request = urllib.request.Request(_address(published, next(iter(checksums(corpus)))), method="HEAD")
     try:
-        with urllib.request.urlopen(QMSUM_UPSTREAM + first, timeout=TIMEOUT_SECONDS):
+        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS):
             return True
     except (OSError, ValueError):
         return False
 
 
-def resolve(wanted: str) -> SourceName:
-    """`auto` -> the first of mirror, upstream and sample that answers; any other name stands as it is."""
+def resolve(corpus: str, wanted: str) -> SourceName:
+    """`auto` -> the first of mirror, upstream and sample that answers; any other name stands as it is.
+
+    Raises:
+        QuorumError: the corpus has no sample, and nothing else answers; the message says how to get it.
+    """
     if wanted != "auto":
         return wanted  # type: ignore[return-value]  # params.yaml is typed; only source names get here
-    chosen = next(source for source in BEST_FIRST if reachable(source))
+    chosen = next((source for source in BEST_FIRST if reachable(corpus, source)), None)
+    if chosen is None:
+        raise QuorumError(f"corpora: {corpus}: cannot be fetched by itself; {CORPORA[corpus].how_to_get}")
     if chosen == "sample":
         say("!" * 100)
-        say("NO REAL CORPUS WITHIN REACH: neither a mirror folder (QUORUM_MIRROR) nor upstream answered.")
-        say("Going on with the SAMPLE: 36 short made-up meetings. Its numbers mean nothing.")
+        say(f"NO REAL {corpus.upper()} WITHIN REACH: neither a mirror folder (QUORUM_MIRROR) nor upstream answered.")
+        say("Going on with the SAMPLE: a few short made-up meetings. Its numbers mean nothing.")
         say("!" * 100)
     return chosen
 
 
-def better_than_recorded(wanted: str) -> bool:
+def better_than_recorded(corpus: str, wanted: str) -> bool:
     """Whether `auto` would now take a better source than data/raw was made from."""
-    record = RAW / "source.json"
+    record = raw(corpus) / "source.json"
     if wanted != "auto" or not record.is_file():
         return False
-    used = read_json(record)["qmsum"]
-    return any(reachable(source) for source in BEST_FIRST[: BEST_FIRST.index(used)])
+    used = read_json(record)["source"]
+    return any(reachable(corpus, source) for source in BEST_FIRST[: BEST_FIRST.index(used)])
 
 
-def fetch_qmsum(source: SourceName, into: Path) -> None:
-    """Copy QMSum's meetings to `into/{domain}/{split}/*.json`.
+def fetch(corpus: str, source: SourceName, into: Path) -> None:
+    """Copy a corpus's files to a folder, by their published paths.
 
     Raises:
         QuorumError: the source is out of reach, or a file is missing, truncated or altered.
     """
-    if source == "sample":
-        shutil.copytree(SAMPLE / "qmsum", into, dirs_exist_ok=True)
+    published = CORPORA[corpus]
+    if source == "sample" or published.upstream is None:
+        folder = SAMPLE / corpus if source == "sample" else _mirror() / published.mirrored
+        if not folder.is_dir():
+            raise QuorumError(f"corpora: {corpus}: {folder} does not exist; {published.how_to_get}")
+        shutil.copytree(folder, into, dirs_exist_ok=True)
         return
-    checksums = qmsum_checksums()
-    with progress(f"ingest qmsum from {source}", len(checksums)) as advance:
-        for path, digest in checksums.items():
-            origin = _mirrored(path) if source == "mirror" else _downloaded(path, digest)
-            _check(origin, digest)
-            target = into / Path(path).relative_to("data")
-            with replacing(target) as temporary:
+    listed = checksums(corpus)
+    with progress(f"ingest {corpus} from {source}", len(listed)) as advance:
+        for path, digest in listed.items():
+            origin = _mirrored(published, path) if source == "mirror" else _downloaded(corpus, path, digest)
+            _check(origin, digest, published)
+            with replacing(into / path.removeprefix(published.strip)) as temporary:
                 shutil.copyfile(origin, temporary)
             advance(1)
 
 
-def _mirrored(path: str) -> Path:
+def _address(published: Published, path: str) -> str:
+    return f"{published.upstream}{published.below}{path}"
+
+
+def _mirror() -> Path:
     folder = mirror()
     if folder is None:
         raise QuorumError("data_source: mirror: no folder found; set QUORUM_MIRROR, or set data_source: auto")
-    origin = folder / "qmsum" / path
+    return folder
+
+
+def _mirrored(published: Published, path: str) -> Path:
+    origin = _mirror() / published.mirrored / path
     if not origin.is_file():
         raise QuorumError(f"{origin}: is missing from the mirror; restore it, or set data_source: upstream")
     return origin
 
 
-def _downloaded(path: str, digest: str) -> Path:
+def _downloaded(corpus: str, path: str, digest: str) -> Path:
     """The file from upstream; one that an interrupted run already brought is not fetched again."""
-    kept = downloads() / "qmsum" / path
+    kept = downloads() / corpus / path
     if kept.is_file() and sha256_file(kept) == digest:
         return kept
-    url = QMSUM_UPSTREAM + path
+    url = _address(CORPORA[corpus], path)
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:
             write_bytes(kept, answer.read())
@@ -117,10 +169,10 @@ def _downloaded(path: str, digest: str) -> Path:
     return kept
 
 
-def _check(path: Path, digest: str) -> None:
+def _check(path: Path, digest: str, published: Published) -> None:
     found = sha256_file(path)
     if found != digest:
         raise QuorumError(
             f"{path}: checksum {found[:12]}… instead of {digest[:12]}… (truncated or altered); restore the file "
-            f"as published at commit {QMSUM_COMMIT}"
+            f"as published at commit {published.commit}"
         )

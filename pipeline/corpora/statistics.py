@@ -1,4 +1,4 @@
-"""Table II: the statistics of QMSum, the paper's beside ours."""
+"""Statistics of a corpus, and Table II: QMSum's, the paper's beside ours."""
 
 from __future__ import annotations
 
@@ -35,18 +35,29 @@ def summarize(examples: Sequence[Example]) -> dict[str, float]:
     }
 
 
-def table(inclusive: Sequence[Example], exclusive: Sequence[Example]) -> list[dict[str, str | int | float]]:
-    """One row a domain and split: the paper's figures and ours under both readings of a span's end."""
+def table(examples: Sequence[Example]) -> list[dict[str, str | int | float]]:
+    """One row a domain and split."""
+    domains = list(dict.fromkeys(e.domain for e in examples))
     rows: list[dict[str, str | int | float]] = []
-    domains = list(dict.fromkeys(e.domain for e in inclusive))
     for domain in domains:
         for split in SPLITS:
-            row: dict[str, str | int | float] = {"domain": domain, "split": split}
-            paper = PAPER.get((domain, split))
-            row |= {f"paper_{c}": paper[i] if paper else "" for i, c in enumerate(COLUMNS)}
-            for name, examples in (("inclusive", inclusive), ("exclusive", exclusive)):
-                chosen = [e for e in examples if (e.domain, e.split) == (domain, split)]
-                row |= {f"{name}_{c}": round(v, 2) for c, v in summarize(chosen).items()}
-                row[f"{name}_without_turns"] = sum(not e.turns for e in chosen)
-            rows.append(row)
+            chosen = [e for e in examples if (e.domain, e.split) == (domain, split)]
+            figures = {column: round(value, 2) for column, value in summarize(chosen).items()}
+            rows.append(
+                {"domain": domain, "split": split, **figures, "without_turns": sum(not e.turns for e in chosen)}
+            )
+    return rows
+
+
+def compared(inclusive: Sequence[Example], exclusive: Sequence[Example]) -> list[dict[str, str | int | float]]:
+    """Table II: the paper's figures and ours under both readings of a span's end, a row a domain and split."""
+    rows: list[dict[str, str | int | float]] = []
+    for ours, other in zip(table(inclusive), table(exclusive), strict=True):
+        domain, split = str(ours["domain"]), str(ours["split"])
+        paper = PAPER.get((domain, split))
+        row: dict[str, str | int | float] = {"domain": domain, "split": split}
+        row |= {f"paper_{c}": paper[i] if paper else "" for i, c in enumerate(COLUMNS)}
+        for name, figures in (("inclusive", ours), ("exclusive", other)):
+            row |= {f"{name}_{c}": figures[c] for c in (*COLUMNS, "without_turns")}
+        rows.append(row)
     return rows

@@ -1,0 +1,84 @@
+"""ELITR meetings -> examples.
+
+Nedoluzhko et al., "ELITR Minuting Corpus: A Novel Dataset for Automatic Minuting from Multi-Party Meetings in English
+and Czech", LREC 2022. A folder a meeting below `train`, `dev` and `test` (`test2` is left out), in it one
+`transcript_MAN*.txt` with a line an utterance, `(SPEAKER) words` or just words that go on with the last speaker, and
+`minutes_GENER_annot*.txt`, of which the first by name is the reference. Markers such as `<laugh>` go.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pipeline.corpora.example import Example, Split, Turn
+from pipeline.corpora.notes import Notes
+from pipeline.corpora.text import clean
+from pipeline.errors import QuorumError
+
+CLIENT = "ELITR"
+FOLDERS: dict[Split, str] = {"train": "train", "val": "dev", "test": "test"}
+HOW_TO_GET = (
+    "download the English part of the ELITR Minuting Corpus (http://hdl.handle.net/11234/1-4692) and lay its folders "
+    "train, dev and test into elitr/ of the mirror (QUORUM_MIRROR)"
+)
+
+_UTTERANCE = re.compile(r"^\(([^)]+)\)\s*(.*)$")
+_TAG = re.compile(r"<[^<>]*>")
+_BULLET = re.compile(r"^[\s*•–-]+")
+
+
+def read(folder: Path, query: str, notes: Notes) -> tuple[list[Example], int]:
+    """Meeting folders -> (examples, number of meetings).
+
+    Raises:
+        QuorumError: a split has no meeting, or a meeting has no transcript.
+    """
+    examples: list[Example] = []
+    meetings = 0
+    for split, name in FOLDERS.items():
+        found = sorted({path.parent for path in folder.rglob(f"{name}/*/transcript*.txt")})
+        if not found:
+            raise QuorumError(f"{folder}: has no {name}/<meeting>/transcript*.txt; {HOW_TO_GET}")
+        for meeting in found:
+            meetings += 1
+            identity = f"elitr/{meeting.name}"
+            minutes = sorted(meeting.glob("minutes_GENER*.txt"))
+            target = summary_of(_text(minutes[0])) if minutes else ""
+            if not target:
+                notes.dropped_empty_target.append(identity)
+                continue
+            turns = turns_of(_text(sorted(meeting.glob("transcript*.txt"))[0]))
+            if not turns:
+                notes.kept_without_turns.append(identity)
+            examples.append(Example(identity, "elitr", CLIENT, split, meeting.name, query, turns, target))
+    return examples, meetings
+
+
+def turns_of(transcript: str) -> tuple[Turn, ...]:
+    """Lines of a transcript -> turns."""
+    turns: list[Turn] = []
+    for line in transcript.splitlines():
+        match = _UTTERANCE.match(line.strip())
+        speaker = match.group(1) if match else (turns[-1].speaker if turns else "SPEAKER")
+        words = clean(_TAG.sub(" ", match.group(2) if match else line))
+        if not words:
+            continue
+        if match or not turns:
+            turns.append(Turn(speaker, words))
+        else:
+            turns[-1] = Turn(speaker, f"{turns[-1].text} {words}")
+    return tuple(turns)
+
+
+def summary_of(minutes: str) -> str:
+    """Minutes are bullet points: their text, a sentence a point."""
+    points = [_BULLET.sub("", line).strip() for line in minutes.splitlines()]
+    return clean(" ".join(point if point[-1] in ".?!:" else f"{point}." for point in points if point))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise QuorumError(f"{path}: is not UTF-8 (byte {error.start}); restore the file as published") from None

@@ -1,0 +1,79 @@
+"""AMI and ICSI meetings -> examples, from the files of HMNet.
+
+Zhu et al., "A Hierarchical Network for Abstractive Meeting Summarization with Cross-Domain Pretraining", Findings of
+EMNLP 2020. Gzipped JSON lines, a meeting a line: `id`, `meeting` [{speaker, role, utt: {word: [...]}}], `summary`
+[sentence, ...]; folders train, dev and test. AMI: Carletta et al., 2005. ICSI: Janin et al., 2003.
+
+The same recordings are QMSum's Product and Academic meetings, under other splits: `partitions.manifest.check` fails on
+a manifest that has one in training and the other in a test.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pipeline.corpora.example import Example, Split, Turn
+from pipeline.corpora.notes import Notes
+from pipeline.corpora.text import clean, joined
+from pipeline.errors import QuorumError
+
+FOLDERS: dict[Split, str] = {"train": "train", "val": "dev", "test": "test"}
+ROLES = {"PM": "Project Manager", "ME": "Marketing", "ID": "Industrial Designer", "UI": "User Interface"}
+"""AMI's four roles, one person each, by the names that QMSum gives them; ICSI's are titles that several may share."""
+
+
+def read(folder: Path, corpus: str, query: str, notes: Notes) -> tuple[list[Example], int]:
+    """`train`, `dev` and `test` somewhere below a folder -> (examples, number of meetings).
+
+    Args:
+        corpus: `ami` or `icsi`.
+
+    Raises:
+        QuorumError: a split has no file, or a line is not a meeting.
+    """
+    examples: list[Example] = []
+    meetings = 0
+    for split, name in FOLDERS.items():
+        paths = sorted(folder.rglob(f"{name}/*.jsonl.gz"))
+        if not paths:
+            raise QuorumError(f"{folder}: has no {name}/*.jsonl.gz; run `dvc repro ingest@{corpus}`")
+        for path in paths:
+            for row in _lines(path):
+                meetings += 1
+                example = _example(row, path, corpus, split, query)
+                if not example.target:
+                    notes.dropped_empty_target.append(example.id)
+                    continue
+                if not example.turns:
+                    notes.kept_without_turns.append(example.id)
+                examples.append(example)
+    return examples, meetings
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as stream:
+            for line in stream:
+                yield json.loads(line)
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        raise QuorumError(f"{path}: not gzipped JSON lines ({error}); restore the file as published") from None
+
+
+def _example(row: dict[str, Any], path: Path, corpus: str, split: Split, query: str) -> Example:
+    try:
+        said = [(_speaker(t["role"], t["speaker"]), joined(t["utt"]["word"])) for t in row["meeting"]]
+        target = " ".join(joined(sentence.split()) for sentence in row["summary"])
+        meeting = str(row["id"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise QuorumError(f"{path}: not a meeting of HMNet's ({error!r}); restore the file as published") from None
+    turns = tuple(Turn(speaker, text) for speaker, text in said if text)
+    return Example(f"{corpus}/{meeting}", corpus, corpus.upper(), split, meeting, query, turns, clean(target))
+
+
+def _speaker(role: str, letter: str) -> str:
+    return ROLES.get(role) or f"{role} {letter}"

@@ -1,0 +1,59 @@
+"""MeetingBank segments -> examples.
+
+Hu et al., "MeetingBank: A Benchmark Dataset for Meeting Summarization", ACL 2023. JSON lines, a segment of a city
+council's meeting a line: `id`, `uid` (city, date and item: `SeattleCityCouncil_12142015_Res 31669`), `transcript`
+(running text, no speakers) and `summary`; files train, validation and test, `.json` or `.jsonl`.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pipeline.corpora.example import Example, Split, Turn
+from pipeline.corpora.notes import Notes
+from pipeline.corpora.text import clean
+from pipeline.errors import QuorumError
+
+CLIENT = "MeetingBank"
+FILES: dict[Split, str] = {"train": "train", "val": "validation", "test": "test"}
+HOW_TO_GET = (
+    "download train.json, validation.json and test.json of MeetingBank "
+    "(https://huggingface.co/datasets/huuuyeah/meetingbank) into meetingbank/ of the mirror (QUORUM_MIRROR)"
+)
+
+
+def read(folder: Path, query: str, notes: Notes) -> tuple[list[Example], int]:
+    """Three files of JSON lines -> (examples, number of meetings).
+
+    Raises:
+        QuorumError: a file is missing, or a line is not a segment.
+    """
+    examples: list[Example] = []
+    for split, name in FILES.items():
+        paths = sorted(folder.rglob(f"{name}.json*"))
+        if not paths:
+            raise QuorumError(f"{folder}: has no {name}.json; {HOW_TO_GET}")
+        for number, line in enumerate(paths[0].read_text(encoding="utf-8").splitlines(), 1):
+            if not line.strip():
+                continue
+            example = _example(line, f"{paths[0]}: line {number}", split, query)
+            if not example.target:
+                notes.dropped_empty_target.append(example.id)
+                continue
+            if not example.turns:
+                notes.kept_without_turns.append(example.id)
+            examples.append(example)
+    return examples, len({example.meeting for example in examples})
+
+
+def _example(line: str, where: str, split: Split, query: str) -> Example:
+    try:
+        row = json.loads(line)
+        uid, transcript, summary = str(row["uid"]), clean(row["transcript"]), clean(row["summary"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise QuorumError(f"{where}: not a segment of MeetingBank ({error!r}); {HOW_TO_GET}") from None
+    # City and date are the meeting; what follows is the item of its agenda.
+    meeting = "_".join(uid.split("_")[:2])
+    turns = (Turn("Speaker", transcript),) if transcript else ()
+    return Example(f"meetingbank/{uid}", "meetingbank", CLIENT, split, meeting, query, turns, summary)

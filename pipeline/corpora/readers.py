@@ -1,0 +1,31 @@
+"""Which reader a corpus has: data/raw/<corpus> -> examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from pipeline.corpora import elitr, hmnet, meetingbank, samsum
+from pipeline.corpora.example import Example
+from pipeline.corpora.notes import Notes
+
+Reader = Callable[[Path, str, Notes], tuple[list[Example], int]]
+"""(folder, the query that stands for all, notes to add to) -> (examples, number of meetings)."""
+
+
+def _hmnet(corpus: str, folder: Path, query: str, notes: Notes) -> tuple[list[Example], int]:
+    return hmnet.read(folder, corpus, query, notes)
+
+
+READERS: dict[str, Reader] = {
+    "samsum": samsum.read,
+    "ami": partial(_hmnet, "ami"),
+    "icsi": partial(_hmnet, "icsi"),
+    "elitr": elitr.read,
+    "meetingbank": meetingbank.read,
+}
+"""QMSum, whose queries are its own, has another; see `qmsum.read_folder`."""
+
+CLIENT_OF = {"samsum": "SAMSum", "ami": "AMI", "icsi": "ICSI", "elitr": "ELITR", "meetingbank": "MeetingBank"}
+"""The client that holds a corpus."""

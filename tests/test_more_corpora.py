@@ -1,0 +1,191 @@
+"""SAMSum, AMI, ICSI, ELITR and MeetingBank: from files as published to examples."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import MIRROR, ROOT, needs_mirror
+
+from pipeline.corpora import elitr, hmnet, meetingbank, samsum, sources
+from pipeline.corpora.example import SPLITS, Example, Turn
+from pipeline.corpora.notes import Notes
+from pipeline.corpora.readers import READERS
+from pipeline.corpora.statistics import table
+from pipeline.corpora.text import joined
+from pipeline.errors import QuorumError
+
+
+def samsum_zip(folder: Path, rows: list[tuple[str, str, str]]) -> Path:
+    with zipfile.ZipFile(folder / "samsum.zip", "w") as archive:
+        for name in ("train", "validation", "test"):
+            stream = io.StringIO(newline="")
+            csv.writer(stream).writerows([("id", "dialogue", "summary"), *rows])
+            archive.writestr(f"samsum/{name}.csv", stream.getvalue())
+            archive.writestr(f"__MACOSX/samsum/._{name}.csv", b"\x00\xff")
+    return folder
+
+
+def test_a_dialogue_becomes_turns(tmp_path: Path) -> None:
+    notes = Notes()
+    folder = samsum_zip(tmp_path, [("1", "Ann: Hi\nBen: Hello\nhow are you?", "They greet."), ("2", "", "Nothing.")])
+    examples, dialogues = samsum.read(folder, "Summarize.", notes)
+    first = examples[0]
+    assert (dialogues, len(examples)) == (6, 6)
+    assert first.turns == (Turn("Ann", "Hi"), Turn("Ben", "Hello how are you?"))
+    assert (first.domain, first.split, first.query, first.target) == ("SAMSum", "train", "Summarize.", "They greet.")
+    assert notes.kept_without_turns == ["samsum/2"] * 3, "an empty dialogue is kept, and counted"
+
+
+def test_a_dialogue_without_a_summary_is_left_out_and_counted(tmp_path: Path) -> None:
+    notes = Notes()
+    examples, _ = samsum.read(samsum_zip(tmp_path, [("1", "Ann: Hi", " ")]), "q", notes)
+    assert examples == []
+    assert len(notes.dropped_empty_target) == 3
+
+
+def test_what_is_no_samsum_zip_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(QuorumError, match="not SAMSum's zip"):
+        samsum.read(tmp_path, "q", Notes())
+    (tmp_path / "samsum.zip").write_bytes(b"PK")
+    with pytest.raises(QuorumError, match="not SAMSum's zip"):
+        samsum.read(tmp_path, "q", Notes())
+
+
+@pytest.mark.parametrize(
+    ("tokens", "text"),
+    [
+        ("it 's fine , is n't it ?", "it's fine, isn't it?"),
+        ("the L_C_D and two T_V_s", "the LCD and two TVs"),
+        ("{vocalsound} we 'll see ( maybe ) .", "we'll see (maybe)."),
+    ],
+)
+def test_tokens_become_running_text(tokens: str, text: str) -> None:
+    assert joined(tokens.split()) == text
+
+
+def hmnet_folder(folder: Path, row: dict[str, Any]) -> Path:
+    for split in ("train", "dev", "test"):
+        (folder / split).mkdir(parents=True)
+        (folder / split / "split_0.jsonl.gz").write_bytes(gzip.compress(json.dumps(row).encode()))
+    return folder
+
+
+def turn(speaker: str, role: str, words: str) -> dict[str, Any]:
+    return {"speaker": speaker, "role": role, "utt": {"word": words.split()}}
+
+
+def test_roles_are_speakers(tmp_path: Path) -> None:
+    """AMI's four roles are one person each; ICSI's titles are shared, so the letter stays."""
+    row = {
+        "id": "ES2004a",
+        "meeting": [turn("B", "PM", "Let 's start ."), turn("C", "Grad", "Yes ."), turn("D", "UI", "{laugh}")],
+        "summary": ["The PM opened .", "All agreed ."],
+    }
+    examples, meetings = hmnet.read(hmnet_folder(tmp_path, row), "ami", "q", Notes())
+    assert meetings == 3
+    assert [e.split for e in examples] == list(SPLITS)
+    assert examples[0].turns == (Turn("Project Manager", "Let's start."), Turn("Grad C", "Yes."))
+    assert (examples[0].domain, examples[0].meeting) == ("AMI", "ES2004a")
+    assert examples[0].target == "The PM opened. All agreed."
+
+
+@pytest.mark.parametrize(
+    "content", [b"no gzip", gzip.compress(b"{"), gzip.compress(b'{"id": 1}')], ids=["no gzip", "no JSON", "no meeting"]
+)
+def test_what_is_no_hmnet_file_is_one_line(tmp_path: Path, content: bytes) -> None:
+    folder = hmnet_folder(tmp_path, {})
+    for path in folder.rglob("*.gz"):
+        path.write_bytes(content)
+    with pytest.raises(QuorumError, match="restore the file as published"):
+        hmnet.read(folder, "ami", "q", Notes())
+
+
+def test_elitr_utterances_and_minutes(tmp_path: Path) -> None:
+    for split in ("train", "dev", "test"):
+        meeting = tmp_path / split / f"meeting_en_{split}_001"
+        meeting.mkdir(parents=True)
+        (meeting / "transcript_MAN2_annot11.txt").write_text("(PERSON1) Hi <laugh> all.\nSo let's go.\n(PERSON2) Yes\n")
+        (meeting / "minutes_GENER_annot02.txt").write_text("- Other words\n")
+        (meeting / "minutes_GENER_annot01.txt").write_text("* PERSON1 greets\n  - They begin.\n")
+        (meeting / "minutes_ORIG.txt").write_text("agenda")
+    examples, meetings = elitr.read(tmp_path, "q", Notes())
+    assert meetings == 3
+    assert examples[0].turns == (Turn("PERSON1", "Hi all. So let's go."), Turn("PERSON2", "Yes"))
+    assert examples[0].target == "PERSON1 greets. They begin."
+
+
+def test_meetingbank_segments_belong_to_their_meeting(tmp_path: Path) -> None:
+    rows = [
+        {
+            "id": 1,
+            "uid": f"SeattleCityCouncil_12142015_Item {n}",
+            "transcript": "Please read the title.",
+            "summary": "A bill.",
+        }
+        for n in range(2)
+    ]
+    for name in ("train", "validation", "test"):
+        (tmp_path / f"{name}.json").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    examples, meetings = meetingbank.read(tmp_path, "q", Notes())
+    assert (len(examples), meetings) == (6, 1)
+    assert {e.meeting for e in examples} == {"SeattleCityCouncil_12142015"}
+    assert examples[0].turns == (Turn("Speaker", "Please read the title."),)
+
+
+@pytest.mark.parametrize(("corpus", "where"), [("elitr", "hdl.handle.net"), ("meetingbank", "huggingface.co")])
+def test_what_only_its_publisher_gives_says_how_to_get_it(
+    corpus: str, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUORUM_MIRROR", str(tmp_path))
+    with pytest.raises(QuorumError, match=where):
+        sources.resolve(corpus, "auto")
+    with pytest.raises(QuorumError, match=where):
+        READERS[corpus](tmp_path, "q", Notes())
+
+
+@pytest.mark.parametrize("corpus", ["samsum", "ami", "icsi"])
+def test_the_sample_is_in_the_corpus_schema(corpus: str) -> None:
+    examples, count = READERS[corpus](ROOT / "data" / "sample" / corpus, "q", Notes())
+    assert count == len(examples) >= 8
+    assert {e.split for e in examples} == set(SPLITS)
+
+
+@needs_mirror
+@pytest.mark.parametrize(
+    ("corpus", "folder", "pairs", "words", "summary_words"),
+    [
+        ("samsum", "samsum", [14731, 818, 819], None, 20.3),
+        ("ami", "hmnet/ExampleRawData/meeting_summarization/AMI_proprec", [97, 20, 20], 4000, 277),
+        ("icsi", "hmnet/ExampleRawData/meeting_summarization/ICSI_proprec", [43, 10, 6], 9000, 494),
+    ],
+)
+def test_the_real_corpora_have_their_published_sizes(
+    corpus: str, folder: str, pairs: list[int], words: int | None, summary_words: float
+) -> None:
+    assert MIRROR is not None
+    notes = Notes()
+    examples, _ = READERS[corpus](MIRROR / folder, "q", notes)
+    rows = table(examples)
+    assert [row["pairs"] for row in rows] == pairs
+    assert notes.dropped_empty_target == []
+    assert float(rows[0]["words"]) > (words or 80)
+    assert float(rows[0]["summary_words"]) == pytest.approx(summary_words, rel=0.02)
+    assert len({example.id for example in examples}) == len(examples)
+
+
+@needs_mirror
+def test_ami_and_icsi_meet_qmsum_again() -> None:
+    """The leak that the check of a manifest is for: the same recordings under other splits."""
+    assert MIRROR is not None
+    folder = MIRROR / "hmnet/ExampleRawData/meeting_summarization"
+    for corpus, name, domain in (("ami", "AMI_proprec", "Product"), ("icsi", "ICSI_proprec", "Academic")):
+        ours: list[Example] = READERS[corpus](folder / name, "q", Notes())[0]
+        theirs = {path.stem for path in (MIRROR / "qmsum/data" / domain).rglob("*.json")}
+        assert len(theirs & {example.meeting for example in ours}) > 40
