@@ -102,6 +102,11 @@ class RowAdapters:
             adapted[found] = apply_adapter(adapter, layer, hidden[found], post_norm=self._post_norm)
         return adapted
 
+    @property
+    def common(self) -> Adapter:
+        """The one adapter that all rows hold; the empty one where there are several."""
+        return self._adapters[0] if len(self._groups) == 1 else {}
+
     def select(self, rows: Tensor) -> RowAdapters:
         """Row i becomes what row `rows[i]` was."""
         adapters = [self._adapters[row] for row in rows.tolist()]

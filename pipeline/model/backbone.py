@@ -93,6 +93,9 @@ class Backbone(Protocol):
     def encode(self, rendered: Rendered, *, for_generation: bool) -> tuple[Prefix, Prefix]:
         """Everything frozen of one example, on the CPU: (what a loss needs, what generation needs besides)."""
 
+    def lora_shapes(self) -> dict[str, tuple[int, int]]:
+        """The projections that LoRA changes: name -> (in, out); see `lora.projections`."""
+
     def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
         """The final hidden states that predict the targets, examples one after the other: (Σ T_i, width)."""
 

@@ -20,6 +20,7 @@ from pipeline.errors import QuorumError
 from pipeline.model.adapter import Adapt, RowAdapters, adapting, attached
 from pipeline.model.attention import NAME as GROUPED_ATTENTION
 from pipeline.model.backbone import Decoding, Limits, Prefix, Rendered, Row, in_groups_of_like_length, pad
+from pipeline.model.lora import lora, projections
 from pipeline.model.packed_linear import pack_linear_layers
 from pipeline.model.shared_source import SharedSource
 
@@ -168,6 +169,9 @@ class CausalBackbone:
     def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
         return in_groups_of_like_length(prefixes, lambda group: self._padded_hidden(group, adapter))
 
+    def lora_shapes(self) -> dict[str, tuple[int, int]]:
+        return projections(self._layers, self.adapted_layers[1:])
+
     def _padded_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
         first = self.adapted_layers[0]
         adapt = adapting(adapter, post_norm=False)
@@ -179,7 +183,8 @@ class CausalBackbone:
         seen = (steps[None, :] <= steps[:, None]).expand(len(prefixes), -1, -1)
         mask = torch.cat([source[:, None, :].expand(-1, hidden.shape[1], -1), seen], dim=2)[:, None]
         cache = _TeacherForcing(above, keys, values)
-        hidden = self._run(adapt(first, hidden), above, lengths[:, None] + steps, mask, cache, adapt)
+        with lora(self._layers, adapter):
+            hidden = self._run(adapt(first, hidden), above, lengths[:, None] + steps, mask, cache, adapt)
         normed: Tensor = self.model.model.norm(hidden[real])
         return normed
 
@@ -189,7 +194,8 @@ class CausalBackbone:
             ids = torch.tensor([item.source + item.target[:-1]], device=self.model.device)
             start = len(item.source) - 1
             where = torch.arange(ids.shape[1], device=ids.device)[None] >= start
-            with attached(self._layers, adapting(adapter, post_norm=False, where=where)):
+            adapt = adapting(adapter, post_norm=False, where=where)
+            with attached(self._layers, adapt), lora(self._layers, adapter, where):
                 hidden.append(self.model.model(ids, use_cache=False).last_hidden_state[0, start:])
         return torch.cat(hidden)
 
@@ -218,15 +224,16 @@ class _CausalDecoding:
     @torch.no_grad()
     def step(self, tokens: Tensor) -> Tensor:
         model = self._backbone.model.model
-        hidden = self._backbone._run(
-            model.embed_tokens(tokens[:, None]),
-            range(len(model.layers)),
-            (self._lengths + self._source.grown)[:, None],
-            None,
-            self._source,
-            self._adapters,
-            shared_source=self._source,
-        )
+        with lora(model.layers, self._adapters.common):
+            hidden = self._backbone._run(
+                model.embed_tokens(tokens[:, None]),
+                range(len(model.layers)),
+                (self._lengths + self._source.grown)[:, None],
+                None,
+                self._source,
+                self._adapters,
+                shared_source=self._source,
+            )
         return self._backbone.head(model.norm(hidden[:, 0]))
 
     def select(self, rows: Tensor) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pipeline.model.backbone import Backbone, Prefix, Row, closed_up
 from pipeline.model.decoding_rule import DecodingRule
+from pipeline.model.lora import is_lora
 
 KEEP_WHILE_ACTIVE = 0.9
 """Finished rows are dropped once they are a tenth of the batch: others' caches are copied to fill their places."""
@@ -24,10 +25,23 @@ def generate(
 ) -> list[list[int]]:
     """New tokens for each row, without the end token; rows may share prefixes and adapters."""
     search = _greedy if rule.beams == 1 else _beam_search
-    return [
-        tokens[:-1] if tokens and tokens[-1] == backbone.end_token else tokens
-        for tokens in search(backbone, prefixes, rows, rule)
-    ]
+    written: dict[int, list[int]] = {}
+    for group in _together(rows):
+        found = search(backbone, prefixes, [rows[i] for i in group], rule)
+        written |= dict(zip(group, found, strict=True))
+    return [_without_end(written[i], backbone.end_token) for i in range(len(rows))]
+
+
+def _together(rows: Sequence[Row]) -> list[list[int]]:
+    """Which rows are decoded as one batch: all, but LoRA's changes lie in the model, so one adapter at a time."""
+    groups: dict[int, list[int]] = {}
+    for i, row in enumerate(rows):
+        groups.setdefault(id(row.adapter) if is_lora(row.adapter) else 0, []).append(i)
+    return list(groups.values())
+
+
+def _without_end(tokens: list[int], end: int) -> list[int]:
+    return tokens[:-1] if tokens and tokens[-1] == end else tokens
 
 
 def _allowed(backbone: Backbone, scores: Tensor, histories: Sequence[Sequence[int]], rule: DecodingRule) -> Tensor:

@@ -20,6 +20,7 @@ from pipeline.errors import QuorumError
 from pipeline.model.adapter import RowAdapters, adapting, attached
 from pipeline.model.backbone import Decoding, Limits, Prefix, Rendered, Row, in_groups_of_like_length, pad
 from pipeline.model.growing import GrowingLayer, select_rows
+from pipeline.model.lora import lora, projections
 from pipeline.model.packed_linear import pack_linear_layers
 from pipeline.model.shared_source import Seats
 
@@ -159,6 +160,9 @@ class Seq2SeqBackbone:
     def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
         return in_groups_of_like_length(prefixes, lambda group: self._padded_hidden(group, adapter))
 
+    def lora_shapes(self) -> dict[str, tuple[int, int]]:
+        return projections(self._layers, self.adapted_layers[1:])
+
     def _padded_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
         first = self.adapted_layers[0]
         adapt = adapting(adapter, post_norm=self.post_norm)
@@ -174,16 +178,17 @@ class Seq2SeqBackbone:
             extra["position_bias"] = bias + self_mask
             extra["encoder_decoder_position_bias"] = cross_mask
         hidden = adapt(first, hidden)
-        for index in range(first + 1, len(self._layers)):
-            output = self._layers[index](
-                hidden,
-                attention_mask=self_mask.expand(len(prefixes), -1, -1, -1),
-                encoder_hidden_states=source,
-                encoder_attention_mask=cross_mask.expand(-1, -1, length, -1),
-                use_cache=False,
-                **extra,
-            )
-            hidden = adapt(index, output if isinstance(output, Tensor) else output[0])
+        with lora(self._layers, adapter):
+            for index in range(first + 1, len(self._layers)):
+                output = self._layers[index](
+                    hidden,
+                    attention_mask=self_mask.expand(len(prefixes), -1, -1, -1),
+                    encoder_hidden_states=source,
+                    encoder_attention_mask=cross_mask.expand(-1, -1, length, -1),
+                    use_cache=False,
+                    **extra,
+                )
+                hidden = adapt(index, output if isinstance(output, Tensor) else output[0])
         packed = hidden[real]
         return self._decoder.final_layer_norm(packed) if self._t5 else packed
 
@@ -192,7 +197,7 @@ class Seq2SeqBackbone:
         for item in rendered:
             source = torch.tensor([item.source], device=self.model.device)
             states = self.model.get_encoder()(**self._encoder_arguments(source)).last_hidden_state
-            with attached(self._layers, adapting(adapter, post_norm=self.post_norm)):
+            with attached(self._layers, adapting(adapter, post_norm=self.post_norm)), lora(self._layers, adapter):
                 output = self._decoder(
                     input_ids=self._decoder_inputs(item.target),
                     encoder_hidden_states=states[:, : source.shape[1]],
@@ -244,7 +249,8 @@ class _Seq2SeqDecoding:
     @torch.no_grad()
     def step(self, tokens: Tensor) -> Tensor:
         backbone = self._backbone
-        with attached(backbone._layers, self._adapters), self._folded():
+        layers = backbone._layers
+        with attached(layers, self._adapters), lora(layers, self._adapters.common), self._folded():
             hidden = backbone._decoder(
                 input_ids=tokens[:, None],
                 encoder_hidden_states=self._source,

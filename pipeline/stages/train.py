@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import importlib
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
 
 from pipeline import layout
 from pipeline.encoded import Encoded, read_encoded, training_key
+from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, Kind
 from pipeline.federated.bits import pack_bits
 from pipeline.federated.checkpoint import load_progress, save_progress
 from pipeline.federated.local import LocalTraining, StoredClientData
-from pipeline.federated.loop import POOLED, Progress, run_rounds, start
+from pipeline.federated.loop import POOLED, Progress, Schedule, run_rounds, start
 from pipeline.files import locked, write_bytes, write_json
 from pipeline.loader import Loader
-from pipeline.model.adapter import init_adapter, pack, write_adapter
+from pipeline.model.adapter import Adapter, init_adapter, pack, write_adapter
 from pipeline.model.backbone import Backbone
+from pipeline.model.entry import Entry
+from pipeline.model.lora import init_lora
 from pipeline.progress import OnRound, say
 from pipeline.progress import progress as progress_bar
 from pipeline.spec import TrainSpec, TrainStageSpec, read_spec
@@ -35,6 +38,7 @@ HISTORY = (
     "teacher_validation_loss",
     "share_distilled",
     "teacher_entropy",
+    "tau",
     "steps",
     "bytes_down",
     "bytes_up",
@@ -54,7 +58,7 @@ def run(run_id: str, on_round: OnRound = lambda rows: None) -> None:
     key = training_key(spec.training, encoded)
     # A queue's workers may want one training under two names: the second waits, and finds it done.
     with locked(layout.checkpoints() / f"{key}.lock"):
-        finished = _train(spec.training, encoded, key, run_id, on_round)
+        finished = train(spec.training, encoded, key, run_id, on_round)
     _export(folder, finished, spec.evaluate, encoded)
     rows = [{k: row[k] for k in ("round", "client", "seconds")} for row in finished.history]
     # A pooled training's one time stands in every client's row.
@@ -62,22 +66,26 @@ def run(run_id: str, on_round: OnRound = lambda rows: None) -> None:
     write_json(layout.timings() / "train" / f"{run_id}.json", {"seconds": total, "rounds": rows, "training": key})
 
 
-def _train(spec: TrainSpec, encoded: Encoded, key: str, run_id: str, on_round: OnRound) -> Progress:
+def train(spec: TrainSpec, encoded: Encoded, key: str, run_id: str, on_round: OnRound) -> Progress:
+    """Train from the last finished round, if there is one; `run_id` is what messages call it."""
     checkpoint = layout.checkpoints() / key
     algorithm = bind(spec)
+    schedule = Schedule(spec.rounds, spec.patience, spec.clients_per_round, spec.joins)
     judged = f"{algorithm.evaluates}_validation_loss"
     done = load_progress(checkpoint, key)
     if done is not None:
-        say(f"train {run_id}: resuming after round {done.round}")
+        if not schedule.is_over(done):
+            say(f"train {run_id}: resuming after round {done.round}")
         for number in range(1, done.round + 1):
             on_round([row for row in done.history if row["round"] == number])
-        if done.round >= spec.rounds or done.stale >= spec.patience:
+        if schedule.is_over(done):
+            say(f"train {run_id}: has been trained, under this name or another")
             return done
     from pipeline.model.loading import choose_device, load_backbone  # seconds, which a finished training saves
 
     device = choose_device(spec.device)
     backbone = load_backbone(layout.BACKBONE, spec.adapted_layers, device)
-    initial = init_adapter(backbone.adapted_layers, backbone.width, spec.bottleneck, spec.seed)
+    initial = _initial(spec, backbone)
     passes = (spec.rounds - (done.round if done else 0)) * spec.local_epochs
     examples = sum(len(splits["train"]) for splits in encoded.clients.values())
     with progress_bar(f"train {run_id}", passes * examples) as advance:
@@ -87,19 +95,32 @@ def _train(spec: TrainSpec, encoded: Encoded, key: str, run_id: str, on_round: O
             save_progress(checkpoint, key, progress)
             rows = [row for row in progress.history if row["round"] == progress.round]
             on_round(rows)
-            brief = [f"{r['client']} train {r['train_loss']:.3f} validation {r[judged]:.3f}" for r in rows]
-            say(f"train {run_id}: round {progress.round}: " + ", ".join(brief))
+            brief = [f"{r['client']} {_trained(r['train_loss'])}, validation {r[judged]:.3f}" for r in rows]
+            say(f"train {run_id}: round {progress.round}: " + "; ".join(brief))
 
         return run_rounds(
             algorithm,
             trained,
             evaluated,
             done or start(algorithm, trained, initial),
-            rounds=spec.rounds,
-            patience=spec.patience,
+            schedule,
             seed=spec.seed,
             on_round=finished,
         )
+
+
+def _initial(spec: TrainSpec, backbone: Backbone) -> Adapter:
+    """The adapter that everyone begins with, of the spec's kind."""
+    if spec.lora_rank is None:
+        return init_adapter(backbone.adapted_layers, backbone.width, spec.bottleneck or 0, spec.seed)
+    shapes = backbone.lora_shapes()
+    if not shapes:
+        raise QuorumError("adapter: lora acts above the first adapted layer; set adapted_layers: 2 or more")
+    return init_lora(shapes, spec.lora_rank, spec.seed)
+
+
+def _trained(loss: float | None) -> str:
+    return "was not drawn" if loss is None else f"train {loss:.3f}"
 
 
 def bind(spec: TrainSpec) -> Algorithm:
@@ -120,14 +141,26 @@ def _clients(
     """Who trains and who is evaluated: the same clients, or all their data as one."""
     loader = Loader(device)
     local = LocalTraining(spec.learning_rate, spec.weight_decay, spec.batch_size, spec.local_epochs, spec.clip_norm)
-    clients = {
-        name: StoredClientData(splits["train"], splits["val"], backbone, loader.training, local, advance)
-        for name, splits in encoded.clients.items()
-    }
+
+    def data(train: list[Entry], val: list[Entry]) -> StoredClientData:
+        marks = (
+            None if algorithm.marks is None else [_marks(entry, backbone, loader, algorithm.marks) for entry in train]
+        )
+        return StoredClientData(train, val, backbone, loader.training, local, advance, marks)
+
+    clients = {name: data(splits["train"], splits["val"]) for name, splits in encoded.clients.items()}
     if not algorithm.pooled:
         return clients, clients
     everything = [entry for splits in encoded.clients.values() for entry in splits["train"]]
-    return {POOLED: StoredClientData(everything, [], backbone, loader.training, local, advance)}, clients
+    return {POOLED: data(everything, [])}, clients
+
+
+def _marks(
+    entry: Entry, backbone: Backbone, loader: Loader, mark: Callable[[Sequence[str]], Sequence[bool]]
+) -> torch.Tensor:
+    """Which target tokens of an example its algorithm marks, boolean (T,)."""
+    tokens = loader.training([entry.key])[0]["targets"].tolist()
+    return torch.tensor(mark(backbone.pieces(tokens)), dtype=torch.bool)
 
 
 def _export_untrained(folder: Path, clients: list[str]) -> None:
