@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from pipeline.corpora.example import SPLITS, Example
 from pipeline.errors import QuorumError
+from pipeline.partitions import balanced, iid
 from pipeline.partitions.domains import partition
-from pipeline.partitions.manifest import check, hash_order, take_at_most, take_fraction
+from pipeline.partitions.manifest import Manifest, check, hash_order, take_at_most, take_fraction
+from pipeline.partitions.setting import Counts, Setting, Share
 
 IDS = st.lists(st.text("abcdef0123", min_size=1, max_size=6), unique=True, max_size=40)
 
@@ -54,7 +56,7 @@ def test_domains_scale_training_cap_validation_and_keep_test_whole(
     sizes: dict[str, tuple[int, int, int]], fraction: float, cap: int | None
 ) -> None:
     examples = corpus(sizes)
-    manifest = partition(examples, ["A", "B"], train_fraction=fraction, validation_examples=cap)
+    manifest = partition(Setting("domains", ["A", "B"], Share(fraction, cap)), examples, 1)
     check(manifest, examples, "test")
     for client, (train, val, test) in sizes.items():
         held = manifest[client]
@@ -66,7 +68,7 @@ def test_domains_scale_training_cap_validation_and_keep_test_whole(
 
 def test_a_client_without_examples_is_one_line() -> None:
     examples = corpus({"A": (2, 1, 1)})
-    manifest = partition(examples, ["A", "B"], train_fraction=1, validation_examples=None)
+    manifest = partition(Setting("domains", ["A", "B"]), examples, 1)
     with pytest.raises(QuorumError, match="client B has no train examples"):
         check(manifest, examples, "manifest")
 
@@ -76,6 +78,72 @@ def test_a_meeting_in_training_and_test_is_a_leak_also_across_clients() -> None:
     leaked = next(e for e in examples.values() if e.domain == "A" and e.split == "train")
     twin = Example("other", leaked.corpus, "B", "test", leaked.meeting, "q", leaked.turns, "t")
     examples["other"] = twin
-    manifest = partition(examples, ["A", "B"], train_fraction=1, validation_examples=None)
+    manifest = partition(Setting("domains", ["A", "B"]), examples, 1)
     with pytest.raises(QuorumError, match=f"meeting {leaked.meeting} is in the test of B and in the training of A"):
         check(manifest, examples, "manifest")
+
+
+def test_recordings_under_two_corpora_are_one_meeting() -> None:
+    """AMI's ES2004a is QMSum's: in the training of one client and the test of another it is a leak."""
+    turns = (make_example(1).turns[0],)
+    rows = [("qmsum", "A", split, f"m{i}") for i, split in enumerate(SPLITS)]
+    rows += [("ami", "B", split, name) for split, name in zip(SPLITS, ("m2", "x", "y"), strict=True)]
+    examples = {f"{c}/{m}": Example(f"{c}/{m}", c, d, s, m, "q", turns, "t") for c, d, s, m in rows}
+    with pytest.raises(QuorumError, match="meeting m2 is in the test of A and in the training of B"):
+        check(partition(Setting("domains", ["A", "B"]), examples, 1), examples, "manifest")
+
+
+def test_a_client_can_have_a_share_of_its_own() -> None:
+    examples = corpus({"A": (10, 4, 4), "B": (10, 4, 4)})
+    setting = Setting("domains", ["A", "B"], Share(0.5), only={"B": Share(0.2, 2, 3)})
+    manifest = partition(setting, examples, 1)
+    assert [[len(manifest[c][split]) for split in SPLITS] for c in ("A", "B")] == [[5, 4, 4], [2, 2, 3]]
+
+
+def held(manifest: Manifest) -> list[str]:
+    return [i for splits in manifest.values() for split in SPLITS for i in splits[split]]
+
+
+PARTS = ["First", "Second", "Third"]
+
+
+@given(st.fixed_dictionaries({"A": SIZES, "B": SIZES}), st.integers(0, 5), st.sampled_from(["example", "meeting"]))
+def test_iid_deals_out_everything_once_and_evenly(sizes: dict[str, tuple[int, int, int]], seed: int, unit: str) -> None:
+    examples = corpus(sizes)
+    manifest = iid.partition(Setting("iid", PARTS, of=["A", "B"], unit=unit), examples, seed)  # type: ignore[arg-type]
+    assert sorted(held(manifest)) == sorted(examples)
+    for split in SPLITS:
+        counts = [len(manifest[client][split]) for client in PARTS]
+        assert max(counts) - min(counts) <= 1
+        assert all(examples[i].split == split for client in PARTS for i in manifest[client][split])
+        for domain in ("A", "B"):
+            of = [sum(examples[i].domain == domain for i in manifest[client][split]) for client in PARTS]
+            assert max(of) - min(of) <= 1
+
+
+def test_iid_by_meeting_keeps_a_meeting_together() -> None:
+    examples = {}
+    for i in range(24):
+        example = make_example(i // 4, domain="A", split=SPLITS[i % 3 if i < 12 else 0])
+        examples[f"{example.id}/{i}"] = Example(
+            f"{example.id}/{i}", "q", "A", example.split, f"{example.meeting}{example.split}", "q", (), "t"
+        )
+    manifest = iid.partition(Setting("iid", PARTS, of=["A"], unit="meeting"), examples, 1)
+    where = {}
+    for client in PARTS:
+        for i in manifest[client]["train"]:
+            assert where.setdefault(examples[i].meeting, client) == client
+
+
+def test_balanced_draws_as_many_of_each_anew_for_each_seed() -> None:
+    examples = corpus({"A": (30, 9, 9), "B": (40, 12, 12)})
+    setting = Setting("balanced", ["A", "B"], counts=Counts(20, 4, 5))
+    first, again, other = (balanced.partition(setting, examples, seed) for seed in (1, 1, 2))
+    assert [[len(first[c][split]) for split in SPLITS] for c in ("A", "B")] == [[20, 4, 5]] * 2
+    assert first == again != other
+    assert len(set(held(first))) == len(held(first))
+
+
+def test_balanced_with_too_few_examples_is_one_line() -> None:
+    with pytest.raises(QuorumError, match="A has 3 train examples, not 20"):
+        balanced.partition(Setting("balanced", ["A"], counts=Counts(20, 1, 1)), corpus({"A": (3, 1, 1)}), 1)

@@ -1,29 +1,20 @@
-"""Setting `domains`: a client a domain, and the corpus's own splits."""
+"""Settings `domains`, `extreme`, `long`: a client a domain or corpus, and the corpus's own splits."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from pipeline.corpora.example import SPLITS, Example
-from pipeline.partitions.manifest import Manifest, take_at_most, take_fraction
+from pipeline.corpora.example import Example
+from pipeline.partitions.manifest import Manifest, by_split, scaled
+from pipeline.partitions.setting import Setting
 
 
-def partition(
-    examples: Mapping[str, Example],
-    clients: Sequence[str],
-    *,
-    train_fraction: float,
-    validation_examples: int | None,
-) -> Manifest:
-    """Examples by domain; training scaled alike for every client, validation capped, test always whole."""
-    manifest: Manifest = {}
-    for client in clients:
-        by_split = {
-            split: [i for i, e in examples.items() if e.domain == client and e.split == split] for split in SPLITS
-        }
-        manifest[client] = {
-            "train": take_fraction(by_split["train"], train_fraction),
-            "val": take_at_most(by_split["val"], validation_examples),
-            "test": by_split["test"],
-        }
-    return manifest
+def partition(setting: Setting, examples: Mapping[str, Example], _seed: int) -> Manifest:
+    """Examples by domain; training scaled alike for every client, validation capped, test whole.
+
+    A client named in `only` has a share of its own.
+    """
+    return {
+        client: scaled(by_split(examples, client), setting.only.get(client, setting.share))
+        for client in setting.clients
+    }

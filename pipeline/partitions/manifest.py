@@ -7,13 +7,36 @@ from collections.abc import Mapping, Sequence
 
 from pipeline.corpora.example import SPLITS, Example, Split
 from pipeline.errors import QuorumError
+from pipeline.partitions.setting import Share
 
 Manifest = dict[str, dict[Split, list[str]]]
 
 
-def hash_order(ids: Sequence[str]) -> list[str]:
-    """A fixed shuffle: the first k of it are a sample that grows with k and depends on nothing else."""
-    return sorted(ids, key=lambda identity: hashlib.sha256(identity.encode("utf-8")).digest())
+RECORDINGS = ("qmsum", "ami", "icsi")
+"""Corpora that share meetings: AMI's are QMSum's Product, ICSI's its Academic, under the same names."""
+
+
+def hash_order(ids: Sequence[str], salt: str = "") -> list[str]:
+    """A fixed shuffle, another for another salt: the first k of it are a sample that grows with k."""
+    return sorted(ids, key=lambda identity: hashlib.sha256(f"{salt}{identity}".encode()).digest())
+
+
+def by_split(examples: Mapping[str, Example], domain: str) -> dict[Split, list[str]]:
+    """A domain's examples, in their own order."""
+    held: dict[Split, list[str]] = {split: [] for split in SPLITS}
+    for identity, example in examples.items():
+        if example.domain == domain:
+            held[example.split].append(identity)
+    return held
+
+
+def scaled(held: Mapping[Split, Sequence[str]], share: Share) -> dict[Split, list[str]]:
+    """What is taken of a client's splits."""
+    return {
+        "train": take_fraction(held["train"], share.train_fraction),
+        "val": take_at_most(held["val"], share.validation_examples),
+        "test": take_at_most(held["test"], share.test_examples),
+    }
 
 
 def take_fraction(ids: Sequence[str], fraction: float) -> list[str]:
@@ -23,9 +46,9 @@ def take_fraction(ids: Sequence[str], fraction: float) -> list[str]:
     return take_at_most(ids, max(1, round(fraction * len(ids))))
 
 
-def take_at_most(ids: Sequence[str], count: int | None) -> list[str]:
+def take_at_most(ids: Sequence[str], count: int | None, salt: str = "") -> list[str]:
     """`count` ids, or all, in their own order."""
-    chosen = set(hash_order(ids)[:count])
+    chosen = set(hash_order(ids, salt)[:count])
     return [identity for identity in ids if identity in chosen]
 
 
@@ -53,4 +76,4 @@ def check(manifest: Manifest, examples: Mapping[str, Example], where: str) -> No
 
 
 def _meeting(example: Example) -> tuple[str, str]:
-    return example.corpus, example.meeting
+    return "recordings" if example.corpus in RECORDINGS else example.corpus, example.meeting
