@@ -1,0 +1,33 @@
+"""Fig. 5: how often raters preferred our method's summary, a bar an opponent; nothing is drawn without ratings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from pipeline.evaluation.agreement import Outcomes
+from pipeline.figures.style import colour
+
+COLOURS = {"win": 7, "tie": 0, "loss": 6}
+
+
+def draw(found: Sequence[Outcomes], ours: str) -> Figure:
+    figure = Figure(figsize=(7.2, 1.2 + 0.6 * len(found)))
+    axis = figure.subplots()
+    for row, outcomes in enumerate(found):
+        start = 0.0
+        for outcome, (share, low, high) in outcomes.shares.items():
+            label = outcome if row == 0 else None
+            axis.barh(row, 100 * share, left=100 * start, color=colour(COLOURS[outcome]), height=0.55, label=label)
+            if share > 0.06:
+                text = f"{100 * share:.0f}%\n{100 * low:.0f}–{100 * high:.0f}"
+                axis.text(100 * (start + share / 2), row, text, ha="center", va="center", color="white", fontsize=7)
+            start += share
+    axis.set_yticks(range(len(found)), [f"against {outcomes.against}" for outcomes in found])
+    axis.invert_yaxis()
+    axis.set_xlabel(f"% of ratings, {ours} wins / ties / loses, with 95% intervals")
+    axis.grid(visible=False)
+    figure.legend(loc="upper center", ncols=3, bbox_to_anchor=(0.5, 0.0))
+    figure.tight_layout()
+    return figure

@@ -1,0 +1,211 @@
+"""Human evaluation (Fig. 5), as a kit: blind pairwise sheets out, ratings in.
+
+Feng et al., Section V-A2: 20 meetings a domain; AdaFedSelectKD's summary against that of AdaCentralized, AdaFedAvg and
+AdaFedKD, in random order; a rater says which is better, or that neither is, by domain expertise, informativeness and
+factual correctness. A sheet is one HTML page that works from disk, and the same as CSV; which side is whose stays in a
+key beside the ratings, which hold no word of the corpus.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pipeline import layout
+from pipeline.corpora.example import read_all_examples
+from pipeline.encoded import read_encoded
+from pipeline.errors import QuorumError
+from pipeline.files import read_json, read_jsonl, sha256_json, write_json, write_text
+from pipeline.partitions.manifest import hash_order
+from pipeline.progress import say
+from pipeline.spec import MainSpec, RunRow, read_spec
+from pipeline.tables import read_table, write_table
+
+OURS = "AdaFedSelectKD"
+OTHERS = ("AdaCentralized", "AdaFedAvg", "AdaFedKD")
+CRITERIA = ("domain expertise", "informativeness", "factual correctness")
+CHOICES = ("A", "B", "tie")
+EXAMPLES = 20
+COLUMNS = ("sheet", "rater", "item", "client", "example", "against", "criterion", "outcome")
+Outcome = Literal["win", "tie", "loss"]
+
+
+@dataclass(frozen=True)
+class Item:
+    """One comparison as a rater sees it; `key` tells whose summary is on which side, and is not part of the sheet."""
+
+    item: str
+    client: str
+    query: str
+    transcript: list[str]
+    a: str
+    b: str
+    key: dict[str, str]
+
+
+def spread(entries: Mapping[str, str], count: int, seed: int) -> list[str]:
+    """`count` examples, as evenly over meetings as they come.
+
+    Args:
+        entries: example -> meeting.
+    """
+    meetings: dict[str, list[str]] = {}
+    for identity in hash_order(list(entries), salt=f"{seed}/"):
+        meetings.setdefault(entries[identity], []).append(identity)
+    chosen: list[str] = []
+    while len(chosen) < min(count, len(entries)):
+        for own in meetings.values():
+            if own and len(chosen) < count:
+                chosen.append(own.pop(0))
+    return chosen
+
+
+def export(raters: int, seed: int, folder: Path) -> list[Path]:
+    """Write a sheet a rater: `rater-N.html` and `rater-N.csv`, and its key into data/ratings/keys.
+
+    Raises:
+        QuorumError: one of the four methods is not in the main table, or was not run.
+    """
+    runs = _runs()
+    predictions = {method: {r["id"]: r for r in read_jsonl(layout.predictions(row.id))} for method, row in runs.items()}
+    examples = read_all_examples(layout.prepared(layout.MAIN))
+    index = read_encoded(runs[OURS].id).index["clients"]
+    chosen = {
+        client: spread({e["id"]: e["meeting"] for e in splits["test"]}, EXAMPLES, seed)
+        for client, splits in index.items()
+    }
+    written = []
+    for rater in range(1, raters + 1):
+        shuffled = random.Random(f"{seed}/{rater}")
+        items = []
+        for client, ids in chosen.items():
+            for identity in ids:
+                lines = [f"{turn.speaker}: {turn.text}" for turn in examples[identity].turns]
+                for other in OTHERS:
+                    sides = [OURS, other]
+                    shuffled.shuffle(sides)
+                    texts = [predictions[method][identity]["prediction"] for method in sides]
+                    key = {"example": identity, "client": client, "A": sides[0], "B": sides[1]}
+                    name = sha256_json([seed, identity, other])[:12]
+                    items.append(Item(name, client, examples[identity].query, lines, texts[0], texts[1], key))
+        shuffled.shuffle(items)
+        written += _write_sheet(items, rater, seed, folder)
+    say(f"ratings: {raters} sheets of {len(items)} pairs in {folder}; give each rater one page")
+    return written
+
+
+def _runs() -> dict[str, RunRow]:
+    """The first seed's run of each of the four methods."""
+    found: dict[str, RunRow] = {}
+    for row in read_spec(layout.stage_spec("main"), MainSpec).runs:
+        found.setdefault(row.kind, row)
+    missing = [method for method in (OURS, *OTHERS) if method not in found]
+    if missing:
+        raise QuorumError(f"ratings: no run of {missing[0]} in params.yaml's runs; add one and run `dvc repro main`")
+    return {method: found[method] for method in (OURS, *OTHERS)}
+
+
+def _write_sheet(items: Sequence[Item], rater: int, seed: int, folder: Path) -> list[Path]:
+    from pipeline.figures.rating_sheet import render
+
+    sheet = sha256_json([seed, rater, [item.key for item in items]])[:12]
+    write_json(layout.RATINGS / "keys" / f"{sheet}.json", {item.item: item.key for item in items})
+    shown = [{k: v for k, v in asdict(item).items() if k != "key"} for item in items]
+    page, table = folder / f"rater-{rater}.html", folder / f"rater-{rater}.csv"
+    write_text(page, render(sheet, shown, CRITERIA))
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(["sheet", "item", "client", "query", "transcript", "A", "B", *CRITERIA])
+    for item in items:
+        writer.writerow(
+            [sheet, item.item, item.client, item.query, "\n".join(item.transcript), item.a, item.b, "", "", ""]
+        )
+    write_text(table, stream.getvalue())
+    return [page, table]
+
+
+def bring_in(files: Sequence[Path]) -> int:
+    """Check raters' files (JSON from the page, or the filled CSV) and join them into data/ratings/ratings.csv.
+
+    A rater's sheet that is there already is replaced. Returns how many ratings there are now.
+
+    Raises:
+        QuorumError: a file is no such sheet, names an unknown item or choice, or rates a pair twice.
+    """
+    path = layout.RATINGS / "ratings.csv"
+    kept = read_table(path) if path.is_file() else []
+    for file in files:
+        rows = _read(file)
+        who = {(row["sheet"], row["rater"]) for row in rows}
+        kept = [row for row in kept if (row["sheet"], row["rater"]) not in who] + rows
+    write_table(path, kept, COLUMNS)
+    raters = len({row["rater"] for row in kept})
+    say(f"ratings: {len(kept)} ratings by {raters} raters in {path}; `dvc repro report` draws them")
+    return len(kept)
+
+
+def _read(file: Path) -> list[dict[str, str]]:
+    answers = _answers_of_csv(file) if file.suffix == ".csv" else _answers_of_json(file)
+    rows: list[dict[str, str]] = []
+    seen: set[tuple[str, str]] = set()
+    for sheet, rater, item, criterion, choice in answers:
+        keys = _key(sheet, file)
+        if item not in keys:
+            raise QuorumError(f"{file}: item {item!r} is not on sheet {sheet}; import the file as the page exported it")
+        if criterion not in CRITERIA or choice not in CHOICES:
+            raise QuorumError(f"{file}: item {item}: {criterion!r} = {choice!r}; choices are {', '.join(CHOICES)}")
+        if (item, criterion) in seen:
+            raise QuorumError(f"{file}: item {item} is rated twice on {criterion}; keep one")
+        seen.add((item, criterion))
+        key = keys[item]
+        against = key["B"] if key["A"] == OURS else key["A"]
+        outcome: Outcome = "tie" if choice == "tie" else "win" if key[choice] == OURS else "loss"
+        values = (sheet, rater, item, key["client"], key["example"], against, criterion, outcome)
+        rows.append(dict(zip(COLUMNS, values, strict=True)))
+    if not rows:
+        raise QuorumError(f"{file}: holds no rating; rate at least one pair")
+    return rows
+
+
+def _key(sheet: str, file: Path) -> dict[str, dict[str, str]]:
+    path = layout.RATINGS / "keys" / f"{sheet}.json"
+    if not sheet.isalnum() or not path.is_file():
+        raise QuorumError(f"{file}: sheet {sheet!r} has no key in {path.parent}; import it where it was exported")
+    keys: dict[str, dict[str, str]] = read_json(path)
+    return keys
+
+
+Answers = Iterable[tuple[str, str, str, str, str]]
+"""(sheet, rater, item, criterion, choice)."""
+
+
+def _answers_of_json(file: Path) -> Answers:
+    try:
+        data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        sheet, rater = str(data["sheet"]), str(data["rater"]).strip() or file.stem
+        return [
+            (sheet, rater, str(item), str(criterion), str(choice))
+            for item, given in data["answers"].items()
+            for criterion, choice in given.items()
+        ]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise QuorumError(f"{file}: not ratings as the page exports them ({error!r}); export again") from None
+
+
+def _answers_of_csv(file: Path) -> Answers:
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as stream:
+            return [
+                (row["sheet"], file.stem, row["item"], criterion, row[criterion].strip())
+                for row in csv.DictReader(stream)
+                for criterion in CRITERIA
+                if row[criterion].strip()
+            ]
+    except (OSError, UnicodeDecodeError, KeyError, csv.Error, AttributeError) as error:
+        raise QuorumError(f"{file}: not a filled sheet ({error!r}); keep its columns as they are") from None

@@ -1,0 +1,161 @@
+"""Human ratings: who is drawn, what comes back, and how raters agree."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline import ratings
+from pipeline.errors import QuorumError
+from pipeline.evaluation.agreement import fleiss_kappa, outcomes_of
+from pipeline.figures.rating_sheet import render
+from pipeline.ratings import COLUMNS, CRITERIA, OURS, Item, bring_in, spread
+
+
+@given(
+    st.dictionaries(st.text("abc123", min_size=1, max_size=5), st.sampled_from("xyz"), max_size=30), st.integers(0, 20)
+)
+def test_the_draw_is_spread_over_meetings(entries: dict[str, str], count: int) -> None:
+    chosen = spread(entries, count, seed=1)
+    assert len(chosen) == len(set(chosen)) == min(count, len(entries))
+    drawn = [entries[i] for i in chosen]
+    for meeting in set(entries.values()):
+        left = sum(m == meeting for m in entries.values()) - drawn.count(meeting)
+        # Nobody gives a second more while another, who has one left, gives fewer.
+        assert left == 0 or drawn.count(meeting) >= max(map(drawn.count, set(drawn)), default=0) - 1
+
+
+def test_fleiss_kappa_by_hand() -> None:
+    """Fleiss' own example: 10 subjects, 14 raters, 5 categories, κ = 0.210."""
+    table = [
+        [0, 0, 0, 0, 14],
+        [0, 2, 6, 4, 2],
+        [0, 0, 3, 5, 6],
+        [0, 3, 9, 2, 0],
+        [2, 2, 8, 1, 1],
+        [7, 7, 0, 0, 0],
+        [3, 2, 6, 3, 0],
+        [2, 5, 3, 2, 2],
+        [6, 5, 2, 1, 0],
+        [0, 2, 2, 3, 7],
+    ]
+    assert fleiss_kappa(table) == pytest.approx(0.210, abs=5e-4)
+    assert fleiss_kappa([[2, 0], [0, 2]]) == 1.0
+
+
+def test_kappa_needs_as_many_raters_everywhere() -> None:
+    with pytest.raises(ValueError, match="same number of raters"):
+        fleiss_kappa([[2, 0], [1, 0]])
+
+
+def rating(rater: str, example: str, outcome: str) -> dict[str, str]:
+    values = ("s", rater, f"i{example}", "A", example, "AdaFedAvg", CRITERIA[0], outcome)
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+def test_shares_are_over_examples() -> None:
+    """Example 1 has two wins, example 2 a win and a loss: wins (1 + 1/2) / 2 = 75%, losses 25%."""
+    rows = [rating("x", "1", "win"), rating("y", "1", "win"), rating("x", "2", "win"), rating("y", "2", "loss")]
+    found = outcomes_of(rows, "AdaFedAvg", samples=200)
+    assert (found.shares["win"][0], found.shares["tie"][0], found.shares["loss"][0]) == (0.75, 0.0, 0.25)
+    assert found.shares["win"][1] == 0.5
+    assert found.kappa == pytest.approx((0.5 - 0.625) / (1 - 0.625))
+
+
+ITEMS = [
+    Item(
+        f"i{n}",
+        "Academic",
+        "Q?",
+        ["A: </script> hi"],
+        "one",
+        "two",
+        {"example": f"e{n}", "client": "Academic", "A": a, "B": b},
+    )
+    for n, (a, b) in enumerate([(OURS, "AdaFedAvg"), ("AdaFedKD", OURS)])
+]
+
+
+@pytest.fixture
+def sheet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Two pairs, ours on either side, exported in a folder of their own."""
+    monkeypatch.chdir(tmp_path)
+    ratings._write_sheet(ITEMS, 1, 1, tmp_path / "sheets")
+    (key,) = (tmp_path / "data" / "ratings" / "keys").iterdir()
+    return key.stem
+
+
+def test_the_page_and_the_table_are_blind(sheet: str, tmp_path: Path) -> None:
+    for path in (tmp_path / "sheets").iterdir():
+        text = path.read_text()
+        assert not [name for name in (OURS, "AdaFedAvg", "AdaFedKD", "example") if name in text], path
+    page = (tmp_path / "sheets" / "rater-1.html").read_text()
+    assert page.count("</script>") == 1, "what was said cannot end the script"
+    assert "http" not in page
+
+
+def answers(sheet: str, tmp_path: Path, given: dict[str, dict[str, str]]) -> Path:
+    path = tmp_path / "back.json"
+    path.write_text(json.dumps({"sheet": sheet, "rater": "EB", "answers": given}))
+    return path
+
+
+def test_what_comes_back_is_joined_by_the_key(sheet: str, tmp_path: Path) -> None:
+    given = {"i0": {CRITERIA[0]: "A", CRITERIA[1]: "tie"}, "i1": {CRITERIA[0]: "A"}}
+    assert bring_in([answers(sheet, tmp_path, given)]) == 3
+    with (tmp_path / "data" / "ratings" / "ratings.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [(r["against"], r["outcome"]) for r in rows] == [
+        ("AdaFedAvg", "win"),
+        ("AdaFedAvg", "tie"),
+        ("AdaFedKD", "loss"),
+    ]
+
+
+def test_a_sheet_that_comes_again_replaces_itself(sheet: str, tmp_path: Path) -> None:
+    bring_in([answers(sheet, tmp_path, {"i0": {CRITERIA[0]: "A"}})])
+    assert bring_in([answers(sheet, tmp_path, {"i0": {CRITERIA[0]: "B"}})]) == 1
+
+
+def test_a_filled_table_comes_back_too(sheet: str, tmp_path: Path) -> None:
+    path = tmp_path / "sheets" / "rater-1.csv"
+    with path.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    rows[0][CRITERIA[2]] = "B"
+    with path.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    assert bring_in([path]) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"i9": {CRITERIA[0]: "A"}}, "item 'i9' is not on sheet"),
+        ({"i0": {"beauty": "A"}}, "'beauty' = 'A'"),
+        ({"i0": {CRITERIA[0]: "C"}}, "choices are A, B, tie"),
+        ({}, "holds no rating"),
+    ],
+)
+def test_a_wrong_rating_is_one_line(sheet: str, tmp_path: Path, given: dict[str, dict[str, str]], message: str) -> None:
+    with pytest.raises(QuorumError, match=message):
+        bring_in([answers(sheet, tmp_path, given)])
+
+
+def test_a_sheet_without_its_key_is_one_line(sheet: str, tmp_path: Path) -> None:
+    with pytest.raises(QuorumError, match="has no key"):
+        bring_in([answers("../keys", tmp_path, {"i0": {CRITERIA[0]: "A"}})])
+    (tmp_path / "x.json").write_text("[]")
+    with pytest.raises(QuorumError, match="not ratings as the page exports them"):
+        bring_in([tmp_path / "x.json"])
+
+
+def test_the_page_names_its_keys() -> None:
+    page = render("abc", [], CRITERIA)
+    assert all(f"<code>{key}</code>" in page for key in ("a", "b", "t", "←", "→"))
