@@ -13,7 +13,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup repro repro-all test ui lint bench clean
+.PHONY: help setup repro repro-all repro-full search test ui lint bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 14
@@ -28,7 +28,7 @@ $(STAMP): requirements.lock
 	@rm -f $(VENV)/.installed-* && touch $@
 
 repro: setup  ## train and evaluate all methods, then reports/report.html
-	@if python -m pipeline better-source; then dvc repro --force --single-item ingest; fi
+	@better=$$(python -m pipeline better-source) && dvc repro --force --single-item $$better || true
 	@dvc repro main
 	@python -m pipeline prune
 	@echo "repro: open reports/report.html"
@@ -40,6 +40,10 @@ repro-all: setup  ## every stage of the pipeline
 test: lint  ## the whole test suite, linters and types included
 	@python -m pipeline weights || echo "test: going on without the embedded backbone: the test that needs it is left out"
 	@python -m pytest
+
+search: setup  ## fair tuning on validation: reports/tables/search.csv
+	@dvc repro encode encode-more
+	@python -m pipeline search
 
 ui: setup  ## MLflow on the runs, at http://127.0.0.1:5000
 	@python -m pipeline track

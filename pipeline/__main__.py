@@ -17,7 +17,17 @@ from pipeline.quiet import silence
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 
-RunId = Annotated[str, typer.Argument(help="a run at one seed, as in fedselectkd-1")]
+
+def _with_group(run: str) -> str:
+    return run if "/" in run else f"main/{run}"
+
+
+RunId = Annotated[
+    str,
+    typer.Argument(callback=_with_group, help="a run at one seed: fedselectkd-1; beyond the main table more/fedprox-1"),
+]
+Corpus = Annotated[str, typer.Argument(help="a corpus of params.yaml, as in qmsum")]
+Group = Annotated[str, typer.Argument(help="main, or more: the runs beyond the main table")]
 
 
 def _stage(name: str) -> Callable[..., None]:
@@ -33,9 +43,9 @@ def plan() -> None:
 
 
 @app.command()
-def ingest() -> None:
+def ingest(corpus: Corpus) -> None:
     """Bring the corpora, checked, into data/raw."""
-    _stage("ingest")()
+    _stage("ingest")(corpus)
 
 
 @app.command()
@@ -45,21 +55,21 @@ def backbone() -> None:
 
 
 @app.command()
-def prepare() -> None:
+def prepare(corpus: Corpus) -> None:
     """Turn the corpora into examples."""
-    _stage("prepare")()
+    _stage("prepare")(corpus)
 
 
 @app.command()
-def partition() -> None:
+def partition(group: Group) -> None:
     """Split the examples over clients."""
-    _stage("partition")()
+    _stage("partition")(group)
 
 
 @app.command()
-def encode() -> None:
+def encode(group: Group) -> None:
     """Compute what is frozen of every example, once."""
-    _stage("encode")()
+    _stage("encode")(group)
 
 
 @app.command()
@@ -100,6 +110,59 @@ def main() -> None:
 
 
 @app.command()
+def analyze() -> None:
+    """Look behind the scores: entropy deciles, train client by test domain, divergence between clients."""
+    _stage("analyze")()
+
+
+@app.command()
+def report() -> None:
+    """Make the page on every table and figure of the paper."""
+    from pipeline.progress import say
+    from pipeline.tracking import project
+
+    _stage("report")()
+    try:
+        project()
+    except QuorumError as error:
+        say(f"track: the results are there, MLflow is not up to date: {error}")
+
+
+@app.command()
+def search() -> None:
+    """Compare the values of params.yaml's `search` on validation, at a seed that no table reports."""
+    from pipeline.search import search as run
+
+    run()
+
+
+ratings = typer.Typer(no_args_is_help=True, help="Human evaluation: blind rating sheets out, ratings in.")
+app.add_typer(ratings, name="ratings")
+
+
+@ratings.command("export")
+def ratings_export(
+    raters: Annotated[int, typer.Option(min=1, help="so many sheets, each in an order of its own")] = 3,
+    seed: Annotated[int, typer.Option(help="which examples are drawn")] = 1,
+) -> None:
+    """Write rating sheets into reports/ratings: 20 test examples a domain, three pairs each."""
+    from pipeline.layout import RATING_SHEETS
+    from pipeline.ratings import export
+
+    export(raters, seed, RATING_SHEETS)
+
+
+@ratings.command("import")
+def ratings_import(
+    files: Annotated[list[Path], typer.Argument(help="what raters sent back: the page's JSON, or the filled CSV")],
+) -> None:
+    """Check ratings and join them into data/ratings/ratings.csv."""
+    from pipeline.ratings import bring_in
+
+    bring_in(files)
+
+
+@app.command()
 def track() -> None:
     """Bring the MLflow store in line with what is on disk."""
     from pipeline.tracking import project
@@ -128,11 +191,14 @@ def prune(
 
 @app.command("better-source")
 def better_source() -> None:
-    """Exit with 0 if data_source is auto and a better source than the recorded one is within reach now."""
+    """Name the stages of corpora whose source is auto and a better one is within reach than was used; 1 if none."""
     from pipeline.corpora.sources import better_than_recorded
     from pipeline.params import read_params
 
-    raise typer.Exit(0 if better_than_recorded(read_params().data_source) else 1)
+    params = read_params()
+    better = [corpus for corpus in params.corpora if better_than_recorded(corpus, params.data_source)]
+    print(" ".join(f"ingest@{corpus}" for corpus in better))
+    raise typer.Exit(0 if better else 1)
 
 
 @app.command()

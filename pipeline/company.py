@@ -1,4 +1,4 @@
-"""Work that one run's stage does for the other planned runs too.
+"""Work that one run's stage does for the other planned runs of its group too.
 
 Starting Python, loading the backbone and reading a test set cost as much for one run as for all. So the stage of
 whichever run comes first does what can be done for all of them and keeps it in work/, by a hash of what it depends on;
@@ -7,17 +7,17 @@ the others find it there. DVC's stages stay one a run, each with its own depende
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Protocol, TypeVar
 
-from pipeline import layout
 from pipeline.errors import QuorumError
-from pipeline.spec import MainSpec, Spec, read_spec
+from pipeline.spec import Spec, planned_alike
 from pipeline.trained import is_as_planned
 
 
 class RunsJob(Protocol):
-    """What a stage does for one run."""
+    """What a stage does for one run, and where that is kept: two runs with one path are one job."""
 
     @property
     def run_id(self) -> str: ...
@@ -25,17 +25,29 @@ class RunsJob(Protocol):
     @property
     def spec(self) -> Spec: ...
 
+    @property
+    def path(self) -> Path: ...
+
 
 Job = TypeVar("Job", bound=RunsJob)
 
 
 def company_of(job: Job, job_of: Callable[[str], Job], waits: Callable[[Job], bool]) -> list[Job]:
     """The job first, then those of the other planned runs with the same spec that are trained and still wait."""
-    return [job, *(other for other in _others(job.run_id, job_of) if other.spec == job.spec and waits(other))]
+    found = {job.path: job}
+    for other in _others(job.run_id, job_of):
+        if other.spec == job.spec and other.path not in found and waits(other):
+            found[other.path] = other
+    return list(found.values())
+
+
+def label(stage: str, jobs: Sequence[RunsJob]) -> str:
+    """What a progress bar calls them."""
+    return f"{stage} {jobs[0].run_id}" + (f" and {len(jobs) - 1} more" if len(jobs) > 1 else "")
 
 
 def _others(run_id: str, job_of: Callable[[str], Job]) -> Iterator[Job]:
-    for row in read_spec(layout.stage_spec("main"), MainSpec).runs:
+    for row in planned_alike(run_id):
         if row.id != run_id:
             try:
                 if is_as_planned(row.id):

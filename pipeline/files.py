@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import QuorumError
+
+
+def empty_folder(folder: Path) -> None:
+    """Make a folder that is there and holds nothing: an output that DVC expects even of no runs."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
 
 
 @contextmanager

@@ -41,7 +41,9 @@ class Job:
         return kept
 
     def missing(self) -> list[tuple[str, Entry]]:
-        """(client, entry) of what is still to be decoded."""
+        """(client, entry) of what is still to be decoded; nothing where the run decodes none."""
+        if self.spec.rule is None:
+            return []
         done = self.texts()
         return [(client, entry) for client, entry in self.tests if entry.id not in done]
 
@@ -68,13 +70,14 @@ def job_of(run_id: str) -> Job:
 
 
 def decode(jobs: Sequence[Job], backbone: Backbone, advance: Callable[[int], None]) -> None:
-    """Write the missing summaries of jobs with one spec, a batch of sources at a time."""
+    """Write the missing summaries of jobs with one spec, no two of one path, a batch of sources at a time."""
     rule = jobs[0].spec.rule
+    if rule is None:
+        return
     longest = max(entry.source_tokens for job in jobs for _, entry in job.tests)
     backbone.check_lengths(longest, rule.max_tokens)
     wanted: dict[str, list[tuple[Job, str, Entry]]] = {}
-    # Runs whose adapters are equal keep their summaries in one file: one of them writes it.
-    for job in {job.path: job for job in reversed(jobs)}.values():
+    for job in jobs:
         for client, entry in job.missing():
             wanted.setdefault(entry.key, []).append((job, client, entry))
     if not wanted:  # another process was faster

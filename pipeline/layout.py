@@ -14,6 +14,7 @@ PARAMS = Path("params.yaml")
 SAMPLE = Path("data/sample")
 PAPER_RESULTS = Path("data/paper_results.csv")
 OWN = Path("data/own")
+RATINGS = Path("data/ratings")
 
 PLAN = Path("data/plan")
 RAW = Path("data/raw")
@@ -30,11 +31,18 @@ REPORTS = Path("reports")
 PREDICTIONS = REPORTS / "predictions"
 SCORES = REPORTS / "scores"
 LENS = REPORTS / "lens"
+RATING_SHEETS = REPORTS / "ratings"
+ANALYSIS = REPORTS / "analysis"
 TABLES = REPORTS / "tables"
 FIGURES = REPORTS / "figures"
 METRICS = REPORTS / "metrics.json"
-SEED_METRICS = REPORTS / "metrics"
 REPORT = REPORTS / "report.html"
+PAPER_METRICS = REPORTS / "paper.json"
+PAPER_REPORT = REPORTS / "paper.html"
+"""Every table and figure of the paper; `REPORT` has the main table alone."""
+
+MAIN, MORE = "main", "more"
+"""The two groups of runs: those of the main table, and all others. Each lies in folders of its own."""
 
 
 def home() -> Path:
@@ -88,22 +96,57 @@ def mlflow_artifacts() -> Path:
     return home() / "mlartifacts"
 
 
-def stage_spec(stage: str, run: str | None = None) -> Path:
-    """`data/plan/<stage>.json`, or `data/plan/<stage>/<run>.json` for a stage of a run."""
-    return PLAN / f"{stage}.json" if run is None else PLAN / stage / f"{run}.json"
+def stage_spec(stage: str, item: str | None = None) -> Path:
+    """`data/plan/<stage>.json`, or `data/plan/<stage>/<item>.json` for a stage of a corpus, a group or a run."""
+    return PLAN / f"{stage}.json" if item is None else PLAN / stage / f"{item}.json"
 
 
-def run_id(name: str, seed: int) -> str:
-    """The name of one run at one seed, as in DVC's stage names: `fedselectkd-1`."""
-    return f"{name}-{seed}"
+def run_id(group: str, name: str, seed: int) -> str:
+    """One run at one seed, and where all that belongs to it lies: `main/fedselectkd-1`."""
+    return f"{group}/{name}-{seed}"
+
+
+def group_of(run: str) -> str:
+    return run.split("/")[0]
+
+
+def raw(corpus: str) -> Path:
+    return RAW / corpus
+
+
+def examples(corpus: str) -> Path:
+    return PREPARED / corpus / "examples.jsonl"
+
+
+def prepared(group: str) -> list[Path]:
+    """The examples that a group's settings are made from: the main table is about QMSum (and one's own) alone."""
+    return [examples("qmsum")] if group == MAIN else sorted(PREPARED.glob("*/examples.jsonl"))
+
+
+def notes(corpus: str) -> Path:
+    """What preparing a corpus had to mend, and where the corpus came from."""
+    return PREPARED / corpus / "notes.json"
+
+
+def seed_metrics(group: str, seed: int) -> Path:
+    """What metrics.json says, of one seed alone."""
+    return REPORTS / "metrics" / group / f"seed-{seed}.json"
+
+
+def figures(group: str) -> Path:
+    return FIGURES / group
+
+
+def data_statistics(corpus: str) -> Path:
+    return TABLES / f"data_{corpus}.csv"
 
 
 def encoded_index(run: str) -> Path:
     return ENCODED / f"{run}.json"
 
 
-def manifest(setting: str, seed: int) -> Path:
-    return PARTITIONS / f"{setting}-{seed}.json"
+def manifest(group: str, setting: str, seed: int) -> Path:
+    return PARTITIONS / group / f"{setting}-{seed}.json"
 
 
 def adapters(run: str) -> Path:

@@ -11,10 +11,16 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from pipeline.corpora.qmsum import DOMAINS, SpanEnd
+from pipeline.corpora.readers import CLIENT_OF
+from pipeline.corpora.sources import CORPORA
 from pipeline.errors import QuorumError
 from pipeline.federated.registry import ALGORITHMS, ZEROSHOT
+from pipeline.federated.tau import Tau
 from pipeline.layout import OWN, PARAMS
 from pipeline.model.presets import PRESETS
+from pipeline.partitions.setting import Counts, Kind, Setting, Share, Unit
+
+CLIENTS = (*DOMAINS, *CLIENT_OF.values())
 
 RESERVED = ("server", "mean", "pooled")
 """Names that files and tables use themselves."""
@@ -27,29 +33,56 @@ class _Strict(BaseModel):
 
 
 class Sizes(_Strict):
-    """What a scale decides."""
+    """What a scale decides; `added_rounds` come after `rounds` in a run that is prolonged."""
 
     learning_rate: float = Field(gt=0, lt=math.inf)
     train_fraction: float = Field(gt=0, le=1)
     validation_examples: int | None = Field(ge=1)
     rounds: int = Field(ge=1)
+    added_rounds: int = Field(ge=1)
     source_tokens: int = Field(ge=16)
     target_tokens: int = Field(ge=2)
 
 
-class Setting(_Strict):
+class ClientShare(_Strict):
+    """How much of one client's data a setting takes, where it differs from the others'."""
+
+    train_fraction: float | None = Field(default=None, gt=0, le=1)
+    validation_examples: int | None = Field(default=None, ge=1)
+    test_examples: int | None = Field(default=None, ge=1)
+
+
+class SettingSizes(_Strict):
+    """What a setting takes at one scale; what is not named is the scale's."""
+
+    train_fraction: float | None = Field(default=None, gt=0, le=1)
+    validation_examples: int | None = Field(default=None, ge=1)
+    source_tokens: int | None = Field(default=None, ge=16)
+    target_tokens: int | None = Field(default=None, ge=2)
+    max_tokens: int | None = Field(default=None, ge=1)
+    counts: Counts | None = None
+    only: dict[str, ClientShare] = {}
+
+
+class SettingParams(_Strict):
     """Who the clients are."""
 
-    kind: Literal["domains"]
+    kind: Kind
     clients: list[str]
+    of: list[str] = []
+    unit: Unit = "example"
+    own: bool = True
+    sizes: dict[str, SettingSizes] = {}
 
-    @field_validator("clients")
-    @classmethod
-    def _known(cls, clients: list[str]) -> list[str]:
-        unknown = [client for client in clients if client not in DOMAINS]
+    @model_validator(mode="after")
+    def _known(self) -> SettingParams:
+        parted = self.kind == "iid"
+        unknown = [name for name in (self.of if parted else self.clients) if name not in CLIENTS]
         if unknown:
-            raise ValueError(f"unknown client {unknown[0]!r}; QMSum's are {', '.join(DOMAINS)}")
-        return clients
+            raise ValueError(f"unknown client {unknown[0]!r}; known: {', '.join(CLIENTS)}")
+        if parted != bool(self.of):
+            raise ValueError("`of` names the domains that kind: iid cuts up; no other kind has it")
+        return self
 
 
 class OwnClient(_Strict):
@@ -65,6 +98,7 @@ class Training(_Strict):
     patience: int = Field(ge=1)
     local_epochs: int = Field(ge=1)
     batch_size: int = Field(ge=1)
+    clients_per_round: int | None = Field(default=None, ge=1)
     learning_rate: float | None = Field(default=None, gt=0, lt=math.inf)
     weight_decay: float = Field(ge=0)
     clip_norm: float = Field(gt=0)
@@ -73,6 +107,8 @@ class Training(_Strict):
 class Run(_Strict):
     """A row of the tables: a method, a setting, which of its models is scored.
 
+    `decode: false` scores the references alone, and writes no summaries. `prolonged` adds the scale's `added_rounds`,
+    and `late` names the clients that come in with the first of them. `rounds_share` scales `rounds`.
     Other keys are `Training` knobs, or hyperparameters of the run's algorithm.
     """
 
@@ -81,6 +117,11 @@ class Run(_Strict):
     method: str
     setting: str = "domains"
     evaluate: Literal["local", "server"] | None = None
+    adapter: Literal["bottleneck", "lora"] | None = None
+    decode: bool = True
+    prolonged: bool = False
+    late: list[str] = []
+    rounds_share: float = Field(default=1.0, gt=0, le=1)
 
     @field_validator("method")
     @classmethod
@@ -91,15 +132,29 @@ class Run(_Strict):
 
     @model_validator(mode="after")
     def _scored_model_exists(self) -> Run:
-        if self.evaluate == "server" and self.method in (ZEROSHOT, "AdaSingle", "AdaCentralized"):
+        alone = self.method in (ZEROSHOT, "AdaSingle", "AdaCentralized")
+        if self.evaluate == "server" and alone:
             raise ValueError(f"evaluate: server, but {self.method} has no server")
+        if alone and (self.late or (self.model_extra or {}).get("clients_per_round")):
+            raise ValueError(f"late and clients_per_round are of federated methods; {self.method} is none")
+        if self.late and not self.prolonged:
+            raise ValueError("late clients come in with the added rounds; set prolonged: true")
         return self
+
+
+class Search(_Strict):
+    """Fair tuning: so many values of one knob a run, at a seed that no table reports."""
+
+    seed: int = Field(ge=0)
+    trials: dict[str, dict[str, list[Any]]]
 
 
 class Params(Training):
     """All of params.yaml."""
 
-    tau: float = Field(ge=0)
+    corpora: list[str] = Field(min_length=1)
+    queries: dict[str, str]
+    tau: Tau
     weight: float = Field(ge=0, le=1, alias="lambda")
     local_start: Literal["own", "server"]
     scale: Literal["laptop", "full", "paper"]
@@ -110,9 +165,12 @@ class Params(Training):
     own: dict[str, OwnClient]
     train_fraction: float | None = Field(gt=0, le=1)
     validation_examples: int | None = Field(ge=1)
+    added_rounds: int | None = Field(ge=1)
     backbone: str
     adapted_layers: int | None = Field(ge=1)
+    adapter: Literal["bottleneck", "lora"]
     bottleneck: int | None = Field(ge=1)
+    lora_rank: int = Field(ge=1)
     source_tokens: int | None = Field(ge=16)
     target_tokens: int | None = Field(ge=2)
     beams: int = Field(ge=1)
@@ -123,9 +181,23 @@ class Params(Training):
     use_stemmer: bool
     bootstrap_samples: int = Field(ge=100)
     permutation_samples: int = Field(ge=100)
+    topics: int = Field(ge=2)
     scales: dict[str, Sizes]
-    settings: dict[str, Setting]
+    settings: dict[str, SettingParams]
     runs: dict[str, Run] = Field(min_length=1)
+    more_runs: dict[str, Run]
+    studies: dict[str, list[str]]
+    search: Search
+
+    @field_validator("corpora")
+    @classmethod
+    def _published(cls, corpora: list[str]) -> list[str]:
+        unknown = [corpus for corpus in corpora if corpus not in CORPORA]
+        if unknown:
+            raise ValueError(f"unknown corpus {unknown[0]!r}; known: {', '.join(CORPORA)}")
+        if "qmsum" not in corpora or len(set(corpora)) != len(corpora):
+            raise ValueError("must hold qmsum, and each corpus once")
+        return corpora
 
     @field_validator("backbone")
     @classmethod
@@ -145,22 +217,48 @@ class Params(Training):
     def _names(self) -> Params:
         if self.scale not in self.scales:
             raise ValueError(f"scale: {self.scale!r} has no row in scales")
-        for name, run in self.runs.items():
-            if run.setting not in self.settings:
-                raise ValueError(f"runs.{name}.setting: no setting {run.setting!r}")
-            if not self.settings[run.setting].clients and not self.own:
-                raise ValueError(f"settings.{run.setting}.clients: is empty, and there are no own clients")
-            self.training_of(name)
-        for name, client in self.own.items():
-            if name in (*DOMAINS, *RESERVED) or "." in name:
-                raise ValueError(f"own.{name}: is taken or has a dot; choose another name")
-            if not client.folder.is_relative_to(OWN) or ".." in client.folder.parts:
-                raise ValueError(f"own.{name}.folder: {client.folder} is not inside {OWN}; put the meetings there")
+        twice = set(self.runs) & set(self.more_runs)
+        if twice:
+            raise ValueError(f"more_runs.{min(twice)}: is a name of runs, too; choose another")
+        for group, runs in (("runs", self.runs), ("more_runs", self.more_runs)):
+            for name, run in runs.items():
+                self._check_run(f"{group}.{name}", name, run)
+        if self.search.seed in self.seeds:
+            raise ValueError(f"search.seed: {self.search.seed} is a seed that tables report; choose another")
+        self._check_own()
         if len({tuple(sorted(self.settings[run.setting].clients)) for run in self.runs.values()}) > 1:
-            raise ValueError("runs: the main table compares runs on the same clients; give all runs one setting")
+            raise ValueError("runs: the main table compares runs on the same clients; put the others into more_runs")
+        if any(self.settings[run.setting].kind != "domains" or not run.decode for run in self.runs.values()):
+            raise ValueError("runs: the main table is about summaries in a setting of kind domains; see more_runs")
         if self.min_tokens > self.max_tokens:
             raise ValueError(f"min_tokens: {self.min_tokens} is above max_tokens: {self.max_tokens}")
         return self
+
+    def _check_run(self, where: str, name: str, run: Run) -> None:
+        if run.setting not in self.settings:
+            raise ValueError(f"{where}.setting: no setting {run.setting!r}")
+        setting = self.settings[run.setting]
+        if not setting.clients and not self.own:
+            raise ValueError(f"settings.{run.setting}.clients: is empty, and there are no own clients")
+        for client in setting.of or setting.clients:
+            corpus = next((c for c, holder in CLIENT_OF.items() if holder == client), "qmsum")
+            if corpus not in self.corpora:
+                raise ValueError(f"{where}: client {client} needs {corpus}; add it to corpora")
+        absent = [client for client in run.late if client not in setting.clients]
+        if absent:
+            raise ValueError(f"{where}.late: setting {run.setting} has no client {absent[0]!r}")
+        self.training_of(name)
+
+    def _check_own(self) -> None:
+        for name, client in self.own.items():
+            if name in (*CLIENTS, *RESERVED) or "." in name:
+                raise ValueError(f"own.{name}: is taken or has a dot; choose another name")
+            if not client.folder.is_relative_to(OWN) or ".." in client.folder.parts:
+                raise ValueError(f"own.{name}.folder: {client.folder} is not inside {OWN}; put the meetings there")
+
+    @property
+    def all_runs(self) -> dict[str, Run]:
+        return {**self.runs, **self.more_runs}
 
     def sizes(self) -> Sizes:
         """The scale's row, with every knob that is set by itself put over it."""
@@ -168,21 +266,62 @@ class Params(Training):
         own = {name: getattr(self, name) for name in row}
         return Sizes(**(row | {name: value for name, value in own.items() if value is not None}))
 
+    def sizes_of(self, setting: str) -> SettingSizes:
+        """What a setting has of its own at this scale."""
+        return self.settings[setting].sizes.get(self.scale, SettingSizes())
+
+    def setting_of(self, name: str) -> Setting:
+        """A setting as its partition needs it, own clients included."""
+        wanted, sizes, own = self.settings[name], self.sizes(), self.sizes_of(name)
+        share = Share(
+            train_fraction=own.train_fraction or sizes.train_fraction,
+            validation_examples=own.validation_examples or sizes.validation_examples,
+        )
+        joining = sorted(self.own) if wanted.kind == "domains" and wanted.own else []
+        return Setting(
+            kind=wanted.kind,
+            clients=[*wanted.clients, *joining],
+            share=share,
+            of=wanted.of,
+            unit=wanted.unit,
+            counts=own.counts,
+            only={
+                client: Share(
+                    train_fraction=only.train_fraction or share.train_fraction,
+                    validation_examples=only.validation_examples or share.validation_examples,
+                    test_examples=only.test_examples,
+                )
+                for client, only in own.only.items()
+            },
+        )
+
+    def limits_of(self, name: str) -> tuple[int, int]:
+        """(source tokens, target tokens) of a setting."""
+        sizes, own = self.sizes(), self.sizes_of(name)
+        return own.source_tokens or sizes.source_tokens, own.target_tokens or sizes.target_tokens
+
+    def joins_of(self, name: str) -> dict[str, int]:
+        """The round in which each late client of a run comes in."""
+        run = self.all_runs[name]
+        first = (self.training_of(name).rounds or 0) - self.sizes().added_rounds + 1
+        return dict.fromkeys(run.late, first)
+
     def training_of(self, name: str) -> Training:
         """A run's training knobs: its own over the common ones.
 
         Raises:
             ValueError: a knob of the run is out of range; the message names it.
         """
-        sizes = self.sizes()
-        of_scale = {"rounds": sizes.rounds, "learning_rate": sizes.learning_rate}
+        sizes, run = self.sizes(), self.all_runs[name]
+        rounds = max(1, round(run.rounds_share * sizes.rounds)) + (sizes.added_rounds if run.prolonged else 0)
+        of_scale = {"rounds": rounds, "learning_rate": sizes.learning_rate}
         common = {knob: getattr(self, knob) for knob in Training.model_fields} | of_scale
         extras = self._extras(name).items()
         own = {key: value for key, value in extras if key in Training.model_fields and value is not None}
         try:
             return Training.model_validate(common | own)
         except ValidationError as error:
-            raise ValueError(f"runs.{name}.{first_problem(error)}") from None
+            raise ValueError(f"{self._where(name)}.{first_problem(error)}") from None
 
     def hyperparameters_of(self, name: str, known: type[BaseModel]) -> BaseModel:
         """An algorithm's hyperparameters: the run's own, else those of this file, else the algorithm's defaults.
@@ -199,10 +338,13 @@ class Params(Training):
         try:
             return known.model_validate({key: here[key] for key in names if key in here} | own)
         except ValidationError as error:
-            raise QuorumError(f"{PARAMS}: runs.{name}.{first_problem(error)}; correct it") from None
+            raise QuorumError(f"{PARAMS}: {self._where(name)}.{first_problem(error)}; correct it") from None
+
+    def _where(self, name: str) -> str:
+        return f"runs.{name}" if name in self.runs else f"more_runs.{name}"
 
     def _extras(self, name: str) -> dict[str, Any]:
-        return self.runs[name].model_extra or {}
+        return self.all_runs[name].model_extra or {}
 
 
 def read_params(path: Path = PARAMS) -> Params:
@@ -221,7 +363,7 @@ def read_params(path: Path = PARAMS) -> Params:
         raise QuorumError(f"{path}: not YAML: {' '.join(str(error).split())}; correct it") from None
     if not isinstance(data, dict):
         raise QuorumError(f"{path}: holds no keys; restore it from git")
-    for group in ("runs", "own", "settings", "scales"):
+    for group in ("runs", "more_runs", "studies", "own", "settings", "scales"):
         _check_names(path, group, data.get(group))
     try:
         return Params.model_validate(data)

@@ -8,7 +8,7 @@ from pathlib import Path
 from pipeline import evaluated, generated, layout
 from pipeline.encoded import read_encoded
 from pipeline.progress import say
-from pipeline.spec import MainSpec, RunRow, read_spec
+from pipeline.spec import RunRow, planned_runs
 from pipeline.trained import is_as_planned, planned_key
 
 
@@ -19,7 +19,7 @@ def prune(running: str | None = None, *, unplanned: bool = False) -> None:
         running: a run that is about to train, whatever lies there of it.
         unplanned: remove also what only runs of other plans need: checkpoints, stored prefixes, summaries and scores.
     """
-    rows = read_spec(layout.stage_spec("main"), MainSpec).runs
+    rows = [row for row in planned_runs() if layout.encoded_index(row.id).is_file()]
     waiting: dict[str, bool] = {}
     for row in rows:
         key = planned_key(row.id)

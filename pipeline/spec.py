@@ -12,7 +12,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pipeline.errors import QuorumError
 from pipeline.files import read_json
+from pipeline.layout import MORE, group_of, stage_spec
 from pipeline.model.decoding_rule import DecodingRule
+from pipeline.partitions.setting import Setting
 
 REMEDY = "run `dvc repro plan`"
 
@@ -26,9 +28,10 @@ class Spec(BaseModel):
 
 
 class IngestSpec(Spec):
-    """Which source; which folders of one's own."""
+    """One corpus: which source, which files; for QMSum also which folders of one's own."""
 
     data_source: str
+    checksums: str | None
     own: dict[str, str]
 
 
@@ -39,43 +42,49 @@ class BackboneSpec(Spec):
 
 
 class PrepareSpec(Spec):
-    """How spans are read; which own clients there are."""
+    """One corpus: how QMSum's spans are read and which own clients there are, or what stands for a query."""
 
-    span_end: Literal["inclusive", "exclusive"]
-    own: list[str]
+    span_end: Literal["inclusive", "exclusive"] | None = None
+    own: list[str] = []
+    query: str | None = None
 
 
 class PartitionSpec(Spec):
-    """The settings that runs use, and how much of each split is taken."""
+    """The settings that a group of runs uses."""
 
-    settings: dict[str, dict[str, Any]]
-    own: list[str]
+    settings: dict[str, Setting]
     seeds: list[int]
-    train_fraction: float
-    validation_examples: int | None
 
 
 class EncodeSpec(Spec):
-    """What the frozen backbone reads, and which manifest each run trains on."""
+    """What the frozen backbone reads, and which manifest each run of a group trains on.
+
+    `limits`: manifest -> (source tokens, target tokens).
+    """
 
     device: str
     adapted_layers: int
-    source_tokens: int
-    target_tokens: int
     manifests: dict[str, str]
+    limits: dict[str, tuple[int, int]]
 
 
 class TrainSpec(Spec):
-    """One training: everything but what its tables call it and which of its models they score."""
+    """One training: everything but what its tables call it and which of its models they score.
+
+    One of `bottleneck` and `lora_rank` is set, which says of which kind its adapters are.
+    """
 
     algorithm: str
     hyperparameters: dict[str, Any]
     seed: int
     device: str
     adapted_layers: int
-    bottleneck: int
+    bottleneck: int | None
+    lora_rank: int | None
     rounds: int
     patience: int
+    clients_per_round: int | None
+    joins: dict[str, int]
     local_epochs: int
     batch_size: int
     learning_rate: float
@@ -91,11 +100,11 @@ class TrainStageSpec(Spec):
 
 
 class GenerateSpec(Spec):
-    """How summaries are decoded."""
+    """How summaries are decoded; without a rule there are none, and the references alone are scored."""
 
     device: str
     adapted_layers: int
-    rule: DecodingRule
+    rule: DecodingRule | None
 
 
 class EvaluateSpec(Spec):
@@ -104,6 +113,20 @@ class EvaluateSpec(Spec):
     device: str
     adapted_layers: int
     use_stemmer: bool
+
+
+class AnalyzeSpec(Spec):
+    """Which runs' teachers, which runs' adapters on all test sets, and which manifests are looked into.
+
+    `topics`: how many clusters the sources of all clients are divided into.
+    """
+
+    device: str
+    adapted_layers: int
+    distilling: list[str]
+    crossed: list[str]
+    manifests: list[str]
+    topics: int
 
 
 class RunRow(BaseModel):
@@ -116,6 +139,7 @@ class RunRow(BaseModel):
     seed: int
     method: str
     setting: str
+    decoded: bool
     spec: str
     params: dict[str, Any]
 
@@ -136,10 +160,19 @@ class MainSpec(Spec):
     target_tokens: int
     train_fraction: float
     validation_examples: int | None
-    tau: float
+    tau: float | str
     bootstrap_samples: int
     permutation_samples: int
     runs: list[RunRow]
+
+
+class ReportSpec(MainSpec):
+    """What the page on the whole paper says and computes: `runs` are all, and `studies` names those of each figure."""
+
+    weight: float
+    corpora: list[str]
+    settings: dict[str, Setting]
+    studies: dict[str, list[str]]
 
 
 AnySpec = TypeVar("AnySpec", bound=BaseModel)
@@ -157,3 +190,19 @@ def read_spec(path: Path, kind: type[AnySpec]) -> AnySpec:
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors()[0]["loc"])
         raise QuorumError(f"{path}: not a {kind.__name__} ({where}: {error.errors()[0]['msg']}); {REMEDY}") from None
+
+
+def planned_runs() -> list[RunRow]:
+    """All planned runs, of both groups.
+
+    Raises:
+        QuorumError: there is no plan.
+    """
+    return read_spec(stage_spec("report"), ReportSpec).runs
+
+
+def planned_alike(run_id: str) -> list[RunRow]:
+    """The planned runs of a run's group: `dvc repro main` knows nothing of the others."""
+    if group_of(run_id) == MORE:
+        return [row for row in planned_runs() if group_of(row.id) == MORE]
+    return read_spec(stage_spec("main"), MainSpec).runs

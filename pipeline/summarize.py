@@ -8,11 +8,12 @@ from pathlib import Path
 
 from pipeline import layout
 from pipeline.corpora.example import Example, Turn
-from pipeline.corpora.qmsum import clean, parse_meeting
+from pipeline.corpora.qmsum import parse_meeting
+from pipeline.corpora.text import clean
 from pipeline.errors import QuorumError
 from pipeline.files import read_json
 from pipeline.progress import say
-from pipeline.spec import EncodeSpec, GenerateSpec, MainSpec, read_spec
+from pipeline.spec import EncodeSpec, GenerateSpec, planned_runs, read_spec
 
 LINE = re.compile(r"^\s*([^:\n]{1,60}):\s+(\S.*)$")
 
@@ -43,11 +44,13 @@ def _summarize(name: str, meeting: list[Turn], run_id: str, adapter_path: Path, 
     from pipeline.model.generation import generate
     from pipeline.model.loading import choose_device, load_backbone
 
-    encode = read_spec(layout.stage_spec("encode"), EncodeSpec)
+    encode = read_spec(layout.stage_spec("encode", layout.group_of(run_id)), EncodeSpec)
     rule = read_spec(layout.stage_spec("generate", run_id), GenerateSpec).rule
+    if rule is None:
+        raise QuorumError(f"--run {run_id}: writes no summaries (decode: false); choose another run")
     device = choose_device(encode.device)
     backbone = load_backbone(layout.BACKBONE, encode.adapted_layers, device)
-    limits = Limits(encode.source_tokens, encode.target_tokens)
+    limits = Limits(*encode.limits[encode.manifests[run_id]])
 
     def fits(turns: list[Turn]) -> bool:
         rendered = backbone.render(Example(name, "new", "new", "test", name, query, tuple(turns), ""), limits)
@@ -71,9 +74,9 @@ def _summarize(name: str, meeting: list[Turn], run_id: str, adapter_path: Path, 
 
 
 def _run_id(run: str) -> str:
-    rows = read_spec(layout.stage_spec("main"), MainSpec).runs
+    rows = planned_runs()
     for row in rows:
-        if run in (row.id, row.name):
+        if run in (row.id, row.name, row.id.split("/")[1]):
             return row.id
     raise QuorumError(f"--run {run}: no such run; there are {', '.join(row.name for row in rows)}")
 

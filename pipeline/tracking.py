@@ -20,7 +20,7 @@ from pipeline.errors import QuorumError
 from pipeline.federated.registry import ZEROSHOT
 from pipeline.files import read_json, sha256_file, sha256_json
 from pipeline.progress import OnRound, say
-from pipeline.spec import MainSpec, RunRow, read_spec
+from pipeline.spec import EncodeSpec, MainSpec, ReportSpec, RunRow, read_spec
 from pipeline.tables import read_table
 
 EXPERIMENT = "quorum"
@@ -112,7 +112,7 @@ def live(run_id: str) -> Iterator[OnRound]:
     spec, row = _plan(run_id)
     try:
         store = Store()
-        run, complete = store.run(_identity(row), row.id, _tags(store, spec, row))
+        run, complete = store.run(_identity(row), f"{row.name}-{row.seed}", _tags(store, spec, row))
     except (QuorumError, MlflowException, SQLAlchemyError, OSError) as error:
         say(f"track: MLflow is out of order ({' '.join(str(error).split())[:120]}); training goes on without it")
         complete = True
@@ -149,14 +149,15 @@ def project() -> None:
 
 
 def _project() -> None:
-    spec = read_spec(layout.stage_spec("main"), MainSpec)
+    spec = read_spec(layout.stage_spec("report"), ReportSpec)
     store = Store()
     new = 0
     for row in spec.runs:
-        scores = read_json(layout.SEED_METRICS / f"seed-{row.seed}.json", remedy="run `dvc repro main`").get(row.name)
+        scored = layout.seed_metrics(layout.group_of(row.id), row.seed)
+        scores = read_json(scored).get(row.name) if scored.is_file() else None
         if scores is None or not (layout.MODELS / row.id / "history.csv").is_file():
             continue
-        run, complete = store.run(_identity(row), row.id, _tags(store, spec, row))
+        run, complete = store.run(_identity(row), f"{row.name}-{row.seed}", _tags(store, spec, row))
         if not complete:
             _project_run(store, run, row, scores)
             new += 1
@@ -184,45 +185,51 @@ def _project_run(store: Store, run: str, row: RunRow, scores: dict[str, dict[str
 def _identity(row: RunRow) -> str:
     """A run is its spec and its data: what else it depends on is behind these two."""
     encoded = read_json(layout.encoded_index(row.id), remedy="run `dvc repro encode`")
-    return sha256_json([row.spec, encoded, read_json(layout.PREPARED / "notes.json")["source"]])
+    sources = {p.parent.name: read_json(p)["source"] for p in _notes(row)}
+    return sha256_json([row.spec, encoded, sources])
+
+
+def _notes(row: RunRow) -> list[Path]:
+    """Where each corpus behind a run's group came from."""
+    return [layout.notes(path.parent.name) for path in layout.prepared(layout.group_of(row.id))]
 
 
 def _resolved(row: RunRow) -> dict[str, Any]:
     """Every knob behind a run, from the specs of its stages, by its name in params.yaml."""
     knobs: dict[str, Any] = {"method": row.method, "setting": row.setting, "seed": row.seed}
-    knobs["data_source"] = read_json(layout.PREPARED / "notes.json")["source"]["qmsum"]
+    knobs |= {f"data_source.{path.parent.name}": read_json(path)["source"]["source"] for path in _notes(row)}
+    encode = read_spec(layout.stage_spec("encode", layout.group_of(row.id)), EncodeSpec)
+    knobs["source_tokens"], knobs["target_tokens"] = encode.limits[encode.manifests[row.id]]
     for path in (
         layout.stage_spec("backbone"),
-        layout.stage_spec("prepare"),
-        layout.stage_spec("partition"),
-        layout.stage_spec("encode"),
+        layout.stage_spec("prepare", "qmsum"),
+        layout.stage_spec("encode", layout.group_of(row.id)),
         layout.stage_spec("generate", row.id),
         layout.stage_spec("evaluate", row.id),
     ):
         spec = read_json(path)
-        spec |= spec.pop("rule", {})
-        knobs |= {k: v for k, v in spec.items() if k not in ("code", "manifests", "settings", "seeds", "own")}
+        spec |= spec.pop("rule", None) or {}
+        knobs |= {k: v for k, v in spec.items() if k not in ("code", "manifests", "limits", "own", "query")}
     training = dict(row.params)
     hyperparameters: dict[str, Any] = training.pop("hyperparameters", {})
     return knobs | hyperparameters | training
 
 
 def _project_figures(store: Store, spec: MainSpec) -> None:
-    """The parent run holds the figures and the report, once for each set of results."""
-    if not layout.REPORT.is_file():
-        return
-    parent = _parent(store, spec)
-    identity = sha256_json(["figures", spec.model_dump(mode="json"), sha256_file(layout.METRICS)])
-    known, complete = store.run(identity, "figures", {PARENT_TAG: parent})
-    if not complete:
-        for path in sorted(layout.FIGURES.glob("*.png")):
-            store.artifact(known, path, "figures")
-        store.artifact(known, layout.REPORT, "report")
-        store.finish(known)
+    """The parent run holds each page and its figures, once for each set of results."""
+    pages = ((layout.MAIN, layout.REPORT), (layout.MORE, layout.PAPER_REPORT))
+    for group, page in ((group, page) for group, page in pages if page.is_file()):
+        parent = _parent(store, spec)
+        known, complete = store.run(sha256_json(["page", sha256_file(page)]), page.stem, {PARENT_TAG: parent})
+        if not complete:
+            for path in sorted(layout.figures(group).glob("*.png")):
+                store.artifact(known, path, "figures")
+            store.artifact(known, page, "report")
+            store.finish(known)
 
 
 def _plan(run_id: str) -> tuple[MainSpec, RunRow]:
-    spec = read_spec(layout.stage_spec("main"), MainSpec)
+    spec = read_spec(layout.stage_spec("report"), ReportSpec)
     for row in spec.runs:
         if row.id == run_id:
             return spec, row

@@ -156,6 +156,9 @@ SMALL = {
     "target_tokens": 60,
     "bootstrap_samples": 200,
     "permutation_samples": 200,
+    "corpora": ["qmsum"],
+    "more_runs": {},
+    "studies": {},
     "runs": {
         "zeroshot": {"method": "ZeroShot"},
         "fedavg": {"method": "AdaFedAvg"},

@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 from conftest import Workspace
 
-SIZES = {"rounds": 1, "train_fraction": 0.1, "runs": {"fedavg": {"method": "AdaFedAvg"}}}
+SIZES = {
+    "corpora": ["qmsum"],
+    "more_runs": {},
+    "studies": {},
+    "rounds": 1,
+    "train_fraction": 0.1,
+    "runs": {"fedavg": {"method": "AdaFedAvg"}},
+}
 
 
 @pytest.fixture(scope="module")
@@ -36,41 +43,45 @@ def truncate(folder: Path, pattern: str) -> None:
 
 CASES: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "an unknown parameter": ("plan", lambda f: _append(f / "params.yaml", "tua: 4\n"), "params.yaml: tua: unknown key"),
-    "a missing plan": ("encode", lambda f: (f / "data/plan/encode.json").unlink(), "is missing; run `dvc repro plan`"),
+    "a missing plan": (
+        "encode main",
+        lambda f: (f / "data/plan/encode/main.json").unlink(),
+        "is missing; run `dvc repro plan`",
+    ),
     "a plan of another form": (
-        "encode",
-        lambda f: replace(f / "data/plan/encode.json", b'{"code": {}}'),
+        "encode main",
+        lambda f: replace(f / "data/plan/encode/main.json", b'{"code": {}}'),
         "not a EncodeSpec",
     ),
     "malformed JSON": (
-        "prepare",
+        "prepare qmsum",
         lambda f: replace(f / "data/raw/qmsum/Product/train/Spr001.json", b'{"a": \n'),
         "malformed JSON",
     ),
     "an empty transcript": (
-        "prepare",
+        "prepare qmsum",
         lambda f: replace(
             f / "data/raw/qmsum/Product/train/Spr001.json", b'{"meeting_transcripts": [], "specific_query_list": []}'
         ),
         "meeting_transcripts is empty",
     ),
     "a domain without meetings": (
-        "prepare",
+        "prepare qmsum",
         lambda f: shutil.rmtree(f / "data/raw/qmsum/Product/val"),
         "holds no meeting",
     ),
     "a line that is no example": (
-        "partition",
-        lambda f: replace(f / "data/prepared/qmsum.jsonl", b'{"id": 1}\n'),
+        "partition main",
+        lambda f: replace(f / "data/prepared/qmsum/examples.jsonl", b'{"id": 1}\n'),
         "line 1: not an example",
     ),
     "a damaged backbone": (
-        "encode",
+        "encode main",
         lambda f: replace(f / "models/backbone/model.safetensors", b"x"),
         "damaged backbone",
     ),
     "a damaged tokenizer": (
-        "encode",
+        "encode main",
         lambda f: replace(f / "models/backbone/tokenizer.json", b"{"),
         "damaged backbone",
     ),
@@ -86,11 +97,11 @@ CASES: dict[str, tuple[str, Callable[[Path], None], str]] = {
     ),
     "a damaged adapter": (
         "generate fedavg-1",
-        lambda f: truncate(f, "models/fedavg-1/adapters/Academic.safetensors"),
+        lambda f: truncate(f, "models/main/fedavg-1/adapters/Academic.safetensors"),
         "damaged adapter",
     ),
-    "a run that is not planned": ("generate nope-1", lambda _: None, "generate/nope-1.json: is missing"),
-    "missing predictions": ("evaluate fedavg-1", lambda _: None, "predictions/fedavg-1.jsonl: is missing"),
+    "a run that is not planned": ("generate nope-1", lambda _: None, "generate/main/nope-1.json: is missing"),
+    "missing predictions": ("evaluate fedavg-1", lambda _: None, "predictions/main/fedavg-1.jsonl: is missing"),
 }
 
 

@@ -20,8 +20,10 @@ def made(workspace: Workspace) -> Workspace:
     """A workspace in which everything ran once; the tests below go on from there, in this order."""
     ran = workspace.repro()
     assert ran[0] == "plan"
-    assert ran[-1] == "main"
-    assert len(ran) == 6 + 3 * len(RUNS) + 1
+    assert ran[-1] == "report"
+    assert len(ran) == 6 + 3 * len(RUNS) + 1 + 4, (
+        "and partition-more, encode-more, analyze, report, which are short here"
+    )
     return workspace
 
 
@@ -37,7 +39,7 @@ def test_pycache_is_no_change(made: Workspace) -> None:
 
 
 def test_outputs_are_where_they_should_be(made: Workspace) -> None:
-    model = made.folder / "models" / "fedselectkd-1"
+    model = made.folder / "models" / "main" / "fedselectkd-1"
     names = {p.name for p in (model / "adapters").iterdir()}
     for client in ("Academic", "Committee", "Product"):
         assert {f"{client}.safetensors", f"{client}.teacher.safetensors"} <= names
@@ -60,15 +62,19 @@ def test_metrics_hold_every_run_and_client(made: Workspace) -> None:
             assert all({m, f"{m}_low", f"{m}_high"} <= set(figures) for m in wanted)
             assert figures["examples"] > 0
             assert figures["loss_low"] <= figures["loss"] <= figures["loss_high"]
-    seeds = json.loads((made.folder / "reports" / "metrics" / "seed-1.json").read_text())
+    seeds = json.loads((made.folder / "reports" / "metrics" / "main" / "seed-1.json").read_text())
     assert seeds == metrics
 
 
 def test_the_same_training_was_not_run_twice(made: Workspace) -> None:
     """fedavg-local is AdaFedAvg scored before aggregation: one checkpoint serves both, to the measured second."""
-    times = [made.folder / "work" / "timings" / "train" / f"{run}-1.json" for run in ("fedavg", "fedavg-local")]
+    times = [
+        made.folder / "work" / "timings" / "train" / "main" / f"{run}-1.json" for run in ("fedavg", "fedavg-local")
+    ]
     assert times[0].read_bytes() == times[1].read_bytes()
-    rows = [read_csv(made.folder / "models" / f"{run}-1" / "history.csv") for run in ("fedavg", "fedavg-local")]
+    rows = [
+        read_csv(made.folder / "models" / "main" / f"{run}-1" / "history.csv") for run in ("fedavg", "fedavg-local")
+    ]
     assert [r["local_validation_loss"] for r in rows[0]] == [r["local_validation_loss"] for r in rows[1]]
     assert [r["validation_loss"] for r in rows[0]] == [r["server_validation_loss"] for r in rows[0]]
     assert [r["validation_loss"] for r in rows[1]] == [r["local_validation_loss"] for r in rows[1]]
@@ -77,8 +83,8 @@ def test_the_same_training_was_not_run_twice(made: Workspace) -> None:
 @pytest.mark.parametrize(
     ("stage", "kept", "output"),
     [
-        ("generate", "generated", "predictions/fedselectkd-1.jsonl"),
-        ("evaluate", "evaluated", "scores/fedselectkd-1.json"),
+        ("generate", "generated", "predictions/main/fedselectkd-1.jsonl"),
+        ("evaluate", "evaluated", "scores/main/fedselectkd-1.json"),
     ],
 )
 def test_the_first_run_works_for_all(made: Workspace, stage: str, kept: str, output: str) -> None:
@@ -86,14 +92,14 @@ def test_the_first_run_works_for_all(made: Workspace, stage: str, kept: str, out
     shutil.rmtree(made.folder / "work" / kept)
     path = made.folder / "reports" / output
     before = path.read_bytes()
-    assert f"{stage} fedselectkd-1 and " in made.pipeline(stage, "fedselectkd-1").stderr
-    assert f"{stage} fedavg-1" not in made.pipeline(stage, "fedavg-1").stderr
+    assert f"{stage} main/fedselectkd-1 and " in made.pipeline(stage, "fedselectkd-1").stderr
+    assert f"{stage} main/fedavg-1" not in made.pipeline(stage, "fedavg-1").stderr
     assert path.read_bytes() == before
     assert made.repro() == []
 
 
 def test_predictions_quote_and_name_their_clients(made: Workspace) -> None:
-    lines = (made.folder / "reports" / "predictions" / "fedavg-1.jsonl").read_text().splitlines()
+    lines = (made.folder / "reports" / "predictions" / "main" / "fedavg-1.jsonl").read_text().splitlines()
     assert len(lines) == 17
     assert list(json.loads(lines[0])) == ["id", "client", "query", "reference", "prediction"]
 
@@ -173,6 +179,8 @@ def test_a_new_tau_runs_only_what_depends_on_it(made: Workspace) -> None:
         "generate@fedselectkd-1",
         "evaluate@fedselectkd-1",
         "main",
+        "analyze",
+        "report",
     ]
 
 
@@ -201,7 +209,7 @@ def test_a_training_that_fails_leaves_one_line_and_nothing_half_written(made: Wo
     assert done.returncode != 0
     assert "the loss is" in done.stderr
     assert "Traceback" not in done.stderr
-    assert not (made.folder / "models" / "fedavg-1").exists()
+    assert not (made.folder / "models" / "main" / "fedavg-1").exists()
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:

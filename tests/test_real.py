@@ -26,6 +26,9 @@ def test_real_meetings_through_the_whole_dag(tmp_path: Path) -> None:
             _cut(MIRROR / "qmsum/data" / domain / split, tmp_path / f"data/own/Real{domain}/{split}")
     workspace.params(
         data_source="sample",
+        corpora=["qmsum"],
+        more_runs={},
+        studies={},
         own=own,
         rounds=1,
         max_tokens=24,

@@ -24,7 +24,16 @@ def test_a_run_without_training_has_no_round() -> None:
 
 def test_a_second_run_of_a_method_adds_its_own_name() -> None:
     rows = [
-        RunRow(id=f"{name}-1", name=name, seed=1, method="AdaFedAvg", setting="domains", spec="", params=params)
+        RunRow(
+            id=f"main/{name}-1",
+            name=name,
+            seed=1,
+            method="AdaFedAvg",
+            setting="domains",
+            decoded=True,
+            spec="",
+            params=params,
+        )
         for name, params in (("fedavg", {}), ("slow", {}), ("fedavg-local", {"evaluate": "local"}))
     ]
     assert labels(rows) == {"fedavg": "AdaFedAvg", "slow": "AdaFedAvg (slow)", "fedavg-local": "AdaFedAvg-local"}

@@ -39,12 +39,15 @@ class Scored:
 
 
 def over_seeds(files: Sequence[Sequence[Mapping[str, Any]]]) -> list[Scored]:
-    """One run's example rows at each seed -> one row an example, every score the mean over seeds."""
+    """One run's example rows at each seed -> one row an example, every score the mean over seeds.
+
+    A run that wrote no summaries has but its loss.
+    """
     merged = []
     by_seed = [{row["id"]: row for row in rows} for rows in files]
     for identity, first in by_seed[0].items():
         rows = [seed[identity] for seed in by_seed]
-        values = {m: sum(row[m] for row in rows) / len(rows) for m in METRICS if m != "loss"}
+        values = {m: sum(row[m] for row in rows) / len(rows) for m in METRICS if m in first}
         values["loss"] = sum(row["loss_sum"] for row in rows) / len(rows)
         merged.append(Scored(identity, first["client"], first["meeting"], first["tokens"], values))
     return merged
@@ -62,11 +65,11 @@ def clusters_of(rows: Sequence[Scored], metric: str) -> dict[str, Clusters]:
 
 
 def differences(ours: Sequence[Scored], theirs: Sequence[Scored]) -> list[Scored]:
-    """Ours minus theirs, an example at a time."""
+    """Ours minus theirs, an example at a time, over the examples and the scores that both have."""
     other = {row.id: row for row in theirs}
     return [
-        Scored(r.id, r.client, r.meeting, r.tokens, {m: r.values[m] - other[r.id].values[m] for m in METRICS})
-        for r in ours
+        Scored(r.id, r.client, r.meeting, r.tokens, {m: v - o.values[m] for m, v in r.values.items() if m in o.values})
+        for r, o in ((r, other[r.id]) for r in ours if r.id in other)
     ]
 
 
@@ -74,7 +77,7 @@ def intervals_of(rows: Sequence[Scored], samples: int) -> dict[str, dict[str, fl
     """Client -> metric, `<metric>_low`, `<metric>_high`, `examples`; and `mean` over clients."""
     clients = list(dict.fromkeys(row.client for row in rows))
     table: dict[str, dict[str, float | int]] = {client: {} for client in [*clients, MEAN]}
-    for metric in METRICS:
+    for metric in (metric for metric in METRICS if metric in rows[0].values):
         clusters = clusters_of(rows, metric)
         for client in clients:
             _put(table[client], metric, bootstrap({client: clusters[client]}, samples))

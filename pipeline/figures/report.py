@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import base64
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import Any
-
-import jinja2
-from markupsafe import Markup
 
 from pipeline.analysis.words import grouped
 from pipeline.evaluation.scores import MEAN
+from pipeline.figures.page import embedded, page
 from pipeline.partitions.manifest import hash_order
+from pipeline.results import best_rounds
 from pipeline.spec import MainSpec, RunRow
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
@@ -79,21 +79,14 @@ def render(data: ReportData, figures: Path) -> str:
     clients = [client for client in next(iter(data.metrics.values())) if client != MEAN]
     tau = selective_tau(data)
 
-    def figure(name: str, caption: str) -> Markup:
-        content = base64.b64encode((figures / f"{name}.svg").read_bytes()).decode("ascii")
-        return Markup(
-            '<figure><img alt="{}" src="data:image/svg+xml;base64,{}"><figcaption>{}</figcaption></figure>'
-        ).format(caption, content, caption)
-
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(
-        source=data.notes["source"]["qmsum"],
+    return page(
+        TEMPLATE,
+        source=data.notes["source"]["source"],
         facts=_facts(data),
         truncation=truncation(data.encoded),
         columns=COLUMNS,
         main=main_rows(data, named, clients),
-        figure=figure,
+        figure=lambda name, caption: embedded(figures / f"{name}.svg", caption),
         bootstrap_samples=spec.bootstrap_samples,
         permutation_samples=spec.permutation_samples,
         paper_clients=list(PAPER_SHARES),
@@ -112,11 +105,12 @@ def render(data: ReportData, figures: Path) -> str:
 
 
 def selective_tau(data: ReportData) -> float:
-    """τ of the run that the POS analysis and the lens are about."""
-    for row in data.spec.runs:
-        if row.name == data.selective:
-            return float(row.params["hyperparameters"]["tau"])
-    return data.spec.tau
+    """τ in nats of the run that the POS analysis and the lens are about: a mean, where it is a quantile."""
+    rows = data.histories.get(data.selective or "", ())
+    used = [float(row["tau"]) for row in rows if row.get("tau")]
+    if used:
+        return fmean(used)
+    return math.nan if isinstance(data.spec.tau, str) else data.spec.tau
 
 
 def truncation(encoded: Mapping[str, Any]) -> str:
@@ -138,7 +132,7 @@ def _facts(data: ReportData) -> list[tuple[str, str]]:
     cap = "all" if spec.validation_examples is None else f"at most {spec.validation_examples} a client"
     return [
         ("scale", spec.scale),
-        ("data", f"QMSum, {source['qmsum']}" + (f" @ {source['commit']}" if source["commit"] else "")),
+        ("data", f"QMSum, {source['source']}" + (f" @ {source['commit']}" if source["commit"] else "")),
         ("backbone", spec.backbone),
         ("span_end", spec.span_end),
         ("source / target tokens", f"{spec.source_tokens} / {spec.target_tokens}"),
@@ -178,11 +172,6 @@ def _cell(figures: Mapping[str, Any], column: Column, rank: str) -> dict[str, st
     dagger = {"best": "†", "second": "††"}.get(rank, "")
     digits = column.digits
     return {"text": f"{value:.{digits}f}{dagger}", "interval": f"{low:.{digits}f} … {high:.{digits}f}", "rank": rank}
-
-
-def best_rounds(history: Sequence[Mapping[str, str]], client: str) -> list[int]:
-    """The best round at each seed, in the order of the rows."""
-    return [int(row["round"]) for row in history if row["client"] == client and row["best"] == "1"]
 
 
 def _note(history: Sequence[Mapping[str, str]], client: str, figures: Mapping[str, Any]) -> str:

@@ -1,14 +1,13 @@
-"""The frozen part of every example, computed once -> work/store; data/encoded/<run>.json indexes it a run."""
+"""The frozen part of every example of a group, computed once -> work/store; data/encoded/<run>.json indexes it."""
 
 from __future__ import annotations
 
-import shutil
 import time
 from typing import Any
 
 from pipeline import layout
-from pipeline.corpora.example import SPLITS, Example, read_examples
-from pipeline.files import read_json, write_json
+from pipeline.corpora.example import SPLITS, Example, read_all_examples
+from pipeline.files import empty_folder, read_json, write_json
 from pipeline.model.backbone import Backbone, Limits, Rendered
 from pipeline.model.loading import backbone_digest, choose_device, load_backbone
 from pipeline.model.store import PrefixStore, entry_key
@@ -17,47 +16,48 @@ from pipeline.progress import progress, say
 from pipeline.spec import EncodeSpec, read_spec
 
 
-def run() -> None:
+def run(group: str) -> None:
     began = time.monotonic()
-    spec = read_spec(layout.stage_spec("encode"), EncodeSpec)
-    shutil.rmtree(layout.ENCODED, ignore_errors=True)
+    spec = read_spec(layout.stage_spec("encode", group), EncodeSpec)
+    empty_folder(layout.ENCODED / group)
     backbone = load_backbone(layout.BACKBONE, spec.adapted_layers, choose_device(spec.device))
-    backbone.check_lengths(spec.source_tokens, spec.target_tokens)
     digest = backbone_digest(layout.BACKBONE)
-    examples = read_examples(layout.PREPARED / "qmsum.jsonl")
-    manifests: dict[str, Manifest] = {
-        name: read_json(layout.PARTITIONS / f"{name}.json") for name in sorted(set(spec.manifests.values()))
-    }
-    limits = Limits(spec.source_tokens, spec.target_tokens)
-    wanted = {
-        identity: split == "test"
-        for manifest in manifests.values()
-        for splits in manifest.values()
-        for split in SPLITS
-        for identity in splits[split]
-    }
-    rendered = {identity: backbone.render(examples[identity], limits) for identity in wanted}
-    keys = {identity: entry_key(digest, backbone, rendered[identity]) for identity in wanted}
-    computed = _fill(PrefixStore(layout.store()), backbone, wanted, rendered, keys)
-    for run_id, name in spec.manifests.items():
-        clients = {
+    examples = read_all_examples(layout.prepared(group))
+    store = PrefixStore(layout.store())
+    computed = 0
+    clients: dict[str, dict[str, Any]] = {}
+    for name, limits in spec.limits.items():
+        backbone.check_lengths(*limits)
+        manifest: Manifest = read_json(layout.PARTITIONS / group / f"{name}.json")
+        wanted = {i: split == "test" for splits in manifest.values() for split in SPLITS for i in splits[split]}
+        rendered = {i: backbone.render(examples[i], Limits(*limits)) for i in wanted}
+        keys = {i: entry_key(digest, backbone, rendered[i]) for i in wanted}
+        computed += _fill(name, store, backbone, wanted, rendered, keys)
+        clients[name] = {
             client: {split: [_entry(i, keys[i], rendered[i], examples[i]) for i in splits[split]] for split in SPLITS}
-            for client, splits in manifests[name].items()
+            for client, splits in manifest.items()
         }
-        write_json(layout.encoded_index(run_id), {"backbone": digest, "clients": clients})
+    for run_id, name in spec.manifests.items():
+        write_json(layout.encoded_index(run_id), {"backbone": digest, "clients": clients[name]})
     if computed:
-        write_json(layout.timings() / "encode.json", {"seconds": time.monotonic() - began, "examples": computed})
+        timing = {"seconds": time.monotonic() - began, "examples": computed}
+        write_json(layout.timings() / "encode" / f"{group}.json", timing)
 
 
 def _fill(
-    store: PrefixStore, backbone: Backbone, wanted: dict[str, bool], rendered: dict[str, Rendered], keys: dict[str, str]
+    name: str,
+    store: PrefixStore,
+    backbone: Backbone,
+    wanted: dict[str, bool],
+    rendered: dict[str, Rendered],
+    keys: dict[str, str],
 ) -> int:
-    """Compute what the store lacks; how many examples that were."""
+    """Compute what the store lacks of a manifest; how many examples that were."""
     missing = [i for i, generates in wanted.items() if not store.has(keys[i], for_generation=generates)]
-    say(f"encode: {len(wanted)} examples, {len(wanted) - len(missing)} already in the store")
+    say(f"encode {name}: {len(wanted)} examples, {len(wanted) - len(missing)} already in the store")
     if not missing:
         return 0
-    with progress("encode", len(missing)) as advance:
+    with progress(f"encode {name}", len(missing)) as advance:
         for identity in missing:
             prefix, extra = backbone.encode(rendered[identity], for_generation=wanted[identity])
             store.put(keys[identity], prefix, extra if wanted[identity] else None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from pipeline import layout
-from pipeline.company import company_of
+from pipeline.company import company_of, label
 from pipeline.evaluated import Job, job_of
 from pipeline.files import read_json, write_json
 from pipeline.progress import progress
@@ -18,8 +18,7 @@ def run(run_id: str) -> None:
         from pipeline.evaluation.runs import score  # seconds, which the other runs' stages save
 
         jobs = company_of(job, job_of, Job.waits)
-        label = f"evaluate {run_id}" + (f" and {len(jobs) - 1} more" if len(jobs) > 1 else "")
-        with progress(label, len(jobs)) as advance:
+        with progress(label("evaluate", jobs), len(jobs)) as advance:
             score(jobs, advance)
     kept = read_json(job.path, remedy=f"delete {job.path} and run again")
     write_json(layout.SCORES / f"{run_id}.json", kept["scores"])

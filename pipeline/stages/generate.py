@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from pipeline import layout
-from pipeline.company import company_of
-from pipeline.corpora.example import read_examples
+from pipeline.company import company_of, label
+from pipeline.corpora.example import read_all_examples
 from pipeline.files import write_json, write_jsonl
 from pipeline.generated import Job, decode, job_of
 from pipeline.progress import progress
@@ -20,18 +20,17 @@ def run(run_id: str) -> None:
 
         jobs = company_of(job, job_of, Job.waits)
         backbone = load_backbone(layout.BACKBONE, job.spec.adapted_layers, choose_device(job.spec.device))
-        label = f"generate {run_id}" + (f" and {len(jobs) - 1} more" if len(jobs) > 1 else "")
-        with progress(label, sum(len(j.missing()) for j in {j.path: j for j in jobs}.values())) as advance:
+        with progress(label("generate", jobs), sum(len(j.missing()) for j in jobs)) as advance:
             decode(jobs, backbone, advance)
     texts = job.texts()
-    examples = read_examples(layout.PREPARED / "qmsum.jsonl")
+    examples = read_all_examples(layout.prepared(layout.group_of(run_id)))
     rows = [
         {
             "id": entry.id,
             "client": client,
             "query": examples[entry.id].query,
             "reference": examples[entry.id].target,
-            "prediction": texts[entry.id],
+            "prediction": texts.get(entry.id),
         }
         for client, entry in job.tests
     ]

@@ -1,4 +1,4 @@
-"""Corpora as published -> data/raw, checked; `data/raw/source.json` records where they came from."""
+"""One corpus as published -> data/raw/<corpus>, checked; `source.json` in it records where it came from."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ import shutil
 
 from pipeline import layout
 from pipeline.corpora.own import split_folder
-from pipeline.corpora.sources import QMSUM_COMMIT, fetch_qmsum, resolve
+from pipeline.corpora.sources import CORPORA, fetch, resolve
 from pipeline.files import write_json
 from pipeline.spec import IngestSpec, read_spec
 
 
-def run() -> None:
-    spec = read_spec(layout.stage_spec("ingest"), IngestSpec)
-    shutil.rmtree(layout.RAW, ignore_errors=True)
-    source = resolve(spec.data_source)
-    fetch_qmsum(source, layout.RAW / "qmsum")
-    for client, folder in spec.own.items():
+def run(corpus: str) -> None:
+    spec = read_spec(layout.stage_spec("ingest", corpus), IngestSpec)
+    folder = layout.raw(corpus)
+    shutil.rmtree(folder, ignore_errors=True)
+    source = resolve(corpus, spec.data_source)
+    fetch(corpus, source, folder)
+    for client, own in spec.own.items():
         # At home: data/own is not in git, so an experiment's copy of the workspace lacks it.
-        split_folder(layout.home() / folder, layout.RAW / "own" / client)
-    write_json(layout.RAW / "source.json", {"qmsum": source, "commit": None if source == "sample" else QMSUM_COMMIT})
+        split_folder(layout.home() / own, folder / "own" / client)
+    commit = None if source == "sample" else CORPORA[corpus].commit
+    write_json(folder / "source.json", {"source": source, "commit": commit})

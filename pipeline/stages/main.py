@@ -13,23 +13,22 @@ from pipeline import layout
 from pipeline.analysis.distilled import client_tally, merge, summarize
 from pipeline.analysis.words import Tally
 from pipeline.encoded import read_encoded
-from pipeline.evaluation.scores import MEAN, Scored, intervals_of, over_seeds, significance
+from pipeline.evaluation.scores import MEAN, significance
 from pipeline.federated.wire import full_model_bytes
 from pipeline.figures import learning_curves, main_scores, parts_of_speech, share_distilled, traffic
-from pipeline.figures.report import COLUMNS, ReportData, best_rounds, labels, render, selective_tau
+from pipeline.figures.report import COLUMNS, ReportData, labels, render, selective_tau
 from pipeline.figures.style import save
 from pipeline.files import read_json, read_jsonl, write_json, write_text
 from pipeline.loader import Loader
 from pipeline.model.adapter import read_adapter
 from pipeline.model.loading import load_backbone
-from pipeline.progress import progress, say
+from pipeline.progress import say
+from pipeline.results import Metrics, Results, best_rounds, read_results
 from pipeline.spec import MainSpec, RunRow, read_spec
 from pipeline.tables import read_table, write_table
 
 OURS = "AdaFedSelectKD"
 
-Metrics = dict[str, dict[str, dict[str, Any]]]
-"""run -> client -> figures."""
 SIGNIFICANCE_COLUMNS = (
     "metric",
     "run",
@@ -57,84 +56,40 @@ POS_COLUMNS = (
 
 def run() -> None:
     spec = read_spec(layout.stage_spec("main"), MainSpec)
-    by_name: dict[str, list[RunRow]] = {}
-    for row in spec.runs:
-        by_name.setdefault(row.name, []).append(row)
-    scores = {row.id: read_json(layout.SCORES / f"{row.id}.json") for row in spec.runs}
-    scored = {name: over_seeds([scores[r.id]["examples"] for r in rows]) for name, rows in by_name.items()}
-    metrics, by_seed = _metrics(spec, by_name, scored, scores)
-    histories = {
-        name: [line for r in rows for line in read_table(layout.MODELS / r.id / "history.csv")]
-        for name, rows in by_name.items()
-    }
-    trained = {name: lines for name, lines in histories.items() if lines}
-    ours = next((name for name, rows in by_name.items() if rows[0].method == OURS), None)
-    significance = _significance(spec, by_name, scored, ours)
-    pos, sensitivities = _parts_of_speech(by_name, ours)
-    first = spec.runs[0].id
+    results = read_results(spec.runs, spec.bootstrap_samples, "main")
+    write_json(layout.METRICS, results.metrics)
+    for seed, metrics in results.by_seed.items():
+        write_json(layout.seed_metrics(layout.MAIN, seed), metrics)
+    ours = next((name for name, rows in results.rows.items() if rows[0].method == OURS), None)
+    significance = _significance(spec, results, ours)
+    pos, sensitivities = _parts_of_speech(results.rows, ours)
     data = ReportData(
         spec=spec,
-        notes=read_json(layout.PREPARED / "notes.json"),
-        encoded=read_encoded(first).index,
-        metrics=metrics,
-        histories=trained,
+        notes=read_json(layout.notes("qmsum")),
+        encoded=read_encoded(spec.runs[0].id).index,
+        metrics=results.metrics,
+        histories={name: lines for name, lines in results.histories.items() if lines},
         significance=significance,
         paper=read_table(layout.PAPER_RESULTS),
         pos=pos,
         sensitivities=sensitivities,
         selective=ours,
-        predictions={n: read_jsonl(layout.predictions(rows[0].id)) for n, rows in by_name.items()},
-        lens=read_json(layout.LENS / f"{by_name[ours][0].id}.json") if ours else [],
+        predictions={n: read_jsonl(layout.predictions(rows[0].id)) for n, rows in results.rows.items()},
+        lens=read_json(layout.LENS / f"{results.rows[ours][0].id}.json") if ours else [],
     )
-    _draw(data, [c for c in metrics[next(iter(metrics))] if c != MEAN], by_seed)
+    _draw(data, [c for c in next(iter(results.metrics.values())) if c != MEAN], list(results.by_seed.values()))
     _write_main_table(data)
-    write_text(layout.REPORT, render(data, layout.FIGURES))
+    write_text(layout.REPORT, render(data, layout.figures(layout.MAIN)))
     say(f"main: {layout.REPORT} is ready")
 
 
-def _metrics(
-    spec: MainSpec, by_name: dict[str, list[RunRow]], scored: dict[str, list[Scored]], scores: dict[str, Any]
-) -> tuple[Metrics, list[Metrics]]:
-    """metrics.json over seeds, and a file a seed beside it: what both hold."""
-    metrics: Metrics = {}
-    with progress("main: intervals", len(by_name)) as advance:
-        for name, rows in by_name.items():
-            metrics[name] = intervals_of(scored[name], spec.bootstrap_samples)
-            _add_other_losses(metrics[name], [scores[row.id]["clients"] for row in rows])
-            advance(1)
-    write_json(layout.METRICS, metrics)
-    by_seed = []
-    seeds = sorted({row.seed for row in spec.runs})
-    for seed in seeds:
-        one = metrics
-        if len(seeds) > 1:
-            own = {name: scores[layout.run_id(name, seed)] for name in by_name}
-            one = {name: intervals_of(over_seeds([s["examples"]]), spec.bootstrap_samples) for name, s in own.items()}
-            for name, figures in one.items():
-                _add_other_losses(figures, [own[name]["clients"]])
-        write_json(layout.SEED_METRICS / f"seed-{seed}.json", one)
-        by_seed.append(one)
-    return metrics, by_seed
-
-
-def _add_other_losses(figures: dict[str, dict[str, Any]], seeds: list[dict[str, dict[str, Any]]]) -> None:
-    """Test loss of the last round's model and of the server's, where there is one: the mean over seeds, no interval."""
-    for client, own in figures.items():
-        for other in ("last_loss", "server_loss"):
-            found = [clients[client][other] for clients in seeds if other in clients.get(client, ())]
-            if len(found) == len(seeds):
-                own[other] = round(sum(found) / len(found), 4)
-
-
-def _significance(
-    spec: MainSpec, by_name: dict[str, list[RunRow]], scored: dict[str, list[Scored]], ours: str | None
-) -> list[dict[str, Any]]:
+def _significance(spec: MainSpec, results: Results, ours: str | None) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     if ours is not None:
         rows = significance(
-            scored,
+            results.scored,
             ours,
-            {name: runs[0].kind for name, runs in by_name.items()},
+            {name: runs[0].kind for name, runs in results.rows.items()},
             bootstrap_samples=spec.bootstrap_samples,
             permutation_samples=spec.permutation_samples,
         )
@@ -155,7 +110,11 @@ def _parts_of_speech(
             history = read_table(layout.MODELS / row.id / "history.csv")
             for client, splits in read_encoded(row.id).clients.items():
                 tokens = [loader.training([entry.key])[0]["targets"].tolist() for entry in splits["train"]]
-                passes = best_rounds(history, client)[0] * row.params["local_epochs"]
+                best = best_rounds(history, client)[0]
+                trained = [
+                    r for r in history if r["client"] == client and int(r["round"]) <= best and r["steps"] != "0"
+                ]
+                passes = len(trained) * row.params["local_epochs"]
                 tallies.setdefault(client, []).append(client_tally(bits[client], tokens, backbone.pieces, passes))
     rows, sensitivities = summarize({client: merge(counts) for client, counts in tallies.items()})
     write_table(layout.TABLES / "pos_kd.csv", rows, POS_COLUMNS)
@@ -164,16 +123,20 @@ def _parts_of_speech(
 
 def _draw(data: ReportData, clients: list[str], by_seed: list[Metrics]) -> None:
     named = labels(data.spec.runs)
-    save(main_scores.draw(data.metrics, by_seed, named), layout.FIGURES, "main_scores")
+    save(main_scores.draw(data.metrics, by_seed, named), layout.figures(layout.MAIN), "main_scores")
     curves = {named[run]: rows for run, rows in data.histories.items()}
-    save(learning_curves.draw(curves, clients), layout.FIGURES, "learning_curves")
+    save(learning_curves.draw(curves, clients), layout.figures(layout.MAIN), "learning_curves")
     parameters = (layout.BACKBONE / "model.safetensors").stat().st_size // 4
-    save(traffic.draw(curves, full_model_bytes(parameters), len(by_seed)), layout.FIGURES, "traffic")
+    save(traffic.draw(curves, full_model_bytes(parameters), len(by_seed)), layout.figures(layout.MAIN), "traffic")
     if data.selective:
         selective = data.histories[data.selective]
-        save(share_distilled.draw(selective, clients, selective_tau(data)), layout.FIGURES, "share_distilled")
+        save(
+            share_distilled.draw(selective, clients, selective_tau(data)),
+            layout.figures(layout.MAIN),
+            "share_distilled",
+        )
         for client in dict.fromkeys(row["client"] for row in data.pos):
-            save(parts_of_speech.draw(data.pos, client), layout.FIGURES, f"pos_{client}")
+            save(parts_of_speech.draw(data.pos, client), layout.figures(layout.MAIN), f"pos_{client}")
 
 
 def _write_main_table(data: ReportData) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from pipeline import layout
 from pipeline.closure import code_of
+from pipeline.corpora.sources import checksum_file
 from pipeline.errors import QuorumError
 from pipeline.federated.registry import ALGORITHMS, ZEROSHOT
 from pipeline.files import read_json, sha256_file, sha256_json, write_json
@@ -19,6 +20,7 @@ from pipeline.model.presets import PRESETS
 from pipeline.params import Params, read_params
 from pipeline.progress import say
 from pipeline.spec import (
+    AnalyzeSpec,
     BackboneSpec,
     EncodeSpec,
     EvaluateSpec,
@@ -27,67 +29,90 @@ from pipeline.spec import (
     MainSpec,
     PartitionSpec,
     PrepareSpec,
+    ReportSpec,
     RunRow,
     Spec,
     TrainSpec,
     TrainStageSpec,
 )
 
-TEMPLATE = Path(__file__).parents[1] / "figures" / "report.html.j2"
+FIGURES = Path(__file__).parents[1] / "figures"
 
 
 def run() -> None:
     """Check params.yaml, write `data/plan/`, and say what changed since the last plan."""
     params = read_params()
     specs = resolve(params)
+    for study, names in params.studies.items():
+        absent = [name for name in names if name not in params.all_runs]
+        if absent:
+            say(f"plan: studies.{study}: left out, as they are no runs of params.yaml: {', '.join(absent)}")
     for path, spec in specs.items():
         write_json(layout.PLAN / path, spec)
     _report_changes(specs)
 
 
 def resolve(params: Params) -> dict[str, dict[str, Any]]:
-    """Path under data/plan -> spec, for every stage and run.
+    """Path under data/plan -> spec, for every stage, corpus, group and run.
 
     Raises:
         QuorumError: a run's hyperparameters do not fit its algorithm.
     """
-    ids = {layout.run_id(name, seed): (name, seed) for name in params.runs for seed in params.seeds}
-    specs: dict[str, Spec] = {**_shared(params, ids)}
-    rows = []
-    for identity, (name, seed) in ids.items():
-        stages = _of_run(params, name, seed)
-        specs |= {f"{stage}/{identity}": spec for stage, spec in stages.items()}
-        rows.append(_row(params, identity, name, seed, stages))
-    specs["main"] = _main(params, rows)
+    specs: dict[str, Spec] = {"backbone": BackboneSpec(code=_code("backbone"), backbone=params.backbone)}
+    specs |= _of_corpora(params)
+    rows: dict[str, list[RunRow]] = {}
+    for group, runs in ((layout.MAIN, params.runs), (layout.MORE, params.more_runs)):
+        ids = {layout.run_id(group, name, seed): (name, seed) for name in runs for seed in params.seeds}
+        specs |= _of_group(params, group, ids)
+        rows[group] = []
+        for identity, (name, seed) in ids.items():
+            stages = _of_run(params, name, seed)
+            specs |= {f"{stage}/{identity}": spec for stage, spec in stages.items()}
+            rows[group].append(_row(params, identity, name, seed, stages))
+    settings = sorted({row.setting for row in params.more_runs.values()})
+    manifests = [layout.manifest(layout.MORE, name, seed).stem for name in settings for seed in params.seeds]
+    specs["analyze"] = _analyze(params, rows[layout.MAIN], manifests)
+    specs["main"] = _main(params, rows[layout.MAIN])
+    specs["report"] = _report(params, rows[layout.MAIN] + rows[layout.MORE])
     return {f"{name}.json": json.loads(spec.model_dump_json()) for name, spec in specs.items()}
 
 
-def _shared(params: Params, ids: Mapping[str, tuple[str, int]]) -> dict[str, Spec]:
-    """The stages that all runs share."""
-    sizes = params.sizes()
-    own = sorted(params.own)
-    settings = sorted({row.setting for row in params.runs.values()})
-    return {
-        "ingest": IngestSpec(
-            code=_code("ingest"), data_source=params.data_source, own={n: str(params.own[n].folder) for n in own}
-        ),
-        "backbone": BackboneSpec(code=_code("backbone"), backbone=params.backbone),
-        "prepare": PrepareSpec(code=_code("prepare"), span_end=params.span_end, own=own),
-        "partition": PartitionSpec(
-            code=_code("partition"),
-            settings={name: params.settings[name].model_dump() for name in settings},
+def _of_corpora(params: Params) -> dict[str, Spec]:
+    """Each corpus's way from its source to examples; one's own meetings are read with QMSum's."""
+    specs: dict[str, Spec] = {}
+    for corpus in params.corpora:
+        own = {name: str(client.folder) for name, client in sorted(params.own.items())} if corpus == "qmsum" else {}
+        listed = checksum_file(corpus)
+        specs[f"ingest/{corpus}"] = IngestSpec(
+            code=_code("ingest"),
+            data_source=params.data_source,
+            checksums=sha256_file(listed) if listed.is_file() else None,
             own=own,
+        )
+        code = _code("prepare")
+        if corpus == "qmsum":
+            specs[f"prepare/{corpus}"] = PrepareSpec(code=code, span_end=params.span_end, own=list(own))
+        else:
+            specs[f"prepare/{corpus}"] = PrepareSpec(code=code, query=params.queries[corpus])
+    return specs
+
+
+def _of_group(params: Params, group: str, ids: Mapping[str, tuple[str, int]]) -> dict[str, Spec]:
+    """What the runs of a group share."""
+    settings = sorted({params.all_runs[name].setting for name, _ in ids.values()})
+    manifests = {i: layout.manifest(group, params.all_runs[name].setting, seed).stem for i, (name, seed) in ids.items()}
+    return {
+        f"partition/{group}": PartitionSpec(
+            code=_code("partition"),
+            settings={name: params.setting_of(name) for name in settings},
             seeds=params.seeds,
-            train_fraction=sizes.train_fraction,
-            validation_examples=sizes.validation_examples,
         ),
-        "encode": EncodeSpec(
+        f"encode/{group}": EncodeSpec(
             code=_code("encode"),
             device=params.device,
             adapted_layers=_layers(params),
-            source_tokens=sizes.source_tokens,
-            target_tokens=sizes.target_tokens,
-            manifests={i: f"{params.runs[name].setting}-{seed}" for i, (name, seed) in ids.items()},
+            manifests=manifests,
+            limits={manifests[i]: params.limits_of(params.all_runs[name].setting) for i, (name, _) in ids.items()},
         ),
     }
 
@@ -95,13 +120,16 @@ def _shared(params: Params, ids: Mapping[str, tuple[str, int]]) -> dict[str, Spe
 def _of_run(params: Params, name: str, seed: int) -> dict[str, Spec]:
     """A run's own stages."""
     layers = _layers(params)
+    knobs = {field.name: getattr(params, field.name) for field in fields(DecodingRule)}
+    longer = params.sizes_of(params.all_runs[name].setting).max_tokens
+    rule = DecodingRule(**(knobs | ({"max_tokens": longer} if longer else {})))
     return {
-        "train": _train(params, name, seed),
+        "train": training_of(params, name, seed),
         "generate": GenerateSpec(
             code=_code("generate"),
             device=params.device,
             adapted_layers=layers,
-            rule=DecodingRule(**{field.name: getattr(params, field.name) for field in fields(DecodingRule)}),
+            rule=rule if params.all_runs[name].decode else None,
         ),
         "evaluate": EvaluateSpec(
             code=_code("evaluate"), device=params.device, adapted_layers=layers, use_stemmer=params.use_stemmer
@@ -111,7 +139,7 @@ def _of_run(params: Params, name: str, seed: int) -> dict[str, Spec]:
 
 def _row(params: Params, identity: str, name: str, seed: int, stages: Mapping[str, Spec]) -> RunRow:
     """How the tables name a run, and the hash of all that it is."""
-    row, train = params.runs[name], stages["train"]
+    row, train = params.all_runs[name], stages["train"]
     assert isinstance(train, TrainStageSpec)
     knobs = train.training.model_dump(mode="json", exclude={"code"}) if train.training else {}
     return RunRow(
@@ -120,28 +148,66 @@ def _row(params: Params, identity: str, name: str, seed: int, stages: Mapping[st
         seed=seed,
         method=row.method,
         setting=row.setting,
+        decoded=row.decode,
         spec=sha256_json([json.loads(spec.model_dump_json()) for spec in stages.values()]),
         params=knobs | {"evaluate": train.evaluate},
     )
 
 
-def _main(params: Params, rows: list[RunRow]) -> MainSpec:
-    sizes = params.sizes()
-    return MainSpec(
-        # The page's template is no module, and the page depends on it all the same.
-        code=_code("main") | {TEMPLATE.name: sha256_file(TEMPLATE)},
-        scale=params.scale,
-        backbone=params.backbone,
-        span_end=params.span_end,
-        source_tokens=sizes.source_tokens,
-        target_tokens=sizes.target_tokens,
-        train_fraction=sizes.train_fraction,
-        validation_examples=sizes.validation_examples,
-        tau=params.tau,
-        bootstrap_samples=params.bootstrap_samples,
-        permutation_samples=params.permutation_samples,
-        runs=rows,
+def _analyze(params: Params, rows: list[RunRow], manifests: list[str]) -> AnalyzeSpec:
+    """The main table's selective runs, what their clients and the lone ones do on all tests, and every manifest."""
+
+    def ids(*methods: str) -> list[str]:
+        return [row.id for row in rows if row.method in methods and row.params["evaluate"] == "local"]
+
+    return AnalyzeSpec(
+        code=_code("analyze"),
+        device=params.device,
+        adapted_layers=_layers(params),
+        distilling=ids("AdaFedSelectKD"),
+        crossed=ids("AdaSingle", "AdaFedSelectKD"),
+        manifests=manifests,
+        topics=params.topics,
     )
+
+
+def _main(params: Params, rows: list[RunRow]) -> MainSpec:
+    return MainSpec(code=_code("main") | _texts("report.html.j2", "page.css"), runs=rows, **_common(params))
+
+
+def _report(params: Params, rows: list[RunRow]) -> ReportSpec:
+    settings = sorted({row.setting for row in rows})
+    return ReportSpec(
+        code=_code("report") | _texts("paper.html.j2", "page.css"),
+        runs=rows,
+        weight=params.weight,
+        corpora=params.corpora,
+        settings={name: params.setting_of(name) for name in settings},
+        studies=params.studies,
+        **_common(params),
+    )
+
+
+def _texts(*names: str) -> dict[str, str]:
+    """A page's template and style are no modules, and the page depends on them all the same."""
+    return {name: sha256_file(FIGURES / name) for name in names}
+
+
+def _common(params: Params) -> dict[str, Any]:
+    """What both pages say of the whole."""
+    sizes = params.sizes()
+    return {
+        "scale": params.scale,
+        "backbone": params.backbone,
+        "span_end": params.span_end,
+        "source_tokens": sizes.source_tokens,
+        "target_tokens": sizes.target_tokens,
+        "train_fraction": sizes.train_fraction,
+        "validation_examples": sizes.validation_examples,
+        "tau": params.tau,
+        "bootstrap_samples": params.bootstrap_samples,
+        "permutation_samples": params.permutation_samples,
+    }
 
 
 def _layers(params: Params) -> int:
@@ -152,15 +218,16 @@ def _code(stage: str, *more: str) -> dict[str, str]:
     return code_of(f"pipeline.stages.{stage}", *more)
 
 
-def _train(params: Params, name: str, seed: int) -> TrainStageSpec:
+def training_of(params: Params, name: str, seed: int) -> TrainStageSpec:
     """A run's training spec; what its algorithm does not know is no part of it."""
-    row = params.runs[name]
+    row = params.all_runs[name]
     if row.method == ZEROSHOT:
-        if row.model_extra:
+        if row.model_extra or row.prolonged or row.rounds_share != 1:
             raise QuorumError(f"params.yaml: runs.{name}: {ZEROSHOT} trains nothing, so it takes no knobs; remove them")
         return TrainStageSpec(training=None, evaluate=None, code=_code("train"))
     module = ALGORITHMS[row.method]
     algorithm = importlib.import_module(module)
+    lora = row.adapter == "lora" if row.adapter else params.adapter == "lora"
     hyper = params.hyperparameters_of(name, algorithm.Hyperparameters)
     training = TrainSpec(
         code=_code("train", module),
@@ -169,7 +236,9 @@ def _train(params: Params, name: str, seed: int) -> TrainStageSpec:
         seed=seed,
         device=params.device,
         adapted_layers=_layers(params),
-        bottleneck=params.bottleneck or PRESETS[params.backbone].bottleneck,
+        bottleneck=None if lora else params.bottleneck or PRESETS[params.backbone].bottleneck,
+        lora_rank=params.lora_rank if lora else None,
+        joins=params.joins_of(name),
         **params.training_of(name).model_dump(),
     )
     return TrainStageSpec(training=training, evaluate=row.evaluate or algorithm.build(hyper).evaluates, code={})

@@ -1,4 +1,4 @@
-"""data/raw -> data/prepared/qmsum.jsonl, one example a line, and Table II beside ours."""
+"""data/raw/<corpus> -> data/prepared/<corpus>: one example a line; and the corpus's row of Table II."""
 
 from __future__ import annotations
 
@@ -6,47 +6,55 @@ from dataclasses import asdict
 
 from pipeline import layout
 from pipeline.corpora.example import Example
-from pipeline.corpora.qmsum import DOMAINS, Notes, SpanEnd, read_folder
-from pipeline.corpora.statistics import table
+from pipeline.corpora.notes import Notes
+from pipeline.corpora.qmsum import DOMAINS, SpanEnd, read_folder
+from pipeline.corpora.readers import READERS
+from pipeline.corpora.statistics import compared, table
 from pipeline.files import read_json, write_json, write_jsonl
 from pipeline.progress import say
 from pipeline.spec import PrepareSpec, read_spec
 from pipeline.tables import write_table
 
 
-def run() -> None:
-    spec = read_spec(layout.stage_spec("prepare"), PrepareSpec)
-    readings: dict[SpanEnd, tuple[list[Example], Notes, int]] = {
-        span_end: _read(spec.own, span_end) for span_end in ("inclusive", "exclusive")
-    }
-    examples, notes, meetings = readings[spec.span_end]
-    write_jsonl(layout.PREPARED / "qmsum.jsonl", (example.to_json() for example in examples))
+def run(corpus: str) -> None:
+    spec = read_spec(layout.stage_spec("prepare", corpus), PrepareSpec)
+    notes = Notes()
+    if spec.span_end is None or spec.query is not None:
+        examples, meetings = READERS[corpus](layout.raw(corpus), spec.query or "", notes)
+        statistics = table(examples)
+    else:
+        readings = {end: _read_qmsum(spec.own, end) for end in ("inclusive", "exclusive")}
+        examples, notes, meetings = readings[spec.span_end]
+        statistics = compared(readings["inclusive"][0], readings["exclusive"][0])
+    write_jsonl(layout.examples(corpus), (example.to_json() for example in examples))
     write_json(
-        layout.PREPARED / "notes.json",
+        layout.notes(corpus),
         {
-            "source": read_json(layout.RAW / "source.json"),
+            "source": read_json(layout.raw(corpus) / "source.json"),
             "span_end": spec.span_end,
+            "query": spec.query,
             "meetings": meetings,
             "examples": len(examples),
             **asdict(notes),
         },
     )
-    write_table(layout.TABLES / "data_statistics.csv", table(readings["inclusive"][0], readings["exclusive"][0]))
+    write_table(layout.data_statistics(corpus), statistics)
     say(
-        f"prepare: {len(examples)} examples of {meetings} meetings; {notes.spans_past_end} spans ran past their "
-        f"transcript's end, {len(notes.dropped_empty_target)} empty targets left out, "
+        f"prepare {corpus}: {len(examples)} examples of {meetings} meetings; {notes.spans_past_end} spans ran past "
+        f"their transcript's end, {len(notes.dropped_empty_target)} empty targets left out, "
         f"{len(notes.kept_without_turns)} examples have no turns"
     )
 
 
-def _read(own: list[str], span_end: SpanEnd) -> tuple[list[Example], Notes, int]:
+def _read_qmsum(own: list[str], span_end: SpanEnd) -> tuple[list[Example], Notes, int]:
     notes = Notes()
     examples: list[Example] = []
     meetings = 0
-    folders = [("qmsum", domain, layout.RAW / "qmsum" / domain) for domain in DOMAINS]
-    folders += [(client, client, layout.RAW / "own" / client) for client in own]
-    for corpus, domain, folder in folders:
-        found, count = read_folder(folder, corpus=corpus, domain=domain, span_end=span_end, notes=notes)
+    folder = layout.raw("qmsum")
+    folders = [("qmsum", domain, folder / domain) for domain in DOMAINS]
+    folders += [(client, client, folder / "own" / client) for client in own]
+    for corpus, domain, path in folders:
+        found, count = read_folder(path, corpus=corpus, domain=domain, span_end=span_end, notes=notes)
         examples += found
         meetings += count
     return examples, notes, meetings

@@ -1,0 +1,96 @@
+"""What the paper claims, put to our numbers: an interval and a verdict a claim, by margins fixed beforehand.
+
+A difference is *held* if its interval's lower end is above 0, it *did not hold* if the upper end is below half of the
+paper's effect, else we *cannot tell at this scale*. Two rules differ: "comparable to" holds above −0.5, "little gained"
+within ±0.5. Nothing can be told of a run whose best round is its last: it might have gone on improving.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pipeline.evaluation.intervals import Interval, bootstrap
+from pipeline.evaluation.scores import Scored, clusters_of, differences
+
+Rule = Literal["above", "below", "comparable", "little"]
+Verdict = Literal["held", "did not hold", "cannot tell", "not run"]
+MARGIN = 0.5
+"""Average ROUGE that counts as nothing: for "comparable to" and "little gained"."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the paper about two runs' average ROUGE.
+
+    `effect`: the paper's own difference, where it has numbers. `clients`: those it is about; empty: all that both have.
+    `source`: its table, figure or section.
+    """
+
+    text: str
+    source: str
+    ours: str
+    theirs: str
+    rule: Rule = "above"
+    effect: float | None = None
+    clients: tuple[str, ...] = ()
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim with our difference (ours − theirs), the verdict that its interval gives, and why there may be none.
+
+    `shown`: our number, where it is no difference.
+    """
+
+    claim: Claim
+    interval: Interval | None
+    by_interval: Verdict
+    converged: bool
+    shown: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.by_interval == "not run" or self.converged:
+            return self.by_interval
+        return "cannot tell"
+
+
+def by_margins(rule: Rule, low: float, high: float, effect: float | None) -> Verdict:
+    """The verdict that an interval gives.
+
+    Args:
+        effect: the paper's difference, of the sign that the claim says; None where it has no number.
+    """
+    if rule == "below":
+        return by_margins("above", -high, -low, None if effect is None else -effect)
+    if rule == "comparable":
+        return "held" if low > -MARGIN else "did not hold" if high < -MARGIN else "cannot tell"
+    if rule == "little":
+        inside = low > -MARGIN and high < MARGIN
+        outside = low > MARGIN or high < -MARGIN
+        return "held" if inside else "did not hold" if outside else "cannot tell"
+    if low > 0:
+        return "held"
+    return "did not hold" if high < (effect or 0.0) / 2 else "cannot tell"
+
+
+def judge(claim: Claim, scored: Mapping[str, Sequence[Scored]], converged: Mapping[str, bool], samples: int) -> Judged:
+    """Put a claim to the runs that it names, on the clients that both have.
+
+    Args:
+        scored: run -> its examples' scores; a run that is not there was not run.
+        converged: run -> whether its best rounds came before its last.
+    """
+    if claim.ours not in scored or claim.theirs not in scored:
+        return Judged(claim, None, "not run", converged=True)
+    rows = differences(scored[claim.ours], scored[claim.theirs])
+    if claim.clients:
+        rows = [row for row in rows if row.client in claim.clients]
+    if not rows or "average" not in rows[0].values:
+        return Judged(claim, None, "not run", converged=True)
+    interval = bootstrap(clusters_of(rows, "average"), samples)
+    verdict = by_margins(claim.rule, interval.low, interval.high, claim.effect)
+    return Judged(claim, interval, verdict, converged.get(claim.ours, True) and converged.get(claim.theirs, True))

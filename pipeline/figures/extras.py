@@ -1,0 +1,188 @@
+"""Pieces of the page on the paper that are no comparison of runs: sweeps, heatmaps, the case study, ratings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from markupsafe import Markup
+
+from pipeline.evaluation.agreement import outcomes_of
+from pipeline.evaluation.scores import MEAN, Scored
+from pipeline.figures import communication, heatmap, human, surety, sweep
+from pipeline.figures.page import embedded
+from pipeline.figures.style import save
+from pipeline.results import Results
+
+COMMAND = "dvc repro report"
+Analysis = Mapping[str, Mapping[str, Any]]
+"""What the stage `analyze` wrote: kind -> name of a run or manifest -> its table."""
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """Where a piece's figures go, and how they come back as part of the page."""
+
+    folder: Path
+
+    def place(self, figure: Any, name: str, caption: str) -> Markup:
+        save(figure, self.folder, name)
+        return embedded(self.folder / f"{name}.svg", f"{caption} To make it again: {COMMAND}.")
+
+
+def knob_sweep(
+    canvas: Canvas, results: Results, runs: Sequence[str], knob: str, name: str, chosen: float
+) -> list[Markup]:
+    """A knob of AdaFedSelectKD over the runs that set it."""
+    points = sorted(
+        (_point(results, run, knob) for run in runs if run in results.metrics), key=lambda point: point.value
+    )
+    if len(points) < 2:
+        return []
+    best = min(points, key=lambda point: point.validation)
+    caption = (
+        f"{name} against validation loss (which would choose {best.label}) and test scores, mean over clients "
+        f"with 95% intervals; the dashed line is the value used elsewhere. Runs: {', '.join(runs)}."
+    )
+    return [canvas.place(sweep.draw(points, name, chosen), f"sweep_{knob}", caption)]
+
+
+def _point(results: Results, run: str, knob: str) -> sweep.Point:
+    value = float(results.rows[run][0].params["hyperparameters"][knob])
+    own = results.metrics[run][MEAN]
+    best = [float(row["validation_loss"]) for row in results.histories[run] if row["best"] == "1"]
+
+    def triple(metric: str) -> tuple[float, float, float]:
+        return own[metric], own[f"{metric}_low"], own[f"{metric}_high"]
+
+    average = triple("average") if "average" in own else None
+    return sweep.Point(value, f"{value:g}", fmean(best), triple("loss"), average)
+
+
+def teacher_deciles(canvas: Canvas, analysis: Analysis, tau: float) -> list[Markup]:
+    pieces = []
+    for run, found in analysis.get("deciles", {}).items():
+        caption = (
+            "Is the teacher better where it is surer? Tokens of the test references by decile of the teacher's "
+            f"entropy; the dashed line is τ. Run: {run}."
+        )
+        pieces.append(canvas.place(surety.draw(found, tau), f"deciles_{run}", caption))
+    return pieces
+
+
+def crossed_losses(canvas: Canvas, analysis: Analysis) -> list[Markup]:
+    tables = analysis.get("crossed", {})
+    if not tables:
+        return []
+    caption = (
+        "Every client's adapter on every client's test set: loss of the reference, nats a token, less is better. Runs: "
+        f"{', '.join(tables)}."
+    )
+    return [canvas.place(heatmap.draw(tables, "trained by", "tested on", "Blues_r"), "crossed", caption)]
+
+
+def divergences(canvas: Canvas, analysis: Analysis) -> list[Markup]:
+    pieces = []
+    for name, found in analysis.get("divergence", {}).items():
+        sizes = ", ".join(f"{client} {count}" for client, count in found["examples"].items())
+        caption = (
+            f"Jensen-Shannon divergence in bits between the training data of the clients of {name}: over topics "
+            f"(clusters of sentence embeddings of the sources) and over the words of the references. "
+            f"Training examples: {sizes}."
+        )
+        figure = heatmap.draw({"topics": found["topics"], "words": found["words"]}, "", "")
+        pieces.append(canvas.place(figure, f"divergence_{name}", caption))
+    return pieces
+
+
+def bytes_sent(
+    canvas: Canvas, results: Results, runs: Sequence[str], named: Mapping[str, str], full_model: int
+) -> list[Markup]:
+    """Validation loss against bytes, and the bytes that reach AdaFedAvg's best loss."""
+    shown = {run: results.histories[run] for run in runs if run in results.histories and run in results.metrics}
+    if not shown:
+        return []
+    caption = f"Validation loss against bytes sent, by round. Runs: {', '.join(shown)}."
+    pieces = [
+        canvas.place(communication.draw({named[r]: h for r, h in shown.items()}, full_model), "communication", caption)
+    ]
+    if "fedavg" not in shown:
+        return pieces
+    goal = min(loss for _, loss in communication.path_of(shown["fedavg"]))
+    rows = [
+        Markup("<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.3f}</td></tr>").format(
+            named[run],
+            _reached(communication.path_of(rows), goal),
+            _reached(communication.path_of(rows, full_model), goal),
+            results.metrics[run][MEAN]["loss"],
+        )
+        for run, rows in shown.items()
+        if any(int(row["bytes_up"]) for row in rows)
+    ]
+    table = Markup(
+        '<div class="scroll"><table><thead><tr><th>to AdaFedAvg’s best loss, {:.3f}</th><th>MB, adapters</th>'
+        "<th>MB, full model</th><th>test loss in the end</th></tr></thead><tbody>{}</tbody></table></div>"
+    ).format(goal, Markup("").join(rows))
+    return [*pieces, table]
+
+
+def _reached(path: Sequence[tuple[float, float]], goal: float) -> str:
+    return next((f"{sent:,.0f}" for sent, loss in path if loss <= goal), "not reached")
+
+
+def median_cases(
+    results: Results, texts: Mapping[str, Mapping[str, Mapping[str, str]]], ours: str, theirs: str
+) -> list[Markup]:
+    """Table VIII by rule: a client's test example at which ours − theirs, in average ROUGE, is the median.
+
+    Args:
+        texts: run -> example -> its row of predictions.
+    """
+    if ours not in results.scored or theirs not in results.scored:
+        return []
+    other = {row.id: row for row in results.scored[theirs]}
+    pieces = []
+    for client in dict.fromkeys(row.client for row in results.scored[ours]):
+        own = [row for row in results.scored[ours] if row.client == client]
+        chosen = sorted(own, key=lambda row: (_gain(row, other), row.id))[len(own) // 2]
+        rows = texts[ours][chosen.id], texts[theirs][chosen.id]
+        pieces.append(
+            Markup(
+                '<div class="case"><strong>{}: {}</strong><dl><dt>Gold standard</dt><dd>{}</dd><dt>AdaFedSelectKD</dt>'
+                "<dd>{}</dd><dt>AdaFedAvg</dt><dd>{}</dd></dl><small>difference {:+.2f}</small></div>"
+            ).format(
+                client,
+                rows[0]["query"],
+                rows[0]["reference"],
+                rows[0]["prediction"] or "(empty)",
+                rows[1]["prediction"] or "(empty)",
+                _gain(chosen, other),
+            )
+        )
+    return pieces
+
+
+def _gain(row: Scored, other: Mapping[str, Scored]) -> float:
+    return row.values["average"] - other[row.id].values["average"]
+
+
+def ratings(canvas: Canvas, rows: Sequence[Mapping[str, str]], ours: str) -> list[Markup]:
+    if not rows:
+        return [
+            Markup(
+                '<p class="note">Nobody has rated summaries yet, so there is nothing to draw. '
+                "<code>python -m pipeline ratings export</code> writes blind rating sheets, "
+                "<code>python -m pipeline ratings import FILE…</code> joins what raters send back.</p>"
+            )
+        ]
+    found = [outcomes_of(rows, against) for against in dict.fromkeys(row["against"] for row in rows)]
+    agreement = "; ".join(
+        f"against {one.against} {one.ratings} ratings, κ {'–' if one.kappa is None else f'{one.kappa:.2f}'}"
+        for one in found
+    )
+    raters = len({row["rater"] for row in rows})
+    caption = f"Wins, ties and losses in the eyes of {raters} raters; Fleiss' κ: {agreement}."
+    return [canvas.place(human.draw(found, ours), "human", caption)]

@@ -1,0 +1,161 @@
+"""reports/paper.html: every table and figure of the paper, its claim on one side and our numbers on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from pipeline.evaluation.claims import Judged
+from pipeline.evaluation.scores import MEAN
+from pipeline.figures.page import embedded, page
+from pipeline.figures.report import labels
+from pipeline.figures.sections import Section
+from pipeline.results import Results, best_rounds, has_converged
+from pipeline.spec import ReportSpec
+
+TEMPLATE = Path(__file__).with_name("paper.html.j2")
+COMMAND = "dvc repro report"
+VERDICT_CLASS = {"held": "held", "did not hold": "not", "cannot tell": "open", "not run": "none"}
+
+
+@dataclass(frozen=True)
+class PaperData:
+    """Everything the page shows. `extra`: study -> a ready piece of the page, for what is no comparison of runs."""
+
+    spec: ReportSpec
+    results: Results
+    sections: Sequence[Section]
+    judged: Mapping[str, Sequence[Judged]]
+    paper: Sequence[Mapping[str, str]]
+    sources: Mapping[str, Mapping[str, Any]]
+    statistics: Mapping[str, Sequence[Mapping[str, str]]]
+    extra: Mapping[str, Sequence[Markup]] = field(default_factory=dict)
+
+
+def render(data: PaperData, figures: Path) -> str:
+    """The page; figures are read from a folder of SVG files and embedded."""
+    named = labels(data.spec.runs)
+    return page(
+        TEMPLATE,
+        samples=sorted(corpus for corpus, source in data.sources.items() if source["source"] == "sample"),
+        facts=_facts(data),
+        sections=[_section(section, data, named, figures) for section in data.sections],
+        claims=[_claim(one) for section in data.sections for one in data.judged.get(section.study, ())],
+        tally=_tally(data),
+        corpora=_corpora(data),
+        bootstrap_samples=data.spec.bootstrap_samples,
+        command=COMMAND,
+    )
+
+
+def _facts(data: PaperData) -> list[tuple[str, str]]:
+    spec = data.spec
+    trained = [row for row in spec.runs if row.params.get("rounds")]
+    return [
+        ("scale", spec.scale),
+        ("backbone", spec.backbone),
+        ("runs", f"{len(spec.runs)}, of which {len(trained)} trained"),
+        ("seeds", ", ".join(map(str, sorted({row.seed for row in spec.runs})))),
+        ("source / target tokens", f"{spec.source_tokens} / {spec.target_tokens}"),
+        ("training examples", f"{100 * spec.train_fraction:g}% of every client"),
+    ]
+
+
+def _section(section: Section, data: PaperData, named: Mapping[str, str], figures: Path) -> dict[str, Any]:
+    runs = [name for name in data.spec.studies.get(section.study, ()) if name in data.results.metrics]
+    shown = figures / f"{section.study}.svg"
+    behind = ", ".join(runs)
+    caption = f"{section.source}: ours with 95% intervals. Runs: {behind}. To make it again: {COMMAND}."
+    return {
+        "study": section.study,
+        "source": section.source,
+        "title": section.title,
+        "says": section.says,
+        "remark": section.remark,
+        "paper": paper_table(data.paper, section.table) if section.table else None,
+        "rows": [_row(name, named, data.results) for name in runs],
+        "clients": list(dict.fromkeys(c for name in runs for c in data.results.metrics[name] if c != MEAN)),
+        "figure": embedded(shown, caption) if shown.is_file() else None,
+        "claims": [_claim(one) for one in data.judged.get(section.study, ())],
+        "extra": list(data.extra.get(section.study, ())),
+    }
+
+
+def _row(name: str, named: Mapping[str, str], results: Results) -> dict[str, Any]:
+    """A run's average ROUGE by client with intervals, its mean test loss, and its best rounds."""
+    figures = results.metrics[name]
+    history = results.histories[name]
+    rounds = [number for client in figures if client != MEAN for number in best_rounds(history, client)]
+    note = "" if not rounds else f"{min(rounds)}–{max(rounds)}" if min(rounds) < max(rounds) else str(rounds[0])
+    return {
+        "label": named[name],
+        "cells": {client: _cell(own) for client, own in figures.items()},
+        "loss": f"{figures[MEAN]['loss']:.3f}",
+        "rounds": note,
+        "converged": has_converged(history),
+    }
+
+
+def _cell(figures: Mapping[str, Any]) -> dict[str, str]:
+    if "average" not in figures:
+        return {"value": "–", "interval": f"loss {figures['loss']:.3f}"}
+    low, high = figures["average_low"], figures["average_high"]
+    return {"value": f"{figures['average']:.2f}", "interval": f"{low:.1f} … {high:.1f}"}
+
+
+def _claim(one: Judged) -> dict[str, str]:
+    interval = one.interval
+    effect = one.claim.effect
+    return {
+        "text": one.claim.text,
+        "source": one.claim.source,
+        "paper": "–" if effect is None else f"{effect:+.2f}",
+        "ours": one.shown or ("–" if interval is None else f"{interval.value:+.2f}"),
+        "interval": "" if interval is None else f"{interval.low:+.2f} … {interval.high:+.2f}",
+        "verdict": one.verdict,
+        "class": VERDICT_CLASS[one.verdict],
+        "why": "" if one.converged else f"not converged; the interval alone says: {one.by_interval}",
+        "remark": one.claim.remark,
+    }
+
+
+def _tally(data: PaperData) -> str:
+    verdicts = [one.verdict for judged in data.judged.values() for one in judged]
+    return ", ".join(f"{verdicts.count(name)} {name}" for name in VERDICT_CLASS if name in verdicts)
+
+
+def paper_table(paper: Sequence[Mapping[str, str]], table: str) -> dict[str, Any]:
+    """One of the paper's tables: average ROUGE, a row a method, a column a client."""
+    rows = [row for row in paper if row["table"] == table]
+    clients = list(dict.fromkeys(row["client"] for row in rows))
+    cells = {(row["method"], row["client"]): _average(row) for row in rows}
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    return {
+        "table": table,
+        "backbone": rows[0]["backbone"],
+        "clients": clients,
+        "rows": [{"method": m, "cells": [cells.get((m, c), "–") for c in clients]} for m in methods],
+    }
+
+
+def _average(row: Mapping[str, str]) -> str:
+    if row["average"]:
+        return row["average"]
+    return f"{sum(float(row[m]) for m in ('rouge1', 'rouge2', 'rougeL')) / 3:.2f}"
+
+
+def _corpora(data: PaperData) -> list[dict[str, str]]:
+    """A row a domain and split: where it came from, and its statistics as it was read here."""
+    rows = []
+    for corpus, table in data.statistics.items():
+        source = data.sources[corpus]
+        where = f"{corpus}, {source['source']}" + (f" @ {source['commit']}" if source["commit"] else "")
+        for row in table:
+            kind = f"{source['span_end']}_" if source.get("span_end") else ""
+            figures = {c: row[f"{kind}{c}"] for c in ("pairs", "turns", "speakers", "words", "summary_words")}
+            rows.append({"corpus": where, "domain": row["domain"], "split": row["split"], **figures})
+    return rows

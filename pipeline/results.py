@@ -1,0 +1,92 @@
+"""The scores and histories of planned runs, read and put into figures with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline import layout
+from pipeline.evaluation.scores import Scored, intervals_of, over_seeds
+from pipeline.files import read_json
+from pipeline.progress import progress
+from pipeline.spec import RunRow
+from pipeline.tables import read_table
+
+Metrics = dict[str, dict[str, dict[str, Any]]]
+"""run -> client -> figures."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """By run: its rows (one a seed), its examples' scores, its figures over seeds and of each seed, its history."""
+
+    rows: dict[str, list[RunRow]]
+    scored: dict[str, list[Scored]]
+    metrics: Metrics
+    by_seed: dict[int, Metrics]
+    histories: dict[str, list[dict[str, str]]]
+
+
+def read_results(rows: Sequence[RunRow], samples: int, label: str) -> Results:
+    """Everything that tables and figures are made from; intervals from `samples` resamples of meetings.
+
+    Raises:
+        QuorumError: a run's scores or history are missing.
+    """
+    by_name: dict[str, list[RunRow]] = {}
+    for row in rows:
+        by_name.setdefault(row.name, []).append(row)
+    files = {row.id: read_json(layout.SCORES / f"{row.id}.json") for row in rows}
+    scored = {name: over_seeds([files[r.id]["examples"] for r in own]) for name, own in by_name.items()}
+    metrics: Metrics = {}
+    with progress(f"{label}: intervals", len(by_name)) as advance:
+        for name, own in by_name.items():
+            metrics[name] = intervals_of(scored[name], samples)
+            add_other_losses(metrics[name], [files[row.id]["clients"] for row in own])
+            advance(1)
+    return Results(
+        rows=by_name,
+        scored=scored,
+        metrics=metrics,
+        by_seed=_by_seed(by_name, files, metrics, samples),
+        histories={
+            name: [line for row in own for line in read_table(layout.MODELS / row.id / "history.csv")]
+            for name, own in by_name.items()
+        },
+    )
+
+
+def _by_seed(
+    by_name: Mapping[str, Sequence[RunRow]], files: Mapping[str, Any], metrics: Metrics, samples: int
+) -> dict[int, Metrics]:
+    seeds = sorted({row.seed for rows in by_name.values() for row in rows})
+    if len(seeds) == 1:
+        return {seeds[0]: metrics}
+    found: dict[int, Metrics] = {}
+    for seed in seeds:
+        found[seed] = {}
+        for name, rows in by_name.items():
+            own = next(files[row.id] for row in rows if row.seed == seed)
+            found[seed][name] = intervals_of(over_seeds([own["examples"]]), samples)
+            add_other_losses(found[seed][name], [own["clients"]])
+    return found
+
+
+def add_other_losses(figures: dict[str, dict[str, Any]], seeds: Sequence[Mapping[str, Mapping[str, Any]]]) -> None:
+    """Test loss of the last round's model and of the server's, where there is one: the mean over seeds, no interval."""
+    for client, own in figures.items():
+        for other in ("last_loss", "server_loss"):
+            found = [clients[client][other] for clients in seeds if other in clients.get(client, ())]
+            if len(found) == len(seeds):
+                own[other] = round(sum(found) / len(found), 4)
+
+
+def best_rounds(history: Sequence[Mapping[str, str]], client: str) -> list[int]:
+    """The best round at each seed, in the order of the rows."""
+    return [int(row["round"]) for row in history if row["client"] == client and row["best"] == "1"]
+
+
+def has_converged(history: Sequence[Mapping[str, str]]) -> bool:
+    """Whether every client had its best round before the last one."""
+    return all(int(row["round"]) < max(int(r["round"]) for r in history) for row in history if row["best"] == "1")

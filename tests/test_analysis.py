@@ -1,0 +1,55 @@
+"""Divergence between clients and entropy deciles, by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.analysis.deciles import deciles
+from pipeline.analysis.divergence import jensen_shannon, matrix, topic_counts, word_counts
+
+
+def test_divergence_by_hand() -> None:
+    """P = (1, 0), Q = (1/2, 1/2), M = (3/4, 1/4): (log₂ 4/3 + (log₂ 2/3 + log₂ 2) / 2) / 2 = 0.3113 bits."""
+    expected = (math.log2(4 / 3) + (math.log2(2 / 3) + math.log2(2)) / 2) / 2
+    assert jensen_shannon(np.array([3.0, 0.0]), np.array([1.0, 1.0])) == pytest.approx(expected)
+
+
+COUNTS = st.lists(st.integers(0, 9), min_size=4, max_size=4).filter(any).map(lambda row: np.array(row, dtype=float))
+
+
+@given(COUNTS, COUNTS)
+def test_divergence_is_symmetric_and_between_nothing_and_one_bit(p: np.ndarray, q: np.ndarray) -> None:
+    value = jensen_shannon(p, q)
+    assert -1e-12 <= value <= 1 + 1e-12
+    assert value == pytest.approx(jensen_shannon(q, p))
+    assert jensen_shannon(p, p) == pytest.approx(0)
+
+
+def test_words_are_counted_in_one_order() -> None:
+    counts = word_counts({"A": ["The cat's mat.", "the end"], "B": ["End!"]})
+    assert [row.tolist() for row in counts.values()] == [[1, 1, 1, 2], [0, 1, 0, 0]]  # cat's, end, mat, the
+
+
+def test_topics_that_no_two_clients_share_are_a_bit_apart() -> None:
+    """Two clouds far apart, one a client, and a third client on both."""
+    left, right = np.zeros((5, 2)) + np.arange(5)[:, None] * 0.01, np.ones((5, 2)) * 9
+    counts = topic_counts({"A": left, "B": right, "C": np.concatenate([left, right])}, topics=2)
+    found = matrix(counts)
+    assert found["A"]["B"] == pytest.approx(1.0)
+    assert found["A"]["C"] == pytest.approx(0.3113, abs=1e-4)
+
+
+def test_deciles_put_the_surest_first() -> None:
+    """Twenty tokens, entropy 19 … 0; the teacher is better by 1 nat where its entropy is below 10, worse elsewhere."""
+    entropy = torch.arange(20.0).flip(0)
+    gain = torch.where(entropy < 10, 1.0, -2.0)
+    groups = deciles(entropy, gain, torch.zeros(20))
+    assert [group.entropy for group in groups] == [0.5 + 2 * i for i in range(10)]
+    assert [group.teacher_better for group in groups] == [1.0] * 5 + [0.0] * 5
+    assert [group.gain for group in groups] == [1.0] * 5 + [-2.0] * 5

@@ -1,0 +1,167 @@
+"""The runs beyond the main table, on the samples of four corpora with a tiny backbone, through the real `dvc`."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import SMALL, Workspace
+
+SETTINGS: dict[str, Any] = {
+    "domains": {"kind": "domains", "clients": ["Academic", "Committee", "Product"]},
+    "iid_balanced": {
+        "kind": "iid",
+        "clients": ["First", "Second", "Third"],
+        "of": ["Academic", "Committee", "Product"],
+    },
+    "noniid_balanced": {
+        "kind": "balanced",
+        "clients": ["Academic", "Product"],
+        "sizes": {"laptop": {"counts": {"train": 4, "val": 2, "test": 3}}},
+    },
+    "extreme": {
+        "kind": "domains",
+        "clients": ["Academic", "SAMSum"],
+        "sizes": {"laptop": {"only": {"SAMSum": {"train_fraction": 0.5, "test_examples": 2}}}},
+    },
+    "long": {
+        "kind": "domains",
+        "clients": ["AMI", "ICSI"],
+        "sizes": {"laptop": {"train_fraction": 1.0, "source_tokens": 500, "target_tokens": 90, "max_tokens": 20}},
+    },
+}
+MORE: dict[str, Any] = {
+    "fedopt": {"method": "AdaFedOPT", "server_optimizer": "yogi", "server_learning_rate": 0.01},
+    "scaffold": {"method": "SCAFFOLD", "decode": False},
+    "fedhardkd": {"method": "AdaFedHardKD"},
+    "fedselectkd-iid": {"method": "AdaFedSelectKD", "setting": "iid_balanced"},
+    "fedavg-iid": {"method": "AdaFedAvg", "setting": "iid_balanced"},
+    "fedselectkd-balanced": {"method": "AdaFedSelectKD", "setting": "noniid_balanced", "tau": "q0.88"},
+    "fedselectkd-post": {"method": "AdaFedSelectKD", "setting": "extreme", "prolonged": True, "late": ["SAMSum"]},
+    "fedavg-long": {"method": "AdaFedAvg", "setting": "long"},
+    "fedavg-sampled": {"method": "AdaFedAvg", "clients_per_round": 2},
+}
+STUDIES = {
+    "algorithms": ["fedavg", "fedopt", "scaffold", "fedselectkd"],
+    "iid": ["fedavg-iid", "fedselectkd-iid"],
+    "sampling": ["fedavg", "fedavg-sampled"],
+    "addition": ["fedselectkd-post", "gone"],
+}
+
+
+@pytest.fixture(scope="module")
+def made(workspace: Workspace) -> Workspace:
+    workspace.params(
+        **SMALL
+        | {"corpora": ["qmsum", "samsum", "ami", "icsi"], "settings": SETTINGS, "more_runs": MORE, "studies": STUDIES}
+    )
+    ran = workspace.repro()
+    assert {f"train-more@{name}-1" for name in MORE} <= set(ran)
+    assert ran[-1] == "report"
+    return workspace
+
+
+def history(made: Workspace, run: str) -> list[dict[str, str]]:
+    with (made.folder / "models" / "more" / f"{run}-1" / "history.csv").open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def scores(made: Workspace, run: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((made.folder / "reports" / "scores" / "more" / f"{run}-1.json").read_text())
+    return found
+
+
+def test_a_second_repro_runs_nothing_and_the_main_table_needs_none_of_it(made: Workspace) -> None:
+    assert made.repro() == []
+    (made.folder / "data" / "partitions" / "more").rename(made.folder / "elsewhere")
+    assert made.repro("main") == []
+    (made.folder / "elsewhere").rename(made.folder / "data" / "partitions" / "more")
+
+
+def test_settings_have_their_clients(made: Workspace) -> None:
+    assert set(scores(made, "fedselectkd-iid")["clients"]) == {"First", "Second", "Third"}
+    assert set(scores(made, "fedavg-long")["clients"]) == {"AMI", "ICSI"}
+    balanced = scores(made, "fedselectkd-balanced")["examples"]
+    assert sorted(row["client"] for row in balanced) == ["Academic"] * 3 + ["Product"] * 3
+    extreme = scores(made, "fedselectkd-post")["examples"]
+    assert sum(row["client"] == "SAMSum" for row in extreme) == 2
+
+
+def test_a_late_client_comes_in_with_the_added_round(made: Workspace) -> None:
+    rows = history(made, "fedselectkd-post")
+    assert [row["round"] for row in rows if row["client"] == "SAMSum"] == ["3"]
+    assert max(int(row["round"]) for row in rows if row["client"] == "Academic") == 3
+
+
+def test_two_of_three_clients_train_in_a_round(made: Workspace) -> None:
+    idle = [row for row in history(made, "fedavg-sampled") if row["steps"] == "0"]
+    assert len(idle) == 2
+    assert all(row["train_loss"] == "" and row["validation_loss"] for row in idle)
+
+
+def test_a_quantile_is_a_threshold_in_nats(made: Workspace) -> None:
+    rows = history(made, "fedselectkd-balanced")
+    assert all(0 < float(row["tau"]) < 6 and 0.8 < float(row["share_distilled"]) < 0.95 for row in rows)
+
+
+def test_a_run_that_decodes_nothing_is_scored_by_its_loss(made: Workspace) -> None:
+    lines = (made.folder / "reports" / "predictions" / "more" / "scaffold-1.jsonl").read_text().splitlines()
+    assert {json.loads(line)["prediction"] for line in lines} == {None}
+    row = scores(made, "scaffold")["examples"][0]
+    assert "rouge1" not in row
+    assert row["loss_sum"] > 0
+    figures = json.loads((made.folder / "reports" / "paper.json").read_text())["runs"]["scaffold"]["mean"]
+    assert "average" not in figures
+    assert figures["loss_low"] <= figures["loss"] <= figures["loss_high"]
+
+
+def test_the_page_has_a_section_a_claim_and_a_verdict(made: Workspace) -> None:
+    page = (made.folder / "reports" / "paper.html").read_text()
+    assert 'href="#iid"' in page
+    assert "Made from the SAMPLE of ami, icsi, qmsum, samsum" in page
+    assert "not run" in page, "a claim whose run is not planned"
+    assert "http" not in page.replace("http://www.w3.org", "")
+    assert len(page) < 15_000_000
+    claims = json.loads((made.folder / "reports" / "paper.json").read_text())["claims"]
+    (iid,) = claims["iid"]
+    assert (iid["ours"], iid["theirs"]) == ("fedselectkd-iid", "fedavg-iid")
+    assert iid["difference"]["low"] <= iid["difference"]["value"] <= iid["difference"]["high"]
+
+
+def test_the_analysis_looks_into_every_setting_and_the_selective_run(made: Workspace) -> None:
+    folder = made.folder / "reports" / "analysis"
+    deciles = json.loads((folder / "deciles" / "fedselectkd-1.json").read_text())
+    assert set(deciles) == {"Academic", "Committee", "Product"}
+    entropies = [group["entropy"] for group in deciles["Academic"]]
+    assert len(entropies) == 10
+    assert entropies == sorted(entropies)
+    crossed = json.loads((folder / "crossed" / "fedselectkd-1.json").read_text())
+    assert set(crossed["Academic"]) == {"Academic", "Committee", "Product"}
+    for setting, clients in (("long-1", {"AMI", "ICSI"}), ("iid_balanced-1", {"First", "Second", "Third"})):
+        found = json.loads((folder / "divergence" / f"{setting}.json").read_text())
+        for kind in ("topics", "words"):
+            assert set(found[kind]) == clients
+            assert all(
+                0 <= value <= 1 and (a != b or value == 0) for a, row in found[kind].items() for b, value in row.items()
+            )
+
+
+def test_mlflow_knows_all_runs(made: Workspace) -> None:
+    import sqlite3
+    from contextlib import closing
+
+    with closing(sqlite3.connect(made.folder / "mlflow.db")) as connection:
+        names = {row[0] for row in connection.execute("select name from runs")}
+    assert {f"{name}-1" for name in MORE} <= names
+
+
+def test_a_study_names_what_is_missing(made: Workspace) -> None:
+    assert "studies.addition: left out, as they are no runs of params.yaml: gone" in made.pipeline("plan").stderr
+
+
+def test_figures_are_drawn_a_study(made: Workspace) -> None:
+    drawn = {path.stem for path in Path(made.folder / "reports" / "figures" / "more").glob("*.png")}
+    assert drawn == set(STUDIES)
