@@ -16,7 +16,7 @@ def test_own_meetings_become_a_client(workspace: Workspace) -> None:
     workspace.params(
         learning_rate=0.001, own={"Clinic": {"folder": "data/own/Clinic"}}, runs={"fedavg": {"method": "AdaFedAvg"}}
     )
-    workspace.repro()
+    workspace.repro("main")
     metrics = json.loads((workspace.folder / "reports" / "metrics.json").read_text())
     assert list(metrics["fedavg"]) == ["Academic", "Committee", "Product", "Clinic", "mean"]
 
@@ -47,13 +47,13 @@ def test_a_new_meeting_is_summarized(workspace: Workspace) -> None:
 
 def test_pruning_frees_finished_checkpoints_and_nothing_runs_again(workspace: Workspace) -> None:
     assert "removed" in workspace.pipeline("prune").stderr
-    assert workspace.repro() == []
+    assert workspace.repro("main") == []
     assert workspace.pipeline("prune").stderr == ""
 
 
 def test_two_seeds_and_an_encoder_decoder(workspace: Workspace) -> None:
     workspace.params(own={}, seeds=[1, 2], backbone="tiny-bart", runs={"fedavg": {"method": "AdaFedAvg"}})
-    workspace.repro()
+    workspace.repro("main")
     reports = workspace.folder / "reports"
     both = json.loads((reports / "metrics.json").read_text())["fedavg"]["Product"]
     each = [
@@ -63,4 +63,4 @@ def test_two_seeds_and_an_encoder_decoder(workspace: Workspace) -> None:
     assert both["rouge1"] == pytest.approx(sum(one["rouge1"] for one in each) / 2, abs=1e-2)
     freed = workspace.pipeline("prune", "--unplanned").stderr
     assert "removed" in freed, "the other backbone's prefixes and summaries"
-    assert workspace.repro() == []
+    assert workspace.repro("main") == []

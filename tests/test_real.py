@@ -38,7 +38,7 @@ def test_real_meetings_through_the_whole_dag(tmp_path: Path) -> None:
         settings={"domains": {"kind": "domains", "clients": []}},
         runs={"zeroshot": {"method": "ZeroShot"}, "fedselectkd": {"method": "AdaFedSelectKD"}},
     )
-    assert workspace.repro()[-1] == "main"
+    assert workspace.repro("main")[-1] == "main"
     metrics = json.loads((tmp_path / "reports/metrics.json").read_text())
     for client in own:
         before, after = metrics["zeroshot"][client], metrics["fedselectkd"][client]
@@ -47,7 +47,7 @@ def test_real_meetings_through_the_whole_dag(tmp_path: Path) -> None:
         assert after["loss"] != before["loss"]
         assert before["rouge1"] > 5
     assert "of the gold spans" in (tmp_path / "reports/report.html").read_text()
-    assert workspace.repro() == []
+    assert workspace.repro("main") == []
 
 
 def _cut(source: Path, target: Path) -> None:
