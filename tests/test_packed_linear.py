@@ -48,6 +48,19 @@ def test_replaces_the_linear_layers_of_a_model_and_nothing_else() -> None:
     assert [type(layer) for layer in (model[0], model[1], model[2][0])] == [PackedLinear, nn.LayerNorm, PackedLinear]  # type: ignore[index]
 
 
+def test_a_weight_is_kept_once_unless_an_embedding_shares_it() -> None:
+    """The packed copy is the only one; a place holder tells its shape and type."""
+    model = nn.Module()
+    model.embed, model.head, model.inner = nn.Embedding(5, 4), nn.Linear(4, 5, bias=False), nn.Linear(4, 5, bias=False)
+    model.head.weight = model.embed.weight
+    before = model.inner.weight.detach().clone()
+    pack_linear_layers(model.requires_grad_(False))
+    assert model.head.weight is model.embed.weight
+    assert (model.inner.weight.shape, model.inner.weight.dtype) == (before.shape, before.dtype)
+    assert model.inner.weight.untyped_storage().nbytes() == before.element_size()
+    torch.testing.assert_close(model.inner(torch.eye(4)), before.t())
+
+
 def test_other_number_formats_stay_plain() -> None:
     model = nn.Sequential(nn.Linear(2, 2).double())
     pack_linear_layers(model)

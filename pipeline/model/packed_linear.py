@@ -8,6 +8,7 @@ numbers but for the order of summation.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import torch
@@ -18,23 +19,27 @@ def pack_linear_layers(model: nn.Module) -> None:
     """Replace every `nn.Linear` of a frozen fp32 model on a CPU by its packed form; other models stay as they are."""
     if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return
+    holders = Counter(id(weight) for module in model.modules() for weight in module.parameters(recurse=False))
     for parent in list(model.modules()):
         for name, layer in list(parent.named_children()):
             if type(layer) is nn.Linear and layer.weight.device.type == "cpu" and layer.weight.dtype == torch.float32:
-                setattr(parent, name, PackedLinear(layer))
+                setattr(parent, name, PackedLinear(layer, shared=holders[id(layer.weight)] > 1))
 
 
 class PackedLinear(nn.Module):
     """x Wᵀ + b with constant W (out, in) and b; gradients reach x alone.
 
-    `weight` stays beside its packed copies: models ask for its type, and embeddings share it.
+    `weight` stays beside its packed copy only where an embedding shares it; elsewhere it is a place holder of its shape
+    and type, which models ask for, and the packed copy is the only one.
     """
 
-    def __init__(self, layer: nn.Linear) -> None:
+    def __init__(self, layer: nn.Linear, *, shared: bool = False) -> None:
         super().__init__()
         self.in_features, self.out_features = layer.in_features, layer.out_features
-        self.weight, self.bias = layer.weight, layer.bias
-        self._forward = _packed(self.weight)
+        self.bias = layer.bias
+        self._forward = _packed(layer.weight)
+        holder = layer.weight.new_zeros(()).expand(layer.weight.shape)
+        self.weight = layer.weight if shared else nn.Parameter(holder, requires_grad=False)
         self._backward: Tensor | None = None
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -47,7 +52,7 @@ class PackedLinear(nn.Module):
     def pulled_back(self, gradient: Tensor) -> Tensor:
         """∂/∂x: gradient · W. Packed at the first call: most layers of a frozen model never see a gradient."""
         if self._backward is None:
-            self._backward = _packed(self.weight.t().contiguous())
+            self._backward = _packed(self._forward.to_dense().t().contiguous())
         return _product(gradient, self._backward, None)
 
 
