@@ -130,9 +130,14 @@ def _one_round(
             clients[name] = ClientState(progress.server.adapter)
     updates: dict[str, Update] = {}
     traffic: dict[str, tuple[int, int]] = {}
+    # All are sent the same: packed once, and what arrives is read, never changed.
+    sent = algorithm.shares(progress.server)
+    shared, down = send(sent) if algorithm.communicates else (sent, 0)
     for name in drawn(schedule.present(trained, number), schedule.clients_per_round, seed, number):
         rng = Randomness(seed, name, number)
-        clients[name], updates[name], traffic[name] = _exchange(algorithm, progress, clients[name], trained[name], rng)
+        clients[name], update = algorithm.client_update(shared, clients[name], trained[name], rng)
+        updates[name], up = _received(update) if algorithm.communicates else (update, 0)
+        traffic[name] = (down, up)
     server = algorithm.server_update(progress.server, list(updates.values()))
 
     best: dict[Kind, dict[str, Best]] = {kind: dict(kept) for kind, kept in progress.best.items()}
@@ -163,18 +168,12 @@ def _one_round(
     )
 
 
-def _exchange(
-    algorithm: Algorithm, progress: Progress, state: ClientState, data: ClientData, rng: Randomness
-) -> tuple[ClientState, Update, tuple[int, int]]:
-    """One client's round: its next state, its update as the server receives it, and the bytes (down, up)."""
-    if not algorithm.communicates:
-        return (*algorithm.client_update(progress.server.adapter, state, data, rng), (0, 0))
-    shared, down = send(algorithm.shares(progress.server))
-    after, update = algorithm.client_update(shared, state, data, rng)
-    arrived, up = send(update.adapter | update.memory)
+def _received(update: Update) -> tuple[Update, int]:
+    """An update as the server receives it, and its bytes."""
+    arrived, size = send(update.adapter | update.memory)
     adapter = {name: arrived[name] for name in arrived if name in update.adapter}
     memory = {name: arrived[name] for name in arrived if name not in update.adapter}
-    return after, replace(update, adapter=adapter, memory=memory), (down, up)
+    return replace(update, adapter=adapter, memory=memory), size
 
 
 def _validation_loss(scored: EvaluatedData, adapter: Adapter, number: int, client: str) -> float:
