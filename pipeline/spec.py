@@ -118,7 +118,8 @@ class EvaluateSpec(Spec):
 class AnalyzeSpec(Spec):
     """Which runs' teachers, which runs' adapters on all test sets, and which manifests are looked into.
 
-    `topics`: how many clusters the sources of all clients are divided into.
+    `topics`: how many clusters the sources of all clients are divided into. `tested`: the run on whose test sets the
+    rows for orientation are scored.
     """
 
     device: str
@@ -127,6 +128,8 @@ class AnalyzeSpec(Spec):
     crossed: list[str]
     manifests: list[str]
     topics: int
+    tested: str
+    use_stemmer: bool
 
 
 class RunRow(BaseModel):

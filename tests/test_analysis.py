@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from pipeline.analysis.deciles import deciles
 from pipeline.analysis.divergence import jensen_shannon, matrix, topic_counts, word_counts
+from pipeline.analysis.orientation import at_random, lead
+from pipeline.corpora.example import Example, Turn
 
 
 def test_divergence_by_hand() -> None:
@@ -43,6 +45,17 @@ def test_topics_that_no_two_clients_share_are_a_bit_apart() -> None:
     found = matrix(counts)
     assert found["A"]["B"] == pytest.approx(1.0)
     assert found["A"]["C"] == pytest.approx(0.3113, abs=1e-4)
+
+
+def test_what_costs_nothing_is_turns_of_the_source() -> None:
+    turns = tuple(Turn("A", str(i)) for i in range(5))
+    example = Example("i", "q", "A", "test", "m", "q", turns, "t")
+    assert lead(example) == "0 1 2"
+    drawn = at_random(example).split()
+    assert len(drawn) == 3
+    assert drawn == sorted(drawn)
+    assert at_random(example) == at_random(example)
+    assert lead(Example("i", "q", "A", "test", "m", "q", (), "t")) == ""
 
 
 def test_deciles_put_the_surest_first() -> None:

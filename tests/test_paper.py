@@ -140,6 +140,9 @@ def test_the_analysis_looks_into_every_setting_and_the_selective_run(made: Works
     assert entropies == sorted(entropies)
     crossed = json.loads((folder / "crossed" / "fedselectkd-1.json").read_text())
     assert set(crossed["Academic"]) == {"Academic", "Committee", "Product"}
+    orientation = json.loads((folder / "orientation" / "turns.json").read_text())
+    assert set(orientation) == {"lead-3 turns", "random turns"}
+    assert orientation["lead-3 turns"]["Product"]["rouge1"] > 0
     for setting, clients in (("long-1", {"AMI", "ICSI"}), ("iid_balanced-1", {"First", "Second", "Third"})):
         found = json.loads((folder / "divergence" / f"{setting}.json").read_text())
         for kind in ("topics", "words"):

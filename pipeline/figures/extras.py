@@ -73,6 +73,31 @@ def teacher_deciles(canvas: Canvas, analysis: Analysis, tau: float) -> list[Mark
     return pieces
 
 
+def orientation(analysis: Analysis) -> list[Markup]:
+    """Rows of the main table that cost nothing."""
+    rows = analysis.get("orientation", {}).get("turns", {})
+    if not rows:
+        return []
+    clients = list(next(iter(rows.values())))
+    head = Markup("").join(Markup("<th>{}</th>").format(client) for client in [*clients, "mean"])
+    body = Markup("").join(
+        Markup("<tr><td>{}</td>{}</tr>").format(
+            name,
+            Markup("").join(
+                Markup("<td>{:.2f}</td>").format(value)
+                for value in [*(own[c]["average"] for c in clients), fmean(own[c]["average"] for c in clients)]
+            ),
+        )
+        for name, own in rows.items()
+    )
+    return [
+        Markup(
+            '<div class="scroll"><table><thead><tr><th>for orientation, average ROUGE</th>{}</tr></thead>'
+            "<tbody>{}</tbody></table></div>"
+        ).format(head, body)
+    ]
+
+
 def crossed_losses(canvas: Canvas, analysis: Analysis) -> list[Markup]:
     tables = analysis.get("crossed", {})
     if not tables:

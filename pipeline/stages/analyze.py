@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -11,8 +12,10 @@ import torch
 from pipeline import layout
 from pipeline.analysis.deciles import deciles
 from pipeline.analysis.divergence import matrix, topic_counts, word_counts
+from pipeline.analysis.orientation import ROWS
 from pipeline.corpora.example import Example, read_all_examples
 from pipeline.encoded import read_encoded
+from pipeline.evaluation.rouge import rouge_of
 from pipeline.evaluation.similarity import embed
 from pipeline.federated.local import token_cross_entropy, token_entropies
 from pipeline.files import empty_folder, read_json, write_json
@@ -39,6 +42,7 @@ def run() -> None:
             write_json(_path("crossed", run_id), _crossed(backbone, loader, run_id))
             advance(1)
         examples = read_all_examples(layout.prepared(layout.MORE))
+        write_json(_path("orientation", "turns"), _orientation(examples, spec))
         for name in spec.manifests:
             write_json(_path("divergence", name), _divergence(examples, name, spec.topics))
             advance(1)
@@ -46,6 +50,18 @@ def run() -> None:
 
 def _path(what: str, name: str) -> Path:
     return layout.ANALYSIS / what / f"{Path(name).name}.json"
+
+
+def _orientation(examples: dict[str, Example], spec: AnalyzeSpec) -> dict[str, dict[str, dict[str, float]]]:
+    """What cost nothing -> client -> its mean ROUGE, on the test sets of the main table."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for name, write in ROWS.items():
+        found[name] = {}
+        for client, splits in read_encoded(spec.tested).clients.items():
+            own = [examples[entry.id] for entry in splits["test"]]
+            scores = rouge_of([e.target for e in own], [write(e) for e in own], use_stemmer=spec.use_stemmer)
+            found[name][client] = {m: round(fmean(row[m] for row in scores), 4) for m in scores[0]}
+    return found
 
 
 def _deciles(backbone: Backbone, loader: Loader, run_id: str) -> dict[str, list[dict[str, float]]]:

@@ -168,6 +168,8 @@ def _analyze(params: Params, rows: list[RunRow], manifests: list[str]) -> Analyz
         crossed=ids("AdaSingle", "AdaFedSelectKD"),
         manifests=manifests,
         topics=params.topics,
+        tested=rows[0].id,
+        use_stemmer=params.use_stemmer,
     )
 
 

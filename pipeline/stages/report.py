@@ -121,6 +121,7 @@ def _extra(spec: ReportSpec, results: Results) -> dict[str, list[Markup]]:
     main_figures = layout.figures(layout.MAIN)
     clients = list(dict.fromkeys(row["client"] for row in read_table(layout.TABLES / "pos_kd.csv")))
     return {
+        "main": extras.orientation(analysis),
         "tau": extras.knob_sweep(canvas, results, spec.studies.get("tau", ()), "tau", "τ", tau),
         "lambda": extras.knob_sweep(canvas, results, spec.studies.get("lambda", ()), "lambda", "λ", spec.weight),
         "human": extras.ratings(canvas, read_table(rated) if rated.is_file() else [], "AdaFedSelectKD"),
