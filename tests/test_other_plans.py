@@ -26,7 +26,7 @@ def test_own_meetings_reach_an_experiment_in_a_temporary_copy(workspace: Workspa
     workspace.run("git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qam", "own")
     identity = {f"GIT_{who}_{what}": "t@t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     done = workspace.run("dvc", "exp", "run", "--temp", "-S", "span_end=exclusive", "prepare", env=identity)
-    assert "prepare" in stages_run(done.stdout)
+    assert "prepare@qmsum" in stages_run(done.stdout)
 
 
 def test_a_new_meeting_is_summarized(workspace: Workspace) -> None:

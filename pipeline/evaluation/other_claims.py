@@ -47,10 +47,10 @@ def best_client(
     samples: int,
 ) -> Judged:
     """Whether a client's score is above that of the best other client of the run; their examples are not paired."""
-    known = scored.get(run, ())
-    if not known or "average" not in known[0].values:
-        return Judged(Claim(claim, source, run, ""), None, "not run", converged=True)
+    known = [row for row in scored.get(run, ()) if "average" in row.values]
     clusters = clusters_of(known, "average")
+    if client not in clusters or len(clusters) < 2:
+        return Judged(Claim(claim, source, run, ""), None, "not run", converged=True)
     other = max((name for name in clusters if name != client), key=lambda name: clusters[name].ratio())
     # `bootstrap` gives the mean over clients: twice the one and minus twice the other is their difference.
     pair = {client: _scaled(clusters[client], 2.0), other: _scaled(clusters[other], -2.0)}
