@@ -2,151 +2,27 @@
 
 from __future__ import annotations
 
-import math
 import re
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
-from pipeline.corpora.qmsum import DOMAINS, SpanEnd
+from pipeline.corpora.qmsum import SpanEnd
 from pipeline.corpora.readers import CLIENT_OF
 from pipeline.corpora.sources import CORPORA
 from pipeline.errors import QuorumError
-from pipeline.federated.registry import ALGORITHMS, ZEROSHOT
 from pipeline.federated.tau import Tau
+from pipeline.knobs import CLIENTS, OwnClient, Run, Search, SettingParams, SettingSizes, Sizes, Training
 from pipeline.layout import OWN, PARAMS
 from pipeline.model.presets import PRESETS
-from pipeline.partitions.setting import Counts, Kind, Setting, Share, Unit
-
-CLIENTS = (*DOMAINS, *CLIENT_OF.values())
+from pipeline.partitions.setting import Setting, Share
 
 RESERVED = ("server", "mean", "pooled")
 """Names that files and tables use themselves."""
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False)
-
-
-class Sizes(_Strict):
-    """What a scale decides; `added_rounds` come after `rounds` in a run that is prolonged."""
-
-    learning_rate: float = Field(gt=0, lt=math.inf)
-    train_fraction: float = Field(gt=0, le=1)
-    validation_examples: int | None = Field(ge=1)
-    rounds: int = Field(ge=1)
-    added_rounds: int = Field(ge=1)
-    source_tokens: int = Field(ge=16)
-    target_tokens: int = Field(ge=2)
-
-
-class ClientShare(_Strict):
-    """How much of one client's data a setting takes, where it differs from the others'."""
-
-    train_fraction: float | None = Field(default=None, gt=0, le=1)
-    validation_examples: int | None = Field(default=None, ge=1)
-    test_examples: int | None = Field(default=None, ge=1)
-
-
-class SettingSizes(_Strict):
-    """What a setting takes at one scale; what is not named is the scale's."""
-
-    train_fraction: float | None = Field(default=None, gt=0, le=1)
-    validation_examples: int | None = Field(default=None, ge=1)
-    source_tokens: int | None = Field(default=None, ge=16)
-    target_tokens: int | None = Field(default=None, ge=2)
-    max_tokens: int | None = Field(default=None, ge=1)
-    counts: Counts | None = None
-    only: dict[str, ClientShare] = {}
-
-
-class SettingParams(_Strict):
-    """Who the clients are."""
-
-    kind: Kind
-    clients: list[str]
-    of: list[str] = []
-    unit: Unit = "example"
-    own: bool = True
-    sizes: dict[str, SettingSizes] = {}
-
-    @model_validator(mode="after")
-    def _known(self) -> SettingParams:
-        parted = self.kind == "iid"
-        unknown = [name for name in (self.of if parted else self.clients) if name not in CLIENTS]
-        if unknown:
-            raise ValueError(f"unknown client {unknown[0]!r}; known: {', '.join(CLIENTS)}")
-        if parted != bool(self.of):
-            raise ValueError("`of` names the domains that kind: iid cuts up; no other kind has it")
-        return self
-
-
-class OwnClient(_Strict):
-    """A folder of one's own meetings, in QMSum's schema."""
-
-    folder: Path
-
-
-class Training(_Strict):
-    """A training's knobs, whatever its algorithm; a run can set them for itself."""
-
-    rounds: int | None = Field(default=None, ge=1)
-    patience: int = Field(ge=1)
-    local_epochs: int = Field(ge=1)
-    batch_size: int = Field(ge=1)
-    clients_per_round: int | None = Field(default=None, ge=1)
-    learning_rate: float | None = Field(default=None, gt=0, lt=math.inf)
-    weight_decay: float = Field(ge=0)
-    clip_norm: float = Field(gt=0)
-
-
-class Run(_Strict):
-    """A row of the tables: a method, a setting, which of its models is scored.
-
-    `decode: false` scores the references alone, and writes no summaries. `prolonged` adds the scale's `added_rounds`,
-    and `late` names the clients that come in with the first of them. `rounds_share` scales `rounds`.
-    Other keys are `Training` knobs, or hyperparameters of the run's algorithm.
-    """
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    method: str
-    setting: str = "domains"
-    evaluate: Literal["local", "server"] | None = None
-    adapter: Literal["bottleneck", "lora"] | None = None
-    decode: bool = True
-    prolonged: bool = False
-    late: list[str] = []
-    rounds_share: float = Field(default=1.0, gt=0, le=1)
-
-    @field_validator("method")
-    @classmethod
-    def _known(cls, method: str) -> str:
-        if method not in (ZEROSHOT, *ALGORITHMS):
-            raise ValueError(f"unknown method {method!r}; known: {', '.join((ZEROSHOT, *ALGORITHMS))}")
-        return method
-
-    @model_validator(mode="after")
-    def _scored_model_exists(self) -> Run:
-        alone = self.method in (ZEROSHOT, "AdaSingle", "AdaCentralized")
-        if self.evaluate == "server" and alone:
-            raise ValueError(f"evaluate: server, but {self.method} has no server")
-        if alone and (self.late or (self.model_extra or {}).get("clients_per_round")):
-            raise ValueError(f"late and clients_per_round are of federated methods; {self.method} is none")
-        if self.late and not self.prolonged:
-            raise ValueError("late clients come in with the added rounds; set prolonged: true")
-        return self
-
-
-class Search(_Strict):
-    """Fair tuning: so many values of one knob a run, at a seed that no table reports."""
-
-    seed: int = Field(ge=0)
-    trials: dict[str, dict[str, list[Any]]]
 
 
 class Params(Training):
@@ -168,6 +44,7 @@ class Params(Training):
     added_rounds: int | None = Field(ge=1)
     backbone: str
     adapted_layers: int | None = Field(ge=1)
+    weights: Path | None
     adapter: Literal["bottleneck", "lora"]
     bottleneck: int | None = Field(ge=1)
     lora_rank: int = Field(ge=1)
@@ -230,6 +107,8 @@ class Params(Training):
             raise ValueError("runs: the main table compares runs on the same clients; put the others into more_runs")
         if any(self.settings[run.setting].kind != "domains" or not run.decode for run in self.runs.values()):
             raise ValueError("runs: the main table is about summaries in a setting of kind domains; see more_runs")
+        if self.weights is not None and PRESETS[self.backbone].origin != "hub":
+            raise ValueError(f"weights: {self.backbone} does not come from the model hub; set weights: null")
         if self.min_tokens > self.max_tokens:
             raise ValueError(f"min_tokens: {self.min_tokens} is above max_tokens: {self.max_tokens}")
         return self

@@ -13,7 +13,8 @@ from typing import Any
 
 from pipeline import layout
 from pipeline.encoded import read_encoded, training_key
-from pipeline.params import Params, Run, read_params
+from pipeline.knobs import Run
+from pipeline.params import Params, read_params
 from pipeline.progress import say
 from pipeline.spec import TrainStageSpec
 from pipeline.stages.plan import training_of

@@ -36,9 +36,10 @@ class IngestSpec(Spec):
 
 
 class BackboneSpec(Spec):
-    """Which weights."""
+    """Which weights, and a folder that holds them where they are not to come from the model hub."""
 
     backbone: str
+    weights: str | None
 
 
 class PrepareSpec(Spec):

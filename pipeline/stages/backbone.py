@@ -12,4 +12,6 @@ from pipeline.spec import BackboneSpec, read_spec
 def run() -> None:
     spec = read_spec(layout.stage_spec("backbone"), BackboneSpec)
     shutil.rmtree(layout.BACKBONE, ignore_errors=True)
-    obtain(spec.backbone, layout.BACKBONE, layout.downloads())
+    # At home: a folder that git does not know is missing from an experiment's copy of the workspace.
+    weights = None if spec.weights is None else layout.home() / spec.weights
+    obtain(spec.backbone, layout.BACKBONE, layout.downloads(), weights)

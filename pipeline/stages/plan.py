@@ -58,7 +58,9 @@ def resolve(params: Params) -> dict[str, dict[str, Any]]:
     Raises:
         QuorumError: a run's hyperparameters do not fit its algorithm.
     """
-    specs: dict[str, Spec] = {"backbone": BackboneSpec(code=_code("backbone"), backbone=params.backbone)}
+    weights = None if params.weights is None else str(params.weights)
+    backbone = BackboneSpec(code=_code("backbone"), backbone=params.backbone, weights=weights)
+    specs: dict[str, Spec] = {"backbone": backbone}
     specs |= _of_corpora(params)
     rows: dict[str, list[RunRow]] = {}
     for group, runs in ((layout.MAIN, params.runs), (layout.MORE, params.more_runs)):

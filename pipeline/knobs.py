@@ -1,0 +1,139 @@
+"""The parts of params.yaml, typed: scales, settings, runs, trials. `params` puts them together and checks names."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from pipeline.corpora.qmsum import DOMAINS
+from pipeline.corpora.readers import CLIENT_OF
+from pipeline.federated.registry import ALGORITHMS, ZEROSHOT
+from pipeline.partitions.setting import Counts, Kind, Unit
+
+CLIENTS = (*DOMAINS, *CLIENT_OF.values())
+ALONE = (ZEROSHOT, "AdaSingle", "AdaCentralized")
+"""Methods without a server."""
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False)
+
+
+class Sizes(Strict):
+    """What a scale decides; `added_rounds` come after `rounds` in a run that is prolonged."""
+
+    learning_rate: float = Field(gt=0, lt=math.inf)
+    train_fraction: float = Field(gt=0, le=1)
+    validation_examples: int | None = Field(ge=1)
+    rounds: int = Field(ge=1)
+    added_rounds: int = Field(ge=1)
+    source_tokens: int = Field(ge=16)
+    target_tokens: int = Field(ge=2)
+
+
+class ClientShare(Strict):
+    """How much of one client's data a setting takes, where it differs from the others'."""
+
+    train_fraction: float | None = Field(default=None, gt=0, le=1)
+    validation_examples: int | None = Field(default=None, ge=1)
+    test_examples: int | None = Field(default=None, ge=1)
+
+
+class SettingSizes(Strict):
+    """What a setting takes at one scale; what is not named is the scale's."""
+
+    train_fraction: float | None = Field(default=None, gt=0, le=1)
+    validation_examples: int | None = Field(default=None, ge=1)
+    source_tokens: int | None = Field(default=None, ge=16)
+    target_tokens: int | None = Field(default=None, ge=2)
+    max_tokens: int | None = Field(default=None, ge=1)
+    counts: Counts | None = None
+    only: dict[str, ClientShare] = {}
+
+
+class SettingParams(Strict):
+    """Who the clients are."""
+
+    kind: Kind
+    clients: list[str]
+    of: list[str] = []
+    unit: Unit = "example"
+    own: bool = True
+    sizes: dict[str, SettingSizes] = {}
+
+    @model_validator(mode="after")
+    def _known(self) -> SettingParams:
+        parted = self.kind == "iid"
+        unknown = [name for name in (self.of if parted else self.clients) if name not in CLIENTS]
+        if unknown:
+            raise ValueError(f"unknown client {unknown[0]!r}; known: {', '.join(CLIENTS)}")
+        if parted != bool(self.of):
+            raise ValueError("`of` names the domains that kind: iid cuts up; no other kind has it")
+        return self
+
+
+class OwnClient(Strict):
+    """A folder of one's own meetings, in QMSum's schema."""
+
+    folder: Path
+
+
+class Training(Strict):
+    """A training's knobs, whatever its algorithm; a run can set them for itself."""
+
+    rounds: int | None = Field(default=None, ge=1)
+    patience: int = Field(ge=1)
+    local_epochs: int = Field(ge=1)
+    batch_size: int = Field(ge=1)
+    clients_per_round: int | None = Field(default=None, ge=1)
+    learning_rate: float | None = Field(default=None, gt=0, lt=math.inf)
+    weight_decay: float = Field(ge=0)
+    clip_norm: float = Field(gt=0)
+
+
+class Run(Strict):
+    """A row of the tables: a method, a setting, which of its models is scored.
+
+    `decode: false` scores the references alone, and writes no summaries. `prolonged` adds the scale's `added_rounds`,
+    and `late` names the clients that come in with the first of them. `rounds_share` scales `rounds`.
+    Other keys are `Training` knobs, or hyperparameters of the run's algorithm.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    method: str
+    setting: str = "domains"
+    evaluate: Literal["local", "server"] | None = None
+    adapter: Literal["bottleneck", "lora"] | None = None
+    decode: bool = True
+    prolonged: bool = False
+    late: list[str] = []
+    rounds_share: float = Field(default=1.0, gt=0, le=1)
+
+    @field_validator("method")
+    @classmethod
+    def _known(cls, method: str) -> str:
+        if method not in (ZEROSHOT, *ALGORITHMS):
+            raise ValueError(f"unknown method {method!r}; known: {', '.join((ZEROSHOT, *ALGORITHMS))}")
+        return method
+
+    @model_validator(mode="after")
+    def _scored_model_exists(self) -> Run:
+        alone = self.method in ALONE
+        if self.evaluate == "server" and alone:
+            raise ValueError(f"evaluate: server, but {self.method} has no server")
+        if alone and (self.late or (self.model_extra or {}).get("clients_per_round")):
+            raise ValueError(f"late and clients_per_round are of federated methods; {self.method} is none")
+        if self.late and not self.prolonged:
+            raise ValueError("late clients come in with the added rounds; set prolonged: true")
+        return self
+
+
+class Search(Strict):
+    """Fair tuning: so many values of one knob a run, at a seed that no table reports."""
+
+    seed: int = Field(ge=0)
+    trials: dict[str, dict[str, list[Any]]]
