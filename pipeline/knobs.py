@@ -29,7 +29,7 @@ class Sizes(Strict):
     train_fraction: float = Field(gt=0, le=1)
     validation_examples: int | None = Field(ge=1)
     rounds: int = Field(ge=1)
-    added_rounds: int = Field(ge=1)
+    added_rounds: int = Field(ge=2)
     source_tokens: int = Field(ge=16)
     target_tokens: int = Field(ge=2)
 

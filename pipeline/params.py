@@ -41,7 +41,7 @@ class Params(Training):
     own: dict[str, OwnClient]
     train_fraction: float | None = Field(gt=0, le=1)
     validation_examples: int | None = Field(ge=1)
-    added_rounds: int | None = Field(ge=1)
+    added_rounds: int | None = Field(ge=2)
     backbone: str
     adapted_layers: int | None = Field(ge=1)
     weights: Path | None

@@ -32,7 +32,7 @@ OTHERS = ("AdaCentralized", "AdaFedAvg", "AdaFedKD")
 CRITERIA = ("domain expertise", "informativeness", "factual correctness")
 CHOICES = ("A", "B", "tie")
 EXAMPLES = 20
-COLUMNS = ("sheet", "rater", "item", "client", "example", "against", "criterion", "outcome")
+COLUMNS = ("sheet", "rater", "item", "client", "meeting", "example", "against", "criterion", "outcome")
 Outcome = Literal["win", "tie", "loss"]
 
 
@@ -91,8 +91,10 @@ def export(raters: int, seed: int, folder: Path) -> list[Path]:
                     sides = [OURS, other]
                     shuffled.shuffle(sides)
                     texts = [predictions[method][identity]["prediction"] for method in sides]
-                    key = {"example": identity, "client": client, "A": sides[0], "B": sides[1]}
-                    name = sha256_json([seed, identity, other])[:12]
+                    key = {"example": identity, "client": client, "meeting": examples[identity].meeting}
+                    key |= {"A": sides[0], "B": sides[1]}
+                    # By the texts: a sheet of other summaries must not be taken for this one.
+                    name = sha256_json([seed, identity, other, sorted(texts)])[:12]
                     items.append(Item(name, client, examples[identity].query, lines, texts[0], texts[1], key))
         shuffled.shuffle(items)
         written += _write_sheet(items, rater, seed, folder)
@@ -114,7 +116,7 @@ def _runs() -> dict[str, RunRow]:
 def _write_sheet(items: Sequence[Item], rater: int, seed: int, folder: Path) -> list[Path]:
     from pipeline.figures.rating_sheet import render
 
-    sheet = sha256_json([seed, rater, [item.key for item in items]])[:12]
+    sheet = sha256_json([seed, rater, [(item.item, item.key) for item in items]])[:12]
     write_json(layout.RATINGS / "keys" / f"{sheet}.json", {item.item: item.key for item in items})
     shown = [{k: v for k, v in asdict(item).items() if k != "key"} for item in items]
     page, table = folder / f"rater-{rater}.html", folder / f"rater-{rater}.csv"
@@ -166,7 +168,7 @@ def _read(file: Path) -> list[dict[str, str]]:
         key = keys[item]
         against = key["B"] if key["A"] == OURS else key["A"]
         outcome: Outcome = "tie" if choice == "tie" else "win" if key[choice] == OURS else "loss"
-        values = (sheet, rater, item, key["client"], key["example"], against, criterion, outcome)
+        values = (sheet, rater, item, key["client"], key["meeting"], key["example"], against, criterion, outcome)
         rows.append(dict(zip(COLUMNS, values, strict=True)))
     if not rows:
         raise QuorumError(f"{file}: holds no rating; rate at least one pair")

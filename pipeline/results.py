@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline import layout
-from pipeline.evaluation.scores import Scored, intervals_of, over_seeds
+from pipeline.evaluation.scores import MEAN, Scored, intervals_of, over_seeds
 from pipeline.files import read_json
 from pipeline.progress import progress
 from pipeline.spec import RunRow
@@ -82,11 +82,35 @@ def add_other_losses(figures: dict[str, dict[str, Any]], seeds: Sequence[Mapping
                 own[other] = round(sum(found) / len(found), 4)
 
 
+def side_by_side(results: Results, names: Sequence[str], samples: int) -> Metrics:
+    """The figures of runs that are compared, with their means over the clients that all of them have.
+
+    SAMSum's dialogues are easier than meetings: a mean over four clients beside one over three would say nothing.
+    """
+    known = [name for name in names if name in results.metrics]
+    clients = [set(results.metrics[name]) - {MEAN} for name in known]
+    common = set.intersection(*clients) if clients else set()
+    if all(own == common for own in clients) or not common:
+        return {name: results.metrics[name] for name in known}
+    found: Metrics = {}
+    for name in known:
+        own = [row for row in results.scored[name] if row.client in common]
+        found[name] = results.metrics[name] | {MEAN: intervals_of(own, samples)[MEAN]}
+    return found
+
+
 def best_rounds(history: Sequence[Mapping[str, str]], client: str) -> list[int]:
     """The best round at each seed, in the order of the rows."""
     return [int(row["round"]) for row in history if row["client"] == client and row["best"] == "1"]
 
 
-def has_converged(history: Sequence[Mapping[str, str]]) -> bool:
-    """Whether every client had its best round before the last one."""
-    return all(int(row["round"]) < max(int(r["round"]) for r in history) for row in history if row["best"] == "1")
+def has_converged(history: Sequence[Mapping[str, str]], clients: Sequence[str] = ()) -> bool:
+    """Whether each of the clients (all, if none is named) had its best round before the last in which it trained."""
+    wanted = clients or list(dict.fromkeys(row["client"] for row in history))
+    return all(_before_the_last([row for row in history if row["client"] == client]) for client in wanted)
+
+
+def _before_the_last(own: Sequence[Mapping[str, str]]) -> bool:
+    """`own`: one client's rows, of all seeds; an idle round changes nothing of what a client has learned."""
+    last = max((int(row["round"]) for row in own if int(row["steps"])), default=0)
+    return all(int(row["round"]) < last for row in own if row["best"] == "1")

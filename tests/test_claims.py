@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from pipeline.evaluation.claims import Claim, Rule, Verdict, by_margins, judge
+from pipeline.evaluation.other_claims import best_client, best_of, distilled_words
 from pipeline.evaluation.scores import Scored
+from pipeline.results import has_converged
 
 
 @pytest.mark.parametrize(
@@ -38,11 +42,15 @@ def scored(shift: float, client: str = "A") -> list[Scored]:
     return [Scored(f"{client}{i}", client, f"m{i}", 10, {"average": 20.0 + i + shift}) for i in range(20)]
 
 
+def always(_run: str, _clients: Sequence[str]) -> bool:
+    return True
+
+
 CLAIM = Claim("ours is above", "Table IV", "ours", "theirs", effect=1.0)
 
 
 def test_a_claim_is_put_to_the_two_runs() -> None:
-    judged = judge(CLAIM, {"ours": scored(1.5), "theirs": scored(0.0)}, {}, 200)
+    judged = judge(CLAIM, {"ours": scored(1.5), "theirs": scored(0.0)}, always, 200)
     assert judged.interval is not None
     assert judged.interval.value == pytest.approx(1.5)
     assert judged.verdict == "held"
@@ -51,21 +59,70 @@ def test_a_claim_is_put_to_the_two_runs() -> None:
 def test_only_the_clients_it_names_count() -> None:
     ours = scored(1.0, "A") + scored(-3.0, "B")
     claim = Claim("ours is above", "Fig. 8", "ours", "theirs", clients=("A",))
-    judged = judge(claim, {"ours": ours, "theirs": scored(0.0, "A") + scored(0.0, "B")}, {}, 200)
+    judged = judge(claim, {"ours": ours, "theirs": scored(0.0, "A") + scored(0.0, "B")}, always, 200)
     assert judged.interval is not None
     assert judged.interval.value == pytest.approx(1.0)
 
 
 def test_clients_that_one_run_lacks_are_left_out() -> None:
-    judged = judge(CLAIM, {"ours": scored(1.0, "A") + scored(9.0, "B"), "theirs": scored(0.0, "A")}, {}, 200)
+    judged = judge(CLAIM, {"ours": scored(1.0, "A") + scored(9.0, "B"), "theirs": scored(0.0, "A")}, always, 200)
     assert judged.interval is not None
     assert judged.interval.value == pytest.approx(1.0)
 
 
 def test_a_run_that_has_not_converged_tells_nothing() -> None:
-    judged = judge(CLAIM, {"ours": scored(1.5), "theirs": scored(0.0)}, {"ours": False}, 200)
+    judged = judge(CLAIM, {"ours": scored(1.5), "theirs": scored(0.0)}, lambda run, _clients: run != "ours", 200)
     assert (judged.by_interval, judged.verdict) == ("held", "cannot tell")
 
 
 def test_a_run_that_is_not_there_was_not_run() -> None:
-    assert judge(CLAIM, {"ours": scored(1.5)}, {}, 200).verdict == "not run"
+    assert judge(CLAIM, {"ours": scored(1.5)}, always, 200).verdict == "not run"
+
+
+def row(client: str, number: int, *, best: bool = False, steps: int = 1) -> dict[str, str]:
+    return {"client": client, "round": str(number), "best": str(int(best)), "steps": str(steps)}
+
+
+def test_a_best_round_before_the_last_has_converged() -> None:
+    history = [row("A", 1), row("A", 2, best=True), row("A", 3)]
+    assert has_converged(history)
+    assert not has_converged(history[:2])
+
+
+def test_an_idle_round_is_no_later_round() -> None:
+    """Best in round 2, the last in which the client was drawn: it has not converged."""
+    assert not has_converged([row("A", 1), row("A", 2, best=True), row("A", 3, steps=0)])
+
+
+def test_only_the_named_clients_must_have_converged() -> None:
+    history = [row("A", 1, best=True), row("A", 2), row("B", 1), row("B", 2, best=True)]
+    assert has_converged(history, ["A"])
+    assert not has_converged(history)
+
+
+def test_the_best_of_others_is_the_rival() -> None:
+    runs = {"five": scored(0.0), "four": scored(-1.0), "three": scored(-3.0)}
+    judged = best_of("five is best", "Fig. 4", "five", ["three", "four"], runs, always, 200)
+    assert (judged.claim.theirs, judged.verdict) == ("four", "held")
+
+
+def test_a_client_is_put_beside_the_best_other() -> None:
+    runs = {"run": scored(5.0, "A") + scored(0.0, "B") + scored(-9.0, "C")}
+    judged = best_client("A is best", "Fig. 7", "run", "A", runs, converged=True, samples=200)
+    assert judged.interval is not None
+    assert judged.interval.value == pytest.approx(5.0)
+    assert "against B" in judged.claim.remark
+    assert best_client("Z is best", "Fig. 7", "run", "Z", runs, converged=True, samples=200).verdict == "not run"
+
+
+def test_shares_of_words_are_judged_by_the_least_client() -> None:
+    def rows(client: str, nouns: float, closed: float) -> list[dict[str, str]]:
+        figures = {"client": client, "base_rate": "0.3"}
+        return [
+            figures | {"pos": "NOUN", "pos_given_distilled": str(nouns), "pos_given_not_distilled": "0"},
+            figures | {"pos": "DET", "pos_given_distilled": "0", "pos_given_not_distilled": str(closed)},
+        ]
+
+    nearly, closed = distilled_words(rows("A", 0.95, 0.5) + rows("B", 0.85, 0.4), "run")
+    assert (nearly.verdict, nearly.shown) == ("did not hold", "95% / 85%")
+    assert closed.verdict == "held"

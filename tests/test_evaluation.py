@@ -8,9 +8,10 @@ import pytest
 from pipeline.errors import QuorumError
 from pipeline.evaluation.intervals import Clusters, bootstrap
 from pipeline.evaluation.rouge import rouge_of
-from pipeline.evaluation.scores import METRICS, compare, differences, intervals_of, over_seeds
+from pipeline.evaluation.scores import METRICS, Scored, compare, differences, intervals_of, over_seeds
 from pipeline.evaluation.significance import holm, sign_flip
 from pipeline.evaluation.surface import length, repetition
+from pipeline.results import Results, side_by_side
 
 
 def test_rouge_by_hand() -> None:
@@ -195,3 +196,39 @@ def test_a_comparison_is_paired() -> None:
     assert (rows[0]["client"], rows[0]["difference"], rows[0]["low"], rows[0]["high"]) == ("mean", 1.0, 1.0, 1.0)
     assert rows[0]["p"] == rows[0]["p_holm"] < 0.02
     assert rows[1]["p_holm"] is None
+
+
+def test_test_sets_that_are_drawn_anew_are_joined() -> None:
+    """Seed 2 tests another example, and one of the first seed's with another client: each counts where it was held."""
+    first = [example("x", "m", 10, 20)]
+    second = [example("y", "m", 30, 40), example("x", "m", 50, 60) | {"client": "B"}]
+    rows = over_seeds([first, second])
+    assert [(row.client, row.id, row.values["rouge1"]) for row in rows] == [
+        ("A", "x", 10),
+        ("A", "y", 30),
+        ("B", "x", 50),
+    ]
+
+
+def test_means_beside_each_other_are_over_the_same_clients() -> None:
+    """One run has a fourth client with 40: its mean over the three that both have stays 20."""
+
+    def metrics(clients: str) -> dict[str, dict[str, float]]:
+        return {client: {"average": 40.0 if client == "D" else 20.0} for client in [*clients, "mean"]}
+
+    def scored(clients: str) -> list[Scored]:
+        return [
+            Scored(f"{c}{i}", c, f"m{i}", 1, {"average": 40.0 if c == "D" else 20.0}) for c in clients for i in range(4)
+        ]
+
+    runs = {"three": "ABC", "four": "ABCD"}
+    results = Results(
+        rows={},
+        scored={name: scored(clients) for name, clients in runs.items()},
+        metrics={name: metrics(clients) for name, clients in runs.items()},
+        by_seed={},
+        histories={},
+    )
+    beside = side_by_side(results, ["three", "four", "gone"], samples=200)
+    assert {name: figures["mean"]["average"] for name, figures in beside.items()} == {"three": 20.0, "four": 20.0}
+    assert beside["four"]["D"]["average"] == 40.0

@@ -165,4 +165,4 @@ def test_a_study_names_what_is_missing(made: Workspace) -> None:
 
 def test_figures_are_drawn_a_study(made: Workspace) -> None:
     drawn = {path.stem for path in Path(made.folder / "reports" / "figures" / "more").glob("*.png")}
-    assert drawn == set(STUDIES)
+    assert set(STUDIES) | {"crossed", "communication", "deciles_fedselectkd-1", "divergence_long-1"} <= drawn

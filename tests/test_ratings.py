@@ -54,7 +54,7 @@ def test_kappa_needs_as_many_raters_everywhere() -> None:
 
 
 def rating(rater: str, example: str, outcome: str) -> dict[str, str]:
-    values = ("s", rater, f"i{example}", "A", example, "AdaFedAvg", CRITERIA[0], outcome)
+    values = ("s", rater, f"i{example}", "A", f"m{example}", example, "AdaFedAvg", CRITERIA[0], outcome)
     return dict(zip(COLUMNS, values, strict=True))
 
 
@@ -63,7 +63,7 @@ def test_shares_are_over_examples() -> None:
     rows = [rating("x", "1", "win"), rating("y", "1", "win"), rating("x", "2", "win"), rating("y", "2", "loss")]
     found = outcomes_of(rows, "AdaFedAvg", samples=200)
     assert (found.shares["win"][0], found.shares["tie"][0], found.shares["loss"][0]) == (0.75, 0.0, 0.25)
-    assert found.shares["win"][1] == 0.5
+    assert 0.5 <= found.shares["win"][1] <= 0.75
     assert found.kappa == pytest.approx((0.5 - 0.625) / (1 - 0.625))
 
 
@@ -75,7 +75,7 @@ ITEMS = [
         ["A: </script> hi"],
         "one",
         "two",
-        {"example": f"e{n}", "client": "Academic", "A": a, "B": b},
+        {"example": f"e{n}", "client": "Academic", "meeting": f"m{n}", "A": a, "B": b},
     )
     for n, (a, b) in enumerate([(OURS, "AdaFedAvg"), ("AdaFedKD", OURS)])
 ]

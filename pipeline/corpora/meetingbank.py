@@ -34,7 +34,7 @@ def read(folder: Path, query: str, notes: Notes) -> tuple[list[Example], int]:
         paths = sorted(folder.rglob(f"{name}.json*"))
         if not paths:
             raise QuorumError(f"{folder}: has no {name}.json; {HOW_TO_GET}")
-        for number, line in enumerate(paths[0].read_text(encoding="utf-8").splitlines(), 1):
+        for number, line in enumerate(paths[0].read_text(encoding="utf-8").split("\n"), 1):
             if not line.strip():
                 continue
             example = _example(line, f"{paths[0]}: line {number}", split, query)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.evaluation.intervals import Clusters, bootstrap
+
 OUTCOMES = ("win", "tie", "loss")
 
 
@@ -39,21 +41,28 @@ class Outcomes:
 
 
 def outcomes_of(rows: Sequence[Mapping[str, str]], against: str, samples: int = 10_000) -> Outcomes:
-    """One opponent's ratings: shares over examples (each example's ratings averaged), examples resampled.
+    """One opponent's ratings: shares over examples, each example's ratings averaged, then over clients.
 
-    κ is over the pairs and criteria that as many raters rated as rated any.
+    Intervals resample meetings within a client, as all others do. κ is over the pairs and criteria that as many raters
+    rated as rated any.
     """
     own = [row for row in rows if row["against"] == against]
-    examples = sorted({row["example"] for row in own})
-    table = np.zeros((len(examples), len(OUTCOMES)))
-    for i, example in enumerate(examples):
-        found = [row["outcome"] for row in own if row["example"] == example]
-        table[i] = [found.count(outcome) / len(found) for outcome in OUTCOMES]
-    rng = np.random.default_rng(0)
-    drawn = table[rng.integers(0, len(examples), (samples, len(examples)))].mean(1)
-    low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
-    shares = {outcome: (float(table[:, j].mean()), float(low[j]), float(high[j])) for j, outcome in enumerate(OUTCOMES)}
+    shares = {}
+    for outcome in OUTCOMES:
+        clusters = {client: _clusters(own, client, outcome) for client in dict.fromkeys(row["client"] for row in own)}
+        interval = bootstrap(clusters, samples)
+        shares[outcome] = (interval.value, interval.low, interval.high)
     return Outcomes(against, shares, len(own), _kappa(own))
+
+
+def _clusters(rows: Sequence[Mapping[str, str]], client: str, outcome: str) -> Clusters:
+    """A client's examples by meeting: the share of each one's ratings that have an outcome."""
+    examples: dict[tuple[str, str], list[bool]] = {}
+    for row in rows:
+        if row["client"] == client:
+            examples.setdefault((row["meeting"], row["example"]), []).append(row["outcome"] == outcome)
+    values = [sum(found) / len(found) for found in examples.values()]
+    return Clusters.of([meeting for meeting, _ in examples], values, [1.0] * len(values))
 
 
 def _kappa(rows: Sequence[Mapping[str, str]]) -> float | None:

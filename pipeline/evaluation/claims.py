@@ -7,7 +7,7 @@ within ±0.5. Nothing can be told of a run whose best round is its last: it migh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -77,12 +77,16 @@ def by_margins(rule: Rule, low: float, high: float, effect: float | None) -> Ver
     return "did not hold" if high < (effect or 0.0) / 2 else "cannot tell"
 
 
-def judge(claim: Claim, scored: Mapping[str, Sequence[Scored]], converged: Mapping[str, bool], samples: int) -> Judged:
+Converged = Callable[[str, Sequence[str]], bool]
+"""(run, clients; all, if none is named) -> whether their best rounds came before their last."""
+
+
+def judge(claim: Claim, scored: Mapping[str, Sequence[Scored]], converged: Converged, samples: int) -> Judged:
     """Put a claim to the runs that it names, on the clients that both have.
 
     Args:
         scored: run -> its examples' scores; a run that is not there was not run.
-        converged: run -> whether its best rounds came before its last.
+        converged: of which runs and clients more training might still change the row.
     """
     if claim.ours not in scored or claim.theirs not in scored:
         return Judged(claim, None, "not run", converged=True)
@@ -93,4 +97,5 @@ def judge(claim: Claim, scored: Mapping[str, Sequence[Scored]], converged: Mappi
         return Judged(claim, None, "not run", converged=True)
     interval = bootstrap(clusters_of(rows, "average"), samples)
     verdict = by_margins(claim.rule, interval.low, interval.high, claim.effect)
-    return Judged(claim, interval, verdict, converged.get(claim.ours, True) and converged.get(claim.theirs, True))
+    clients = list(dict.fromkeys(row.client for row in rows))
+    return Judged(claim, interval, verdict, converged(claim.ours, clients) and converged(claim.theirs, clients))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from pipeline.evaluation.claims import Claim, Judged, Verdict, by_margins, judge
+from pipeline.evaluation.claims import Claim, Converged, Judged, Verdict, by_margins, judge
 from pipeline.evaluation.intervals import Clusters, bootstrap
 from pipeline.evaluation.scores import Scored, clusters_of
 
@@ -26,7 +26,7 @@ def best_of(
     run: str,
     others: Sequence[str],
     scored: Mapping[str, Sequence[Scored]],
-    converged: Mapping[str, bool],
+    converged: Converged,
     samples: int,
 ) -> Judged:
     """Whether a run is above the best of others: the best on these very examples, which favours the others."""

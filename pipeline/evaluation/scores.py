@@ -41,15 +41,19 @@ class Scored:
 def over_seeds(files: Sequence[Sequence[Mapping[str, Any]]]) -> list[Scored]:
     """One run's example rows at each seed -> one row an example, every score the mean over seeds.
 
-    A run that wrote no summaries has but its loss.
+    A run that wrote no summaries has but its loss. Where the test sets are drawn anew for each seed, an example counts
+    for each client that held it, over the seeds in which it did.
     """
     merged = []
-    by_seed = [{row["id"]: row for row in rows} for rows in files]
-    for identity, first in by_seed[0].items():
-        rows = [seed[identity] for seed in by_seed]
+    held: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for file in files:
+        for row in file:
+            held.setdefault((row["client"], row["id"]), []).append(row)
+    for (client, identity), rows in held.items():
+        first = rows[0]
         values = {m: sum(row[m] for row in rows) / len(rows) for m in METRICS if m in first}
         values["loss"] = sum(row["loss_sum"] for row in rows) / len(rows)
-        merged.append(Scored(identity, first["client"], first["meeting"], first["tokens"], values))
+        merged.append(Scored(identity, client, first["meeting"], first["tokens"], values))
     return merged
 
 
@@ -66,10 +70,12 @@ def clusters_of(rows: Sequence[Scored], metric: str) -> dict[str, Clusters]:
 
 def differences(ours: Sequence[Scored], theirs: Sequence[Scored]) -> list[Scored]:
     """Ours minus theirs, an example at a time, over the examples and the scores that both have."""
-    other = {row.id: row for row in theirs}
+    other = {(row.client, row.id): row for row in theirs}
+    pairs = ((row, other.get((row.client, row.id))) for row in ours)
     return [
         Scored(r.id, r.client, r.meeting, r.tokens, {m: v - o.values[m] for m, v in r.values.items() if m in o.values})
-        for r, o in ((r, other[r.id]) for r in ours if r.id in other)
+        for r, o in pairs
+        if o is not None
     ]
 
 

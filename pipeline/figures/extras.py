@@ -50,8 +50,16 @@ def knob_sweep(
     return [canvas.place(sweep.draw(points, name, chosen), f"sweep_{knob}", caption)]
 
 
+def knob_of(results: Results, run: str, knob: str) -> float:
+    """A run's value of a hyperparameter; of a threshold that is a quantile, the mean of what it was in nats."""
+    value = results.rows[run][0].params["hyperparameters"][knob]
+    if not isinstance(value, str):
+        return float(value)
+    return fmean(float(row[knob]) for row in results.histories[run] if row[knob])
+
+
 def _point(results: Results, run: str, knob: str) -> sweep.Point:
-    value = float(results.rows[run][0].params["hyperparameters"][knob])
+    value = knob_of(results, run, knob)
     own = results.metrics[run][MEAN]
     best = [float(row["validation_loss"]) for row in results.histories[run] if row["best"] == "1"]
 
@@ -59,7 +67,7 @@ def _point(results: Results, run: str, knob: str) -> sweep.Point:
         return own[metric], own[f"{metric}_low"], own[f"{metric}_high"]
 
     average = triple("average") if "average" in own else None
-    return sweep.Point(value, f"{value:g}", fmean(best), triple("loss"), average)
+    return sweep.Point(value, f"{value:.3g}", fmean(best), triple("loss"), average)
 
 
 def teacher_deciles(canvas: Canvas, analysis: Analysis, tau: float) -> list[Markup]:

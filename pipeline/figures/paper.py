@@ -14,7 +14,7 @@ from pipeline.evaluation.scores import MEAN
 from pipeline.figures.page import embedded, page
 from pipeline.figures.report import labels
 from pipeline.figures.sections import Section
-from pipeline.results import Results, best_rounds, has_converged
+from pipeline.results import Metrics, Results, best_rounds, has_converged
 from pipeline.spec import ReportSpec
 
 TEMPLATE = Path(__file__).with_name("paper.html.j2")
@@ -24,7 +24,10 @@ VERDICT_CLASS = {"held": "held", "did not hold": "not", "cannot tell": "open", "
 
 @dataclass(frozen=True)
 class PaperData:
-    """Everything the page shows. `extra`: study -> a ready piece of the page, for what is no comparison of runs."""
+    """Everything the page shows.
+
+    `compared`: study -> the figures of its runs. `extra`: study -> ready pieces of the page, for what is no comparison.
+    """
 
     spec: ReportSpec
     results: Results
@@ -33,6 +36,7 @@ class PaperData:
     paper: Sequence[Mapping[str, str]]
     sources: Mapping[str, Mapping[str, Any]]
     statistics: Mapping[str, Sequence[Mapping[str, str]]]
+    compared: Mapping[str, Metrics]
     extra: Mapping[str, Sequence[Markup]] = field(default_factory=dict)
 
 
@@ -61,12 +65,18 @@ def _facts(data: PaperData) -> list[tuple[str, str]]:
         ("runs", f"{len(spec.runs)}, of which {len(trained)} trained"),
         ("seeds", ", ".join(map(str, sorted({row.seed for row in spec.runs})))),
         ("source / target tokens", f"{spec.source_tokens} / {spec.target_tokens}"),
-        ("training examples", f"{100 * spec.train_fraction:g}% of every client"),
+        (
+            "training examples",
+            f"{100 * spec.train_fraction:g}% of a client's, where its setting does not say otherwise",
+        ),
     ]
 
 
 def _section(section: Section, data: PaperData, named: Mapping[str, str], figures: Path) -> dict[str, Any]:
-    runs = [name for name in data.spec.studies.get(section.study, ()) if name in data.results.metrics]
+    compared = data.compared.get(section.study, {})
+    runs = list(compared)
+    clients = list(dict.fromkeys(c for figures in compared.values() for c in figures if c != MEAN))
+    common = [c for c in clients if all(c in figures for figures in compared.values())]
     shown = figures / f"{section.study}.svg"
     behind = ", ".join(runs)
     caption = f"{section.source}: ours with 95% intervals. Runs: {behind}. To make it again: {COMMAND}."
@@ -77,17 +87,19 @@ def _section(section: Section, data: PaperData, named: Mapping[str, str], figure
         "says": section.says,
         "remark": section.remark,
         "paper": paper_table(data.paper, section.table) if section.table else None,
-        "rows": [_row(name, named, data.results) for name in runs],
-        "clients": list(dict.fromkeys(c for name in runs for c in data.results.metrics[name] if c != MEAN)),
+        "rows": [_row(name, compared[name], named, data.results) for name in runs],
+        "clients": clients,
+        "mean": "mean" if common == clients else f"mean of {', '.join(common)}",
         "figure": embedded(shown, caption) if shown.is_file() else None,
         "claims": [_claim(one) for one in data.judged.get(section.study, ())],
         "extra": list(data.extra.get(section.study, ())),
     }
 
 
-def _row(name: str, named: Mapping[str, str], results: Results) -> dict[str, Any]:
+def _row(
+    name: str, figures: Mapping[str, Mapping[str, Any]], named: Mapping[str, str], results: Results
+) -> dict[str, Any]:
     """A run's average ROUGE by client with intervals, its mean test loss, and its best rounds."""
-    figures = results.metrics[name]
     history = results.histories[name]
     rounds = [number for client in figures if client != MEAN for number in best_rounds(history, client)]
     note = "" if not rounds else f"{min(rounds)}–{max(rounds)}" if min(rounds) < max(rounds) else str(rounds[0])

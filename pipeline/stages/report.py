@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -20,11 +21,12 @@ from pipeline.figures.sections import Section, sections
 from pipeline.figures.style import save
 from pipeline.files import empty_folder, read_json, read_jsonl, write_json, write_text
 from pipeline.progress import say
-from pipeline.results import Results, has_converged, read_results
+from pipeline.results import Metrics, Results, has_converged, read_results, side_by_side
 from pipeline.spec import ReportSpec, read_spec
 from pipeline.tables import read_table
 
 SELECTIVE = "fedselectkd"
+PAPERS_TAU = 5.0
 SENDING = ("fedavg", "fedkd", "fedselectkd", "fedopt", "fedprox", "fednova", "fedavgm", "scaffold", "ditto")
 """Runs of the same clients and rounds, whose bytes can be compared."""
 
@@ -46,7 +48,8 @@ def run() -> None:
             "claims": {study: [_record(one) for one in found] for study, found in judged.items()},
         },
     )
-    _draw(spec, results)
+    compared = {study: side_by_side(results, names, spec.bootstrap_samples) for study, names in spec.studies.items()}
+    _draw(spec, compared)
     extra = _extra(spec, results)
     data = PaperData(
         spec=spec,
@@ -57,6 +60,7 @@ def run() -> None:
         sources={c: read_json(layout.notes(c))["source"] | _span_end(c) for c in spec.corpora},
         statistics={c: read_table(layout.data_statistics(c)) for c in spec.corpora},
         extra=extra,
+        compared=compared,
     )
     write_text(layout.PAPER_REPORT, render(data, layout.figures(layout.MORE)))
     say(f"report: {layout.PAPER_REPORT} is ready")
@@ -69,12 +73,15 @@ def _span_end(corpus: str) -> dict[str, Any]:
 def _judged(spec: ReportSpec, found: list[Section], results: Results) -> dict[str, list[Judged]]:
     """Every section's claims, those that compare two runs and the others."""
     scored, samples = results.scored, spec.bootstrap_samples
-    converged = {name: has_converged(history) for name, history in results.histories.items()}
+
+    def converged(run: str, clients: Sequence[str] = ()) -> bool:
+        return has_converged(results.histories[run], clients)
+
     judged = {s.study: [judge(claim, scored, converged, samples) for claim in s.claims] for s in found}
-    others = [name for name in spec.studies.get("tau", ()) if name != SELECTIVE]
-    judged["tau"].append(
-        best_of("τ = 5 is the best threshold", "Fig. 4", SELECTIVE, others, scored, converged, samples)
-    )
+    taus = {name: extras.knob_of(results, name, "tau") for name in spec.studies.get("tau", ()) if name in scored}
+    five = next((name for name, tau in taus.items() if tau == PAPERS_TAU), "")
+    others = [name for name, tau in taus.items() if tau != PAPERS_TAU]
+    judged["tau"].append(best_of("τ = 5 is the best threshold", "Fig. 4", five, others, scored, converged, samples))
     balanced = f"{SELECTIVE}-balanced"
     judged["noniid"].append(
         best_client(
@@ -83,7 +90,7 @@ def _judged(spec: ReportSpec, found: list[Section], results: Results) -> dict[st
             balanced,
             "Committee",
             scored,
-            converged=converged.get(balanced, True),
+            converged=balanced not in scored or converged(balanced),
             samples=samples,
         )
     )
@@ -137,10 +144,9 @@ def _extra(spec: ReportSpec, results: Results) -> dict[str, list[Markup]]:
     }
 
 
-def _draw(spec: ReportSpec, results: Results) -> None:
+def _draw(spec: ReportSpec, compared: Mapping[str, Metrics]) -> None:
     named = labels(spec.runs)
-    for study, names in spec.studies.items():
-        shown = {name: results.metrics[name] for name in names if name in results.metrics}
+    for study, shown in compared.items():
         if shown:
             metric = "average" if all("average" in figures["mean"] for figures in shown.values()) else "loss"
             save(comparison.draw(shown, named, metric), layout.figures(layout.MORE), study)
