@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -15,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import QuorumError
-from pipeline.federated import fedselectkd
+from pipeline.federated import fedavg, fedopt, fedselectkd, scaffold
+from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.bits import pack_bits, unpack_bits
 from pipeline.federated.checkpoint import load_progress, save_progress
 from pipeline.federated.loop import Progress, Schedule, run_rounds, start
@@ -29,28 +31,48 @@ INITIAL = init_adapter(BACKBONE.adapted_layers, BACKBONE.width, 8, seed=3)
 def fingerprint(progress: Progress) -> str:
     """Everything but seconds."""
     history = [{k: v for k, v in row.items() if k != "seconds"} for row in progress.history]
-    adapters = {name: digest(state.adapter) for name, state in progress.clients.items()}
-    best = {n: (b.round, b.loss, digest(b.adapter), digest(b.teacher)) for n, b in progress.best["local"].items()}
+    states = {name: (digest(s.adapter), digest(s.memory)) for name, s in progress.clients.items()}
+    best = {
+        kind: {n: (b.round, b.loss, digest(b.adapter), digest(b.teacher)) for n, b in kept.items()}
+        for kind, kept in progress.best.items()
+    }
     bits = {name: [row.tolist() for row in rows] for name, rows in progress.distilled.items()}
-    return json.dumps([digest(progress.server.adapter), adapters, best, history, bits])
+    server = (digest(progress.server.adapter), digest(progress.server.memory))
+    return json.dumps([server, states, best, history, bits, progress.stale])
 
 
-def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path: Path, make_client) -> None:  # type: ignore[no-untyped-def]
+KEPT = fedavg.Hyperparameters(client_optimizer_state="keep")
+OPTIMIZED = fedopt.Hyperparameters(server_learning_rate=0.01)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "schedule"),
+    [
+        (ALGORITHM, {}),
+        (scaffold.build(scaffold.Hyperparameters()), {"clients_per_round": 1}),
+        (fedopt.build(OPTIMIZED), {"joins": {"B": 2}}),
+        (fedavg.build(KEPT), {}),
+    ],
+    ids=["selective", "variates and a draw", "server moments and a late client", "client moments"],
+)
+def test_a_resumed_training_equals_an_uninterrupted_one(  # type: ignore[no-untyped-def]
+    tmp_path: Path, make_client, algorithm: Algorithm, schedule: dict[str, Any]
+) -> None:
     clients = {"A": make_client(BACKBONE, 0, 4), "B": make_client(BACKBONE, 9, 5)}
 
     def run(progress: Progress, rounds: int) -> Progress:
         return run_rounds(
-            ALGORITHM,
+            algorithm,
             clients,
             clients,
             progress,
-            Schedule(rounds, patience=9),
+            Schedule(rounds, patience=9, **schedule),
             seed=1,
             on_round=lambda p: save_progress(tmp_path, "key", p),
         )
 
-    whole = run(start(ALGORITHM, clients, INITIAL), 3)
-    run(start(ALGORITHM, clients, INITIAL), 1)
+    whole = run(start(algorithm, clients, INITIAL), 3)
+    run(start(algorithm, clients, INITIAL), 1)
     resumed = load_progress(tmp_path, "key")
     assert resumed is not None
     assert resumed.round == 1
