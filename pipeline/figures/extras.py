@@ -123,7 +123,8 @@ def divergences(canvas: Canvas, analysis: Analysis) -> list[Markup]:
         sizes = ", ".join(f"{client} {count}" for client, count in found["examples"].items())
         caption = (
             f"Jensen-Shannon divergence in bits between the training data of the clients of {name}: over topics "
-            f"(clusters of sentence embeddings of the sources) and over the words of the references. "
+            "(clusters of sentence embeddings of the sources, of which the model reads the first 256 word pieces) and "
+            "over the words of the references. "
             f"Training examples: {sizes}."
         )
         figure = heatmap.draw({"topics": found["topics"], "words": found["words"]}, "", "")
@@ -136,28 +137,29 @@ def bytes_sent(
 ) -> list[Markup]:
     """Validation loss against bytes, and the bytes that reach AdaFedAvg's best loss."""
     shown = {run: results.histories[run] for run in runs if run in results.histories and run in results.metrics}
-    if not shown:
+    if "fedavg" not in shown:
         return []
+    factor = full_model / max(int(row["bytes_up"]) for row in shown["fedavg"])
     caption = f"Validation loss against bytes sent, by round. Runs: {', '.join(shown)}."
     pieces = [
-        canvas.place(communication.draw({named[r]: h for r, h in shown.items()}, full_model), "communication", caption)
+        canvas.place(communication.draw({named[r]: h for r, h in shown.items()}, factor), "communication", caption)
     ]
-    if "fedavg" not in shown:
-        return pieces
     goal = min(loss for _, loss in communication.path_of(shown["fedavg"]))
     rows = [
-        Markup("<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.3f}</td></tr>").format(
+        Markup("<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.3f}</td><td>{}</td></tr>").format(
             named[run],
             _reached(communication.path_of(rows), goal),
-            _reached(communication.path_of(rows, full_model), goal),
+            _reached(communication.path_of(rows, factor), goal),
             results.metrics[run][MEAN]["loss"],
+            f"{results.metrics[run][MEAN]['average']:.2f}" if "average" in results.metrics[run][MEAN] else "–",
         )
         for run, rows in shown.items()
         if any(int(row["bytes_up"]) for row in rows)
     ]
     table = Markup(
         '<div class="scroll"><table><thead><tr><th>to AdaFedAvg’s best loss, {:.3f}</th><th>MB, adapters</th>'
-        "<th>MB, full model</th><th>test loss in the end</th></tr></thead><tbody>{}</tbody></table></div>"
+        "<th>MB, full model</th><th>test loss, best round</th><th>average ROUGE</th></tr></thead>"
+        "<tbody>{}</tbody></table></div>"
     ).format(goal, Markup("").join(rows))
     return [*pieces, table]
 

@@ -9,10 +9,12 @@ from typing import Any
 
 from markupsafe import Markup
 
+from pipeline.corpora.example import SPLITS
 from pipeline.evaluation.claims import Judged
 from pipeline.evaluation.scores import MEAN
+from pipeline.evaluation.significance import DETECTABLE
 from pipeline.figures.page import embedded, page
-from pipeline.figures.report import labels
+from pipeline.figures.report import labels, truncation
 from pipeline.figures.sections import Section
 from pipeline.results import Metrics, Results, best_rounds, has_converged
 from pipeline.spec import ReportSpec
@@ -26,7 +28,8 @@ VERDICT_CLASS = {"held": "held", "did not hold": "not", "cannot tell": "open", "
 class PaperData:
     """Everything the page shows.
 
-    `compared`: study -> the figures of its runs. `extra`: study -> ready pieces of the page, for what is no comparison.
+    `indices`: setting -> the index of its examples. `compared`: study -> the figures of its runs. `extra`: study ->
+    ready pieces of the page, for what is no comparison.
     """
 
     spec: ReportSpec
@@ -37,6 +40,7 @@ class PaperData:
     sources: Mapping[str, Mapping[str, Any]]
     statistics: Mapping[str, Sequence[Mapping[str, str]]]
     compared: Mapping[str, Metrics]
+    indices: Mapping[str, Mapping[str, Any]]
     extra: Mapping[str, Sequence[Markup]] = field(default_factory=dict)
 
 
@@ -51,6 +55,8 @@ def render(data: PaperData, figures: Path) -> str:
         claims=[_claim(one) for section in data.sections for one in data.judged.get(section.study, ())],
         tally=_tally(data),
         corpora=_corpora(data),
+        settings=_settings(data),
+        limits=_limits(data),
         bootstrap_samples=data.spec.bootstrap_samples,
         command=COMMAND,
     )
@@ -128,6 +134,7 @@ def _claim(one: Judged) -> dict[str, str]:
         "paper": "–" if effect is None else f"{effect:+.2f}",
         "ours": one.shown or ("–" if interval is None else f"{interval.value:+.2f}"),
         "interval": "" if interval is None else f"{interval.low:+.2f} … {interval.high:+.2f}",
+        "detectable": "" if interval is None else f"{DETECTABLE * interval.standard_error:.2f}",
         "verdict": one.verdict,
         "class": VERDICT_CLASS[one.verdict],
         "why": "" if one.converged else f"not converged; the interval alone says: {one.by_interval}",
@@ -171,3 +178,33 @@ def _corpora(data: PaperData) -> list[dict[str, str]]:
             figures = {c: row[f"{kind}{c}"] for c in ("pairs", "turns", "speakers", "words", "summary_words")}
             rows.append({"corpus": where, "domain": row["domain"], "split": row["split"], **figures})
     return rows
+
+
+def _settings(data: PaperData) -> list[dict[str, Any]]:
+    """A row a setting: how many examples each client holds, and what truncation lost."""
+    rows = []
+    for name, index in data.indices.items():
+        clients = [
+            f"{client} {'/'.join(str(len(splits[split])) for split in SPLITS)}"
+            for client, splits in index["clients"].items()
+        ]
+        rows.append({"name": name, "clients": ", ".join(clients), "truncation": truncation(index)})
+    return rows
+
+
+def _limits(data: PaperData) -> list[str]:
+    """What a reader must know before believing a number."""
+    spec = data.spec
+    seeds = len({row.seed for row in spec.runs})
+    layers = next((row.params["adapted_layers"] for row in spec.runs if "adapted_layers" in row.params), 0)
+    return [
+        f"{seeds} seed{'s' if seeds > 1 else ''}: intervals say how sure we are of these trainings on other meetings, "
+        "not of other trainings.",
+        f"Scale {spec.scale}: {spec.backbone}, adapters on {layers} layers, prompts unadapted, no dropout; settings "
+        "hold the examples that the table above says.",
+        "Where clients share meetings (IID by example), each client's meetings are resampled by themselves, and the "
+        "intervals are somewhat too narrow.",
+        "The backbone may have seen AMI, ICSI or SAMSum: gains over the untrained one are the result, absolute scores "
+        "beside the paper's are orientation only.",
+        "SCAFFOLD's corrected gradient goes through AdamW, which rescales it: a heuristic.",
+    ]

@@ -10,6 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from pipeline import layout
+from pipeline.encoded import read_encoded
 from pipeline.evaluation.claims import Judged, judge
 from pipeline.evaluation.other_claims import best_client, best_of, distilled_words
 from pipeline.federated.wire import full_model_bytes
@@ -61,6 +62,7 @@ def run() -> None:
         statistics={c: read_table(layout.data_statistics(c)) for c in spec.corpora},
         extra=extra,
         compared=compared,
+        indices={row.setting: read_encoded(row.id).index for row in reversed(spec.runs)},
     )
     write_text(layout.PAPER_REPORT, render(data, layout.figures(layout.MORE)))
     say(f"report: {layout.PAPER_REPORT} is ready")

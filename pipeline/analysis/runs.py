@@ -1,0 +1,82 @@
+"""What a run's models, or a setting's data, show beyond scores: read from disk, computed, given back as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from statistics import fmean
+from typing import Any
+
+import torch
+
+from pipeline import layout
+from pipeline.analysis.deciles import deciles
+from pipeline.analysis.divergence import matrix, topic_counts, word_counts
+from pipeline.analysis.orientation import ROWS
+from pipeline.corpora.example import Example
+from pipeline.encoded import read_encoded
+from pipeline.evaluation.rouge import rouge_of
+from pipeline.evaluation.similarity import embed
+from pipeline.federated.local import token_cross_entropy, token_entropies
+from pipeline.files import read_json
+from pipeline.loader import Loader
+from pipeline.model.adapter import read_adapter
+from pipeline.model.backbone import Backbone
+from pipeline.partitions.manifest import Manifest
+
+
+def orientation_of(
+    examples: Mapping[str, Example], run_id: str, *, use_stemmer: bool
+) -> dict[str, dict[str, dict[str, float]]]:
+    """What cost nothing -> client -> its mean ROUGE, on the test sets of a run."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for name, write in ROWS.items():
+        found[name] = {}
+        for client, splits in read_encoded(run_id).clients.items():
+            own = [examples[entry.id] for entry in splits["test"]]
+            scores = rouge_of([e.target for e in own], [write(e) for e in own], use_stemmer=use_stemmer)
+            found[name][client] = {m: round(fmean(row[m] for row in scores), 4) for m in scores[0]}
+    return found
+
+
+def deciles_of(backbone: Backbone, loader: Loader, run_id: str) -> dict[str, list[dict[str, float]]]:
+    """Client -> its ten groups of test tokens; the teacher is what the client was sent in its best round."""
+    found = {}
+    for client, splits in read_encoded(run_id).clients.items():
+        folder = layout.adapters(run_id)
+        student, teacher = (read_adapter(folder / f"{client}{end}.safetensors") for end in ("", ".teacher"))
+        losses = [
+            torch.cat(token_cross_entropy(backbone, loader.training, splits["test"], a)) for a in (teacher, student)
+        ]
+        entropy = torch.cat(token_entropies(backbone, loader.training, splits["test"], teacher))
+        found[client] = [asdict(group) for group in deciles(entropy, -losses[0], -losses[1])]
+    return found
+
+
+def crossed_of(backbone: Backbone, loader: Loader, run_id: str) -> dict[str, dict[str, float]]:
+    """Train client -> test client -> mean loss of the reference, nats a token."""
+    clients = read_encoded(run_id).clients
+    found: dict[str, dict[str, float]] = {}
+    for trained in clients:
+        adapter = read_adapter(layout.adapters(run_id) / f"{trained}.safetensors")
+        found[trained] = {
+            tested: float(torch.cat(token_cross_entropy(backbone, loader.training, splits["test"], adapter)).mean())
+            for tested, splits in clients.items()
+        }
+    return found
+
+
+def divergence_of(examples: Mapping[str, Example], name: str, topics: int) -> dict[str, Any]:
+    """Between the training data of a setting's clients, over topics and over words."""
+    manifest: Manifest = read_json(layout.PARTITIONS / layout.MORE / f"{name}.json")
+    held = {client: [examples[i] for i in splits["train"]] for client, splits in manifest.items()}
+    embeddings = {client: embed([_source(e) for e in own]).double().cpu().numpy() for client, own in held.items()}
+    return {
+        "topics": matrix(topic_counts(embeddings, topics)),
+        "words": matrix(word_counts({client: [e.target for e in own] for client, own in held.items()})),
+        "examples": {client: len(own) for client, own in held.items()},
+    }
+
+
+def _source(example: Example) -> str:
+    return "\n".join(f"{turn.speaker}: {turn.text}" for turn in example.turns) or example.query
