@@ -133,7 +133,14 @@ class Run(Strict):
 
 
 class Search(Strict):
-    """Fair tuning: so many values of one knob a run, at a seed that no table reports."""
+    """Fair tuning: the same number of settings of its knobs for each run, at a seed that no table reports."""
 
     seed: int = Field(ge=0)
-    trials: dict[str, dict[str, list[Any]]]
+    trials: dict[str, list[dict[str, Any]]]
+
+    @field_validator("trials")
+    @classmethod
+    def _as_many_for_each(cls, trials: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+        if len({len(own) for own in trials.values()}) > 1:
+            raise ValueError("every run gets the same number of trials")
+        return trials
