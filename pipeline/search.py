@@ -50,7 +50,7 @@ def with_trial(params: Params, trial: Trial) -> Params:
     """The same parameters with the trial's knobs set in its run."""
     rows = {"runs": params.runs, "more_runs": params.more_runs}
     group = "runs" if trial.run in params.runs else "more_runs"
-    row = Run.model_validate(params.all_runs[trial.run].model_dump() | trial.knobs)
+    row = Run.model_validate(params.all_runs[trial.run].model_dump() | dict(trial.knobs))
     changed = {name: row if name == trial.run else other for name, other in rows[group].items()}
     return params.model_copy(update={group: changed})
 
