@@ -46,6 +46,15 @@ needs_weights = pytest.mark.skipif(
 )
 
 
+SLOWEST = ("test_paper.py", "test_pipeline.py", "test_real.py", "test_other_plans.py", "test_bad_input.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Slow modules first: two workers share them, and none is left waiting for the last one."""
+    order = {name: place for place, name in enumerate(SLOWEST)}
+    items.sort(key=lambda item: order.get(item.path.name, len(order)))
+
+
 def make_backbone(family: str, adapted: int = 2, dtype: torch.dtype = torch.float32) -> Backbone:
     kind = CausalBackbone if family == "llama" else Seq2SeqBackbone
     return kind(f"tiny-{family}", tiny_model(family).to(dtype), tiny_tokenizer(), adapted)

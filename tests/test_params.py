@@ -156,7 +156,7 @@ PAGES = {"main.json", "report.json"}
     [
         ({"tau": 4.0}, {f"train/{i}" for i in OF_TAU} | PAGES),
         ({"lambda": 0.5}, {f"train/{i}" for i in OF_LAMBDA} | PAGES),
-        ({"use_stemmer": True}, {f"evaluate/{i}" for i in ALL} | PAGES),
+        ({"use_stemmer": True}, {f"evaluate/{i}" for i in ALL} | {"analyze.json"} | PAGES),
         ({"beams": 4}, {f"generate/{i}" for i in DECODED} | PAGES),
         ({"bootstrap_samples": 500}, PAGES),
         ({"span_end": "exclusive"}, {"prepare/qmsum.json"} | PAGES),
