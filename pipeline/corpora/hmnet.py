@@ -46,12 +46,8 @@ def read(folder: Path, corpus: str, query: str, notes: Notes) -> tuple[list[Exam
             for row in _lines(path):
                 meetings += 1
                 example = _example(row, path, corpus, split, query)
-                if not example.target:
-                    notes.dropped_empty_target.append(example.id)
-                    continue
-                if not example.turns:
-                    notes.kept_without_turns.append(example.id)
-                examples.append(example)
+                if notes.keeps(example):
+                    examples.append(example)
     return examples, meetings
 
 

@@ -38,12 +38,8 @@ def read(folder: Path, query: str, notes: Notes) -> tuple[list[Example], int]:
             if not line.strip():
                 continue
             example = _example(line, f"{paths[0]}: line {number}", split, query)
-            if not example.target:
-                notes.dropped_empty_target.append(example.id)
-                continue
-            if not example.turns:
-                notes.kept_without_turns.append(example.id)
-            examples.append(example)
+            if notes.keeps(example):
+                examples.append(example)
     return examples, len({example.meeting for example in examples})
 
 

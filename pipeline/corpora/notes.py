@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pipeline.corpora.example import Example
+
 
 @dataclass
 class Notes:
@@ -12,3 +14,12 @@ class Notes:
     spans_past_end: int = 0
     dropped_empty_target: list[str] = field(default_factory=list)
     kept_without_turns: list[str] = field(default_factory=list)
+
+    def keeps(self, example: Example) -> bool:
+        """Whether an example can be used: not without a reference; without a transcript it is kept, and counted."""
+        if not example.target:
+            self.dropped_empty_target.append(example.id)
+            return False
+        if not example.turns:
+            self.kept_without_turns.append(example.id)
+        return True

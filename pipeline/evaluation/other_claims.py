@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
+from pipeline.analysis.words import CONTENT
 from pipeline.evaluation.claims import Claim, Converged, Judged, Verdict, by_margins, judge
 from pipeline.evaluation.intervals import Clusters, bootstrap
 from pipeline.evaluation.scores import Scored, clusters_of
 
-NOUNS_AND_VERBS = ("NOUN", "PROPN", "VERB")
 DETERMINERS_AND_PRONOUNS = ("DET", "PRON")
 NEARLY_ALL = 0.9
 PAPERS_SHARE = 0.74
@@ -68,8 +68,8 @@ def _scaled(clusters: Clusters, factor: float) -> Clusters:
 def distilled_words(rows: Sequence[Mapping[str, str]], run: str) -> list[Judged]:
     """The two claims about parts of speech, from the rows of pos_kd.csv; the least favourable client decides."""
     clients = list(dict.fromkeys(row["client"] for row in rows))
-    nouns = [_share(rows, client, "pos_given_distilled", NOUNS_AND_VERBS) for client in clients]
-    base = [_share(rows, client, "base_rate", NOUNS_AND_VERBS) for client in clients]
+    nouns = [_share(rows, client, "pos_given_distilled", CONTENT) for client in clients]
+    base = [_share(rows, client, "base_rate", CONTENT) for client in clients]
     closed = [_share(rows, client, "pos_given_not_distilled", DETERMINERS_AND_PRONOUNS) for client in clients]
     return [
         _counted(

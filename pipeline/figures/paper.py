@@ -15,7 +15,7 @@ from pipeline.evaluation.scores import MEAN
 from pipeline.evaluation.significance import DETECTABLE
 from pipeline.figures.page import embedded, page
 from pipeline.figures.report import labels, truncation
-from pipeline.figures.sections import Section
+from pipeline.figures.sections import Section, average_of
 from pipeline.results import Metrics, Results, best_rounds, has_converged
 from pipeline.spec import ReportSpec
 
@@ -151,7 +151,7 @@ def paper_table(paper: Sequence[Mapping[str, str]], table: str) -> dict[str, Any
     """One of the paper's tables: average ROUGE, a row a method, a column a client."""
     rows = [row for row in paper if row["table"] == table]
     clients = list(dict.fromkeys(row["client"] for row in rows))
-    cells = {(row["method"], row["client"]): _average(row) for row in rows}
+    cells = {(row["method"], row["client"]): f"{average_of(row):.2f}" for row in rows}
     methods = list(dict.fromkeys(row["method"] for row in rows))
     return {
         "table": table,
@@ -159,12 +159,6 @@ def paper_table(paper: Sequence[Mapping[str, str]], table: str) -> dict[str, Any
         "clients": clients,
         "rows": [{"method": m, "cells": [cells.get((m, c), "–") for c in clients]} for m in methods],
     }
-
-
-def _average(row: Mapping[str, str]) -> str:
-    if row["average"]:
-        return row["average"]
-    return f"{sum(float(row[m]) for m in ('rouge1', 'rouge2', 'rougeL')) / 3:.2f}"
 
 
 def _corpora(data: PaperData) -> list[dict[str, str]]:

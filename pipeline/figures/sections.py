@@ -37,10 +37,11 @@ class Section:
 def average(paper: Paper, table: str, method: str) -> float:
     """A method's average ROUGE over the three domains, of one of the paper's tables."""
     rows = [row for row in paper if row["table"] == table and row["method"] == method and row["client"] in DOMAINS]
-    return fmean(_average(row) for row in rows)
+    return fmean(average_of(row) for row in rows)
 
 
-def _average(row: Mapping[str, str]) -> float:
+def average_of(row: Mapping[str, str]) -> float:
+    """One row's average ROUGE: as printed, or the mean of R-1, R-2 and R-L."""
     return float(row["average"]) if row["average"] else fmean(float(row[m]) for m in ("rouge1", "rouge2", "rougeL"))
 
 
@@ -232,7 +233,7 @@ def _extreme() -> Section:
 def _addition(paper: Paper) -> Section:
     pre, post = (
         fmean(
-            _average(row)
+            average_of(row)
             for row in paper
             if row["table"] == "VII" and row["method"] == method and row["client"] in DOMAINS
         )
