@@ -24,12 +24,16 @@ def read_encoded(run_id: str) -> Encoded:
     index = read_json(layout.encoded_index(run_id))
     clients: dict[str, dict[Split, list[Entry]]] = {
         client: {
-            split: [Entry(e["id"], e["key"], e["tokens"], e["source_tokens"]) for e in splits[split]]
-            for split in SPLITS
+            split: [_entry(e) for e in splits[split]] for split in SPLITS
         }
         for client, splits in index["clients"].items()
     }
     return Encoded(clients, index)
+
+
+def _entry(row: dict[str, Any]) -> Entry:
+    ids = (tuple(row.get("source", ())), tuple(row.get("target", ())))
+    return Entry(row["id"], row["key"], row["tokens"], row["source_tokens"], *ids)
 
 
 def training_key(training: TrainSpec, encoded: Encoded) -> str:

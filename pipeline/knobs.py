@@ -91,6 +91,8 @@ class Training(Strict):
     clients_per_round: int | None = Field(default=None, ge=1)
     learning_rate: float | None = Field(default=None, gt=0, lt=math.inf)
     weight_decay: float = Field(ge=0)
+    dropout: float = Field(ge=0, lt=1)
+    adapted_positions: Literal["targets", "all"]
     clip_norm: float = Field(gt=0)
 
 
@@ -108,6 +110,7 @@ class Run(Strict):
     setting: str = "domains"
     evaluate: Literal["local", "server"] | None = None
     adapter: Literal["bottleneck", "lora"] | None = None
+    adapted_layers: int | None = Field(default=None, ge=1)
     decode: bool = True
     prolonged: bool = False
     late: list[str] = []
@@ -127,6 +130,9 @@ class Run(Strict):
             raise ValueError(f"evaluate: server, but {self.method} has no server")
         if alone and (self.late or (self.model_extra or {}).get("clients_per_round")):
             raise ValueError(f"late and clients_per_round are of federated methods; {self.method} is none")
+        extra = self.model_extra or {}
+        if self.decode and (self.adapted_layers or extra.get("dropout") or extra.get("adapted_positions") == "all"):
+            raise ValueError("a run with dropout, its own adapted_layers or adapted prompts has no store; set decode: false")
         if self.late and not self.prolonged:
             raise ValueError("late clients come in with the added rounds; set prolonged: true")
         return self

@@ -60,13 +60,15 @@ class PartitionSpec(Spec):
 class EncodeSpec(Spec):
     """What the frozen backbone reads, and which manifest each run of a group trains on.
 
-    `limits`: manifest -> (source tokens, target tokens).
+    `limits`: manifest -> (source tokens, target tokens). `uncached`: the runs whose index holds token ids, since they
+    train without the store.
     """
 
     device: str
     adapted_layers: int
     manifests: dict[str, str]
     limits: dict[str, tuple[int, int]]
+    uncached: list[str]
 
 
 class TrainSpec(Spec):
@@ -90,6 +92,9 @@ class TrainSpec(Spec):
     batch_size: int
     learning_rate: float
     weight_decay: float
+    dropout: float
+    adapted_positions: Literal["targets", "all"]
+    uncached: bool
     clip_norm: float
 
 
@@ -113,6 +118,8 @@ class EvaluateSpec(Spec):
 
     device: str
     adapted_layers: int
+    adapted_positions: Literal["targets", "all"]
+    uncached: bool
     use_stemmer: bool
 
 

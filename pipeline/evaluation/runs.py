@@ -17,13 +17,14 @@ from pipeline.evaluation.rouge import rouge_of
 from pipeline.evaluation.similarity import similarities
 from pipeline.evaluation.surface import length, repetition
 from pipeline.federated.head import teacher_entropies
-from pipeline.federated.local import token_cross_entropy
+from pipeline.federated.local import Hidden, token_cross_entropy
 from pipeline.files import read_jsonl, write_json
 from pipeline.loader import Loader
 from pipeline.model.adapter import Adapter, digest, on_device, read_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.model.entry import Entry
 from pipeline.model.loading import choose_device, load_backbone
+from pipeline.model.uncached import UncachedBackbone, load_ids
 from pipeline.partitions.manifest import hash_order
 from pipeline.spec import EvaluateSpec
 
@@ -38,7 +39,8 @@ def score(jobs: Sequence[Job], advance: Callable[[int], None]) -> None:
         QuorumError: the first run cannot be scored. Another that cannot is left to its own stage, which will say so.
     """
     device = choose_device(jobs[0].spec.device)
-    losses = _Losses(load_backbone(layout.BACKBONE, jobs[0].spec.adapted_layers, device), Loader(device))
+    spec = jobs[0].spec
+    losses = _Losses(load_backbone(layout.BACKBONE, spec.adapted_layers, device), Loader(device), spec)
     for job in jobs:
         try:
             write_json(job.path, _scored(job.run_id, job.spec, losses))
@@ -54,12 +56,18 @@ class _Losses:
 
     backbone: Backbone
     loader: Loader
+    spec: EvaluateSpec
     known: dict[tuple[str, ...], list[torch.Tensor]] = field(default_factory=dict)
 
     def of(self, entries: Sequence[Entry], adapter: Adapter) -> list[torch.Tensor]:
         key = (digest(adapter), *(entry.key for entry in entries))
         if key not in self.known:
-            self.known[key] = token_cross_entropy(self.backbone, self.loader.training, entries, adapter)
+            seen: Hidden = self.backbone
+            load = self.loader.training
+            if self.spec.uncached:
+                seen = UncachedBackbone(self.backbone, self.spec.adapted_positions == "all", dropped=0.0)
+                load = load_ids(entries, self.backbone.device)
+            self.known[key] = token_cross_entropy(seen, load, entries, adapter)
         return self.known[key]
 
 
@@ -78,7 +86,7 @@ def _scored(run_id: str, spec: EvaluateSpec, losses: _Losses) -> dict[str, Any]:
             rows[entry.id] |= {"loss_sum": float(tokens.double().sum()), "tokens": entry.tokens}
         found.setdefault("last", found["best"])
         clients[client] = {f"{name}_loss": _mean(tokens) for name, tokens in found.items()}
-        if "teacher" in adapters:
+        if "teacher" in adapters and not spec.uncached:
             lens += _lens(losses.backbone, losses.loader, client, splits["test"], adapters["teacher"])
     meetings = {e["id"]: e["meeting"] for splits in encoded.index["clients"].values() for e in splits["test"]}
     examples = [{**row, "id": i, "meeting": meetings[i]} for i, row in rows.items()]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -16,7 +17,7 @@ from pipeline.federated.algorithm import Fit, Pull, Randomness, Trace
 from pipeline.federated.distillation import Distillation
 from pipeline.federated.head import backward_through_head, cross_entropy_through_head, teacher_entropies
 from pipeline.model.adapter import Adapter, on_device
-from pipeline.model.backbone import Backbone, Prefix, targets_of
+from pipeline.model.backbone import Prefix, targets_of
 from pipeline.model.entry import Entry
 
 BETAS = (0.9, 0.999)
@@ -25,6 +26,19 @@ EVALUATION_BATCH = 16
 MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 
 Load = Callable[[Sequence[str]], list[Prefix]]
+
+
+class Hidden(Protocol):
+    """What training and losses need of a backbone."""
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
+        """The final hidden states that predict the targets, examples one after the other: (Σ T_i, width)."""
+
+    def head(self, hidden: Tensor) -> Tensor:
+        """Logits in fp32: (..., width) -> (..., vocabulary)."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +64,7 @@ class StoredClientData:
         self,
         train: Sequence[Entry],
         val: Sequence[Entry],
-        backbone: Backbone,
+        backbone: Hidden,
         load: Load,
         training: LocalTraining,
         advance: Callable[[int], None] = lambda n: None,
@@ -85,6 +99,7 @@ class StoredClientData:
         student = {name: start[name].detach().to(device, copy=True).requires_grad_() for name in sorted(start)}
         teacher = None if teacher is None else on_device(teacher, device)
         how = self._with_threshold(teacher, how)
+        torch.manual_seed(_number(f"{rng.seed}/{rng.client}/{rng.round}/dropout"))
         optimizer = _adamw(student, self._training)
         restore_moments(optimizer, student, moments or {})
         offsets = _offsets(self.train)
@@ -175,7 +190,7 @@ class StoredClientData:
         return float(torch.cat(losses).double().mean())
 
 
-def token_cross_entropy(backbone: Backbone, load: Load, entries: Sequence[Entry], adapter: Adapter) -> list[Tensor]:
+def token_cross_entropy(backbone: Hidden, load: Load, entries: Sequence[Entry], adapter: Adapter) -> list[Tensor]:
     """The loss of every target token, in nats, one tensor (T_i,) an example."""
     return _by_token(
         backbone,
@@ -186,7 +201,7 @@ def token_cross_entropy(backbone: Backbone, load: Load, entries: Sequence[Entry]
     )
 
 
-def token_entropies(backbone: Backbone, load: Load, entries: Sequence[Entry], adapter: Adapter) -> list[Tensor]:
+def token_entropies(backbone: Hidden, load: Load, entries: Sequence[Entry], adapter: Adapter) -> list[Tensor]:
     """The entropy of the prediction of every target token, in nats, one tensor (T_i,) an example."""
     return _by_token(
         backbone, load, entries, adapter, lambda hidden, _prefixes: teacher_entropies(backbone.head, hidden)
@@ -194,7 +209,7 @@ def token_entropies(backbone: Backbone, load: Load, entries: Sequence[Entry], ad
 
 
 def _by_token(
-    backbone: Backbone,
+    backbone: Hidden,
     load: Load,
     entries: Sequence[Entry],
     adapter: Adapter,
@@ -221,8 +236,11 @@ def batch_order(rng: Randomness, epoch: int, count: int) -> list[int]:
 
 
 def _generator(name: str) -> torch.Generator:
-    seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:7], "big")
-    return torch.Generator().manual_seed(seed)
+    return torch.Generator().manual_seed(_number(name))
+
+
+def _number(name: str) -> int:
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:7], "big")
 
 
 def _check_finite(what: str, value: float, rng: Randomness, steps: int) -> None:

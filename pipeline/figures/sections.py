@@ -384,6 +384,15 @@ def _beyond() -> list[Section]:
             "of the sure, and other teachers. If selection matters, these should be worse.",
         ),
         Section(
+            "uncached",
+            "not in the paper",
+            "What the store rules out",
+            "The paper adapts the top half of the decoder, in the training of a model with dropout.",
+            (),
+            remark="Prompt positions are unadapted, dropout is 0 and N = 6 of 30 layers, as the store needs it. One run each "
+            "without the store, on one client and few examples, by test loss.",
+        ),
+        Section(
             "length",
             "not in the paper",
             "How much of a meeting is read",

@@ -20,7 +20,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
-from torch.nn.functional import layer_norm, relu
+from torch.nn.functional import dropout, layer_norm, relu
 
 from pipeline.errors import QuorumError
 from pipeline.files import canonical, write_bytes
@@ -52,32 +52,40 @@ def init_adapter(layers: Iterable[int], width: int, bottleneck: int, seed: int) 
     return {name: adapter[name] for name in sorted(adapter)}
 
 
-def apply_adapter(adapter: Mapping[str, Tensor], layer: int, hidden: Tensor, *, post_norm: bool) -> Tensor:
+def apply_adapter(
+    adapter: Mapping[str, Tensor], layer: int, hidden: Tensor, *, post_norm: bool, dropped: float = 0.0
+) -> Tensor:
     """Eq. 5 on the output of one layer; layers that the adapter does not name pass unchanged.
 
     Args:
         hidden: Y, (..., n).
         post_norm: the backbone normalizes after each block (BART, LED) rather than before (Llama, T5).
+        dropped: the share of the inner width that is dropped, where gradients are taken.
     """
     if f"layers.{layer}.down" not in adapter:
         return hidden
     down, up = adapter[f"layers.{layer}.down"], adapter[f"layers.{layer}.up"]
     gain, shift = adapter[f"layers.{layer}.norm.weight"], adapter[f"layers.{layer}.norm.bias"]
+    training = dropped > 0 and torch.is_grad_enabled()
     if post_norm:
-        return layer_norm(hidden + relu(hidden @ down) @ up, (hidden.shape[-1],), gain, shift, NORM_EPS)
+        inner = dropout(relu(hidden @ down), dropped, training)
+        return layer_norm(hidden + inner @ up, (hidden.shape[-1],), gain, shift, NORM_EPS)
     normed = layer_norm(hidden, (hidden.shape[-1],), gain, shift, NORM_EPS)
-    return hidden + relu(normed @ down) @ up
+    return hidden + dropout(relu(normed @ down), dropped, training) @ up
 
 
-def adapting(adapter: Mapping[str, Tensor], *, post_norm: bool, where: Tensor | None = None) -> Adapt:
+def adapting(
+    adapter: Mapping[str, Tensor], *, post_norm: bool, where: Tensor | None = None, dropped: float = 0.0
+) -> Adapt:
     """One adapter for the whole batch.
 
     Args:
         where: boolean (batch, length): the positions that are adapted; None adapts all.
+        dropped: see `apply_adapter`.
     """
 
     def adapt(layer: int, hidden: Tensor) -> Tensor:
-        adapted = apply_adapter(adapter, layer, hidden, post_norm=post_norm)
+        adapted = apply_adapter(adapter, layer, hidden, post_norm=post_norm, dropped=dropped)
         return adapted if where is None else torch.where(where[..., None], adapted, hidden)
 
     return adapt

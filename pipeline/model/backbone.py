@@ -99,8 +99,20 @@ class Backbone(Protocol):
     def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
         """The final hidden states that predict the targets, examples one after the other: (Σ T_i, width)."""
 
-    def reference_hidden(self, rendered: Sequence[Rendered], adapter: Mapping[str, Tensor]) -> Tensor:
-        """The same without the store: one full pass of the backbone's own forward, adapters on by hooks."""
+    def reference_hidden(
+        self,
+        rendered: Sequence[Rendered],
+        adapter: Mapping[str, Tensor],
+        *,
+        everywhere: bool = False,
+        dropped: float = 0.0,
+    ) -> Tensor:
+        """The same without the store: one full pass of the backbone's own forward, adapters on by hooks.
+
+        Args:
+            everywhere: adapt a causal model's prompt too, which the store rules out.
+            dropped: the share of an adapter's inner width that is dropped in training.
+        """
 
     def head(self, hidden: Tensor) -> Tensor:
         """Logits in fp32: (..., width) -> (..., vocabulary)."""

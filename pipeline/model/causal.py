@@ -188,13 +188,20 @@ class CausalBackbone:
         normed: Tensor = self.model.model.norm(hidden[real])
         return normed
 
-    def reference_hidden(self, rendered: Sequence[Rendered], adapter: Mapping[str, Tensor]) -> Tensor:
+    def reference_hidden(
+        self,
+        rendered: Sequence[Rendered],
+        adapter: Mapping[str, Tensor],
+        *,
+        everywhere: bool = False,
+        dropped: float = 0.0,
+    ) -> Tensor:
         hidden = []
         for item in rendered:
             ids = torch.tensor([item.source + item.target[:-1]], device=self.model.device)
             start = len(item.source) - 1
-            where = torch.arange(ids.shape[1], device=ids.device)[None] >= start
-            adapt = adapting(adapter, post_norm=False, where=where)
+            where = None if everywhere else torch.arange(ids.shape[1], device=ids.device)[None] >= start
+            adapt = adapting(adapter, post_norm=False, where=where, dropped=dropped)
             with attached(self._layers, adapt), lora(self._layers, adapter, where):
                 hidden.append(self.model.model(ids, use_cache=False).last_hidden_state[0, start:])
         return torch.cat(hidden)

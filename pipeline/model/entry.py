@@ -7,9 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Entry:
-    """An example's id, the key of its prefix in the store, and its numbers of target and source tokens."""
+    """An example's id, the key of its prefix in the store, and its numbers of target and source tokens.
+
+    `source` and `target` are its token ids, for runs that train without the store.
+    """
 
     id: str
     key: str
     tokens: int
     source_tokens: int = 0
+    source: tuple[int, ...] = ()
+    target: tuple[int, ...] = ()

@@ -192,12 +192,22 @@ class Seq2SeqBackbone:
         packed = hidden[real]
         return self._decoder.final_layer_norm(packed) if self._t5 else packed
 
-    def reference_hidden(self, rendered: Sequence[Rendered], adapter: Mapping[str, Tensor]) -> Tensor:
+    def reference_hidden(
+        self,
+        rendered: Sequence[Rendered],
+        adapter: Mapping[str, Tensor],
+        *,
+        everywhere: bool = False,
+        dropped: float = 0.0,
+    ) -> Tensor:
+        # The decoder reads no prompt: every position of it predicts a target.
+        del everywhere
         hidden = []
         for item in rendered:
             source = torch.tensor([item.source], device=self.model.device)
             states = self.model.get_encoder()(**self._encoder_arguments(source)).last_hidden_state
-            with attached(self._layers, adapting(adapter, post_norm=self.post_norm)), lora(self._layers, adapter):
+            adapt = adapting(adapter, post_norm=self.post_norm, dropped=dropped)
+            with attached(self._layers, adapt), lora(self._layers, adapter):
                 output = self._decoder(
                     input_ids=self._decoder_inputs(item.target),
                     encoder_hidden_states=states[:, : source.shape[1]],

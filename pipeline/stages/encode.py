@@ -26,6 +26,7 @@ def run(group: str) -> None:
     store = PrefixStore(layout.store())
     computed = 0
     clients: dict[str, dict[str, Any]] = {}
+    token_ids: dict[str, dict[str, Rendered]] = {}
     for name, limits in spec.limits.items():
         backbone.check_lengths(*limits)
         manifest: Manifest = read_json(layout.PARTITIONS / group / f"{name}.json")
@@ -33,15 +34,28 @@ def run(group: str) -> None:
         rendered = {i: backbone.render(examples[i], Limits(*limits)) for i in wanted}
         keys = {i: entry_key(digest, backbone, rendered[i]) for i in wanted}
         computed += _fill(name, store, backbone, wanted, rendered, keys)
+        token_ids[name] = rendered
         clients[name] = {
             client: {split: [_entry(i, keys[i], rendered[i], examples[i]) for i in splits[split]] for split in SPLITS}
             for client, splits in manifest.items()
         }
     for run_id, name in spec.manifests.items():
-        write_json(layout.encoded_index(run_id), {"backbone": digest, "clients": clients[name]})
+        held = clients[name] if run_id not in spec.uncached else _with_ids(clients[name], token_ids[name])
+        write_json(layout.encoded_index(run_id), {"backbone": digest, "clients": held})
     if computed:
         timing = {"seconds": time.monotonic() - began, "examples": computed}
         write_json(layout.timings() / "encode" / f"{group}.json", timing)
+
+
+def _with_ids(clients: dict[str, Any], rendered: dict[str, Rendered]) -> dict[str, Any]:
+    """The same index with every example's token ids."""
+    return {
+        client: {
+            split: [e | {"source": rendered[e["id"]].source, "target": rendered[e["id"]].target} for e in entries]
+            for split, entries in splits.items()
+        }
+        for client, splits in clients.items()
+    }
 
 
 def _fill(

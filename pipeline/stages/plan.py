@@ -114,6 +114,7 @@ def _of_group(params: Params, group: str, ids: Mapping[str, tuple[str, int]]) ->
             device=params.device,
             adapted_layers=_layers(params),
             manifests=manifests,
+            uncached=[i for i, (name, seed) in ids.items() if _is_uncached(params, name)],
             limits={manifests[i]: params.limits_of(params.all_runs[name].setting) for i, (name, _) in ids.items()},
         ),
     }
@@ -134,7 +135,12 @@ def _of_run(params: Params, name: str, seed: int) -> dict[str, Spec]:
             rule=rule if params.all_runs[name].decode else None,
         ),
         "evaluate": EvaluateSpec(
-            code=_code("evaluate"), device=params.device, adapted_layers=layers, use_stemmer=params.use_stemmer
+            code=_code("evaluate"),
+            device=params.device,
+            adapted_layers=params.all_runs[name].adapted_layers or layers,
+            adapted_positions=params.training_of(name).adapted_positions,
+            uncached=_is_uncached(params, name),
+            use_stemmer=params.use_stemmer,
         ),
     }
 
@@ -218,6 +224,14 @@ def _layers(params: Params) -> int:
     return params.adapted_layers or PRESETS[params.backbone].adapted_layers
 
 
+def _is_uncached(params: Params, name: str) -> bool:
+    """Whether the store cannot serve a run."""
+    training = params.training_of(name)
+    layers = params.all_runs[name].adapted_layers
+    other = layers is not None and layers != _layers(params)
+    return other or training.dropout > 0 or training.adapted_positions == "all"
+
+
 def _code(stage: str, *more: str) -> dict[str, str]:
     return code_of(f"pipeline.stages.{stage}", *more)
 
@@ -239,7 +253,8 @@ def training_of(params: Params, name: str, seed: int) -> TrainStageSpec:
         hyperparameters=json.loads(hyper.model_dump_json(by_alias=True)),
         seed=seed,
         device=params.device,
-        adapted_layers=_layers(params),
+        adapted_layers=row.adapted_layers or _layers(params),
+        uncached=_is_uncached(params, name),
         bottleneck=None if lora else params.bottleneck or PRESETS[params.backbone].bottleneck,
         lora_rank=params.lora_rank if lora else None,
         joins=params.joins_of(name),
