@@ -23,9 +23,7 @@ class Encoded:
 def read_encoded(run_id: str) -> Encoded:
     index = read_json(layout.encoded_index(run_id))
     clients: dict[str, dict[Split, list[Entry]]] = {
-        client: {
-            split: [_entry(e) for e in splits[split]] for split in SPLITS
-        }
+        client: {split: [_entry(e) for e in splits[split]] for split in SPLITS}
         for client, splits in index["clients"].items()
     }
     return Encoded(clients, index)

@@ -132,7 +132,11 @@ class Run(Strict):
             raise ValueError(f"late and clients_per_round are of federated methods; {self.method} is none")
         extra = self.model_extra or {}
         if self.decode and (self.adapted_layers or extra.get("dropout") or extra.get("adapted_positions") == "all"):
-            raise ValueError("a run with dropout, its own adapted_layers or adapted prompts has no store; set decode: false")
+            raise ValueError(
+                "a run with dropout, its own adapted_layers or adapted prompts has no store; set decode: false"
+            )
+        if extra.get("teacher") in ("initial", "others") and (self.late or extra.get("clients_per_round")):
+            raise ValueError("teacher: initial and others need every client in every round")
         if self.late and not self.prolonged:
             raise ValueError("late clients come in with the added rounds; set prolonged: true")
         return self

@@ -117,7 +117,7 @@ def test_fedprox_starts_at_the_server_where_the_pull_is_zero() -> None:
 
 
 def test_scaffold_moves_its_variate_by_the_share_that_took_part() -> None:
-    """Two of four clients send 4 and 8: c = (4 + 8) / 4 = 3. The first then trains with c − c_i = 3 − 4 = −1."""
+    """Two clients with one of four examples each send 4 and 8: c = (4 + 8) / 4 = 3. The first trains on with 3 − 4."""
     algorithm = scaffold.build(scaffold.Hyperparameters())
     server = algorithm.init(one(0.0), 4)
     clients = {"a": Known(slope=4.0), "b": Known(slope=8.0)}

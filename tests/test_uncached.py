@@ -1,4 +1,4 @@
-"""Training without the store: the same numbers where nothing differs, others where the store would rule something out."""
+"""Training without the store: the same numbers where nothing differs, others where the store rules something out."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from pipeline.model.uncached import UncachedBackbone, load_ids
 
 def entries_of(backbone: Backbone, count: int = 3) -> list[Entry]:
     rendered = [backbone.render(make_example(i), Limits(90, 48)) for i in range(count)]
-    return [
-        Entry(str(i), str(i), len(r.target), len(r.source), r.source, r.target) for i, r in enumerate(rendered)
-    ]
+    return [Entry(str(i), str(i), len(r.target), len(r.source), r.source, r.target) for i, r in enumerate(rendered)]
 
 
 def hidden(backbone: Backbone, *, everywhere: bool = False, dropped: float = 0.0) -> torch.Tensor:

@@ -124,7 +124,7 @@ def adapter_alone(state: ServerState) -> Adapter:
     return state.adapter
 
 
-def begin_with(initial: Adapter, _population: int) -> ServerState:
+def begin_with(initial: Adapter, _examples: int) -> ServerState:
     return ServerState(initial)
 
 
@@ -133,9 +133,9 @@ class Algorithm:
     """An algorithm with its hyperparameters bound.
 
     `evaluates` names the model that its row of a table is about; `communicates` is false where nothing travels;
-    `pooled` trains one model on the data of all clients. `init` is told how many clients the federation has, and
-    `shares` is what the server sends them: its adapter, and what else an algorithm needs under names of its own.
-    `marks` tells, from the pieces of a summary, which of its tokens are marked; None where no token is.
+    `pooled` trains one model on the data of all clients. `init` is told how many examples all clients have
+    together, and `shares` is what the server sends them: its adapter, and what else an algorithm needs under names of
+    its own. `marks` tells, from the pieces of a summary, which of its tokens are marked; None where no token is.
     """
 
     client_update: Callable[[Adapter, ClientState, ClientData, Randomness], tuple[ClientState, Update]]

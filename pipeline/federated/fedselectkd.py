@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pipeline.federated.algorithm import (
     Algorithm,
@@ -59,6 +59,14 @@ class Distilling(BaseModel):
     teacher: Teacher = "server"
     aggregation: Aggregation = "weighted"
     client_optimizer_state: Literal["fresh", "keep"] = "fresh"
+
+    @model_validator(mode="after")
+    def _others_are_weighed(self) -> Distilling:
+        if self.teacher == "others" and self.aggregation != "weighted":
+            raise ValueError(
+                "teacher: others takes the client's share out of a weighted average; set aggregation: weighted"
+            )
+        return self
 
 
 class Hyperparameters(Distilling):

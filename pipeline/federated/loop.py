@@ -53,7 +53,7 @@ def start(algorithm: Algorithm, trained: Mapping[str, ClientData], initial: Adap
     kinds: tuple[Kind, ...] = ("server", "local") if algorithm.communicates else ("local",)
     return Progress(
         round=0,
-        server=algorithm.init(initial, len(trained)),
+        server=algorithm.init(initial, sum(data.examples for data in trained.values())),
         clients={name: ClientState(initial) for name in trained},
         best={kind: {} for kind in kinds},
         distilled={name: [] for name in trained},

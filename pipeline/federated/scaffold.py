@@ -5,10 +5,12 @@ Option I. A round, for the clients S of N that take part:
 
     client i:  w_i ← train w with c − c_i added to every gradient
                c_i⁺ ← ∇F_i(w), the gradient of its whole data at the server's adapter
-    server:    w ← Σ p_i w_i          c ← c + (1/N) Σ_{i∈S} (c_i⁺ − c_i)
+    server:    w ← Σ p_i w_i          c ← c + Σ_{i∈S} (n_i / Σ_{j∈N} n_j) (c_i⁺ − c_i)
 
-The paper's clients run SGD. Here the corrected gradient goes through AdamW, which rescales it: a heuristic, and tables
-say so. Control variates travel beside the adapter and double its bytes.
+The paper weighs clients alike, in c as in w; here both are weighed by examples, as in AdaFedAvg, so that c is the
+gradient of the objective that w is averaged for. The paper's clients run SGD. Here the corrected gradient goes through
+AdamW, which rescales it: a heuristic, and the report says so. Control variates travel beside the adapter and double its
+bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from pipeline.federated.fedavg import averaged
 from pipeline.model.adapter import Adapter
 
 VARIATE = "variate."
-POPULATION = "population"
+TOTAL = "examples_of_all"
 
 
 class Hyperparameters(BaseModel):
@@ -42,8 +44,8 @@ def named(variate: Adapter) -> Adapter:
     return {VARIATE + name: tensor for name, tensor in variate.items()}
 
 
-def init(initial: Adapter, population: int) -> ServerState:
-    return ServerState(initial, named(variate_of({}, initial)) | {POPULATION: torch.tensor(population)})
+def init(initial: Adapter, examples: int) -> ServerState:
+    return ServerState(initial, named(variate_of({}, initial)) | {TOTAL: torch.tensor(examples)})
 
 
 def shares(state: ServerState) -> Adapter:
@@ -61,13 +63,13 @@ def client_update(shared: Adapter, state: ClientState, data: ClientData, rng: Ra
 
 
 def server_update(state: ServerState, updates: Sequence[Update]) -> ServerState:
-    population = int(state.memory[POPULATION])
-    moved = [variate_of(update.memory, state.adapter) for update in updates]
+    total = state.memory[TOTAL]
+    moved = [(update.examples / int(total), variate_of(update.memory, state.adapter)) for update in updates]
     variate = {
-        name: c + torch.stack([m[name] for m in moved]).sum(0) / population
+        name: c + torch.stack([share * m[name] for share, m in moved]).sum(0)
         for name, c in variate_of(state.memory, state.adapter).items()
     }
-    return ServerState(averaged(updates), named(variate) | {POPULATION: torch.tensor(population)})
+    return ServerState(averaged(updates), named(variate) | {TOTAL: total})
 
 
 def build(_hyper: Hyperparameters) -> Algorithm:

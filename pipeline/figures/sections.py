@@ -389,8 +389,8 @@ def _beyond() -> list[Section]:
             "What the store rules out",
             "The paper adapts the top half of the decoder, in the training of a model with dropout.",
             (),
-            remark="Prompt positions are unadapted, dropout is 0 and N = 6 of 30 layers, as the store needs it. One run each "
-            "without the store, on one client and few examples, by test loss.",
+            remark="Prompt positions are unadapted, dropout is 0 and N = 6 of 30 layers, as the store needs it. One "
+            "run each without the store, on one client and few examples, by test loss.",
         ),
         Section(
             "length",
