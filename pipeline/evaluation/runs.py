@@ -17,7 +17,7 @@ from pipeline.evaluation.rouge import rouge_of
 from pipeline.evaluation.similarity import similarities
 from pipeline.evaluation.surface import length, repetition
 from pipeline.federated.head import teacher_entropies
-from pipeline.federated.local import Hidden, token_cross_entropy
+from pipeline.federated.local import Hidden, Load, token_cross_entropy
 from pipeline.files import read_jsonl, write_json
 from pipeline.loader import Loader
 from pipeline.model.adapter import Adapter, digest, on_device, read_adapter
@@ -63,7 +63,7 @@ class _Losses:
         key = (digest(adapter), *(entry.key for entry in entries))
         if key not in self.known:
             seen: Hidden = self.backbone
-            load = self.loader.training
+            load: Load = self.loader.training
             if self.spec.uncached:
                 seen = UncachedBackbone(self.backbone, self.spec.adapted_positions == "all", dropped=0.0)
                 load = load_ids(entries, self.backbone.device)

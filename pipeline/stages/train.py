@@ -15,7 +15,7 @@ from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, Kind
 from pipeline.federated.bits import pack_bits
 from pipeline.federated.checkpoint import load_progress, save_progress
-from pipeline.federated.local import Hidden, LocalTraining, StoredClientData
+from pipeline.federated.local import Hidden, Load, LocalTraining, StoredClientData
 from pipeline.federated.loop import POOLED, Progress, Schedule, run_rounds, start
 from pipeline.files import locked, write_bytes, write_json
 from pipeline.loader import Loader
@@ -142,7 +142,7 @@ def _clients(
     """Who trains and who is evaluated: the same clients, or all their data as one."""
     loader = Loader(device)
     seen: Hidden = backbone
-    load = loader.training
+    load: Load = loader.training
     if spec.uncached:
         seen = UncachedBackbone(backbone, spec.adapted_positions == "all", spec.dropout)
         load = load_ids([e for splits in encoded.clients.values() for own in splits.values() for e in own], device)
