@@ -69,7 +69,7 @@ def test_clusters_sum_examples_by_meeting() -> None:
 
 def test_the_mean_over_clients_weighs_clients_alike() -> None:
     """Client a has one example of 0, client b three of 9: the mean over clients is 4.5, over examples 6.75."""
-    a, b = Clusters.of(["m"], [0.0], [1.0]), Clusters.of(["m", "m", "n"], [9.0] * 3, [1.0] * 3)
+    a, b = Clusters.of(["l"], [0.0], [1.0]), Clusters.of(["m", "m", "n"], [9.0] * 3, [1.0] * 3)
     assert bootstrap({"a": a, "b": b}, 200).value == 4.5
 
 
@@ -100,6 +100,24 @@ def test_queries_of_one_meeting_are_not_independent() -> None:
     assert together.high - together.low > 1.5 * (apart.high - apart.low)
 
 
+def test_a_meeting_that_clients_share_is_drawn_once_for_all_of_them() -> None:
+    """Two clients with the same scores on the same meetings know no more than one of them does."""
+    scores = np.random.default_rng(2).normal(20, 5, 12)
+    one, other = (Clusters.of([f"{who}{i:02}" for i in range(12)], scores, [1.0] * 12) for who in ("a", "b"))
+    alone, shared, apart = (
+        bootstrap(clients, 4000) for clients in ({"a": one}, {"a": one, "b": one}, {"a": one, "b": other})
+    )
+    assert shared.standard_error == pytest.approx(alone.standard_error, rel=0.05)
+    assert apart.standard_error == pytest.approx(alone.standard_error / 2**0.5, rel=0.05)
+
+
+def test_a_client_without_a_drawn_meeting_keeps_its_own_figure() -> None:
+    """Of two meetings the one that `a` lacks is drawn twice in a quarter of the resamples: `a` stays at 4."""
+    a, b = Clusters.of(["m"], [4.0], [1.0]), Clusters.of(["m", "n"], [4.0, 4.0], [1.0, 1.0])
+    interval = bootstrap({"a": a, "b": b}, 200)
+    assert (interval.low, interval.value, interval.high) == (4.0, 4.0, 4.0)
+
+
 def test_no_spread_gives_a_point() -> None:
     interval = bootstrap({"a": Clusters.of(["m", "n"], [3.0, 3.0], [1.0, 1.0])}, 200)
     assert (interval.low, interval.value, interval.high) == (3.0, 3.0, 3.0)
@@ -122,7 +140,7 @@ def test_bca_of_two_clients_agrees_with_scipy() -> None:
     draw = np.random.default_rng(5)
     few, many = draw.exponential(3.0, 6), draw.exponential(2.0, 25)
     clients = {
-        name: Clusters.of([f"m{i:02}" for i in range(len(data))], data, [1.0] * len(data))
+        name: Clusters.of([f"{name}{i:02}" for i in range(len(data))], data, [1.0] * len(data))
         for name, data in (("few", few), ("many", many))
     }
     ours = bootstrap(clients, 40000)

@@ -5,8 +5,9 @@ meetings (a mean over examples, or over tokens), averaged over clients:
 
     θ = (1/C) Σ_c [ Σ_m a_cm / Σ_m b_cm ]
 
-Meetings are drawn with replacement within each client, 10,000 times unless told otherwise. BCa corrects for bias and
-skew; where it does not exist (no spread, or one meeting a client) the percentile interval stands in.
+Meetings are drawn with replacement within each client, 10,000 times unless told otherwise; where clients share
+meetings (queries of one meeting dealt out to several), a meeting is drawn once for all of them. BCa corrects for bias
+and skew; where it does not exist (no spread, or one meeting a client) the percentile interval stands in.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Clusters:
-    """One client: a numerator and a denominator a meeting, each (meetings,)."""
+    """One client: a numerator and a denominator a meeting, each (meetings,), and the meetings' names."""
 
     numerator: Array
     denominator: Array
+    names: tuple[str, ...]
 
     @classmethod
     def of(cls, meetings: Sequence[str], numerators: Sequence[float], denominators: Sequence[float]) -> Clusters:
@@ -36,7 +38,7 @@ class Clusters:
         top, bottom = np.zeros(len(names)), np.zeros(len(names))
         np.add.at(top, index, np.asarray(numerators, dtype=float))
         np.add.at(bottom, index, np.asarray(denominators, dtype=float))
-        return cls(top, bottom)
+        return cls(top, bottom, tuple(map(str, names)))
 
     def ratio(self) -> float:
         return float(self.numerator.sum() / self.denominator.sum())
@@ -52,39 +54,69 @@ class Interval:
     standard_error: float
 
 
+@dataclass(frozen=True)
+class _Stratum:
+    """Clients that are drawn from together: numerators and denominators, each (clients, meetings)."""
+
+    name: str
+    numerators: Array
+    denominators: Array
+
+
 def bootstrap(clients: Mapping[str, Clusters], samples: int, seed: int = 0) -> Interval:
     """The mean over clients, with its interval; of one client, that client's figure."""
     value = float(np.mean([c.ratio() for c in clients.values()]))
-    draws = np.mean([_draws(name, c, samples, seed) for name, c in clients.items()], axis=0)
+    strata = _strata(clients)
+    draws = np.mean(np.concatenate([_draws(stratum, samples, seed) for stratum in strata]), axis=0)
     error = float(draws.std(ddof=1))
     if error < 1e-12:
         return Interval(value, value, value, error)
-    low, high = np.quantile(draws, _levels(value, draws, _acceleration(clients)))
+    low, high = np.quantile(draws, _levels(value, draws, _acceleration(strata)))
     return Interval(value, float(low), float(high), error)
 
 
-def _draws(name: str, client: Clusters, samples: int, seed: int) -> Array:
-    """The client's figure in every resample, (samples,): the same meetings are drawn for every run and metric."""
-    rng = np.random.default_rng([seed, *name.encode("utf-8")])
-    picks = rng.integers(0, len(client.numerator), (samples, len(client.numerator)))
-    ratio: Array = client.numerator[picks].sum(1) / client.denominator[picks].sum(1)
+def _strata(clients: Mapping[str, Clusters]) -> list[_Stratum]:
+    """A stratum a client; where any two of them share a meeting, one of all, in which absent meetings weigh nothing."""
+    names = sorted({name for client in clients.values() for name in client.names})
+    if len(names) == sum(len(client.names) for client in clients.values()):
+        return [_Stratum(name, c.numerator[None], c.denominator[None]) for name, c in clients.items()]
+    places = {name: place for place, name in enumerate(names)}
+    top, bottom = np.zeros((len(clients), len(names))), np.zeros((len(clients), len(names)))
+    for row, client in enumerate(clients.values()):
+        own = [places[name] for name in client.names]
+        top[row, own], bottom[row, own] = client.numerator, client.denominator
+    return [_Stratum("/".join(clients), top, bottom)]
+
+
+def _draws(stratum: _Stratum, samples: int, seed: int) -> Array:
+    """Each client's figure in every resample, (clients, samples): the same meetings are drawn for every run and metric.
+
+    A client none of whose meetings was drawn has its own figure.
+    """
+    rng = np.random.default_rng([seed, *stratum.name.encode("utf-8")])
+    count = stratum.numerators.shape[1]
+    picks = rng.integers(0, count, (samples, count))
+    top, bottom = stratum.numerators[:, picks].sum(2), stratum.denominators[:, picks].sum(2)
+    whole = stratum.numerators.sum(1, keepdims=True) / stratum.denominators.sum(1, keepdims=True)
+    ratio: Array = np.divide(top, bottom, out=np.broadcast_to(whole, top.shape).copy(), where=bottom > 0)
     return ratio
 
 
-def _acceleration(clients: Mapping[str, Clusters]) -> float | None:
+def _acceleration(strata: Sequence[_Stratum]) -> float | None:
     """BCa's correction for skew, from the figure with each meeting left out in turn; None where nothing moves it.
 
-    For several samples: Σ_c Σ_m (U_cm / n_c)³ / 6 (Σ_c Σ_m (U_cm / n_c)²)^{3/2}, where U_cm = (n_c − 1)(θ_c· − θ_cm)
-    is taken around the client's own mean. A client's only meeting cannot be left out.
+    For several samples: Σ_s Σ_m (U_sm / n_s)³ / 6 (Σ_s Σ_m (U_sm / n_s)²)^{3/2}, where U_sm = (n_s − 1)(θ_s· − θ_sm)
+    is taken around the stratum's own mean. A client's only meeting cannot be left out.
     """
+    total = sum(len(stratum.numerators) for stratum in strata)
     squares = cubes = 0.0
-    for client in clients.values():
-        count = len(client.numerator)
-        if count < 2:
+    for stratum in strata:
+        tops = stratum.numerators.sum(1, keepdims=True) - stratum.numerators
+        bottoms = stratum.denominators.sum(1, keepdims=True) - stratum.denominators
+        count = stratum.numerators.shape[1]
+        if count < 2 or not (bottoms > 0).all():
             continue
-        top = client.numerator.sum() - client.numerator
-        bottom = client.denominator.sum() - client.denominator
-        left_out = top / bottom / len(clients)
+        left_out = (tops / bottoms).sum(0) / total
         influence = (count - 1) * (left_out.mean() - left_out) / count
         squares += float((influence**2).sum())
         cubes += float((influence**3).sum())

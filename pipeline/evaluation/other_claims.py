@@ -62,7 +62,7 @@ def best_client(
 
 
 def _scaled(clusters: Clusters, factor: float) -> Clusters:
-    return Clusters(clusters.numerator * factor, clusters.denominator)
+    return Clusters(clusters.numerator * factor, clusters.denominator, clusters.names)
 
 
 def distilled_words(rows: Sequence[Mapping[str, str]], run: str) -> list[Judged]:
