@@ -45,13 +45,10 @@ def read(folder: Path, query: str, notes: Notes) -> tuple[list[Example], int]:
             identity = f"elitr/{meeting.name}"
             minutes = sorted(meeting.glob("minutes_GENER*.txt"))
             target = summary_of(_text(minutes[0])) if minutes else ""
-            if not target:
-                notes.dropped_empty_target.append(identity)
-                continue
             turns = turns_of(_text(sorted(meeting.glob("transcript*.txt"))[0]))
-            if not turns:
-                notes.kept_without_turns.append(identity)
-            examples.append(Example(identity, "elitr", CLIENT, split, meeting.name, query, turns, target))
+            example = Example(identity, "elitr", CLIENT, split, meeting.name, query, turns, target)
+            if notes.keeps(example):
+                examples.append(example)
     return examples, meetings
 
 

@@ -90,15 +90,12 @@ def examples_of(
     examples = []
     for number, query in enumerate(meeting.queries):
         identity = f"{corpus}/{domain}/{meeting.name}/{number}"
-        if not query.answer:
-            notes.dropped_empty_target.append(identity)
-            continue
-        notes.spans_past_end += sum(last >= len(meeting.turns) for _, last in query.spans)
         turns = span_turns(meeting.turns, query.spans, span_end)
-        if not turns:
-            notes.kept_without_turns.append(identity)
         cleaned = tuple(Turn(turn.speaker, clean(turn.text)) for turn in turns)
-        examples.append(Example(identity, corpus, domain, split, meeting.name, query.query, cleaned, query.answer))
+        example = Example(identity, corpus, domain, split, meeting.name, query.query, cleaned, query.answer)
+        if notes.keeps(example):
+            notes.spans_past_end += sum(last >= len(meeting.turns) for _, last in query.spans)
+            examples.append(example)
     return examples
 
 

@@ -39,14 +39,10 @@ def read(folder: Path, query: str, notes: Notes) -> tuple[list[Example], int]:
             for split, name in FILES.items():
                 for identity, dialogue, summary in _rows(archive, name):
                     dialogues += 1
-                    example_id = f"samsum/{identity}"
-                    if not summary:
-                        notes.dropped_empty_target.append(example_id)
-                        continue
                     turns = turns_of(dialogue)
-                    if not turns:
-                        notes.kept_without_turns.append(example_id)
-                    examples.append(Example(example_id, "samsum", CLIENT, split, identity, query, turns, summary))
+                    example = Example(f"samsum/{identity}", "samsum", CLIENT, split, identity, query, turns, summary)
+                    if notes.keeps(example):
+                        examples.append(example)
     except (FileNotFoundError, zipfile.BadZipFile, KeyError, UnicodeDecodeError, csv.Error) as error:
         raise QuorumError(f"{path}: not SAMSum's zip ({error}); run `dvc repro ingest@samsum`") from None
     return examples, dialogues
