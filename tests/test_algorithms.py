@@ -137,6 +137,7 @@ def test_ditto_sends_one_adapter_and_keeps_another() -> None:
     state, update = ditto.training(0.5)(one(1.0), ClientState(one(5.0)), client, RNG)
     assert (number(update.adapter), number(state.adapter)) == (2.0, 6.0)
     assert client.asked == [(1.0, None, None), (5.0, None, 2.0)]
+    assert update.steps == 2, "both trainings count"
 
 
 def test_the_others_mean_leaves_the_clients_own_part_out() -> None:

@@ -11,6 +11,7 @@ Their λ is μ here. It trains twice a round; both trainings see the same batche
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -36,7 +37,13 @@ def training(mu: float) -> Callable[[Adapter, ClientState, ClientData, Randomnes
     ) -> tuple[ClientState, Update]:
         sent = data.fit(shared, rng)
         personal = data.fit(state.adapter, rng, pull=proximal(mu, shared))
-        return ClientState(personal.adapter), Update(sent.adapter, data.examples, sent.trace)
+        # What is evaluated is the personal adapter, so the loss is its own; time and steps are both trainings'.
+        trace = replace(
+            personal.trace,
+            steps=sent.trace.steps + personal.trace.steps,
+            seconds=sent.trace.seconds + personal.trace.seconds,
+        )
+        return ClientState(personal.adapter), Update(sent.adapter, data.examples, trace)
 
     return client_update
 
