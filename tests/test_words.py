@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from conftest import make_backbone, make_example
 
@@ -46,6 +47,17 @@ def test_the_lens_shows_every_token_once() -> None:
 
 def test_punctuation_is_no_word() -> None:
     assert [w.text for w in words_of(["They", " agreed", ".", " So", ","])] == ["They", "agreed", "So"]
+
+
+@pytest.mark.parametrize(
+    ("text", "verbs"),
+    [
+        ("They have agreed; it does not work.", ["agreed", "work"]),
+        ("They had a plan and were tired.", ["had"]),
+    ],
+)
+def test_auxiliaries_are_no_verbs(text: str, verbs: list[str]) -> None:
+    assert [word.text for word in words_of([text]) if word.pos == "VERB"] == verbs
 
 
 def test_base_rates_conditionals_and_lift_by_hand() -> None:

@@ -31,7 +31,8 @@ class Word:
 def _tagger() -> Any:
     import spacy
 
-    return spacy.load(MODEL, disable=["ner", "parser", "lemmatizer"])
+    # The parser stays: without it every "have" is an auxiliary, the one in "they had a plan" too.
+    return spacy.load(MODEL, disable=["ner", "lemmatizer"])
 
 
 def words_of(pieces: Sequence[str]) -> list[Word]:
