@@ -9,7 +9,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from pipeline.analysis.words import grouped
+from pipeline.analysis.words import CONTENT, grouped
+from pipeline.evaluation.paper_scores import Paper, main_effects
 from pipeline.evaluation.scores import MEAN
 from pipeline.figures.page import embedded, page
 from pipeline.partitions.manifest import hash_order
@@ -54,7 +55,7 @@ class ReportData:
     metrics: Mapping[str, Mapping[str, Mapping[str, Any]]]
     histories: Mapping[str, Sequence[Mapping[str, str]]]
     significance: Sequence[Mapping[str, Any]]
-    paper: Sequence[Mapping[str, str]]
+    paper: Paper
     pos: Sequence[Mapping[str, Any]] = ()
     sensitivities: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     predictions: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
@@ -116,6 +117,8 @@ def selective_tau(data: ReportData) -> float:
 def truncation(encoded: Mapping[str, Any]) -> str:
     """One sentence on what truncation lost, over all splits of one run's examples."""
     entries = [e for splits in encoded["clients"].values() for split in splits.values() for e in split]
+    if not entries:
+        return "Longer than the backbone reads: its runs are left out."
     cut = sum(e["kept_tokens"] < e["transcript_tokens"] for e in entries)
     total = sum(e["transcript_tokens"] for e in entries)
     kept = sum(e["kept_tokens"] for e in entries)
@@ -184,7 +187,7 @@ def _note(history: Sequence[Mapping[str, str]], client: str, figures: Mapping[st
     return f"{', '.join(map(str, best))} ({ending})"
 
 
-def _paper_rows(paper: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
+def _paper_rows(paper: Paper) -> list[dict[str, Any]]:
     rows = {(r["client"], r["method"]): r for r in paper if r["table"] == "IV"}
     return [
         {
@@ -195,17 +198,10 @@ def _paper_rows(paper: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
     ]
 
 
-def _paper_effects(paper: Sequence[Mapping[str, str]]) -> str:
+def _paper_effects(paper: Paper) -> str:
     """The paper's own differences of average ROUGE, for scale."""
-
-    def mean(table: str, method: str) -> float:
-        rows = [r for r in paper if r["table"] == table and r["method"] == method]
-        return sum(float(r[m]) for r in rows for m in ("rouge1", "rouge2", "rougeL")) / (3 * len(rows))
-
-    tables = ("III", "IV", "VI")
     gains = {
-        other: " / ".join(f"{mean(t, 'AdaFedSelectKD') - mean(t, other):.2f}" for t in tables)
-        for other in ("AdaFedAvg", "AdaFedKD")
+        other: " / ".join(f"{gain:.2f}" for gain in main_effects(paper, other)) for other in ("AdaFedAvg", "AdaFedKD")
     }
     return (
         f"the paper's own gains in average ROUGE are {gains['AdaFedAvg']} over AdaFedAvg and {gains['AdaFedKD']} over "
@@ -217,11 +213,7 @@ def _pos_shares(data: ReportData) -> list[dict[str, str]]:
     rows = []
     for row in (row for row in data.pos if row["pos"] == "all"):
         client = row["client"]
-        content = sum(
-            r["pos_given_distilled"]
-            for r in data.pos
-            if r["client"] == client and r["pos"] in ("NOUN", "PROPN", "VERB")
-        )
+        content = sum(r["pos_given_distilled"] for r in data.pos if r["client"] == client and r["pos"] in CONTENT)
         rows.append(
             {
                 "client": client,

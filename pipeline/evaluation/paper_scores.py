@@ -1,0 +1,34 @@
+"""The paper's own numbers: rows of data/paper_results.csv -> averages and differences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from pipeline.corpora.qmsum import DOMAINS
+
+Paper = Sequence[Mapping[str, str]]
+"""Rows of data/paper_results.csv."""
+
+MAIN_TABLES = ("III", "IV", "VI")
+"""The main results with BART-large, BART-base and LED-large."""
+
+
+def average_of(row: Mapping[str, str]) -> float:
+    """One row's average ROUGE: as printed, or the mean of R-1, R-2 and R-L."""
+    return float(row["average"]) if row["average"] else fmean(float(row[m]) for m in ("rouge1", "rouge2", "rougeL"))
+
+
+def average(paper: Paper, table: str, method: str) -> float:
+    """A method's average ROUGE over the three domains, of one of the paper's tables."""
+    rows = [row for row in paper if row["table"] == table and row["method"] == method and row["client"] in DOMAINS]
+    return fmean(average_of(row) for row in rows)
+
+
+def effect(paper: Paper, table: str, ours: str, theirs: str) -> float:
+    return average(paper, table, ours) - average(paper, table, theirs)
+
+
+def main_effects(paper: Paper, theirs: str) -> list[float]:
+    """AdaFedSelectKD's gain over another method, with each of the three backbones."""
+    return [effect(paper, table, "AdaFedSelectKD", theirs) for table in MAIN_TABLES]
