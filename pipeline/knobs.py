@@ -18,6 +18,9 @@ ALONE = (ZEROSHOT, "AdaSingle", "AdaCentralized")
 """Methods without a server."""
 
 
+Scale = Literal["laptop", "full", "paper"]
+
+
 class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False)
 
@@ -62,7 +65,7 @@ class SettingParams(Strict):
     of: list[str] = []
     unit: Unit = "example"
     own: bool = True
-    sizes: dict[str, SettingSizes] = {}
+    sizes: dict[Scale, SettingSizes] = {}
 
     @model_validator(mode="after")
     def _known(self) -> SettingParams:
@@ -72,6 +75,12 @@ class SettingParams(Strict):
             raise ValueError(f"unknown client {unknown[0]!r}; known: {', '.join(CLIENTS)}")
         if parted != bool(self.of):
             raise ValueError("`of` names the domains that kind: iid cuts up; no other kind has it")
+        for scale, sizes in self.sizes.items():
+            if sizes.only and self.kind != "domains":
+                raise ValueError(f"sizes.{scale}.only: is of kind: domains alone")
+            strangers = [name for name in sizes.only if name not in self.clients]
+            if strangers:
+                raise ValueError(f"sizes.{scale}.only.{strangers[0]}: is no client of the setting")
         return self
 
 

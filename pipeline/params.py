@@ -14,7 +14,7 @@ from pipeline.corpora.readers import CLIENT_OF
 from pipeline.corpora.sources import CORPORA
 from pipeline.errors import QuorumError
 from pipeline.federated.tau import Tau
-from pipeline.knobs import CLIENTS, OwnClient, Run, Search, SettingParams, SettingSizes, Sizes, Training
+from pipeline.knobs import CLIENTS, OwnClient, Run, Scale, Search, SettingParams, SettingSizes, Sizes, Training
 from pipeline.layout import OWN, PARAMS
 from pipeline.model.presets import PRESETS
 from pipeline.partitions.setting import Setting, Share
@@ -33,7 +33,7 @@ class Params(Training):
     tau: Tau
     weight: float = Field(ge=0, le=1, alias="lambda")
     local_start: Literal["own", "server"]
-    scale: Literal["laptop", "full", "paper"]
+    scale: Scale
     seeds: list[int] = Field(min_length=1)
     device: Literal["auto", "cpu", "cuda"]
     data_source: Literal["auto", "mirror", "upstream", "sample"]
@@ -123,6 +123,9 @@ class Params(Training):
             corpus = next((c for c, holder in CLIENT_OF.items() if holder == client), "qmsum")
             if corpus not in self.corpora:
                 raise ValueError(f"{where}: client {client} needs {corpus}; add it to corpora")
+        if (self.sizes_of(run.setting).counts is None) == (setting.kind == "balanced"):
+            where = f"settings.{run.setting}.sizes.{self.scale}.counts"
+            raise ValueError(f"{where}: kind: balanced needs them, and no other kind has them")
         absent = [client for client in run.late if client not in setting.clients]
         if absent:
             raise ValueError(f"{where}.late: setting {run.setting} has no client {absent[0]!r}")

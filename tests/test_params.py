@@ -14,6 +14,7 @@ from pipeline.federated import fedselectkd
 from pipeline.params import read_params
 from pipeline.stages.plan import resolve
 
+DOMAINS: dict[str, Any] = {"kind": "domains", "clients": ["Academic", "Committee", "Product"]}
 SHIPPED = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))
 
 
@@ -63,6 +64,23 @@ def test_a_misspelt_key_is_named_as_it_was_written(tmp_path: Path) -> None:
         ({"own": {"server": {"folder": "data/own/x"}}}, "own.server: is taken"),
         ({"own": {"Clinic": {"folder": "elsewhere"}}}, "own.Clinic.folder: elsewhere is not inside data/own"),
         ({"settings": {"domains": {"kind": "domains", "clients": []}}}, "is empty, and there are no own clients"),
+        ({"settings": {"domains": DOMAINS | {"sizes": {"huge": {}}}}}, "settings.domains.sizes.huge"),
+        (
+            {"settings": {"domains": DOMAINS | {"sizes": {"laptop": {"only": {"SAMSum": {}}}}}}},
+            "sizes.laptop.only.SAMSum: is no client of the setting",
+        ),
+        (
+            {"settings": {"domains": DOMAINS | {"kind": "balanced", "sizes": {"laptop": {"only": {"Academic": {}}}}}}},
+            "sizes.laptop.only: is of kind: domains alone",
+        ),
+        (
+            {"settings": {"domains": DOMAINS | {"kind": "balanced"}}},
+            "settings.domains.sizes.laptop.counts: kind: balanced needs them",
+        ),
+        (
+            {"settings": {"domains": DOMAINS | {"sizes": {"laptop": {"counts": {"train": 1, "val": 1, "test": 1}}}}}},
+            "settings.domains.sizes.laptop.counts",
+        ),
     ],
 )
 def test_a_mistake_is_one_line_that_names_the_key(tmp_path: Path, changes: Any, message: str) -> None:
