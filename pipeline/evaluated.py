@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline import layout
+from pipeline.encoded import read_encoded
 from pipeline.errors import QuorumError
 from pipeline.files import sha256_file, sha256_json
 from pipeline.spec import EvaluateSpec, read_spec
@@ -35,7 +36,7 @@ def job_of(run_id: str) -> Job:
         if not path.is_file():
             raise QuorumError(f"{path}: is missing; run `dvc repro`")
     adapters = sorted(layout.adapters(run_id).glob("*.safetensors"))
-    if not adapters:
+    if not adapters and read_encoded(run_id).clients:
         raise QuorumError(f"{layout.adapters(run_id)}: holds no adapter; run `dvc repro`")
     contents = {path.name: sha256_file(path) for path in [*needed, *adapters]}
     key = sha256_json([spec.model_dump(mode="json"), contents])

@@ -103,13 +103,14 @@ def read_jsonl(path: Path, remedy: str = "run `dvc repro`") -> list[Any]:
         QuorumError: the file is missing, or a line is not JSON.
     """
     try:
-        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise QuorumError(f"{path}: is missing; {remedy}") from None
     except UnicodeDecodeError as error:
         raise QuorumError(f"{path}: is not UTF-8 (byte {error.start}); {remedy}") from None
     rows = []
-    for number, line in enumerate(lines, 1):
+    # Not splitlines: it would also cut at the separators of Unicode, which stand unescaped in JSON.
+    for number, line in enumerate(text.removesuffix("\n").split("\n") if text else [], 1):
         try:
             rows.append(json.loads(line))
         except json.JSONDecodeError as error:

@@ -34,10 +34,11 @@ def read_results(rows: Sequence[RunRow], samples: int, label: str) -> Results:
     Raises:
         QuorumError: a run's scores or history are missing.
     """
+    files = {row.id: read_json(layout.SCORES / f"{row.id}.json") for row in rows}
     by_name: dict[str, list[RunRow]] = {}
     for row in rows:
-        by_name.setdefault(row.name, []).append(row)
-    files = {row.id: read_json(layout.SCORES / f"{row.id}.json") for row in rows}
+        if files[row.id]["examples"]:  # else it was left out
+            by_name.setdefault(row.name, []).append(row)
     scored = {name: over_seeds([files[r.id]["examples"] for r in own]) for name, own in by_name.items()}
     metrics: Metrics = {}
     with progress(f"{label}: intervals", len(by_name)) as advance:

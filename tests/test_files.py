@@ -64,6 +64,8 @@ def test_a_bad_line_is_numbered(tmp_path: Path) -> None:
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     write_json(tmp_path / "a.json", {"λ": 0.2})
+    write_jsonl(tmp_path / "none.jsonl", [])
+    assert read_jsonl(tmp_path / "none.jsonl") == []
     write_jsonl(tmp_path / "b.jsonl", [{"x": "a\u2028b"}, {"x": "c"}])
     assert read_json(tmp_path / "a.json") == {"λ": 0.2}
     assert read_jsonl(tmp_path / "b.jsonl") == [{"x": "a\u2028b"}, {"x": "c"}]

@@ -57,6 +57,11 @@ def run(run_id: str, on_round: OnRound = lambda rows: None) -> None:
         _export_untrained(folder, list(encoded.clients))
         return
     key = training_key(spec.training, encoded)
+    note = layout.timings() / "train" / f"{run_id}.json"
+    if not encoded.clients:
+        _export_untrained(folder, [])
+        write_json(note, {"seconds": 0.0, "rounds": [], "training": key})
+        return
     # A queue's workers may want one training under two names: the second waits, and finds it done.
     with locked(layout.checkpoints() / f"{key}.lock"):
         finished = train(spec.training, encoded, key, run_id, on_round)
@@ -64,7 +69,7 @@ def run(run_id: str, on_round: OnRound = lambda rows: None) -> None:
     rows = [{k: row[k] for k in ("round", "client", "seconds")} for row in finished.history]
     # A pooled training's one time stands in every client's row.
     total = sum({(r["round"], r["seconds"]): r["seconds"] for r in rows}.values())
-    write_json(layout.timings() / "train" / f"{run_id}.json", {"seconds": total, "rounds": rows, "training": key})
+    write_json(note, {"seconds": total, "rounds": rows, "training": key})
 
 
 def train(spec: TrainSpec, encoded: Encoded, key: str, run_id: str, on_round: OnRound) -> Progress:
@@ -170,7 +175,7 @@ def _marks(
 
 
 def _export_untrained(folder: Path, clients: list[str]) -> None:
-    """The bare backbone: every adapter is the empty one."""
+    """The bare backbone: every adapter is the empty one; a run that is left out has no clients."""
     for client in clients:
         write_adapter(folder / "adapters" / f"{client}.safetensors", {}, {"round": 0})
     write_table(folder / "history.csv", [], HISTORY)
