@@ -39,6 +39,8 @@ repro: setup  ## train and evaluate all methods, then reports/report.html
 	@echo "repro: open reports/report.html"
 
 repro-all: setup  ## every table and figure of the paper: reports/paper.html
+	@dvc repro train train-more
+	@dvc repro generate generate-more
 	@dvc repro
 	@python -m pipeline prune
 	@echo "repro-all: open reports/report.html and reports/paper.html"

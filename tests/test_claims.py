@@ -56,6 +56,19 @@ def test_a_claim_is_put_to_the_two_runs() -> None:
     assert judged.verdict == "held"
 
 
+def test_a_claim_about_losses_holds_below_nothing() -> None:
+    """Losses of 100 nats and 110 over 10 tokens: one nat a token less."""
+
+    def rows(loss: float) -> list[Scored]:
+        return [Scored(f"e{i}", "A", f"m{i}", 10, {"loss": loss + i}) for i in range(20)]
+
+    claim = Claim("ours loses less", "not in the paper", "ours", "theirs", "below", "loss")
+    judged = judge(claim, {"ours": rows(100.0), "theirs": rows(110.0)}, always, 200)
+    assert judged.interval is not None
+    assert judged.interval.value == pytest.approx(-1.0)
+    assert judged.verdict == "held"
+
+
 def test_only_the_clients_it_names_count() -> None:
     ours = scored(1.0, "A") + scored(-3.0, "B")
     claim = Claim("ours is above", "Fig. 8", "ours", "theirs", clients=("A",))

@@ -11,9 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline import ratings
+from pipeline.corpora.example import Example, Turn
 from pipeline.errors import QuorumError
 from pipeline.evaluation.agreement import fleiss_kappa, outcomes_of
 from pipeline.figures.rating_sheet import render
+from pipeline.files import write_json, write_jsonl
+from pipeline.layout import encoded_index, examples, predictions, stage_spec
 from pipeline.ratings import COLUMNS, CRITERIA, OURS, Item, bring_in, spread
 
 
@@ -159,3 +162,69 @@ def test_a_sheet_without_its_key_is_one_line(sheet: str, tmp_path: Path) -> None
 def test_the_page_names_its_keys() -> None:
     page = render("abc", [], CRITERIA)
     assert all(f"<code>{key}</code>" in page for key in ("a", "b", "t", "←", "→"))
+
+
+@pytest.fixture
+def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What `export` reads of a finished main table: one client, 24 test examples of 6 meetings, four methods."""
+    monkeypatch.chdir(tmp_path)
+    methods = ("AdaFedSelectKD", "AdaCentralized", "AdaFedAvg", "AdaFedKD")
+    rows = [{"id": f"main/{m}-1", "name": m, "seed": 1, "method": m, "setting": "domains"} for m in methods]
+    plan = {
+        "code": {},
+        "scale": "laptop",
+        "backbone": "tiny-llama",
+        "span_end": "inclusive",
+        "source_tokens": 448,
+        "target_tokens": 160,
+        "train_fraction": 1.0,
+        "validation_examples": None,
+        "tau": 5.0,
+        "bootstrap_samples": 200,
+        "permutation_samples": 200,
+        "runs": [row | {"decoded": True, "spec": "", "params": {}} for row in rows],
+    }
+    write_json(stage_spec("main"), plan)
+    tests = [(f"e{n}", f"m{n % 6}") for n in range(24)]
+    turns = (Turn("Ann", "We agree."),)
+    write_jsonl(
+        examples("qmsum"),
+        (Example(i, "qmsum", "Academic", "test", m, "Q?", turns, "They agree.").to_json() for i, m in tests),
+    )
+    held = [{"id": i, "key": i, "tokens": 1, "source_tokens": 1, "meeting": m} for i, m in tests]
+    for method in methods:
+        write_jsonl(predictions(f"main/{method}-1"), ({"id": i, "prediction": f"{method} on {i}"} for i, _ in tests))
+    clients = {"Academic": {"train": [], "val": [], "test": held}}
+    write_json(encoded_index(f"main/{OURS}-1"), {"backbone": "", "clients": clients})
+    return tmp_path
+
+
+def test_each_rater_gets_twenty_examples_against_each_of_three_in_an_order_of_their_own(finished: Path) -> None:
+    ratings.export(2, 1, finished / "sheets")
+    first, second = (list(csv.DictReader((finished / "sheets" / f"rater-{n}.csv").open(newline=""))) for n in (1, 2))
+    assert len(first) == 20 * 3
+    assert {row["item"] for row in first} == {row["item"] for row in second}
+    assert [row["item"] for row in first] != [row["item"] for row in second]
+    assert all(row["transcript"] == "Ann: We agree." for row in first)
+
+
+def test_the_key_knows_whose_summary_is_on_which_side(finished: Path) -> None:
+    ratings.export(1, 1, finished / "sheets")
+    (path,) = (finished / "data" / "ratings" / "keys").iterdir()
+    key = json.loads(path.read_text())
+    rows = list(csv.DictReader((finished / "sheets" / "rater-1.csv").open(newline="")))
+    for row in rows:
+        of = key[row["item"]]
+        assert (row["A"], row["B"]) == tuple(f"{of[side]} on {of['example']}" for side in "AB")
+    sides = [key[row["item"]]["A"] == OURS for row in rows]
+    assert 15 < sum(sides) < 45, "ours is as often on one side as on the other"
+    drawn = [key[row["item"]]["meeting"] for row in rows]
+    assert {drawn.count(meeting) for meeting in drawn} <= {9, 12}, "three or four examples of each of six meetings"
+
+
+def test_a_table_without_one_of_the_methods_is_one_line(finished: Path) -> None:
+    path = stage_spec("main")
+    plan = json.loads(path.read_text())
+    write_json(path, plan | {"runs": plan["runs"][:2]})
+    with pytest.raises(QuorumError, match="no run of AdaFedAvg"):
+        ratings.export(1, 1, finished / "sheets")

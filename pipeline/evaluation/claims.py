@@ -22,10 +22,11 @@ MARGIN = 0.5
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper about two runs' average ROUGE.
+    """A sentence of the paper about two runs.
 
-    `effect`: the paper's own difference, where it has numbers. `clients`: those it is about; empty: all that both have.
-    `source`: its table, figure or section.
+    `metric`: the average ROUGE, or the test loss (nats a token), where lower is better. `effect`: the paper's own
+    difference, where it has numbers. `clients`: those it is about; empty: all that both have. `source`: its table,
+    figure or section.
     """
 
     text: str
@@ -33,6 +34,7 @@ class Claim:
     ours: str
     theirs: str
     rule: Rule = "above"
+    metric: Literal["average", "loss"] = "average"
     effect: float | None = None
     clients: tuple[str, ...] = ()
     remark: str = ""
@@ -93,9 +95,9 @@ def judge(claim: Claim, scored: Mapping[str, Sequence[Scored]], converged: Conve
     rows = differences(scored[claim.ours], scored[claim.theirs])
     if claim.clients:
         rows = [row for row in rows if row.client in claim.clients]
-    if not rows or "average" not in rows[0].values:
+    if not rows or claim.metric not in rows[0].values:
         return Judged(claim, None, "not run", converged=True)
-    interval = bootstrap(clusters_of(rows, "average"), samples)
+    interval = bootstrap(clusters_of(rows, claim.metric), samples)
     verdict = by_margins(claim.rule, interval.low, interval.high, claim.effect)
     clients = list(dict.fromkeys(row.client for row in rows))
     return Judged(claim, interval, verdict, converged(claim.ours, clients) and converged(claim.theirs, clients))

@@ -70,6 +70,20 @@ def _point(results: Results, run: str, knob: str) -> sweep.Point:
     return sweep.Point(value, f"{value:.3g}", fmean(best), triple("loss"), average)
 
 
+def scaled_weight(results: Results, selective: str, scaled: str) -> list[Markup]:
+    """Whether the control's λ is what it should be: λ times the share of tokens that the selective run distilled."""
+    if selective not in results.histories or scaled not in results.rows:
+        return []
+    share = fmean(float(row["share_distilled"]) for row in results.histories[selective])
+    weight = knob_of(results, selective, "lambda")
+    text = '<p class="note">{} distilled {:.1f}% of all target tokens: {:g} × {:.3f} = {:.3f}; {} has λ = {:g}.</p>'
+    return [
+        Markup(text).format(
+            selective, 100 * share, weight, share, weight * share, scaled, knob_of(results, scaled, "lambda")
+        )
+    ]
+
+
 def teacher_deciles(canvas: Canvas, analysis: Analysis, tau: float) -> list[Markup]:
     pieces = []
     for run, found in analysis.get("deciles", {}).items():
@@ -135,16 +149,16 @@ def divergences(canvas: Canvas, analysis: Analysis) -> list[Markup]:
 def bytes_sent(
     canvas: Canvas, results: Results, runs: Sequence[str], named: Mapping[str, str], full_model: int
 ) -> list[Markup]:
-    """Validation loss against bytes, and the bytes that reach AdaFedAvg's best loss."""
+    """Validation loss against bytes, and the bytes that reach the best loss of the first run, AdaFedAvg."""
     shown = {run: results.histories[run] for run in runs if run in results.histories and run in results.metrics}
-    if "fedavg" not in shown:
+    if runs[0] not in shown:
         return []
-    factor = full_model / max(int(row["bytes_up"]) for row in shown["fedavg"])
+    factor = full_model / max(int(row["bytes_up"]) for row in shown[runs[0]])
     caption = f"Validation loss against bytes sent, by round. Runs: {', '.join(shown)}."
     pieces = [
         canvas.place(communication.draw({named[r]: h for r, h in shown.items()}, factor), "communication", caption)
     ]
-    goal = min(loss for _, loss in communication.path_of(shown["fedavg"]))
+    goal = min(loss for _, loss in communication.path_of(shown[runs[0]]))
     rows = [
         Markup("<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.3f}</td><td>{}</td></tr>").format(
             named[run],

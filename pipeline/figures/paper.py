@@ -11,11 +11,12 @@ from markupsafe import Markup
 
 from pipeline.corpora.example import SPLITS
 from pipeline.evaluation.claims import Judged
+from pipeline.evaluation.paper_scores import average_of
 from pipeline.evaluation.scores import MEAN
 from pipeline.evaluation.significance import DETECTABLE
 from pipeline.figures.page import embedded, page
 from pipeline.figures.report import labels, truncation
-from pipeline.figures.sections import Section, average_of
+from pipeline.figures.sections import Section
 from pipeline.results import Metrics, Results, best_rounds, has_converged
 from pipeline.spec import ReportSpec
 
@@ -128,13 +129,14 @@ def _cell(figures: Mapping[str, Any]) -> dict[str, str]:
 def _claim(one: Judged) -> dict[str, str]:
     interval = one.interval
     effect = one.claim.effect
+    digits, unit = (3, " nats") if one.claim.metric == "loss" else (2, "")
     return {
         "text": one.claim.text,
         "source": one.claim.source,
         "paper": "–" if effect is None else f"{effect:+.2f}",
-        "ours": one.shown or ("–" if interval is None else f"{interval.value:+.2f}"),
-        "interval": "" if interval is None else f"{interval.low:+.2f} … {interval.high:+.2f}",
-        "detectable": "" if interval is None else f"{DETECTABLE * interval.standard_error:.2f}",
+        "ours": one.shown or ("–" if interval is None else f"{interval.value:+.{digits}f}{unit}"),
+        "interval": "" if interval is None else f"{interval.low:+.{digits}f} … {interval.high:+.{digits}f}",
+        "detectable": "" if interval is None else f"{DETECTABLE * interval.standard_error:.{digits}f}",
         "verdict": one.verdict,
         "class": VERDICT_CLASS[one.verdict],
         "why": "" if one.converged else f"not converged; the interval alone says: {one.by_interval}",
@@ -196,8 +198,6 @@ def _limits(data: PaperData) -> list[str]:
         "not of other trainings.",
         f"Scale {spec.scale}: {spec.backbone}, adapters on {layers} layers, prompts unadapted, no dropout; settings "
         "hold the examples that the table above says.",
-        "Where clients share meetings (IID by example), each client's meetings are resampled by themselves, and the "
-        "intervals are somewhat too narrow.",
         "The backbone may have seen AMI, ICSI or SAMSum: gains over the untrained one are the result, absolute scores "
         "beside the paper's are orientation only.",
         "SCAFFOLD's corrected gradient goes through AdamW, which rescales it: a heuristic.",

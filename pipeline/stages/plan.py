@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +71,8 @@ def resolve(params: Params) -> dict[str, dict[str, Any]]:
             stages = _of_run(params, name, seed)
             specs |= {f"{stage}/{identity}": spec for stage, spec in stages.items()}
             rows[group].append(_row(params, identity, name, seed, stages))
-    settings = sorted({row.setting for row in params.more_runs.values()})
-    manifests = [layout.manifest(layout.MORE, name, seed).stem for name in settings for seed in params.seeds]
+    compared = _distinct_settings(params)
+    manifests = [layout.manifest(layout.MORE, name, seed).stem for name in compared for seed in params.seeds]
     specs["analyze"] = _analyze(params, rows[layout.MAIN], manifests)
     specs["main"] = _main(params, rows[layout.MAIN])
     specs["report"] = _report(params, rows[layout.MAIN] + rows[layout.MORE])
@@ -160,6 +160,16 @@ def _row(params: Params, identity: str, name: str, seed: int, stages: Mapping[st
         spec=sha256_json([json.loads(spec.model_dump_json()) for spec in stages.values()]),
         params=knobs | {"evaluate": train.evaluate},
     )
+
+
+def _distinct_settings(params: Params) -> list[str]:
+    """Settings whose clients can be compared: of several with the same clients and examples, the first."""
+    found: dict[str, str] = {}
+    for name in sorted({row.setting for row in params.more_runs.values()}):
+        setting = params.setting_of(name)
+        if len(setting.clients) > 1:
+            found.setdefault(sha256_json(asdict(setting)), name)
+    return list(found.values())
 
 
 def _analyze(params: Params, rows: list[RunRow], manifests: list[str]) -> AnalyzeSpec:

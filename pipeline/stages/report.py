@@ -28,7 +28,17 @@ from pipeline.tables import read_table
 
 SELECTIVE = "fedselectkd"
 PAPERS_TAU = 5.0
-SENDING = ("fedavg", "fedkd", "fedselectkd", "fedopt", "fedprox", "fednova", "fedavgm", "scaffold", "ditto")
+SENDING = (
+    "fedavg-base",
+    "fedkd-base",
+    "fedselectkd-base",
+    "fedopt",
+    "fedprox",
+    "fednova",
+    "fedavgm",
+    "scaffold",
+    "ditto",
+)
 """Runs of the same clients and rounds, whose bytes can be compared."""
 
 
@@ -106,6 +116,7 @@ def _record(one: Judged) -> dict[str, Any]:
         "claim": one.claim.text,
         "ours": one.claim.ours,
         "theirs": one.claim.theirs,
+        "metric": one.claim.metric,
         "paper": one.claim.effect,
         "difference": interval,
         "by_interval": one.by_interval,
@@ -139,7 +150,10 @@ def _extra(spec: ReportSpec, results: Results) -> dict[str, list[Markup]]:
             for client in clients
         ],
         "case": extras.median_cases(results, texts, SELECTIVE, "fedavg"),
-        "mechanism": extras.teacher_deciles(canvas, analysis, tau),
+        "mechanism": [
+            *extras.scaled_weight(results, f"{SELECTIVE}-base", "kd-scaled"),
+            *extras.teacher_deciles(canvas, analysis, tau),
+        ],
         "matrix": extras.crossed_losses(canvas, analysis),
         "divergence": extras.divergences(canvas, analysis),
         "communication": extras.bytes_sent(canvas, results, SENDING, labels(spec.runs), full_model_bytes(parameters)),

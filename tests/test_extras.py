@@ -1,0 +1,105 @@
+"""Pieces of the page on the paper, from numbers worked by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.evaluation.scores import Scored
+from pipeline.figures import extras
+from pipeline.figures.communication import path_of
+from pipeline.results import Results
+from pipeline.spec import RunRow
+
+
+def round_of(number: int, client: str, loss: float, **more: Any) -> dict[str, str]:
+    row = {"round": number, "client": client, "validation_loss": loss, "best": 0, "bytes_up": 0, "bytes_down": 0}
+    return {name: str(value) for name, value in (row | more).items()}
+
+
+def run_of(name: str, **hyperparameters: Any) -> list[RunRow]:
+    return [
+        RunRow(
+            id=f"more/{name}-1",
+            name=name,
+            seed=1,
+            method="AdaFedSelectKD",
+            setting="domains",
+            decoded=True,
+            spec="",
+            params={"hyperparameters": hyperparameters},
+        )
+    ]
+
+
+def results_of(**parts: Any) -> Results:
+    known: dict[str, Any] = {"rows": {}, "scored": {}, "metrics": {}, "by_seed": {}, "histories": {}}
+    return Results(**(known | parts))
+
+
+def test_bytes_add_up_over_rounds_and_are_a_mean_over_seeds() -> None:
+    """Two clients send 1 MB up and 2 MB down a round: 6 MB, then 12; a second seed with the same traffic adds none."""
+    rows = [
+        round_of(number, client, loss, bytes_up=1_000_000, bytes_down=2_000_000)
+        for _seed in (1, 2)
+        for number, loss in ((1, 3.0), (2, 2.0))
+        for client in ("A", "B")
+    ]
+    assert path_of(rows) == [(6.0, 3.0), (12.0, 2.0)]
+    assert path_of(rows, 10.0) == [(60.0, 3.0), (120.0, 2.0)]
+
+
+def test_the_case_is_the_median_gain_not_the_best() -> None:
+    """Gains of 9, −4 and 1: the third example is shown."""
+    gains = {"x": 9.0, "y": -4.0, "z": 1.0}
+    ours = [Scored(i, "A", "m", 1, {"average": 20 + gain}) for i, gain in gains.items()]
+    theirs = [Scored(i, "A", "m", 1, {"average": 20.0}) for i in gains]
+    texts = {
+        run: {i: {"query": f"Q {i}?", "reference": "R", "prediction": f"{run} on {i}"} for i in gains}
+        for run in ("ours", "theirs")
+    }
+    (piece,) = extras.median_cases(results_of(scored={"ours": ours, "theirs": theirs}), texts, "ours", "theirs")
+    assert "A: Q z?" in piece
+    assert "ours on z" in piece
+    assert "difference +1.00" in piece
+    assert extras.median_cases(results_of(scored={"ours": ours}), texts, "ours", "theirs") == []
+
+
+def swept(best_loss: dict[str, float]) -> Results:
+    mean = {f"{metric}{end}": 2.0 for metric in ("loss", "average") for end in ("", "_low", "_high")}
+    return results_of(
+        rows={f"tau-{tau}": run_of(f"tau-{tau}", tau=float(tau)) for tau in best_loss},
+        metrics={f"tau-{tau}": {"mean": mean} for tau in best_loss},
+        histories={f"tau-{tau}": [round_of(1, "A", loss, best=1)] for tau, loss in best_loss.items()},
+    )
+
+
+def test_a_sweep_is_chosen_from_on_validation(tmp_path: Path) -> None:
+    results = swept({"2": 3.0, "3": 2.5, "4": 2.8})
+    (piece,) = extras.knob_sweep(extras.Canvas(tmp_path), results, ["tau-2", "tau-3", "tau-4", "gone"], "tau", "τ", 3.0)
+    assert "validation loss (which would choose 3)" in piece
+    assert (tmp_path / "sweep_tau.png").is_file()
+
+
+def test_one_point_is_no_sweep(tmp_path: Path) -> None:
+    assert extras.knob_sweep(extras.Canvas(tmp_path), swept({"2": 3.0}), ["tau-2"], "tau", "τ", 3.0) == []
+
+
+def test_a_threshold_that_is_a_quantile_is_shown_in_nats() -> None:
+    results = results_of(
+        rows={"q": run_of("q", tau="q0.88")}, histories={"q": [round_of(1, "A", 1, tau=4), round_of(2, "A", 1, tau=5)]}
+    )
+    assert extras.knob_of(results, "q", "tau") == pytest.approx(4.5)
+
+
+def test_the_controls_weight_stands_beside_what_it_should_be() -> None:
+    """Shares of 80% and 100% distilled at λ = 0.2: 0.18."""
+    results = results_of(
+        rows={"ours": run_of("ours", **{"lambda": 0.2}), "scaled": run_of("scaled", **{"lambda": 0.17})},
+        histories={"ours": [round_of(1, "A", 1, share_distilled=0.8), round_of(2, "A", 1, share_distilled=1.0)]},
+    )
+    (piece,) = extras.scaled_weight(results, "ours", "scaled")
+    assert "0.2 × 0.900 = 0.180; scaled has λ = 0.17" in piece
+    assert extras.scaled_weight(results, "ours", "gone") == []
