@@ -9,6 +9,7 @@ import pytest
 import yaml
 from conftest import ROOT
 
+from pipeline.changes import brief
 from pipeline.errors import QuorumError
 from pipeline.federated import fedselectkd
 from pipeline.params import read_params
@@ -186,6 +187,12 @@ def test_a_knob_changes_the_specs_of_what_depends_on_it_and_no_other(
 ) -> None:
     before, after = resolve(read_params(params_with(tmp_path))), resolve(read_params(params_with(tmp_path, **change)))
     assert changed(before, after) == expected
+
+
+def test_many_changed_stages_are_counted_and_few_are_named() -> None:
+    assert brief(["main", "train/main/fedavg-1"]) == "main, train/main/fedavg-1"
+    many = ["backbone", *(f"train/more/{n}-1" for n in range(12)), "report"]
+    assert brief(many) == "backbone, 12 of train/more, report"
 
 
 def test_one_training_under_two_names_has_one_spec(tmp_path: Path) -> None:

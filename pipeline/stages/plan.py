@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import layout
+from pipeline.changes import report_changes
 from pipeline.closure import code_of
 from pipeline.corpora.sources import checksum_file
 from pipeline.errors import QuorumError
 from pipeline.federated.registry import ALGORITHMS, ZEROSHOT
-from pipeline.files import read_json, sha256_file, sha256_json, write_json
+from pipeline.files import sha256_file, sha256_json, write_json
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.presets import PRESETS
 from pipeline.params import Params, read_params
@@ -49,7 +50,7 @@ def run() -> None:
             say(f"plan: studies.{study}: left out, as they are no runs of params.yaml: {', '.join(absent)}")
     for path, spec in specs.items():
         write_json(layout.PLAN / path, spec)
-    _report_changes(specs)
+    report_changes(specs)
 
 
 def resolve(params: Params) -> dict[str, dict[str, Any]]:
@@ -271,33 +272,3 @@ def training_of(params: Params, name: str, seed: int) -> TrainStageSpec:
         **params.training_of(name).model_dump(),
     )
     return TrainStageSpec(training=training, evaluate=row.evaluate or algorithm.build(hyper).evaluates, code={})
-
-
-def _report_changes(specs: dict[str, dict[str, Any]]) -> None:
-    """Say which stages' specs differ from the last plan's, and how long they took when they last ran."""
-    known = layout.work() / "plan.json"
-    before = read_json(known) if known.is_file() else {}
-    now = {path.removesuffix(".json"): sha256_json(spec) for path, spec in specs.items()}
-    changed = [name for name in now if before.get(name) != now[name]]
-    write_json(known, now)
-    if not changed:
-        say("plan: nothing has changed")
-        return
-    times = [_seconds(name) for name in changed]
-    measured = sum(t for t in times if t is not None)
-    unknown = sum(t is None for t in times)
-    say(f"plan: {len(changed)} of {len(now)} stages have a new spec: {', '.join(changed)}")
-    if measured or not unknown:
-        more = f", plus {unknown} not yet timed" if unknown else ""
-        say(f"plan: when last run here they took {measured / 60:.0f} min{more}; what depends on them runs too")
-    else:
-        say("plan: none was timed here yet; laptop scale with the embedded backbone takes about 35 min on two cores")
-
-
-def _seconds(stage: str) -> float | None:
-    path = layout.timings() / f"{stage}.json"
-    if not path.is_file():
-        return None
-    # The first run's stage works for all: what one run costs is the mean.
-    alike = sorted(path.parent.glob("*.json")) if stage.startswith(("generate/", "evaluate/")) else [path]
-    return sum(float(read_json(p)["seconds"]) for p in alike) / len(alike)
