@@ -65,3 +65,14 @@ def test_other_number_formats_stay_plain() -> None:
     model = nn.Sequential(nn.Linear(2, 2).double())
     pack_linear_layers(model)
     assert type(model[0]) is nn.Linear
+
+
+def test_no_weight_goes_on_mapping_the_file_that_it_was_read_from() -> None:
+    """One tensor of a file keeps all of it in memory."""
+    file = torch.arange(32.0)
+    model = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4)).requires_grad_(False)
+    model[0].weight.data, model[1].weight.data = file[:16].view(4, 4), file[16:20]
+    pack_linear_layers(model)
+    held = {tensor.untyped_storage().data_ptr() for tensor in model.state_dict().values()}
+    assert file.untyped_storage().data_ptr() not in held
+    assert torch.equal(model[1].weight, file[16:20])
