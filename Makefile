@@ -51,10 +51,10 @@ test: lint  ## the whole test suite, linters and types included
 
 repro-full: setup  ## the main table on all of QMSum (hours), in a copy of the workspace: reports/full
 	@$(GIT_IDENTITY) dvc exp run --temp --force --name full -S scale=full main
-	@rm -rf reports/full && mkdir -p reports/full
+	@find reports/full -mindepth 1 ! -name README.md -delete
 	@git archive $$(git for-each-ref --sort=-committerdate --format='%(refname)' refs/exps | grep '/full$$' | head -1) \
 	  params.yaml reports/metrics.json reports/metrics/main reports/scores/main reports/figures/main \
-	  reports/tables/main.csv reports/tables/significance.csv reports/tables/pos_kd.csv \
+	  reports/tables/main.csv reports/tables/significance.csv reports/tables/pos_kd.csv reports/tables/history.csv \
 	  | tar -x -C reports/full --transform 's,^reports/,,'
 	@echo "repro-full: see reports/full"
 

@@ -83,6 +83,17 @@ def add_other_losses(figures: dict[str, dict[str, Any]], seeds: Sequence[Mapping
                 own[other] = round(sum(found) / len(found), 4)
 
 
+def read_full() -> tuple[dict[str, list[Scored]], dict[str, list[dict[str, str]]]]:
+    """What was kept of the main table on all of QMSum, by run: its examples' scores and its history; empty if none."""
+    files: dict[str, list[Any]] = {}
+    for path in sorted((layout.FULL / "scores" / layout.MAIN).glob("*.json")):
+        files.setdefault(path.stem.rpartition("-")[0], []).append(read_json(path)["examples"])
+    histories: dict[str, list[dict[str, str]]] = {name: [] for name in files}
+    for line in read_table(layout.FULL / layout.HISTORY) if files else ():
+        histories.setdefault(line["run"], []).append(line)
+    return {name: over_seeds(seeds) for name, seeds in files.items()}, histories
+
+
 def side_by_side(results: Results, names: Sequence[str], samples: int) -> Metrics:
     """The figures of runs that are compared, with their means over the clients that all of them have.
 

@@ -119,7 +119,8 @@ class Workspace:
             ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
         ).stdout.split("\n")
         for name in files:
-            if name and (ROOT / name).is_file() and not name.startswith(("tests/", "reports/", "dvc.lock")):
+            made = name.startswith("reports/") and name != "reports/full/README.md"
+            if name and (ROOT / name).is_file() and not made and not name.startswith(("tests/", "dvc.lock")):
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, folder / name)
         self.run("git", "init", "-q")

@@ -53,6 +53,27 @@ STUDIES = {
 }
 
 
+def full_results(folder: Path) -> None:
+    """What a run on all of QMSum might have left: twenty meetings, on each of which the selective run gains a point."""
+    for run, average in (("fedavg", 20.0), ("fedselectkd", 21.0)):
+        rows = [
+            {
+                "id": f"e{n}",
+                "client": "Product",
+                "meeting": f"m{n}",
+                "tokens": 9,
+                "loss_sum": 9.0,
+                "average": average + n,
+            }
+            for n in range(20)
+        ]
+        (folder / "scores" / "main").mkdir(parents=True, exist_ok=True)
+        (folder / "scores" / "main" / f"{run}-1.json").write_text(json.dumps({"clients": {}, "examples": rows}))
+    rounds = [f"{run},1,{n},Product,4,{int(n == 1)}" for run in ("fedavg", "fedselectkd") for n in (1, 2)]
+    (folder / "tables").mkdir()
+    (folder / "tables" / "history.csv").write_text("\n".join(["run,seed,round,client,steps,best", *rounds]))
+
+
 @pytest.fixture(scope="module")
 def made(workspace: Workspace) -> Workspace:
     workspace.params(
@@ -60,6 +81,7 @@ def made(workspace: Workspace) -> Workspace:
         | {"runs": {name: SMALL["runs"][name] for name in ("fedavg", "fedselectkd")}}
         | {"corpora": ["qmsum", "samsum", "ami", "icsi"], "settings": SETTINGS, "more_runs": MORE, "studies": STUDIES}
     )
+    full_results(workspace.folder / "reports" / "full")
     # As `make repro-all` does: all runs trained first, one of them decodes and scores for all.
     assert {f"train-more@{name}-1" for name in MORE} <= set(workspace.repro("train", "train-more"))
     workspace.repro("generate", "generate-more")
@@ -132,6 +154,14 @@ def test_the_page_has_a_section_a_claim_and_a_verdict(made: Workspace) -> None:
     (iid,) = claims["iid"]
     assert (iid["ours"], iid["theirs"]) == ("fedselectkd-iid", "fedavg-iid")
     assert iid["difference"]["low"] <= iid["difference"]["value"] <= iid["difference"]["high"]
+
+
+def test_a_claim_names_what_all_of_the_data_say(made: Workspace) -> None:
+    found = json.loads((made.folder / "reports" / "paper.json").read_text())["claims_on_all_of_qmsum"]
+    assert [(one["claim"], one["difference"]["value"], one["verdict"]) for one in found] == [
+        ("AdaFedSelectKD is above AdaFedAvg", 1.0, "held")
+    ]
+    assert "on all of QMSum +1.00, +1.00 … +1.00: held" in (made.folder / "reports" / "paper.html").read_text()
 
 
 def test_the_analysis_looks_into_every_setting_and_the_selective_run(made: Workspace) -> None:

@@ -30,7 +30,7 @@ class PaperData:
     """Everything the page shows.
 
     `indices`: setting -> the index of its examples. `compared`: study -> the figures of its runs. `extra`: study ->
-    ready pieces of the page, for what is no comparison.
+    ready pieces of the page, for what is no comparison. `full`: a claim's text -> the same claim on all of QMSum.
     """
 
     spec: ReportSpec
@@ -43,6 +43,7 @@ class PaperData:
     compared: Mapping[str, Metrics]
     indices: Mapping[str, Mapping[str, Any]]
     extra: Mapping[str, Sequence[Markup]] = field(default_factory=dict)
+    full: Mapping[str, Judged] = field(default_factory=dict)
 
 
 def render(data: PaperData, figures: Path) -> str:
@@ -53,7 +54,7 @@ def render(data: PaperData, figures: Path) -> str:
         samples=sorted(corpus for corpus, source in data.sources.items() if source["source"] == "sample"),
         facts=_facts(data),
         sections=[_section(section, data, named, figures) for section in data.sections],
-        claims=[_claim(one) for section in data.sections for one in data.judged.get(section.study, ())],
+        claims=[_claim(one, data.full) for section in data.sections for one in data.judged.get(section.study, ())],
         tally=_tally(data),
         corpora=_corpora(data),
         settings=_settings(data),
@@ -98,7 +99,7 @@ def _section(section: Section, data: PaperData, named: Mapping[str, str], figure
         "clients": clients,
         "mean": "mean" if common == clients else f"mean of {', '.join(common)}",
         "figure": embedded(shown, caption) if shown.is_file() else None,
-        "claims": [_claim(one) for one in data.judged.get(section.study, ())],
+        "claims": [_claim(one, data.full) for one in data.judged.get(section.study, ())],
         "extra": list(data.extra.get(section.study, ())),
     }
 
@@ -126,7 +127,7 @@ def _cell(figures: Mapping[str, Any]) -> dict[str, str]:
     return {"value": f"{figures['average']:.2f}", "interval": f"{low:.1f} … {high:.1f}"}
 
 
-def _claim(one: Judged) -> dict[str, str]:
+def _claim(one: Judged, full: Mapping[str, Judged]) -> dict[str, str]:
     interval = one.interval
     effect = one.claim.effect
     digits, unit = (3, " nats") if one.claim.metric == "loss" else (2, "")
@@ -141,7 +142,17 @@ def _claim(one: Judged) -> dict[str, str]:
         "class": VERDICT_CLASS[one.verdict],
         "why": "" if one.converged else f"not converged; the interval alone says: {one.by_interval}",
         "remark": one.claim.remark,
+        "full": _in_full(full.get(one.claim.text)),
     }
+
+
+def _in_full(one: Judged | None) -> str:
+    """The same claim on all of QMSum, in a line."""
+    if one is None or one.interval is None:
+        return ""
+    found = one.interval
+    why = "" if one.converged else f" (not converged; the interval alone says: {one.by_interval})"
+    return f"on all of QMSum {found.value:+.2f}, {found.low:+.2f} … {found.high:+.2f}: {one.verdict}{why}"
 
 
 def _tally(data: PaperData) -> str:

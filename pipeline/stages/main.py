@@ -79,6 +79,7 @@ def run() -> None:
     )
     _draw(data, [c for c in next(iter(results.metrics.values())) if c != MEAN], list(results.by_seed.values()))
     _write_main_table(data)
+    _write_history(results)
     write_text(layout.REPORT, render(data, layout.figures(layout.MAIN)))
     say(f"main: {layout.REPORT} is ready")
 
@@ -137,6 +138,19 @@ def _draw(data: ReportData, clients: list[str], by_seed: list[Metrics]) -> None:
         )
         for client in dict.fromkeys(row["client"] for row in data.pos):
             save(parts_of_speech.draw(data.pos, client), layout.figures(layout.MAIN), f"pos_{client}")
+
+
+def _write_history(results: Results) -> None:
+    """history.csv: every round of every run, for what is read where models/ is not."""
+    write_table(
+        layout.REPORTS / layout.HISTORY,
+        [
+            {"run": name, "seed": row.seed, **line}
+            for name, rows in results.rows.items()
+            for row in rows
+            for line in read_table(layout.MODELS / row.id / "history.csv")
+        ],
+    )
 
 
 def _write_main_table(data: ReportData) -> None:

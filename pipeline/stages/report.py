@@ -22,7 +22,7 @@ from pipeline.figures.sections import Section, sections
 from pipeline.figures.style import save
 from pipeline.files import empty_folder, read_json, read_jsonl, write_json, write_text
 from pipeline.progress import say
-from pipeline.results import Metrics, Results, has_converged, read_results, side_by_side
+from pipeline.results import Metrics, Results, has_converged, read_full, read_results, side_by_side
 from pipeline.spec import ReportSpec, read_spec
 from pipeline.tables import read_table
 
@@ -52,11 +52,13 @@ def run() -> None:
         write_json(layout.seed_metrics(layout.MORE, seed), {name: metrics[name] for name in further})
     paper = read_table(layout.PAPER_RESULTS)
     judged = _judged(spec, sections(paper), results)
+    full = _judged_full(spec, sections(paper))
     write_json(
         layout.PAPER_METRICS,
         {
             "runs": {name: results.metrics[name] for name in further},
             "claims": {study: [_record(one) for one in found] for study, found in judged.items()},
+            "claims_on_all_of_qmsum": [_record(one) for one in full.values()],
         },
     )
     compared = {study: side_by_side(results, names, spec.bootstrap_samples) for study, names in spec.studies.items()}
@@ -67,6 +69,7 @@ def run() -> None:
         results=results,
         sections=sections(paper),
         judged=judged,
+        full=full,
         paper=paper,
         sources={c: read_json(layout.notes(c))["source"] | _span_end(c) for c in spec.corpora},
         statistics={c: read_table(layout.data_statistics(c)) for c in spec.corpora},
@@ -108,6 +111,18 @@ def _judged(spec: ReportSpec, found: list[Section], results: Results) -> dict[st
     )
     judged["words"] += distilled_words(read_table(layout.TABLES / "pos_kd.csv"), SELECTIVE)
     return judged
+
+
+def _judged_full(spec: ReportSpec, found: list[Section]) -> dict[str, Judged]:
+    """The main table's claims put to what `make repro-full` left, by their text."""
+    scored, histories = read_full()
+    claims = next(section.claims for section in found if section.study == layout.MAIN)
+
+    def converged(run: str, clients: Sequence[str] = ()) -> bool:
+        return has_converged(histories[run], clients)
+
+    judged = [judge(claim, scored, converged, spec.bootstrap_samples) for claim in claims]
+    return {one.claim.text: one for one in judged if one.interval is not None}
 
 
 def _record(one: Judged) -> dict[str, Any]:
