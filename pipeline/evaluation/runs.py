@@ -94,9 +94,9 @@ def _scored(run_id: str, spec: EvaluateSpec, losses: _Losses) -> dict[str, Any]:
 
 
 def _text_scores(run_id: str, spec: EvaluateSpec) -> dict[str, dict[str, Any]]:
-    """Scores of the summaries, by example; of a run that wrote none, only whose the examples are."""
+    """Scores of the summaries, by example; of a run that wrote none, only whose the examples are (none: left out)."""
     predicted = read_jsonl(layout.predictions(run_id))
-    if any(row["prediction"] is None for row in predicted):
+    if not predicted or any(row["prediction"] is None for row in predicted):
         return {row["id"]: {"client": row["client"]} for row in predicted}
     references = [row["reference"] for row in predicted]
     predictions = [row["prediction"] for row in predicted]
