@@ -13,24 +13,25 @@ from pipeline import layout
 from pipeline.encoded import read_encoded
 from pipeline.files import locked, read_json, sha256_json, write_json
 from pipeline.loader import Loader
-from pipeline.model.adapter import Adapter, digest, on_device, read_adapter
+from pipeline.model.adapter import digest, on_device, read_adapter
 from pipeline.model.backbone import Backbone, Row
 from pipeline.model.entry import Entry
 from pipeline.model.generation import generate
 from pipeline.spec import GenerateSpec, read_spec
 
-SOURCE_BYTES, ROWS = 2_000_000_000, 384
-"""What is decoded at once, at most: enough to read the weights seldom, few enough for 8 GiB at laptop scale."""
+SOURCE_BYTES, ROWS, RUNS = 2_000_000_000, 384, 12
+"""What is decoded at once, about: enough to read the weights seldom, few enough for 8 GiB at laptop scale."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run's summaries: whose adapter writes which test example, and where the texts are kept."""
+    """One run's summaries: whose adapter (a file, its digest) writes which example, and where the texts are kept."""
 
     run_id: str
     spec: GenerateSpec
     tests: list[tuple[str, Entry]]
-    adapters: dict[str, Adapter]
+    adapters: dict[str, Path]
+    digests: dict[str, str]
     path: Path
 
     def texts(self) -> dict[str, str]:
@@ -59,18 +60,21 @@ def job_of(run_id: str) -> Job:
     """
     spec = read_spec(layout.stage_spec("generate", run_id), GenerateSpec)
     encoded = read_encoded(run_id)
-    adapters = {c: read_adapter(layout.adapters(run_id) / f"{c}.safetensors") for c in encoded.clients}
+    adapters = {client: layout.adapters(run_id) / f"{client}.safetensors" for client in encoded.clients}
     tests = [(client, entry) for client, splits in encoded.clients.items() for entry in splits["test"]]
-    digests = {client: digest(adapter) for client, adapter in adapters.items()}
-    # Clients with equal adapters hold one object, which is then applied to all their rows at once.
-    distinct = {digests[client]: adapter for client, adapter in adapters.items()}
+    digests = {client: digest(read_adapter(path)) for client, path in adapters.items()}
     written = [[entry.id, entry.key, digests[client]] for client, entry in tests]
     key = sha256_json([spec.model_dump(mode="json"), encoded.index["backbone"], written])
-    return Job(run_id, spec, tests, {c: distinct[d] for c, d in digests.items()}, layout.generated() / f"{key}.json")
+    return Job(run_id, spec, tests, adapters, digests, layout.generated() / f"{key}.json")
 
 
 def decode(jobs: Sequence[Job], backbone: Backbone, advance: Callable[[int], None]) -> None:
-    """Write the missing summaries of jobs with one spec, no two of one path, a batch of sources at a time."""
+    """Write the missing summaries of jobs with one spec, no two of one path, so many runs at a time."""
+    for at in range(0, len(jobs), RUNS):
+        _decode(jobs[at : at + RUNS], backbone, advance)
+
+
+def _decode(jobs: Sequence[Job], backbone: Backbone, advance: Callable[[int], None]) -> None:
     rule = jobs[0].spec.rule
     if rule is None:
         return
@@ -82,21 +86,34 @@ def decode(jobs: Sequence[Job], backbone: Backbone, advance: Callable[[int], Non
             wanted.setdefault(entry.key, []).append((job, client, entry))
     if not wanted:  # another process was faster
         return
-    moved = {id(a): on_device(a, backbone.device) for job in jobs for a in job.adapters.values()}
+    # Clients with equal adapters share one object, which is then applied to all their rows at once.
+    files = {job.digests[client]: path for job in jobs for client, path in job.adapters.items()}
+    adapters = {name: on_device(read_adapter(path), backbone.device) for name, path in files.items()}
     loader = Loader(backbone.device)
     # Sources of like length share a batch, so that little of it is padding.
     keys = sorted(wanted, key=lambda key: (wanted[key][0][2].source_tokens, key))
-    rows = sum(map(len, wanted.values())) * rule.beams
-    batches = max(-(-len(keys) * backbone.bytes_of_source(longest) // SOURCE_BYTES), -(-rows // ROWS))
-    # Batches of like size: a last one of two sources would cost as many steps as a full one.
-    size = -(-len(keys) // batches)
-    for at in range(0, len(keys), size):
-        batch = keys[at : at + size]
+    rows = sum(map(len, wanted.values()))
+    count = max(-(-len(keys) * backbone.bytes_of_source(longest) // SOURCE_BYTES), -(-rows * rule.beams // ROWS))
+    for batch in in_batches(keys, [len(wanted[key]) for key in keys], count):
         asked = [(place, *ask) for place, key in enumerate(batch) for ask in wanted[key]]
-        pairs = [Row(place, moved[id(job.adapters[client])]) for place, job, client, _ in asked]
+        pairs = [Row(place, adapters[job.digests[client]]) for place, job, client, _ in asked]
         texts = [backbone.text(new) for new in generate(backbone, loader.generation(batch), pairs, rule)]
         for job in jobs:
             new = {a[3].id: text for a, text in zip(asked, texts, strict=True) if a[1] is job}
             with locked(job.path.with_suffix(".lock")):
                 write_json(job.path, job.texts() | new)
         advance(len(asked))
+
+
+def in_batches(keys: Sequence[str], rows: Sequence[int], count: int) -> list[list[str]]:
+    """Keys in their order, in `count` batches of like many rows: a last one of two takes as many steps as a full one.
+
+    Args:
+        rows: how many rows each key has; a batch has at most one key's more than its share.
+    """
+    batches: list[list[str]] = [[] for _ in range(count)]
+    before, total = 0, sum(rows)
+    for key, own in zip(keys, rows, strict=True):
+        batches[before * count // total].append(key)
+        before += own
+    return [batch for batch in batches if batch]

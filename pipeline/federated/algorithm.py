@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
-import torch
 from torch import Tensor
 
 from pipeline.federated.distillation import Distillation
@@ -135,7 +134,7 @@ class Algorithm:
     `evaluates` names the model that its row of a table is about; `communicates` is false where nothing travels;
     `pooled` trains one model on the data of all clients. `init` is told how many examples all clients have
     together, and `shares` is what the server sends them: its adapter, and what else an algorithm needs under names of
-    its own. `marks` tells, from the pieces of a summary, which of its tokens are marked; None where no token is.
+    its own. `passes`: how often a client trains in a round. `marks` tells, from the pieces of a summary, which of its tokens are marked; None where no token is.
     """
 
     client_update: Callable[[Adapter, ClientState, ClientData, Randomness], tuple[ClientState, Update]]
@@ -145,6 +144,7 @@ class Algorithm:
     shares: Callable[[ServerState], Adapter] = adapter_alone
     communicates: bool = True
     pooled: bool = False
+    passes: int = 1
     marks: Callable[[Sequence[str]], Sequence[bool]] | None = None
 
 
@@ -155,9 +155,10 @@ def weighted_average(adapters: Sequence[Adapter], weights: Sequence[float]) -> A
     """
     total = float(sum(weights))
     shares = [weight / total for weight in weights]
-    return {
-        name: torch.stack([a[name].double() * p for a, p in zip(adapters, shares, strict=True)])
-        .sum(0)
-        .to(adapters[0][name].dtype)
-        for name in adapters[0]
-    }
+    average = {}
+    for name, first in adapters[0].items():
+        summed = first.double() * shares[0]
+        for adapter, share in zip(adapters[1:], shares[1:], strict=True):
+            summed += adapter[name].double() * share
+        average[name] = summed.to(first.dtype)
+    return average

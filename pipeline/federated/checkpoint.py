@@ -53,13 +53,17 @@ def load_progress(folder: Path, key: str) -> Progress | None:
 
 
 def _flatten(folder: Path, progress: Progress) -> dict[str, Any]:
+    names: dict[int, str] = {}
+
     def put(tensors: Mapping[str, Tensor]) -> str:
-        content = pack(tensors)
-        name = hashlib.sha256(content).hexdigest()
-        path = folder / f"{name}.safetensors"
-        if not path.is_file():
-            write_bytes(path, content)
-        return name
+        # One server's adapter is every client's teacher: packed and hashed once.
+        if id(tensors) not in names:
+            content = pack(tensors)
+            names[id(tensors)] = hashlib.sha256(content).hexdigest()
+            path = folder / f"{names[id(tensors)]}.safetensors"
+            if not path.is_file():
+                write_bytes(path, content)
+        return names[id(tensors)]
 
     bits = {f"{name}/{i}": row for name, rows in progress.distilled.items() for i, row in enumerate(rows)}
     return {

@@ -49,4 +49,4 @@ def training(mu: float) -> Callable[[Adapter, ClientState, ClientData, Randomnes
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
-    return Algorithm(training(hyper.mu), averaging("weighted"), evaluates="local")
+    return Algorithm(training(hyper.mu), averaging("weighted"), evaluates="local", passes=2)

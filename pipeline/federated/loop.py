@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -89,7 +90,8 @@ def drawn(names: Sequence[str], count: int | None, seed: int, number: int) -> li
     if count is None or count >= len(names):
         return list(names)
     order = sorted(names, key=lambda name: hashlib.sha256(f"{seed}/{number}/{name}".encode()).digest())
-    return [name for name in names if name in order[:count]]
+    chosen = set(order[:count])
+    return [name for name in names if name in chosen]
 
 
 def run_rounds(
@@ -124,6 +126,49 @@ def _one_round(
     seed: int,
 ) -> Progress:
     number = progress.round + 1
+    clients, updates, traffic = _train(algorithm, trained, progress, schedule, seed)
+    server = algorithm.server_update(progress.server, list(updates.values()))
+    best: dict[Kind, dict[str, Best]] = {kind: dict(kept) for kind, kept in progress.best.items()}
+    history = list(progress.history)
+    sent_losses = _server_losses(progress)
+    improved = False
+    for name in schedule.present(evaluated, number):
+        owner = POOLED if algorithm.pooled else name
+        candidates: dict[Kind, Adapter] = {"local": clients[owner].adapter, "server": server.adapter}
+        losses = {kind: _validation_loss(evaluated[name], candidates[kind], number, name) for kind in best}
+        for kind, loss in losses.items():
+            if name not in best[kind] or loss < best[kind][name].loss:
+                best[kind][name] = Best(number, loss, candidates[kind], teacher=progress.server.adapter)
+                # A training that two rows share must not depend on which of its models either row scores.
+                improved = improved or kind == algorithm.evaluates
+        teacher_loss = None
+        if algorithm.communicates:  # what was sent is the last round's server, which has been scored but in round 1
+            known = sent_losses.get(name)
+            teacher_loss = evaluated[name].validation_loss(progress.server.adapter) if known is None else known
+        history.append(_row(number, name, updates.get(owner), traffic.get(owner, (0, 0)), losses, teacher_loss))
+    return Progress(
+        round=number,
+        server=server,
+        clients=clients,
+        best=best,
+        stale=0 if improved else progress.stale + 1,
+        history=history,
+        distilled={
+            name: [*rows, updates[name].trace.distilled] if name in updates else rows
+            for name, rows in progress.distilled.items()
+        },
+    )
+
+
+def _train(
+    algorithm: Algorithm,
+    trained: Mapping[str, ClientData],
+    progress: Progress,
+    schedule: Schedule,
+    seed: int,
+) -> tuple[dict[str, ClientState], dict[str, Update], dict[str, tuple[int, int]]]:
+    """The clients' half of the next round: their states, what the server receives, and bytes (down, up)."""
+    number = progress.round + 1
     clients = dict(progress.clients)
     for name in schedule.present(trained, number):
         if schedule.joins.get(name, 1) == number > 1:
@@ -138,34 +183,13 @@ def _one_round(
         clients[name], update = algorithm.client_update(shared, clients[name], trained[name], rng)
         updates[name], up = _received(update) if algorithm.communicates else (update, 0)
         traffic[name] = (down, up)
-    server = algorithm.server_update(progress.server, list(updates.values()))
+    return clients, updates, traffic
 
-    best: dict[Kind, dict[str, Best]] = {kind: dict(kept) for kind, kept in progress.best.items()}
-    history = list(progress.history)
-    improved = False
-    for name in schedule.present(evaluated, number):
-        owner = POOLED if algorithm.pooled else name
-        candidates: dict[Kind, Adapter] = {"local": clients[owner].adapter, "server": server.adapter}
-        losses = {kind: _validation_loss(evaluated[name], candidates[kind], number, name) for kind in best}
-        for kind, loss in losses.items():
-            if name not in best[kind] or loss < best[kind][name].loss:
-                best[kind][name] = Best(number, loss, candidates[kind], teacher=progress.server.adapter)
-                # A training that two rows share must not depend on which of its models either row scores.
-                improved = improved or kind == algorithm.evaluates
-        teacher_loss = _teacher_loss(progress, evaluated[name], name, algorithm)
-        history.append(_row(number, name, updates.get(owner), traffic.get(owner, (0, 0)), losses, teacher_loss))
-    return Progress(
-        round=number,
-        server=server,
-        clients=clients,
-        best=best,
-        stale=0 if improved else progress.stale + 1,
-        history=history,
-        distilled={
-            name: [*rows, updates[name].trace.distilled] if name in updates else rows
-            for name, rows in progress.distilled.items()
-        },
-    )
+
+def _server_losses(progress: Progress) -> dict[str, float]:
+    """The validation loss of the last round's server, by client; rounds stand in the history in their order."""
+    last = itertools.takewhile(lambda row: row["round"] == progress.round, reversed(progress.history))
+    return {row["client"]: row["server_validation_loss"] for row in last}
 
 
 def _received(update: Update) -> tuple[Update, int]:
@@ -184,17 +208,6 @@ def _validation_loss(scored: EvaluatedData, adapter: Adapter, number: int, clien
             "learning_rate and run again"
         )
     return loss
-
-
-def _teacher_loss(progress: Progress, scored: EvaluatedData, name: str, algorithm: Algorithm) -> float | None:
-    """The validation loss of what the client was sent: the last round's server, already scored but in round 1."""
-    if not algorithm.communicates:
-        return None
-    for row in progress.history:
-        if row["client"] == name and row["round"] == progress.round:
-            loss: float = row["server_validation_loss"]
-            return loss
-    return scored.validation_loss(progress.server.adapter)
 
 
 def _row(

@@ -25,9 +25,9 @@ def pack_linear_layers(model: nn.Module) -> None:
             if type(layer) is nn.Linear and layer.weight.device.type == "cpu" and layer.weight.dtype == torch.float32:
                 setattr(parent, name, PackedLinear(layer, shared=holders[id(layer.weight)] > 1))
     # What is left lies in one mapped file: as long as any of it does, all of the file counts as this process's memory.
-    for weight in model.parameters():
-        if 0 not in weight.stride():
-            weight.data = weight.data.clone()
+    for tensor in [*model.parameters(), *model.buffers()]:
+        if 0 not in tensor.stride():
+            tensor.data = tensor.data.clone()
 
 
 class PackedLinear(nn.Module):

@@ -92,7 +92,7 @@ def train(spec: TrainSpec, encoded: Encoded, key: str, run_id: str, on_round: On
     device = choose_device(spec.device)
     backbone = load_backbone(layout.BACKBONE, spec.adapted_layers, device)
     initial = _initial(spec, backbone)
-    passes = (spec.rounds - (done.round if done else 0)) * spec.local_epochs
+    passes = (spec.rounds - (done.round if done else 0)) * spec.local_epochs * algorithm.passes
     examples = sum(len(splits["train"]) for splits in encoded.clients.values())
     with progress_bar(f"train {run_id}", passes * examples) as advance:
         trained, evaluated = _clients(spec, encoded, backbone, algorithm, device, advance)
