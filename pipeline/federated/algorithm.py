@@ -134,7 +134,8 @@ class Algorithm:
     `evaluates` names the model that its row of a table is about; `communicates` is false where nothing travels;
     `pooled` trains one model on the data of all clients. `init` is told how many examples all clients have
     together, and `shares` is what the server sends them: its adapter, and what else an algorithm needs under names of
-    its own. `passes`: how often a client trains in a round. `marks` tells, from the pieces of a summary, which of its tokens are marked; None where no token is.
+    its own. `passes`: how often a client trains in a round. `marks` tells, from the pieces of a summary, which of its
+    tokens are marked; None where no token is.
     """
 
     client_update: Callable[[Adapter, ClientState, ClientData, Randomness], tuple[ClientState, Update]]
