@@ -11,7 +11,9 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -49,7 +51,11 @@ def main() -> None:
         if subprocess.run(command, check=False).returncode:
             failed.append(name)
             continue
-        results[name] = {"machine": machine(), "rows": read_json(rows)}
+        results[name] = {
+            "machine": machine(),
+            "measured": {"day": date.today().isoformat(), "repeats": arguments.repeats},
+            "rows": [_kept(row, results.get(name, {}).get("rows", ())) for row in read_json(rows)],
+        }
         rows.unlink()
         write_json(OUT / "results.json", results)
     measured = [row for name in COMPARISONS for row in results.get(name, {}).get("rows", ())]
@@ -58,6 +64,12 @@ def main() -> None:
     print((OUT / "table.md").read_text(encoding="utf-8"))
     if failed:
         sys.exit(f"error: {', '.join(failed)}: failed; what it printed stands above, and its row is as it was")
+
+
+def _kept(row: dict[str, Any], before: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """A row that could not be measured here leaves the one that was measured elsewhere."""
+    known = next((old for old in before if old["what"] == row["what"] and not old["skipped"]), row)
+    return known if row["skipped"] else row
 
 
 def machine() -> dict[str, Any]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, BartConfig, BartForConditionalGeneration
+from transformers import AutoConfig, AutoModelForCausalLM, BartConfig, BartForConditionalGeneration
 
 from pipeline import layout
 from pipeline.model.backbone import Backbone
@@ -25,10 +25,21 @@ ADAPTED = {6: 3, 12: 6}
 
 @dataclass(frozen=True)
 class Model:
-    """One model, made when it is asked for: a process that measures one side holds only that."""
+    """One model, made when it is asked for: a process that measures one side holds only that.
+
+    `adapted`: how many of its top decoder layers carry adapters.
+    """
 
     backbone: Callable[[], Backbone]
     plain: Callable[[], Any]
+    config: Callable[[], Any]
+    adapted: int
+
+    def layers(self) -> range:
+        config = self.config()
+        depth = getattr(config, "decoder_layers", None) or getattr(config, "num_decoder_layers", None)
+        depth = depth or config.num_hidden_layers
+        return range(depth - self.adapted, depth)
 
 
 def has_embedded() -> bool:
@@ -39,15 +50,16 @@ def embedded() -> Model:
     return Model(
         lambda: load_backbone(layout.BACKBONE, 6, torch.device("cpu")),
         lambda: AutoModelForCausalLM.from_pretrained(layout.BACKBONE, dtype=torch.float32).requires_grad_(False),
+        lambda: AutoConfig.from_pretrained(layout.BACKBONE),
+        adapted=6,
     )
 
 
 def bart(width: int, layers: int = 6, device: str = "cpu", dtype: torch.dtype = torch.float32, **changes: Any) -> Model:
     """Encoder and decoder of so many layers with heads of 64, 50,265 words."""
 
-    def plain() -> Any:
-        torch.manual_seed(0)
-        config = BartConfig(
+    def config() -> BartConfig:
+        return BartConfig(
             vocab_size=50265,
             d_model=width,
             encoder_layers=layers,
@@ -60,6 +72,12 @@ def bart(width: int, layers: int = 6, device: str = "cpu", dtype: torch.dtype = 
             dropout=0.0,
             **changes,
         )
-        return BartForConditionalGeneration(config).requires_grad_(False).eval().to(device, dtype)
 
-    return Model(lambda: Seq2SeqBackbone(f"bart-{width}", plain(), tiny_tokenizer(), ADAPTED[layers]), plain)
+    def plain() -> Any:
+        torch.manual_seed(0)
+        return BartForConditionalGeneration(config()).requires_grad_(False).eval().to(device, dtype)
+
+    def backbone() -> Backbone:
+        return Seq2SeqBackbone(f"bart-{width}", plain(), tiny_tokenizer(), ADAPTED[layers])
+
+    return Model(backbone, plain, config, ADAPTED[layers])

@@ -56,7 +56,9 @@ def initial(layers: range, width: int) -> Adapter:
 
 
 def ours(folder: Path) -> None:
-    """The run as `pipeline train` makes it; `folder` holds the store and receives the server's adapter."""
+    """The run as `pipeline train` makes it, without validation, of which the other side has none; `folder` holds the
+    store and receives the server's adapter.
+    """
     backbone = embedded().backbone()
     store = PrefixStore(folder / "store")
     trained = {}
@@ -98,8 +100,8 @@ def train_plainly(adapter: Adapter, client: str, number: int) -> Adapter:
         )
         where = (torch.arange(inputs.shape[1])[None] >= SOURCE - 1).expand(len(chosen), -1)
         with attached(model.model.layers, adapting(student, post_norm=False, where=where)):
-            logits = model(inputs, use_cache=False).logits
-        predicted = [row[SOURCE - 1 : SOURCE - 1 + len(item.target)] for row, item in zip(logits, chosen, strict=True)]
+            logits = model(inputs, use_cache=False, logits_to_keep=inputs.shape[1] - SOURCE + 1).logits
+        predicted = [row[: len(item.target)] for row, item in zip(logits, chosen, strict=True)]
         targets = torch.tensor([token for item in chosen for token in item.target])
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(torch.cat(predicted), targets).backward()

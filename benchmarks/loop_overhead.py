@@ -100,32 +100,36 @@ def _in_a_process(side: str, clients: int) -> tuple[float, float]:
 
 
 def rows(repeats: int) -> list[Row]:
-    few = [_in_a_process(OURS, CLIENTS) for _ in range(repeats)]
-    many = [_in_a_process(OURS, MANY) for _ in range(repeats)]
-    at_few, at_many = (spread([seconds for seconds, _ in found]) for found in (few, many))
+    sides = {"few": (OURS, CLIENTS), "many": (OURS, MANY)}
+    if flower.installed():
+        sides[THEIRS] = (THEIRS, CLIENTS)
+    found = [{name: _in_a_process(*side) for name, side in sides.items()} for _ in range(repeats)]
+    seconds = {name: spread([turn[name][0] for turn in found]) for name in sides}
+    memory = {name: spread([turn[name][1] for turn in found]) for name in sides}
     real = spread([ours(REAL, init_adapter(range(24, 30), 576, 1152, 0)) for _ in range(repeats)])
     growth = Row(
         f"{WHAT}: {MANY:,} clients",
         f"{CLIENTS:,} clients (linear growth is 1)",
-        ratio=at_few.median / at_many.median,
+        ratio=seconds["few"].median / seconds["many"].median,
         promised=0.8,
-        ours=at_many,
-        theirs=at_few,
+        ours=seconds["many"],
+        theirs=seconds["few"],
         details={"real_adapter": real.median},
     )
     flat = Row(
         f"{WHAT}: peak memory with {MANY:,} clients whose model is one number",
         f"{CLIENTS:,} clients (flat is 1)",
-        ratio=few[0][1] / many[0][1],
+        ratio=memory["few"].median / memory["many"].median,
         promised=0.8,
+        ours=memory["many"],
+        theirs=memory["few"],
         unit="MB",
-        details={OURS: many[0][1], THEIRS: few[0][1]},
     )
     what = f"{WHAT}, {CLIENTS:,} clients"
-    if not flower.installed():
+    if THEIRS not in sides:
         return [growth, flat, Row(what, AGAINST, promised=50.0, skipped=flower.MISSING)]
-    peers = spread([_in_a_process(THEIRS, CLIENTS)[0] for _ in range(repeats)])
-    return [growth, flat, Row(what, AGAINST, peers.median / at_few.median, 50.0, at_few, peers)]
+    ratio = seconds[THEIRS].median / seconds["few"].median
+    return [growth, flat, Row(what, AGAINST, ratio, 50.0, seconds["few"], seconds[THEIRS])]
 
 
 if __name__ == "__main__":

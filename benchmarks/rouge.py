@@ -7,6 +7,7 @@ import random
 from rouge_score.rouge_scorer import RougeScorer
 
 from benchmarks.comparison import OURS, THEIRS, Row, interleaved
+from pipeline.errors import QuorumError
 from pipeline.evaluation.rouge import ROUGE, rouge_of
 
 PAIRS = 10_000
@@ -16,7 +17,9 @@ def rows(repeats: int) -> list[Row]:
     """Pairs of 60 to 120 made-up words, a third of them shared."""
     draw = random.Random(0)
     words = ["".join(draw.choice("abcdefghij") for _ in range(draw.randint(2, 8))) for _ in range(2000)]
-    texts = [[" ".join(draw.choices(words, k=draw.randint(60, 120))) for _ in range(PAIRS)] for _ in range(2)]
+    firsts = [draw.choices(words, k=draw.randint(60, 120)) for _ in range(PAIRS)]
+    seconds_of = [own[: len(own) // 3] + draw.choices(words, k=draw.randint(60, 120) - len(own) // 3) for own in firsts]
+    texts = [[" ".join(own) for own in side] for side in (firsts, seconds_of)]
     scorer = RougeScorer(list(ROUGE), use_stemmer=False)
     sides = {
         OURS: lambda: [[row[name] for name in ROUGE] for row in rouge_of(*texts, use_stemmer=False)],
@@ -25,6 +28,8 @@ def rows(repeats: int) -> list[Row]:
     seconds, scores = interleaved(sides, repeats)
     pairs = zip(*scores.values(), strict=True)
     difference = max(abs(a - b) for ours, theirs in pairs for a, b in zip(ours, theirs, strict=True))
+    if difference > 1e-9:
+        raise QuorumError(f"ROUGE: the two sides disagree by {difference:.1e}")
     return [
         Row(
             f"ROUGE of {PAIRS:,} pairs",

@@ -72,6 +72,7 @@ class Shape:
         return self.adapted * (2 * self.width * self.bottleneck + 2 * self.width)
 
 
+# LED's encoder projects queries, keys and values of its global tokens apart, and has positions for 16,384 tokens.
 LED_EXTRA = 1024 * (12 * 3 * 1024 + 16384 + 1024)
 SHAPES = {
     "SmolLM2-135M": Shape(0, 30, 576, 1536, 192, 49152, 6, 1152, longest=8192, matrices=3),
@@ -88,7 +89,7 @@ SHAPES = {
         2048,
         longest=16384,
         window=1024,
-        extra=1024 * (12 * 3 * 1024 + 16384 + 1024),
+        extra=LED_EXTRA,
     ),
     "LongT5-base": Shape(12, 12, 768, 2048, 768, 32128, 6, 1536, longest=16384, matrices=3, window=255),
 }
@@ -213,6 +214,7 @@ def by_clients(speed: Speed) -> str:
         asked = round(clients * share)
         work = asked * EXAMPLES * step_flops(s, 448)
         wire = 2 * asked * 4 * s.adapter_parameters
+        held = (clients + 2 * asked) * 4 * s.adapter_parameters
         rows.append(
             (
                 f"{clients:,}",
@@ -221,7 +223,7 @@ def by_clients(speed: Speed) -> str:
                 duration(work / speed.flops) if speed.flops else "not measured",
                 duration(asked * speed.client_round) if speed.client_round else "not measured",
                 f"{size(wire)}B",
-                f"{size(wire)}B",
+                f"{size(held)}B",
             )
         )
     return table(
@@ -249,8 +251,8 @@ def _top(adapter: Adapter, share: float) -> Adapter:
     """The largest entries of each tensor and where they are."""
     found: Adapter = {}
     for name, tensor in adapter.items():
-        values, places = tensor.flatten().abs().topk(max(1, int(share * tensor.numel())))
-        found[f"{name}.values"] = tensor.flatten()[places] + 0 * values
+        _, places = tensor.flatten().abs().topk(max(1, int(share * tensor.numel())))
+        found[f"{name}.values"] = tensor.flatten()[places]
         found[f"{name}.places"] = places.to(torch.int32)
     return found
 
