@@ -14,7 +14,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, BartConfig, BartForCo
 
 from pipeline import layout
 from pipeline.model.backbone import Backbone
-from pipeline.model.loading import load_backbone
+from pipeline.model.loading import decoder_depth, load_backbone
 from pipeline.model.seq2seq import Seq2SeqBackbone
 from pipeline.model.tiny import tiny_tokenizer
 
@@ -36,9 +36,7 @@ class Model:
     adapted: int
 
     def layers(self) -> range:
-        config = self.config()
-        depth = getattr(config, "decoder_layers", None) or getattr(config, "num_decoder_layers", None)
-        depth = depth or config.num_hidden_layers
+        depth = decoder_depth(self.config())
         return range(depth - self.adapted, depth)
 
 

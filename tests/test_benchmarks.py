@@ -37,7 +37,7 @@ def shape_of(family: str, dtype: torch.dtype = torch.float32) -> training_step.S
     def backbone() -> Backbone:
         return make_backbone(family, dtype=dtype)
 
-    # Weights that are random are sure of nothing: half of ln 1,000 or so distils some tokens and leaves others.
+    # Random weights are sure of nothing: only a threshold above all entropies distils anything.
     model = Model(backbone, plain, lambda: tiny_model(family).config, adapted=2)
     return training_step.Shape(lambda: model, 24, 8, faster=1.0, tau=20.0, dtype=dtype)
 

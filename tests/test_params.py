@@ -15,8 +15,8 @@ from pipeline.federated import fedselectkd
 from pipeline.params import read_params
 from pipeline.stages.plan import resolve
 
-DOMAINS: dict[str, Any] = {"kind": "domains", "clients": ["Academic", "Committee", "Product"]}
 SHIPPED = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))
+DOMAINS: dict[str, Any] = SHIPPED["settings"]["domains"]
 
 
 def params_with(tmp_path: Path, **changes: Any) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
@@ -33,13 +34,18 @@ def load_backbone(folder: Path, adapted_layers: int, device: torch.device) -> Ba
     except Exception as error:  # transformers raises whatever its readers raise
         reason = " ".join(str(error).split())[:160]
         raise QuorumError(f"{folder}: damaged backbone ({reason}); run `dvc repro --force backbone`") from error
-    depth = getattr(model.config, "decoder_layers", None) or getattr(model.config, "num_decoder_layers", None)
-    depth = depth or model.config.num_hidden_layers
+    depth = decoder_depth(model.config)
     if adapted_layers > depth:
         raise QuorumError(f"adapted_layers: {adapted_layers}, but {name} has {depth} decoder layers; lower it")
     if causal:
         return CausalBackbone(name, model, tokenizer, adapted_layers)
     return Seq2SeqBackbone(name, model, tokenizer, adapted_layers)
+
+
+def decoder_depth(config: Any) -> int:
+    """How many decoder layers a model has, by the name that its family gives them."""
+    depth = getattr(config, "decoder_layers", None) or getattr(config, "num_decoder_layers", None)
+    return int(depth or config.num_hidden_layers)
 
 
 def backbone_digest(folder: Path) -> str:
