@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from pipeline import layout
 from pipeline.encoded import read_encoded
-from pipeline.evaluation.claims import Judged, judge
+from pipeline.evaluation.claims import Converged, Judged, judge
 from pipeline.evaluation.other_claims import best_client, best_of, distilled_words
 from pipeline.federated.wire import full_model_bytes
 from pipeline.figures import comparison, extras
@@ -51,8 +51,9 @@ def run() -> None:
     for seed, metrics in results.by_seed.items():
         write_json(layout.seed_metrics(layout.MORE, seed), {name: metrics[name] for name in further})
     paper = read_table(layout.PAPER_RESULTS)
-    judged = _judged(spec, sections(paper), results)
-    full = _judged_full(spec, sections(paper))
+    found = sections(paper)
+    judged = _judged(spec, found, results)
+    full = _judged_full(spec, found)
     write_json(
         layout.PAPER_METRICS,
         {
@@ -67,7 +68,7 @@ def run() -> None:
     data = PaperData(
         spec=spec,
         results=results,
-        sections=sections(paper),
+        sections=found,
         judged=judged,
         full=full,
         paper=paper,
@@ -88,10 +89,7 @@ def _span_end(corpus: str) -> dict[str, Any]:
 def _judged(spec: ReportSpec, found: list[Section], results: Results) -> dict[str, list[Judged]]:
     """Every section's claims, those that compare two runs and the others."""
     scored, samples = results.scored, spec.bootstrap_samples
-
-    def converged(run: str, clients: Sequence[str] = ()) -> bool:
-        return has_converged(results.histories[run], clients)
-
+    converged = _convergence(results.histories)
     judged = {s.study: [judge(claim, scored, converged, samples) for claim in s.claims] for s in found}
     taus = {name: extras.knob_of(results, name, "tau") for name in spec.studies.get("tau", ()) if name in scored}
     five = next((name for name, tau in taus.items() if tau == PAPERS_TAU), "")
@@ -105,7 +103,7 @@ def _judged(spec: ReportSpec, found: list[Section], results: Results) -> dict[st
             balanced,
             "Committee",
             scored,
-            converged=balanced not in scored or converged(balanced),
+            converged=balanced not in scored or converged(balanced, ()),
             samples=samples,
         )
     )
@@ -117,12 +115,12 @@ def _judged_full(spec: ReportSpec, found: list[Section]) -> dict[str, Judged]:
     """The main table's claims put to what `make repro-full` left, by their text."""
     scored, histories = read_full()
     claims = next(section.claims for section in found if section.study == layout.MAIN)
-
-    def converged(run: str, clients: Sequence[str] = ()) -> bool:
-        return has_converged(histories[run], clients)
-
-    judged = [judge(claim, scored, converged, spec.bootstrap_samples) for claim in claims]
+    judged = [judge(claim, scored, _convergence(histories), spec.bootstrap_samples) for claim in claims]
     return {one.claim.text: one for one in judged if one.interval is not None}
+
+
+def _convergence(histories: Mapping[str, Sequence[Mapping[str, str]]]) -> Converged:
+    return lambda run, clients: has_converged(histories[run], clients)
 
 
 def _record(one: Judged) -> dict[str, Any]:
