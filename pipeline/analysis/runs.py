@@ -17,7 +17,7 @@ from pipeline.corpora.example import Example
 from pipeline.encoded import read_encoded
 from pipeline.evaluation.rouge import rouge_of
 from pipeline.evaluation.similarity import embed
-from pipeline.federated.local import token_cross_entropy, token_entropies
+from pipeline.federated.token_losses import token_cross_entropy, token_entropies
 from pipeline.files import read_json
 from pipeline.loader import Loader
 from pipeline.model.adapter import read_adapter

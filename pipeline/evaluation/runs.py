@@ -17,14 +17,13 @@ from pipeline.evaluation.rouge import rouge_of
 from pipeline.evaluation.similarity import similarities
 from pipeline.evaluation.surface import length, repetition
 from pipeline.federated.head import teacher_entropies
-from pipeline.federated.local import Hidden, Load, token_cross_entropy
+from pipeline.federated.token_losses import token_cross_entropy
 from pipeline.files import read_jsonl, write_json
-from pipeline.loader import Loader
+from pipeline.loader import Loader, inputs
 from pipeline.model.adapter import Adapter, digest, on_device, read_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.model.entry import Entry
 from pipeline.model.loading import choose_device, load_backbone
-from pipeline.model.uncached import UncachedBackbone, load_ids
 from pipeline.partitions.manifest import hash_order
 from pipeline.spec import EvaluateSpec
 
@@ -62,11 +61,7 @@ class _Losses:
     def of(self, entries: Sequence[Entry], adapter: Adapter) -> list[torch.Tensor]:
         key = (digest(adapter), *(entry.key for entry in entries))
         if key not in self.known:
-            seen: Hidden = self.backbone
-            load: Load = self.loader.training
-            if self.spec.uncached:
-                seen = UncachedBackbone(self.backbone, self.spec.adapted_positions == "all", dropped=0.0)
-                load = load_ids(entries, self.backbone.device)
+            seen, load = inputs(self.spec, self.backbone, self.loader, entries)
             self.known[key] = token_cross_entropy(seen, load, entries, adapter)
         return self.known[key]
 

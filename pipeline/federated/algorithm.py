@@ -75,6 +75,10 @@ class Update:
         return self.trace.steps
 
 
+TOTAL = "examples_of_all"
+"""Where a server's memory keeps how many examples stand behind its adapter."""
+
+
 @dataclass(frozen=True)
 class ServerState:
     """The server's adapter, and whatever else an algorithm carries from round to round."""

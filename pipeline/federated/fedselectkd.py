@@ -23,6 +23,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pipeline.federated.algorithm import (
+    TOTAL,
     Algorithm,
     ClientData,
     ClientState,
@@ -39,7 +40,6 @@ from pipeline.model.adapter import Adapter
 LocalStart = Literal["own", "server"]
 Teacher = Literal["server", "initial", "own", "others"]
 INITIAL = "initial."
-TOTAL = "examples_of_all"
 
 
 class Distilling(BaseModel):

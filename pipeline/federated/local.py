@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -15,30 +14,15 @@ from torch import Tensor
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Fit, Pull, Randomness, Trace
 from pipeline.federated.distillation import Distillation
-from pipeline.federated.head import backward_through_head, cross_entropy_through_head, teacher_entropies
+from pipeline.federated.head import backward_through_head
+from pipeline.federated.token_losses import Hidden, Load, token_cross_entropy, token_entropies
 from pipeline.model.adapter import Adapter, on_device
 from pipeline.model.backbone import Prefix, targets_of
 from pipeline.model.entry import Entry
 
 BETAS = (0.9, 0.999)
 EPSILON = 1e-8
-EVALUATION_BATCH = 16
 MOMENTS = ("exp_avg", "exp_avg_sq", "step")
-
-Load = Callable[[Sequence[str]], list[Prefix]]
-
-
-class Hidden(Protocol):
-    """What training and losses need of a backbone."""
-
-    @property
-    def device(self) -> torch.device: ...
-
-    def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
-        """The final hidden states that predict the targets, examples one after the other: (Σ T_i, width)."""
-
-    def head(self, hidden: Tensor) -> Tensor:
-        """Logits in fp32: (..., width) -> (..., vocabulary)."""
 
 
 @dataclass(frozen=True)
@@ -188,45 +172,6 @@ class StoredClientData:
         """Mean cross-entropy a target token of the validation examples, in nats."""
         losses = token_cross_entropy(self._backbone, self._load, self.val, adapter)
         return float(torch.cat(losses).double().mean())
-
-
-def token_cross_entropy(backbone: Hidden, load: Load, entries: Sequence[Entry], adapter: Adapter) -> list[Tensor]:
-    """The loss of every target token, in nats, one tensor (T_i,) an example."""
-    return _by_token(
-        backbone,
-        load,
-        entries,
-        adapter,
-        lambda hidden, prefixes: cross_entropy_through_head(backbone.head, hidden, targets_of(prefixes)),
-    )
-
-
-def token_entropies(backbone: Hidden, load: Load, entries: Sequence[Entry], adapter: Adapter) -> list[Tensor]:
-    """The entropy of the prediction of every target token, in nats, one tensor (T_i,) an example."""
-    return _by_token(
-        backbone, load, entries, adapter, lambda hidden, _prefixes: teacher_entropies(backbone.head, hidden)
-    )
-
-
-def _by_token(
-    backbone: Hidden,
-    load: Load,
-    entries: Sequence[Entry],
-    adapter: Adapter,
-    measure: Callable[[Tensor, Sequence[Prefix]], Tensor],
-) -> list[Tensor]:
-    """A figure a target token; examples of like length share a batch."""
-    results: dict[int, Tensor] = {}
-    adapter = on_device(adapter, backbone.device)
-    by_length = sorted(range(len(entries)), key=lambda i: entries[i].tokens)
-    for at in range(0, len(entries), EVALUATION_BATCH):
-        chosen = by_length[at : at + EVALUATION_BATCH]
-        prefixes = load([entries[i].key for i in chosen])
-        with torch.no_grad():
-            hidden = backbone.target_hidden(prefixes, adapter)
-        found = measure(hidden, prefixes).cpu()
-        results |= dict(zip(chosen, torch.split(found, [entries[i].tokens for i in chosen]), strict=True))
-    return [results[i] for i in range(len(entries))]
 
 
 def batch_order(rng: Randomness, epoch: int, count: int) -> list[int]:

@@ -21,12 +21,11 @@ import torch
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
-from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, Randomness, ServerState, Update
+from pipeline.federated.algorithm import TOTAL, Algorithm, ClientData, ClientState, Randomness, ServerState, Update
 from pipeline.federated.fedavg import averaged
 from pipeline.model.adapter import Adapter
 
 VARIATE = "variate."
-TOTAL = "examples_of_all"
 
 
 class Hyperparameters(BaseModel):

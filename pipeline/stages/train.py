@@ -15,15 +15,14 @@ from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, Kind
 from pipeline.federated.bits import pack_bits
 from pipeline.federated.checkpoint import load_progress, save_progress
-from pipeline.federated.local import Hidden, Load, LocalTraining, StoredClientData
+from pipeline.federated.local import LocalTraining, StoredClientData
 from pipeline.federated.loop import POOLED, Progress, Schedule, run_rounds, start
 from pipeline.files import locked, write_bytes, write_json
-from pipeline.loader import Loader
+from pipeline.loader import Loader, inputs
 from pipeline.model.adapter import Adapter, init_adapter, pack, write_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.model.entry import Entry
 from pipeline.model.lora import init_lora
-from pipeline.model.uncached import UncachedBackbone, load_ids
 from pipeline.progress import OnRound, say
 from pipeline.progress import progress as progress_bar
 from pipeline.spec import TrainSpec, TrainStageSpec, read_spec
@@ -146,11 +145,8 @@ def _clients(
 ) -> tuple[dict[str, StoredClientData], dict[str, StoredClientData]]:
     """Who trains and who is evaluated: the same clients, or all their data as one."""
     loader = Loader(device)
-    seen: Hidden = backbone
-    load: Load = loader.training
-    if spec.uncached:
-        seen = UncachedBackbone(backbone, spec.adapted_positions == "all", spec.dropout)
-        load = load_ids([e for splits in encoded.clients.values() for own in splits.values() for e in own], device)
+    everything = [e for splits in encoded.clients.values() for own in splits.values() for e in own]
+    seen, load = inputs(spec, backbone, loader, everything, dropped=spec.dropout)
     local = LocalTraining(spec.learning_rate, spec.weight_decay, spec.batch_size, spec.local_epochs, spec.clip_norm)
 
     def data(train: list[Entry], val: list[Entry]) -> StoredClientData:
@@ -162,8 +158,8 @@ def _clients(
     clients = {name: data(splits["train"], splits["val"]) for name, splits in encoded.clients.items()}
     if not algorithm.pooled:
         return clients, clients
-    everything = [entry for splits in encoded.clients.values() for entry in splits["train"]]
-    return {POOLED: data(everything, [])}, clients
+    pooled = [entry for splits in encoded.clients.values() for entry in splits["train"]]
+    return {POOLED: data(pooled, [])}, clients
 
 
 def _marks(

@@ -1,0 +1,70 @@
+"""Figures of every target token under an adapter: its loss, and the entropy of its prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from pipeline.federated.head import cross_entropy_through_head, teacher_entropies
+from pipeline.model.adapter import Adapter, on_device
+from pipeline.model.backbone import Prefix, targets_of
+from pipeline.model.entry import Entry
+
+BATCH = 16
+
+Load = Callable[[Sequence[str]], list[Prefix]]
+
+
+class Hidden(Protocol):
+    """What training and losses need of a backbone."""
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
+        """The final hidden states that predict the targets, examples one after the other: (Σ T_i, width)."""
+
+    def head(self, hidden: Tensor) -> Tensor:
+        """Logits in fp32: (..., width) -> (..., vocabulary)."""
+
+
+def token_cross_entropy(backbone: Hidden, load: Load, entries: Sequence[Entry], adapter: Adapter) -> list[Tensor]:
+    """The loss of every target token, in nats, one tensor (T_i,) an example."""
+    return _by_token(
+        backbone,
+        load,
+        entries,
+        adapter,
+        lambda hidden, prefixes: cross_entropy_through_head(backbone.head, hidden, targets_of(prefixes)),
+    )
+
+
+def token_entropies(backbone: Hidden, load: Load, entries: Sequence[Entry], adapter: Adapter) -> list[Tensor]:
+    """The entropy of the prediction of every target token, in nats, one tensor (T_i,) an example."""
+    return _by_token(
+        backbone, load, entries, adapter, lambda hidden, _prefixes: teacher_entropies(backbone.head, hidden)
+    )
+
+
+def _by_token(
+    backbone: Hidden,
+    load: Load,
+    entries: Sequence[Entry],
+    adapter: Adapter,
+    measure: Callable[[Tensor, Sequence[Prefix]], Tensor],
+) -> list[Tensor]:
+    """A figure a target token; examples of like length share a batch."""
+    results: dict[int, Tensor] = {}
+    adapter = on_device(adapter, backbone.device)
+    by_length = sorted(range(len(entries)), key=lambda i: entries[i].tokens)
+    for at in range(0, len(entries), BATCH):
+        chosen = by_length[at : at + BATCH]
+        prefixes = load([entries[i].key for i in chosen])
+        with torch.no_grad():
+            hidden = backbone.target_hidden(prefixes, adapter)
+        found = measure(hidden, prefixes).cpu()
+        results |= dict(zip(chosen, torch.split(found, [entries[i].tokens for i in chosen]), strict=True))
+    return [results[i] for i in range(len(entries))]
