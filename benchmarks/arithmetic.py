@@ -16,14 +16,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.backbones import NO_EMBEDDED, has_embedded
 from benchmarks.comparison import OURS, THEIRS, Row, interleaved
-from benchmarks.training_step import BATCH, SHAPES, SMOLLM, TARGET, sides_of
+from benchmarks.training_step import BATCH, CASES, SMOLLM, TARGET, sides_of
 
 WHAT = "arithmetic of a training step from the store, FLOP/s"
 AGAINST = "plain sgemm of the same shapes"
 
-PACKED = torch.ops.mkldnn._linear_pointwise.default if torch.backends.mkldnn.is_available() else None
+PACKED = torch.ops.mkldnn._linear_pointwise.default if torch.backends.mkldnn.is_available() else None  # type: ignore[no-untyped-call]
 
-Shape = tuple[tuple[int, ...], tuple[int, ...]]
+Pair = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class _Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -31,16 +31,16 @@ class _Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.shapes: Counter[Shape] = Counter()
+        self.shapes: Counter[Pair] = Counter()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        shapes = _shapes_of(func, args)
+        shapes = _pair_of(func, args)
         if shapes:
             self.shapes[shapes] += 1
         return func(*args, **(kwargs or {}))
 
 
-def _shapes_of(func: Any, args: Any) -> Shape | None:
+def _pair_of(func: Any, args: Any) -> Pair | None:
     """The operands of a matrix product, (…, m, k) and (k, n); None for anything else."""
     if func in (torch.ops.aten.mm.default, torch.ops.aten.bmm.default):
         return tuple(args[0].shape), tuple(args[1].shape)
@@ -51,21 +51,21 @@ def _shapes_of(func: Any, args: Any) -> Shape | None:
     return None
 
 
-def products_of(step: Callable[[], Any]) -> Counter[Shape]:
+def products_of(step: Callable[[], Any]) -> Counter[Pair]:
     noted = _Products()
     with noted:
         step()
     return noted.shapes
 
 
-def flops_of(shapes: Counter[Shape]) -> float:
+def flops_of(shapes: Counter[Pair]) -> float:
     return float(sum(2 * torch.Size(a).numel() * b[-1] * count for (a, b), count in shapes.items()))
 
 
 def rows(repeats: int) -> list[Row]:
     if not has_embedded():
         return [Row(WHAT, AGAINST, promised=0.7, skipped=NO_EMBEDDED)]
-    step = sides_of(SHAPES[SMOLLM], (OURS,))[OURS]
+    step = sides_of(CASES[SMOLLM], (OURS,))[OURS]
     shapes = products_of(step)
     operands = {pair: (torch.randn(pair[0]), torch.randn(pair[1])) for pair in shapes}
 
@@ -80,7 +80,7 @@ def rows(repeats: int) -> list[Row]:
     return [
         Row(
             WHAT,
-            f"{AGAINST} (batch {BATCH}, {SHAPES[SMOLLM].source} source and {TARGET} target tokens)",
+            f"{AGAINST} (batch {BATCH}, {CASES[SMOLLM].source} source and {TARGET} target tokens)",
             ratio=seconds[THEIRS].median / seconds[OURS].median,
             promised=0.7,
             ours=seconds[OURS],

@@ -104,7 +104,8 @@ def train_plainly(adapter: Adapter, client: str, number: int) -> Adapter:
         predicted = [row[: len(item.target)] for row, item in zip(logits, chosen, strict=True)]
         targets = torch.tensor([token for item in chosen for token in item.target])
         optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(torch.cat(predicted), targets).backward()
+        loss = torch.nn.functional.cross_entropy(torch.cat(predicted), targets)
+        loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(student.values(), TRAINING.clip_norm)
         optimizer.step()
     return {name: tensor.detach() for name, tensor in student.items()}
@@ -119,7 +120,7 @@ def theirs(folder: Path) -> None:
 
     client_app, server_app = ClientApp(), ServerApp()
 
-    @client_app.train()
+    @client_app.train()  # type: ignore[untyped-decorator]
     def train(message: Message, context: Context) -> Message:
         client = CLIENTS[int(context.node_config["partition-id"])]
         arrays = message.content["arrays"].to_torch_state_dict()
@@ -127,7 +128,7 @@ def theirs(folder: Path) -> None:
         content = {"arrays": ArrayRecord(trained), "metrics": MetricRecord({"num-examples": EXAMPLES})}
         return Message(content=RecordDict(content), reply_to=message)
 
-    @server_app.main()
+    @server_app.main()  # type: ignore[untyped-decorator]
     def main(grid: Grid, _context: Context) -> None:
         config = AutoConfig.from_pretrained(layout.BACKBONE)
         layers = range(config.num_hidden_layers - 6, config.num_hidden_layers)

@@ -71,12 +71,12 @@ def theirs(clients: int) -> float:
     client_app, server_app = ClientApp(), ServerApp()
     ends: list[float] = []
 
-    @client_app.train()
+    @client_app.train()  # type: ignore[untyped-decorator]
     def train(message: Message, _context: Context) -> Message:
         content = {"arrays": message.content["arrays"], "metrics": MetricRecord({"num-examples": 1})}
         return Message(content=RecordDict(content), reply_to=message)
 
-    @server_app.main()
+    @server_app.main()  # type: ignore[untyped-decorator]
     def main(grid: Grid, _context: Context) -> None:
         def note(_round: int, _arrays: ArrayRecord) -> MetricRecord:
             ends.append(time.perf_counter())

@@ -130,14 +130,15 @@ def plain_flops(s: Shape, source: int) -> float:
     A lower bound for causal models, whose plain step goes back through all positions, not the target's alone.
     """
     above = s.adapted - 1
+    whole: float
     if s.causal:
         whole = 2 * (s.attention + s.feed_forward) * s.decoder * (source + TARGET)
-        whole += 2 * s.width * s.decoder * (source + TARGET) ** 2 + 2 * (source + TARGET) * s.width * s.vocabulary
+        whole += 2 * s.width * s.decoder * (source + TARGET) ** 2
     else:
         span = min(source, s.window or source)
         whole = s.encoder * source * (2 * (s.attention + s.feed_forward) + 4 * s.width * span)
         whole += s.decoder * (_decoder_flops(s, source) + 4 * s.width * s.keys * source)
-        whole += 2 * TARGET * s.width * s.vocabulary
+    whole += 2 * TARGET * s.width * s.vocabulary
     back = above * _decoder_flops(s, source) + 2 * TARGET * s.width * s.vocabulary
     return 2 * whole + back + 4 * s.adapted * TARGET * 4 * s.width * s.bottleneck
 
@@ -322,7 +323,7 @@ def mapping(speed: Speed) -> str:
 def page(speed: Speed) -> str:
     """The template with its tables."""
     template = Template(TEMPLATE.read_text(encoding="utf-8"), undefined=StrictUndefined, keep_trailing_newline=True)
-    return template.render(
+    text: str = template.render(
         speed=f"{size(speed.flops)}FLOP/s in a training step" if speed.flops else "not measured yet",
         target=TARGET,
         examples=EXAMPLES,
@@ -332,6 +333,7 @@ def page(speed: Speed) -> str:
         mapping=mapping(speed),
         whole_paper=whole_paper(speed),
     )
+    return text
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,8 +40,10 @@ H200_BF16 = 989e12
 
 
 @dataclass(frozen=True)
-class Shape:
+class Case:
     """A model, what it reads, its adapters' inner width, and how many times faster and smaller a step has to be.
+
+    `compiled`: the other side goes through `torch.compile`.
 
     `tau`: random weights are sure of nothing, so a threshold that distils something is a high one.
     """
@@ -53,14 +56,15 @@ class Shape:
     tau: float = TAU
     device: str = "cpu"
     dtype: torch.dtype = torch.float32
+    compiled: bool = False
 
 
 SMOLLM = "SmolLM2-135M-Instruct"
 GPU = "BART-large's shape in bf16 on a GPU"
-SHAPES = {
-    SMOLLM: Shape(embedded, 448, 1152, faster=12.0, smaller=3.0),
-    "BART-base's shape": Shape(lambda: bart(768), 1024, 1536, faster=5.0, tau=RANDOM_TAU),
-    GPU: Shape(
+CASES = {
+    SMOLLM: Case(embedded, 448, 1152, faster=12.0, smaller=3.0),
+    "BART-base's shape": Case(lambda: bart(768), 1024, 1536, faster=5.0, tau=RANDOM_TAU),
+    GPU: Case(
         lambda: bart(1024, 12, "cuda", torch.bfloat16),
         1024,
         2048,
@@ -68,6 +72,7 @@ SHAPES = {
         tau=RANDOM_TAU,
         device="cuda",
         dtype=torch.bfloat16,
+        compiled=True,
     ),
 }
 
@@ -91,28 +96,45 @@ def from_store(backbone: Backbone, prefixes: list[Any], student: Adapter, teache
     return float(losses.loss.mean())
 
 
-def plainly(model: Any, rendered: list[Rendered], student: Adapter, teacher: Adapter, tau: float) -> float:
-    """Full forward of equal-length sources and targets in one batch, twice."""
+def plain_logits(model: Any, rendered: list[Rendered], *, compiled: bool) -> Callable[[Adapter], torch.Tensor]:
+    """Full forward of equal-length sources and targets in one batch: adapter -> logits of the targets.
+
+    Hooks are put on once, before compilation, and read the adapter in use: those of a later step would not be seen.
+    """
+    used: Adapter = {}
+    inputs: dict[str, Any]
     targets = torch.tensor([r.target for r in rendered], device=model.device)
     if model.config.is_encoder_decoder:
-        sources = torch.tensor([r.source for r in rendered], device=model.device)
-
-        def logits(adapter: Adapter) -> torch.Tensor:
-            with attached(model.get_decoder().layers, adapting(adapter, post_norm=True)):
-                return model(sources, labels=targets, use_cache=False).logits
+        layers, adapt = model.get_decoder().layers, adapting(used, post_norm=True)
+        inputs = {"input_ids": torch.tensor([r.source for r in rendered], device=model.device), "labels": targets}
     else:
         ids = torch.tensor([r.source + r.target[:-1] for r in rendered], device=model.device)
         start = len(rendered[0].source) - 1
         where = (torch.arange(ids.shape[1], device=model.device)[None] >= start).expand(ids.shape[0], -1)
+        layers, adapt = model.model.layers, adapting(used, post_norm=False, where=where)
+        inputs = {"input_ids": ids, "logits_to_keep": ids.shape[1] - start}
+    hooks = ExitStack()
+    hooks.enter_context(attached(layers, adapt))
+    atexit.register(hooks.close)
+    run = torch.compile(model) if compiled else model
 
-        def logits(adapter: Adapter) -> torch.Tensor:
-            with attached(model.model.layers, adapting(adapter, post_norm=False, where=where)):
-                return model(ids, use_cache=False, logits_to_keep=ids.shape[1] - start).logits
+    def logits(adapter: Adapter) -> torch.Tensor:
+        used.clear()
+        used.update(adapter)
+        found: torch.Tensor = run(**inputs, use_cache=False).logits
+        return found
 
+    return logits
+
+
+def plainly(
+    logits: Callable[[Adapter], torch.Tensor], targets: torch.Tensor, student: Adapter, teacher: Adapter, tau: float
+) -> float:
+    """Teacher without gradient, student with it, the loss on full logits, one backward pass."""
     with torch.no_grad():
         guide = logits(teacher)
     loss, _ = selective_kd_loss(logits(student), guide, targets, tau=tau, weight=WEIGHT)
-    loss.backward()
+    loss.backward()  # type: ignore[no-untyped-call]
     return float(loss.detach())
 
 
@@ -120,27 +142,27 @@ Side = Callable[[], tuple[float, Adapter]]
 """One step, from the same adapters and batch: () -> (loss, gradients)."""
 
 
-def sides_of(shape: Shape, wanted: tuple[str, ...] = (OURS, THEIRS)) -> dict[str, Side]:
-    made = shape.model()
+def sides_of(case: Case, wanted: tuple[str, ...] = (OURS, THEIRS)) -> dict[str, Side]:
+    made = case.model()
     config = made.config()
-    rendered = batch(BATCH, shape.source, TARGET, config.vocab_size, config.eos_token_id)
-    start = init_adapter(made.layers(), config.hidden_size, shape.bottleneck, 1)
-    teacher = {name: tensor.to(shape.device, shape.dtype) for name, tensor in start.items()}
+    rendered = batch(BATCH, case.source, TARGET, config.vocab_size, config.eos_token_id)
+    start = init_adapter(made.layers(), config.hidden_size, case.bottleneck, 1)
+    teacher = {name: tensor.to(case.device, case.dtype) for name, tensor in start.items()}
     generator = torch.Generator().manual_seed(2)
     moved = {name: t + 0.01 * torch.randn(t.shape, generator=generator) for name, t in start.items()}
 
     def student() -> Adapter:
-        return {name: t.to(shape.device, shape.dtype, copy=True).requires_grad_() for name, t in moved.items()}
+        return {name: t.to(case.device, case.dtype, copy=True).requires_grad_() for name, t in moved.items()}
 
     makers = {
-        OURS: lambda: _from_store(made.backbone(), rendered, shape, student, teacher),
-        THEIRS: lambda: _plainly(made.plain(), rendered, shape, student, teacher),
+        OURS: lambda: _from_store(made.backbone(), rendered, case, student, teacher),
+        THEIRS: lambda: _plainly(made.plain(), rendered, case, student, teacher),
     }
     return {name: makers[name]() for name in wanted}
 
 
 def _from_store(
-    backbone: Backbone, rendered: list[Rendered], shape: Shape, student: Callable[[], Adapter], teacher: Adapter
+    backbone: Backbone, rendered: list[Rendered], case: Case, student: Callable[[], Adapter], teacher: Adapter
 ) -> Side:
     store = PrefixStore(Path(tempfile.mkdtemp(prefix="quorum-bench-")))
     atexit.register(shutil.rmtree, store.folder, ignore_errors=True)
@@ -150,20 +172,21 @@ def _from_store(
 
     def step() -> tuple[float, Adapter]:
         trained = student()
-        prefixes = [{n: t.to(shape.device) for n, t in prefix.items()} for prefix in store.training(keys)]
-        return from_store(backbone, prefixes, trained, teacher, shape.tau), _gradients(trained)
+        prefixes = [{n: t.to(case.device) for n, t in prefix.items()} for prefix in store.training(keys)]
+        return from_store(backbone, prefixes, trained, teacher, case.tau), _gradients(trained)
 
     return step
 
 
 def _plainly(
-    model: Any, rendered: list[Rendered], shape: Shape, student: Callable[[], Adapter], teacher: Adapter
+    model: Any, rendered: list[Rendered], case: Case, student: Callable[[], Adapter], teacher: Adapter
 ) -> Side:
-    compiled = torch.compile(model) if shape.device == "cuda" else model
+    logits = plain_logits(model, rendered, compiled=case.compiled)
+    targets = torch.tensor([r.target for r in rendered], device=model.device)
 
     def step() -> tuple[float, Adapter]:
         trained = student()
-        return plainly(compiled, rendered, trained, teacher, shape.tau), _gradients(trained)
+        return plainly(logits, targets, trained, teacher, case.tau), _gradients(trained)
 
     return step
 
@@ -173,37 +196,37 @@ def _gradients(trained: Adapter) -> Adapter:
 
 
 def measure(name: str, repeats: int) -> list[Row]:
-    shape = SHAPES[name]
-    what = f"a training step of AdaFedSelectKD, {name}, {shape.source} source and {TARGET} target tokens, batch {BATCH}"
-    against = f"{PLAINLY}, compiled" if shape.device == "cuda" else PLAINLY
-    if shape.device == "cuda" and not torch.cuda.is_available():
-        return [Row(what, against, promised=shape.faster, skipped="no GPU here")]
+    case = CASES[name]
+    what = f"a training step of AdaFedSelectKD, {name}, {case.source} source and {TARGET} target tokens, batch {BATCH}"
+    against = f"{PLAINLY}, compiled" if case.compiled else PLAINLY
+    if case.device == "cuda" and not torch.cuda.is_available():
+        return [Row(what, against, promised=case.faster, skipped="no GPU here")]
     if name == SMOLLM and not has_embedded():
-        return [Row(what, against, promised=shape.faster, skipped=NO_EMBEDDED)]
-    sides = sides_of(shape)
-    seconds, results = interleaved(sides, repeats, settle=torch.cuda.synchronize if shape.device == "cuda" else None)
+        return [Row(what, against, promised=case.faster, skipped=NO_EMBEDDED)]
+    sides = sides_of(case)
+    seconds, results = interleaved(sides, repeats, settle=torch.cuda.synchronize if case.device == "cuda" else None)
     losses = {side: result[0] for side, result in results.items()}
     difference = disagreement({side: result[1] for side, result in results.items()})
     # bf16 keeps 8 bits of a number, of which the order of summation costs some.
-    of_losses, of_gradients = (1e-4, 1e-2) if shape.dtype == torch.float32 else (0.05, 0.2)
+    of_losses, of_gradients = (1e-4, 1e-2) if case.dtype == torch.float32 else (0.05, 0.2)
     if abs(losses[OURS] - losses[THEIRS]) > of_losses or difference > of_gradients:
         raise QuorumError(f"{name}: the two sides disagree: losses {losses}, gradients by {difference:.1e}")
     details: dict[str, Any] = {"losses": losses, "largest_relative_gradient_difference": difference}
-    if shape.device == "cuda":
+    if case.device == "cuda":
         with FlopCounterMode(display=False) as counter:
             sides[OURS]()
         details["share_of_an_H200s_peak"] = counter.get_total_flops() / seconds[OURS].median / H200_BF16
         details["gpu"] = torch.cuda.get_device_name()
     ratio = seconds[THEIRS].median / seconds[OURS].median
-    faster = Row(what, against, ratio, shape.faster, seconds[OURS], seconds[THEIRS], details=details)
-    if shape.device == "cuda":
+    faster = Row(what, against, ratio, case.faster, seconds[OURS], seconds[THEIRS], details=details)
+    if case.device == "cuda":
         return [faster]
     memory = {side: _memory_of(name, side) for side in (OURS, THEIRS)}
     smaller = Row(
         f"{what}: peak memory of the process",
         against,
         ratio=memory[THEIRS] / memory[OURS],
-        promised=shape.smaller,
+        promised=case.smaller,
         unit="MB",
         details=memory,
     )
@@ -225,11 +248,11 @@ def _memory_of(name: str, side: str) -> float:
 
 
 def rows(repeats: int) -> list[Row]:
-    return [row for name in SHAPES for row in measure(name, repeats)]
+    return [row for name in CASES for row in measure(name, repeats)]
 
 
 if __name__ == "__main__":
-    step_of = sides_of(SHAPES[sys.argv[1]], (sys.argv[2],))[sys.argv[2]]
+    step_of = sides_of(CASES[sys.argv[1]], (sys.argv[2],))[sys.argv[2]]
     for _step in range(2):
         step_of()
     print(peak_memory())

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -30,7 +32,7 @@ from pipeline.model.backbone import Backbone
 from pipeline.model.tiny import tiny_model
 
 
-def shape_of(family: str, dtype: torch.dtype = torch.float32) -> training_step.Shape:
+def case_of(family: str, dtype: torch.dtype = torch.float32) -> training_step.Case:
     def plain() -> Any:
         return tiny_model(family).eval().requires_grad_(False).to(dtype)
 
@@ -39,19 +41,30 @@ def shape_of(family: str, dtype: torch.dtype = torch.float32) -> training_step.S
 
     # Random weights are sure of nothing: only a threshold above all entropies distils anything.
     model = Model(backbone, plain, lambda: tiny_model(family).config, adapted=2)
-    return training_step.Shape(lambda: model, 24, 8, faster=1.0, tau=20.0, dtype=dtype)
+    return training_step.Case(lambda: model, 24, 8, faster=1.0, tau=20.0, dtype=dtype)
 
 
 @pytest.mark.parametrize("family", ["llama", "bart"])
 def test_a_step_from_the_store_is_the_step_written_plainly(family: str) -> None:
-    results = {side: step() for side, step in training_step.sides_of(shape_of(family)).items()}
+    results = {side: step() for side, step in training_step.sides_of(case_of(family)).items()}
+    assert results[OURS][0] == pytest.approx(results[THEIRS][0], abs=1e-5)
+    assert training_step.disagreement({side: result[1] for side, result in results.items()}) < 1e-3
+
+
+def test_the_compiled_other_side_sees_both_adapters() -> None:
+    """Hooks that came after compilation would not be called: the loss would be the bare model's."""
+    if shutil.which("g++") is None:
+        pytest.skip("left out: torch.compile needs a C++ compiler")
+    sides = training_step.sides_of(replace(case_of("bart"), compiled=True))
+    for _step in range(2):
+        results = {side: step() for side, step in sides.items()}
     assert results[OURS][0] == pytest.approx(results[THEIRS][0], abs=1e-5)
     assert training_step.disagreement({side: result[1] for side, result in results.items()}) < 1e-3
 
 
 def test_the_gpus_number_format_runs_here_too() -> None:
     """bf16 has 8 bits: 1 in 256, over a loss of five to six nats."""
-    results = {side: step() for side, step in training_step.sides_of(shape_of("bart", torch.bfloat16)).items()}
+    results = {side: step() for side, step in training_step.sides_of(case_of("bart", torch.bfloat16)).items()}
     assert results[OURS][0] == pytest.approx(results[THEIRS][0], abs=0.05)
 
 
@@ -139,7 +152,7 @@ def test_the_arithmetic_of_a_plain_forward_pass(family: str) -> None:
         model: Any = LlamaForCausalLM(
             LlamaConfig(vocab_size=500, num_key_value_heads=4, attn_implementation="eager", **sizes)
         )
-        given: dict[str, Any] = {"input_ids": torch.cat([tokens, written], 1)}
+        given: dict[str, Any] = {"input_ids": torch.cat([tokens, written], 1), "logits_to_keep": scale.TARGET}
     else:
         both = {f"{part}_{what}": n for part in ("encoder", "decoder") for what, n in (("layers", 3), ("ffn_dim", 256))}
         heads = {"encoder_attention_heads": 4, "decoder_attention_heads": 4}
