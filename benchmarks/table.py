@@ -21,15 +21,22 @@ def _cells(row: dict[str, Any]) -> list[str]:
     if row["skipped"]:
         return [row["what"], row["against"], "", "", "", aim, f"skipped: {row['skipped']}"]
     reached = "" if row["promised"] is None else "yes" if row["ratio"] >= row["promised"] else "**no**"
-    return [row["what"], row["against"], _side(row, "ours"), _side(row, "theirs"), f"{row['ratio']:.3g}", aim, reached]
+    return [row["what"], row["against"], _side(row, "ours"), _side(row, "theirs"), _figures(row["ratio"]), aim, reached]
 
 
 def _side(row: dict[str, Any], side: str) -> str:
     found, unit = row[side], row["unit"]
     if found is None:
         value = row["details"].get(side)
-        return "" if value is None else f"{value:.4g} {unit}"
-    return f"{found['median']:.3g} {unit} ({found['low']:.3g} … {found['high']:.3g})"
+        return "" if value is None else f"{_figures(value) if value < 1 else f'{value:,.0f}'} {unit}".rstrip()
+    if unit == "s" and found["median"] < 0.1:
+        found, unit = {name: 1000 * found[name] for name in ("median", "low", "high")}, "ms"
+    return f"{_figures(found['median'])} {unit} ({_figures(found['low'])} … {_figures(found['high'])})"
+
+
+def _figures(value: float) -> str:
+    """Three of them that count."""
+    return f"{value:#.3g}".rstrip(".")
 
 
 def draw(rows: Sequence[dict[str, Any]], folder: Path) -> None:

@@ -75,9 +75,9 @@ def _by_seed(
 
 
 def add_other_losses(figures: dict[str, dict[str, Any]], seeds: Sequence[Mapping[str, Mapping[str, Any]]]) -> None:
-    """Test loss of the last round's model and of the server's, where there is one: the mean over seeds, no interval."""
+    """Test loss of the last round's model, and of the server's or the client's own where the row is about the other."""
     for client, own in figures.items():
-        for other in ("last_loss", "server_loss"):
+        for other in ("last_loss", "local_loss", "server_loss"):
             found = [clients[client][other] for clients in seeds if other in clients.get(client, ())]
             if len(found) == len(seeds):
                 own[other] = round(sum(found) / len(found), 4)

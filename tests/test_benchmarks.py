@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -24,7 +25,8 @@ from transformers import (
     LongT5ForConditionalGeneration,
 )
 
-from benchmarks import federated_run, scale, training_step
+from benchmarks import federated_run, scale, table, training_step
+from benchmarks.__main__ import COMPARISONS
 from benchmarks.backbones import Model
 from benchmarks.comparison import OURS, THEIRS, interleaved, peak_memory
 from benchmarks.loop_overhead import ours as loop_seconds
@@ -167,3 +169,37 @@ def test_the_arithmetic_of_a_plain_forward_pass(family: str) -> None:
     adapters = 4 * shape.adapted * scale.TARGET * 4 * 64 * 32
     masked = 2 * 64 * 4 * (200 + scale.TARGET) ** 2 if family == "causal" else 0
     assert (scale.plain_flops(shape, 200) - back - adapters) / 2 == pytest.approx(once - masked, rel=0.01)
+
+
+def test_the_readme_shows_the_table_as_it_was_measured() -> None:
+    results = json.loads((ROOT / "reports" / "benchmarks" / "results.json").read_text(encoding="utf-8"))
+    measured = table.markdown([row for name in COMPARISONS for row in results[name]["rows"]])
+    assert (ROOT / "reports" / "benchmarks" / "table.md").read_text(encoding="utf-8") == measured
+    assert measured in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_table_says_what_was_missed_and_what_was_not_measured() -> None:
+    """2 s against 3 s is 1.5 times; 0.002 s are 2 ms."""
+    side = {"median": 2.0, "low": 1.5, "high": 2.5, "runs": 3}
+    row = {
+        "what": "a step",
+        "against": "plain",
+        "ratio": 1.5,
+        "promised": 2.0,
+        "ours": side,
+        "unit": "s",
+        "skipped": None,
+    }
+    short = {name: value / 1000 for name, value in side.items()}
+    lines = table.markdown(
+        [
+            {**row, "theirs": {**side, "median": 3.0}},
+            {**row, "ours": short, "theirs": {**short, "median": 0.003}, "promised": 1.0},
+            {**row, "skipped": "no GPU here"},
+        ]
+    ).splitlines()[2:]
+    assert lines == [
+        "| a step | plain | 2.00 s (1.50 … 2.50) | 3.00 s (1.50 … 2.50) | 1.50 | 2 | **no** |",
+        "| a step | plain | 2.00 ms (1.50 … 2.50) | 3.00 ms (1.50 … 2.50) | 1.50 | 1 | yes |",
+        "| a step | plain |  |  |  | 2 | skipped: no GPU here |",
+    ]

@@ -16,7 +16,7 @@ from pipeline.evaluated import Job
 from pipeline.evaluation.rouge import rouge_of
 from pipeline.evaluation.similarity import similarities
 from pipeline.evaluation.surface import length, repetition
-from pipeline.federated.head import teacher_entropies
+from pipeline.federated.head import entropies_through_head
 from pipeline.federated.token_losses import token_cross_entropy
 from pipeline.files import read_jsonl, write_json
 from pipeline.loader import Loader, inputs
@@ -110,14 +110,13 @@ def _text_scores(run_id: str, spec: EvaluateSpec) -> dict[str, dict[str, Any]]:
 
 
 def _adapters(folder: Path, client: str) -> dict[str, Adapter]:
-    """What a client's row is about (`best`), and beside it what exists of its teacher, last round and server."""
-    names = {
-        "best": f"{client}.safetensors",
-        "teacher": f"{client}.teacher.safetensors",
-        "last": f"{client}.last.safetensors",
-        "server": "server.safetensors",
-    }
-    found = {name: folder / file for name, file in names.items() if name == "best" or (folder / file).is_file()}
+    """What a client's row is about (`best`), and what exists besides: its teacher, its last round, its other model.
+
+    Where a row is about the server's model, the other is the client's own before aggregation (`local`), else `server`.
+    """
+    names = {name: f"{client}.{name}.safetensors" for name in ("teacher", "last", "local", "server")}
+    found = {"best": folder / f"{client}.safetensors"}
+    found |= {name: folder / file for name, file in names.items() if (folder / file).is_file()}
     return {name: read_adapter(path) for name, path in found.items()}
 
 
@@ -135,7 +134,7 @@ def _lens(
         prefixes = loader.training([entry.key])
         with torch.no_grad():
             hidden = backbone.target_hidden(prefixes, on_device(teacher, backbone.device))
-        entropy = teacher_entropies(backbone.head, hidden)
+        entropy = entropies_through_head(backbone.head, hidden)
         tokens = prefixes[0]["targets"].tolist()
         rows.append({"client": client, "id": entry.id, "pieces": backbone.pieces(tokens), "entropy": entropy.tolist()})
     return rows

@@ -65,7 +65,7 @@ def cross_entropy_through_head(head: Head, hidden: Tensor, targets: Tensor) -> T
 
 
 @torch.no_grad()
-def teacher_entropies(head: Head, hidden: Tensor) -> Tensor:
+def entropies_through_head(head: Head, hidden: Tensor) -> Tensor:
     """Entropy, in nats, of the distribution at each position: (tokens, width) -> (tokens,)."""
     return torch.cat([distribution(head(chunk))[1] for chunk in torch.split(hidden, CHUNK)])
 

@@ -8,7 +8,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from pipeline.federated.head import cross_entropy_through_head, teacher_entropies
+from pipeline.federated.head import cross_entropy_through_head, entropies_through_head
 from pipeline.model.adapter import Adapter, on_device
 from pipeline.model.backbone import Prefix, targets_of
 from pipeline.model.entry import Entry
@@ -45,7 +45,7 @@ def token_cross_entropy(backbone: Hidden, load: Load, entries: Sequence[Entry], 
 def token_entropies(backbone: Hidden, load: Load, entries: Sequence[Entry], adapter: Adapter) -> list[Tensor]:
     """The entropy of the prediction of every target token, in nats, one tensor (T_i,) an example."""
     return _by_token(
-        backbone, load, entries, adapter, lambda hidden, _prefixes: teacher_entropies(backbone.head, hidden)
+        backbone, load, entries, adapter, lambda hidden, _prefixes: entropies_through_head(backbone.head, hidden)
     )
 
 

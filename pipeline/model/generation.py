@@ -81,7 +81,7 @@ def _greedy(
         tokens = logits.argmax(dim=-1)
         for row, token in zip(rows, tokens.tolist(), strict=True):
             written[row].append(token)
-            if token == backbone.end_token and row not in finished:
+            if token == backbone.end_token:
                 finished.add(row)
         active = [i for i, row in enumerate(rows) if row not in finished]
         if not active:

@@ -26,7 +26,7 @@ def pack_linear_layers(model: nn.Module) -> None:
                 setattr(parent, name, PackedLinear(layer, shared=holders[id(layer.weight)] > 1))
     # What is left lies in one mapped file: as long as any of it does, all of the file counts as this process's memory.
     for tensor in [*model.parameters(), *model.buffers()]:
-        if 0 not in tensor.stride():
+        if tensor.device.type == "cpu" and 0 not in tensor.stride():
             tensor.data = tensor.data.clone()
 
 

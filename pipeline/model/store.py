@@ -84,11 +84,11 @@ class PrefixStore:
             # Mapped, not read: the kernel keeps one copy for all, where fresh memory would cost more than the disk.
             with safe_open(str(path), framework="pt") as entry:
                 tensors = {name: entry.get_tensor(name) for name in entry.keys()}  # noqa: SIM118  # not a dict
-            about = {} if path in self._verified else _about(path)
+            if path in self._verified:
+                return tensors
+            about = _about(path)
         except (SafetensorError, json.JSONDecodeError) as error:
             raise self._damaged(path, str(error)) from None
-        if path in self._verified:
-            return tensors
         if about.get("key") != key:
             raise self._damaged(path, f"it belongs to another spec, {about.get('key')!r}")
         if about.get("checksum") != _checksum(tensors):

@@ -19,15 +19,16 @@ def partition(setting: Setting, examples: Mapping[str, Example], seed: int) -> M
     dealt, so that the clients together hold what `domains` holds.
     """
     manifest: Manifest = {client: {split: [] for split in SPLITS} for client in setting.clients}
+    dealt = dict.fromkeys(SPLITS, 0)
     for domain in setting.of:
         held = scaled(by_split(examples, domain), setting.share)
         for split in SPLITS:
             units = _units(held[split], examples, setting.unit)
             order = hash_order(list(units), salt=f"{seed}/{domain}/{split}/")
-            # Every domain goes on dealing where it stopped, else the first client would get every odd one out.
-            first = sum(len(manifest[client][split]) for client in setting.clients)
-            for place, unit in enumerate(order):
-                manifest[setting.clients[(first + place) % len(setting.clients)]][split] += units[unit]
+            for unit in order:
+                # Every domain goes on where the last one stopped, else the first client would get every odd one out.
+                manifest[setting.clients[dealt[split] % len(setting.clients)]][split] += units[unit]
+                dealt[split] += 1
     return manifest
 
 

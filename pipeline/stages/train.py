@@ -185,6 +185,10 @@ def _export(folder: Path, progress: Progress, evaluate: Kind, encoded: Encoded) 
         write_adapter(folder / "adapters" / f"{client}.safetensors", kept.adapter, about)
         if "server" in progress.best:
             write_adapter(folder / "adapters" / f"{client}.teacher.safetensors", kept.teacher)
+    for kind in progress.best.keys() - {evaluate}:
+        for client, kept in progress.best[kind].items():
+            about = {"round": kept.round, "validation_loss": kept.loss}
+            write_adapter(folder / "adapters" / f"{client}.{kind}.safetensors", kept.adapter, about)
     if "server" in progress.best:
         write_adapter(folder / "adapters" / "server.safetensors", progress.server.adapter)
     last = {client: progress.clients.get(client, progress.clients.get(POOLED)) for client in best}
