@@ -51,14 +51,11 @@ def main() -> None:
         if subprocess.run(command, check=False).returncode:
             failed.append(name)
             continue
-        results[name] = {
-            "machine": machine(),
-            "measured": {"day": date.today().isoformat(), "repeats": arguments.repeats},
-            "rows": [_kept(row, results.get(name, {}).get("rows", ())) for row in read_json(rows)],
-        }
+        about = {"day": date.today().isoformat(), "repeats": arguments.repeats, "machine": machine()}
+        results[name] = [_kept({**row, "measured": about}, results.get(name, ())) for row in read_json(rows)]
         rows.unlink()
         write_json(OUT / "results.json", results)
-    measured = [row for name in COMPARISONS for row in results.get(name, {}).get("rows", ())]
+    measured = [row for name in COMPARISONS for row in results.get(name, ())]
     write_text(OUT / "table.md", table.markdown(measured))
     table.draw(measured, OUT)
     print((OUT / "table.md").read_text(encoding="utf-8"))

@@ -41,9 +41,10 @@ class _Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _pair_of(func: Any, args: Any) -> Pair | None:
-    """The operands of a matrix product, (…, m, k) and (k, n); None for anything else."""
+    """The operands of a matrix product, (…, m, k) and (…, k, n); None for anything else."""
     if func in (torch.ops.aten.mm.default, torch.ops.aten.bmm.default):
-        return tuple(args[0].shape), tuple(args[1].shape)
+        a, b = tuple(args[0].shape), tuple(args[1].shape)
+        return None if 1 in (a[-2], b[-1]) else (a, b)  # a sum of products, which is bound by memory
     if func is torch.ops.aten.addmm.default:
         return tuple(args[1].shape), tuple(args[2].shape)
     if PACKED is not None and func is PACKED:

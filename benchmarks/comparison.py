@@ -41,7 +41,6 @@ class Row:
     theirs: Spread | None = None
     unit: str = "s"
     skipped: str | None = None
-    note: str = ""
     details: dict[str, Any] = field(default_factory=dict)
 
 

@@ -22,13 +22,14 @@ from transformers import AutoConfig
 from benchmarks import flower
 from benchmarks.backbones import NO_EMBEDDED, embedded, has_embedded
 from benchmarks.comparison import OURS, THEIRS, Row, interleaved
+from benchmarks.training_step import adapting_from
 from pipeline import layout
 from pipeline.errors import QuorumError
 from pipeline.federated import fedavg
 from pipeline.federated.algorithm import Randomness
 from pipeline.federated.local import BETAS, EPSILON, LocalTraining, StoredClientData, batch_order
 from pipeline.federated.loop import Schedule, run_rounds, start
-from pipeline.model.adapter import Adapter, adapting, attached, init_adapter, read_adapter, write_adapter
+from pipeline.model.adapter import Adapter, attached, init_adapter, read_adapter, write_adapter
 from pipeline.model.backbone import Rendered
 from pipeline.model.entry import Entry
 from pipeline.model.store import PrefixStore
@@ -100,8 +101,7 @@ def train_plainly(adapter: Adapter, client: str, number: int) -> Adapter:
         inputs = torch.nn.utils.rnn.pad_sequence(
             [torch.tensor(item.source + item.target[:-1]) for item in chosen], batch_first=True
         )
-        where = (torch.arange(inputs.shape[1])[None] >= SOURCE - 1).expand(len(chosen), -1)
-        with attached(model.model.layers, adapting(student, post_norm=False, where=where)):
+        with attached(model.model.layers, adapting_from(SOURCE - 1, student)):
             logits = model(inputs, use_cache=False, logits_to_keep=inputs.shape[1] - SOURCE + 1).logits
         predicted = [row[: len(item.target)] for row, item in zip(logits, chosen, strict=True)]
         targets = torch.tensor([token for item in chosen for token in item.target])
@@ -161,9 +161,8 @@ def _apart(adapters: dict[str, Adapter]) -> tuple[float, float]:
     way; in the norm such entries hardly count.
     """
     final = adapters[THEIRS]
-    layers = sorted({int(name.split(".")[1]) for name in final})
-    width = next(tensor.shape[0] for name, tensor in final.items() if name.endswith(".norm.weight"))
-    began = initial(range(layers[0], layers[-1] + 1), width)
+    made = embedded()
+    began = initial(made.layers(), made.config().hidden_size)
     largest = relative = 0.0
     for side in (OURS, "encoding"):
         differences = {name: adapters[side][name] - tensor for name, tensor in final.items()}

@@ -1,6 +1,6 @@
 """What Quorum costs at other sizes than a laptop's -> benchmarks/SCALE.md.
 
-`python -m benchmarks.scale` computes every table from the shapes below by the formulas below; where a time is given,
+`python -m benchmarks.scale` computes every table by the shapes and formulas of `shapes.py`; where a time is given,
 it is arithmetic over the speed that `make bench` measured (reports/benchmarks/results.json). Bytes on the wire are
 those of files that are really packed.
 """
@@ -15,139 +15,25 @@ from typing import Any
 import torch
 from jinja2 import StrictUndefined, Template
 
+from benchmarks.shapes import (
+    SHAPES,
+    TARGET,
+    frozen_flops,
+    generation_bytes,
+    plain_flops,
+    step_flops,
+    store_bytes,
+)
 from pipeline.federated.wire import full_model_bytes
 from pipeline.files import read_json, write_text
 from pipeline.layout import REPORTS
-from pipeline.model.adapter import Adapter, init_adapter, pack
+from pipeline.model.adapter import Adapter, pack
 
+NOT_MEASURED = "not measured"
 PAGE = Path(__file__).with_name("SCALE.md")
 TEMPLATE = Path(__file__).with_name("SCALE.md.j2")
-TARGET, EXAMPLES = 80, 100
-"""Tokens of a summary, and examples of a client, in all tables."""
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A transformer's sizes: layers, n, inner width, width of keys, words; N adapted layers of inner width m.
-
-    `matrices` counts those of the feed-forward part (3 where it is gated); `window` is how far encoder attention sees,
-    None for everything; an encoder of 0 layers makes a causal model; `extra` are weights that do no work here: learned
-    positions, LED's projections for global attention.
-    """
-
-    encoder: int
-    decoder: int
-    width: int
-    inner: int
-    keys: int
-    vocabulary: int
-    adapted: int
-    bottleneck: int
-    longest: int
-    matrices: int = 2
-    window: int | None = None
-    extra: int = 0
-
-    @property
-    def causal(self) -> bool:
-        return self.encoder == 0
-
-    @property
-    def feed_forward(self) -> int:
-        return self.matrices * self.width * self.inner
-
-    @property
-    def attention(self) -> int:
-        """Weights of one attention block: queries, output, keys, values."""
-        return 2 * self.width * self.width + 2 * self.width * self.keys
-
-    @property
-    def parameters(self) -> int:
-        blocks = self.encoder * (self.attention + self.feed_forward)
-        blocks += self.decoder * (self.attention * (1 if self.causal else 2) + self.feed_forward)
-        return blocks + self.vocabulary * self.width + self.extra
-
-    @property
-    def adapter_parameters(self) -> int:
-        return self.adapted * (2 * self.width * self.bottleneck + 2 * self.width)
-
-
-# LED's encoder projects queries, keys and values of its global tokens apart, and has positions for 16,384 tokens.
-LED_EXTRA = 1024 * (12 * 3 * 1024 + 16384 + 1024)
-SHAPES = {
-    "SmolLM2-135M": Shape(0, 30, 576, 1536, 192, 49152, 6, 1152, longest=8192, matrices=3),
-    "BART-base": Shape(6, 6, 768, 3072, 768, 50265, 3, 1536, longest=1024),
-    "BART-large": Shape(12, 12, 1024, 4096, 1024, 50265, 6, 2048, longest=1024),
-    "LED-large": Shape(
-        12,
-        12,
-        1024,
-        4096,
-        1024,
-        50265,
-        6,
-        2048,
-        longest=16384,
-        window=1024,
-        extra=LED_EXTRA,
-    ),
-    "LongT5-base": Shape(12, 12, 768, 2048, 768, 32128, 6, 1536, longest=16384, matrices=3, window=255),
-}
-
-
-def frozen_flops(s: Shape, source: int) -> float:
-    """Encoding one example, once: the source through all layers, the target through those below the adapters."""
-    span = min(source, s.window or source)
-    if s.causal:
-        below = s.decoder - s.adapted + 1
-        return 2 * (s.attention + s.feed_forward) * (s.decoder * source + below * TARGET) + 2 * s.width * (
-            s.decoder * source**2 + 2 * below * TARGET * source
-        )
-    reading = s.encoder * source * (2 * (s.attention + s.feed_forward) + 4 * s.width * span)
-    below = s.decoder - s.adapted + 1
-    return reading + below * _decoder_flops(s, source) + below * 4 * s.width * s.keys * source
-
-
-def _decoder_flops(s: Shape, source: int) -> float:
-    """One decoder layer over the target, the source's keys and values given."""
-    weights = s.attention + s.feed_forward + (0 if s.causal else 2 * s.width * s.width)
-    return TARGET * (2 * weights + 4 * s.width * (source + TARGET))
-
-
-def step_flops(s: Shape, source: int) -> float:
-    """AdaFedSelectKD on one stored example: student forward and backward, teacher forward; head thrice."""
-    above = s.adapted - 1
-    layers = 3 * above * _decoder_flops(s, source)
-    if not s.causal:
-        layers += 2 * above * 4 * s.width * s.keys * source
-    adapters = 4 * s.adapted * TARGET * 4 * s.width * s.bottleneck
-    return layers + adapters + 3 * 2 * TARGET * s.width * s.vocabulary
-
-
-def plain_flops(s: Shape, source: int) -> float:
-    """The same step with nothing stored: everything twice, and back through the adapted layers.
-
-    A lower bound for causal models, whose plain step goes back through all positions, not the target's alone.
-    """
-    above = s.adapted - 1
-    whole: float
-    if s.causal:
-        whole = 2 * (s.attention + s.feed_forward) * s.decoder * (source + TARGET)
-        whole += 2 * s.width * s.decoder * (source + TARGET) ** 2
-    else:
-        span = min(source, s.window or source)
-        whole = s.encoder * source * (2 * (s.attention + s.feed_forward) + 4 * s.width * span)
-        whole += s.decoder * (_decoder_flops(s, source) + 4 * s.width * s.keys * source)
-    whole += 2 * TARGET * s.width * s.vocabulary
-    back = above * _decoder_flops(s, source) + 2 * TARGET * s.width * s.vocabulary
-    return 2 * whole + back + 4 * s.adapted * TARGET * 4 * s.width * s.bottleneck
-
-
-def store_bytes(s: Shape, source: int) -> int:
-    """An example's entry for training, in fp32."""
-    if s.causal:
-        return 4 * (2 * (s.adapted - 1) * source * s.keys + TARGET * s.width)
-    return 4 * (source + TARGET) * s.width
+EXAMPLES = 100
+"""Of a client, in all tables."""
 
 
 @dataclass(frozen=True)
@@ -161,9 +47,9 @@ class Speed:
 def measured() -> Speed:
     path = REPORTS / "benchmarks" / "results.json"
     results: dict[str, Any] = read_json(path) if path.is_file() else {}
-    flops = [r["details"].get("gigaflops_a_second") for r in results.get("arithmetic", {}).get("rows", ())]
-    loop = [r["details"].get("real_adapter") for r in results.get("loop_overhead", {}).get("rows", ())]
-    return Speed(flops[0] * 1e9 if flops and flops[0] else None, loop[0] if loop and loop[0] else None)
+    details = {name: value for rows in results.values() for row in rows for name, value in row["details"].items()}
+    flops = details.get("gigaflops_a_second")
+    return Speed(flops * 1e9 if flops else None, details.get("real_adapter"))
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------
@@ -221,8 +107,8 @@ def by_clients(speed: Speed) -> str:
                 f"{clients:,}",
                 f"{share:.0%}",
                 f"{size(work)}FLOP",
-                duration(work / speed.flops) if speed.flops else "not measured",
-                duration(asked * speed.client_round) if speed.client_round else "not measured",
+                duration(work / speed.flops) if speed.flops else NOT_MEASURED,
+                duration(asked * speed.client_round) if speed.client_round else NOT_MEASURED,
                 f"{size(wire)}B",
                 f"{size(held)}B",
             )
@@ -261,7 +147,7 @@ def _top(adapter: Adapter, share: float) -> Adapter:
 def on_the_wire() -> str:
     rows = []
     for name, s in SHAPES.items():
-        adapter = init_adapter(range(s.decoder - s.adapted, s.decoder), s.width, s.bottleneck, 0)
+        adapter = s.adapter()
         full = full_model_bytes(s.parameters)
         sent = [len(pack(code(adapter))) for code in WIRES.values()]
         rows.append((name, f"{size(full)}B", *(f"{size(count)}B ({count / full:.2%})" for count in sent)))
@@ -271,8 +157,8 @@ def on_the_wire() -> str:
 QMSUM_TRAIN, ROUNDS, GPU_FLOPS = 1095, 10, 0.4 * 19.5e12
 """QMSum's training examples; the paper's rounds at most; an A100 in fp32, as Quorum runs, at an assumed 40%."""
 
-ALL_SPLITS = (1095 + 237 + 244) / 1095
-"""Training, validation and test examples for one training example."""
+QMSUM, QMSUM_TEST = 1095 + 237 + 244, 244
+"""All of its examples, and those that are decoded."""
 
 PAPER = {
     "Tables III, IV, VI: five methods, three seeds": (("BART-large", "BART-base", "LED-large"), 5 * 3),
@@ -286,17 +172,29 @@ PAPER = {
 
 
 def whole_paper(speed: Speed) -> str:
-    rows = []
+    rows: list[tuple[str, float]] = []
+    encoded: set[tuple[str, int]] = set()
     for name, (models, trainings) in PAPER.items():
         work = 0.0
         for model in models:
             s = SHAPES[model]
             source = 16384 if "16,384" in name else 1024
-            work += ALL_SPLITS * QMSUM_TRAIN * frozen_flops(s, source)
+            if (model, source) not in encoded:
+                work += QMSUM * frozen_flops(s, source)
+            encoded.add((model, source))
             work += trainings * ROUNDS * QMSUM_TRAIN * step_flops(s, source)
-        laptop = duration(work / speed.flops) if speed.flops else "not measured"
-        rows.append((name, f"{size(work)}FLOP", laptop, duration(work / GPU_FLOPS)))
-    return table(("experiment", "encoding and training", "two cores as measured", "one A100 at 40%, computed"), rows)
+        rows.append((name, work))
+    rows.append(("all of it", sum(work for _, work in rows)))
+    cells = [
+        (
+            name,
+            f"{size(work)}FLOP",
+            duration(work / speed.flops) if speed.flops else NOT_MEASURED,
+            duration(work / GPU_FLOPS),
+        )
+        for name, work in rows
+    ]
+    return table(("experiment", "encoding and training", "two cores as measured", "one A100 at 40%, computed"), cells)
 
 
 def mapping(speed: Speed) -> str:
@@ -310,8 +208,8 @@ def mapping(speed: Speed) -> str:
             (
                 name,
                 f"{source:,}",
-                f"{size(entry * QMSUM_TRAIN * ALL_SPLITS)}B",
-                f"{size(cpu)}B/s" if cpu else "not measured",
+                f"{size(entry * QMSUM + generation_bytes(s, source) * QMSUM_TEST)}B",
+                f"{size(cpu)}B/s" if cpu else NOT_MEASURED,
                 f"{size(gpu)}B/s",
             )
         )

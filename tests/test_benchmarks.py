@@ -25,7 +25,7 @@ from transformers import (
     LongT5ForConditionalGeneration,
 )
 
-from benchmarks import federated_run, scale, table, training_step
+from benchmarks import federated_run, scale, shapes, table, training_step
 from benchmarks.__main__ import COMPARISONS
 from benchmarks.backbones import Model
 from benchmarks.comparison import OURS, THEIRS, interleaved, peak_memory
@@ -115,7 +115,7 @@ def test_shapes_have_the_parameters_of_real_models() -> None:
             "LongT5-base": LongT5ForConditionalGeneration(long_t5),
         }
     for name, model in models.items():
-        assert scale.SHAPES[name].parameters == pytest.approx(model.num_parameters(), rel=0.02), name
+        assert shapes.SHAPES[name].parameters == pytest.approx(model.num_parameters(), rel=0.02), name
 
 
 def test_a_table_of_scale_by_hand() -> None:
@@ -123,10 +123,10 @@ def test_a_table_of_scale_by_hand() -> None:
 
     One layer above the first adapted one keeps 7 keys and 7 values of 1 number, each summary's 80 tokens 2 numbers.
     """
-    shape = scale.Shape(0, 2, 2, 4, 1, 5, adapted=2, bottleneck=3, longest=8, matrices=3)
+    shape = shapes.Shape(0, 2, 2, 4, 1, 5, adapted=2, bottleneck=3, longest=8, matrices=3)
     assert shape.parameters == 2 * 36 + 5 * 2
     assert shape.adapter_parameters == 2 * (2 * 2 * 3 + 2 * 2)
-    assert scale.store_bytes(shape, 7) == 4 * (2 * 7 + 80 * 2)
+    assert shapes.store_bytes(shape, 7) == 4 * (2 * 7 + 80 * 2)
     assert scale.size(1500) == "1.5 k"
     assert scale.duration(90) == "1.5 min"
 
@@ -144,17 +144,17 @@ def test_a_small_process_does_not_report_its_parents_memory() -> None:
 def test_the_arithmetic_of_a_plain_forward_pass(family: str) -> None:
     """Half of a plain step, back pass apart, is what torch counts in one real pass; torch counts masked attention."""
     shape = {
-        "causal": scale.Shape(0, 4, 64, 128, 64, 500, adapted=2, bottleneck=32, longest=512, matrices=3),
-        "encoder-decoder": scale.Shape(3, 3, 64, 256, 64, 500, adapted=2, bottleneck=32, longest=512),
+        "causal": shapes.Shape(0, 4, 64, 128, 64, 500, adapted=2, bottleneck=32, longest=512, matrices=3),
+        "encoder-decoder": shapes.Shape(3, 3, 64, 256, 64, 500, adapted=2, bottleneck=32, longest=512),
     }[family]
     tokens = torch.ones(1, 200, dtype=torch.long)
-    written = torch.ones(1, scale.TARGET, dtype=torch.long)
+    written = torch.ones(1, shapes.TARGET, dtype=torch.long)
     if family == "causal":
         sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4}
         model: Any = LlamaForCausalLM(
             LlamaConfig(vocab_size=500, num_key_value_heads=4, attn_implementation="eager", **sizes)
         )
-        given: dict[str, Any] = {"input_ids": torch.cat([tokens, written], 1), "logits_to_keep": scale.TARGET}
+        given: dict[str, Any] = {"input_ids": torch.cat([tokens, written], 1), "logits_to_keep": shapes.TARGET}
     else:
         both = {f"{part}_{what}": n for part in ("encoder", "decoder") for what, n in (("layers", 3), ("ffn_dim", 256))}
         heads = {"encoder_attention_heads": 4, "decoder_attention_heads": 4}
@@ -165,17 +165,24 @@ def test_the_arithmetic_of_a_plain_forward_pass(family: str) -> None:
         model.eval()(**given)
     once = counter.get_total_flops()
     above = shape.adapted - 1
-    back = above * scale._decoder_flops(shape, 200) + 2 * scale.TARGET * 64 * 500
-    adapters = 4 * shape.adapted * scale.TARGET * 4 * 64 * 32
-    masked = 2 * 64 * 4 * (200 + scale.TARGET) ** 2 if family == "causal" else 0
-    assert (scale.plain_flops(shape, 200) - back - adapters) / 2 == pytest.approx(once - masked, rel=0.01)
+    back = above * shapes.decoder_flops(shape, 200) + 2 * shapes.TARGET * 64 * 500
+    adapters = 4 * shape.adapted * shapes.TARGET * 4 * 64 * 32
+    masked = 2 * 64 * 4 * (200 + shapes.TARGET) ** 2 if family == "causal" else 0
+    assert (shapes.plain_flops(shape, 200) - back - adapters) / 2 == pytest.approx(once - masked, rel=0.01)
 
 
 def test_the_readme_shows_the_table_as_it_was_measured() -> None:
-    results = json.loads((ROOT / "reports" / "benchmarks" / "results.json").read_text(encoding="utf-8"))
-    measured = table.markdown([row for name in COMPARISONS for row in results[name]["rows"]])
-    assert (ROOT / "reports" / "benchmarks" / "table.md").read_text(encoding="utf-8") == measured
-    assert measured in (ROOT / "README.md").read_text(encoding="utf-8")
+    """As committed: who runs `make bench` has a table of their own, and a README of ours."""
+
+    def committed(path: str) -> str:
+        return subprocess.run(
+            ["git", "show", f"HEAD:{path}"], cwd=ROOT, check=True, capture_output=True, text=True
+        ).stdout
+
+    results = json.loads(committed("reports/benchmarks/results.json"))
+    measured = table.markdown([row for name in COMPARISONS for row in results[name]])
+    assert committed("reports/benchmarks/table.md") == measured
+    assert measured in committed("README.md")
 
 
 def test_a_table_says_what_was_missed_and_what_was_not_measured() -> None:
