@@ -54,7 +54,7 @@ repro-full: setup  ## the main table on all of QMSum (hours), in a copy of the w
 	@find reports/full -mindepth 1 ! -name README.md -delete
 	@git archive $$(git for-each-ref --sort=-committerdate --format='%(refname)' refs/exps | grep '/full$$' | head -1) \
 	  params.yaml reports/metrics.json reports/metrics/main reports/scores/main reports/figures/main \
-	  reports/tables/main.csv reports/tables/significance.csv reports/tables/pos_kd.csv reports/tables/history.csv \
+	  reports/tables/main.csv reports/tables/significance.csv reports/tables/pos_kd.csv reports/tables/word_shares.csv reports/tables/history.csv \
 	  | tar -x -C reports/full --transform 's,^reports/,,'
 	@echo "repro-full: see reports/full"
 

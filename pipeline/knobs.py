@@ -144,8 +144,6 @@ class Run(Strict):
             raise ValueError(
                 "a run with dropout, its own adapted_layers or adapted prompts has no store; set decode: false"
             )
-        if extra.get("teacher") in ("initial", "others") and (self.late or extra.get("clients_per_round")):
-            raise ValueError("teacher: initial and others need every client in every round")
         if self.late and not self.prolonged:
             raise ValueError("late clients come in with the added rounds; set prolonged: true")
         return self

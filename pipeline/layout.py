@@ -43,8 +43,8 @@ PAPER_METRICS = REPORTS / "paper.json"
 PAPER_REPORT = REPORTS / "paper.html"
 """Every table and figure of the paper; `REPORT` has the main table alone."""
 
-HISTORY = Path("tables") / "history.csv"
-"""Below `reports`, and below what `make repro-full` left: every round of the main table's runs."""
+HISTORY, WORD_SHARES = Path("tables") / "history.csv", Path("tables") / "word_shares.csv"
+"""Below `reports`, and below what `make repro-full` left: every round of the main table's runs; Fig. 11's shares."""
 
 MAIN, MORE = "main", "more"
 """The two groups of runs: those of the main table, and all others. Each lies in folders of its own."""

@@ -1,4 +1,4 @@
-"""What training and losses read of examples, on a device: stored prefixes, or token ids where a run has no store."""
+"""Reading the prefix store on the way to a device."""
 
 from __future__ import annotations
 
@@ -8,12 +8,8 @@ from typing import Any
 import torch
 
 from pipeline import layout
-from pipeline.federated.token_losses import Hidden, Load
-from pipeline.model.backbone import Backbone, Prefix
-from pipeline.model.entry import Entry
+from pipeline.model.backbone import Prefix
 from pipeline.model.store import PrefixStore
-from pipeline.model.uncached import UncachedBackbone, load_ids
-from pipeline.spec import EvaluateSpec, TrainSpec
 
 
 class Loader:
@@ -42,22 +38,3 @@ class _Lazily(Sequence[Prefix]):
 
     def __getitem__(self, index: Any) -> Any:
         return self._read(self._keys[index])
-
-
-def inputs(
-    spec: TrainSpec | EvaluateSpec,
-    backbone: Backbone,
-    loader: Loader,
-    entries: Sequence[Entry],
-    *,
-    dropped: float = 0.0,
-) -> tuple[Hidden, Load]:
-    """The backbone as a run sees it, and what loads its examples; `entries` are all that will be asked for.
-
-    Args:
-        dropped: the probability that dropout drops a hidden unit, of a run without the store.
-    """
-    if not spec.uncached:
-        return backbone, loader.training
-    seen = UncachedBackbone(backbone, spec.adapted_positions == "all", dropped)
-    return seen, load_ids(entries, backbone.device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any, Literal
@@ -129,7 +130,10 @@ class Params(Training):
         absent = [client for client in run.late if client not in setting.clients]
         if absent:
             raise ValueError(f"{where}.late: setting {run.setting} has no client {absent[0]!r}")
-        self.training_of(name)
+        drawn = self.training_of(name).clients_per_round or math.inf
+        everyone = not run.late and drawn >= len(self.setting_of(run.setting).clients)
+        if (run.model_extra or {}).get("teacher") in ("initial", "others") and not everyone:
+            raise ValueError(f"{where}: teacher: initial and others need every client in every round")
 
     def _check_own(self) -> None:
         for name, client in self.own.items():

@@ -190,7 +190,11 @@ Answers = Iterable[tuple[str, str, str, str, str]]
 def _answers_of_json(file: Path) -> Answers:
     try:
         data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        sheet, rater = str(data["sheet"]), str(data["rater"]).strip() or file.stem
+        sheet, rater = str(data["sheet"]), str(data["rater"]).strip()
+        if not rater:
+            raise QuorumError(
+                f"{file}: names no rater, and two of these would count as two; enter a name and export again"
+            )
         return [
             (sheet, rater, str(item), str(criterion), str(choice))
             for item, given in data["answers"].items()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from pipeline import layout
@@ -15,6 +17,9 @@ from pipeline.tables import read_table
 
 Metrics = dict[str, dict[str, dict[str, Any]]]
 """run -> client -> figures."""
+
+History = Sequence[Mapping[str, str]]
+"""Rows of a run's history.csv, with their seed."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,11 @@ def read_results(rows: Sequence[RunRow], samples: int, label: str) -> Results:
         metrics=metrics,
         by_seed=_by_seed(by_name, files, metrics, samples),
         histories={
-            name: [line for row in own for line in read_table(layout.MODELS / row.id / "history.csv")]
+            name: [
+                {"seed": str(row.seed), **line}
+                for row in own
+                for line in read_table(layout.MODELS / row.id / "history.csv")
+            ]
             for name, own in by_name.items()
         },
     )
@@ -83,15 +92,25 @@ def add_other_losses(figures: dict[str, dict[str, Any]], seeds: Sequence[Mapping
                 own[other] = round(sum(found) / len(found), 4)
 
 
-def read_full() -> tuple[dict[str, list[Scored]], dict[str, list[dict[str, str]]]]:
-    """What was kept of the main table on all of QMSum, by run: its examples' scores and its history; empty if none."""
+@dataclass(frozen=True)
+class Full:
+    """What was kept of the main table on all of QMSum: by run, examples' scores and history; Fig. 11's shares."""
+
+    scored: dict[str, list[Scored]]
+    histories: dict[str, list[dict[str, str]]]
+    shares: list[dict[str, str]]
+
+
+def read_full() -> Full:
+    """Empty, if `make repro-full` left nothing."""
     files: dict[str, list[Any]] = {}
     for path in sorted((layout.FULL / "scores" / layout.MAIN).glob("*.json")):
         files.setdefault(path.stem.rpartition("-")[0], []).append(read_json(path)["examples"])
     histories: dict[str, list[dict[str, str]]] = {name: [] for name in files}
     for line in read_table(layout.FULL / layout.HISTORY) if files else ():
         histories.setdefault(line["run"], []).append(line)
-    return {name: over_seeds(seeds) for name, seeds in files.items()}, histories
+    shares = read_table(layout.FULL / layout.WORD_SHARES) if files else []
+    return Full({name: over_seeds(seeds) for name, seeds in files.items()}, histories, shares)
 
 
 def side_by_side(results: Results, names: Sequence[str], samples: int) -> Metrics:
@@ -111,18 +130,40 @@ def side_by_side(results: Results, names: Sequence[str], samples: int) -> Metric
     return found
 
 
-def best_rounds(history: Sequence[Mapping[str, str]], client: str) -> list[int]:
+def knob_of(results: Results, run: str, knob: str) -> float:
+    """A run's value of a hyperparameter; of a threshold that is a quantile, the mean of what it was in nats.
+
+    NaN, if the run has no such hyperparameter.
+    """
+    value = results.rows[run][0].params["hyperparameters"].get(knob, math.nan)
+    if not isinstance(value, str):
+        return float(value)
+    return fmean(float(row[knob]) for row in results.histories[run] if row[knob])
+
+
+def best_rounds(history: History, client: str) -> list[int]:
     """The best round at each seed, in the order of the rows."""
     return [int(row["round"]) for row in history if row["client"] == client and row["best"] == "1"]
 
 
-def has_converged(history: Sequence[Mapping[str, str]], clients: Sequence[str] = ()) -> bool:
-    """Whether each of the clients (all, if none is named) had its best round before the last in which it trained."""
-    wanted = clients or list(dict.fromkeys(row["client"] for row in history))
-    return all(_before_the_last([row for row in history if row["client"] == client]) for client in wanted)
+def best_validation_loss(history: History) -> float:
+    """That of the best rounds, mean over clients and seeds."""
+    return fmean(float(row["validation_loss"]) for row in history if row["best"] == "1")
+
+
+def has_converged(history: History, clients: Sequence[str] = ()) -> bool:
+    """Whether each of the clients (all, if none is named) had its best round before the last in which it trained.
+
+    At every seed: `history` has the rows of all of them.
+    """
+    trainings: dict[tuple[str, str], list[Mapping[str, str]]] = {}
+    for row in history:
+        if not clients or row["client"] in clients:
+            trainings.setdefault((row["seed"], row["client"]), []).append(row)
+    return all(_before_the_last(own) for own in trainings.values())
 
 
 def _before_the_last(own: Sequence[Mapping[str, str]]) -> bool:
-    """`own`: one client's rows, of all seeds; an idle round changes nothing of what a client has learned."""
+    """`own`: one client's rows at one seed; an idle round changes nothing of what a client has learned."""
     last = max((int(row["round"]) for row in own if int(row["steps"])), default=0)
     return all(int(row["round"]) < last for row in own if row["best"] == "1")

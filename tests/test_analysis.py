@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.analysis.deciles import deciles
-from pipeline.analysis.divergence import jensen_shannon, matrix, topic_counts, word_counts
+from pipeline.analysis.divergence import between_clients, jensen_shannon, topic_counts, word_counts
 from pipeline.analysis.orientation import at_random, lead
 from pipeline.corpora.example import Example, Turn
 
@@ -34,17 +34,30 @@ def test_divergence_is_symmetric_and_between_nothing_and_one_bit(p: np.ndarray, 
 
 
 def test_words_are_counted_in_one_order() -> None:
-    counts = word_counts({"A": ["The cat's mat.", "the end"], "B": ["End!"]})
-    assert [row.tolist() for row in counts.values()] == [[1, 1, 1, 2], [0, 1, 0, 0]]  # cat's, end, mat, the
+    counts = word_counts(["The cat's mat, the end.", "End!"])
+    assert counts.toarray().tolist() == [[1, 1, 1, 2], [0, 1, 0, 0]]  # cat's, end, mat, the
 
 
 def test_topics_that_no_two_clients_share_are_a_bit_apart() -> None:
     """Two clouds far apart, one a client, and a third client on both."""
     left, right = np.zeros((5, 2)) + np.arange(5)[:, None] * 0.01, np.ones((5, 2)) * 9
-    counts = topic_counts({"A": left, "B": right, "C": np.concatenate([left, right])}, topics=2)
-    found = matrix(counts)
-    assert found["A"]["B"] == pytest.approx(1.0)
+    owners = ["A"] * 5 + ["B"] * 5 + ["C"] * 10
+    found, by_chance = between_clients(topic_counts(np.concatenate([left, right, left, right]), topics=2), owners)
+    assert found["A"]["B"] == found["B"]["A"] == pytest.approx(1.0)
     assert found["A"]["C"] == pytest.approx(0.3113, abs=1e-4)
+    assert found["A"]["A"] == 0
+    assert 0 < by_chance < 0.3
+
+
+def test_what_chance_gives_two_single_examples() -> None:
+    """Four of one kind and none of another: always alike. Two texts without a common word: always a bit apart."""
+    assert between_clients(np.array([[1.0, 0.0]] * 4), ["A", "A", "B", "B"])[1] == 0
+    assert between_clients(np.eye(2), ["A", "B"])[1] == pytest.approx(1)
+
+
+def test_there_are_never_more_topics_than_sources_can_tell_apart() -> None:
+    embeddings = np.random.default_rng(0).normal(size=(30, 4))
+    assert topic_counts(embeddings, topics=20).shape == (30, 6)  # five sources a topic
 
 
 def test_what_costs_nothing_is_turns_of_the_source() -> None:

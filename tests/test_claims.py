@@ -92,8 +92,9 @@ def test_a_run_that_is_not_there_was_not_run() -> None:
     assert judge(CLAIM, {"ours": scored(1.5)}, always, 200).verdict == "not run"
 
 
-def row(client: str, number: int, *, best: bool = False, steps: int = 1) -> dict[str, str]:
-    return {"client": client, "round": str(number), "best": str(int(best)), "steps": str(steps)}
+def row(client: str, number: int, *, best: bool = False, steps: int = 1, seed: int = 1) -> dict[str, str]:
+    figures = {"round": number, "best": int(best), "steps": steps, "seed": seed}
+    return {"client": client} | {name: str(value) for name, value in figures.items()}
 
 
 def test_a_best_round_before_the_last_has_converged() -> None:
@@ -107,15 +108,22 @@ def test_an_idle_round_is_no_later_round() -> None:
     assert not has_converged([row("A", 1), row("A", 2, best=True), row("A", 3, steps=0)])
 
 
+def test_every_seed_must_have_converged() -> None:
+    """The second seed stopped after round 2, its best; that the first went on to round 3 says nothing of it."""
+    first = [row("A", 1), row("A", 2, best=True), row("A", 3)]
+    assert not has_converged([*first, row("A", 1, seed=2), row("A", 2, best=True, seed=2)])
+
+
 def test_only_the_named_clients_must_have_converged() -> None:
     history = [row("A", 1, best=True), row("A", 2), row("B", 1), row("B", 2, best=True)]
     assert has_converged(history, ["A"])
     assert not has_converged(history)
 
 
-def test_the_best_of_others_is_the_rival() -> None:
-    runs = {"five": scored(0.0), "four": scored(-1.0), "three": scored(-3.0)}
-    judged = best_of("five is best", "Fig. 4", "five", ["three", "four"], runs, always, 200)
+def test_the_rival_is_chosen_on_validation() -> None:
+    """Three does best on the test examples, four on validation."""
+    runs = {"five": scored(0.0), "four": scored(-1.0), "three": scored(3.0)}
+    judged = best_of("five is best", "Fig. 4", "five", {"three": 2.2, "four": 2.1}, runs, always, 200)
     assert (judged.claim.theirs, judged.verdict) == ("four", "held")
 
 
@@ -130,12 +138,16 @@ def test_a_client_is_put_beside_the_best_other() -> None:
 
 def test_shares_of_words_are_judged_by_the_least_client() -> None:
     def rows(client: str, nouns: float, closed: float) -> list[dict[str, str]]:
-        figures = {"client": client, "base_rate": "0.3"}
+        shares = {"content": 0.3, "content_given_distilled": nouns, "closed_given_not_distilled": closed}
         return [
-            figures | {"pos": "NOUN", "pos_given_distilled": str(nouns), "pos_given_not_distilled": "0"},
-            figures | {"pos": "DET", "pos_given_distilled": "0", "pos_given_not_distilled": str(closed)},
+            {"client": client, "share": name, "value": str(value), "low": str(value - 0.01), "high": str(value + 0.01)}
+            for name, value in shares.items()
         ]
 
-    nearly, closed = distilled_words(rows("A", 0.95, 0.5) + rows("B", 0.85, 0.4), "run")
-    assert (nearly.verdict, nearly.shown) == ("did not hold", "95% / 85%")
+    found = rows("A", 0.95, 0.5) + rows("B", 0.85, 0.4)
+    nearly, closed = distilled_words(found, "run", converged=True)
+    assert (nearly.verdict, nearly.shown, nearly.between) == ("did not hold", "95% / 85%", "94 … 96%; 84 … 86%")
     assert closed.verdict == "held"
+    assert distilled_words(rows("A", 0.95, 0.365), "run", converged=True)[1].verdict == "cannot tell"  # 37% is half
+    assert distilled_words(found, "run", converged=False)[0].verdict == "cannot tell"
+    assert distilled_words([], "run", converged=True)[0].verdict == "not run"

@@ -148,6 +148,16 @@ def test_own_meetings_are_split_by_meeting_always_the_same_way(tmp_path: Path) -
     assert names == {s: sorted(p.name for p in (tmp_path / "b" / s).iterdir()) for s in names}
 
 
+def test_own_meetings_of_one_name_are_two_meetings(tmp_path: Path) -> None:
+    """Else one of them in training and the other in test would look like a leak."""
+    meeting = parse_meeting(write_meeting(tmp_path / "monday.json"))
+    of = [
+        examples_of(meeting, corpus=c, domain=c, split="train", span_end="inclusive", notes=Notes())[0].meeting
+        for c in ("Clinic", "Hospital", "qmsum")
+    ]
+    assert of == ["Clinic/monday", "Hospital/monday", "monday"]
+
+
 def test_too_few_own_meetings_are_one_line(tmp_path: Path) -> None:
     write_meeting(tmp_path / "own" / "m.json")
     with pytest.raises(QuorumError, match="needs at least three"):

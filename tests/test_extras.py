@@ -8,14 +8,22 @@ from typing import Any
 import pytest
 
 from pipeline.evaluation.scores import Scored
-from pipeline.figures import extras
+from pipeline.figures import extras, share_distilled, traffic
 from pipeline.figures.communication import path_of
-from pipeline.results import Results
+from pipeline.results import Results, knob_of
 from pipeline.spec import RunRow
 
 
 def round_of(number: int, client: str, loss: float, **more: Any) -> dict[str, str]:
-    row = {"round": number, "client": client, "validation_loss": loss, "best": 0, "bytes_up": 0, "bytes_down": 0}
+    row = {
+        "seed": 1,
+        "round": number,
+        "client": client,
+        "validation_loss": loss,
+        "best": 0,
+        "bytes_up": 0,
+        "bytes_down": 0,
+    }
     return {name: str(value) for name, value in (row | more).items()}
 
 
@@ -91,7 +99,35 @@ def test_a_threshold_that_is_a_quantile_is_shown_in_nats() -> None:
     results = results_of(
         rows={"q": run_of("q", tau="q0.88")}, histories={"q": [round_of(1, "A", 1, tau=4), round_of(2, "A", 1, tau=5)]}
     )
-    assert extras.knob_of(results, "q", "tau") == pytest.approx(4.5)
+    assert knob_of(results, "q", "tau") == pytest.approx(4.5)
+
+
+def test_a_run_without_the_knob_is_no_point_of_its_sweep(tmp_path: Path) -> None:
+    results = swept({"2": 3.0, "3": 2.5})
+    results.rows["tau-3"] = run_of("tau-3", **{"lambda": 0.2})
+    assert extras.knob_sweep(extras.Canvas(tmp_path), results, ["tau-2", "tau-3"], "tau", "τ", 3.0) == []
+
+
+def test_idle_rounds_cost_nothing_and_distil_nothing() -> None:
+    """A sends 2 MB and is sent 2 MB in round 1, and idles in round 2: two messages, which as whole models are 20 MB."""
+    rows = [
+        round_of(1, "A", 3.0, bytes_up=2_000_000, bytes_down=2_000_000, share_distilled=0.5, teacher_entropy=1.0),
+        round_of(2, "A", 3.0, share_distilled="", teacher_entropy=""),
+    ]
+    bars = traffic.draw({"run": rows}, 10_000_000, 1).axes[0].patches
+    assert [bar.get_width() for bar in bars] == [4.0, 20.0]
+    (line,) = share_distilled.draw(rows, ["A"], 5.0).axes[0].lines
+    assert line.get_xydata().tolist() == [[1.0, 50.0]]
+
+
+def test_bytes_count_until_the_last_clients_best_round() -> None:
+    """Two clients send 1 MB each in each of three rounds; their best rounds are 1 and 2: 4 MB."""
+    rows = [
+        round_of(number, client, 3.0, bytes_up=1_000_000, best=int(number == best))
+        for client, best in (("A", 1), ("B", 2))
+        for number in (1, 2, 3)
+    ]
+    assert extras._sent_until_best(rows) == pytest.approx(4.0)
 
 
 def test_the_controls_weight_stands_beside_what_it_should_be() -> None:

@@ -56,6 +56,10 @@ def test_a_misspelt_key_is_named_as_it_was_written(tmp_path: Path) -> None:
         ({"runs": {"x": {"method": "AdaFedSelectKD", "tau": -1}}}, "runs.x.tau: is a number of nats"),
         ({"runs": {"x": {"method": "AdaFedAvg", "setting": "moon"}}}, "runs.x.setting: no setting 'moon'"),
         ({"runs": {"x": {"method": "AdaSingle", "evaluate": "server"}}}, "AdaSingle has no server"),
+        (
+            {"runs": {"x": {"method": "AdaFedSelectKD", "teacher": "others"}}, "clients_per_round": 2},
+            "runs.x: teacher: initial and others need every client",
+        ),
         ({"runs": {"a/b": {"method": "AdaSingle"}}}, "'a/b' is no name"),
         ({"settings": {"domains": {"kind": "domains", "clients": ["Mars"]}}}, "unknown client 'Mars'"),
         ({"runs": {"x": {"method": "AdaSingle", "tau": 3}}}, "runs.x.tau: unknown key"),

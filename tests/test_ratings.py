@@ -151,6 +151,14 @@ def test_a_wrong_rating_is_one_line(sheet: str, tmp_path: Path, given: dict[str,
         bring_in([answers(sheet, tmp_path, given)])
 
 
+def test_ratings_without_a_name_are_refused(sheet: str, tmp_path: Path) -> None:
+    """Two files without one could be one rater's, sent twice."""
+    path = answers(sheet, tmp_path, {"i0": {CRITERIA[0]: "A"}})
+    path.write_text(path.read_text().replace('"EB"', '" "'))
+    with pytest.raises(QuorumError, match="names no rater"):
+        bring_in([path])
+
+
 def test_a_sheet_without_its_key_is_one_line(sheet: str, tmp_path: Path) -> None:
     with pytest.raises(QuorumError, match="has no key"):
         bring_in([answers("../keys", tmp_path, {"i0": {CRITERIA[0]: "A"}})])

@@ -6,7 +6,7 @@ import pytest
 import torch
 from conftest import make_backbone, make_example
 
-from pipeline.analysis.distilled import client_tally, merge, summarize
+from pipeline.analysis.distilled import example_tallies, merge, shares_of, summarize
 from pipeline.analysis.words import grouped, pos_rows, tally, words_of
 from pipeline.federated.bits import pack_bits
 from pipeline.model.backbone import Limits
@@ -76,10 +76,38 @@ def test_only_rounds_up_to_the_best_count() -> None:
     tokens = [list(backbone.render(make_example(i), Limits(90, 48)).target) for i in (1, 2)]
     length = sum(len(t) for t in tokens)
     bits = pack_bits([torch.ones(1, length, dtype=torch.bool), torch.zeros(1, length, dtype=torch.bool)])
-    first = client_tally(bits, tokens, backbone.pieces, passes=1)
-    both = client_tally(bits, tokens, backbone.pieces, passes=2)
+    first = merge(example_tallies(bits, tokens, backbone.pieces, passes=1))
+    both = merge(example_tallies(bits, tokens, backbone.pieces, passes=2))
     assert sum(first.distilled.values()) == sum(first.seen.values())
     assert 2 * sum(both.distilled.values()) == sum(both.seen.values())
     rows, sensitivities = summarize({"A": merge([first, both])})
     assert rows[-1]["words"] == sum(first.seen.values()) * 3
     assert 0 < sensitivities["A"]["fraction"] < 1
+
+
+def test_shares_of_words_come_with_intervals_over_meetings() -> None:
+    """Two meetings: 2 of 4 nouns and 1 of 2 determiners distilled in one, all of 4 and 2 in the other.
+
+    Distilled: 9 of 12. Nouns among the distilled: 6 of 9; determiners among the 3 others: 1.
+    """
+    from pipeline.analysis.words import Tally
+
+    meetings = {
+        "first": Tally({"NOUN": 4, "DET": 2}, {"NOUN": 2, "DET": 1}, 0, 0.0),
+        "second": Tally({"NOUN": 4, "DET": 2}, {"NOUN": 4, "DET": 2}, 0, 0.0),
+    }
+    rows = {row["share"]: row for row in shares_of("A", meetings, 200)}
+    assert {name: row["value"] for name, row in rows.items()} == {
+        "distilled": 0.75,
+        "content": 0.6667,
+        "content_given_distilled": 0.6667,
+        "closed_given_not_distilled": 0.3333,
+    }
+    assert rows["distilled"]["low"] < 0.75 < rows["distilled"]["high"]
+
+
+def test_a_client_that_distilled_everything_left_nothing_out() -> None:
+    from pipeline.analysis.words import Tally
+
+    rows = shares_of("A", {"m": Tally({"NOUN": 1}, {"NOUN": 1}, 1, 1.0)}, 10)
+    assert "closed_given_not_distilled" not in {row["share"] for row in rows}

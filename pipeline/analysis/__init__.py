@@ -1,1 +1,1 @@
-"""What distillation does to words."""
+"""What lies behind the scores: words, entropies, domains, how different clients are."""

@@ -6,20 +6,24 @@ occurrences distilled, is 3/(2·6) = 25%.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from pipeline.analysis.words import Tally, pos_rows, tally, words_of
+from pipeline.analysis.words import CONTENT, Tally, pos_rows, tally, words_of
+from pipeline.evaluation.intervals import Clusters, bootstrap
 from pipeline.federated.bits import unpack_bits
 
+DETERMINERS_AND_PRONOUNS = ("DET", "PRON")
+SHARE_COLUMNS = ("client", "share", "value", "low", "high")
 
-def client_tally(
+
+def example_tallies(
     packed: Tensor, tokens: Sequence[Sequence[int]], pieces: Callable[[Sequence[int]], list[str]], passes: int
-) -> Tally:
-    """Count one client's words.
+) -> list[Tally]:
+    """Count one client's words, an example at a time.
 
     Args:
         packed: the client's distilled bits, (all passes over the data, ⌈target tokens / 8⌉).
@@ -29,7 +33,8 @@ def client_tally(
     """
     lengths = [len(ids) for ids in tokens]
     bits = unpack_bits(packed, sum(lengths))[:passes]
-    return tally([words_of(pieces(ids)) for ids in tokens], torch.split(bits, lengths, dim=1))
+    masks = torch.split(bits, lengths, dim=1)
+    return [tally([words_of(pieces(ids))], [mask]) for ids, mask in zip(tokens, masks, strict=True)]
 
 
 def summarize(
@@ -45,8 +50,42 @@ def summarize(
     return rows, sensitivities
 
 
-def merge(tallies: Sequence[Tally]) -> Tally:
-    """Tallies of several seeds as one."""
+def shares_of(client: str, meetings: Mapping[str, Tally], samples: int) -> list[dict[str, Any]]:
+    """Rows of word_shares.csv: shares of a client's words, with 95% intervals over the meetings of its examples.
+
+    `distilled`: of all words. `content`, `content_given_distilled`: nouns, names and main verbs among all words and
+    among the distilled. `closed_given_not_distilled`: determiners and pronouns among the others.
+    """
+    counted = {
+        "distilled": [(_taken(t), _seen(t)) for t in meetings.values()],
+        "content": [(_seen(t, CONTENT), _seen(t)) for t in meetings.values()],
+        "content_given_distilled": [(_taken(t, CONTENT), _taken(t)) for t in meetings.values()],
+        "closed_given_not_distilled": [
+            (_seen(t, DETERMINERS_AND_PRONOUNS) - _taken(t, DETERMINERS_AND_PRONOUNS), _seen(t) - _taken(t))
+            for t in meetings.values()
+        ],
+    }
+    rows = []
+    for name, pairs in counted.items():
+        known = [(meeting, top, bottom) for meeting, (top, bottom) in zip(meetings, pairs, strict=True) if bottom]
+        if known:
+            interval = bootstrap({client: Clusters.of(*map(list, zip(*known, strict=True)))}, samples)
+            figures = {"value": interval.value, "low": interval.low, "high": interval.high}
+            rows.append({"client": client, "share": name, **{k: round(v, 4) for k, v in figures.items()}})
+    return rows
+
+
+def _seen(counts: Tally, parts: Sequence[str] | None = None) -> int:
+    return sum(n for pos, n in counts.seen.items() if parts is None or pos in parts)
+
+
+def _taken(counts: Tally, parts: Sequence[str] | None = None) -> int:
+    return sum(n for pos, n in counts.distilled.items() if parts is None or pos in parts)
+
+
+def merge(tallies: Iterable[Tally]) -> Tally:
+    """Tallies of several examples or seeds as one."""
+    tallies = list(tallies)
     seen: dict[str, int] = {}
     taken: dict[str, int] = {}
     for counts in tallies:

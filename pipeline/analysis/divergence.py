@@ -10,18 +10,20 @@ the reference summaries, in lower case.
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
-
 Array = NDArray[np.float64]
 Matrix = dict[str, dict[str, float]]
 """client -> client -> divergence in bits."""
+
+WORD = r"[a-z]+(?:'[a-z]+)?"
+SHUFFLES = 100
+SOURCES_A_TOPIC = 5
 
 
 def jensen_shannon(p: Array, q: Array) -> float:
@@ -36,35 +38,47 @@ def jensen_shannon(p: Array, q: Array) -> float:
     return half(p) + half(q)
 
 
-def matrix(counts: Mapping[str, Array]) -> Matrix:
-    """Every client against every other."""
-    return {a: {b: jensen_shannon(p, q) for b, q in counts.items()} for a, p in counts.items()}
+def between_clients(counts: Any, owners: Sequence[str]) -> tuple[Matrix, float]:
+    """Every client against every other, and the mean over groups of the same sizes drawn at random.
 
-
-def word_counts(texts: Mapping[str, Sequence[str]]) -> dict[str, Array]:
-    """Client -> how often it uses each word that any client uses, in one order of words."""
-    found = {
-        client: Counter(word for text in own for word in _WORD.findall(text.lower())) for client, own in texts.items()
-    }
-    words = sorted(set().union(*found.values()))
-    return {client: np.array([counter[word] for word in words], dtype=np.float64) for client, counter in found.items()}
-
-
-def topic_counts(embeddings: Mapping[str, Array], topics: int, seed: int = 0) -> dict[str, Array]:
-    """Client -> how many of its sources fall into each cluster.
+    Few examples differ by chance alone, the fewer the more.
 
     Args:
-        embeddings: client -> (sources, dimensions).
-        topics: how many clusters; fewer where there are fewer sources.
+        counts: of every example, (examples, outcomes), dense or sparse.
+        owners: the client of each example.
+    """
+    clients = list(dict.fromkeys(owners))
+    number = np.array([clients.index(owner) for owner in owners])
+
+    def divergences(number: NDArray[np.int64]) -> dict[tuple[str, str], float]:
+        sums = np.eye(len(clients))[number].T @ counts
+        named = dict(zip(clients, sums, strict=True))
+        return {(a, b): jensen_shannon(named[a], named[b]) for a, b in combinations(clients, 2)}
+
+    found = divergences(number)
+    draw = np.random.default_rng(0)
+    drawn = [value for _ in range(SHUFFLES) for value in divergences(draw.permutation(number)).values()]
+    matrix = {a: {b: found.get((a, b), found.get((b, a), 0.0)) for b in clients} for a in clients}
+    return matrix, float(np.mean(drawn))
+
+
+def word_counts(texts: Sequence[str]) -> Any:
+    """How often each text uses each word, in the words' order: sparse (texts, words)."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    return CountVectorizer(token_pattern=WORD).fit_transform(texts)
+
+
+def topic_counts(embeddings: Array, topics: int, seed: int = 0) -> Array:
+    """Which cluster each source falls into, one-hot: (sources, clusters).
+
+    Args:
+        embeddings: (sources, dimensions).
+        topics: how many clusters; fewer where that would be less than a few sources each.
     """
     from sklearn.cluster import KMeans
 
-    everything = np.concatenate(list(embeddings.values()))
-    count = min(topics, len(everything))
-    labels = KMeans(n_clusters=count, n_init=10, random_state=seed).fit_predict(everything)
-    ends = np.cumsum([len(own) for own in embeddings.values()])
-    parts = np.split(labels, ends[:-1])
-    return {
-        client: np.bincount(part, minlength=count).astype(np.float64)
-        for client, part in zip(embeddings, parts, strict=True)
-    }
+    count = max(2, min(topics, len(embeddings) // SOURCES_A_TOPIC))
+    labels = KMeans(n_clusters=count, n_init=10, random_state=seed).fit_predict(embeddings)
+    hot: Array = np.eye(count)[labels]
+    return hot

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from statistics import fmean
 from typing import Any
@@ -11,8 +11,10 @@ import torch
 
 from pipeline import layout
 from pipeline.analysis.deciles import deciles
-from pipeline.analysis.divergence import matrix, topic_counts, word_counts
+from pipeline.analysis.distilled import example_tallies, merge
+from pipeline.analysis.divergence import between_clients, topic_counts, word_counts
 from pipeline.analysis.orientation import ROWS
+from pipeline.analysis.words import Tally
 from pipeline.corpora.example import Example
 from pipeline.encoded import read_encoded
 from pipeline.evaluation.rouge import rouge_of
@@ -23,6 +25,7 @@ from pipeline.loader import Loader
 from pipeline.model.adapter import read_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.partitions.manifest import Manifest
+from pipeline.results import best_rounds
 
 
 def orientation_of(
@@ -36,6 +39,25 @@ def orientation_of(
             own = [examples[entry.id] for entry in splits["test"]]
             scores = rouge_of([e.target for e in own], [write(e) for e in own], use_stemmer=use_stemmer)
             found[name][client] = {m: round(fmean(row[m] for row in scores), 4) for m in scores[0]}
+    return found
+
+
+def words_distilled(
+    backbone: Backbone, loader: Loader, run_id: str, history: Sequence[Mapping[str, str]], local_epochs: int
+) -> dict[str, dict[str, Tally]]:
+    """Client -> meeting -> the words of its training examples, counted over the rounds up to the client's best."""
+    bits = read_adapter(layout.MODELS / run_id / "distilled.safetensors")
+    encoded = read_encoded(run_id)
+    found: dict[str, dict[str, Tally]] = {}
+    for client, splits in encoded.clients.items():
+        tokens = [loader.training([entry.key])[0]["targets"].tolist() for entry in splits["train"]]
+        best = best_rounds(history, client)[0]
+        trained = [r for r in history if r["client"] == client and int(r["round"]) <= best and r["steps"] != "0"]
+        counted = example_tallies(bits[client], tokens, backbone.pieces, len(trained) * local_epochs)
+        by_meeting: dict[str, list[Tally]] = {}
+        for entry, tally in zip(encoded.index["clients"][client]["train"], counted, strict=True):
+            by_meeting.setdefault(entry["meeting"], []).append(tally)
+        found[client] = {meeting: merge(own) for meeting, own in by_meeting.items()}
     return found
 
 
@@ -67,13 +89,18 @@ def crossed_of(backbone: Backbone, loader: Loader, run_id: str) -> dict[str, dic
 
 
 def divergence_of(examples: Mapping[str, Example], name: str, topics: int) -> dict[str, Any]:
-    """Between the training data of a setting's clients, over topics and over words."""
+    """Between the training data of a setting's clients, over topics and over words; beside both, what chance gives."""
     manifest: Manifest = read_json(layout.PARTITIONS / layout.MORE / f"{name}.json")
     held = {client: [examples[i] for i in splits["train"]] for client, splits in manifest.items()}
-    embeddings = {client: embed([_source(e) for e in own]).double().cpu().numpy() for client, own in held.items()}
+    owners = [client for client, own in held.items() for _ in own]
+    everything = [example for own in held.values() for example in own]
+    embeddings = embed([_source(example) for example in everything]).double().cpu().numpy()
+    by_topic, topics_by_chance = between_clients(topic_counts(embeddings, topics), owners)
+    by_word, words_by_chance = between_clients(word_counts([example.target for example in everything]), owners)
     return {
-        "topics": matrix(topic_counts(embeddings, topics)),
-        "words": matrix(word_counts({client: [e.target for e in own] for client, own in held.items()})),
+        "topics": by_topic,
+        "words": by_word,
+        "by_chance": {"topics": topics_by_chance, "words": words_by_chance},
         "examples": {client: len(own) for client, own in held.items()},
     }
 

@@ -92,7 +92,9 @@ def examples_of(
         identity = f"{corpus}/{domain}/{meeting.name}/{number}"
         turns = span_turns(meeting.turns, query.spans, span_end)
         cleaned = tuple(Turn(turn.speaker, clean(turn.text)) for turn in turns)
-        example = Example(identity, corpus, domain, split, meeting.name, query.query, cleaned, query.answer)
+        # Files of two clients may share a name, QMSum's meetings do not.
+        name = meeting.name if corpus == "qmsum" else f"{corpus}/{meeting.name}"
+        example = Example(identity, corpus, domain, split, name, query.query, cleaned, query.answer)
         if notes.keeps(example):
             notes.spans_past_end += sum(last >= len(meeting.turns) for _, last in query.spans)
             examples.append(example)

@@ -44,7 +44,7 @@ class Claim:
 class Judged:
     """A claim with our difference (ours − theirs), the verdict that its interval gives, and why there may be none.
 
-    `shown`: our number, where it is no difference.
+    `shown`, `between`: our number and its interval, where it is no difference.
     """
 
     claim: Claim
@@ -52,6 +52,7 @@ class Judged:
     by_interval: Verdict
     converged: bool
     shown: str = ""
+    between: str = ""
 
     @property
     def verdict(self) -> Verdict:

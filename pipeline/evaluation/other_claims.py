@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean
 
-from pipeline.analysis.words import CONTENT
 from pipeline.evaluation.claims import Claim, Converged, Judged, Verdict, by_margins, judge
 from pipeline.evaluation.intervals import Clusters, bootstrap
 from pipeline.evaluation.scores import Scored, clusters_of
 
-DETERMINERS_AND_PRONOUNS = ("DET", "PRON")
 NEARLY_ALL = 0.9
 PAPERS_SHARE = 0.74
-
-
-def mean_average(rows: Sequence[Scored]) -> float:
-    """Average ROUGE, mean over clients."""
-    return fmean(c.ratio() for c in clusters_of(rows, "average").values())
 
 
 def best_of(
     claim: str,
     source: str,
     run: str,
-    others: Sequence[str],
+    others: Mapping[str, float],
     scored: Mapping[str, Sequence[Scored]],
     converged: Converged,
     samples: int,
 ) -> Judged:
-    """Whether a run is above the best of others: the best on these very examples, which favours the others."""
-    known = [name for name in others if name in scored and "average" in scored[name][0].values]
-    best = max(known, key=lambda name: mean_average(scored[name]), default="")
-    remark = f"against {best}, the best of the others" if best else ""
+    """Whether a run is above the best of others.
+
+    Args:
+        others: run -> its validation loss, by which the best is chosen.
+    """
+    best = min((name for name in others if name in scored), key=others.__getitem__, default="")
+    remark = f"against {best}, the best of the others on validation" if best else ""
     return judge(Claim(claim, source, run, best, remark=remark), scored, converged, samples)
 
 
@@ -65,40 +60,41 @@ def _scaled(clusters: Clusters, factor: float) -> Clusters:
     return Clusters(clusters.numerator * factor, clusters.denominator, clusters.names)
 
 
-def distilled_words(rows: Sequence[Mapping[str, str]], run: str) -> list[Judged]:
-    """The two claims about parts of speech, from the rows of pos_kd.csv; the least favourable client decides."""
-    clients = list(dict.fromkeys(row["client"] for row in rows))
-    nouns = [_share(rows, client, "pos_given_distilled", CONTENT) for client in clients]
-    base = [_share(rows, client, "base_rate", CONTENT) for client in clients]
-    closed = [_share(rows, client, "pos_given_not_distilled", DETERMINERS_AND_PRONOUNS) for client in clients]
+def distilled_words(rows: Sequence[Mapping[str, str]], run: str, *, converged: bool) -> list[Judged]:
+    """The two claims about parts of speech, from the rows of word_shares.csv; the least favourable client decides."""
+    base = [float(row["value"]) for row in rows if row["share"] == "content"]
     return [
         _counted(
             "What is distilled is nearly all nouns and verbs",
             run,
-            nouns,
+            [row for row in rows if row["share"] == "content_given_distilled"],
             NEARLY_ALL,
             f"held from {NEARLY_ALL:.0%}; of all words {_percents(base)} are nouns, names and main verbs",
+            converged=converged,
         ),
         _counted(
             f"Determiners and pronouns are {PAPERS_SHARE:.0%} of what is not distilled",
             run,
-            closed,
+            [row for row in rows if row["share"] == "closed_given_not_distilled"],
             PAPERS_SHARE / 2,
             f"held from half of it, {PAPERS_SHARE / 2:.0%}",
+            converged=converged,
         ),
     ]
 
 
-def _share(rows: Sequence[Mapping[str, str]], client: str, column: str, parts: Sequence[str]) -> float:
-    return sum(float(row[column]) for row in rows if row["client"] == client and row["pos"] in parts)
-
-
-def _counted(text: str, run: str, shares: Sequence[float], least: float, remark: str) -> Judged:
+def _counted(
+    text: str, run: str, rows: Sequence[Mapping[str, str]], least: float, remark: str, *, converged: bool
+) -> Judged:
+    """A share a client: held if each one's interval is above `least`, not if one's is below."""
     claim = Claim(text, "Fig. 11", run, "", remark=remark)
-    if not shares:
+    if not rows:
         return Judged(claim, None, "not run", converged=True)
-    verdict: Verdict = "held" if min(shares) >= least else "did not hold"
-    return Judged(claim, None, verdict, converged=True, shown=_percents(shares))
+    held = all(float(row["low"]) >= least for row in rows)
+    missed = any(float(row["high"]) < least for row in rows)
+    verdict: Verdict = "held" if held else "did not hold" if missed else "cannot tell"
+    intervals = "; ".join(f"{100 * float(row['low']):.0f} … {100 * float(row['high']):.0f}%" for row in rows)
+    return Judged(claim, None, verdict, converged, _percents([float(row["value"]) for row in rows]), intervals)
 
 
 def _percents(shares: Sequence[float]) -> str:

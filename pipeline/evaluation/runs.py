@@ -19,7 +19,8 @@ from pipeline.evaluation.surface import length, repetition
 from pipeline.federated.head import entropies_through_head
 from pipeline.federated.token_losses import token_cross_entropy
 from pipeline.files import read_jsonl, write_json
-from pipeline.loader import Loader, inputs
+from pipeline.inputs import inputs
+from pipeline.loader import Loader
 from pipeline.model.adapter import Adapter, digest, on_device, read_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.model.entry import Entry

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +14,10 @@ from markupsafe import Markup
 from pipeline.evaluation.agreement import outcomes_of
 from pipeline.evaluation.scores import MEAN, Scored
 from pipeline.figures import communication, heatmap, human, surety, sweep
-from pipeline.figures.page import embedded
+from pipeline.figures.page import REPORT_COMMAND, embedded
 from pipeline.figures.style import save
-from pipeline.results import Results
+from pipeline.results import History, Results, best_validation_loss, knob_of
 
-COMMAND = "dvc repro report"
 Analysis = Mapping[str, Mapping[str, Any]]
 """What the stage `analyze` wrote: kind -> name of a run or manifest -> its table."""
 
@@ -30,51 +30,41 @@ class Canvas:
 
     def place(self, figure: Any, name: str, caption: str) -> Markup:
         save(figure, self.folder, name)
-        return embedded(self.folder / f"{name}.svg", f"{caption} To make it again: {COMMAND}.")
+        return embedded(self.folder / f"{name}.svg", f"{caption} To make it again: {REPORT_COMMAND}.")
 
 
 def knob_sweep(
     canvas: Canvas, results: Results, runs: Sequence[str], knob: str, name: str, chosen: float
 ) -> list[Markup]:
     """A knob of AdaFedSelectKD over the runs that set it."""
-    points = sorted(
-        (_point(results, run, knob) for run in runs if run in results.metrics), key=lambda point: point.value
-    )
+    known = [run for run in runs if run in results.metrics and not math.isnan(knob_of(results, run, knob))]
+    points = sorted((_point(results, run, knob) for run in known), key=lambda point: point.value)
     if len(points) < 2:
         return []
     best = min(points, key=lambda point: point.validation)
     caption = (
         f"{name} against validation loss (which would choose {best.label}) and test scores, mean over clients "
-        f"with 95% intervals; the dashed line is the value used elsewhere. Runs: {', '.join(runs)}."
+        f"with 95% intervals; the dashed line is the value used elsewhere. Runs: {', '.join(known)}."
     )
     return [canvas.place(sweep.draw(points, name, chosen), f"sweep_{knob}", caption)]
-
-
-def knob_of(results: Results, run: str, knob: str) -> float:
-    """A run's value of a hyperparameter; of a threshold that is a quantile, the mean of what it was in nats."""
-    value = results.rows[run][0].params["hyperparameters"][knob]
-    if not isinstance(value, str):
-        return float(value)
-    return fmean(float(row[knob]) for row in results.histories[run] if row[knob])
 
 
 def _point(results: Results, run: str, knob: str) -> sweep.Point:
     value = knob_of(results, run, knob)
     own = results.metrics[run][MEAN]
-    best = [float(row["validation_loss"]) for row in results.histories[run] if row["best"] == "1"]
 
     def triple(metric: str) -> tuple[float, float, float]:
         return own[metric], own[f"{metric}_low"], own[f"{metric}_high"]
 
     average = triple("average") if "average" in own else None
-    return sweep.Point(value, f"{value:.3g}", fmean(best), triple("loss"), average)
+    return sweep.Point(value, f"{value:.3g}", best_validation_loss(results.histories[run]), triple("loss"), average)
 
 
 def scaled_weight(results: Results, selective: str, scaled: str) -> list[Markup]:
     """Whether the control's λ is what it should be: λ times the share of tokens that the selective run distilled."""
     if selective not in results.histories or scaled not in results.rows:
         return []
-    share = fmean(float(row["share_distilled"]) for row in results.histories[selective])
+    share = fmean(float(row["share_distilled"]) for row in results.histories[selective] if row["share_distilled"])
     weight = knob_of(results, selective, "lambda")
     text = '<p class="note">{} distilled {:.1f}% of all target tokens: {:g} × {:.3f} = {:.3f}; {} has λ = {:g}.</p>'
     return [
@@ -82,6 +72,18 @@ def scaled_weight(results: Results, selective: str, scaled: str) -> list[Markup]
             selective, 100 * share, weight, share, weight * share, scaled, knob_of(results, scaled, "lambda")
         )
     ]
+
+
+def words_distilled(shares: Sequence[Mapping[str, str]]) -> list[Markup]:
+    """Our counterpart of the paper's 86, 88 and 89%."""
+    found = [
+        "{} {:.1f}% ({:.1f} … {:.1f})".format(row["client"], *(100 * float(row[k]) for k in ("value", "low", "high")))
+        for row in shares
+        if row["share"] == "distilled"
+    ]
+    return (
+        [Markup('<p class="note">Words learned with distillation: {}.</p>').format("; ".join(found))] if found else []
+    )
 
 
 def teacher_deciles(canvas: Canvas, analysis: Analysis, tau: float) -> list[Markup]:
@@ -138,8 +140,8 @@ def divergences(canvas: Canvas, analysis: Analysis) -> list[Markup]:
         caption = (
             f"Jensen-Shannon divergence in bits between the training data of the clients of {name}: over topics "
             "(clusters of sentence embeddings of the sources, of which the model reads the first 256 word pieces) and "
-            "over the words of the references. "
-            f"Training examples: {sizes}."
+            f"over the words of the references. Training examples: {sizes}. Random groups of these sizes would be "
+            f"{found['by_chance']['topics']:.2f} and {found['by_chance']['words']:.2f} apart on average."
         )
         figure = heatmap.draw({"topics": found["topics"], "words": found["words"]}, "", "")
         pieces.append(canvas.place(figure, f"divergence_{name}", caption))
@@ -160,10 +162,11 @@ def bytes_sent(
     ]
     goal = min(loss for _, loss in communication.path_of(shown[runs[0]]))
     rows = [
-        Markup("<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.3f}</td><td>{}</td></tr>").format(
+        Markup("<tr><td>{}</td><td>{}</td><td>{}</td><td>{:,.0f}</td><td>{:.3f}</td><td>{}</td></tr>").format(
             named[run],
             _reached(communication.path_of(rows), goal),
             _reached(communication.path_of(rows, factor), goal),
+            _sent_until_best(rows),
             results.metrics[run][MEAN]["loss"],
             f"{results.metrics[run][MEAN]['average']:.2f}" if "average" in results.metrics[run][MEAN] else "–",
         )
@@ -172,7 +175,8 @@ def bytes_sent(
     ]
     table = Markup(
         '<div class="scroll"><table><thead><tr><th>to AdaFedAvg’s best loss, {:.3f}</th><th>MB, adapters</th>'
-        "<th>MB, full model</th><th>test loss, best round</th><th>average ROUGE</th></tr></thead>"
+        "<th>MB, full model</th><th>MB to its own best rounds</th><th>test loss then</th>"
+        "<th>average ROUGE then</th></tr></thead>"
         "<tbody>{}</tbody></table></div>"
     ).format(goal, Markup("").join(rows))
     return [*pieces, table]
@@ -180,6 +184,16 @@ def bytes_sent(
 
 def _reached(path: Sequence[tuple[float, float]], goal: float) -> str:
     return next((f"{sent:,.0f}" for sent, loss in path if loss <= goal), "not reached")
+
+
+def _sent_until_best(history: History) -> float:
+    """MB of adapters until the last of the clients' best rounds, the mean over seeds."""
+    sent = []
+    for seed in dict.fromkeys(row["seed"] for row in history):
+        own = [row for row in history if row["seed"] == seed]
+        until = max(int(row["round"]) for row in own if row["best"] == "1")
+        sent.append(sum(int(row["bytes_up"]) + int(row["bytes_down"]) for row in own if int(row["round"]) <= until))
+    return fmean(sent) / communication.MEGABYTE
 
 
 def median_cases(

@@ -9,6 +9,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+REPORT_COMMAND = "dvc repro report"
 STYLE = Path(__file__).with_name("page.css")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from markupsafe import Markup
@@ -14,14 +15,19 @@ from pipeline.evaluation.claims import Judged
 from pipeline.evaluation.paper_scores import average_of
 from pipeline.evaluation.scores import MEAN
 from pipeline.evaluation.significance import DETECTABLE
-from pipeline.figures.page import embedded, page
+from pipeline.figures.page import REPORT_COMMAND, embedded, page
 from pipeline.figures.report import labels, truncation
-from pipeline.figures.sections import Section
+from pipeline.figures.section import Section
 from pipeline.results import Metrics, Results, best_rounds, has_converged
 from pipeline.spec import ReportSpec
 
 TEMPLATE = Path(__file__).with_name("paper.html.j2")
-COMMAND = "dvc repro report"
+DEQUANTIZED = {
+    "smollm2-135m": (
+        "The weights are a dequantized 4-bit instruct model; adapters sit on 6 of its 30 layers, where the paper "
+        "adapts the top half of the decoder.",
+    )
+}
 VERDICT_CLASS = {"held": "held", "did not hold": "not", "cannot tell": "open", "not run": "none"}
 
 
@@ -29,8 +35,9 @@ VERDICT_CLASS = {"held": "held", "did not hold": "not", "cannot tell": "open", "
 class PaperData:
     """Everything the page shows.
 
-    `indices`: setting -> the index of its examples. `compared`: study -> the figures of its runs. `extra`: study ->
-    ready pieces of the page, for what is no comparison. `full`: a claim's text -> the same claim on all of QMSum.
+    `notes`: corpus -> what was noted when it was read. `indices`: setting -> the index of its examples. `compared`:
+    study -> the figures of its runs. `extra`: study -> ready pieces of the page, for what is no comparison. `full`: a
+    claim's text -> the same claim on all of QMSum.
     """
 
     spec: ReportSpec
@@ -38,7 +45,7 @@ class PaperData:
     sections: Sequence[Section]
     judged: Mapping[str, Sequence[Judged]]
     paper: Sequence[Mapping[str, str]]
-    sources: Mapping[str, Mapping[str, Any]]
+    notes: Mapping[str, Mapping[str, Any]]
     statistics: Mapping[str, Sequence[Mapping[str, str]]]
     compared: Mapping[str, Metrics]
     indices: Mapping[str, Mapping[str, Any]]
@@ -51,16 +58,17 @@ def render(data: PaperData, figures: Path) -> str:
     named = labels(data.spec.runs)
     return page(
         TEMPLATE,
-        samples=sorted(corpus for corpus, source in data.sources.items() if source["source"] == "sample"),
+        samples=sorted(corpus for corpus, notes in data.notes.items() if notes["source"]["source"] == "sample"),
         facts=_facts(data),
         sections=[_section(section, data, named, figures) for section in data.sections],
         claims=[_claim(one, data.full) for section in data.sections for one in data.judged.get(section.study, ())],
         tally=_tally(data),
         corpora=_corpora(data),
+        span_end=_span_end(data),
         settings=_settings(data),
         limits=_limits(data),
         bootstrap_samples=data.spec.bootstrap_samples,
-        command=COMMAND,
+        command=REPORT_COMMAND,
     )
 
 
@@ -87,7 +95,7 @@ def _section(section: Section, data: PaperData, named: Mapping[str, str], figure
     common = [c for c in clients if all(c in figures for figures in compared.values())]
     shown = figures / f"{section.study}.svg"
     behind = ", ".join(runs)
-    caption = f"{section.source}: ours with 95% intervals. Runs: {behind}. To make it again: {COMMAND}."
+    caption = f"{section.source}: ours with 95% intervals. Runs: {behind}. To make it again: {REPORT_COMMAND}."
     return {
         "study": section.study,
         "source": section.source,
@@ -116,8 +124,14 @@ def _row(
         "cells": {client: _cell(own) for client, own in figures.items()},
         "loss": f"{figures[MEAN]['loss']:.3f}",
         "rounds": note,
-        "converged": has_converged(history),
+        "ending": _ending(figures) if has_converged(history) else "not converged",
     }
+
+
+def _ending(figures: Mapping[str, Mapping[str, Any]]) -> str:
+    """The last round's test loss, mean over clients."""
+    last = [own["last_loss"] for client, own in figures.items() if client != MEAN and "last_loss" in own]
+    return f"last round: {fmean(last):.3f}" if last else ""
 
 
 def _cell(figures: Mapping[str, Any]) -> dict[str, str]:
@@ -136,7 +150,7 @@ def _claim(one: Judged, full: Mapping[str, Judged]) -> dict[str, str]:
         "source": one.claim.source,
         "paper": "–" if effect is None else f"{effect:+.2f}",
         "ours": one.shown or ("–" if interval is None else f"{interval.value:+.{digits}f}{unit}"),
-        "interval": "" if interval is None else f"{interval.low:+.{digits}f} … {interval.high:+.{digits}f}",
+        "interval": one.between if interval is None else f"{interval.low:+.{digits}f} … {interval.high:+.{digits}f}",
         "detectable": "" if interval is None else f"{DETECTABLE * interval.standard_error:.{digits}f}",
         "verdict": one.verdict,
         "class": VERDICT_CLASS[one.verdict],
@@ -148,11 +162,17 @@ def _claim(one: Judged, full: Mapping[str, Judged]) -> dict[str, str]:
 
 def _in_full(one: Judged | None) -> str:
     """The same claim on all of QMSum, in a line."""
-    if one is None or one.interval is None:
+    if one is None:
         return ""
     found = one.interval
+    digits = 3 if one.claim.metric == "loss" else 2
+    shown = (
+        f"{one.shown}, {one.between}"
+        if found is None
+        else f"{found.value:+.{digits}f}, {found.low:+.{digits}f} … {found.high:+.{digits}f}"
+    )
     why = "" if one.converged else f" (not converged; the interval alone says: {one.by_interval})"
-    return f"on all of QMSum {found.value:+.2f}, {found.low:+.2f} … {found.high:+.2f}: {one.verdict}{why}"
+    return f"on all of QMSum {shown}: {one.verdict}{why}"
 
 
 def _tally(data: PaperData) -> str:
@@ -174,17 +194,44 @@ def paper_table(paper: Sequence[Mapping[str, str]], table: str) -> dict[str, Any
     }
 
 
-def _corpora(data: PaperData) -> list[dict[str, str]]:
-    """A row a domain and split: where it came from, and its statistics as it was read here."""
+STATISTICS = ("pairs", "turns", "speakers", "words", "summary_words")
+
+
+def _corpora(data: PaperData) -> list[dict[str, Any]]:
+    """A row a domain and split: where it came from, its statistics as it was read here, and the paper's."""
     rows = []
     for corpus, table in data.statistics.items():
-        source = data.sources[corpus]
+        source = data.notes[corpus]["source"]
         where = f"{corpus}, {source['source']}" + (f" @ {source['commit']}" if source["commit"] else "")
-        for row in table:
-            kind = f"{source['span_end']}_" if source.get("span_end") else ""
-            figures = {c: row[f"{kind}{c}"] for c in ("pairs", "turns", "speakers", "words", "summary_words")}
-            rows.append({"corpus": where, "domain": row["domain"], "split": row["split"], **figures})
+        reading = data.notes[corpus]["span_end"]
+        kind = f"{reading}_" if reading else ""
+        rows += [
+            {
+                "corpus": where,
+                "domain": row["domain"],
+                "split": row["split"],
+                "cells": [(row[f"{kind}{c}"], row.get(f"paper_{c}", "")) for c in STATISTICS],
+                "without_turns": row[f"{kind}without_turns"],
+            }
+            for row in table
+        ]
     return rows
+
+
+def _span_end(data: PaperData) -> str:
+    """Which reading of a span's end gives the paper's turns: the one that drops every span's last turn."""
+    rows = [row for row in data.statistics.get("qmsum", ()) if row["paper_turns"]]
+    if not rows:
+        return ""
+    same = {
+        reading: sum(abs(float(row[f"{reading}_turns"]) - float(row["paper_turns"])) < 0.01 for row in rows)
+        for reading in ("inclusive", "exclusive")
+    }
+    return (
+        "In small print: Table II of the paper. Its average turns are those of QMSum read without each span's last "
+        f"turn (span_end: exclusive) in {same['exclusive']} of {len(rows)} rows, of QMSum as it means its spans in "
+        f"{same['inclusive']}."
+    )
 
 
 def _settings(data: PaperData) -> list[dict[str, Any]]:
@@ -209,6 +256,7 @@ def _limits(data: PaperData) -> list[str]:
         "not of other trainings.",
         f"Scale {spec.scale}: {spec.backbone}, adapters on {layers} layers, prompts unadapted, no dropout; settings "
         "hold the examples that the table above says.",
+        *DEQUANTIZED.get(spec.backbone, ()),
         "The backbone may have seen AMI, ICSI or SAMSum: gains over the untrained one are the result, absolute scores "
         "beside the paper's are orientation only.",
         "SCAFFOLD's corrected gradient goes through AdamW, which rescales it: a heuristic.",

@@ -87,7 +87,9 @@ def render(data: ReportData, figures: Path) -> str:
         truncation=truncation(data.encoded),
         columns=COLUMNS,
         main=main_rows(data, named, clients),
-        figure=lambda name, caption: embedded(figures / f"{name}.svg", caption),
+        figure=lambda name, caption, *runs: embedded(
+            figures / f"{name}.svg", _caption(caption, runs or list(data.metrics))
+        ),
         bootstrap_samples=spec.bootstrap_samples,
         permutation_samples=spec.permutation_samples,
         paper_clients=list(PAPER_SHARES),
@@ -103,6 +105,10 @@ def render(data: ReportData, figures: Path) -> str:
         cases=_cases(data, named, clients),
         limits=_limits(data),
     )
+
+
+def _caption(text: str, runs: Sequence[str]) -> str:
+    return f"{text} Run{'s' if len(runs) > 1 else ''}: {', '.join(runs)}. To make it again: dvc repro main."
 
 
 def selective_tau(data: ReportData) -> float:

@@ -16,6 +16,8 @@ def draw(rows: Sequence[Mapping[str, str]], clients: Sequence[str], tau: float) 
     left, right = figure.subplots(1, 2)
     for index, client in enumerate(clients):
         own = [row for row in rows if row["client"] == client]
+        # An idle client distils nothing, nor does one before the first round that distils.
+        own = [row for row in own if row["share_distilled"]]
         rounds = sorted({int(row["round"]) for row in own})
         for axis, column, scale in ((left, "share_distilled", 100.0), (right, "teacher_entropy", 1.0)):
             values = [scale * fmean(float(r[column]) for r in own if int(r["round"]) == n) for n in rounds]

@@ -6,9 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
+from pipeline.figures.communication import MEGABYTE
 from pipeline.figures.style import colour
 
-MEGABYTE = 1e6
+
+def _messages(rows: Sequence[Mapping[str, str]]) -> int:
+    """An idle client is sent nothing and sends nothing."""
+    return sum(int(row[way]) > 0 for row in rows for way in ("bytes_up", "bytes_down"))
 
 
 def draw(histories: Mapping[str, Sequence[Mapping[str, str]]], full_model: int, seeds: int) -> Figure:
@@ -21,7 +25,7 @@ def draw(histories: Mapping[str, Sequence[Mapping[str, str]]], full_model: int, 
         run: sum(int(r["bytes_up"]) + int(r["bytes_down"]) for r in rows) // seeds for run, rows in histories.items()
     }
     runs = [run for run, total in sent.items() if total]
-    whole = {run: 2 * len(histories[run]) * full_model // seeds for run in runs}
+    whole = {run: _messages(histories[run]) * full_model // seeds for run in runs}
     figure = Figure(figsize=(7.2, 0.75 + 0.55 * len(runs)))
     axis = figure.subplots()
     for offset, values, index, label in ((-0.18, sent, 7, "adapters"), (0.18, whole, 0, "full model")):

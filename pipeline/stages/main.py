@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from pipeline import layout
-from pipeline.analysis.distilled import client_tally, merge, summarize
+from pipeline.analysis.distilled import SHARE_COLUMNS, merge, shares_of, summarize
+from pipeline.analysis.runs import words_distilled
 from pipeline.analysis.words import Tally
 from pipeline.encoded import read_encoded
 from pipeline.evaluation.scores import MEAN, significance
@@ -20,11 +21,10 @@ from pipeline.figures.report import COLUMNS, ReportData, labels, render, selecti
 from pipeline.figures.style import save
 from pipeline.files import read_json, read_jsonl, write_json, write_text
 from pipeline.loader import Loader
-from pipeline.model.adapter import read_adapter
 from pipeline.model.loading import load_backbone
 from pipeline.progress import say
 from pipeline.results import Metrics, Results, best_rounds, read_results
-from pipeline.spec import MainSpec, RunRow, read_spec
+from pipeline.spec import MainSpec, read_spec
 from pipeline.tables import read_table, write_table
 
 OURS = "AdaFedSelectKD"
@@ -62,7 +62,7 @@ def run() -> None:
         write_json(layout.seed_metrics(layout.MAIN, seed), metrics)
     ours = next((name for name, rows in results.rows.items() if rows[0].method == OURS), None)
     significance = _significance(spec, results, ours)
-    pos, sensitivities = _parts_of_speech(results.rows, ours)
+    pos, sensitivities = _parts_of_speech(spec, results, ours)
     data = ReportData(
         spec=spec,
         notes=read_json(layout.notes("qmsum")),
@@ -99,26 +99,23 @@ def _significance(spec: MainSpec, results: Results, ours: str | None) -> list[di
 
 
 def _parts_of_speech(
-    by_name: dict[str, list[RunRow]], ours: str | None
+    spec: MainSpec, results: Results, ours: str | None
 ) -> tuple[list[dict[str, Any]], dict[str, dict[str, float]]]:
-    tallies: dict[str, list[Tally]] = {}
+    by_meeting: dict[str, dict[str, list[Tally]]] = {}
     if ours is not None:
-        first = by_name[ours][0]
-        backbone = load_backbone(layout.BACKBONE, first.params["adapted_layers"], torch.device("cpu"))
+        backbone = load_backbone(layout.BACKBONE, results.rows[ours][0].params["adapted_layers"], torch.device("cpu"))
         loader = Loader(torch.device("cpu"))
-        for row in by_name[ours]:
-            bits = read_adapter(layout.MODELS / row.id / "distilled.safetensors")
+        for row in results.rows[ours]:
             history = read_table(layout.MODELS / row.id / "history.csv")
-            for client, splits in read_encoded(row.id).clients.items():
-                tokens = [loader.training([entry.key])[0]["targets"].tolist() for entry in splits["train"]]
-                best = best_rounds(history, client)[0]
-                trained = [
-                    r for r in history if r["client"] == client and int(r["round"]) <= best and r["steps"] != "0"
-                ]
-                passes = len(trained) * row.params["local_epochs"]
-                tallies.setdefault(client, []).append(client_tally(bits[client], tokens, backbone.pieces, passes))
-    rows, sensitivities = summarize({client: merge(counts) for client, counts in tallies.items()})
+            found = words_distilled(backbone, loader, row.id, history, row.params["local_epochs"])
+            for client, meetings in found.items():
+                for meeting, counts in meetings.items():
+                    by_meeting.setdefault(client, {}).setdefault(meeting, []).append(counts)
+    tallies = {c: {m: merge(seeds) for m, seeds in meetings.items()} for c, meetings in by_meeting.items()}
+    rows, sensitivities = summarize({client: merge(meetings.values()) for client, meetings in tallies.items()})
     write_table(layout.TABLES / "pos_kd.csv", rows, POS_COLUMNS)
+    shares = [row for client, own in tallies.items() for row in shares_of(client, own, spec.bootstrap_samples)]
+    write_table(layout.REPORTS / layout.WORD_SHARES, shares, SHARE_COLUMNS)
     return rows, sensitivities
 
 
@@ -142,15 +139,8 @@ def _draw(data: ReportData, clients: list[str], by_seed: list[Metrics]) -> None:
 
 def _write_history(results: Results) -> None:
     """history.csv: every round of every run, for what is read where models/ is not."""
-    write_table(
-        layout.REPORTS / layout.HISTORY,
-        [
-            {"run": name, "seed": row.seed, **line}
-            for name, rows in results.rows.items()
-            for row in rows
-            for line in read_table(layout.MODELS / row.id / "history.csv")
-        ],
-    )
+    rows = [{"run": name, **line} for name, history in results.histories.items() for line in history]
+    write_table(layout.REPORTS / layout.HISTORY, rows)
 
 
 def _write_main_table(data: ReportData) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -11,23 +11,21 @@ from markupsafe import Markup
 
 from pipeline import layout
 from pipeline.encoded import read_encoded
-from pipeline.evaluation.claims import Converged, Judged, judge
-from pipeline.evaluation.other_claims import best_client, best_of, distilled_words
+from pipeline.evaluation.claims import Judged
 from pipeline.federated.wire import full_model_bytes
 from pipeline.figures import comparison, extras
 from pipeline.figures.page import embedded
 from pipeline.figures.paper import PaperData, render
 from pipeline.figures.report import labels
-from pipeline.figures.sections import Section, sections
+from pipeline.figures.sections import sections
 from pipeline.figures.style import save
+from pipeline.figures.verdicts import SELECTIVE, full_verdicts, verdicts_of
 from pipeline.files import empty_folder, read_json, read_jsonl, write_json, write_text
 from pipeline.progress import say
-from pipeline.results import Metrics, Results, has_converged, read_full, read_results, side_by_side
+from pipeline.results import Metrics, Results, read_full, read_results, side_by_side
 from pipeline.spec import ReportSpec, read_spec
 from pipeline.tables import read_table
 
-SELECTIVE = "fedselectkd"
-PAPERS_TAU = 5.0
 SENDING = (
     "fedavg-base",
     "fedkd-base",
@@ -38,8 +36,13 @@ SENDING = (
     "fedavgm",
     "scaffold",
     "ditto",
+    "fedhardkd",
 )
 """Runs of the same clients and rounds, whose bytes can be compared."""
+
+POS_CAPTION = (
+    "{}: words learned (a) with, (b) without distillation. Run: fedselectkd. To make it again: dvc repro main."
+)
 
 
 def run() -> None:
@@ -51,9 +54,10 @@ def run() -> None:
     for seed, metrics in results.by_seed.items():
         write_json(layout.seed_metrics(layout.MORE, seed), {name: metrics[name] for name in further})
     paper = read_table(layout.PAPER_RESULTS)
-    found = sections(paper)
-    judged = _judged(spec, found, results)
-    full = _judged_full(spec, found)
+    found = sections(paper, spec.studies)
+    shares = read_table(layout.REPORTS / layout.WORD_SHARES)
+    judged = verdicts_of(found, results, spec.studies, shares, spec.bootstrap_samples)
+    full = full_verdicts(found, read_full(), spec.bootstrap_samples)
     write_json(
         layout.PAPER_METRICS,
         {
@@ -72,7 +76,7 @@ def run() -> None:
         judged=judged,
         full=full,
         paper=paper,
-        sources={c: read_json(layout.notes(c))["source"] | _span_end(c) for c in spec.corpora},
+        notes={corpus: read_json(layout.notes(corpus)) for corpus in spec.corpora},
         statistics={c: read_table(layout.data_statistics(c)) for c in spec.corpora},
         extra=extra,
         compared=compared,
@@ -80,47 +84,6 @@ def run() -> None:
     )
     write_text(layout.PAPER_REPORT, render(data, layout.figures(layout.MORE)))
     say(f"report: {layout.PAPER_REPORT} is ready")
-
-
-def _span_end(corpus: str) -> dict[str, Any]:
-    return {"span_end": read_json(layout.notes(corpus))["span_end"]}
-
-
-def _judged(spec: ReportSpec, found: list[Section], results: Results) -> dict[str, list[Judged]]:
-    """Every section's claims, those that compare two runs and the others."""
-    scored, samples = results.scored, spec.bootstrap_samples
-    converged = _convergence(results.histories)
-    judged = {s.study: [judge(claim, scored, converged, samples) for claim in s.claims] for s in found}
-    taus = {name: extras.knob_of(results, name, "tau") for name in spec.studies.get("tau", ()) if name in scored}
-    five = next((name for name, tau in taus.items() if tau == PAPERS_TAU), "")
-    others = [name for name, tau in taus.items() if tau != PAPERS_TAU]
-    judged["tau"].append(best_of("τ = 5 is the best threshold", "Fig. 4", five, others, scored, converged, samples))
-    balanced = f"{SELECTIVE}-balanced"
-    judged["noniid"].append(
-        best_client(
-            "Committee does best when clients are balanced",
-            "Fig. 7",
-            balanced,
-            "Committee",
-            scored,
-            converged=balanced not in scored or converged(balanced, ()),
-            samples=samples,
-        )
-    )
-    judged["words"] += distilled_words(read_table(layout.TABLES / "pos_kd.csv"), SELECTIVE)
-    return judged
-
-
-def _judged_full(spec: ReportSpec, found: list[Section]) -> dict[str, Judged]:
-    """The main table's claims put to what `make repro-full` left, by their text."""
-    scored, histories = read_full()
-    claims = next(section.claims for section in found if section.study == layout.MAIN)
-    judged = [judge(claim, scored, _convergence(histories), spec.bootstrap_samples) for claim in claims]
-    return {one.claim.text: one for one in judged if one.interval is not None}
-
-
-def _convergence(histories: Mapping[str, Sequence[Mapping[str, str]]]) -> Converged:
-    return lambda run, clients: has_converged(histories[run], clients)
 
 
 def _record(one: Judged) -> dict[str, Any]:
@@ -132,6 +95,7 @@ def _record(one: Judged) -> dict[str, Any]:
         "metric": one.claim.metric,
         "paper": one.claim.effect,
         "difference": interval,
+        "share": one.shown or None,
         "by_interval": one.by_interval,
         "verdict": one.verdict,
     }
@@ -159,8 +123,8 @@ def _extra(spec: ReportSpec, results: Results) -> dict[str, list[Markup]]:
         "lambda": extras.knob_sweep(canvas, results, spec.studies.get("lambda", ()), "lambda", "λ", spec.weight),
         "human": extras.ratings(canvas, read_table(rated) if rated.is_file() else [], "AdaFedSelectKD"),
         "words": [
-            embedded(main_figures / f"pos_{client}.svg", f"{client}: words learned (a) with, (b) without distillation.")
-            for client in clients
+            *extras.words_distilled(read_table(layout.REPORTS / layout.WORD_SHARES)),
+            *(embedded(main_figures / f"pos_{client}.svg", POS_CAPTION.format(client)) for client in clients),
         ],
         "case": extras.median_cases(results, texts, SELECTIVE, "fedavg"),
         "mechanism": [

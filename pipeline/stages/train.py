@@ -18,7 +18,8 @@ from pipeline.federated.checkpoint import load_progress, save_progress
 from pipeline.federated.local import LocalTraining, StoredClientData
 from pipeline.federated.loop import POOLED, Progress, Schedule, run_rounds, start
 from pipeline.files import locked, write_bytes, write_json
-from pipeline.loader import Loader, inputs
+from pipeline.inputs import inputs
+from pipeline.loader import Loader
 from pipeline.model.adapter import Adapter, init_adapter, pack, write_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.model.entry import Entry

@@ -1,0 +1,33 @@
+"""A part of the page on the paper: what a table or figure says, and the study that is its counterpart here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.evaluation.claims import Claim
+
+NOT_THEIRS = "not in the paper"
+FEDAVG_BASE, SELECTIVE_BASE = "fedavg-base", "fedselectkd-base"
+"""What runs beyond the main table are compared with."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """One table or figure of the paper, and the study of params.yaml that is its counterpart.
+
+    `says`: the paper's claim in words. `table`: its rows in paper_results.csv. `remark`: what differs here, or where
+    the paper is at odds with itself.
+    """
+
+    study: str
+    source: str
+    title: str
+    says: str
+    claims: tuple[Claim, ...]
+    table: str | None = None
+    remark: str = ""
+
+
+def by_loss(text: str, ours: str, theirs: str, source: str = NOT_THEIRS, *, clients: tuple[str, ...] = ()) -> Claim:
+    """That one run's test loss is below another's."""
+    return Claim(text, source, ours, theirs, "below", "loss", clients=clients, remark="by test loss, nats a token")
