@@ -59,7 +59,7 @@ def test_two_seeds_and_an_encoder_decoder(workspace: Workspace) -> None:
     each = [
         json.loads((reports / "metrics" / "main" / f"seed-{n}.json").read_text())["fedavg"]["Product"] for n in (1, 2)
     ]
-    assert both["server_loss"] == pytest.approx(sum(one["server_loss"] for one in each) / 2, abs=1e-4)
+    assert both["local_loss"] == pytest.approx(sum(one["local_loss"] for one in each) / 2, abs=1e-4)
     assert both["rouge1"] == pytest.approx(sum(one["rouge1"] for one in each) / 2, abs=1e-2)
     freed = workspace.pipeline("prune", "--unplanned").stderr
     assert "removed" in freed, "the other backbone's prefixes and summaries"
