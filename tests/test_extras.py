@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipeline.evaluation.scores import Scored
-from pipeline.figures import extras, share_distilled, traffic
+from pipeline.figures import extras, learning_curves, share_distilled, traffic
 from pipeline.figures.communication import path_of
 from pipeline.results import Results, knob_of
 from pipeline.spec import RunRow
@@ -139,3 +139,9 @@ def test_the_controls_weight_stands_beside_what_it_should_be() -> None:
     (piece,) = extras.scaled_weight(results, "ours", "scaled")
     assert "0.2 × 0.900 = 0.180; scaled has λ = 0.17" in piece
     assert extras.scaled_weight(results, "ours", "gone") == []
+
+
+def test_nothing_trained_is_nothing_drawn() -> None:
+    """The untrained backbone alone has no history."""
+    assert not learning_curves.draw({}, ["A"]).axes[0].lines
+    assert not traffic.draw({}, 1, 1).axes[0].patches

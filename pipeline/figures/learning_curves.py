@@ -25,6 +25,6 @@ def draw(histories: Mapping[str, Sequence[Mapping[str, str]]], clients: Sequence
         axis.xaxis.get_major_locator().set_params(integer=True)
     axes[0].set_ylabel("validation loss, nats a token")
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="upper center", ncols=min(6, len(labels)), bbox_to_anchor=(0.5, 0.0))
+    figure.legend(handles, labels, loc="upper center", ncols=max(1, min(6, len(labels))), bbox_to_anchor=(0.5, 0.0))
     figure.tight_layout()
     return figure

@@ -30,6 +30,6 @@ def draw(rows: Sequence[Mapping[str, str]], clients: Sequence[str], tau: float) 
         axis.set_xlabel("round")
         axis.xaxis.get_major_locator().set_params(integer=True)
     handles, labels = left.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="upper center", ncols=len(labels), bbox_to_anchor=(0.5, 0.0))
+    figure.legend(handles, labels, loc="upper center", ncols=max(1, len(labels)), bbox_to_anchor=(0.5, 0.0))
     figure.tight_layout()
     return figure
