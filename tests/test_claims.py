@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from pipeline.evaluation.claims import Claim, Rule, Verdict, by_margins, judge
-from pipeline.evaluation.other_claims import best_client, best_of, distilled_words
+from pipeline.evaluation.other_claims import best_client, best_of, distilled_words, preferred
 from pipeline.evaluation.scores import Scored
 from pipeline.results import has_converged
 
@@ -151,3 +151,17 @@ def test_shares_of_words_are_judged_by_the_least_client() -> None:
     assert distilled_words(rows("A", 0.95, 0.365), "run", converged=True)[1].verdict == "cannot tell"  # 37% is half
     assert distilled_words(found, "run", converged=False)[0].verdict == "cannot tell"
     assert distilled_words([], "run", converged=True)[0].verdict == "not run"
+
+
+def test_raters_preference_is_wins_less_losses() -> None:
+    """Of ten examples seven are won, two lost and one tied: 50 of 100."""
+    outcomes = ["win"] * 7 + ["loss"] * 2 + ["tie"]
+    names = ("sheet", "rater", "item", "client", "meeting", "example", "against", "criterion", "outcome")
+    rows = [
+        dict(zip(names, ("s", "r", f"i{n}", "A", f"m{n}", f"e{n}", "AdaFedAvg", "c", outcome), strict=True))
+        for n, outcome in enumerate(outcomes)
+    ]
+    judged = preferred(rows, "ours", "theirs", "AdaFedAvg", always)
+    assert judged.shown == "+50"
+    assert preferred(rows, "ours", "theirs", "AdaFedKD", always).verdict == "not run"
+    assert preferred([r | {"outcome": "win"} for r in rows], "ours", "theirs", "AdaFedAvg", always).verdict == "held"

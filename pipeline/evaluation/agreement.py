@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.evaluation.intervals import Clusters, bootstrap
+from pipeline.evaluation.intervals import Clusters, Interval, bootstrap
 
 OUTCOMES = ("win", "tie", "loss")
 
@@ -32,10 +32,14 @@ def fleiss_kappa(counts: Sequence[Sequence[int]]) -> float:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Shares of wins, ties and losses over examples, each with a 95% interval: outcome -> (value, low, high)."""
+    """Shares of wins, ties and losses over examples, each with a 95% interval: outcome -> (value, low, high).
+
+    `margin`: the share of wins less that of losses.
+    """
 
     against: str
     shares: Mapping[str, tuple[float, float, float]]
+    margin: Interval
     ratings: int
     kappa: float | None
 
@@ -49,18 +53,23 @@ def outcomes_of(rows: Sequence[Mapping[str, str]], against: str, samples: int = 
     own = [row for row in rows if row["against"] == against]
     shares = {}
     for outcome in OUTCOMES:
-        clusters = {client: _clusters(own, client, outcome) for client in dict.fromkeys(row["client"] for row in own)}
-        interval = bootstrap(clusters, samples)
+        interval = _interval(own, {outcome: 1}, samples)
         shares[outcome] = (interval.value, interval.low, interval.high)
-    return Outcomes(against, shares, len(own), _kappa(own))
+    return Outcomes(against, shares, _interval(own, {"win": 1, "loss": -1}, samples), len(own), _kappa(own))
 
 
-def _clusters(rows: Sequence[Mapping[str, str]], client: str, outcome: str) -> Clusters:
-    """A client's examples by meeting: the share of each one's ratings that have an outcome."""
-    examples: dict[tuple[str, str], list[bool]] = {}
+def _interval(rows: Sequence[Mapping[str, str]], worth: Mapping[str, int], samples: int) -> Interval:
+    """The mean of what ratings are worth by outcome, 0 unless said."""
+    clients = dict.fromkeys(row["client"] for row in rows)
+    return bootstrap({client: _clusters(rows, client, worth) for client in clients}, samples)
+
+
+def _clusters(rows: Sequence[Mapping[str, str]], client: str, worth: Mapping[str, int]) -> Clusters:
+    """A client's examples by meeting: what each one's ratings are worth on average."""
+    examples: dict[tuple[str, str], list[int]] = {}
     for row in rows:
         if row["client"] == client:
-            examples.setdefault((row["meeting"], row["example"]), []).append(row["outcome"] == outcome)
+            examples.setdefault((row["meeting"], row["example"]), []).append(worth.get(row["outcome"], 0))
     values = [sum(found) / len(found) for found in examples.values()]
     return Clusters.of([meeting for meeting, _ in examples], values, [1.0] * len(values))
 

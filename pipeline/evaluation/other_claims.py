@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pipeline.evaluation.agreement import outcomes_of
 from pipeline.evaluation.claims import Claim, Converged, Judged, Verdict, by_margins, judge
 from pipeline.evaluation.intervals import Clusters, bootstrap
 from pipeline.evaluation.scores import Scored, clusters_of
@@ -58,6 +59,18 @@ def best_client(
 
 def _scaled(clusters: Clusters, factor: float) -> Clusters:
     return Clusters(clusters.numerator * factor, clusters.denominator, clusters.names)
+
+
+def preferred(rows: Sequence[Mapping[str, str]], run: str, other: str, method: str, converged: Converged) -> Judged:
+    """Whether raters preferred a run's summaries to another's, from the rows of ratings.csv."""
+    claim = Claim(f"Raters prefer AdaFedSelectKD to {method}", "Fig. 5", run, other, remark="wins less losses, of 100")
+    if not any(row["against"] == method for row in rows):
+        return Judged(claim, None, "not run", converged=True)
+    margin = outcomes_of(rows, method).margin
+    verdict = by_margins("above", margin.low, margin.high, None)
+    both = converged(run, ()) and converged(other, ())
+    between = f"{100 * margin.low:+.0f} … {100 * margin.high:+.0f}"
+    return Judged(claim, None, verdict, both, f"{100 * margin.value:+.0f}", between)
 
 
 def distilled_words(rows: Sequence[Mapping[str, str]], run: str, *, converged: bool) -> list[Judged]:

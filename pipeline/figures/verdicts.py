@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pipeline.evaluation.claims import Converged, Judged, judge
-from pipeline.evaluation.other_claims import best_client, best_of, distilled_words
+from pipeline.evaluation.other_claims import best_client, best_of, distilled_words, preferred
 from pipeline.figures.section import Section
 from pipeline.results import Full, History, Results, best_validation_loss, has_converged, knob_of
 
@@ -20,12 +20,14 @@ def verdicts_of(
     results: Results,
     studies: Mapping[str, Sequence[str]],
     shares: Sequence[Mapping[str, str]],
+    ratings: Sequence[Mapping[str, str]],
     samples: int,
 ) -> dict[str, list[Judged]]:
     """Study -> its claims.
 
     Args:
         shares: rows of word_shares.csv.
+        ratings: rows of ratings.csv; none, as long as nobody has rated.
     """
     scored, converged = results.scored, _convergence(results.histories)
     judged = {s.study: [judge(claim, scored, converged, samples) for claim in s.claims] for s in sections}
@@ -42,6 +44,10 @@ def verdicts_of(
         )
     )
     judged["words"] += _words(shares, results.histories)
+    judged["human"] += [
+        preferred(ratings, SELECTIVE, run, method, converged)
+        for run, method in (("fedavg", "AdaFedAvg"), ("fedkd", "AdaFedKD"))
+    ]
     return judged
 
 

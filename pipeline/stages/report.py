@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -56,7 +56,9 @@ def run() -> None:
     paper = read_table(layout.PAPER_RESULTS)
     found = sections(paper, spec.studies)
     shares = read_table(layout.REPORTS / layout.WORD_SHARES)
-    judged = verdicts_of(found, results, spec.studies, shares, spec.bootstrap_samples)
+    rated = layout.RATINGS / "ratings.csv"
+    ratings = read_table(rated) if rated.is_file() else []
+    judged = verdicts_of(found, results, spec.studies, shares, ratings, spec.bootstrap_samples)
     full = full_verdicts(found, read_full(), spec.bootstrap_samples)
     write_json(
         layout.PAPER_METRICS,
@@ -68,7 +70,7 @@ def run() -> None:
     )
     compared = {study: side_by_side(results, names, spec.bootstrap_samples) for study, names in spec.studies.items()}
     _draw(spec, compared)
-    extra = _extra(spec, results)
+    extra = _extra(spec, results, ratings)
     data = PaperData(
         spec=spec,
         results=results,
@@ -101,7 +103,7 @@ def _record(one: Judged) -> dict[str, Any]:
     }
 
 
-def _extra(spec: ReportSpec, results: Results) -> dict[str, list[Markup]]:
+def _extra(spec: ReportSpec, results: Results, ratings: Sequence[Mapping[str, str]]) -> dict[str, list[Markup]]:
     """Section -> its pieces beyond a comparison of runs."""
     canvas = extras.Canvas(layout.figures(layout.MORE))
     analysis = {
@@ -109,7 +111,6 @@ def _extra(spec: ReportSpec, results: Results) -> dict[str, list[Markup]]:
         for folder in sorted(layout.ANALYSIS.iterdir())
     }
     tau = spec.tau if isinstance(spec.tau, float) else math.nan
-    rated = layout.RATINGS / "ratings.csv"
     pair = [name for name in (SELECTIVE, "fedavg") if name in results.rows]
     texts = {
         name: {row["id"]: row for row in read_jsonl(layout.predictions(results.rows[name][0].id))} for name in pair
@@ -121,7 +122,7 @@ def _extra(spec: ReportSpec, results: Results) -> dict[str, list[Markup]]:
         "main": extras.orientation(analysis),
         "tau": extras.knob_sweep(canvas, results, spec.studies.get("tau", ()), "tau", "τ", tau),
         "lambda": extras.knob_sweep(canvas, results, spec.studies.get("lambda", ()), "lambda", "λ", spec.weight),
-        "human": extras.ratings(canvas, read_table(rated) if rated.is_file() else [], "AdaFedSelectKD"),
+        "human": extras.ratings(canvas, ratings, "AdaFedSelectKD"),
         "words": [
             *extras.words_distilled(read_table(layout.REPORTS / layout.WORD_SHARES)),
             *(embedded(main_figures / f"pos_{client}.svg", POS_CAPTION.format(client)) for client in clients),
