@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from benchmarks import table
+from benchmarks import flower, table
 from pipeline.files import read_json, write_json, write_text
 from pipeline.layout import REPORTS
 from pipeline.progress import say
@@ -33,10 +33,13 @@ PEERS = ("flwr", "ray")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[*COMPARISONS, []])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(COMPARISONS)}; none: all")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--rows", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    unknown = [name for name in arguments.names if name not in COMPARISONS]
+    if unknown:
+        parser.error(f"no comparison {unknown[0]!r}; there are {', '.join(COMPARISONS)}")
     silence()
     if arguments.rows:
         module = importlib.import_module(f"benchmarks.{arguments.names[0]}")
@@ -64,9 +67,13 @@ def main() -> None:
 
 
 def _kept(row: dict[str, Any], before: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """A row that could not be measured here leaves the one that was measured elsewhere."""
+    """A row that could not be measured here leaves the one that was measured elsewhere, and says so."""
+    if not row["skipped"]:
+        return row
     known = next((old for old in before if old["what"] == row["what"] and not old["skipped"]), row)
-    return known if row["skipped"] else row
+    kept = "" if known is row else f"; its row is that of {known['measured']['day']}"
+    say(f"bench: {row['what']}: skipped: {row['skipped']}{kept}")
+    return known
 
 
 def machine() -> dict[str, Any]:
@@ -78,7 +85,7 @@ def machine() -> dict[str, Any]:
         except PackageNotFoundError:
             packages[name] = "not installed"
     pins = (line.split("==") for line in FLOWER_LOCK.read_text(encoding="utf-8").split())
-    packages |= {name: pin for name, pin in pins if name in PEERS}
+    packages |= {name: pin for name, pin in pins if name in PEERS and flower.installed()}
     flags = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").is_file() else ""
     models = [line.split(":")[1].strip() for line in flags.splitlines() if line.startswith("model name")]
     return {

@@ -28,7 +28,7 @@ PREFILLED = ("from a stored prefill", "prefill included")
 def measure(
     what: str, model: Model, size: int, source: int, new: int, promised: tuple[float | None, float | None], repeats: int
 ) -> list[Row]:
-    """Two rows: from a stored prefill, and with the prefill; `promised` are their aims."""
+    """Two rows: from a stored prefill, and with the prefill, which is timed apart; `promised` are their aims."""
     backbone, plain = model.backbone(), model.plain()
     rendered = batch(size, source, 2, backbone.vocabulary, backbone.end_token)
     prefixes = [_decodable(backbone, item) for item in rendered]

@@ -194,7 +194,9 @@ def whole_paper(speed: Speed) -> str:
         )
         for name, work in rows
     ]
-    return table(("experiment", "encoding and training", "two cores as measured", "one A100 at 40%, computed"), cells)
+    return table(
+        ("experiment", "encoding and training", "two cores at the speed above", "one A100 at 40%, computed"), cells
+    )
 
 
 def mapping(speed: Speed) -> str:

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.figures.style import save
+from pipeline.figures.style import colour, save
 
-HEAD = ("what", "against", "Quorum", "the other", "times", "aim", "reached")
+HEAD = ("what", "against", "Quorum", "the other", "times", "aim", "reached", "measured")
+REACHED, MISSED = colour(7), colour(6)
+TICKS = (0.1, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
 
 
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
@@ -19,9 +21,10 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
 def _cells(row: dict[str, Any]) -> list[str]:
     aim = "" if row["promised"] is None else f"{row['promised']:g}"
     if row["skipped"]:
-        return [row["what"], row["against"], "", "", "", aim, f"skipped: {row['skipped']}"]
+        return [row["what"], row["against"], "", "", "", aim, f"skipped: {row['skipped']}", ""]
     reached = "" if row["promised"] is None else "yes" if row["ratio"] >= row["promised"] else "**no**"
-    return [row["what"], row["against"], _side(row, "ours"), _side(row, "theirs"), _figures(row["ratio"]), aim, reached]
+    sides = [_side(row, "ours"), _side(row, "theirs")]
+    return [row["what"], row["against"], *sides, _figures(row["ratio"]), aim, reached, row["measured"]["day"]]
 
 
 def _side(row: dict[str, Any], side: str) -> str:
@@ -40,20 +43,31 @@ def _figures(value: float) -> str:
 
 
 def draw(rows: Sequence[dict[str, Any]], folder: Path) -> None:
-    """Bars of what was reached over marks of what was promised, on a logarithmic axis."""
+    """A bar a row, from 1 to what was measured, on a logarithmic axis, and a mark at its aim."""
     import matplotlib.pyplot as plt
+    from matplotlib.patches import Patch
 
     shown = [row for row in rows if row["ratio"] is not None]
-    figure, axes = plt.subplots(figsize=(8, 0.55 * len(shown) + 1), layout="constrained")
-    places = range(len(shown), 0, -1)
-    axes.barh(places, [row["ratio"] for row in shown], height=0.6, label="measured")
-    aims = [(place, row["promised"]) for place, row in zip(places, shown, strict=True) if row["promised"]]
-    axes.scatter([aim for _, aim in aims], [place for place, _ in aims], marker="|", s=300, color="black", label="aim")
-    axes.set_yticks(list(places), [row["what"] for row in shown], fontsize=7)
+    if not shown:
+        return
+    figure, axes = plt.subplots(figsize=(8, 0.62 * len(shown) + 1.2), layout="constrained")
+    for place, row in zip(range(len(shown), 0, -1), shown, strict=True):
+        missed = row["promised"] is not None and row["ratio"] < row["promised"]
+        axes.barh(place - 0.15, row["ratio"] - 1, left=1, height=0.4, color=MISSED if missed else REACHED)
+        axes.text(0, place + 0.18, row["what"], transform=axes.get_yaxis_transform(), fontsize=6.5)
+        ratio = _figures(row["ratio"])
+        axes.text(1, place - 0.15, ratio, transform=axes.get_yaxis_transform(), fontsize=8, va="center", ha="right")
+        if row["promised"] is not None:
+            axes.plot([row["promised"]] * 2, [place - 0.37, place + 0.07], color="black", linewidth=2)
+    axes.set_yticks([])
     axes.set_xscale("log")
-    axes.set_xlim(left=min(0.5, *(row["ratio"] / 2 for row in shown)))
+    least = min(row["ratio"] for row in shown)
+    axes.set_xlim(min(0.5, least / 1.5), 3 * max(row["ratio"] for row in shown))
+    axes.set_xticks([tick for tick in TICKS if axes.get_xlim()[0] <= tick <= axes.get_xlim()[1]])
     axes.xaxis.set_major_formatter("{x:g}")
+    axes.minorticks_off()
     axes.axvline(1, color="black", linewidth=0.8)
-    axes.set_xlabel("times in Quorum's favour")
-    figure.legend(loc="outside upper right", ncols=2, fontsize=7, markerscale=0.5)
+    axes.set_xlabel("times in Quorum's favour; the black mark is the aim")
+    handles = [Patch(color=REACHED, label="aim reached, or none set"), Patch(color=MISSED, label="aim missed")]
+    figure.legend(handles=handles, loc="outside upper right", ncols=2, fontsize=7)
     save(figure, folder, "benchmarks")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ from transformers import (
 )
 
 from benchmarks import federated_run, scale, shapes, table, training_step
-from benchmarks.__main__ import COMPARISONS
+from benchmarks.__main__ import COMPARISONS, _kept
 from benchmarks.backbones import Model
 from benchmarks.comparison import OURS, THEIRS, interleaved, peak_memory
 from benchmarks.loop_overhead import ours as loop_seconds
@@ -190,6 +191,7 @@ def test_a_table_says_what_was_missed_and_what_was_not_measured() -> None:
     side = {"median": 2.0, "low": 1.5, "high": 2.5, "runs": 3}
     row = {
         "what": "a step",
+        "measured": {"day": "1999-12-31"},
         "against": "plain",
         "ratio": 1.5,
         "promised": 2.0,
@@ -206,7 +208,20 @@ def test_a_table_says_what_was_missed_and_what_was_not_measured() -> None:
         ]
     ).splitlines()[2:]
     assert lines == [
-        "| a step | plain | 2.00 s (1.50 … 2.50) | 3.00 s (1.50 … 2.50) | 1.50 | 2 | **no** |",
-        "| a step | plain | 2.00 ms (1.50 … 2.50) | 3.00 ms (1.50 … 2.50) | 1.50 | 1 | yes |",
-        "| a step | plain |  |  |  | 2 | skipped: no GPU here |",
+        "| a step | plain | 2.00 s (1.50 … 2.50) | 3.00 s (1.50 … 2.50) | 1.50 | 2 | **no** | 1999-12-31 |",
+        "| a step | plain | 2.00 ms (1.50 … 2.50) | 3.00 ms (1.50 … 2.50) | 1.50 | 1 | yes | 1999-12-31 |",
+        "| a step | plain |  |  |  | 2 | skipped: no GPU here |  |",
     ]
+
+
+def test_where_nothing_was_measured_nothing_is_drawn(tmp_path: Path) -> None:
+    table.draw([{"what": "a step", "ratio": None}], tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_row_that_is_skipped_here_keeps_what_was_measured_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+    old = {"what": "a step", "skipped": None, "measured": {"day": "1999-12-31"}}
+    assert _kept({"what": "a step", "skipped": "no GPU here"}, [old]) is old
+    assert "a step: skipped: no GPU here; its row is that of 1999-12-31" in capsys.readouterr().err
+    other = {"what": "a step", "skipped": "no GPU here"}
+    assert _kept(other, []) is other
