@@ -142,5 +142,4 @@ def _draw(spec: ReportSpec, compared: Mapping[str, Metrics]) -> None:
     named = labels(spec.runs)
     for study, shown in compared.items():
         if shown:
-            metric = "average" if all("average" in figures["mean"] for figures in shown.values()) else "loss"
-            save(comparison.draw(shown, named, metric), layout.figures(layout.MORE), study)
+            save(comparison.draw(shown, named), layout.figures(layout.MORE), study)
