@@ -70,7 +70,7 @@ def run() -> None:
     )
     compared = {study: side_by_side(results, names, spec.bootstrap_samples) for study, names in spec.studies.items()}
     _draw(spec, compared)
-    extra = _extra(spec, results, ratings)
+    extra = _extra(spec, results, shares, ratings)
     data = PaperData(
         spec=spec,
         results=results,
@@ -103,7 +103,9 @@ def _record(one: Judged) -> dict[str, Any]:
     }
 
 
-def _extra(spec: ReportSpec, results: Results, ratings: Sequence[Mapping[str, str]]) -> dict[str, list[Markup]]:
+def _extra(
+    spec: ReportSpec, results: Results, shares: Sequence[Mapping[str, str]], ratings: Sequence[Mapping[str, str]]
+) -> dict[str, list[Markup]]:
     """Section -> its pieces beyond a comparison of runs."""
     canvas = extras.Canvas(layout.figures(layout.MORE))
     analysis = {
@@ -124,7 +126,7 @@ def _extra(spec: ReportSpec, results: Results, ratings: Sequence[Mapping[str, st
         "lambda": extras.knob_sweep(canvas, results, spec.studies.get("lambda", ()), "lambda", "λ", spec.weight),
         "human": extras.ratings(canvas, ratings, "AdaFedSelectKD"),
         "words": [
-            *extras.words_distilled(read_table(layout.REPORTS / layout.WORD_SHARES)),
+            *extras.words_distilled(shares),
             *(embedded(main_figures / f"pos_{client}.svg", POS_CAPTION.format(client)) for client in clients),
         ],
         "case": extras.median_cases(results, texts, SELECTIVE, "fedavg"),
