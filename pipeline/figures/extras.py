@@ -15,6 +15,7 @@ from pipeline.evaluation.agreement import outcomes_of
 from pipeline.evaluation.scores import MEAN, Scored
 from pipeline.figures import communication, heatmap, human, surety, sweep
 from pipeline.figures.page import REPORT_COMMAND, embedded
+from pipeline.figures.report import share_text
 from pipeline.figures.style import save
 from pipeline.results import History, Results, best_validation_loss, knob_of
 
@@ -76,11 +77,7 @@ def scaled_weight(results: Results, selective: str, scaled: str) -> list[Markup]
 
 def words_distilled(shares: Sequence[Mapping[str, str]]) -> list[Markup]:
     """Our counterpart of the paper's 86, 88 and 89%."""
-    found = [
-        "{} {:.1f}% ({:.1f} … {:.1f})".format(row["client"], *(100 * float(row[k]) for k in ("value", "low", "high")))
-        for row in shares
-        if row["share"] == "distilled"
-    ]
+    found = [f"{row['client']} {share_text(row)}" for row in shares if row["share"] == "distilled"]
     return (
         [Markup('<p class="note">Words learned with distillation: {}.</p>').format("; ".join(found))] if found else []
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from pipeline.analysis.words import CONTENT, grouped
+from pipeline.analysis.words import grouped
 from pipeline.evaluation.paper_scores import Paper, main_effects
 from pipeline.evaluation.scores import MEAN
 from pipeline.figures.page import embedded, page
@@ -57,6 +57,7 @@ class ReportData:
     significance: Sequence[Mapping[str, Any]]
     paper: Paper
     pos: Sequence[Mapping[str, Any]] = ()
+    shares: Sequence[Mapping[str, Any]] = ()
     sensitivities: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     predictions: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
     lens: Sequence[Mapping[str, Any]] = ()
@@ -216,21 +217,26 @@ def _paper_effects(paper: Paper) -> str:
 
 
 def _pos_shares(data: ReportData) -> list[dict[str, str]]:
-    rows = []
-    for row in (row for row in data.pos if row["pos"] == "all"):
-        client = row["client"]
-        content = sum(r["pos_given_distilled"] for r in data.pos if r["client"] == client and r["pos"] in CONTENT)
-        rows.append(
-            {
-                "client": client,
-                "share": f"{100 * row['distilled_given_pos']:.1f}%",
-                "all_subwords": f"{100 * data.sensitivities[client]['all_subwords']:.1f}%",
-                "fraction": f"{100 * data.sensitivities[client]['fraction']:.1f}%",
-                "paper": PAPER_SHARES.get(client, "–"),
-                "nouns_verbs": f"{100 * content:.1f}%",
-            }
-        )
-    return rows
+    """A row a client: the share of its words that was distilled, and of nouns, names and main verbs among those."""
+    found = {(row["client"], row["share"]): row for row in data.shares}
+    return [
+        {
+            "client": client,
+            "share": share_text(found.get((client, "distilled"))),
+            "all_subwords": f"{100 * sensitivity['all_subwords']:.1f}%",
+            "fraction": f"{100 * sensitivity['fraction']:.1f}%",
+            "paper": PAPER_SHARES.get(client, "–"),
+            "nouns_verbs": share_text(found.get((client, "content_given_distilled"))),
+        }
+        for client, sensitivity in data.sensitivities.items()
+    ]
+
+
+def share_text(row: Mapping[str, Any] | None) -> str:
+    """A row of word_shares.csv as a percentage with its interval."""
+    if row is None:
+        return "–"
+    return "{:.1f}% ({:.1f} … {:.1f})".format(*(100 * float(row[k]) for k in ("value", "low", "high")))
 
 
 def _lens(data: ReportData, tau: float) -> list[dict[str, Any]]:

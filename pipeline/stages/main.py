@@ -62,7 +62,7 @@ def run() -> None:
         write_json(layout.seed_metrics(layout.MAIN, seed), metrics)
     ours = next((name for name, rows in results.rows.items() if rows[0].method == OURS), None)
     significance = _significance(spec, results, ours)
-    pos, sensitivities = _parts_of_speech(spec, results, ours)
+    pos, shares, sensitivities = _parts_of_speech(spec, results, ours)
     data = ReportData(
         spec=spec,
         notes=read_json(layout.notes("qmsum")),
@@ -72,6 +72,7 @@ def run() -> None:
         significance=significance,
         paper=read_table(layout.PAPER_RESULTS),
         pos=pos,
+        shares=shares,
         sensitivities=sensitivities,
         selective=ours,
         predictions={n: read_jsonl(layout.predictions(rows[0].id)) for n, rows in results.rows.items()},
@@ -100,7 +101,7 @@ def _significance(spec: MainSpec, results: Results, ours: str | None) -> list[di
 
 def _parts_of_speech(
     spec: MainSpec, results: Results, ours: str | None
-) -> tuple[list[dict[str, Any]], dict[str, dict[str, float]]]:
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, dict[str, float]]]:
     by_meeting: dict[str, dict[str, list[Tally]]] = {}
     if ours is not None:
         backbone = load_backbone(layout.BACKBONE, results.rows[ours][0].params["adapted_layers"], torch.device("cpu"))
@@ -116,7 +117,7 @@ def _parts_of_speech(
     write_table(layout.TABLES / "pos_kd.csv", rows, POS_COLUMNS)
     shares = [row for client, own in tallies.items() for row in shares_of(client, own, spec.bootstrap_samples)]
     write_table(layout.REPORTS / layout.WORD_SHARES, shares, SHARE_COLUMNS)
-    return rows, sensitivities
+    return rows, shares, sensitivities
 
 
 def _draw(data: ReportData, clients: list[str], by_seed: list[Metrics]) -> None:
