@@ -7,7 +7,7 @@ from statistics import fmean
 
 from matplotlib.figure import Figure
 
-from pipeline.figures.style import colour, marker
+from pipeline.figures.style import marker
 
 MEGABYTE = 1e6
 
@@ -28,8 +28,19 @@ def path_of(rows: Sequence[Mapping[str, str]], factor: float = 1.0) -> list[tupl
     return points
 
 
-def draw(histories: Mapping[str, Sequence[Mapping[str, str]]], factor: float) -> Figure:
-    """`histories`: run -> rows of its history.csv; runs that send nothing are left out. `factor`: see `path_of`."""
+def draw(
+    histories: Mapping[str, Sequence[Mapping[str, str]]],
+    labels: Mapping[str, str],
+    colours: Mapping[str, str],
+    factor: float,
+) -> Figure:
+    """Runs that send nothing are left out.
+
+    Args:
+        histories: run -> rows of its history.csv.
+        labels, colours: of each run.
+        factor: see `path_of`.
+    """
     sending = {run: rows for run, rows in histories.items() if any(int(row["bytes_up"]) for row in rows)}
     figure = Figure(figsize=(8.2, 3.6))
     axis = figure.subplots()
@@ -40,9 +51,9 @@ def draw(histories: Mapping[str, Sequence[Mapping[str, str]]], factor: float) ->
                 [x for x, _ in points],
                 [y for _, y in points],
                 line,
-                color=colour(index + 1),
-                marker=marker(index + 1),
-                label=run if larger == 1.0 else None,
+                color=colours[run],
+                marker=marker(index),
+                label=labels[run] if larger == 1.0 else None,
             )
     axis.set_xscale("log")
     axis.set_xlabel("MB sent by all so far (dotted: if every message were the whole model in fp32)")

@@ -124,8 +124,8 @@ def crossed_losses(canvas: Canvas, analysis: Analysis) -> list[Markup]:
     if not tables:
         return []
     caption = (
-        "Every client's adapter on every client's test set: loss of the reference, nats a token, less is better. Runs: "
-        f"{', '.join(tables)}."
+        "Every client's adapter on every client's test set: loss of the reference, nats a token, less is better; the "
+        f"darker, the better within a column. Runs: {', '.join(tables)}."
     )
     return [canvas.place(heatmap.draw(tables, "trained by", "tested on", "Blues_r"), "crossed", caption)]
 
@@ -140,13 +140,18 @@ def divergences(canvas: Canvas, analysis: Analysis) -> list[Markup]:
             f"over the words of the references. Training examples: {sizes}. Random groups of these sizes would be "
             f"{found['by_chance']['topics']:.2f} and {found['by_chance']['words']:.2f} apart on average."
         )
-        figure = heatmap.draw({"topics": found["topics"], "words": found["words"]}, "", "")
+        figure = heatmap.draw({"topics": found["topics"], "words": found["words"]}, "", "", limits=(0.0, 1.0))
         pieces.append(canvas.place(figure, f"divergence_{name}", caption))
     return pieces
 
 
 def bytes_sent(
-    canvas: Canvas, results: Results, runs: Sequence[str], named: Mapping[str, str], full_model: int
+    canvas: Canvas,
+    results: Results,
+    runs: Sequence[str],
+    named: Mapping[str, str],
+    colours: Mapping[str, str],
+    full_model: int,
 ) -> list[Markup]:
     """Validation loss against bytes, and the bytes that reach the best loss of the first run, AdaFedAvg."""
     shown = {run: results.histories[run] for run in runs if run in results.histories and run in results.metrics}
@@ -154,9 +159,7 @@ def bytes_sent(
         return []
     factor = full_model / max(int(row["bytes_up"]) for row in shown[runs[0]])
     caption = f"Validation loss against bytes sent, by round. Runs: {', '.join(shown)}."
-    pieces = [
-        canvas.place(communication.draw({named[r]: h for r, h in shown.items()}, factor), "communication", caption)
-    ]
+    pieces = [canvas.place(communication.draw(shown, named, colours, factor), "communication", caption)]
     goal = min(loss for _, loss in communication.path_of(shown[runs[0]]))
     rows = [
         Markup("<tr><td>{}</td><td>{}</td><td>{}</td><td>{:,.0f}</td><td>{:.3f}</td><td>{}</td></tr>").format(

@@ -12,11 +12,12 @@ from markupsafe import Markup
 
 from pipeline.corpora.example import SPLITS
 from pipeline.evaluation.claims import Judged
+from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.paper_scores import average_of
 from pipeline.evaluation.scores import MEAN
 from pipeline.evaluation.significance import DETECTABLE
 from pipeline.figures.page import REPORT_COMMAND, embedded, page
-from pipeline.figures.report import labels, truncation
+from pipeline.figures.report import truncation
 from pipeline.figures.section import Section
 from pipeline.results import Metrics, Results, best_rounds, has_converged
 from pipeline.spec import ReportSpec
@@ -55,12 +56,11 @@ class PaperData:
 
 def render(data: PaperData, figures: Path) -> str:
     """The page; figures are read from a folder of SVG files and embedded."""
-    named = labels(data.spec.runs)
     return page(
         TEMPLATE,
         samples=sorted(corpus for corpus, notes in data.notes.items() if notes["source"]["source"] == "sample"),
         facts=_facts(data),
-        sections=[_section(section, data, named, figures) for section in data.sections],
+        sections=[_section(section, data, figures) for section in data.sections],
         claims=[_claim(one, data.full) for section in data.sections for one in data.judged.get(section.study, ())],
         tally=_tally(data),
         corpora=_corpora(data),
@@ -88,14 +88,14 @@ def _facts(data: PaperData) -> list[tuple[str, str]]:
     ]
 
 
-def _section(section: Section, data: PaperData, named: Mapping[str, str], figures: Path) -> dict[str, Any]:
+def _section(section: Section, data: PaperData, figures: Path) -> dict[str, Any]:
     compared = data.compared.get(section.study, {})
     runs = list(compared)
     clients = list(dict.fromkeys(c for figures in compared.values() for c in figures if c != MEAN))
     common = [c for c in clients if all(c in figures for figures in compared.values())]
     shown = figures / f"{section.study}.svg"
     behind = ", ".join(runs)
-    caption = f"{section.source}: ours with 95% intervals. Runs: {behind}. To make it again: {REPORT_COMMAND}."
+    caption = f"{section.title}: ours with 95% intervals. Runs: {behind}. To make it again: {REPORT_COMMAND}."
     return {
         "study": section.study,
         "source": section.source,
@@ -103,24 +103,23 @@ def _section(section: Section, data: PaperData, named: Mapping[str, str], figure
         "says": section.says,
         "remark": section.remark,
         "paper": paper_table(data.paper, section.table) if section.table else None,
-        "rows": [_row(name, compared[name], named, data.results) for name in runs],
+        "rows": [_row(name, compared[name], data.results) for name in runs],
         "clients": clients,
         "mean": "mean" if common == clients else f"mean of {', '.join(common)}",
-        "figure": embedded(shown, caption) if shown.is_file() else None,
+        "figure": embedded(shown, caption) if runs else None,
         "claims": [_claim(one, data.full) for one in data.judged.get(section.study, ())],
         "extra": list(data.extra.get(section.study, ())),
     }
 
 
-def _row(
-    name: str, figures: Mapping[str, Mapping[str, Any]], named: Mapping[str, str], results: Results
-) -> dict[str, Any]:
+def _row(name: str, figures: Mapping[str, Mapping[str, Any]], results: Results) -> dict[str, Any]:
     """A run's average ROUGE by client with intervals, its mean test loss, and its best rounds."""
     history = results.histories[name]
     rounds = [number for client in figures if client != MEAN for number in best_rounds(history, client)]
     note = "" if not rounds else f"{min(rounds)}–{max(rounds)}" if min(rounds) < max(rounds) else str(rounds[0])
     return {
-        "label": named[name],
+        "kind": results.rows[name][0].kind,
+        "name": name,
         "cells": {client: _cell(own) for client, own in figures.items()},
         "loss": f"{figures[MEAN]['loss']:.3f}",
         "rounds": note,
@@ -148,13 +147,15 @@ def _claim(one: Judged, full: Mapping[str, Judged]) -> dict[str, str]:
     return {
         "text": one.claim.text,
         "source": one.claim.source,
-        "paper": "–" if effect is None else f"{effect:+.2f}",
-        "ours": one.shown or ("–" if interval is None else f"{interval.value:+.{digits}f}{unit}"),
-        "interval": one.between if interval is None else f"{interval.low:+.{digits}f} … {interval.high:+.{digits}f}",
+        "paper": "–" if effect is None else signed(effect, 2),
+        "ours": one.shown or ("–" if interval is None else signed(interval.value, digits) + unit),
+        "interval": one.between if interval is None else _ends(interval, digits),
         "detectable": "" if interval is None else f"{DETECTABLE * interval.standard_error:.{digits}f}",
+        "by_interval": one.by_interval,
+        "by_interval_class": VERDICT_CLASS[one.by_interval],
         "verdict": one.verdict,
-        "class": VERDICT_CLASS[one.verdict],
-        "why": "" if one.converged else f"not converged; the interval alone says: {one.by_interval}",
+        "verdict_class": VERDICT_CLASS[one.verdict],
+        "why": "" if one.converged else "not converged",
         "remark": one.claim.remark,
         "full": _in_full(full.get(one.claim.text)),
     }
@@ -166,17 +167,29 @@ def _in_full(one: Judged | None) -> str:
         return ""
     found = one.interval
     digits = 3 if one.claim.metric == "loss" else 2
-    shown = (
-        f"{one.shown}, {one.between}"
-        if found is None
-        else f"{found.value:+.{digits}f}, {found.low:+.{digits}f} … {found.high:+.{digits}f}"
-    )
+    shown = f"{one.shown}, {one.between}" if found is None else f"{signed(found.value, digits)}, {_ends(found, digits)}"
     why = "" if one.converged else f" (not converged; the interval alone says: {one.by_interval})"
     return f"on all of QMSum {shown}: {one.verdict}{why}"
 
 
-def _tally(data: PaperData) -> str:
-    verdicts = [one.verdict for judged in data.judged.values() for one in judged]
+def signed(value: float, digits: int) -> str:
+    return f"{value:+.{digits}f}".replace("-", "−")
+
+
+def _ends(interval: Interval, digits: int) -> str:
+    return f"{signed(interval.low, digits)} … {signed(interval.high, digits)}"
+
+
+def _tally(data: PaperData) -> dict[str, str]:
+    """How many claims have each verdict, and would have it by their intervals alone."""
+    judged = [one for found in data.judged.values() for one in found]
+    return {
+        "verdicts": _counts([one.verdict for one in judged]),
+        "by_interval": _counts([one.by_interval for one in judged]),
+    }
+
+
+def _counts(verdicts: Sequence[str]) -> str:
     return ", ".join(f"{verdicts.count(name)} {name}" for name in VERDICT_CLASS if name in verdicts)
 
 
@@ -246,6 +259,19 @@ def _settings(data: PaperData) -> list[dict[str, Any]]:
     return rows
 
 
+def _first_rounds(results: Results) -> list[str]:
+    """How often what is evaluated of a run that distils has learned from one client only."""
+    distilling = [history for history in results.histories.values() if any(row["share_distilled"] for row in history)]
+    best = [row for history in distilling for row in history if row["best"] == "1"]
+    first = sum(row["round"] == "1" for row in best)
+    if not first:
+        return []
+    return [
+        f"{first} of the {len(best)} adapters by which runs with distillation are judged are those of the first round, "
+        "whose teacher has learned nothing yet: they owe nothing to the other clients."
+    ]
+
+
 def _limits(data: PaperData) -> list[str]:
     """What a reader must know before believing a number."""
     spec = data.spec
@@ -256,6 +282,7 @@ def _limits(data: PaperData) -> list[str]:
         "not of other trainings.",
         f"Scale {spec.scale}: {spec.backbone}, adapters on {layers} layers, prompts unadapted, no dropout; settings "
         "hold the examples that the table above says.",
+        *_first_rounds(data.results),
         *DEQUANTIZED.get(spec.backbone, ()),
         "The backbone may have seen AMI, ICSI or SAMSum: gains over the untrained one are the result, absolute scores "
         "beside the paper's are orientation only.",

@@ -13,6 +13,7 @@ from pipeline.analysis.words import grouped
 from pipeline.evaluation.paper_scores import Paper, main_effects
 from pipeline.evaluation.scores import MEAN
 from pipeline.figures.page import embedded, page
+from pipeline.figures.style import colour
 from pipeline.partitions.manifest import hash_order
 from pipeline.results import best_rounds
 from pipeline.spec import MainSpec, RunRow
@@ -72,6 +73,12 @@ def labels(runs: Sequence[RunRow]) -> dict[str, str]:
             taken = row.kind in named.values()
             named[row.name] = f"{row.kind} ({row.name})" if taken else row.kind
     return named
+
+
+def colours(runs: Sequence[RunRow]) -> dict[str, str]:
+    """Run -> its colour, one a method or part: the same in every figure of the page."""
+    kinds = list(dict.fromkeys(row.kind for row in runs))
+    return {row.name: colour(kinds.index(row.kind)) for row in runs}
 
 
 def render(data: ReportData, figures: Path) -> str:

@@ -37,8 +37,11 @@ mpl.rcParams.update(
     }
 )
 
-# Okabe & Ito's palette, which colour-blind readers can tell apart; our method stands out.
-PALETTE = ("#999999", "#E69F00", "#56B4E9", "#009E73", "#8C6D31", "#CC79A7", "#D55E00", "#0072B2", "#000000")
+# Okabe & Ito's palette, which colour-blind readers can tell apart, and five of Tol's muted one; our method stands out.
+PALETTE = (
+    *("#999999", "#E69F00", "#56B4E9", "#009E73", "#8C6D31", "#CC79A7", "#D55E00", "#0072B2", "#000000"),
+    *("#332288", "#44AA99", "#882255", "#AA4499", "#661100"),
+)
 MARKERS = ("o", "s", "^", "v", "D", "P", "X", "*", "<")
 
 

@@ -16,7 +16,7 @@ from pipeline.federated.wire import full_model_bytes
 from pipeline.figures import comparison, extras
 from pipeline.figures.page import embedded
 from pipeline.figures.paper import PaperData, render
-from pipeline.figures.report import labels
+from pipeline.figures.report import colours, labels
 from pipeline.figures.sections import sections
 from pipeline.figures.style import save
 from pipeline.figures.verdicts import SELECTIVE, full_verdicts, verdicts_of
@@ -136,12 +136,14 @@ def _extra(
         ],
         "matrix": extras.crossed_losses(canvas, analysis),
         "divergence": extras.divergences(canvas, analysis),
-        "communication": extras.bytes_sent(canvas, results, SENDING, labels(spec.runs), full_model_bytes(parameters)),
+        "communication": extras.bytes_sent(
+            canvas, results, SENDING, labels(spec.runs), colours(spec.runs), full_model_bytes(parameters)
+        ),
     }
 
 
 def _draw(spec: ReportSpec, compared: Mapping[str, Metrics]) -> None:
-    named = labels(spec.runs)
+    named, coloured = labels(spec.runs), colours(spec.runs)
     for study, shown in compared.items():
         if shown:
-            save(comparison.draw(shown, named), layout.figures(layout.MORE), study)
+            save(comparison.draw(shown, named, coloured), layout.figures(layout.MORE), study)
