@@ -112,6 +112,13 @@ def _algorithms(paper: Paper) -> Section:
                 )
                 for run, name in names.items()
             ),
+            Claim(
+                "AdaFedSelectKD is above AdaFedAvg, on the examples that these runs train on",
+                "Table V",
+                SELECTIVE_BASE,
+                FEDAVG_BASE,
+                effect=effect(paper, "V", "AdaFedSelectKD", "AdaFedAvg"),
+            ),
             Claim("AdaFedSelectKD is above Ditto", NOT_THEIRS, SELECTIVE_BASE, "ditto"),
         ),
         table="V",
