@@ -52,7 +52,8 @@ test: lint  ## the whole test suite, linters and types included
 repro-full: setup  ## the main table on all of QMSum (hours), in a copy of the workspace: reports/full
 # In this order for the reason that `repro` gives; what a call finished, the next one finds in work/.
 	@set -e; for target in train generate main; do \
-	  $(GIT_IDENTITY) dvc exp run --temp --force --name full -S scale=full $$target; done
+	  dvc exp remove --quiet full 2>/dev/null || true; \
+	  $(GIT_IDENTITY) dvc exp run --temp --name full -S scale=full $$target; done
 	@find reports/full -mindepth 1 ! -name README.md -delete
 	@git archive $$(git for-each-ref --sort=-committerdate --format='%(refname)' refs/exps | grep '/full$$' | head -1) \
 	  params.yaml reports/metrics.json reports/metrics/main reports/scores/main reports/figures/main \

@@ -29,6 +29,7 @@ DEQUANTIZED = {
         "adapts the top half of the decoder.",
     )
 }
+UNBROKEN = "\N{NO-BREAK SPACE}…\N{NO-BREAK SPACE}"
 VERDICT_CLASS = {"held": "held", "did not hold": "not", "cannot tell": "open", "not run": "none"}
 
 
@@ -149,7 +150,7 @@ def _claim(one: Judged, full: Mapping[str, Judged]) -> dict[str, str]:
         "source": one.claim.source,
         "paper": "–" if effect is None else signed(effect, 2),
         "ours": one.shown or ("–" if interval is None else signed(interval.value, digits) + unit),
-        "interval": one.between if interval is None else _ends(interval, digits),
+        "interval": (one.between if interval is None else _ends(interval, digits)).replace(" … ", UNBROKEN),
         "detectable": "" if interval is None else f"{DETECTABLE * interval.standard_error:.{digits}f}",
         "by_interval": one.by_interval,
         "by_interval_class": VERDICT_CLASS[one.by_interval],
