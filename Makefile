@@ -7,6 +7,7 @@ VENV := .venv
 STAMP := $(VENV)/.installed-$(shell sha256sum requirements.lock | cut -c1-16)
 FLOWER := .venv-flower
 FLOWER_STAMP := $(FLOWER)/.installed-$(shell sha256sum benchmarks/flower.lock | cut -c1-16)
+FULL := work/full
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PYTHONNOUSERSITE := 1
 # Experiments are commits; DVC needs a name for them where git has none.
@@ -50,15 +51,17 @@ test: lint  ## the whole test suite, linters and types included
 	@python -m pytest
 
 repro-full: setup  ## the main table on all of QMSum (hours), in a copy of the workspace: reports/full
-# In this order for the reason that `repro` gives; what a call finished, the next one finds in work/.
-	@set -e; for target in train generate main; do \
-	  dvc exp remove --quiet full 2>/dev/null || true; \
-	  $(GIT_IDENTITY) dvc exp run --temp --name full -S scale=full $$target; done
+# The copy has this commit and what git tracks of the changes since; cache, work/ and MLflow are those of the original, which
+# DVC_ROOT names. `dvc exp run --temp` would be a fresh copy each time, and fails where dvc.lock names what no cache holds.
+	@test -d $(FULL) || git clone -q --shared . $(FULL)
+	@printf '[cache]\n    dir = %s\n' $(CURDIR)/.dvc/cache > $(FULL)/.dvc/config.local
+	@changed=$$($(GIT_IDENTITY) git stash create) && git -C $(FULL) checkout -q --force --detach $${changed:-$$(git rev-parse HEAD)}
+	@sed 's/^scale: [a-z]*/scale: full/' params.yaml > $(FULL)/params.yaml
+	@for stage in train generate main; do (cd $(FULL) && DVC_ROOT=$(CURDIR) dvc repro $$stage) || exit 1; done
 	@find reports/full -mindepth 1 ! -name README.md -delete
-	@git archive $$(git for-each-ref --sort=-committerdate --format='%(refname)' refs/exps | grep '/full$$' | head -1) \
-	  params.yaml reports/metrics.json reports/metrics/main reports/scores/main reports/figures/main \
-	  reports/tables/main.csv reports/tables/significance.csv reports/tables/pos_kd.csv reports/tables/word_shares.csv reports/tables/history.csv \
-	  | tar -x -C reports/full --transform 's,^reports/,,'
+	@cp $(FULL)/params.yaml reports/full
+	@tar -c -C $(FULL)/reports metrics.json metrics/main scores/main figures/main tables/main.csv tables/significance.csv \
+	  tables/pos_kd.csv tables/word_shares.csv tables/history.csv | tar -x -C reports/full
 	@echo "repro-full: see reports/full"
 
 search: setup  ## fair tuning on validation: reports/tables/search.csv
