@@ -194,7 +194,13 @@ def _extreme() -> Section:
             joined("fedkd", "AdaFedKD", "above"),
             joined("fedselectkd", "AdaFedSelectKD", "above"),
             *(
-                Claim(f"AdaFedSelectKD is above {name} with SAMSum", "Fig. 8", "fedselectkd-extreme", f"{run}-extreme")
+                Claim(
+                    f"AdaFedSelectKD is above {name} with SAMSum",
+                    "Fig. 8",
+                    "fedselectkd-extreme",
+                    f"{run}-extreme",
+                    remark="all four clients",
+                )
                 for run, name in (("fedavg", "AdaFedAvg"), ("fedkd", "AdaFedKD"))
             ),
             by_loss(
