@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from pipeline.evaluation.scores import Scored
-from pipeline.figures import extras, learning_curves, share_distilled, traffic
+from pipeline.figures import comparison, extras, heatmap, learning_curves, share_distilled, traffic
 from pipeline.figures.communication import path_of
+from pipeline.figures.paper import _first_rounds
+from pipeline.figures.report import colours
 from pipeline.results import Results, knob_of
 from pipeline.spec import RunRow
 
@@ -145,3 +147,45 @@ def test_nothing_trained_is_nothing_drawn() -> None:
     """The untrained backbone alone has no history."""
     assert not learning_curves.draw({}, ["A"]).axes[0].lines
     assert not traffic.draw({}, 1, 1).axes[0].patches
+
+
+@pytest.mark.parametrize(
+    ("limits", "dark"), [((0.0, 1.0), [False, False, False, True]), (None, [False, False, True, True])]
+)
+def test_dark_cells_have_light_numbers(limits: tuple[float, float] | None, dark: list[bool]) -> None:
+    """Over 0 to 1 only 1.0 is dark; over each column's own range the larger of its two numbers is."""
+    table = {"a": {"x": 0.0, "y": 0.1}, "b": {"x": 0.3, "y": 1.0}}
+    (axis,) = heatmap.draw({"t": table}, "", "", limits=limits).axes
+    assert [(text.get_text(), text.get_color() == "white") for text in axis.texts] == [
+        *zip(("0.000", "0.100", "0.300", "1.000"), dark, strict=True)
+    ]
+
+
+def test_a_run_without_summaries_has_a_loss_and_no_rouge() -> None:
+    def figures(*metrics: str) -> dict[str, dict[str, float]]:
+        return {"mean": {f"{m}{end}": 1.0 for m in metrics for end in ("", "_low", "_high")}}
+
+    def rows(*runs: dict[str, dict[str, float]]) -> dict[str, list[str]]:
+        named = {f"r{number}": run for number, run in enumerate(runs)}
+        axes = comparison.draw(named, {name: name for name in named}, dict.fromkeys(named, "#000000")).axes
+        return {axis.get_ylabel()[:9]: [label.get_text() for label in axis.get_yticklabels()] for axis in axes}
+
+    full, loss = figures("average", "loss"), figures("loss")
+    assert rows(full, loss, full) == {"average R": ["r0", "r2"], "test loss": ["r0", "r1", "r2"]}
+    assert rows(full, loss) == {"test loss": ["r0", "r1"]}, "one ROUGE alone is no comparison"
+    assert rows(full) == {"average R": ["r0"], "test loss": ["r0"]}
+
+
+def test_a_method_has_one_colour() -> None:
+    own = run_of("fedavg")[0].model_copy(update={"method": "AdaFedAvg"})
+    found = colours([*run_of("a"), own, *run_of("b")])
+    assert found["a"] == found["b"] != found["fedavg"]
+
+
+def test_adapters_of_the_first_round_are_counted() -> None:
+    """Of the clients of the run that distils A is best in round 1 and B in round 2; the other run distils nothing."""
+    distils = [round_of(1, "A", 1, best=1, share_distilled=0.9), round_of(2, "B", 1, best=1, share_distilled=0.9)]
+    plain = [round_of(1, "A", 1, best=1, share_distilled="")]
+    (line,) = _first_rounds(results_of(histories={"kd": distils, "avg": plain}))
+    assert line.startswith("1 of the 2 adapters")
+    assert _first_rounds(results_of(histories={"avg": plain})) == []
