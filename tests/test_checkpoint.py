@@ -145,7 +145,7 @@ def test_a_training_killed_by_sigkill_resumes_bit_for_bit(workspace) -> None:  #
     workspace.params(rounds=4, train_fraction=1.0, runs={"fedselectkd": {"method": "AdaFedSelectKD"}})
     workspace.repro("encode")
     checkpoints = workspace.folder / "work" / "checkpoints"
-    command = [sys.executable, "-m", "pipeline", "train", "fedselectkd-1"]
+    command = [sys.executable, "-m", "pipeline", "train", "main/fedselectkd-1"]
     process = subprocess.Popen(
         command, cwd=workspace.folder, env=workspace.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -157,11 +157,12 @@ def test_a_training_killed_by_sigkill_resumes_bit_for_bit(workspace) -> None:  #
     state = json.loads(next(checkpoints.glob("*/state.json")).read_text())
     assert 1 <= state["round"] < 4
     assert "resuming after round" in workspace.run(*command).stderr
-    resumed = _outputs(workspace.folder / "models" / "fedselectkd-1")
+    resumed = _outputs(workspace.folder / "models" / "main" / "fedselectkd-1")
+    assert "server.safetensors" in resumed
     for path in checkpoints.glob("*/*"):
         path.unlink()
     assert "resuming" not in workspace.run(*command).stderr
-    assert _outputs(workspace.folder / "models" / "fedselectkd-1") == resumed
+    assert _outputs(workspace.folder / "models" / "main" / "fedselectkd-1") == resumed
 
 
 def _outputs(folder: Path) -> dict[str, bytes]:

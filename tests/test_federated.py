@@ -155,7 +155,7 @@ def test_methods_that_should_differ_do(clients: dict[str, StoredClientData]) -> 
     assert not any(same(adapters[i], adapters[j]) for i in range(4) for j in range(i))
 
 
-def test_every_method_repeats_itself(clients: dict[str, StoredClientData]) -> None:
+def test_a_training_repeats_itself(clients: dict[str, StoredClientData]) -> None:
     for algorithm in (SINGLE, FEDAVG, select(MIDDLE)):
         assert same_locals(train(algorithm, clients), train(algorithm, clients))
 
