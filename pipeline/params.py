@@ -130,7 +130,16 @@ class Params(Training):
         absent = [client for client in run.late if client not in setting.clients]
         if absent:
             raise ValueError(f"{where}.late: setting {run.setting} has no client {absent[0]!r}")
-        drawn = self.training_of(name).clients_per_round or math.inf
+        training = self.training_of(name)
+        if run.decode and training.adapted_positions == "all":
+            raise ValueError(
+                f"{where}: adapted prompts are scored by test loss alone; set it in runs with decode: false"
+            )
+        if training.dropout and (run.adapter or self.adapter) == "lora":
+            raise ValueError(f"{where}: adapter: lora has no dropout; set dropout: 0")
+        if run.prolonged and "rounds" in (run.model_extra or {}):
+            raise ValueError(f"{where}.rounds: of a prolonged run is the scale's and added_rounds; set those")
+        drawn = training.clients_per_round or math.inf
         everyone = not run.late and drawn >= len(self.setting_of(run.setting).clients)
         if (run.model_extra or {}).get("teacher") in ("initial", "others") and not everyone:
             raise ValueError(f"{where}: teacher: initial and others need every client in every round")

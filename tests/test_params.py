@@ -64,6 +64,13 @@ def test_a_misspelt_key_is_named_as_it_was_written(tmp_path: Path) -> None:
         ({"settings": {"domains": {"kind": "domains", "clients": ["Mars"]}}}, "unknown client 'Mars'"),
         ({"runs": {"x": {"method": "AdaSingle", "tau": 3}}}, "runs.x.tau: unknown key"),
         ({"runs": {"x": {"method": "ZeroShot", "rounds": 3}}}, "runs.x: ZeroShot trains nothing"),
+        ({"runs": {"x": {"method": "ZeroShot", "adapter": "lora"}}}, "runs.x: ZeroShot trains nothing"),
+        ({"adapted_positions": "all"}, "adapted prompts are scored by test loss alone"),
+        ({"adapter": "lora", "dropout": 0.1}, "lora has no dropout"),
+        (
+            {"runs": {"x": {"method": "AdaFedAvg", "prolonged": True, "rounds": 2}}},
+            "runs.x.rounds: of a prolonged run is the scale's",
+        ),
         ({"tau": float("inf")}, "tau: is a number of nats"),
         ({"own": {"Academic": {"folder": "data/own/x"}}}, "own.Academic: is taken"),
         ({"own": {"server": {"folder": "data/own/x"}}}, "own.server: is taken"),
