@@ -27,12 +27,21 @@ class Spec(BaseModel):
     code: dict[str, str]
 
 
+class OwnFolder(BaseModel):
+    """One's own meetings: where they lie, and a hash of them, by which a copy without them sees one change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    folder: str
+    meetings: str
+
+
 class IngestSpec(Spec):
     """One corpus: which source, which files; for QMSum also which folders of one's own."""
 
     data_source: str
     checksums: str | None
-    own: dict[str, str]
+    own: dict[str, OwnFolder]
 
 
 class BackboneSpec(Spec):

@@ -19,6 +19,6 @@ def run(corpus: str) -> None:
     fetch(corpus, source, folder)
     for client, own in spec.own.items():
         # At home: data/own is not in git, so an experiment's copy of the workspace lacks it.
-        split_folder(layout.home() / own, folder / "own" / client)
+        split_folder(layout.home() / own.folder, folder / "own" / client)
     commit = None if source == "sample" else CORPORA[corpus].commit
     write_json(folder / "source.json", {"source": source, "commit": commit})

@@ -28,6 +28,7 @@ from pipeline.spec import (
     GenerateSpec,
     IngestSpec,
     MainSpec,
+    OwnFolder,
     PartitionSpec,
     PrepareSpec,
     ReportSpec,
@@ -84,7 +85,7 @@ def _of_corpora(params: Params) -> dict[str, Spec]:
     """Each corpus's way from its source to examples; one's own meetings are read with QMSum's."""
     specs: dict[str, Spec] = {}
     for corpus in params.corpora:
-        own = {name: str(client.folder) for name, client in sorted(params.own.items())} if corpus == "qmsum" else {}
+        own = {n: _own_folder(client.folder) for n, client in sorted(params.own.items())} if corpus == "qmsum" else {}
         listed = checksum_file(corpus)
         specs[f"ingest/{corpus}"] = IngestSpec(
             code=_code("ingest"),
@@ -98,6 +99,12 @@ def _of_corpora(params: Params) -> dict[str, Spec]:
         else:
             specs[f"prepare/{corpus}"] = PrepareSpec(code=code, query=params.queries[corpus])
     return specs
+
+
+def _own_folder(folder: Path) -> OwnFolder:
+    here = layout.home() / folder
+    files = {str(path.relative_to(here)): sha256_file(path) for path in sorted(here.rglob("*.json"))}
+    return OwnFolder(folder=str(folder), meetings=sha256_json(files))
 
 
 def _of_group(params: Params, group: str, ids: Mapping[str, tuple[str, int]]) -> dict[str, Spec]:
@@ -251,7 +258,7 @@ def training_of(params: Params, name: str, seed: int) -> TrainStageSpec:
     """A run's training spec; what its algorithm does not know is no part of it."""
     row = params.all_runs[name]
     if row.method == ZEROSHOT:
-        if row.model_extra or row.prolonged or row.rounds_share != 1:
+        if row.model_extra or row.prolonged or row.rounds_share != 1 or row.adapter or row.evaluate:
             raise QuorumError(f"params.yaml: runs.{name}: {ZEROSHOT} trains nothing, so it takes no knobs; remove them")
         return TrainStageSpec(training=None, evaluate=None, code=_code("train"))
     module = ALGORITHMS[row.method]
