@@ -7,24 +7,30 @@ from pathlib import Path
 
 from pipeline import evaluated, generated, layout
 from pipeline.encoded import read_encoded
+from pipeline.partitions.setting import Setting
 from pipeline.progress import say
-from pipeline.spec import RunRow, planned_runs
+from pipeline.spec import PartitionSpec, RunRow, TrainSpec, TrainStageSpec, planned_runs, read_spec
 from pipeline.trained import is_as_planned, planned_key
 
 
 def prune(running: str | None = None, *, unplanned: bool = False) -> None:
     """Remove the checkpoints of trainings all of whose runs have been written; resumable ones stay.
 
+    So do those that a run whose examples are not encoded yet has in common with one that is.
+
     Args:
         running: a run that is about to train, whatever lies there of it.
         unplanned: remove also what only runs of other plans need: checkpoints, stored prefixes, summaries and scores.
     """
-    rows = [row for row in planned_runs() if layout.encoded_index(row.id).is_file()]
+    planned = planned_runs()
+    rows = [row for row in planned if layout.encoded_index(row.id).is_file()]
+    later = [_shared(row) for row in planned if row not in rows]
     waiting: dict[str, bool] = {}
     for row in rows:
         key = planned_key(row.id)
         if key is not None:
-            waiting[key] = waiting.get(key, False) or row.id == running or not is_as_planned(row.id)
+            wanted = row.id == running or not is_as_planned(row.id) or _shared(row) in later
+            waiting[key] = waiting.get(key, False) or wanted
     folders = [path for path in layout.checkpoints().glob("*") if path.is_dir()]
     unwanted = [folder for folder in folders if not waiting.get(folder.name, not unplanned)]
     files = [path for folder in unwanted for path in folder.iterdir()]
@@ -37,6 +43,12 @@ def prune(running: str | None = None, *, unplanned: bool = False) -> None:
         folder.rmdir()
     if freed:
         say(f"prune: {freed / 1e9:.1f} GB of work/ that no run waits for removed")
+
+
+def _shared(row: RunRow) -> tuple[TrainSpec | None, Setting]:
+    """What two runs have in common if they are one training."""
+    settings = read_spec(layout.stage_spec("partition", layout.group_of(row.id)), PartitionSpec).settings
+    return read_spec(layout.stage_spec("train", row.id), TrainStageSpec).training, settings[row.setting]
 
 
 def _unplanned_entries(rows: Sequence[RunRow]) -> list[Path]:
