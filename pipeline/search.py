@@ -14,7 +14,7 @@ from typing import Any
 
 from pipeline import layout
 from pipeline.encoded import read_encoded, training_key
-from pipeline.files import read_json, write_json
+from pipeline.files import locked, read_json, sha256_json, write_json
 from pipeline.knobs import Run
 from pipeline.params import Params, read_params
 from pipeline.progress import say
@@ -87,9 +87,10 @@ def _outcome(params: Params, trial: Trial, tried: Any) -> dict[str, Any]:
     group = layout.MAIN if trial.run in params.runs else layout.MORE
     encoded = read_encoded(layout.run_id(group, trial.run, params.seeds[0]))
     key = training_key(tried.training, encoded)
-    kept = layout.work() / "search" / f"{key}.json"
+    kept = layout.work() / "search" / f"{sha256_json([key, tried.evaluate])}.json"
     if not kept.is_file():
-        finished = train(tried.training, encoded, key, f"{trial.run}, {trial}", lambda rows: None)
+        with locked(layout.checkpoints() / f"{key}.lock"):
+            finished = train(tried.training, encoded, key, f"{trial.run}, {trial}", lambda rows: None)
         best = finished.best[tried.evaluate].values()
         loss = round(fmean(one.loss for one in best), 5)
         write_json(kept, {"validation_loss": loss, "best_rounds": "/".join(str(one.round) for one in best)})
