@@ -56,12 +56,15 @@ repro-full: setup  ## the main table on all of QMSum (hours), in a copy of the w
 	@test -d $(FULL) || git clone -q --shared . $(FULL)
 	@printf '[cache]\n    dir = %s\n' $(CURDIR)/.dvc/cache > $(FULL)/.dvc/config.local
 	@changed=$$($(GIT_IDENTITY) git stash create) && git -C $(FULL) checkout -q --force --detach $${changed:-$$(git rev-parse HEAD)}
-	@sed 's/^scale: [a-z]*/scale: full/' params.yaml > $(FULL)/params.yaml
+	@grep -q '^scale:' params.yaml && grep -q '^train_fraction: null' params.yaml \
+	  || { echo "error: params.yaml: repro-full takes all training examples: set train_fraction: null"; exit 1; }
+	@sed 's/^scale:.*/scale: full/' params.yaml > $(FULL)/params.yaml
 	@for stage in train generate main; do (cd $(FULL) && DVC_ROOT=$(CURDIR) dvc repro $$stage) || exit 1; done
-	@find reports/full -mindepth 1 ! -name README.md -delete
-	@cp $(FULL)/params.yaml reports/full
-	@tar -c -C $(FULL)/reports metrics.json metrics/main scores/main figures/main tables/main.csv tables/significance.csv \
-	  tables/pos_kd.csv tables/word_shares.csv tables/history.csv | tar -x -C reports/full
+# All at once at the end, so that nothing half is taken for the result.
+	@rm -rf reports/full.new && mkdir reports/full.new && cp $(FULL)/params.yaml reports/full/README.md reports/full.new
+	@set -o pipefail; tar -c -C $(FULL)/reports metrics.json metrics/main scores/main figures/main tables/main.csv \
+	  tables/significance.csv tables/pos_kd.csv tables/word_shares.csv tables/history.csv | tar -x -C reports/full.new
+	@rm -rf reports/full && mv reports/full.new reports/full
 	@echo "repro-full: see reports/full"
 
 search: setup  ## fair tuning on validation: reports/tables/search.csv
