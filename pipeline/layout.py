@@ -1,4 +1,4 @@
-"""Where everything lies. No other module spells a path of the project.
+"""Where everything lies. No other module spells a path of the project; files within a run's folder are its stage's.
 
 Paths that DVC tracks are relative to the workspace that a stage runs in. State that outlives a stage
 (`work/`, the MLflow store, the mirror) is anchored at `DVC_ROOT`: in `dvc exp run --temp` and in queued

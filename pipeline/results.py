@@ -164,6 +164,10 @@ def has_converged(history: History, clients: Sequence[str] = ()) -> bool:
 
 
 def _before_the_last(own: Sequence[Mapping[str, str]]) -> bool:
-    """`own`: one client's rows at one seed; an idle round changes nothing of what a client has learned."""
+    """`own`: one client's rows at one seed.
+
+    An idle round changes nothing of what the client has learned; where the server's model is evaluated it may, so that
+    what is idle at the end reads as not converged.
+    """
     last = max((int(row["round"]) for row in own if int(row["steps"])), default=0)
     return all(int(row["round"]) < last for row in own if row["best"] == "1")

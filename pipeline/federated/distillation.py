@@ -62,7 +62,7 @@ def distribution(teacher_logits: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def token_losses(student_logits: Tensor, teacher_logits: Tensor, targets: Tensor, how: Distillation) -> TokenLosses:
-    """Eq. 8, token by token.
+    """Eq. 8, token by token, from whole logits: what the closed form that trains is tested against.
 
     Args:
         student_logits, teacher_logits: (tokens, vocabulary).
@@ -162,7 +162,7 @@ def selective_kd_loss(
     weight: float,
     ignore_index: int = -100,
 ) -> tuple[Tensor, Tensor]:
-    """The selective distillation loss of one batch (Eq. 8).
+    """The selective distillation loss of one batch (Eq. 8), by autograd: what the closed form is tested against.
 
     Args:
         student_logits, teacher_logits: (batch, length, vocabulary); the teacher's get no gradient.
