@@ -32,7 +32,7 @@ OTHERS = ("AdaCentralized", "AdaFedAvg", "AdaFedKD")
 CRITERIA = ("domain expertise", "informativeness", "factual correctness")
 CHOICES = ("A", "B", "tie")
 EXAMPLES = 20
-COLUMNS = ("sheet", "rater", "item", "client", "meeting", "example", "against", "criterion", "outcome")
+COLUMNS = ("sheet", "rater", "item", "client", "meeting", "example", "against", "texts", "criterion", "outcome")
 Outcome = Literal["win", "tie", "loss"]
 
 
@@ -72,8 +72,11 @@ def export(raters: int, seed: int, folder: Path) -> list[Path]:
     Raises:
         QuorumError: one of the four methods is not in the main table, or was not run.
     """
-    runs = _runs()
-    predictions = {method: {r["id"]: r for r in read_jsonl(layout.predictions(row.id))} for method, row in runs.items()}
+    runs = _runs(read_spec(layout.stage_spec("main"), MainSpec).runs)
+    missing = [method for method in (OURS, *OTHERS) if method not in runs]
+    if missing:
+        raise QuorumError(f"ratings: no run of {missing[0]} in params.yaml's runs; add one and run `dvc repro main`")
+    summaries = _summaries(runs)
     examples = read_all_examples(layout.prepared(layout.MAIN))
     index = read_encoded(runs[OURS].id).index["clients"]
     chosen = {
@@ -90,11 +93,11 @@ def export(raters: int, seed: int, folder: Path) -> list[Path]:
                 for other in OTHERS:
                     sides = [OURS, other]
                     shuffled.shuffle(sides)
-                    texts = [predictions[method][identity]["prediction"] for method in sides]
+                    texts = [summaries[method][identity] for method in sides]
                     key = {"example": identity, "client": client, "meeting": examples[identity].meeting}
-                    key |= {"A": sides[0], "B": sides[1]}
+                    key |= {"A": sides[0], "B": sides[1], "texts": _texts(*texts)}
                     # By the texts: a sheet of other summaries must not be taken for this one.
-                    name = sha256_json([seed, identity, other, sorted(texts)])[:12]
+                    name = sha256_json([seed, identity, other, key["texts"]])[:12]
                     items.append(Item(name, client, examples[identity].query, lines, texts[0], texts[1], key))
         shuffled.shuffle(items)
         written += _write_sheet(items, rater, seed, folder)
@@ -102,15 +105,47 @@ def export(raters: int, seed: int, folder: Path) -> list[Path]:
     return written
 
 
-def _runs() -> dict[str, RunRow]:
-    """The first seed's run of each of the four methods."""
+def _runs(rows: Sequence[RunRow]) -> dict[str, RunRow]:
+    """The main table's run, at the first seed, of each of the four methods that it has."""
     found: dict[str, RunRow] = {}
-    for row in read_spec(layout.stage_spec("main"), MainSpec).runs:
-        found.setdefault(row.kind, row)
-    missing = [method for method in (OURS, *OTHERS) if method not in found]
-    if missing:
-        raise QuorumError(f"ratings: no run of {missing[0]} in params.yaml's runs; add one and run `dvc repro main`")
-    return {method: found[method] for method in (OURS, *OTHERS)}
+    for row in rows:
+        if layout.group_of(row.id) == layout.MAIN:
+            found.setdefault(row.kind, row)
+    return {method: found[method] for method in (OURS, *OTHERS) if method in found}
+
+
+def _summaries(runs: Mapping[str, RunRow]) -> dict[str, dict[str, str]]:
+    """Method -> test example -> its summary."""
+    return {
+        method: {line["id"]: line["prediction"] for line in read_jsonl(layout.predictions(row.id))}
+        for method, row in runs.items()
+    }
+
+
+def _texts(one: str, other: str) -> str:
+    """A name for two summaries, on whichever side they are."""
+    return sha256_json(sorted([one, other]))[:12]
+
+
+def of_these_summaries(rows: Sequence[RunRow]) -> list[dict[str, str]]:
+    """The ratings of the main table's summaries as they are now; those of former ones are kept in the file and told of.
+
+    Args:
+        rows: all runs.
+    """
+    path = layout.RATINGS / "ratings.csv"
+    if not path.is_file():
+        return []
+    summaries, rated = _summaries(_runs(rows)), read_table(path)
+
+    def now(rating: Mapping[str, str]) -> str | None:
+        pair = [summaries.get(method, {}).get(rating["example"]) for method in (OURS, rating["against"])]
+        return None if pair[0] is None or pair[1] is None else _texts(pair[0], pair[1])
+
+    current = [rating for rating in rated if rating["texts"] == now(rating)]
+    if len(current) < len(rated):
+        say(f"ratings: {len(rated) - len(current)} of {len(rated)} are of summaries that have changed; left out")
+    return current
 
 
 def _write_sheet(items: Sequence[Item], rater: int, seed: int, folder: Path) -> list[Path]:
@@ -168,8 +203,9 @@ def _read(file: Path) -> list[dict[str, str]]:
         key = keys[item]
         against = key["B"] if key["A"] == OURS else key["A"]
         outcome: Outcome = "tie" if choice == "tie" else "win" if key[choice] == OURS else "loss"
-        values = (sheet, rater, item, key["client"], key["meeting"], key["example"], against, criterion, outcome)
-        rows.append(dict(zip(COLUMNS, values, strict=True)))
+        subject = {name: key[name] for name in ("client", "meeting", "example", "texts")}
+        row = {"sheet": sheet, "rater": rater, "item": item, "against": against, "outcome": outcome} | subject
+        rows.append(row | {"criterion": criterion})
     if not rows:
         raise QuorumError(f"{file}: holds no rating; rate at least one pair")
     return rows

@@ -39,7 +39,7 @@ def test_an_interval_gives_a_verdict(
 
 def scored(shift: float, client: str = "A") -> list[Scored]:
     """Twenty meetings of one example each; all shifted alike, so the difference has no spread."""
-    return [Scored(f"{client}{i}", client, f"m{i}", 10, {"average": 20.0 + i + shift}) for i in range(20)]
+    return [Scored(f"{client}{i}", client, f"m{i}", 10, {"average": 20.0 + i + shift, "loss": 9.0}) for i in range(20)]
 
 
 def always(_run: str, _clients: Sequence[str]) -> bool:
@@ -161,7 +161,39 @@ def test_raters_preference_is_wins_less_losses() -> None:
         dict(zip(names, ("s", "r", f"i{n}", "A", f"m{n}", f"e{n}", "AdaFedAvg", "c", outcome), strict=True))
         for n, outcome in enumerate(outcomes)
     ]
-    judged = preferred(rows, "ours", "theirs", "AdaFedAvg", always)
-    assert judged.shown == "+50"
-    assert preferred(rows, "ours", "theirs", "AdaFedKD", always).verdict == "not run"
-    assert preferred([r | {"outcome": "win"} for r in rows], "ours", "theirs", "AdaFedAvg", always).verdict == "held"
+    above = Claim("ours is preferred", "Fig. 5", "ours", "theirs", metric="margin")
+    assert preferred(rows, above, "AdaFedAvg", always, 200).shown == "+50"
+    assert preferred(rows, above, "AdaFedKD", always, 200).verdict == "not run"
+    assert preferred([r | {"outcome": "win"} for r in rows], above, "AdaFedAvg", always, 200).verdict == "held"
+
+
+def test_as_good_is_ten_of_a_hundred_below_at_most() -> None:
+    """All tied: no wins less no losses, surely above −10; all lost: surely below."""
+    names = ("sheet", "rater", "item", "client", "meeting", "example", "against", "criterion")
+    pairs = [
+        dict(zip(names, ("s", "r", f"i{n}", "A", f"m{n}", f"e{n}", "AdaCentralized", "c"), strict=True))
+        for n in range(4)
+    ]
+    as_good = Claim("ours is as good", "Fig. 5", "ours", "theirs", "comparable", "margin")
+    verdicts = [
+        preferred([pair | {"outcome": outcome} for pair in pairs], as_good, "AdaCentralized", always, 200).verdict
+        for outcome in ("tie", "loss")
+    ]
+    assert verdicts == ["held", "did not hold"]
+
+
+def test_clients_with_one_adapter_in_both_runs_are_named() -> None:
+    """B's example has the same loss and ROUGE in both, to the last digit; A's has not."""
+
+    def of(average: float) -> list[Scored]:
+        return [
+            Scored("a", "A", "m", 10, {"average": average, "loss": 20.0 + average}),
+            Scored("b", "B", "m", 10, {"average": 2.0, "loss": 30.0}),
+        ]
+
+    judged = judge(CLAIM, {"ours": of(3.0), "theirs": of(1.0)}, always, 200)
+    assert judged.same == ("B",)
+    assert judged.interval is not None
+    assert judged.interval.value == pytest.approx(1.0), "half of A's two points"
+    assert judged.loss is not None
+    assert judged.loss.value == pytest.approx(0.1), "2 nats over 10 tokens, halved"

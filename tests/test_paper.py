@@ -163,7 +163,7 @@ def test_the_page_has_a_section_a_claim_and_a_verdict(made: Workspace) -> None:
 
 def test_a_claim_names_what_all_of_the_data_say(made: Workspace) -> None:
     found = json.loads((made.folder / "reports" / "paper.json").read_text())["claims_on_all_of_qmsum"]
-    assert [(one["claim"], (one["difference"] or {}).get("value"), one["share"], one["verdict"]) for one in found] == [
+    assert [(one["claim"], (one["difference"] or {}).get("value"), one["shown"], one["verdict"]) for one in found] == [
         ("AdaFedSelectKD is above AdaFedAvg", 1.0, None, "held"),
         ("AdaFedSelectKD loses less than AdaFedAvg", 0.0, None, "cannot tell"),
         ("What is distilled is nearly all nouns and verbs", None, "95%", "held"),

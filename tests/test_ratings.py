@@ -18,6 +18,7 @@ from pipeline.figures.rating_sheet import render
 from pipeline.files import write_json, write_jsonl
 from pipeline.layout import encoded_index, examples, predictions, stage_spec
 from pipeline.ratings import COLUMNS, CRITERIA, OURS, Item, bring_in, spread
+from pipeline.spec import MainSpec, read_spec
 
 
 @given(
@@ -57,7 +58,7 @@ def test_kappa_needs_as_many_raters_everywhere() -> None:
 
 
 def rating(rater: str, example: str, outcome: str) -> dict[str, str]:
-    values = ("s", rater, f"i{example}", "A", f"m{example}", example, "AdaFedAvg", CRITERIA[0], outcome)
+    values = ("s", rater, f"i{example}", "A", f"m{example}", example, "AdaFedAvg", "t", CRITERIA[0], outcome)
     return dict(zip(COLUMNS, values, strict=True))
 
 
@@ -78,7 +79,7 @@ ITEMS = [
         ["A: </script> hi"],
         "one",
         "two",
-        {"example": f"e{n}", "client": "Academic", "meeting": f"m{n}", "A": a, "B": b},
+        {"example": f"e{n}", "client": "Academic", "meeting": f"m{n}", "texts": "t", "A": a, "B": b},
     )
     for n, (a, b) in enumerate([(OURS, "AdaFedAvg"), ("AdaFedKD", OURS)])
 ]
@@ -236,3 +237,18 @@ def test_a_table_without_one_of_the_methods_is_one_line(finished: Path) -> None:
     write_json(path, plan | {"runs": plan["runs"][:2]})
     with pytest.raises(QuorumError, match="no run of AdaFedAvg"):
         ratings.export(1, 1, finished / "sheets")
+
+
+def test_ratings_of_former_summaries_are_left_out(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """AdaFedKD's summaries change after they were rated: the ratings against it no longer count."""
+    rows = read_spec(stage_spec("main"), MainSpec).runs
+    assert ratings.of_these_summaries(rows) == []
+    ratings.export(1, 1, finished / "sheets")
+    (path,) = (finished / "data" / "ratings" / "keys").iterdir()
+    keys = json.loads(path.read_text())
+    items = {key["A"] if key["B"] == OURS else key["B"]: item for item, key in keys.items()}
+    bring_in([answers(path.stem, finished, {item: {CRITERIA[0]: "A"} for item in items.values()})])
+    assert {row["against"] for row in ratings.of_these_summaries(rows)} == set(items)
+    write_jsonl(predictions("main/AdaFedKD-1"), ({"id": f"e{n}", "prediction": "other"} for n in range(24)))
+    assert {row["against"] for row in ratings.of_these_summaries(rows)} == set(items) - {"AdaFedKD"}
+    assert "1 of 3 are of summaries that have changed" in capsys.readouterr().err

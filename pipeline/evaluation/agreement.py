@@ -44,7 +44,7 @@ class Outcomes:
     kappa: float | None
 
 
-def outcomes_of(rows: Sequence[Mapping[str, str]], against: str, samples: int = 10_000) -> Outcomes:
+def outcomes_of(rows: Sequence[Mapping[str, str]], against: str, samples: int) -> Outcomes:
     """One opponent's ratings: shares over examples, each example's ratings averaged, then over clients.
 
     Intervals resample meetings within a client, as all others do. κ is over the pairs and criteria that as many raters

@@ -24,9 +24,9 @@ MARGIN = 0.5
 class Claim:
     """A sentence of the paper about two runs.
 
-    `metric`: the average ROUGE, or the test loss (nats a token), where lower is better. `effect`: the paper's own
-    difference, where it has numbers. `clients`: those it is about; empty: all that both have. `source`: its table,
-    figure or section.
+    `metric`: the average ROUGE; the test loss (nats a token), where lower is better; a share of words; or by how much
+    raters prefer one. `effect`: the paper's own difference, where it has numbers. `clients`: those it is about; empty:
+    all that both have. `source`: its table, figure or section.
     """
 
     text: str
@@ -34,7 +34,7 @@ class Claim:
     ours: str
     theirs: str
     rule: Rule = "above"
-    metric: Literal["average", "loss"] = "average"
+    metric: Literal["average", "loss", "share", "margin"] = "average"
     effect: float | None = None
     clients: tuple[str, ...] = ()
     remark: str = ""
@@ -44,7 +44,8 @@ class Claim:
 class Judged:
     """A claim with our difference (ours − theirs), the verdict that its interval gives, and why there may be none.
 
-    `shown`, `between`: our number and its interval, where it is no difference.
+    `shown`, `between`: our number and its interval, where it is no difference of two runs. `loss`: beside one in ROUGE,
+    that in test loss, our other endpoint. `same`: the clients whose adapter is one and the same in both runs.
     """
 
     claim: Claim
@@ -53,6 +54,8 @@ class Judged:
     converged: bool
     shown: str = ""
     between: str = ""
+    loss: Interval | None = None
+    same: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -99,6 +102,17 @@ def judge(claim: Claim, scored: Mapping[str, Sequence[Scored]], converged: Conve
     if not rows or claim.metric not in rows[0].values:
         return Judged(claim, None, "not run", converged=True)
     interval = bootstrap(clusters_of(rows, claim.metric), samples)
-    verdict = by_margins(claim.rule, interval.low, interval.high, claim.effect)
     clients = list(dict.fromkeys(row.client for row in rows))
-    return Judged(claim, interval, verdict, converged(claim.ours, clients) and converged(claim.theirs, clients))
+    return Judged(
+        claim,
+        interval,
+        by_margins(claim.rule, interval.low, interval.high, claim.effect),
+        converged(claim.ours, clients) and converged(claim.theirs, clients),
+        loss=None if claim.metric == "loss" else bootstrap(clusters_of(rows, "loss"), samples),
+        same=tuple(client for client in clients if not any(_differ(row) for row in rows if row.client == client)),
+    )
+
+
+def _differ(difference: Scored) -> bool:
+    """Whether two models scored an example differently; their losses are sums of floats, equal only for one model."""
+    return any(difference.values.values())

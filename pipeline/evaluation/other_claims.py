@@ -11,6 +11,8 @@ from pipeline.evaluation.scores import Scored, clusters_of
 
 NEARLY_ALL = 0.9
 PAPERS_SHARE = 0.74
+PARITY = 0.1
+"""Losses over wins, as a share of all ratings, that count as nothing."""
 
 
 def best_of(
@@ -61,14 +63,22 @@ def _scaled(clusters: Clusters, factor: float) -> Clusters:
     return Clusters(clusters.numerator * factor, clusters.denominator, clusters.names)
 
 
-def preferred(rows: Sequence[Mapping[str, str]], run: str, other: str, method: str, converged: Converged) -> Judged:
-    """Whether raters preferred a run's summaries to another's, from the rows of ratings.csv."""
-    claim = Claim(f"Raters prefer AdaFedSelectKD to {method}", "Fig. 5", run, other, remark="wins less losses, of 100")
+def preferred(
+    rows: Sequence[Mapping[str, str]], claim: Claim, method: str, converged: Converged, samples: int
+) -> Judged:
+    """Whether raters preferred a run's summaries to another's, by the wins less the losses of all ratings.
+
+    Args:
+        rows: of ratings.csv.
+        claim: whose rule is "above", or "comparable": not more than `PARITY` below.
+        method: the other's, as ratings name it.
+    """
     if not any(row["against"] == method for row in rows):
         return Judged(claim, None, "not run", converged=True)
-    margin = outcomes_of(rows, method).margin
-    verdict = by_margins("above", margin.low, margin.high, None)
-    both = converged(run, ()) and converged(other, ())
+    margin = outcomes_of(rows, method, samples).margin
+    allowed = PARITY if claim.rule == "comparable" else 0.0
+    verdict = by_margins("above", margin.low + allowed, margin.high + allowed, None)
+    both = converged(claim.ours, ()) and converged(claim.theirs, ())
     between = f"{100 * margin.low:+.0f} … {100 * margin.high:+.0f}"
     return Judged(claim, None, verdict, both, f"{100 * margin.value:+.0f}", between)
 
@@ -100,7 +110,7 @@ def _counted(
     text: str, run: str, rows: Sequence[Mapping[str, str]], least: float, remark: str, *, converged: bool
 ) -> Judged:
     """A share a client: held if each one's interval is above `least`, not if one's is below."""
-    claim = Claim(text, "Fig. 11", run, "", remark=remark)
+    claim = Claim(text, "Fig. 11", run, "", metric="share", remark=remark)
     if not rows:
         return Judged(claim, None, "not run", converged=True)
     held = all(float(row["low"]) >= least for row in rows)

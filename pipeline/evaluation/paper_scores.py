@@ -19,14 +19,14 @@ def average_of(row: Mapping[str, str]) -> float:
     return float(row["average"]) if row["average"] else fmean(float(row[m]) for m in ("rouge1", "rouge2", "rougeL"))
 
 
-def average(paper: Paper, table: str, method: str) -> float:
-    """A method's average ROUGE over the three domains, of one of the paper's tables."""
-    rows = [row for row in paper if row["table"] == table and row["method"] == method and row["client"] in DOMAINS]
+def average(paper: Paper, table: str, method: str, clients: Sequence[str] = DOMAINS) -> float:
+    """A method's average ROUGE over clients, the three domains unless said, of one of the paper's tables."""
+    rows = [row for row in paper if row["table"] == table and row["method"] == method and row["client"] in clients]
     return fmean(average_of(row) for row in rows)
 
 
-def effect(paper: Paper, table: str, ours: str, theirs: str) -> float:
-    return average(paper, table, ours) - average(paper, table, theirs)
+def effect(paper: Paper, table: str, ours: str, theirs: str, clients: Sequence[str] = DOMAINS) -> float:
+    return average(paper, table, ours, clients) - average(paper, table, theirs, clients)
 
 
 def main_effects(paper: Paper, theirs: str) -> list[float]:

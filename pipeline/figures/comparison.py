@@ -22,6 +22,8 @@ def draw(
         labels, colours: of each run.
     """
     clients = [*dict.fromkeys(c for own in metrics.values() for c in own if c != MEAN), MEAN]
+    common = sum(all(client in own for own in metrics.values()) for client in clients) - 1
+    mean = "mean" if common == len(clients) - 1 else f"mean of {common}"
     with_metric = {metric: [run for run in metrics if metric in metrics[run][MEAN]] for metric in TITLES}
     shown = {metric: runs for metric, runs in with_metric.items() if len(runs) > 1 or len(runs) == len(metrics)}
     heights = [0.9 + 0.3 * len(runs) for runs in shown.values()]
@@ -36,7 +38,7 @@ def draw(
                 value, low, high = (own[name] for name in (metric, f"{metric}_low", f"{metric}_high"))
                 axis.plot([low, high], [row, row], color=colours[run], linewidth=2.2, solid_capstyle="butt")
                 axis.plot([value], [row], color=colours[run], marker="o", markersize=5)
-            axis.set_title("mean" if client == MEAN else client)
+            axis.set_title(mean if client == MEAN else client)
             axis.grid(axis="y", visible=False)
         panels[0].set_ylabel(TITLES[metric])
         panels[0].set_yticks(range(len(runs)), [labels[run] for run in runs])

@@ -17,6 +17,7 @@ from pipeline.figures import communication, heatmap, human, surety, sweep
 from pipeline.figures.page import REPORT_COMMAND, embedded
 from pipeline.figures.report import share_text
 from pipeline.figures.style import save
+from pipeline.figures.verdicts import weight_of_all
 from pipeline.results import History, Results, best_validation_loss, knob_of
 
 Analysis = Mapping[str, Mapping[str, Any]]
@@ -65,14 +66,21 @@ def scaled_weight(results: Results, selective: str, scaled: str) -> list[Markup]
     """Whether the control's λ is what it should be: λ times the share of tokens that the selective run distilled."""
     if selective not in results.histories or scaled not in results.rows:
         return []
-    share = fmean(float(row["share_distilled"]) for row in results.histories[selective] if row["share_distilled"])
-    weight = knob_of(results, selective, "lambda")
+    wanted, weight = weight_of_all(results, selective), knob_of(results, selective, "lambda")
+    share, own = wanted / weight, knob_of(results, scaled, "lambda")
     text = '<p class="note">{} distilled {:.1f}% of all target tokens: {:g} × {:.3f} = {:.3f}; {} has λ = {:g}.</p>'
-    return [
-        Markup(text).format(
-            selective, 100 * share, weight, share, weight * share, scaled, knob_of(results, scaled, "lambda")
-        )
-    ]
+    return [Markup(text).format(selective, 100 * share, weight, share, wanted, scaled, own)]
+
+
+def client_rounds(results: Results, runs: Sequence[str]) -> list[Markup]:
+    """How many times a client trained in each run: what "equal client-rounds" are equal in."""
+    counts = {
+        run: sum(int(row["steps"]) > 0 for row in results.histories[run]) // len(results.rows[run])
+        for run in runs
+        if run in results.histories
+    }
+    told = ", ".join(f"{run} {count}" for run, count in counts.items())
+    return [Markup('<p class="note">Client-rounds: {}.</p>').format(told)] if counts else []
 
 
 def words_distilled(shares: Sequence[Mapping[str, str]]) -> list[Markup]:
@@ -232,7 +240,7 @@ def _gain(row: Scored, other: Mapping[str, Scored]) -> float:
     return row.values["average"] - other[row.id].values["average"]
 
 
-def ratings(canvas: Canvas, rows: Sequence[Mapping[str, str]], ours: str) -> list[Markup]:
+def ratings(canvas: Canvas, rows: Sequence[Mapping[str, str]], ours: str, samples: int) -> list[Markup]:
     if not rows:
         return [
             Markup(
@@ -241,7 +249,7 @@ def ratings(canvas: Canvas, rows: Sequence[Mapping[str, str]], ours: str) -> lis
                 "<code>python -m pipeline ratings import FILE…</code> joins what raters send back.</p>"
             )
         ]
-    found = [outcomes_of(rows, against) for against in dict.fromkeys(row["against"] for row in rows)]
+    found = [outcomes_of(rows, against, samples) for against in dict.fromkeys(row["against"] for row in rows)]
     agreement = "; ".join(
         f"against {one.against} {one.ratings} ratings, κ {'–' if one.kappa is None else f'{one.kappa:.2f}'}"
         for one in found

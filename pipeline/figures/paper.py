@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,10 +13,9 @@ from markupsafe import Markup
 
 from pipeline.corpora.example import SPLITS
 from pipeline.evaluation.claims import Judged
-from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.paper_scores import average_of
 from pipeline.evaluation.scores import MEAN
-from pipeline.evaluation.significance import DETECTABLE
+from pipeline.figures.claim_rows import claim_row, counts
 from pipeline.figures.page import REPORT_COMMAND, embedded, page
 from pipeline.figures.report import truncation
 from pipeline.figures.section import Section
@@ -29,8 +29,6 @@ DEQUANTIZED = {
         "adapts the top half of the decoder.",
     )
 }
-UNBROKEN = "\N{NO-BREAK SPACE}…\N{NO-BREAK SPACE}"
-VERDICT_CLASS = {"held": "held", "did not hold": "not", "cannot tell": "open", "not run": "none"}
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ def render(data: PaperData, figures: Path) -> str:
         samples=sorted(corpus for corpus, notes in data.notes.items() if notes["source"]["source"] == "sample"),
         facts=_facts(data),
         sections=[_section(section, data, figures) for section in data.sections],
-        claims=[_claim(one, data.full) for section in data.sections for one in data.judged.get(section.study, ())],
+        claims=[claim_row(one, data.full) for section in data.sections for one in data.judged.get(section.study, ())],
         tally=_tally(data),
         corpora=_corpora(data),
         span_end=_span_end(data),
@@ -82,10 +80,9 @@ def _facts(data: PaperData) -> list[tuple[str, str]]:
         ("runs", f"{len(spec.runs)}, of which {len(trained)} trained"),
         ("seeds", ", ".join(map(str, sorted({row.seed for row in spec.runs})))),
         ("source / target tokens", f"{spec.source_tokens} / {spec.target_tokens}"),
-        (
-            "training examples",
-            f"{100 * spec.train_fraction:g}% of a client's, where its setting does not say otherwise",
-        ),
+        ("rounds", ", ".join(str(n) for n in sorted({row.params["rounds"] for row in trained}))),
+        ("learning rate", ", ".join(f"{rate:g}" for rate in sorted({row.params["learning_rate"] for row in trained}))),
+        ("training examples", f"{100 * spec.train_fraction:g}% of a client's, or as each part says"),
     ]
 
 
@@ -93,7 +90,7 @@ def _section(section: Section, data: PaperData, figures: Path) -> dict[str, Any]
     compared = data.compared.get(section.study, {})
     runs = list(compared)
     clients = list(dict.fromkeys(c for figures in compared.values() for c in figures if c != MEAN))
-    common = [c for c in clients if all(c in figures for figures in compared.values())]
+    common = [c for c in clients if all(c in own for own in compared.values())]
     shown = figures / f"{section.study}.svg"
     behind = ", ".join(runs)
     caption = f"{section.title}: ours with 95% intervals. Runs: {behind}. To make it again: {REPORT_COMMAND}."
@@ -103,19 +100,26 @@ def _section(section: Section, data: PaperData, figures: Path) -> dict[str, Any]
         "title": section.title,
         "says": section.says,
         "remark": section.remark,
-        "paper": paper_table(data.paper, section.table) if section.table else None,
-        "rows": [_row(name, compared[name], data.results) for name in runs],
+        "paper": [paper_table(data.paper, table) for table in section.tables],
+        "rows": [_row(name, compared[name], common, data.results) for name in runs],
+        "trained_on": _trained_on(runs, data),
         "clients": clients,
         "mean": "mean" if common == clients else f"mean of {', '.join(common)}",
         "of_all": "" if common == clients else f"mean of all {len(clients)}",
         "figure": embedded(shown, caption) if runs else None,
-        "claims": [_claim(one, data.full) for one in data.judged.get(section.study, ())],
+        "claims": [claim_row(one, data.full) for one in data.judged.get(section.study, ())],
         "extra": list(data.extra.get(section.study, ())),
     }
 
 
-def _row(name: str, figures: Mapping[str, Mapping[str, Any]], results: Results) -> dict[str, Any]:
-    """A run's average ROUGE by client with intervals, its mean test loss, and its best rounds."""
+def _row(
+    name: str, figures: Mapping[str, Mapping[str, Any]], common: Sequence[str], results: Results
+) -> dict[str, Any]:
+    """A run's average ROUGE by client with intervals, how long its summaries are, its test loss, its best rounds.
+
+    Args:
+        common: the clients that means are over.
+    """
     history = results.histories[name]
     rounds = [number for client in figures if client != MEAN for number in best_rounds(history, client)]
     note = "" if not rounds else f"{min(rounds)}–{max(rounds)}" if min(rounds) < max(rounds) else str(rounds[0])
@@ -124,16 +128,47 @@ def _row(name: str, figures: Mapping[str, Mapping[str, Any]], results: Results) 
         "name": name,
         "cells": {client: _cell(own) for client, own in figures.items()},
         "of_all": _cell(results.metrics[name][MEAN]),
+        "words": f"{figures[MEAN]['length']:.0f}" if "length" in figures[MEAN] else "–",
         "loss": f"{figures[MEAN]['loss']:.3f}",
+        "other_loss": _other_loss(figures, common),
         "rounds": note,
-        "ending": _ending(figures) if has_converged(history) else "not converged",
+        "ending": _ending(figures, common) if has_converged(history) else "not converged",
     }
 
 
-def _ending(figures: Mapping[str, Mapping[str, Any]]) -> str:
-    """The last round's test loss, mean over clients."""
-    last = [own["last_loss"] for client, own in figures.items() if client != MEAN and "last_loss" in own]
-    return f"last round: {fmean(last):.3f}" if last else ""
+def _ending(figures: Mapping[str, Mapping[str, Any]], common: Sequence[str]) -> str:
+    last = _mean_of("last_loss", figures, common)
+    return "" if last is None else f"last round: {last:.3f}"
+
+
+def _other_loss(figures: Mapping[str, Mapping[str, Any]], common: Sequence[str]) -> str:
+    """The test loss of the model that the row is not about, where a method has two."""
+    for name, text in (("server_loss", "the server’s"), ("local_loss", "clients’ own")):
+        other = _mean_of(name, figures, common)
+        if other is not None:
+            return f"{text} {other:.3f}"
+    return ""
+
+
+def _mean_of(name: str, figures: Mapping[str, Mapping[str, Any]], clients: Sequence[str]) -> float | None:
+    known = [figures[client][name] for client in clients if name in figures[client]]
+    return fmean(known) if len(known) == len(clients) > 0 else None
+
+
+def _trained_on(runs: Sequence[str], data: PaperData) -> str:
+    """Training examples of each setting's clients, and what an optimizer makes of them in a round."""
+    settings: dict[str, Mapping[str, Any]] = {}
+    for run in runs:
+        row = data.results.rows[run][0]
+        if "batch_size" in row.params:
+            settings.setdefault(row.setting, row.params)
+    return "; ".join(f"{name}: {_steps(data.indices[name], params)}" for name, params in settings.items())
+
+
+def _steps(index: Mapping[str, Any], params: Mapping[str, Any]) -> str:
+    held = {client: len(splits["train"]) for client, splits in index["clients"].items()}
+    steps = {client: math.ceil(count / params["batch_size"]) * params["local_epochs"] for client, count in held.items()}
+    return ", ".join(f"{client} {held[client]} in {steps[client]}" for client in held)
 
 
 def _cell(figures: Mapping[str, Any]) -> dict[str, str]:
@@ -143,57 +178,13 @@ def _cell(figures: Mapping[str, Any]) -> dict[str, str]:
     return {"value": f"{figures['average']:.2f}", "interval": f"{low:.1f} … {high:.1f}"}
 
 
-def _claim(one: Judged, full: Mapping[str, Judged]) -> dict[str, str]:
-    interval = one.interval
-    effect = one.claim.effect
-    digits, unit = (3, " nats") if one.claim.metric == "loss" else (2, "")
-    return {
-        "text": one.claim.text,
-        "source": one.claim.source,
-        "paper": "–" if effect is None else signed(effect, 2),
-        "ours": one.shown or ("–" if interval is None else signed(interval.value, digits) + unit),
-        "interval": (one.between if interval is None else _ends(interval, digits)).replace(" … ", UNBROKEN),
-        "detectable": "" if interval is None else f"{DETECTABLE * interval.standard_error:.{digits}f}",
-        "by_interval": one.by_interval,
-        "by_interval_class": VERDICT_CLASS[one.by_interval],
-        "verdict": one.verdict,
-        "verdict_class": VERDICT_CLASS[one.verdict],
-        "why": "" if one.converged else "not converged",
-        "remark": one.claim.remark,
-        "full": _in_full(full.get(one.claim.text)),
-    }
-
-
-def _in_full(one: Judged | None) -> str:
-    """The same claim on all of QMSum, in a line."""
-    if one is None:
-        return ""
-    found = one.interval
-    digits = 3 if one.claim.metric == "loss" else 2
-    shown = f"{one.shown}, {one.between}" if found is None else f"{signed(found.value, digits)}, {_ends(found, digits)}"
-    why = "" if one.converged else f" (not converged; the interval alone says: {one.by_interval})"
-    return f"on all of QMSum {shown}: {one.verdict}{why}"
-
-
-def signed(value: float, digits: int) -> str:
-    return f"{value:+.{digits}f}".replace("-", "−")
-
-
-def _ends(interval: Interval, digits: int) -> str:
-    return f"{signed(interval.low, digits)} … {signed(interval.high, digits)}"
-
-
 def _tally(data: PaperData) -> dict[str, str]:
     """How many claims have each verdict, and would have it by their intervals alone."""
     judged = [one for found in data.judged.values() for one in found]
     return {
-        "verdicts": _counts([one.verdict for one in judged]),
-        "by_interval": _counts([one.by_interval for one in judged]),
+        "verdicts": counts([one.verdict for one in judged]),
+        "by_interval": counts([one.by_interval for one in judged]),
     }
-
-
-def _counts(verdicts: Sequence[str]) -> str:
-    return ", ".join(f"{verdicts.count(name)} {name}" for name in VERDICT_CLASS if name in verdicts)
 
 
 def paper_table(paper: Sequence[Mapping[str, str]], table: str) -> dict[str, Any]:
@@ -271,7 +262,8 @@ def _first_rounds(results: Results) -> list[str]:
         return []
     return [
         f"{first} of the {len(best)} adapters by which runs with distillation are judged are those of the first round, "
-        "whose teacher has learned nothing yet: they owe nothing to the other clients."
+        "whose teacher has learned nothing yet: they owe nothing to the other clients. In its very first step teacher "
+        "and student are the same model, so that a client with one step a round has distilled nothing by then."
     ]
 
 
@@ -282,7 +274,12 @@ def _limits(data: PaperData) -> list[str]:
     layers = next((row.params["adapted_layers"] for row in spec.runs if "adapted_layers" in row.params), 0)
     return [
         f"{seeds} seed{'s' if seeds > 1 else ''}: intervals say how sure we are of these trainings on other meetings, "
-        "not of other trainings.",
+        "not of other trainings. They are not adjusted for how many claims there are.",
+        "The learning rate was chosen on AdaFedAvg, for all methods: on the server's average, which tolerates a larger "
+        "one than a client's own adapter. A validation loss that jumps up in the second round and comes down again may "
+        "be the rate's doing rather than the method's.",
+        "Repeated 4-grams are nearly ruled out by the block on repeated n-grams, and summaries end at max_tokens: a "
+        "method whose summaries run on is cut there.",
         f"Scale {spec.scale}: {spec.backbone}, adapters on {layers} layers, prompts unadapted, no dropout; settings "
         "hold the examples that the table above says.",
         *_first_rounds(data.results),

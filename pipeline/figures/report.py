@@ -15,7 +15,7 @@ from pipeline.evaluation.scores import MEAN
 from pipeline.figures.page import embedded, page
 from pipeline.figures.style import colour
 from pipeline.partitions.manifest import hash_order
-from pipeline.results import best_rounds
+from pipeline.results import best_rounds, has_converged
 from pipeline.spec import MainSpec, RunRow
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
@@ -197,7 +197,8 @@ def _note(history: Sequence[Mapping[str, str]], client: str, figures: Mapping[st
     if not best:
         return ""
     last = max(int(row["round"]) for row in history if row["client"] == client)
-    ending = "not converged" if last in best else f"test loss of round {last}: {figures['last_loss']:.3f}"
+    converged = has_converged(history, [client])
+    ending = f"test loss of round {last}: {figures['last_loss']:.3f}" if converged else "not converged"
     return f"{', '.join(map(str, best))} ({ending})"
 
 

@@ -15,8 +15,8 @@ FEDAVG_BASE, SELECTIVE_BASE = "fedavg-base", "fedselectkd-base"
 class Section:
     """One table or figure of the paper, and the study of params.yaml that is its counterpart.
 
-    `says`: the paper's claim in words. `table`: its rows in paper_results.csv. `remark`: what differs here, or where
-    the paper is at odds with itself.
+    `says`: the paper's claim in words. `tables`: those of its tables in paper_results.csv. `remark`: what differs here,
+    or where the paper is at odds with itself.
     """
 
     study: str
@@ -24,7 +24,7 @@ class Section:
     title: str
     says: str
     claims: tuple[Claim, ...]
-    table: str | None = None
+    tables: tuple[str, ...] = ()
     remark: str = ""
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
 
 from pipeline.evaluation.claims import Converged, Judged, judge
 from pipeline.evaluation.other_claims import best_client, best_of, distilled_words, preferred
@@ -13,6 +15,10 @@ SELECTIVE = "fedselectkd"
 """The run of the main table that Fig. 11, Table VIII and the rating sheets are about."""
 BALANCED = "fedselectkd-balanced"
 PAPERS_TAU = 5.0
+RATED = ("AdaFedAvg", "AdaFedKD", "AdaCentralized")
+"""Whom raters compare AdaFedSelectKD with, in the order of the section's claims."""
+SCALED, NEAR = "kd-scaled", 0.05
+"""The control that distils everything at a smaller λ, and how near that λ has to be to what it should be."""
 
 
 def verdicts_of(
@@ -30,7 +36,12 @@ def verdicts_of(
         ratings: rows of ratings.csv; none, as long as nobody has rated.
     """
     scored, converged = results.scored, _convergence(results.histories)
-    judged = {s.study: [judge(claim, scored, converged, samples) for claim in s.claims] for s in sections}
+    sections_of = {section.study: section for section in sections}
+    judged = {
+        study: [judge(claim, scored, converged, samples) for claim in section.claims]
+        for study, section in sections_of.items()
+        if study != "human"
+    }
     judged["tau"].append(_best_threshold(results, studies.get("tau", ()), converged, samples))
     judged["noniid"].append(
         best_client(
@@ -44,11 +55,29 @@ def verdicts_of(
         )
     )
     judged["words"] += _words(shares, results.histories)
-    judged["human"] += [
-        preferred(ratings, SELECTIVE, run, method, converged)
-        for run, method in (("fedavg", "AdaFedAvg"), ("fedkd", "AdaFedKD"))
+    judged["human"] = [
+        preferred(ratings, claim, method, converged, samples)
+        for claim, method in zip(sections_of["human"].claims, RATED, strict=True)
     ]
+    judged["mechanism"] = [_at_equal_budget(one, results) for one in judged["mechanism"]]
     return judged
+
+
+def _at_equal_budget(one: Judged, results: Results) -> Judged:
+    """No verdict on the control that distils everything, unless its λ is the share that it is to make up for."""
+    if one.claim.theirs != SCALED or one.interval is None:
+        return one
+    wanted = weight_of_all(results, one.claim.ours)
+    if abs(knob_of(results, SCALED, "lambda") - wanted) <= NEAR * wanted:
+        return one
+    remark = f"{one.claim.remark}; its λ is not {wanted:.3f}"
+    return Judged(replace(one.claim, remark=remark), None, "not run", converged=True)
+
+
+def weight_of_all(results: Results, selective: str) -> float:
+    """The λ at which distilling every token weighs as much as a run's selected ones do: its λ times their share."""
+    shares = [float(row["share_distilled"]) for row in results.histories[selective] if row["share_distilled"]]
+    return knob_of(results, selective, "lambda") * fmean(shares)
 
 
 def full_verdicts(

@@ -22,6 +22,7 @@ from pipeline.figures.style import save
 from pipeline.figures.verdicts import SELECTIVE, full_verdicts, verdicts_of
 from pipeline.files import empty_folder, read_json, read_jsonl, write_json, write_text
 from pipeline.progress import say
+from pipeline.ratings import of_these_summaries
 from pipeline.results import Metrics, Results, read_full, read_results, side_by_side
 from pipeline.spec import ReportSpec, read_spec
 from pipeline.tables import read_table
@@ -56,8 +57,7 @@ def run() -> None:
     paper = read_table(layout.PAPER_RESULTS)
     found = sections(paper, spec.studies)
     shares = read_table(layout.REPORTS / layout.WORD_SHARES)
-    rated = layout.RATINGS / "ratings.csv"
-    ratings = read_table(rated) if rated.is_file() else []
+    ratings = of_these_summaries(spec.runs)
     judged = verdicts_of(found, results, spec.studies, shares, ratings, spec.bootstrap_samples)
     full = full_verdicts(found, read_full(), spec.bootstrap_samples)
     write_json(
@@ -97,7 +97,9 @@ def _record(one: Judged) -> dict[str, Any]:
         "metric": one.claim.metric,
         "paper": one.claim.effect,
         "difference": interval,
-        "share": one.shown or None,
+        "test_loss": None if one.loss is None else {k: round(v, 4) for k, v in asdict(one.loss).items()},
+        "shown": one.shown or None,
+        "same_adapter": list(one.same),
         "by_interval": one.by_interval,
         "verdict": one.verdict,
     }
@@ -124,7 +126,8 @@ def _extra(
         "main": extras.orientation(analysis),
         "tau": extras.knob_sweep(canvas, results, spec.studies.get("tau", ()), "tau", "τ", tau),
         "lambda": extras.knob_sweep(canvas, results, spec.studies.get("lambda", ()), "lambda", "λ", spec.weight),
-        "human": extras.ratings(canvas, ratings, "AdaFedSelectKD"),
+        "human": extras.ratings(canvas, ratings, "AdaFedSelectKD", spec.bootstrap_samples),
+        "sampling": extras.client_rounds(results, spec.studies.get("sampling", ())),
         "words": [
             *extras.words_distilled(shares),
             *(embedded(main_figures / f"pos_{client}.svg", POS_CAPTION.format(client)) for client in clients),

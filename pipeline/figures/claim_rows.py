@@ -1,0 +1,63 @@
+"""A claim as a row of the page: its difference, its interval, and what to know before its verdict is believed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pipeline.evaluation.claims import Judged
+from pipeline.evaluation.intervals import Interval
+from pipeline.evaluation.significance import DETECTABLE
+
+UNBROKEN = "\N{NO-BREAK SPACE}…\N{NO-BREAK SPACE}"
+VERDICT_CLASS = {"held": "held", "did not hold": "not", "cannot tell": "open", "not run": "none"}
+
+
+def claim_row(one: Judged, full: Mapping[str, Judged]) -> dict[str, str]:
+    """What the page says of a claim, as text.
+
+    Args:
+        full: a claim's text -> the same claim on all of QMSum.
+    """
+    interval = one.interval
+    effect = one.claim.effect
+    digits, unit = (3, " nats") if one.claim.metric == "loss" else (2, "")
+    return {
+        "text": one.claim.text,
+        "source": one.claim.source,
+        "paper": "–" if effect is None else signed(effect, 2),
+        "ours": one.shown or ("–" if interval is None else signed(interval.value, digits) + unit),
+        "interval": (one.between if interval is None else _ends(interval, digits)).replace(" … ", UNBROKEN),
+        "loss": "" if one.loss is None else f"loss {signed(one.loss.value, 3)}, {_ends(one.loss, 3)}",
+        "same": ", ".join(one.same),
+        "detectable": "" if interval is None else f"{DETECTABLE * interval.standard_error:.{digits}f}",
+        "by_interval": one.by_interval,
+        "by_interval_class": VERDICT_CLASS[one.by_interval],
+        "verdict": one.verdict,
+        "verdict_class": VERDICT_CLASS[one.verdict],
+        "why": "" if one.converged else "not converged",
+        "remark": one.claim.remark,
+        "full": _in_full(full.get(one.claim.text)),
+    }
+
+
+def _in_full(one: Judged | None) -> str:
+    """The same claim on all of QMSum, in a line."""
+    if one is None:
+        return ""
+    found = one.interval
+    digits = 3 if one.claim.metric == "loss" else 2
+    shown = f"{one.shown}, {one.between}" if found is None else f"{signed(found.value, digits)}, {_ends(found, digits)}"
+    why = "" if one.converged else f" (not converged; the interval alone says: {one.by_interval})"
+    return f"on all of QMSum {shown}: {one.verdict}{why}"
+
+
+def signed(value: float, digits: int) -> str:
+    return f"{value:+.{digits}f}".replace("-", "−")
+
+
+def _ends(interval: Interval, digits: int) -> str:
+    return f"{signed(interval.low, digits)} … {signed(interval.high, digits)}"
+
+
+def counts(verdicts: Sequence[str]) -> str:
+    return ", ".join(f"{verdicts.count(name)} {name}" for name in VERDICT_CLASS if name in verdicts)
