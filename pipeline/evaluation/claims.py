@@ -45,7 +45,8 @@ class Judged:
     """A claim with our difference (ours − theirs), the verdict that its interval gives, and why there may be none.
 
     `shown`, `between`: our number and its interval, where it is no difference of two runs. `loss`: beside one in ROUGE,
-    that in test loss, our other endpoint. `same`: the clients whose adapter is one and the same in both runs.
+    that in test loss, our other endpoint. `same`: the clients whose adapter is one and the same in both runs, as
+    every loss is, to the last bit.
     """
 
     claim: Claim
@@ -109,10 +110,5 @@ def judge(claim: Claim, scored: Mapping[str, Sequence[Scored]], converged: Conve
         by_margins(claim.rule, interval.low, interval.high, claim.effect),
         converged(claim.ours, clients) and converged(claim.theirs, clients),
         loss=None if claim.metric == "loss" else bootstrap(clusters_of(rows, "loss"), samples),
-        same=tuple(client for client in clients if not any(_differ(row) for row in rows if row.client == client)),
+        same=tuple(client for client in clients if not any(r.values["loss"] for r in rows if r.client == client)),
     )
-
-
-def _differ(difference: Scored) -> bool:
-    """Whether two models scored an example differently; their losses are sums of floats, equal only for one model."""
-    return any(difference.values.values())
