@@ -8,7 +8,6 @@ from pipeline.evaluation.claims import Judged
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.significance import DETECTABLE
 
-UNBROKEN = "\N{NO-BREAK SPACE}…\N{NO-BREAK SPACE}"
 VERDICT_CLASS = {"held": "held", "did not hold": "not", "cannot tell": "open", "not run": "none"}
 
 
@@ -26,8 +25,8 @@ def claim_row(one: Judged, full: Mapping[str, Judged]) -> dict[str, str]:
         "source": one.claim.source,
         "paper": "–" if effect is None else signed(effect, 2),
         "ours": one.shown or ("–" if interval is None else signed(interval.value, digits) + unit),
-        "interval": (one.between if interval is None else _ends(interval, digits)).replace(" … ", UNBROKEN),
-        "loss": "" if one.loss is None else f"loss {signed(one.loss.value, 3)}, {_ends(one.loss, 3)}",
+        "interval": _unbroken(one.between if interval is None else _ends(interval, digits)),
+        "loss": "" if one.loss is None else _unbroken(f"loss {signed(one.loss.value, 3)}, {_ends(one.loss, 3)}"),
         "same": ", ".join(one.same),
         "detectable": "" if interval is None else f"{DETECTABLE * interval.standard_error:.{digits}f}",
         "by_interval": one.by_interval,
@@ -53,6 +52,11 @@ def _in_full(one: Judged | None) -> str:
 
 def signed(value: float, digits: int) -> str:
     return f"{value:+.{digits}f}".replace("-", "−")
+
+
+def _unbroken(text: str) -> str:
+    """Lines break between intervals, and not within one."""
+    return text.replace(" … ", "\N{NO-BREAK SPACE}…\N{NO-BREAK SPACE}")
 
 
 def _ends(interval: Interval, digits: int) -> str:

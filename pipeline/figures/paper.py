@@ -143,7 +143,7 @@ def _ending(figures: Mapping[str, Mapping[str, Any]], common: Sequence[str]) -> 
 
 def _other_loss(figures: Mapping[str, Mapping[str, Any]], common: Sequence[str]) -> str:
     """The test loss of the model that the row is not about, where a method has two."""
-    for name, text in (("server_loss", "the server’s"), ("local_loss", "clients’ own")):
+    for name, text in (("server_loss", "server’s"), ("local_loss", "clients’")):
         other = _mean_of(name, figures, common)
         if other is not None:
             return f"{text} {other:.3f}"
