@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
+from pipeline.evaluation.claims import Claim, Judged
+from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Scored
 from pipeline.figures import comparison, extras, heatmap, learning_curves, share_distilled, traffic
 from pipeline.figures.communication import path_of
-from pipeline.figures.paper import _first_rounds
+from pipeline.figures.paper import _ending, _first_rounds
 from pipeline.figures.report import colours
+from pipeline.figures.verdicts import _at_equal_budget
 from pipeline.results import Results, knob_of
 from pipeline.spec import RunRow
 
@@ -189,3 +192,35 @@ def test_adapters_of_the_first_round_are_counted() -> None:
     (line,) = _first_rounds(results_of(histories={"kd": distils, "avg": plain}))
     assert line.startswith("1 of the 2 adapters")
     assert _first_rounds(results_of(histories={"avg": plain})) == []
+
+
+def test_client_rounds_are_those_in_which_a_client_trained() -> None:
+    """Two clients, two rounds, and B idle in the second: three."""
+    history = [
+        round_of(1, "A", 1, steps=2),
+        round_of(1, "B", 1, steps=1),
+        round_of(2, "A", 1, steps=2),
+        round_of(2, "B", 1, steps=0),
+    ]
+    results = results_of(rows={"run": run_of("run")}, histories={"run": history})
+    assert "Client-rounds: run 3." in extras.client_rounds(results, ["run", "gone"])[0]
+
+
+@pytest.mark.parametrize(("weight", "verdict"), [(0.16, "held"), (0.18, "not run")])
+def test_the_control_of_equal_weight_counts_only_at_that_weight(weight: float, verdict: str) -> None:
+    """λ = 0.2 on 80% of the tokens weighs as much as 0.16 on all of them."""
+    results = results_of(
+        rows={"ours": run_of("ours", **{"lambda": 0.2}), "kd-scaled": run_of("kd-scaled", **{"lambda": weight})},
+        histories={"ours": [round_of(1, "A", 1, share_distilled=0.8)]},
+    )
+    claim = Claim("ours beats it", "not in the paper", "ours", "kd-scaled")
+    judged = _at_equal_budget(Judged(claim, Interval(1.0, 0.5, 1.5, 0.2), "held", converged=True), results)
+    assert judged.verdict == verdict
+    assert ("its λ is not 0.160" in judged.claim.remark) == (verdict == "not run")
+
+
+def test_the_last_rounds_loss_is_over_the_clients_of_the_best_one() -> None:
+    """SAMSum is easier: with it the last round would look better than it is, (3 + 2.5 + 1) / 3."""
+    figures = {"A": {"last_loss": 3.0}, "B": {"last_loss": 2.5}, "SAMSum": {"last_loss": 1.0}, "mean": {"loss": 2.0}}
+    assert _ending(figures, ["A", "B"]) == "last round: 2.750"
+    assert _ending(figures | {"A": {}}, ["A", "B"]) == ""

@@ -224,6 +224,20 @@ def test_a_training_depends_on_its_own_algorithm_and_no_other(tmp_path: Path) ->
     } & set(code)
 
 
+def test_a_changed_meeting_of_ones_own_changes_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for a copy of the workspace, in which data/own is empty."""
+    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
+    params = read_params(params_with(tmp_path, own={"Clinic": {"folder": "data/own/clinic"}}))
+    meeting = tmp_path / "data" / "own" / "clinic" / "a.json"
+    meeting.parent.mkdir(parents=True)
+    specs = []
+    for text in ("{}", "[]"):
+        meeting.write_text(text)
+        specs.append(resolve(params)["ingest/qmsum.json"]["own"]["Clinic"])
+    assert specs[0]["folder"] == specs[1]["folder"] == "data/own/clinic"
+    assert specs[0]["meetings"] != specs[1]["meetings"]
+
+
 def test_comments_and_docstrings_are_not_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from pipeline import closure
 
