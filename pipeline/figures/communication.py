@@ -1,4 +1,4 @@
-"""What a validation loss costs in bytes: every method that communicates, and the same rounds with the whole model."""
+"""What quality costs in bytes: every method that communicates, and the same rounds with the whole model."""
 
 from __future__ import annotations
 
@@ -32,32 +32,35 @@ def draw(
     histories: Mapping[str, Sequence[Mapping[str, str]]],
     labels: Mapping[str, str],
     colours: Mapping[str, str],
+    rouge: Mapping[str, tuple[float, float]],
     factor: float,
 ) -> Figure:
-    """Runs that send nothing are left out.
+    """Left, validation loss by round; right, ROUGE of the best rounds. Runs that send nothing are left out.
 
     Args:
         histories: run -> rows of its history.csv.
         labels, colours: of each run.
+        rouge: run -> (MB until its best rounds, average ROUGE on the test sets), of those with summaries.
         factor: see `path_of`.
     """
     sending = {run: rows for run, rows in histories.items() if any(int(row["bytes_up"]) for row in rows)}
-    figure = Figure(figsize=(8.2, 3.6))
-    axis = figure.subplots()
+    figure = Figure(figsize=(9.6, 3.6))
+    losses, scores = figure.subplots(1, 2, width_ratios=(3, 2))
     for index, (run, rows) in enumerate(sending.items()):
+        style = {"color": colours[run], "marker": marker(index)}
         for larger, line in ((1.0, "-"), (factor, ":")):
             points = path_of(rows, larger)
-            axis.plot(
-                [x for x, _ in points],
-                [y for _, y in points],
-                line,
-                color=colours[run],
-                marker=marker(index),
-                label=labels[run] if larger == 1.0 else None,
-            )
-    axis.set_xscale("log")
-    axis.set_xlabel("MB sent by all so far (dotted: if every message were the whole model in fp32)")
-    axis.set_ylabel("validation loss, nats a token")
+            name = labels[run] if larger == 1.0 else None
+            losses.plot([x for x, _ in points], [y for _, y in points], line, label=name, **style)
+            if run in rouge:
+                fill = colours[run] if larger == 1.0 else "none"
+                scores.plot([larger * rouge[run][0]], [rouge[run][1]], markerfacecolor=fill, **style)
+    for axis in (losses, scores):
+        axis.set_xscale("log")
+    losses.set_xlabel("MB sent by all so far (dotted: if each message were the whole model)")
+    losses.set_ylabel("validation loss, nats a token")
+    scores.set_xlabel("MB until the best rounds (hollow: whole model)")
+    scores.set_ylabel("average ROUGE on the test sets")
     figure.legend(loc="upper center", ncols=4, bbox_to_anchor=(0.5, 0.0))
     figure.tight_layout()
     return figure

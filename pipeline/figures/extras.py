@@ -166,8 +166,10 @@ def bytes_sent(
     if runs[0] not in shown:
         return []
     factor = full_model / max(int(row["bytes_up"]) for row in shown[runs[0]])
-    caption = f"Validation loss against bytes sent, by round. Runs: {', '.join(shown)}."
-    pieces = [canvas.place(communication.draw(shown, named, colours, factor), "communication", caption)]
+    caption = f"Validation loss against bytes sent, by round, and ROUGE of the best rounds. Runs: {', '.join(shown)}."
+    figures = {run: results.metrics[run][MEAN] for run in shown}
+    rouge = {run: (_sent_until_best(shown[run]), own["average"]) for run, own in figures.items() if "average" in own}
+    pieces = [canvas.place(communication.draw(shown, named, colours, rouge, factor), "communication", caption)]
     goal = min(loss for _, loss in communication.path_of(shown[runs[0]]))
     rows = [
         Markup("<tr><td>{}</td><td>{}</td><td>{}</td><td>{:,.0f}</td><td>{:.3f}</td><td>{}</td></tr>").format(
@@ -175,8 +177,8 @@ def bytes_sent(
             _reached(communication.path_of(rows), goal),
             _reached(communication.path_of(rows, factor), goal),
             _sent_until_best(rows),
-            results.metrics[run][MEAN]["loss"],
-            f"{results.metrics[run][MEAN]['average']:.2f}" if "average" in results.metrics[run][MEAN] else "–",
+            figures[run]["loss"],
+            f"{rouge[run][1]:.2f}" if run in rouge else "–",
         )
         for run, rows in shown.items()
         if any(int(row["bytes_up"]) for row in rows)
