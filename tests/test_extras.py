@@ -224,3 +224,12 @@ def test_the_last_rounds_loss_is_over_the_clients_of_the_best_one() -> None:
     figures = {"A": {"last_loss": 3.0}, "B": {"last_loss": 2.5}, "SAMSum": {"last_loss": 1.0}, "mean": {"loss": 2.0}}
     assert _ending(figures, ["A", "B"]) == "last round: 2.750"
     assert _ending(figures | {"A": {}}, ["A", "B"]) == ""
+
+
+def test_the_teacher_stands_beside_the_student_where_there_is_one(tmp_path: Path) -> None:
+    rows = [round_of(n, "A", 3.0 - n, teacher_validation_loss=loss) for n, loss in ((1, 4.0), (2, 3.5))]
+    results = results_of(histories={"kd": rows, "avg": [round_of(1, "A", 1, teacher_validation_loss="")]})
+    (piece,) = extras.teacher_and_student(extras.Canvas(tmp_path), results, "kd")
+    assert "Run: kd." in piece
+    assert (tmp_path / "teacher_kd.svg").is_file()
+    assert extras.teacher_and_student(extras.Canvas(tmp_path), results, "avg") == []

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from pipeline.evaluation.agreement import outcomes_of
 from pipeline.evaluation.scores import MEAN, Scored
-from pipeline.figures import communication, heatmap, human, surety, sweep
+from pipeline.figures import communication, heatmap, human, learning_curves, surety, sweep
 from pipeline.figures.page import REPORT_COMMAND, embedded
 from pipeline.figures.report import share_text
 from pipeline.figures.style import save
@@ -100,6 +100,16 @@ def teacher_deciles(canvas: Canvas, analysis: Analysis, tau: float) -> list[Mark
         )
         pieces.append(canvas.place(surety.draw(found, tau), f"deciles_{run}", caption))
     return pieces
+
+
+def teacher_and_student(canvas: Canvas, results: Results, run: str) -> list[Markup]:
+    rows = [row for row in results.histories.get(run, ()) if row["teacher_validation_loss"]]
+    if not rows:
+        return []
+    lines = {"student": rows, "teacher": [row | {"validation_loss": row["teacher_validation_loss"]} for row in rows]}
+    clients = list(dict.fromkeys(row["client"] for row in rows))
+    caption = f"Validation loss of the student, and of the teacher that it was sent, by round. Run: {run}."
+    return [canvas.place(learning_curves.draw(lines, clients), f"teacher_{run}", caption)]
 
 
 def orientation(analysis: Analysis) -> list[Markup]:

@@ -115,7 +115,7 @@ def _section(section: Section, data: PaperData, figures: Path) -> dict[str, Any]
 def _row(
     name: str, figures: Mapping[str, Mapping[str, Any]], common: Sequence[str], results: Results
 ) -> dict[str, Any]:
-    """A run's average ROUGE by client with intervals, how long its summaries are, its test loss, its best rounds.
+    """A run's average ROUGE by client with intervals, its summaries' length, its test loss, its best rounds.
 
     Args:
         common: the clients that means are over.
@@ -129,6 +129,7 @@ def _row(
         "cells": {client: _cell(own) for client, own in figures.items()},
         "of_all": _cell(results.metrics[name][MEAN]),
         "words": f"{figures[MEAN]['length']:.0f}" if "length" in figures[MEAN] else "–",
+        "similarity": f"similarity {figures[MEAN]['similarity']:.2f}" if "similarity" in figures[MEAN] else "",
         "loss": f"{figures[MEAN]['loss']:.3f}",
         "other_loss": _other_loss(figures, common),
         "rounds": note,
@@ -156,13 +157,16 @@ def _mean_of(name: str, figures: Mapping[str, Mapping[str, Any]], clients: Seque
 
 
 def _trained_on(runs: Sequence[str], data: PaperData) -> str:
-    """Training examples of each setting's clients, and what an optimizer makes of them in a round."""
+    """Training examples of each setting's clients, what an optimizer makes of them in a round, what was cut."""
     settings: dict[str, Mapping[str, Any]] = {}
     for run in runs:
         row = data.results.rows[run][0]
         if "batch_size" in row.params:
             settings.setdefault(row.setting, row.params)
-    return "; ".join(f"{name}: {_steps(data.indices[name], params)}" for name, params in settings.items())
+    return " ".join(
+        f"{name}: {_steps(data.indices[name], params)}. {truncation(data.indices[name])}"
+        for name, params in settings.items()
+    )
 
 
 def _steps(index: Mapping[str, Any], params: Mapping[str, Any]) -> str:

@@ -135,6 +135,7 @@ def _extra(
         "case": extras.median_cases(results, texts, SELECTIVE, "fedavg"),
         "mechanism": [
             *extras.scaled_weight(results, f"{SELECTIVE}-base", "kd-scaled"),
+            *extras.teacher_and_student(canvas, results, SELECTIVE),
             *extras.teacher_deciles(canvas, analysis, tau),
         ],
         "matrix": extras.crossed_losses(canvas, analysis),
