@@ -129,7 +129,7 @@ def _row(
         "cells": {client: _cell(own) for client, own in figures.items()},
         "of_all": _cell(results.metrics[name][MEAN]),
         "words": f"{figures[MEAN]['length']:.0f}" if "length" in figures[MEAN] else "–",
-        "similarity": f"similarity {figures[MEAN]['similarity']:.2f}" if "similarity" in figures[MEAN] else "",
+        "similarity": f"{figures[MEAN]['similarity']:.2f}" if "similarity" in figures[MEAN] else "",
         "loss": f"{figures[MEAN]['loss']:.3f}",
         "other_loss": _other_loss(figures, common),
         "rounds": note,
