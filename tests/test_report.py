@@ -7,7 +7,10 @@ from pipeline.spec import RunRow
 
 
 def history(best: int, last: int) -> list[dict[str, str]]:
-    return [{"client": "A", "round": str(n), "best": str(int(n == best))} for n in range(1, last + 1)]
+    return [
+        {"seed": "1", "client": "A", "round": str(n), "best": str(int(n == best)), "steps": "1"}
+        for n in range(1, last + 1)
+    ]
 
 
 def test_a_best_round_that_is_the_last_says_not_converged() -> None:
