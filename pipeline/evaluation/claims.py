@@ -65,19 +65,20 @@ class Judged:
         return "cannot tell"
 
 
-def by_margins(rule: Rule, low: float, high: float, effect: float | None) -> Verdict:
+def by_margins(rule: Rule, low: float, high: float, effect: float | None, margin: float = MARGIN) -> Verdict:
     """The verdict that an interval gives.
 
     Args:
         effect: the paper's difference, of the sign that the claim says; None where it has no number.
+        margin: what counts as nothing, in the unit of the interval.
     """
     if rule == "below":
         return by_margins("above", -high, -low, None if effect is None else -effect)
     if rule == "comparable":
-        return "held" if low > -MARGIN else "did not hold" if high < -MARGIN else "cannot tell"
+        return "held" if low > -margin else "did not hold" if high < -margin else "cannot tell"
     if rule == "little":
-        inside = low > -MARGIN and high < MARGIN
-        outside = low > MARGIN or high < -MARGIN
+        inside = low > -margin and high < margin
+        outside = low > margin or high < -margin
         return "held" if inside else "did not hold" if outside else "cannot tell"
     if low > 0:
         return "held"

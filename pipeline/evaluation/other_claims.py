@@ -76,8 +76,7 @@ def preferred(
     if not any(row["against"] == method for row in rows):
         return Judged(claim, None, "not run", converged=True)
     margin = outcomes_of(rows, method, samples).margin
-    allowed = PARITY if claim.rule == "comparable" else 0.0
-    verdict = by_margins("above", margin.low + allowed, margin.high + allowed, None)
+    verdict = by_margins(claim.rule, margin.low, margin.high, claim.effect, PARITY)
     both = converged(claim.ours, ()) and converged(claim.theirs, ())
     between = f"{100 * margin.low:+.0f} … {100 * margin.high:+.0f}"
     return Judged(claim, None, verdict, both, f"{100 * margin.value:+.0f}", between)

@@ -17,9 +17,8 @@ def claim_row(one: Judged, full: Mapping[str, Judged]) -> dict[str, str]:
     Args:
         full: a claim's text -> the same claim on all of QMSum.
     """
-    interval = one.interval
-    effect = one.claim.effect
-    digits, unit = (3, " nats") if one.claim.metric == "loss" else (2, "")
+    effect, interval, digits = one.claim.effect, one.interval, _digits(one)
+    unit = " nats" if one.claim.metric == "loss" else ""
     return {
         "text": one.claim.text,
         "source": one.claim.source,
@@ -43,11 +42,14 @@ def _in_full(one: Judged | None) -> str:
     """The same claim on all of QMSum, in a line."""
     if one is None:
         return ""
-    found = one.interval
-    digits = 3 if one.claim.metric == "loss" else 2
+    found, digits = one.interval, _digits(one)
     shown = f"{one.shown}, {one.between}" if found is None else f"{signed(found.value, digits)}, {_ends(found, digits)}"
     why = "" if one.converged else f" (not converged; the interval alone says: {one.by_interval})"
     return f"on all of QMSum {shown}: {one.verdict}{why}"
+
+
+def _digits(one: Judged) -> int:
+    return 3 if one.claim.metric == "loss" else 2
 
 
 def signed(value: float, digits: int) -> str:

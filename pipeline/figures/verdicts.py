@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from pipeline.evaluation.claims import Converged, Judged, judge
+from pipeline.evaluation.claims import Claim, Converged, Judged, judge
 from pipeline.evaluation.other_claims import best_client, best_of, distilled_words, preferred
 from pipeline.figures.section import Section
 from pipeline.results import Full, History, Results, best_validation_loss, has_converged, knob_of
@@ -15,8 +15,6 @@ SELECTIVE = "fedselectkd"
 """The run of the main table that Fig. 11, Table VIII and the rating sheets are about."""
 BALANCED = "fedselectkd-balanced"
 PAPERS_TAU = 5.0
-RATED = ("AdaFedAvg", "AdaFedKD", "AdaCentralized")
-"""Whom raters compare AdaFedSelectKD with, in the order of the section's claims."""
 SCALED, NEAR = "kd-scaled", 0.05
 """The control that distils everything at a smaller λ, and how near that λ has to be to what it should be."""
 
@@ -36,12 +34,14 @@ def verdicts_of(
         ratings: rows of ratings.csv; none, as long as nobody has rated.
     """
     scored, converged = results.scored, _convergence(results.histories)
-    sections_of = {section.study: section for section in sections}
-    judged = {
-        study: [judge(claim, scored, converged, samples) for claim in section.claims]
-        for study, section in sections_of.items()
-        if study != "human"
-    }
+
+    def put(claim: Claim) -> Judged:
+        if claim.metric != "margin":
+            return judge(claim, scored, converged, samples)
+        method = results.rows[claim.theirs][0].kind if claim.theirs in results.rows else claim.theirs
+        return preferred(ratings, claim, method, converged, samples)
+
+    judged = {section.study: [put(claim) for claim in section.claims] for section in sections}
     judged["tau"].append(_best_threshold(results, studies.get("tau", ()), converged, samples))
     judged["noniid"].append(
         best_client(
@@ -55,10 +55,6 @@ def verdicts_of(
         )
     )
     judged["words"] += _words(shares, results.histories)
-    judged["human"] = [
-        preferred(ratings, claim, method, converged, samples)
-        for claim, method in zip(sections_of["human"].claims, RATED, strict=True)
-    ]
     judged["mechanism"] = [_at_equal_budget(one, results) for one in judged["mechanism"]]
     return judged
 

@@ -12,14 +12,16 @@ from markupsafe import Markup
 from pipeline import layout
 from pipeline.encoded import read_encoded
 from pipeline.evaluation.claims import Judged
+from pipeline.evaluation.intervals import Interval
 from pipeline.federated.wire import full_model_bytes
 from pipeline.figures import comparison, extras
 from pipeline.figures.page import embedded
 from pipeline.figures.paper import PaperData, render
 from pipeline.figures.report import colours, labels
+from pipeline.figures.section import SELECTIVE_BASE
 from pipeline.figures.sections import sections
 from pipeline.figures.style import save
-from pipeline.figures.verdicts import SELECTIVE, full_verdicts, verdicts_of
+from pipeline.figures.verdicts import SCALED, SELECTIVE, full_verdicts, verdicts_of
 from pipeline.files import empty_folder, read_json, read_jsonl, write_json, write_text
 from pipeline.progress import say
 from pipeline.ratings import of_these_summaries
@@ -89,20 +91,23 @@ def run() -> None:
 
 
 def _record(one: Judged) -> dict[str, Any]:
-    interval = None if one.interval is None else {k: round(v, 4) for k, v in asdict(one.interval).items()}
     return {
         "claim": one.claim.text,
         "ours": one.claim.ours,
         "theirs": one.claim.theirs,
         "metric": one.claim.metric,
         "paper": one.claim.effect,
-        "difference": interval,
-        "test_loss": None if one.loss is None else {k: round(v, 4) for k, v in asdict(one.loss).items()},
+        "difference": _rounded(one.interval),
+        "test_loss": _rounded(one.loss),
         "shown": one.shown or None,
         "same_adapter": list(one.same),
         "by_interval": one.by_interval,
         "verdict": one.verdict,
     }
+
+
+def _rounded(interval: Interval | None) -> dict[str, float] | None:
+    return None if interval is None else {name: round(value, 4) for name, value in asdict(interval).items()}
 
 
 def _extra(
@@ -134,7 +139,7 @@ def _extra(
         ],
         "case": extras.median_cases(results, texts, SELECTIVE, "fedavg"),
         "mechanism": [
-            *extras.scaled_weight(results, f"{SELECTIVE}-base", "kd-scaled"),
+            *extras.scaled_weight(results, SELECTIVE_BASE, SCALED),
             *extras.teacher_and_student(canvas, results, SELECTIVE),
             *extras.teacher_deciles(canvas, analysis, tau),
         ],
