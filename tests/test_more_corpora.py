@@ -20,6 +20,7 @@ from pipeline.corpora.readers import READERS
 from pipeline.corpora.statistics import table
 from pipeline.corpora.text import joined
 from pipeline.errors import QuorumError
+from pipeline.partitions.manifest import by_split, check
 
 
 def samsum_zip(folder: Path, rows: list[tuple[str, str, str]]) -> Path:
@@ -121,22 +122,33 @@ def test_elitr_utterances_and_minutes(tmp_path: Path) -> None:
     assert examples[0].target == "PERSON1 greets. They begin."
 
 
+def lay_meetingbank(folder: Path, **uids: list[str]) -> Path:
+    for name, own in uids.items():
+        rows = [{"id": 1, "uid": uid, "transcript": "Please read the title.", "summary": "A bill."} for uid in own]
+        (folder / f"{name}.json").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    return folder
+
+
 def test_meetingbank_segments_belong_to_their_meeting(tmp_path: Path) -> None:
-    rows = [
-        {
-            "id": 1,
-            "uid": f"SeattleCityCouncil_12142015_Item {n}",
-            "transcript": "Please read the title.",
-            "summary": "A bill.",
-        }
-        for n in range(2)
-    ]
-    for name in ("train", "validation", "test"):
-        (tmp_path / f"{name}.json").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    city, other, third = (f"SeattleCityCouncil_{date}" for date in ("12142015", "01042016", "01112016"))
+    lay_meetingbank(
+        tmp_path, train=[f"{city}_Item 1", f"{city}_Item 2"], validation=[f"{other}_Item 1"], test=[f"{third}_Item 1"]
+    )
     examples, meetings = meetingbank.read(tmp_path, "q", Notes())
-    assert (len(examples), meetings) == (6, 1)
-    assert {e.meeting for e in examples} == {"SeattleCityCouncil_12142015"}
+    assert meetings == 3
+    assert [e.meeting for e in examples] == [city, city, other, third]
     assert examples[0].turns == (Turn("Speaker", "Please read the title."),)
+
+
+def test_a_meeting_whose_segments_lie_in_two_splits_is_tested_alone(tmp_path: Path) -> None:
+    """Of Monday's three segments the test keeps its own; Tuesday's stays in training."""
+    lay_meetingbank(tmp_path, train=["C_mon_1", "C_tue_1"], validation=["C_mon_2", "C_wed_1"], test=["C_mon_3"])
+    notes = Notes()
+    examples, _ = meetingbank.read(tmp_path, "q", notes)
+    assert [e.id for e in examples] == [f"meetingbank/C_{end}" for end in ("tue_1", "wed_1", "mon_3")]
+    assert notes.dropped_tested_meeting == ["meetingbank/C_mon_1", "meetingbank/C_mon_2"]
+    held = {example.id: example for example in examples}
+    check({"MeetingBank": by_split(held, "MeetingBank")}, held, "manifest")
 
 
 @pytest.mark.parametrize(("corpus", "where"), [("elitr", "hdl.handle.net"), ("meetingbank", "huggingface.co")])

@@ -9,10 +9,11 @@ from pipeline.corpora.example import Example
 
 @dataclass
 class Notes:
-    """Spans that ran past their transcript's end, examples left out, and examples kept without a transcript."""
+    """Spans that ran past their transcript's end, examples left out and why, and examples kept without a transcript."""
 
     spans_past_end: int = 0
     dropped_empty_target: list[str] = field(default_factory=list)
+    dropped_tested_meeting: list[str] = field(default_factory=list)
     kept_without_turns: list[str] = field(default_factory=list)
 
     def keeps(self, example: Example) -> bool:

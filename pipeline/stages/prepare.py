@@ -42,6 +42,7 @@ def run(corpus: str) -> None:
     say(
         f"prepare {corpus}: {len(examples)} examples of {meetings} meetings; {notes.spans_past_end} spans ran past "
         f"their transcript's end, {len(notes.dropped_empty_target)} empty targets left out, "
+        f"{len(notes.dropped_tested_meeting)} training examples of tested meetings left out, "
         f"{len(notes.kept_without_turns)} examples have no turns"
     )
 
