@@ -31,7 +31,7 @@ def report_changes(specs: dict[str, dict[str, Any]]) -> None:
         more = f", plus {unknown} not yet timed" if unknown else ""
         say(f"plan: when last run here they took {measured / 60:.0f} min{more}; what depends on them runs too")
     else:
-        say("plan: none was timed here yet; laptop scale with the embedded backbone takes about 35 min on two cores")
+        say("plan: none was timed here yet; the main table at laptop scale takes about 35 min on two cores")
 
 
 def brief(names: list[str]) -> str:

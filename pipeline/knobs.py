@@ -75,9 +75,15 @@ class SettingParams(Strict):
             raise ValueError(f"unknown client {unknown[0]!r}; known: {', '.join(CLIENTS)}")
         if parted != bool(self.of):
             raise ValueError("`of` names the domains that kind: iid cuts up; no other kind has it")
+        if not parted and "unit" in self.model_fields_set:
+            raise ValueError("unit is what kind: iid deals out; no other kind has it")
+        if self.kind != "domains" and "own" in self.model_fields_set:
+            raise ValueError("own is of kind: domains alone: no other kind has own clients")
         for scale, sizes in self.sizes.items():
             if sizes.only and self.kind != "domains":
                 raise ValueError(f"sizes.{scale}.only: is of kind: domains alone")
+            if self.kind == "balanced" and (sizes.train_fraction or sizes.validation_examples):
+                raise ValueError(f"sizes.{scale}: kind: balanced takes its numbers of examples from counts alone")
             strangers = [name for name in sizes.only if name not in self.clients]
             if strangers:
                 raise ValueError(f"sizes.{scale}.only.{strangers[0]}: is no client of the setting")
@@ -144,6 +150,8 @@ class Run(Strict):
             raise ValueError(
                 "a run with dropout, its own adapted_layers or adapted prompts has no store; set decode: false"
             )
+        if self.rounds_share != 1 and "rounds" in extra:
+            raise ValueError("rounds_share is of the scale's rounds; a run with its own rounds has none")
         if self.late and not self.prolonged:
             raise ValueError("late clients come in with the added rounds; set prolonged: true")
         return self

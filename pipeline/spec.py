@@ -70,7 +70,7 @@ class EncodeSpec(Spec):
     """What the frozen backbone reads, and which manifest each run of a group trains on.
 
     `limits`: manifest -> (source tokens, target tokens). `uncached`: the runs whose index holds token ids, since they
-    train without the store.
+    train without the store. `left_out`: the runs that this backbone cannot make, which get no clients.
     """
 
     device: str
@@ -78,6 +78,7 @@ class EncodeSpec(Spec):
     manifests: dict[str, str]
     limits: dict[str, tuple[int, int]]
     uncached: list[str]
+    left_out: list[str]
 
 
 class TrainSpec(Spec):

@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import make_backbone, make_example, noisy_adapter, render_all
+from conftest import FAMILIES, make_backbone, make_example, noisy_adapter, render_all
 
 from pipeline.corpora.example import Example, Turn
 from pipeline.errors import QuorumError
 from pipeline.federated.distillation import cross_entropy
 from pipeline.model.backbone import Backbone, Limits, targets_of
-from pipeline.model.loading import load_backbone
+from pipeline.model.loading import decoder_depth, load_backbone
 from pipeline.model.obtain import obtain
+from pipeline.model.presets import PRESETS
+from pipeline.model.tiny import tiny_model
 
 
 def test_cached_and_uncached_loss_agree(backbone: Backbone) -> None:
@@ -73,6 +75,19 @@ def test_the_seq2seq_reference_is_the_models_own_loss(family: str) -> None:
     torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-5)
 
 
+def test_led_attends_globally_from_the_query_and_the_separator() -> None:
+    """`<s> query </s> transcript </s>`: marked is all up to the first `</s>` (2), as its own model is told here."""
+    led: Any = make_backbone("led")
+    rendered = render_all(led, 1)[0]
+    source, targets = torch.tensor([rendered.source]), torch.tensor(rendered.target)
+    marks = torch.zeros_like(source)
+    marks[:, : rendered.source.index(2) + 1] = 1
+    marked, unmarked = (led.model(source, labels=targets[None], global_attention_mask=m).loss for m in (marks, None))
+    ours = cross_entropy(led.head(led.reference_hidden([rendered], {})), targets).mean()
+    torch.testing.assert_close(ours, marked, atol=1e-5, rtol=1e-5)
+    assert (marked - unmarked).abs() > 1e-3
+
+
 @pytest.mark.parametrize("scaled", [True, False])
 def test_t5_scales_its_output_only_where_the_model_does(scaled: bool) -> None:
     backbone: Any = make_backbone("longt5")
@@ -124,14 +139,22 @@ def test_pieces_join_to_the_text(backbone: Backbone) -> None:
     assert pieces[-1] == ""
 
 
-def test_a_hub_backbone_is_read_from_a_local_folder(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("tiny", "preset"), [("tiny-bart", "bart-base"), ("tiny-led", "led-large"), ("tiny-longt5", "long-t5")]
+)
+def test_a_hub_backbone_is_read_from_a_local_folder(tmp_path: Path, tiny: str, preset: str) -> None:
     """The hub's file layout, written by one preset and read as another of the same class; no network."""
-    obtain("tiny-bart", tmp_path / "weights", tmp_path)
-    obtain("bart-base", tmp_path / "backbone", tmp_path, weights=tmp_path / "weights")
+    obtain(tiny, tmp_path / "weights", tmp_path)
+    obtain(preset, tmp_path / "backbone", tmp_path, weights=tmp_path / "weights")
     ours, theirs = (load_backbone(tmp_path / name, 2, torch.device("cpu")) for name in ("backbone", "weights"))
-    assert (ours.name, theirs.name) == ("bart-base", "tiny-bart")
+    assert (ours.name, theirs.name) == (preset, tiny)
     prefixes = [theirs.encode(r, for_generation=False)[0] for r in render_all(theirs, 1)]
     assert torch.equal(ours.target_hidden(prefixes, {}), theirs.target_hidden(prefixes, {}))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_presets_depth_is_its_models(family: str) -> None:
+    assert PRESETS[f"tiny-{family}"].decoder_layers == decoder_depth(tiny_model(family).config)
 
 
 def test_a_folder_without_weights_is_one_line(tmp_path: Path) -> None:

@@ -44,12 +44,14 @@ MORE: dict[str, Any] = {
     "fedselectkd-post": {"method": "AdaFedSelectKD", "setting": "extreme", "prolonged": True, "late": ["SAMSum"]},
     "fedavg-long": {"method": "AdaFedAvg", "setting": "long"},
     "fedavg-endless": {"method": "AdaFedAvg", "setting": "endless"},
+    "deep": {"method": "AdaSingle", "adapted_layers": 15, "decode": False},
 }
 STUDIES = {
     "algorithms": ["fedavg-base", "scaffold"],
     "iid": ["fedavg-iid", "fedselectkd-iid"],
     "addition": ["fedselectkd-post", "gone"],
     "length": ["fedavg-endless"],
+    "uncached": ["deep"],
     "mine": ["fedavg-iid", "fedselectkd-iid"],
 }
 
@@ -211,8 +213,13 @@ def test_a_run_that_is_longer_than_the_backbone_reads_is_left_out(made: Workspac
     assert "its runs are left out" in (made.folder / "reports" / "paper.html").read_text()
 
 
+def test_a_run_that_is_deeper_than_the_backbone_is_left_out(made: Workspace) -> None:
+    assert scores(made, "deep") == {"clients": {}, "examples": []}
+    assert "more_runs.deep: left out: adapted_layers: 15, but tiny-llama has 4" in made.pipeline("plan").stderr
+
+
 def test_figures_are_drawn_a_study(made: Workspace) -> None:
     drawn = {path.stem for path in Path(made.folder / "reports" / "figures" / "more").glob("*.png")}
     assert (
-        set(STUDIES) - {"length"} | {"crossed", "communication", "deciles_fedselectkd-1", "divergence_long-1"} <= drawn
+        set(STUDIES) - {"length", "uncached"} | {"crossed", "communication", "deciles_fedselectkd-1", "divergence_long-1"} <= drawn
     )

@@ -93,6 +93,17 @@ def test_a_misspelt_key_is_named_as_it_was_written(tmp_path: Path) -> None:
             {"settings": {"domains": DOMAINS | {"sizes": {"laptop": {"counts": {"train": 1, "val": 1, "test": 1}}}}}},
             "settings.domains.sizes.laptop.counts",
         ),
+        ({"settings": {"domains": DOMAINS | {"unit": "meeting"}}}, "unit is what kind: iid deals out"),
+        ({"settings": {"domains": DOMAINS | {"kind": "balanced", "own": False}}}, "own is of kind: domains alone"),
+        (
+            {"settings": {"domains": DOMAINS | {"kind": "balanced", "sizes": {"full": {"train_fraction": 0.5}}}}},
+            "sizes.full: kind: balanced takes its numbers of examples from counts alone",
+        ),
+        (
+            {"runs": {"x": {"method": "AdaFedAvg", "rounds_share": 0.5, "rounds": 2}}},
+            "rounds_share is of the scale's rounds",
+        ),
+        ({"backbone": "bart-base", "adapted_layers": 7}, "adapted_layers: 7, but bart-base has 6 decoder layers"),
     ],
 )
 def test_a_mistake_is_one_line_that_names_the_key(tmp_path: Path, changes: Any, message: str) -> None:
@@ -100,6 +111,14 @@ def test_a_mistake_is_one_line_that_names_the_key(tmp_path: Path, changes: Any, 
         resolve(read_params(params_with(tmp_path, **changes)))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_runs_that_a_backbone_cannot_make_are_left_out(tmp_path: Path) -> None:
+    """BART-base has 6 decoder layers, and its decoder reads no prompt that could be adapted."""
+    fits, lacks = (resolve(read_params(params_with(tmp_path, backbone=name))) for name in ("smollm2-135m", "bart-base"))
+    assert fits["encode/more.json"]["left_out"] == []
+    assert lacks["encode/more.json"]["left_out"] == ["more/small-prompt-1", "more/small-n15-1"]
+    assert lacks["evaluate/more/small-n15-1.json"]["adapted_layers"] == 3
 
 
 def test_a_missing_key_is_named(tmp_path: Path) -> None:

@@ -74,6 +74,8 @@ def _longt5(words: int) -> PreTrainedModel:
             num_decoder_layers=3,
             num_heads=4,
             local_radius=7,
+            encoder_attention_type="transient-global",
+            global_block_size=8,
             dropout_rate=0.0,
             decoder_start_token_id=1,
             pad_token_id=1,

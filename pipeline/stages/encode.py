@@ -1,7 +1,7 @@
 """The frozen part of every example of a group, computed once -> work/store; data/encoded/<run>.json indexes it.
 
-Of the runs beyond the main table, those whose setting is longer than the backbone has positions are left out: they
-have no clients, and the report says that they were not run.
+Of the runs beyond the main table, those whose setting is longer than the backbone has positions, and those that the
+plan leaves out, have no clients, and the report says that they were not run.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ def run(group: str) -> None:
             for client, splits in manifest.items()
         }
     for run_id, name in spec.manifests.items():
-        held = _with_ids(clients[name], token_ids.get(name, {})) if run_id in spec.uncached else clients[name]
+        held = {} if run_id in spec.left_out else clients[name]
+        if run_id in spec.uncached:
+            held = _with_ids(held, token_ids.get(name, {}))
         write_json(layout.encoded_index(run_id), {"backbone": digest, "clients": held})
     if computed:
         timing = {"seconds": time.monotonic() - began, "examples": computed}

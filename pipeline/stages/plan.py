@@ -49,6 +49,9 @@ def run() -> None:
         absent = [name for name in names if name not in params.all_runs]
         if absent:
             say(f"plan: studies.{study}: left out, as they are no runs of params.yaml: {', '.join(absent)}")
+    for name in params.more_runs:
+        if reason := _unfit(params, name):
+            say(f"plan: more_runs.{name}: left out: {reason}")
     for path, spec in specs.items():
         write_json(layout.PLAN / path, spec)
     report_changes(specs)
@@ -58,10 +61,13 @@ def resolve(params: Params) -> dict[str, dict[str, Any]]:
     """Path under data/plan -> spec, for every stage, corpus, group and run.
 
     Raises:
-        QuorumError: a run's hyperparameters do not fit its algorithm.
+        QuorumError: a run's hyperparameters do not fit its algorithm, or a run of the main table not its backbone.
     """
     weights = None if params.weights is None else str(params.weights)
     backbone = BackboneSpec(code=_code("backbone"), backbone=params.backbone, weights=weights)
+    for name in params.runs:
+        if reason := _unfit(params, name):
+            raise QuorumError(f"params.yaml: runs.{name}: {reason}; correct it")
     specs: dict[str, Spec] = {"backbone": backbone}
     specs |= _of_corpora(params)
     rows: dict[str, list[RunRow]] = {}
@@ -122,7 +128,8 @@ def _of_group(params: Params, group: str, ids: Mapping[str, tuple[str, int]]) ->
             device=params.device,
             adapted_layers=_layers(params),
             manifests=manifests,
-            uncached=[i for i, (name, seed) in ids.items() if _is_uncached(params, name)],
+            uncached=[i for i, (name, _) in ids.items() if _is_uncached(params, name)],
+            left_out=[i for i, (name, _) in ids.items() if _unfit(params, name)],
             limits={manifests[i]: params.limits_of(params.all_runs[name].setting) for i, (name, _) in ids.items()},
         ),
     }
@@ -145,7 +152,7 @@ def _of_run(params: Params, name: str, seed: int) -> dict[str, Spec]:
         "evaluate": EvaluateSpec(
             code=_code("evaluate"),
             device=params.device,
-            adapted_layers=params.all_runs[name].adapted_layers or layers,
+            adapted_layers=layers if _unfit(params, name) else params.all_runs[name].adapted_layers or layers,
             adapted_positions=params.training_of(name).adapted_positions,
             uncached=_is_uncached(params, name),
             use_stemmer=params.use_stemmer,
@@ -248,6 +255,16 @@ def _is_uncached(params: Params, name: str) -> bool:
     layers = params.all_runs[name].adapted_layers
     other = layers is not None and layers != _layers(params)
     return other or training.dropout > 0 or training.adapted_positions == "all"
+
+
+def _unfit(params: Params, name: str) -> str | None:
+    """Why the backbone cannot make a run, if it cannot."""
+    preset, layers = PRESETS[params.backbone], params.all_runs[name].adapted_layers or _layers(params)
+    if layers > preset.decoder_layers:
+        return f"adapted_layers: {layers}, but {params.backbone} has {preset.decoder_layers} decoder layers"
+    if preset.family == "seq2seq" and params.training_of(name).adapted_positions == "all":
+        return f"adapted_positions: all, but the encoder of {params.backbone} reads the prompt, and has no adapters"
+    return None
 
 
 def _code(stage: str, *more: str) -> dict[str, str]:
