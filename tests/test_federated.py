@@ -15,6 +15,7 @@ from pipeline.federated import (
     centralized,
     ditto,
     fedavg,
+    fedavgm,
     fedhardkd,
     fedkd,
     fednova,
@@ -291,10 +292,11 @@ def test_a_heavy_proximal_term_holds_the_client_near_the_server(clients: dict[st
     assert moved(100.0) < 0.9 * moved(0.0)
 
 
-def test_fedopt_by_plain_steps_is_fedavg(clients: dict[str, StoredClientData]) -> None:
+def test_fedopt_by_plain_steps_and_fedavgm_without_momentum_are_fedavg(clients: dict[str, StoredClientData]) -> None:
     plain = fedopt.Hyperparameters(server_optimizer="momentum", server_learning_rate=1.0, server_momentum=0.0)
-    ours = train(fedopt.build(plain), clients)
-    assert close(ours.server.adapter, train(FEDAVG, clients).server.adapter)
+    average = train(FEDAVG, clients).server.adapter
+    for algorithm in (fedopt.build(plain), fedavgm.build(fedavgm.Hyperparameters(server_momentum=0.0))):
+        assert close(train(algorithm, clients).server.adapter, average)
 
 
 def test_fednova_with_equal_steps_is_fedavg(make_client: Make) -> None:
@@ -421,7 +423,11 @@ def test_a_late_client_comes_in_with_the_servers_adapter(make_client: Make) -> N
     assert same(late.server.adapter, train(FEDAVG, both, rounds=2).server.adapter)
     frozen = train(select(MIDDLE), three(make_client), rounds=3, joins={"C": 3})
     assert [row["round"] for row in frozen.history if row["client"] == "C"] == [3]
-    assert same(frozen.best["local"]["C"].teacher, train(select(MIDDLE), both, rounds=2).server.adapter)
+    servers = train(select(MIDDLE), both, rounds=2).server.adapter
+    assert same(frozen.best["local"]["C"].teacher, servers)
+    still = three(make_client) | {"C": make_client(BACKBONE, 20, 3, learning_rate=1e-12, weight_decay=0.0)}
+    unmoved = locals_of(train(select(MIDDLE), still, rounds=3, joins={"C": 3}))["C"]
+    assert all(torch.allclose(unmoved[name], servers[name], atol=1e-9) for name in servers)
 
 
 def test_nobody_stops_before_the_last_client_has_come(make_client: Make) -> None:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from conftest import make_example
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pipeline.stages.partition
+from pipeline import layout, stages
 from pipeline.corpora.example import SPLITS, Example
 from pipeline.errors import QuorumError
+from pipeline.files import write_json, write_jsonl
 from pipeline.partitions import balanced, iid
 from pipeline.partitions.domains import partition
 from pipeline.partitions.manifest import Manifest, check, hash_order, take_at_most, take_fraction
 from pipeline.partitions.setting import Counts, Setting, Share
+from pipeline.spec import PartitionSpec
 
 IDS = st.lists(st.text("abcdef0123", min_size=1, max_size=6), unique=True, max_size=40)
 
@@ -83,6 +90,19 @@ def test_a_meeting_in_training_and_test_is_a_leak_also_across_clients() -> None:
         check(manifest, examples, "manifest")
 
 
+def test_a_leak_fails_the_pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    spec = PartitionSpec(code={}, settings={"domains": Setting("domains", ["A"])}, seeds=[1])
+    write_json(layout.stage_spec("partition", "main"), spec.model_dump(mode="json"))
+    examples = corpus({"A": (2, 1, 1)}).values()
+    trained = next(e for e in examples if e.split == "train")
+    leaking = [replace(e, meeting=trained.meeting) if e.split == "test" else e for e in examples]
+    write_jsonl(layout.examples("qmsum"), [e.to_json() for e in leaking])
+    with pytest.raises(QuorumError, match=f"meeting {trained.meeting} is in the test of A and in the training of A"):
+        stages.partition.run("main")
+    assert not layout.manifest("main", "domains", 1).exists()
+
+
 def test_recordings_under_two_corpora_are_one_meeting() -> None:
     """AMI's ES2004a is QMSum's: in the training of one client and the test of another it is a leak."""
     turns = (make_example(1).turns[0],)
@@ -119,6 +139,12 @@ def test_iid_deals_out_everything_once_and_evenly(sizes: dict[str, tuple[int, in
         for domain in ("A", "B"):
             of = [sum(examples[i].domain == domain for i in manifest[client][split]) for client in PARTS]
             assert max(of) - min(of) <= 1
+
+
+def test_iid_deals_anew_for_each_seed() -> None:
+    examples = corpus({"A": (30, 9, 9)})
+    first, again, other = (iid.partition(Setting("iid", PARTS, of=["A"]), examples, seed) for seed in (1, 1, 2))
+    assert first == again != other
 
 
 def test_iid_by_meeting_keeps_a_meeting_together() -> None:
