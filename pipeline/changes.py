@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from pipeline import layout
@@ -19,7 +20,10 @@ def report_changes(specs: dict[str, dict[str, Any]]) -> None:
     before = read_json(known) if known.is_file() else {}
     now = {path.removesuffix(".json"): sha256_json(spec) for path, spec in specs.items()}
     changed = [name for name in now if before.get(name) != now[name]]
-    write_json(known, now)
+    if (
+        Path.cwd().resolve() == layout.home()
+    ):  # a copy of the workspace has a plan of its own, which is not the last here
+        write_json(known, now)
     if not changed:
         say("plan: nothing has changed")
         return
@@ -43,7 +47,7 @@ def brief(names: list[str]) -> str:
 
 
 def _seconds(stage: str) -> float | None:
-    path = layout.timings() / f"{stage}.json"
+    path = layout.timing(*stage.split("/", 1))
     if not path.is_file():
         return None
     # The first run's stage works for all: what one run costs is the mean.

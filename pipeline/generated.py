@@ -60,7 +60,7 @@ def job_of(run_id: str) -> Job:
     """
     spec = read_spec(layout.stage_spec("generate", run_id), GenerateSpec)
     encoded = read_encoded(run_id)
-    adapters = {client: layout.adapters(run_id) / f"{client}.safetensors" for client in encoded.clients}
+    adapters = {client: layout.adapter(run_id, client) for client in encoded.clients}
     tests = [(client, entry) for client, splits in encoded.clients.items() for entry in splits["test"]]
     digests = {client: digest(read_adapter(path)) for client, path in adapters.items()}
     written = [[entry.id, entry.key, digests[client]] for client, entry in tests]

@@ -24,8 +24,8 @@ ENCODED = Path("data/encoded")
 
 MODELS = Path("models")
 BACKBONE = MODELS / "backbone"
-ABOUT_BACKBONE = "quorum.json"
-"""Beside the weights in a backbone's folder: their name and digest."""
+ABOUT_BACKBONE, WEIGHTS = "quorum.json", "model.safetensors"
+"""In a backbone's folder: the weights' name and digest, and the weights."""
 
 REPORTS = Path("reports")
 PREDICTIONS = REPORTS / "predictions"
@@ -36,6 +36,8 @@ ANALYSIS = REPORTS / "analysis"
 FULL = REPORTS / "full"
 """What `make repro-full` leaves of the main table on all of QMSum: the same files as in `reports`."""
 TABLES = REPORTS / "tables"
+MAIN_TABLE, SIGNIFICANCE, POS_SHARES = TABLES / "main.csv", TABLES / "significance.csv", TABLES / "pos_kd.csv"
+SEARCH_TABLE = TABLES / "search.csv"
 FIGURES = REPORTS / "figures"
 METRICS = REPORTS / "metrics.json"
 REPORT = REPORTS / "report.html"
@@ -76,8 +78,14 @@ def evaluated() -> Path:
     return work() / "evaluated"
 
 
-def timings() -> Path:
-    return work() / "timings"
+def checkpoint_lock(training: str) -> Path:
+    """Held by who trains, and by who removes what was trained."""
+    return checkpoints() / f"{training}.lock"
+
+
+def timing(stage: str, item: str | None = None) -> Path:
+    """How long a stage took when it last ran: `item` as in `stage_spec`."""
+    return work() / "timings" / (f"{stage}.json" if item is None else f"{stage}/{item}.json")
 
 
 def downloads() -> Path:
@@ -119,6 +127,11 @@ def raw(corpus: str) -> Path:
     return RAW / corpus
 
 
+def source_record(corpus: str) -> Path:
+    """Which source a corpus came from, and of which commit."""
+    return raw(corpus) / "source.json"
+
+
 def examples(corpus: str) -> Path:
     return PREPARED / corpus / "examples.jsonl"
 
@@ -136,6 +149,11 @@ def notes(corpus: str) -> Path:
 def seed_metrics(group: str, seed: int) -> Path:
     """What metrics.json says, of one seed alone."""
     return REPORTS / "metrics" / group / f"seed-{seed}.json"
+
+
+def identities(group: str) -> Path:
+    """What each run was of which a group's metrics speak."""
+    return REPORTS / "metrics" / group / "identities.json"
 
 
 def figures(group: str) -> Path:
@@ -156,6 +174,26 @@ def manifest(group: str, setting: str, seed: int) -> Path:
 
 def adapters(run: str) -> Path:
     return MODELS / run / "adapters"
+
+
+def adapter(run: str, owner: str, which: str = "") -> Path:
+    """A client's adapter, or the server's: what is evaluated, or `teacher`, `last`, `local`, `server`."""
+    return adapters(run) / (f"{owner}.{which}.safetensors" if which else f"{owner}.safetensors")
+
+
+def history(run: str) -> Path:
+    """Every round of a run's training, a row a client."""
+    return MODELS / run / "history.csv"
+
+
+def distilled(run: str) -> Path:
+    """Which target tokens were distilled, a bit each."""
+    return MODELS / run / "distilled.safetensors"
+
+
+def trained_as(run: str) -> Path:
+    """The key of the training that a run's adapters are from."""
+    return MODELS / run / "training.json"
 
 
 def predictions(run: str) -> Path:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pipeline import evaluated, generated, layout
 from pipeline.encoded import read_encoded
+from pipeline.files import is_locked
 from pipeline.partitions.setting import Setting
 from pipeline.progress import say
 from pipeline.spec import PartitionSpec, RunRow, TrainSpec, TrainStageSpec, planned_runs, read_spec
@@ -33,6 +34,8 @@ def prune(running: str | None = None, *, unplanned: bool = False) -> None:
             waiting[key] = waiting.get(key, False) or wanted
     folders = [path for path in layout.checkpoints().glob("*") if path.is_dir()]
     unwanted = [folder for folder in folders if not waiting.get(folder.name, not unplanned)]
+    # A copy of the workspace may be training what is finished here.
+    unwanted = [folder for folder in unwanted if not is_locked(layout.checkpoint_lock(folder.name))]
     files = [path for folder in unwanted for path in folder.iterdir()]
     if unplanned:
         files += _unplanned_entries(rows)
@@ -58,7 +61,7 @@ def _unplanned_entries(rows: Sequence[RunRow]) -> list[Path]:
     for row in rows:
         splits = read_encoded(row.id).clients.values()
         keys |= {entry.key for split in splits for entries in split.values() for entry in entries}
-        if (layout.MODELS / row.id / "history.csv").is_file():
+        if layout.history(row.id).is_file():
             kept.add(generated.job_of(row.id).path)
         if layout.predictions(row.id).is_file():
             kept.add(evaluated.job_of(row.id).path)

@@ -57,11 +57,7 @@ def read_results(rows: Sequence[RunRow], samples: int, label: str) -> Results:
         metrics=metrics,
         by_seed=_by_seed(by_name, files, metrics, samples),
         histories={
-            name: [
-                {"seed": str(row.seed), **line}
-                for row in own
-                for line in read_table(layout.MODELS / row.id / "history.csv")
-            ]
+            name: [{"seed": str(row.seed), **line} for row in own for line in read_table(layout.history(row.id))]
             for name, own in by_name.items()
         },
     )

@@ -7,23 +7,27 @@ loss. The test set is never read. The table that results says what params.yaml's
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from pydantic import ValidationError
+
 from pipeline import layout
 from pipeline.encoded import read_encoded, training_key
-from pipeline.files import locked, read_json, sha256_json, write_json
+from pipeline.errors import QuorumError
+from pipeline.files import read_json, sha256_json, write_json
 from pipeline.knobs import Run
-from pipeline.params import Params, read_params
+from pipeline.params import Params, first_problem, read_params
+from pipeline.planning import training_of
 from pipeline.progress import say
-from pipeline.stages.plan import training_of
-from pipeline.stages.train import train
+from pipeline.spec import TrainStageSpec
 from pipeline.tables import write_table
+from pipeline.training import train
 
 COLUMNS = ("run", "method", "knobs", "validation_loss", "best_rounds", "chosen", "in_params")
-TABLE = layout.TABLES / "search.csv"
+TABLE = layout.SEARCH_TABLE
 
 
 @dataclass(frozen=True)
@@ -31,10 +35,10 @@ class Trial:
     """A run with some of its knobs changed."""
 
     run: str
-    knobs: Mapping[str, Any]
+    knobs: tuple[tuple[str, Any], ...]
 
     def __str__(self) -> str:
-        return " ".join(f"{name}={value}" for name, value in self.knobs.items())
+        return " ".join(f"{name}={value}" for name, value in self.knobs)
 
 
 def trials_of(params: Params) -> Iterator[Trial]:
@@ -43,7 +47,7 @@ def trials_of(params: Params) -> Iterator[Trial]:
             say(f"search: {run} is no run of params.yaml; left out")
             continue
         for knobs in settings:
-            yield Trial(run, knobs)
+            yield Trial(run, tuple(knobs.items()))
 
 
 def with_trial(params: Params, trial: Trial) -> Params:
@@ -62,7 +66,7 @@ def search() -> None:
         QuorumError: a run's setting is not encoded, or a value does not fit its knob.
     """
     params = read_params()
-    rows = with_choices([_row(params, trial) for trial in trials_of(params)])
+    rows = with_choices([_row(params, trial, tried) for trial, tried in specs_of(params).items()])
     write_table(TABLE, rows, COLUMNS)
     for row in rows:
         if row["chosen"]:
@@ -70,27 +74,48 @@ def search() -> None:
     say(f"search: {TABLE}; set what it chose in params.yaml")
 
 
-def _row(params: Params, trial: Trial) -> dict[str, Any]:
-    seed = params.search.seed
-    tried = training_of(with_trial(params, trial), trial.run, seed)
+def specs_of(params: Params) -> dict[Trial, TrainStageSpec]:
+    """Every trial's training, so that a wrong knob of the last is found before the first has run.
+
+    Raises:
+        QuorumError: a trial's knob is unknown or out of range, or its run trains nothing.
+    """
+    return {trial: _spec(params, trial) for trial in trials_of(params)}
+
+
+def _spec(params: Params, trial: Trial) -> TrainStageSpec:
+    try:
+        spec = training_of(with_trial(params, trial), trial.run, params.search.seed)
+    except ValidationError as error:
+        raise QuorumError(f"params.yaml: search.trials.{trial.run}: {first_problem(error)}; correct it") from None
+    except (QuorumError, ValueError) as error:
+        # The message is about the run with the trial's knobs in it.
+        raise QuorumError(f"params.yaml: search.trials.{trial.run}, {trial}: {error}") from None
+    if spec.training is None:
+        raise QuorumError(f"params.yaml: search.trials.{trial.run}: trains nothing; leave it out")
+    return spec
+
+
+def _row(params: Params, trial: Trial, tried: TrainStageSpec) -> dict[str, Any]:
     return {
         "run": trial.run,
         "method": params.all_runs[trial.run].method,
         "knobs": str(trial),
         **_outcome(params, trial, tried),
-        "in_params": int(tried == training_of(params, trial.run, seed)),
+        "in_params": int(tried == training_of(params, trial.run, params.search.seed)),
     }
 
 
-def _outcome(params: Params, trial: Trial, tried: Any) -> dict[str, Any]:
+def _outcome(params: Params, trial: Trial, tried: TrainStageSpec) -> dict[str, Any]:
     """The trial's validation loss and best rounds; kept, so that its checkpoint need not be."""
+    assert tried.training is not None
+    assert tried.evaluate is not None
     group = layout.MAIN if trial.run in params.runs else layout.MORE
     encoded = read_encoded(layout.run_id(group, trial.run, params.seeds[0]))
     key = training_key(tried.training, encoded)
     kept = layout.work() / "search" / f"{sha256_json([key, tried.evaluate])}.json"
     if not kept.is_file():
-        with locked(layout.checkpoints() / f"{key}.lock"):
-            finished = train(tried.training, encoded, key, f"{trial.run}, {trial}", lambda rows: None)
+        finished = train(tried.training, encoded, key, f"{trial.run}, {trial}", lambda rows: None)
         best = finished.best[tried.evaluate].values()
         loss = round(fmean(one.loss for one in best), 5)
         write_json(kept, {"validation_loss": loss, "best_rounds": "/".join(str(one.round) for one in best)})

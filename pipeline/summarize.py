@@ -30,7 +30,7 @@ def summarize_file(file: Path, *, run: str, client: str, query: str, turns: str 
     clients = read_json(layout.encoded_index(run_id))["clients"]
     if client not in clients:
         raise QuorumError(f"--client {client}: run {run_id} has no such client; it has {', '.join(clients)}")
-    adapter_path = layout.adapters(run_id) / f"{client}.safetensors"
+    adapter_path = layout.adapter(run_id, client)
     meeting = read_meeting(file)
     first, last = turn_range(turns, len(meeting))
     return _summarize(file.stem, meeting[first:last], run_id, adapter_path, query, chosen=turns is not None)

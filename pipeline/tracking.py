@@ -1,8 +1,9 @@
 """MLflow: the only module that knows it. The store is a projection of files.
 
 A training logs its rounds as they finish; `project` then brings the store in line with what is on disk, run by run and
-idempotently, by the hash of the run's spec: runs that DVC restored from its cache appear, a deleted store comes back,
-nothing doubles. A parent run is an experiment of DVC's, else the workspace at its commit.
+idempotently, by the run's identity: runs that DVC restored from its cache appear, a deleted store comes back, nothing
+doubles, and results of a former plan are left alone. A parent run is an experiment of DVC's, else the workspace at its
+commit.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,11 @@ from pipeline import layout
 from pipeline.errors import QuorumError
 from pipeline.federated.registry import ZEROSHOT
 from pipeline.files import read_json, sha256_file, sha256_json
+from pipeline.identity import identity_of, notes_behind, recorded_identities
 from pipeline.progress import OnRound, say
 from pipeline.spec import EncodeSpec, MainSpec, ReportSpec, RunRow, read_spec
 from pipeline.tables import read_table
+from pipeline.trained import planned_key
 
 EXPERIMENT = "quorum"
 SPEC_TAG = "quorum.spec"
@@ -64,12 +67,12 @@ class Store:
         else:
             self._experiment = known.experiment_id
 
-    def run(self, spec: str, name: str, tags: dict[str, str]) -> tuple[str, bool]:
-        """The MLflow run of a spec, made if it is not there: (its id, whether it is complete)."""
-        found = self._client.search_runs([self._experiment], f"tags.`{SPEC_TAG}` = '{spec}'", max_results=1)
+    def run(self, identity: str, name: str, tags: Callable[[], dict[str, str]]) -> tuple[str, bool]:
+        """The MLflow run of an identity, made with `tags` if it is not there: (its id, whether it is complete)."""
+        found = self._client.search_runs([self._experiment], f"tags.`{SPEC_TAG}` = '{identity}'", max_results=1)
         if found:
             return found[0].info.run_id, found[0].data.tags.get(COMPLETE_TAG) == "true"
-        made = self._client.create_run(self._experiment, tags={SPEC_TAG: spec, **tags}, run_name=name)
+        made = self._client.create_run(self._experiment, tags={SPEC_TAG: identity, **tags()}, run_name=name)
         return made.info.run_id, False
 
     def params(self, run: str, values: dict[str, Any]) -> None:
@@ -112,7 +115,7 @@ def live(run_id: str) -> Iterator[OnRound]:
     spec, row = _plan(run_id)
     try:
         store = Store()
-        run, complete = store.run(_identity(row), f"{row.name}-{row.seed}", _tags(store, spec, row))
+        run, complete = _known(store, spec, row)
     except (QuorumError, MlflowException, SQLAlchemyError, OSError) as error:
         say(f"track: MLflow is out of order ({' '.join(str(error).split())[:120]}); training goes on without it")
         complete = True
@@ -152,13 +155,14 @@ def _project() -> None:
     spec = read_spec(layout.stage_spec("report"), ReportSpec)
     store = Store()
     new = 0
-    for row in spec.runs:
-        scored = layout.seed_metrics(layout.group_of(row.id), row.seed)
-        scores = read_json(scored).get(row.name) if scored.is_file() else None
-        if scores is None or not (layout.MODELS / row.id / "history.csv").is_file():
+    recorded = recorded_identities(layout.MAIN) | recorded_identities(layout.MORE)
+    for row in (row for row in spec.runs if row.id in recorded):
+        # What was made of another plan or other data is no result of this one.
+        if recorded[row.id] != identity_of(row) or not layout.history(row.id).is_file():
             continue
-        run, complete = store.run(_identity(row), f"{row.name}-{row.seed}", _tags(store, spec, row))
+        run, complete = _known(store, spec, row)
         if not complete:
+            scores = read_json(layout.seed_metrics(layout.group_of(row.id), row.seed))[row.name]
             _project_run(store, run, row, scores)
             new += 1
     _project_figures(store, spec)
@@ -167,37 +171,31 @@ def _project() -> None:
 
 def _project_run(store: Store, run: str, row: RunRow, scores: dict[str, dict[str, float]]) -> None:
     """A run's resolved params, per-round metrics, final scores and best adapters."""
-    folder = layout.MODELS / row.id
     store.params(run, _resolved(row))
-    for line in read_table(folder / "history.csv"):
+    for line in read_table(layout.history(row.id)):
         _log_round(store, run, line)
-    seconds = layout.timings() / "train" / f"{row.id}.json"
-    for line in read_json(seconds)["rounds"] if seconds.is_file() else ():
-        store.metrics(run, {f"{line['client']}/seconds": line["seconds"]}, int(line["round"]))
+    for timed in _timed_rounds(row):
+        store.metrics(run, {f"{timed['client']}/seconds": timed["seconds"]}, int(timed["round"]))
     for client, figures in scores.items():
         store.metrics(run, {f"{client}/{name}": value for name, value in figures.items()})
-        path = folder / "adapters" / f"{client}.safetensors"
+        path = layout.adapter(row.id, client)
         if path.is_file() and row.method != ZEROSHOT:
             store.artifact(run, path, "adapters")
     store.finish(run)
 
 
-def _identity(row: RunRow) -> str:
-    """A run is its spec and its data: what else it depends on is behind these two."""
-    encoded = read_json(layout.encoded_index(row.id), remedy="run `dvc repro encode`")
-    sources = {p.parent.name: read_json(p)["source"] for p in _notes(row)}
-    return sha256_json([row.spec, encoded, sources])
-
-
-def _notes(row: RunRow) -> list[Path]:
-    """Where each corpus behind a run's group came from."""
-    return [layout.notes(path.parent.name) for path in layout.prepared(layout.group_of(row.id))]
+def _timed_rounds(row: RunRow) -> list[dict[str, Any]]:
+    """The seconds of each round, if what was timed last is this training: copies of the workspace share the note."""
+    note = layout.timing("train", row.id)
+    timed = read_json(note) if note.is_file() else {}
+    rounds: list[dict[str, Any]] = timed["rounds"] if timed and timed.get("training") == planned_key(row.id) else []
+    return rounds
 
 
 def _resolved(row: RunRow) -> dict[str, Any]:
     """Every knob behind a run, from the specs of its stages, by its name in params.yaml."""
     knobs: dict[str, Any] = {"method": row.method, "setting": row.setting, "seed": row.seed}
-    knobs |= {f"data_source.{path.parent.name}": read_json(path)["source"]["source"] for path in _notes(row)}
+    knobs |= {f"data_source.{path.parent.name}": read_json(path)["source"]["source"] for path in notes_behind(row)}
     encode = read_spec(layout.stage_spec("encode", layout.group_of(row.id)), EncodeSpec)
     knobs["source_tokens"], knobs["target_tokens"] = encode.limits[encode.manifests[row.id]]
     for path in (
@@ -219,8 +217,8 @@ def _project_figures(store: Store, spec: MainSpec) -> None:
     """The parent run holds each page and its figures, once for each set of results."""
     pages = ((layout.MAIN, layout.REPORT), (layout.MORE, layout.PAPER_REPORT))
     for group, page in ((group, page) for group, page in pages if page.is_file()):
-        parent = _parent(store, spec)
-        known, complete = store.run(sha256_json(["page", sha256_file(page)]), page.stem, {PARENT_TAG: parent})
+        identity = sha256_json(["page", sha256_file(page)])
+        known, complete = store.run(identity, page.stem, lambda: {PARENT_TAG: _parent(store, spec)})
         if not complete:
             for path in sorted(layout.figures(group).glob("*.png")):
                 store.artifact(known, path, "figures")
@@ -237,20 +235,22 @@ def _plan(run_id: str) -> tuple[MainSpec, RunRow]:
     raise QuorumError(f"run {run_id!r} is not in params.yaml; there are {known}")
 
 
-def _tags(store: Store, spec: MainSpec, row: RunRow) -> dict[str, str]:
-    return {
-        PARENT_TAG: _parent(store, spec),
-        "method": row.method,
-        "setting": row.setting,
-        "seed": str(row.seed),
-        "scale": spec.scale,
-    }
+def _known(store: Store, spec: MainSpec, row: RunRow) -> tuple[str, bool]:
+    """The MLflow run of one of ours, made if it is not there: (its id, whether it is complete)."""
+
+    def tags() -> dict[str, str]:
+        own = {"method": row.method, "setting": row.setting, "seed": str(row.seed), "scale": spec.scale}
+        return own | {PARENT_TAG: _parent(store, spec)}
+
+    return store.run(identity_of(row), f"{row.name}-{row.seed}", tags)
 
 
 def _parent(store: Store, spec: MainSpec) -> str:
-    """DVC's experiment, else the workspace at its commit."""
+    """DVC's experiment, else the workspace at its commit; it is a heading, so it is finished once it is there."""
     name = os.environ.get("DVC_EXP_NAME") or f"workspace @ {_commit()}"
-    run, _ = store.run(sha256_json(["parent", name, spec.scale]), name, {"scale": spec.scale})
+    run, complete = store.run(sha256_json(["parent", name, spec.scale]), name, lambda: {"scale": spec.scale})
+    if not complete:
+        store.finish(run)
     return run
 
 

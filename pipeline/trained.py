@@ -20,8 +20,5 @@ def planned_key(run_id: str) -> str | None:
 
 def is_as_planned(run_id: str) -> bool:
     """Whether a run's adapters are those of its planned training."""
-    if not (layout.MODELS / run_id / "history.csv").is_file():
-        return False
-    key = planned_key(run_id)
-    note = layout.timings() / "train" / f"{run_id}.json"
-    return key is None or (note.is_file() and read_json(note).get("training") == key)
+    note = layout.trained_as(run_id)
+    return note.is_file() and read_json(note)["training"] == planned_key(run_id)

@@ -203,6 +203,15 @@ def test_mlflow_knows_all_runs(made: Workspace) -> None:
     assert {f"{name}-1" for name in MORE} <= names
 
 
+def test_results_of_a_former_plan_are_not_put_under_the_new_one(made: Workspace) -> None:
+    before = (made.folder / "params.yaml").read_text(encoding="utf-8")
+    made.params(tau=4.0)
+    made.pipeline("plan")
+    assert "track: 0 runs brought" in made.pipeline("track").stderr
+    (made.folder / "params.yaml").write_text(before, encoding="utf-8")
+    made.pipeline("plan")
+
+
 def test_a_study_names_what_is_missing(made: Workspace) -> None:
     assert "studies.addition: left out, as they are no runs of params.yaml: gone" in made.pipeline("plan").stderr
 
@@ -221,5 +230,7 @@ def test_a_run_that_is_deeper_than_the_backbone_is_left_out(made: Workspace) -> 
 def test_figures_are_drawn_a_study(made: Workspace) -> None:
     drawn = {path.stem for path in Path(made.folder / "reports" / "figures" / "more").glob("*.png")}
     assert (
-        set(STUDIES) - {"length", "uncached"} | {"crossed", "communication", "deciles_fedselectkd-1", "divergence_long-1"} <= drawn
+        set(STUDIES) - {"length", "uncached"}
+        | {"crossed", "communication", "deciles_fedselectkd-1", "divergence_long-1"}
+        <= drawn
     )

@@ -13,7 +13,7 @@ from pipeline.changes import brief
 from pipeline.errors import QuorumError
 from pipeline.federated import fedselectkd
 from pipeline.params import read_params
-from pipeline.stages.plan import resolve
+from pipeline.planning import resolve
 
 SHIPPED = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))
 DOMAINS: dict[str, Any] = SHIPPED["settings"]["domains"]

@@ -10,7 +10,6 @@ from conftest import make_example
 from hypothesis import given
 from hypothesis import strategies as st
 
-import pipeline.stages.partition
 from pipeline import layout, stages
 from pipeline.corpora.example import SPLITS, Example
 from pipeline.errors import QuorumError

@@ -7,9 +7,11 @@ import csv
 import pytest
 from conftest import SMALL, Workspace
 
+from pipeline.errors import QuorumError
+from pipeline.knobs import Search
 from pipeline.params import read_params
-from pipeline.search import Trial, trials_of, with_choices, with_trial
-from pipeline.stages.plan import training_of
+from pipeline.planning import training_of
+from pipeline.search import Trial, specs_of, trials_of, with_choices, with_trial
 
 
 def test_every_run_that_is_searched_gets_as_many_trials() -> None:
@@ -24,11 +26,29 @@ def test_every_run_that_is_searched_gets_as_many_trials() -> None:
 def test_a_trial_changes_its_own_knob_at_its_own_seed() -> None:
     params = read_params()
     plain = training_of(params, "fedprox", 1000).training
-    tried = training_of(with_trial(params, Trial("fedprox", {"mu": 0.5})), "fedprox", 1000).training
+    tried = training_of(with_trial(params, Trial("fedprox", (("mu", 0.5),))), "fedprox", 1000).training
     assert plain is not None
     assert tried is not None
     assert (tried.hyperparameters, tried.seed) == ({"mu": 0.5}, 1000)
     assert tried.model_copy(update={"hyperparameters": plain.hyperparameters}) == plain
+
+
+@pytest.mark.parametrize(
+    ("run", "knobs", "message"),
+    [
+        ("fedprox", {"muu": 1}, "search.trials.fedprox, muu=1: params.yaml: more_runs.fedprox.muu: unknown key"),
+        ("fedprox", {"mu": -1}, "search.trials.fedprox, mu=-1: params.yaml: more_runs.fedprox.mu: Input should be"),
+        ("fedprox", {"batch_size": 0}, "search.trials.fedprox, batch_size=0: more_runs.fedprox.batch_size"),
+        ("fedprox", {"decode": "perhaps"}, "search.trials.fedprox: decode"),
+        ("zeroshot", {}, "search.trials.zeroshot: trains nothing"),
+    ],
+)
+def test_a_wrong_trial_is_one_line(run: str, knobs: dict[str, object], message: str) -> None:
+    params = read_params()
+    wrong = params.model_copy(update={"search": Search(seed=1000, trials={run: [knobs]})})
+    with pytest.raises(QuorumError) as caught:
+        specs_of(wrong)
+    assert message in str(caught.value)
 
 
 def test_the_least_validation_loss_is_chosen() -> None:
@@ -52,6 +72,8 @@ def test_the_table_has_a_row_a_trial_and_nothing_is_trained_twice(encoded: Works
     with (encoded.folder / "reports" / "tables" / "search.csv").open(newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert [(row["knobs"], row["in_params"]) for row in rows] == [("mu=0.01", "1"), ("mu=1", "0")]
-    assert sum(row["chosen"] == "1" for row in rows) >= 1
+    assert [float(row["validation_loss"]) for row in rows if row["chosen"] == "1"] == [
+        min(float(row["validation_loss"]) for row in rows)
+    ]
     assert "round 1" not in encoded.pipeline("search").stderr
     assert not [path for path in (encoded.folder / "work" / "checkpoints").glob("*") if path.is_dir()]

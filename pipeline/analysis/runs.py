@@ -46,7 +46,7 @@ def words_distilled(
     backbone: Backbone, loader: Loader, run_id: str, history: Sequence[Mapping[str, str]], local_epochs: int
 ) -> dict[str, dict[str, Tally]]:
     """Client -> meeting -> the words of its training examples, counted over the rounds up to the client's best."""
-    bits = read_adapter(layout.MODELS / run_id / "distilled.safetensors")
+    bits = read_adapter(layout.distilled(run_id))
     encoded = read_encoded(run_id)
     found: dict[str, dict[str, Tally]] = {}
     for client, splits in encoded.clients.items():
@@ -65,8 +65,7 @@ def deciles_of(backbone: Backbone, loader: Loader, run_id: str) -> dict[str, lis
     """Client -> its ten groups of test tokens; the teacher is what the client was sent in its best round."""
     found = {}
     for client, splits in read_encoded(run_id).clients.items():
-        folder = layout.adapters(run_id)
-        student, teacher = (read_adapter(folder / f"{client}{end}.safetensors") for end in ("", ".teacher"))
+        student, teacher = (read_adapter(layout.adapter(run_id, client, which)) for which in ("", "teacher"))
         losses = [
             torch.cat(token_cross_entropy(backbone, loader.training, splits["test"], a)) for a in (teacher, student)
         ]
@@ -80,7 +79,7 @@ def crossed_of(backbone: Backbone, loader: Loader, run_id: str) -> dict[str, dic
     clients = read_encoded(run_id).clients
     found: dict[str, dict[str, float]] = {}
     for trained in clients:
-        adapter = read_adapter(layout.adapters(run_id) / f"{trained}.safetensors")
+        adapter = read_adapter(layout.adapter(run_id, trained))
         found[trained] = {
             tested: float(torch.cat(token_cross_entropy(backbone, loader.training, splits["test"], adapter)).mean())
             for tested, splits in clients.items()

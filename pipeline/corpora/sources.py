@@ -18,7 +18,7 @@ from typing import Literal
 from pipeline.corpora import elitr, meetingbank
 from pipeline.errors import QuorumError
 from pipeline.files import read_json, replacing, sha256_file, write_bytes
-from pipeline.layout import SAMPLE, downloads, mirror, raw
+from pipeline.layout import SAMPLE, downloads, mirror, source_record
 from pipeline.progress import progress, say
 
 SourceName = Literal["mirror", "upstream", "sample"]
@@ -104,7 +104,7 @@ def resolve(corpus: str, wanted: str) -> SourceName:
 
 def better_than_recorded(corpus: str, wanted: str) -> bool:
     """Whether `auto` would now take a better source than data/raw was made from."""
-    record = raw(corpus) / "source.json"
+    record = source_record(corpus)
     if wanted != "auto" or not record.is_file():
         return False
     used = read_json(record)["source"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -76,7 +75,7 @@ def _scored(run_id: str, spec: EvaluateSpec, losses: _Losses) -> dict[str, Any]:
     clients: dict[str, dict[str, Any]] = {}
     lens: list[dict[str, Any]] = []
     for client, splits in encoded.clients.items():
-        adapters = _adapters(layout.adapters(run_id), client)
+        adapters = _adapters(run_id, client)
         found = {name: losses.of(splits["test"], a) for name, a in adapters.items() if name != "teacher"}
         for entry, tokens in zip(splits["test"], found["best"], strict=True):
             rows[entry.id] |= {"loss_sum": float(tokens.double().sum()), "tokens": entry.tokens}
@@ -110,14 +109,13 @@ def _text_scores(run_id: str, spec: EvaluateSpec) -> dict[str, dict[str, Any]]:
     }
 
 
-def _adapters(folder: Path, client: str) -> dict[str, Adapter]:
+def _adapters(run_id: str, client: str) -> dict[str, Adapter]:
     """What a client's row is about (`best`), and what exists besides: its teacher, its last round, its other model.
 
     Where a row is about the server's model, the other is the client's own before aggregation (`local`), else `server`.
     """
-    names = {name: f"{client}.{name}.safetensors" for name in ("teacher", "last", "local", "server")}
-    found = {"best": folder / f"{client}.safetensors"}
-    found |= {name: folder / file for name, file in names.items() if (folder / file).is_file()}
+    others = {name: layout.adapter(run_id, client, name) for name in ("teacher", "last", "local", "server")}
+    found = {"best": layout.adapter(run_id, client)} | {n: path for n, path in others.items() if path.is_file()}
     return {name: read_adapter(path) for name, path in found.items()}
 
 

@@ -53,7 +53,7 @@ def run(group: str) -> None:
         write_json(layout.encoded_index(run_id), {"backbone": digest, "clients": held})
     if computed:
         timing = {"seconds": time.monotonic() - began, "examples": computed}
-        write_json(layout.timings() / "encode" / f"{group}.json", timing)
+        write_json(layout.timing("encode", group), timing)
 
 
 def _fits(backbone: Backbone, limits: tuple[int, int], group: str, name: str) -> bool:

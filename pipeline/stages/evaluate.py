@@ -23,4 +23,4 @@ def run(run_id: str) -> None:
     kept = read_json(job.path, remedy=f"delete {job.path} and run again")
     write_json(layout.SCORES / f"{run_id}.json", kept["scores"])
     write_json(layout.LENS / f"{run_id}.json", kept["lens"])
-    write_json(layout.timings() / "evaluate" / f"{run_id}.json", {"seconds": time.monotonic() - began})
+    write_json(layout.timing("evaluate", run_id), {"seconds": time.monotonic() - began})

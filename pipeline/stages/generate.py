@@ -35,4 +35,4 @@ def run(run_id: str) -> None:
         for client, entry in job.tests
     ]
     write_jsonl(layout.predictions(run_id), rows)
-    write_json(layout.timings() / "generate" / f"{run_id}.json", {"seconds": time.monotonic() - began})
+    write_json(layout.timing("generate", run_id), {"seconds": time.monotonic() - began})

@@ -21,4 +21,4 @@ def run(corpus: str) -> None:
         # At home: data/own is not in git, so an experiment's copy of the workspace lacks it.
         split_folder(layout.home() / own.folder, folder / "own" / client)
     commit = None if source == "sample" else CORPORA[corpus].commit
-    write_json(folder / "source.json", {"source": source, "commit": commit})
+    write_json(layout.source_record(corpus), {"source": source, "commit": commit})

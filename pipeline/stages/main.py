@@ -20,6 +20,7 @@ from pipeline.figures import learning_curves, main_scores, parts_of_speech, shar
 from pipeline.figures.report import COLUMNS, ReportData, labels, render, selective_tau
 from pipeline.figures.style import save
 from pipeline.files import read_json, read_jsonl, write_json, write_text
+from pipeline.identity import record_identities
 from pipeline.loader import Loader
 from pipeline.model.loading import load_backbone
 from pipeline.progress import say
@@ -60,6 +61,7 @@ def run() -> None:
     write_json(layout.METRICS, results.metrics)
     for seed, metrics in results.by_seed.items():
         write_json(layout.seed_metrics(layout.MAIN, seed), metrics)
+    record_identities(layout.MAIN, spec.runs)
     ours = next((name for name, rows in results.rows.items() if rows[0].method == OURS), None)
     significance = _significance(spec, results, ours)
     pos, shares, sensitivities = _parts_of_speech(spec, results, ours)
@@ -95,7 +97,7 @@ def _significance(spec: MainSpec, results: Results, ours: str | None) -> list[di
             bootstrap_samples=spec.bootstrap_samples,
             permutation_samples=spec.permutation_samples,
         )
-    write_table(layout.TABLES / "significance.csv", rows, SIGNIFICANCE_COLUMNS)
+    write_table(layout.SIGNIFICANCE, rows, SIGNIFICANCE_COLUMNS)
     return rows
 
 
@@ -107,14 +109,14 @@ def _parts_of_speech(
         backbone = load_backbone(layout.BACKBONE, results.rows[ours][0].params["adapted_layers"], torch.device("cpu"))
         loader = Loader(torch.device("cpu"))
         for row in results.rows[ours]:
-            history = read_table(layout.MODELS / row.id / "history.csv")
+            history = read_table(layout.history(row.id))
             found = words_distilled(backbone, loader, row.id, history, row.params["local_epochs"])
             for client, meetings in found.items():
                 for meeting, counts in meetings.items():
                     by_meeting.setdefault(client, {}).setdefault(meeting, []).append(counts)
     tallies = {c: {m: merge(seeds) for m, seeds in meetings.items()} for c, meetings in by_meeting.items()}
     rows, sensitivities = summarize({client: merge(meetings.values()) for client, meetings in tallies.items()})
-    write_table(layout.TABLES / "pos_kd.csv", rows, POS_COLUMNS)
+    write_table(layout.POS_SHARES, rows, POS_COLUMNS)
     shares = [row for client, own in tallies.items() for row in shares_of(client, own, spec.bootstrap_samples)]
     write_table(layout.REPORTS / layout.WORD_SHARES, shares, SHARE_COLUMNS)
     return rows, shares, sensitivities
@@ -159,4 +161,4 @@ def _write_main_table(data: ReportData) -> None:
         for client in next(iter(data.metrics.values()))
         for run, figures in data.metrics.items()
     ]
-    write_table(layout.TABLES / "main.csv", rows)
+    write_table(layout.MAIN_TABLE, rows)

@@ -30,7 +30,7 @@ def run(corpus: str) -> None:
     write_json(
         layout.notes(corpus),
         {
-            "source": read_json(layout.raw(corpus) / "source.json"),
+            "source": read_json(layout.source_record(corpus)),
             "span_end": spec.span_end,
             "query": spec.query,
             "meetings": meetings,

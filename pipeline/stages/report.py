@@ -23,6 +23,7 @@ from pipeline.figures.sections import sections
 from pipeline.figures.style import save
 from pipeline.figures.verdicts import SCALED, SELECTIVE, full_verdicts, verdicts_of
 from pipeline.files import empty_folder, read_json, read_jsonl, write_json, write_text
+from pipeline.identity import record_identities
 from pipeline.progress import say
 from pipeline.ratings import of_these_summaries
 from pipeline.results import Metrics, Results, read_full, read_results, side_by_side
@@ -56,6 +57,7 @@ def run() -> None:
     further = [name for name, rows in results.rows.items() if layout.group_of(rows[0].id) == layout.MORE]
     for seed, metrics in results.by_seed.items():
         write_json(layout.seed_metrics(layout.MORE, seed), {name: metrics[name] for name in further})
+    record_identities(layout.MORE, [row for name in further for row in results.rows[name]])
     paper = read_table(layout.PAPER_RESULTS)
     found = sections(paper, spec.studies)
     shares = read_table(layout.REPORTS / layout.WORD_SHARES)
@@ -126,7 +128,7 @@ def _extra(
     }
     parameters = (layout.BACKBONE / "model.safetensors").stat().st_size // 4
     main_figures = layout.figures(layout.MAIN)
-    clients = list(dict.fromkeys(row["client"] for row in read_table(layout.TABLES / "pos_kd.csv")))
+    clients = list(dict.fromkeys(row["client"] for row in read_table(layout.POS_SHARES)))
     return {
         "main": extras.orientation(analysis),
         "tau": extras.knob_sweep(canvas, results, spec.studies.get("tau", ()), "tau", "τ", tau),
