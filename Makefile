@@ -7,7 +7,6 @@ VENV := .venv
 STAMP := $(VENV)/.installed-$(shell sha256sum requirements.lock | cut -c1-16)
 FLOWER := .venv-flower
 FLOWER_STAMP := $(FLOWER)/.installed-$(shell sha256sum benchmarks/flower.lock | cut -c1-16)
-FULL := work/full
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PYTHONNOUSERSITE := 1
 # Experiments are commits; DVC needs a name for them where git has none.
@@ -51,21 +50,9 @@ test: lint  ## the whole test suite, linters and types included
 	@python -m pytest
 
 repro-full: setup  ## the main table on all of QMSum (hours), in a copy of the workspace: reports/full
-# The copy has this commit and what git tracks of the changes since; cache, work/ and MLflow are those of the original, which
-# DVC_ROOT names. `dvc exp run --temp` would be a fresh copy each time, and fails where dvc.lock names what no cache holds.
-	@test -d $(FULL) || git clone -q --shared . $(FULL)
-	@printf '[cache]\n    dir = %s\n' $(CURDIR)/.dvc/cache > $(FULL)/.dvc/config.local
-	@changed=$$($(GIT_IDENTITY) git stash create) && git -C $(FULL) checkout -q --force --detach $${changed:-$$(git rev-parse HEAD)}
-	@grep -q '^scale:' params.yaml && grep -q '^train_fraction: null' params.yaml \
-	  || { echo "error: params.yaml: repro-full takes all training examples: set train_fraction: null"; exit 1; }
-	@sed 's/^scale:.*/scale: full/' params.yaml > $(FULL)/params.yaml
-	@for stage in train generate main; do (cd $(FULL) && DVC_ROOT=$(CURDIR) dvc repro $$stage) || exit 1; done
-# All at once at the end, so that nothing half is taken for the result.
-	@rm -rf reports/full.new && mkdir reports/full.new && cp $(FULL)/params.yaml reports/full/README.md reports/full.new
-	@set -o pipefail; tar -c -C $(FULL)/reports metrics.json metrics/main scores/main figures/main tables/main.csv \
-	  tables/significance.csv tables/pos_kd.csv tables/word_shares.csv tables/history.csv | tar -x -C reports/full.new
-	@rm -rf reports/full && mv reports/full.new reports/full
-	@echo "repro-full: see reports/full"
+	@$(GIT_IDENTITY) python -m pipeline full lay
+	@for stage in train generate main; do (cd work/full && DVC_ROOT=$(CURDIR) dvc repro $$stage) || exit 1; done
+	@python -m pipeline full take
 
 search: setup  ## fair tuning on validation: reports/tables/search.csv
 	@dvc repro encode encode-more

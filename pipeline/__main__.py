@@ -135,6 +135,26 @@ def search() -> None:
     run()
 
 
+full = typer.Typer(no_args_is_help=True, help="What `make repro-full` does before and after `dvc repro`.")
+app.add_typer(full, name="full")
+
+
+@full.command("lay")
+def full_lay() -> None:
+    """Lay out work/full, a copy of the workspace at `scale: full`."""
+    from pipeline.full import lay_copy
+
+    lay_copy()
+
+
+@full.command("take")
+def full_take() -> None:
+    """Take its small outputs over into reports/full."""
+    from pipeline.full import take_over
+
+    take_over()
+
+
 ratings = typer.Typer(no_args_is_help=True, help="Human evaluation: blind rating sheets out, ratings in.")
 app.add_typer(ratings, name="ratings")
 

@@ -66,6 +66,11 @@ def store() -> Path:
     return work() / "store"
 
 
+def full_copy() -> Path:
+    """The copy of the workspace in which `make repro-full` runs."""
+    return work() / "full"
+
+
 def checkpoints() -> Path:
     return work() / "checkpoints"
 
