@@ -9,6 +9,7 @@ import pytest
 from pipeline.evaluation.claims import Claim, Rule, Verdict, by_margins, judge
 from pipeline.evaluation.other_claims import best_client, best_of, distilled_words, preferred
 from pipeline.evaluation.scores import Scored
+from pipeline.figures.claim_rows import claim_row
 from pipeline.results import has_converged
 
 
@@ -146,7 +147,10 @@ def test_shares_of_words_are_judged_by_the_least_client() -> None:
 
     found = rows("A", 0.95, 0.5) + rows("B", 0.85, 0.4)
     nearly, closed = distilled_words(found, "run", converged=True)
-    assert (nearly.verdict, nearly.shown, nearly.between) == ("did not hold", "95% / 85%", "94 … 96%; 84 … 86%")
+    assert nearly.verdict == "did not hold"
+    assert [share.value for share in nearly.shares] == [0.95, 0.85]
+    row = claim_row(nearly, {})
+    assert (row["ours"], row["interval"].replace("\N{NO-BREAK SPACE}", " ")) == ("95% / 85%", "94 … 96%; 84 … 86%")
     assert closed.verdict == "held"
     assert distilled_words(rows("A", 0.95, 0.365), "run", converged=True)[1].verdict == "cannot tell"  # 37% is half
     assert distilled_words(found, "run", converged=False)[0].verdict == "cannot tell"
@@ -161,8 +165,11 @@ def test_raters_preference_is_wins_less_losses() -> None:
         dict(zip(names, ("s", "r", f"i{n}", "A", f"m{n}", f"e{n}", "AdaFedAvg", "c", outcome), strict=True))
         for n, outcome in enumerate(outcomes)
     ]
-    above = Claim("ours is preferred", "Fig. 5", "ours", "theirs", metric="margin")
-    assert preferred(rows, above, "AdaFedAvg", always, 200).shown == "+50"
+    above = Claim("ours is preferred", "Fig. 5", "ours", "theirs", metric="preference")
+    found = preferred(rows, above, "AdaFedAvg", always, 200)
+    assert found.interval is not None
+    assert found.interval.value == pytest.approx(0.5)
+    assert claim_row(found, {})["ours"] == "+50"
     assert preferred(rows, above, "AdaFedKD", always, 200).verdict == "not run"
     assert preferred([r | {"outcome": "win"} for r in rows], above, "AdaFedAvg", always, 200).verdict == "held"
 
@@ -174,7 +181,7 @@ def test_as_good_is_ten_of_a_hundred_below_at_most() -> None:
         dict(zip(names, ("s", "r", f"i{n}", "A", f"m{n}", f"e{n}", "AdaCentralized", "c"), strict=True))
         for n in range(4)
     ]
-    as_good = Claim("ours is as good", "Fig. 5", "ours", "theirs", "comparable", "margin")
+    as_good = Claim("ours is as good", "Fig. 5", "ours", "theirs", "comparable", "preference")
     verdicts = [
         preferred([pair | {"outcome": outcome} for pair in pairs], as_good, "AdaCentralized", always, 200).verdict
         for outcome in ("tie", "loss")

@@ -10,7 +10,20 @@ import pytest
 from pipeline.evaluation.claims import Claim, Judged
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Scored
-from pipeline.figures import comparison, extras, heatmap, learning_curves, share_distilled, traffic
+from pipeline.figures import (
+    cases,
+    comparison,
+    extras,
+    heatmap,
+    learning_curves,
+    raters,
+    sending,
+    share_distilled,
+    teachers,
+    traffic,
+    tuning,
+)
+from pipeline.figures.canvas import Canvas
 from pipeline.figures.communication import path_of
 from pipeline.figures.paper import _ending, _first_rounds
 from pipeline.figures.report import colours
@@ -73,11 +86,11 @@ def test_the_case_is_the_median_gain_not_the_best() -> None:
         run: {i: {"query": f"Q {i}?", "reference": "R", "prediction": f"{run} on {i}"} for i in gains}
         for run in ("ours", "theirs")
     }
-    (piece,) = extras.median_cases(results_of(scored={"ours": ours, "theirs": theirs}), texts, "ours", "theirs")
+    (piece,) = cases.median_cases(results_of(scored={"ours": ours, "theirs": theirs}), texts, "ours", "theirs")
     assert "A: Q z?" in piece
     assert "ours on z" in piece
     assert "difference +1.00" in piece
-    assert extras.median_cases(results_of(scored={"ours": ours}), texts, "ours", "theirs") == []
+    assert cases.median_cases(results_of(scored={"ours": ours}), texts, "ours", "theirs") == []
 
 
 def swept(best_loss: dict[str, float]) -> Results:
@@ -91,13 +104,13 @@ def swept(best_loss: dict[str, float]) -> Results:
 
 def test_a_sweep_is_chosen_from_on_validation(tmp_path: Path) -> None:
     results = swept({"2": 3.0, "3": 2.5, "4": 2.8})
-    (piece,) = extras.knob_sweep(extras.Canvas(tmp_path), results, ["tau-2", "tau-3", "tau-4", "gone"], "tau", "τ", 3.0)
+    (piece,) = tuning.knob_sweep(Canvas(tmp_path), results, ["tau-2", "tau-3", "tau-4", "gone"], "tau", "τ", 3.0)
     assert "validation loss (which would choose 3)" in piece
     assert (tmp_path / "sweep_tau.png").is_file()
 
 
 def test_one_point_is_no_sweep(tmp_path: Path) -> None:
-    assert extras.knob_sweep(extras.Canvas(tmp_path), swept({"2": 3.0}), ["tau-2"], "tau", "τ", 3.0) == []
+    assert tuning.knob_sweep(Canvas(tmp_path), swept({"2": 3.0}), ["tau-2"], "tau", "τ", 3.0) == []
 
 
 def test_a_threshold_that_is_a_quantile_is_shown_in_nats() -> None:
@@ -110,7 +123,7 @@ def test_a_threshold_that_is_a_quantile_is_shown_in_nats() -> None:
 def test_a_run_without_the_knob_is_no_point_of_its_sweep(tmp_path: Path) -> None:
     results = swept({"2": 3.0, "3": 2.5})
     results.rows["tau-3"] = run_of("tau-3", **{"lambda": 0.2})
-    assert extras.knob_sweep(extras.Canvas(tmp_path), results, ["tau-2", "tau-3"], "tau", "τ", 3.0) == []
+    assert tuning.knob_sweep(Canvas(tmp_path), results, ["tau-2", "tau-3"], "tau", "τ", 3.0) == []
 
 
 def test_idle_rounds_cost_nothing_and_distil_nothing() -> None:
@@ -132,7 +145,7 @@ def test_bytes_count_until_the_last_clients_best_round() -> None:
         for client, best in (("A", 1), ("B", 2))
         for number in (1, 2, 3)
     ]
-    assert extras._sent_until_best(rows) == pytest.approx(4.0)
+    assert sending._sent_until_best(rows) == pytest.approx(4.0)
 
 
 def test_the_controls_weight_stands_beside_what_it_should_be() -> None:
@@ -141,9 +154,9 @@ def test_the_controls_weight_stands_beside_what_it_should_be() -> None:
         rows={"ours": run_of("ours", **{"lambda": 0.2}), "scaled": run_of("scaled", **{"lambda": 0.17})},
         histories={"ours": [round_of(1, "A", 1, share_distilled=0.8), round_of(2, "A", 1, share_distilled=1.0)]},
     )
-    (piece,) = extras.scaled_weight(results, "ours", "scaled")
+    (piece,) = tuning.scaled_weight(results, "ours", "scaled")
     assert "0.2 × 0.900 = 0.180; scaled has λ = 0.17" in piece
-    assert extras.scaled_weight(results, "ours", "gone") == []
+    assert tuning.scaled_weight(results, "ours", "gone") == []
 
 
 def test_nothing_trained_is_nothing_drawn() -> None:
@@ -229,7 +242,52 @@ def test_the_last_rounds_loss_is_over_the_clients_of_the_best_one() -> None:
 def test_the_teacher_stands_beside_the_student_where_there_is_one(tmp_path: Path) -> None:
     rows = [round_of(n, "A", 3.0 - n, teacher_validation_loss=loss) for n, loss in ((1, 4.0), (2, 3.5))]
     results = results_of(histories={"kd": rows, "avg": [round_of(1, "A", 1, teacher_validation_loss="")]})
-    (piece,) = extras.teacher_and_student(extras.Canvas(tmp_path), results, "kd")
+    (piece,) = teachers.teacher_and_student(Canvas(tmp_path), results, "kd")
     assert "Run: kd." in piece
     assert (tmp_path / "teacher_kd.svg").is_file()
-    assert extras.teacher_and_student(extras.Canvas(tmp_path), results, "avg") == []
+    assert teachers.teacher_and_student(Canvas(tmp_path), results, "avg") == []
+
+
+def test_trials_say_what_was_chosen_and_whether_it_is_at_the_end() -> None:
+    def tried(run: str, chosen: str, *knobs: str) -> list[dict[str, str]]:
+        return [{"run": run, "knobs": knob, "chosen": str(int(knob == chosen))} for knob in knobs]
+
+    trials = [
+        *tried("fedopt", "eta=0.1", "eta=0.01", "eta=0.1"),
+        *tried("ditto", "mu=1", "mu=0.1", "mu=1", "mu=2"),
+        *tried("select", "tau=5 lambda=0.2", "tau=5 lambda=0.2", "tau=3 lambda=0.2"),
+    ]
+    (piece,) = tuning.tuned(trials, ["fedopt", "ditto", "select", "gone"])
+    assert "fedopt eta=0.1 of 2 trials, the end of what was tried; ditto mu=1 of 3 trials; select tau=5" in piece
+    assert tuning.tuned([], ["fedopt"]) == []
+
+
+def test_the_untrained_backbone_is_shown_a_client() -> None:
+    metrics: Any = {"zeroshot": {"A": {"average": 12.4}, "B": {"average": 17.2}, "mean": {"average": 14.8}}}
+    assert "A 12.40, B 17.20.</p>" in extras.untrained(metrics, "zeroshot")[0]
+    assert extras.untrained(metrics, "gone") == []
+
+
+def test_ratings_are_drawn_and_their_numbers_stand_below(tmp_path: Path) -> None:
+    """Of ten examples, one a meeting, seven are won, one is tied and two are lost."""
+    outcomes = ["win"] * 7 + ["tie"] + ["loss"] * 2
+    rows = [
+        {
+            "rater": "r",
+            "item": f"i{n}",
+            "criterion": "c",
+            "client": "A",
+            "meeting": f"m{n}",
+            "example": f"e{n}",
+            "against": "AdaFedAvg",
+            "outcome": outcome,
+        }
+        for n, outcome in enumerate(outcomes)
+    ]
+    figure, table = raters.ratings(Canvas(tmp_path), rows, "AdaFedSelectKD", 200)
+    assert "in the eyes of 1 raters" in figure
+    assert (tmp_path / "human.svg").is_file()
+    assert "<td>AdaFedAvg</td><td>70 (" in table
+    assert "<td>10 (" in table
+    (nobody,) = raters.ratings(Canvas(tmp_path), [], "AdaFedSelectKD", 200)
+    assert "Nobody has rated summaries yet" in nobody

@@ -8,6 +8,7 @@ putting subject i into category j,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -34,12 +35,13 @@ def fleiss_kappa(counts: Sequence[Sequence[int]]) -> float:
 class Outcomes:
     """Shares of wins, ties and losses over examples, each with a 95% interval: outcome -> (value, low, high).
 
-    `margin`: the share of wins less that of losses.
+    `preference`: the share of wins less that of losses. `kappa`: None of one rater, and where all agree by putting
+    everything into one category.
     """
 
     against: str
     shares: Mapping[str, tuple[float, float, float]]
-    margin: Interval
+    preference: Interval
     ratings: int
     kappa: float | None
 
@@ -80,4 +82,5 @@ def _kappa(rows: Sequence[Mapping[str, str]]) -> float | None:
         subjects.setdefault((row["item"], row["criterion"]), []).append(row["outcome"])
     raters = max(map(len, subjects.values()))
     counted = [[found.count(o) for o in OUTCOMES] for found in subjects.values() if len(found) == raters]
-    return fleiss_kappa(counted) if raters > 1 else None
+    kappa = fleiss_kappa(counted) if raters > 1 else math.nan
+    return None if math.isnan(kappa) else kappa

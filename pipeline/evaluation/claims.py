@@ -16,7 +16,7 @@ from pipeline.evaluation.scores import Scored, clusters_of, differences
 
 Rule = Literal["above", "below", "comparable", "little"]
 Verdict = Literal["held", "did not hold", "cannot tell", "not run"]
-MARGIN = 0.5
+TOLERANCE = 0.5
 """Average ROUGE that counts as nothing: for "comparable to" and "little gained"."""
 
 
@@ -24,9 +24,9 @@ MARGIN = 0.5
 class Claim:
     """A sentence of the paper about two runs.
 
-    `metric`: the average ROUGE; the test loss (nats a token), where lower is better; a share of words; or by how much
-    raters prefer one. `effect`: the paper's own difference, where it has numbers. `clients`: those it is about; empty:
-    all that both have. `source`: its table, figure or section.
+    `metric`: the average ROUGE; the test loss (nats a token), where lower is better; a share of words; or raters'
+    preference, wins less losses as a share of all ratings. `effect`: the paper's own difference, where it has numbers.
+    `clients`: those it is about; empty: all that both have. `source`: its table, figure or section.
     """
 
     text: str
@@ -34,18 +34,27 @@ class Claim:
     ours: str
     theirs: str
     rule: Rule = "above"
-    metric: Literal["average", "loss", "share", "margin"] = "average"
+    metric: Literal["average", "loss", "share", "preference"] = "average"
     effect: float | None = None
     clients: tuple[str, ...] = ()
     remark: str = ""
 
 
 @dataclass(frozen=True)
+class Share:
+    """A share with its 95% interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Judged:
     """A claim with our difference (ours − theirs), the verdict that its interval gives, and why there may be none.
 
-    `shown`, `between`: our number and its interval, where it is no difference of two runs. `loss`: beside one in ROUGE,
-    that in test loss, our other endpoint. `same`: the clients whose adapter is one and the same in both runs, as
+    `shares`: a share of words a client, where the claim is of no difference of two runs. `loss`: beside a difference in
+    ROUGE, that in test loss, our other endpoint. `same`: the clients whose adapter is one and the same in both runs, as
     every loss is, to the last bit.
     """
 
@@ -53,8 +62,7 @@ class Judged:
     interval: Interval | None
     by_interval: Verdict
     converged: bool
-    shown: str = ""
-    between: str = ""
+    shares: tuple[Share, ...] = ()
     loss: Interval | None = None
     same: tuple[str, ...] = ()
 
@@ -65,20 +73,20 @@ class Judged:
         return "cannot tell"
 
 
-def by_margins(rule: Rule, low: float, high: float, effect: float | None, margin: float = MARGIN) -> Verdict:
+def by_margins(rule: Rule, low: float, high: float, effect: float | None, tolerance: float = TOLERANCE) -> Verdict:
     """The verdict that an interval gives.
 
     Args:
         effect: the paper's difference, of the sign that the claim says; None where it has no number.
-        margin: what counts as nothing, in the unit of the interval.
+        tolerance: what counts as nothing, in the unit of the interval.
     """
     if rule == "below":
         return by_margins("above", -high, -low, None if effect is None else -effect)
     if rule == "comparable":
-        return "held" if low > -margin else "did not hold" if high < -margin else "cannot tell"
+        return "held" if low > -tolerance else "did not hold" if high < -tolerance else "cannot tell"
     if rule == "little":
-        inside = low > -margin and high < margin
-        outside = low > margin or high < -margin
+        inside = low > -tolerance and high < tolerance
+        outside = low > tolerance or high < -tolerance
         return "held" if inside else "did not hold" if outside else "cannot tell"
     if low > 0:
         return "held"

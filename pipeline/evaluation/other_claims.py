@@ -1,11 +1,11 @@
-"""The paper's claims that are no difference between two runs: the best τ or client, which words are distilled."""
+"""The paper's claims that are more, or other, than one run against another: the best τ or client, raters, words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from pipeline.evaluation.agreement import outcomes_of
-from pipeline.evaluation.claims import Claim, Converged, Judged, Verdict, by_margins, judge
+from pipeline.evaluation.claims import Claim, Converged, Judged, Share, Verdict, by_margins, judge
 from pipeline.evaluation.intervals import Clusters, bootstrap
 from pipeline.evaluation.scores import Scored, clusters_of
 
@@ -75,23 +75,21 @@ def preferred(
     """
     if not any(row["against"] == method for row in rows):
         return Judged(claim, None, "not run", converged=True)
-    margin = outcomes_of(rows, method, samples).margin
-    verdict = by_margins(claim.rule, margin.low, margin.high, claim.effect, PARITY)
-    both = converged(claim.ours, ()) and converged(claim.theirs, ())
-    between = f"{100 * margin.low:+.0f} … {100 * margin.high:+.0f}"
-    return Judged(claim, None, verdict, both, f"{100 * margin.value:+.0f}", between)
+    found = outcomes_of(rows, method, samples).preference
+    verdict = by_margins(claim.rule, found.low, found.high, claim.effect, PARITY)
+    return Judged(claim, found, verdict, converged(claim.ours, ()) and converged(claim.theirs, ()))
 
 
 def distilled_words(rows: Sequence[Mapping[str, str]], run: str, *, converged: bool) -> list[Judged]:
     """The two claims about parts of speech, from the rows of word_shares.csv; the least favourable client decides."""
-    base = [float(row["value"]) for row in rows if row["share"] == "content"]
+    base = " / ".join(f"{float(row['value']):.0%}" for row in rows if row["share"] == "content")
     return [
         _counted(
             "What is distilled is nearly all nouns and verbs",
             run,
             [row for row in rows if row["share"] == "content_given_distilled"],
             NEARLY_ALL,
-            f"held from {NEARLY_ALL:.0%}; of all words {_percents(base)} are nouns, names and main verbs",
+            f"held from {NEARLY_ALL:.0%}; of all words {base} are nouns, names and main verbs",
             converged=converged,
         ),
         _counted(
@@ -112,12 +110,8 @@ def _counted(
     claim = Claim(text, "Fig. 11", run, "", metric="share", remark=remark)
     if not rows:
         return Judged(claim, None, "not run", converged=True)
-    held = all(float(row["low"]) >= least for row in rows)
-    missed = any(float(row["high"]) < least for row in rows)
+    shares = tuple(Share(float(row["value"]), float(row["low"]), float(row["high"])) for row in rows)
+    held = all(share.low >= least for share in shares)
+    missed = any(share.high < least for share in shares)
     verdict: Verdict = "held" if held else "did not hold" if missed else "cannot tell"
-    intervals = "; ".join(f"{100 * float(row['low']):.0f} … {100 * float(row['high']):.0f}%" for row in rows)
-    return Judged(claim, None, verdict, converged, _percents([float(row["value"]) for row in rows]), intervals)
-
-
-def _percents(shares: Sequence[float]) -> str:
-    return " / ".join(f"{100 * share:.0f}%" for share in shares)
+    return Judged(claim, None, verdict, converged, shares)

@@ -17,17 +17,17 @@ def claim_row(one: Judged, full: Mapping[str, Judged]) -> dict[str, str]:
     Args:
         full: a claim's text -> the same claim on all of QMSum.
     """
-    effect, interval, digits = one.claim.effect, one.interval, _digits(one)
+    effect, interval = one.claim.effect, one.interval
     unit = " nats" if one.claim.metric == "loss" else ""
     return {
         "text": one.claim.text,
         "source": one.claim.source,
         "paper": "–" if effect is None else signed(effect, 2),
-        "ours": one.shown or ("–" if interval is None else signed(interval.value, digits) + unit),
-        "interval": _unbroken(one.between if interval is None else _ends(interval, digits)),
+        "ours": _value(one) + unit,
+        "interval": _unbroken(_between(one)),
         "loss": "" if one.loss is None else _unbroken(f"loss {signed(one.loss.value, 3)}, {_ends(one.loss, 3)}"),
         "same": ", ".join(one.same),
-        "detectable": "" if interval is None else f"{DETECTABLE * interval.standard_error:.{digits}f}",
+        "detectable": "" if interval is None else _number(DETECTABLE * interval.standard_error, one).lstrip("+"),
         "by_interval": one.by_interval,
         "by_interval_class": VERDICT_CLASS[one.by_interval],
         "verdict": one.verdict,
@@ -42,14 +42,27 @@ def _in_full(one: Judged | None) -> str:
     """The same claim on all of QMSum, in a line."""
     if one is None:
         return ""
-    found, digits = one.interval, _digits(one)
-    shown = f"{one.shown}, {one.between}" if found is None else f"{signed(found.value, digits)}, {_ends(found, digits)}"
     why = "" if one.converged else f" (not converged; the interval alone says: {one.by_interval})"
-    return f"on all of QMSum {shown}: {one.verdict}{why}"
+    return f"on all of QMSum {_value(one)}, {_between(one)}: {one.verdict}{why}"
 
 
-def _digits(one: Judged) -> int:
-    return 3 if one.claim.metric == "loss" else 2
+def _value(one: Judged) -> str:
+    if one.shares:
+        return " / ".join(f"{share.value:.0%}" for share in one.shares)
+    return "–" if one.interval is None else _number(one.interval.value, one)
+
+
+def _between(one: Judged) -> str:
+    if one.shares:
+        return "; ".join(f"{100 * share.low:.0f} … {share.high:.0%}" for share in one.shares)
+    return "" if one.interval is None else f"{_number(one.interval.low, one)} … {_number(one.interval.high, one)}"
+
+
+def _number(value: float, one: Judged) -> str:
+    """In the claim's own unit: of 100 ratings, nats, or points of ROUGE."""
+    if one.claim.metric == "preference":
+        return signed(100 * value, 0)
+    return signed(value, 3 if one.claim.metric == "loss" else 2)
 
 
 def signed(value: float, digits: int) -> str:

@@ -15,20 +15,16 @@ from pipeline.corpora.example import SPLITS
 from pipeline.evaluation.claims import Judged
 from pipeline.evaluation.paper_scores import average_of
 from pipeline.evaluation.scores import MEAN
+from pipeline.figures import caveats
 from pipeline.figures.claim_rows import claim_row, counts
 from pipeline.figures.page import REPORT_COMMAND, embedded, page
 from pipeline.figures.report import truncation
 from pipeline.figures.section import Section
+from pipeline.files import canonical
 from pipeline.results import Metrics, Results, best_rounds, has_converged
 from pipeline.spec import ReportSpec
 
 TEMPLATE = Path(__file__).with_name("paper.html.j2")
-DEQUANTIZED = {
-    "smollm2-135m": (
-        "The weights are a dequantized 4-bit instruct model; adapters sit on 6 of its 30 layers, where the paper "
-        "adapts the top half of the decoder.",
-    )
-}
 
 
 @dataclass(frozen=True)
@@ -74,10 +70,12 @@ def render(data: PaperData, figures: Path) -> str:
 def _facts(data: PaperData) -> list[tuple[str, str]]:
     spec = data.spec
     trained = [row for row in spec.runs if row.params.get("rounds")]
+    # Two runs may score two models of one training.
+    trainings = {canonical([row.setting, {k: v for k, v in row.params.items() if k != "evaluate"}]) for row in trained}
     return [
         ("scale", spec.scale),
         ("backbone", spec.backbone),
-        ("runs", f"{len(spec.runs)}, of which {len(trained)} trained"),
+        ("runs", f"{len(spec.runs)}, of {len(trainings)} trainings"),
         ("seeds", ", ".join(map(str, sorted({row.seed for row in spec.runs})))),
         ("source / target tokens", f"{spec.source_tokens} / {spec.target_tokens}"),
         ("rounds", ", ".join(str(n) for n in sorted({row.params["rounds"] for row in trained}))),
@@ -275,20 +273,14 @@ def _limits(data: PaperData) -> list[str]:
     """What a reader must know before believing a number."""
     spec = data.spec
     seeds = len({row.seed for row in spec.runs})
-    layers = next((row.params["adapted_layers"] for row in spec.runs if "adapted_layers" in row.params), 0)
     return [
         f"{seeds} seed{'s' if seeds > 1 else ''}: intervals say how sure we are of these trainings on other meetings, "
         "not of other trainings. They are not adjusted for how many claims there are.",
-        "The learning rate was chosen on AdaFedAvg, for all methods: on the server's average, which tolerates a larger "
-        "one than a client's own adapter. A validation loss that jumps up in the second round and comes down again may "
-        "be the rate's doing rather than the method's.",
-        "Repeated 4-grams are nearly ruled out by the block on repeated n-grams, and summaries end at max_tokens: a "
-        "method whose summaries run on is cut there.",
-        f"Scale {spec.scale}: {spec.backbone}, adapters on {layers} layers, prompts unadapted, no dropout; settings "
-        "hold the examples that the table above says.",
+        *caveats.of_learning_rate(spec.backbone),
+        "A block on repeated n-grams (no_repeat_ngram) hides most repetition where it is set, and summaries end at "
+        "max_tokens: a method whose summaries run on is cut there.",
+        f"Scale {spec.scale}, backbone {spec.backbone}; settings hold the examples that the table above says.",
         *_first_rounds(data.results),
-        *DEQUANTIZED.get(spec.backbone, ()),
-        "The backbone may have seen AMI, ICSI or SAMSum: gains over the untrained one are the result, absolute scores "
-        "beside the paper's are orientation only.",
+        *caveats.of_backbone(spec.backbone, spec.runs),
         "SCAFFOLD's corrected gradient goes through AdamW, which rescales it: a heuristic.",
     ]

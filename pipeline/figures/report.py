@@ -12,6 +12,7 @@ from typing import Any
 from pipeline.analysis.words import grouped
 from pipeline.evaluation.paper_scores import Paper, main_effects
 from pipeline.evaluation.scores import MEAN
+from pipeline.figures import caveats
 from pipeline.figures.page import embedded, page
 from pipeline.figures.style import colour
 from pipeline.partitions.manifest import hash_order
@@ -283,13 +284,9 @@ def _limits(data: ReportData) -> list[str]:
     lines = [
         "Prompt positions are unadapted (causal backbones): adapters act where a target word is predicted, as in an "
         "encoder-decoder.",
-        "Gains over the zero-shot backbone are the result; absolute ROUGE beside BART's is orientation only.",
+        *caveats.of_learning_rate(data.spec.backbone),
+        *caveats.of_backbone(data.spec.backbone, data.spec.runs),
     ]
-    if data.spec.backbone == "smollm2-135m":
-        lines.append(
-            "The weights are a dequantized 4-bit instruct model, which may have seen AMI, ICSI or SAMSum; adapters sit "
-            "on 6 of its 30 layers, where the paper adapts the top half of the decoder."
-        )
     if len({row.seed for row in data.spec.runs}) < 3:
         lines.append(
             "Fewer than three seeds: intervals cover the choice of test meetings, not the randomness of training."

@@ -65,8 +65,8 @@ def _balanced() -> list[Section]:
                     "fedavg-balanced-local",
                 ),
             ),
-            remark="That scores fall with less data cannot be seen here: as many examples for each are, for Academic, "
-            "more than it has elsewhere. Committee leads without any training, too.",
+            remark="Whether a client has less data here than elsewhere depends on the scale: the table of settings "
+            "says how many examples each holds.",
         ),
     ]
 
@@ -220,5 +220,6 @@ def _sampling() -> Section:
                 for run in ("fedavg", "fedkd")
             ),
         ),
-        remark="At equal rounds a sampled federation trains a third less; at equal client-rounds it does not.",
+        remark="The paper's participation of 70% is two of three clients, 67%. At equal rounds a sampled federation "
+        "trains a third less; at equal client-rounds it does not, to a round.",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
@@ -36,10 +37,11 @@ def verdicts_of(
     scored, converged = results.scored, _convergence(results.histories)
 
     def put(claim: Claim) -> Judged:
-        if claim.metric != "margin":
+        if claim.metric != "preference":
             return judge(claim, scored, converged, samples)
-        method = results.rows[claim.theirs][0].kind if claim.theirs in results.rows else claim.theirs
-        return preferred(ratings, claim, method, converged, samples)
+        if claim.ours not in results.rows or claim.theirs not in results.rows:
+            return Judged(claim, None, "not run", converged=True)
+        return preferred(ratings, claim, results.rows[claim.theirs][0].kind, converged, samples)
 
     judged = {section.study: [put(claim) for claim in section.claims] for section in sections}
     judged["tau"].append(_best_threshold(results, studies.get("tau", ()), converged, samples))
@@ -90,6 +92,7 @@ def full_verdicts(
 
 def _best_threshold(results: Results, runs: Sequence[str], converged: Converged, samples: int) -> Judged:
     taus = {name: knob_of(results, name, "tau") for name in runs if name in results.scored}
+    taus = {name: tau for name, tau in taus.items() if not math.isnan(tau)}
     five = next((name for name, tau in taus.items() if tau == PAPERS_TAU), "")
     others = {n: best_validation_loss(results.histories[n]) for n, tau in taus.items() if tau != PAPERS_TAU}
     return best_of("τ = 5 is the best threshold", "Fig. 4", five, others, results.scored, converged, samples)

@@ -14,11 +14,12 @@ from pipeline.encoded import read_encoded
 from pipeline.evaluation.claims import Judged
 from pipeline.evaluation.intervals import Interval
 from pipeline.federated.wire import full_model_bytes
-from pipeline.figures import comparison, extras
+from pipeline.figures import cases, comparison, extras, raters, sending, teachers, tuning
+from pipeline.figures.canvas import Canvas
 from pipeline.figures.page import embedded
 from pipeline.figures.paper import PaperData, render
 from pipeline.figures.report import colours, labels
-from pipeline.figures.section import SELECTIVE_BASE
+from pipeline.figures.section import FEDAVG_BASE, SELECTIVE_BASE
 from pipeline.figures.sections import sections
 from pipeline.figures.style import save
 from pipeline.figures.verdicts import SCALED, SELECTIVE, full_verdicts, verdicts_of
@@ -30,19 +31,8 @@ from pipeline.results import Metrics, Results, read_full, read_results, side_by_
 from pipeline.spec import ReportSpec, read_spec
 from pipeline.tables import read_table
 
-SENDING = (
-    "fedavg-base",
-    "fedkd-base",
-    "fedselectkd-base",
-    "fedopt",
-    "fedprox",
-    "fednova",
-    "fedavgm",
-    "scaffold",
-    "ditto",
-    "fedhardkd",
-)
-"""Runs of the same clients and rounds, whose bytes can be compared."""
+SENDING = ("algorithms", "hard")
+"""Studies whose runs have the same clients and rounds, so that their bytes can be compared."""
 
 POS_CAPTION = (
     "{}: words learned (a) with, (b) without distillation. Run: fedselectkd. To make it again: dvc repro main."
@@ -95,15 +85,18 @@ def run() -> None:
 def _record(one: Judged) -> dict[str, Any]:
     return {
         "claim": one.claim.text,
+        "source": one.claim.source,
+        "remark": one.claim.remark,
         "ours": one.claim.ours,
         "theirs": one.claim.theirs,
         "metric": one.claim.metric,
         "paper": one.claim.effect,
         "difference": _rounded(one.interval),
         "test_loss": _rounded(one.loss),
-        "shown": one.shown or None,
+        "shares": [asdict(share) for share in one.shares],
         "same_adapter": list(one.same),
         "by_interval": one.by_interval,
+        "converged": one.converged,
         "verdict": one.verdict,
     }
 
@@ -116,7 +109,10 @@ def _extra(
     spec: ReportSpec, results: Results, shares: Sequence[Mapping[str, str]], ratings: Sequence[Mapping[str, str]]
 ) -> dict[str, list[Markup]]:
     """Section -> its pieces beyond a comparison of runs."""
-    canvas = extras.Canvas(layout.figures(layout.MORE))
+    canvas = Canvas(layout.figures(layout.MORE))
+    studied = [run for study in SENDING for run in spec.studies.get(study, ())]
+    sending_runs = list(dict.fromkeys([FEDAVG_BASE, "fedkd-base", *studied]))
+    trials = read_table(layout.SEARCH_TABLE) if layout.SEARCH_TABLE.is_file() else []
     analysis = {
         folder.name: {path.stem: read_json(path) for path in sorted(folder.glob("*.json"))}
         for folder in sorted(layout.ANALYSIS.iterdir())
@@ -131,24 +127,27 @@ def _extra(
     clients = list(dict.fromkeys(row["client"] for row in read_table(layout.POS_SHARES)))
     return {
         "main": extras.orientation(analysis),
-        "tau": extras.knob_sweep(canvas, results, spec.studies.get("tau", ()), "tau", "τ", tau),
-        "lambda": extras.knob_sweep(canvas, results, spec.studies.get("lambda", ()), "lambda", "λ", spec.weight),
-        "human": extras.ratings(canvas, ratings, "AdaFedSelectKD", spec.bootstrap_samples),
+        "algorithms": tuning.tuned(trials, spec.studies.get("algorithms", ())),
+        "hard": tuning.tuned(trials, spec.studies.get("hard", ())),
+        "noniid": extras.untrained(results.metrics, "zeroshot"),
+        "tau": tuning.knob_sweep(canvas, results, spec.studies.get("tau", ()), "tau", "τ", tau),
+        "lambda": tuning.knob_sweep(canvas, results, spec.studies.get("lambda", ()), "lambda", "λ", spec.weight),
+        "human": raters.ratings(canvas, ratings, "AdaFedSelectKD", spec.bootstrap_samples),
         "sampling": extras.client_rounds(results, spec.studies.get("sampling", ())),
         "words": [
             *extras.words_distilled(shares),
             *(embedded(main_figures / f"pos_{client}.svg", POS_CAPTION.format(client)) for client in clients),
         ],
-        "case": extras.median_cases(results, texts, SELECTIVE, "fedavg"),
+        "case": cases.median_cases(results, texts, SELECTIVE, "fedavg"),
         "mechanism": [
-            *extras.scaled_weight(results, SELECTIVE_BASE, SCALED),
-            *extras.teacher_and_student(canvas, results, SELECTIVE),
-            *extras.teacher_deciles(canvas, analysis, tau),
+            *tuning.scaled_weight(results, SELECTIVE_BASE, SCALED),
+            *teachers.teacher_and_student(canvas, results, SELECTIVE),
+            *teachers.teacher_deciles(canvas, analysis, tau),
         ],
         "matrix": extras.crossed_losses(canvas, analysis),
         "divergence": extras.divergences(canvas, analysis),
-        "communication": extras.bytes_sent(
-            canvas, results, SENDING, labels(spec.runs), colours(spec.runs), full_model_bytes(parameters)
+        "communication": sending.bytes_sent(
+            canvas, results, sending_runs, labels(spec.runs), colours(spec.runs), full_model_bytes(parameters)
         ),
     }
 

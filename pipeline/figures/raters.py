@@ -1,0 +1,49 @@
+"""Fig. 5 as a piece of the page: what raters said, or that nobody has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from markupsafe import Markup
+
+from pipeline.evaluation.agreement import Outcomes, outcomes_of
+from pipeline.figures import human
+from pipeline.figures.canvas import Canvas
+
+
+def ratings(canvas: Canvas, rows: Sequence[Mapping[str, str]], ours: str, samples: int) -> list[Markup]:
+    if not rows:
+        return [
+            Markup(
+                '<p class="note">Nobody has rated summaries yet, so there is nothing to draw. '
+                "<code>python -m pipeline ratings export</code> writes blind rating sheets, "
+                "<code>python -m pipeline ratings import FILE…</code> joins what raters send back.</p>"
+            )
+        ]
+    found = [outcomes_of(rows, against, samples) for against in dict.fromkeys(row["against"] for row in rows)]
+    agreement = "; ".join(
+        f"against {one.against} {one.ratings} ratings, κ {'–' if one.kappa is None else f'{one.kappa:.2f}'}"
+        for one in found
+    )
+    raters = len({row["rater"] for row in rows})
+    caption = f"Wins, ties and losses in the eyes of {raters} raters; Fleiss' κ: {agreement}."
+    return [canvas.place(human.draw(found, ours), "human", caption), _table(found)]
+
+
+def _table(found: Sequence[Outcomes]) -> Markup:
+    """The figure's numbers: a small share has no room for its interval in its bar."""
+    rows = [
+        Markup("<tr><td>{}</td>{}</tr>").format(
+            one.against,
+            Markup("").join(
+                Markup("<td>{:.0f} ({:.0f} … {:.0f})</td>").format(*(100 * part for part in share))
+                for share in one.shares.values()
+            ),
+        )
+        for one in found
+    ]
+    head = Markup("").join(Markup("<th>{}</th>").format(outcome) for outcome in found[0].shares)
+    return Markup(
+        '<div class="scroll"><table><thead><tr><th>% of ratings, against</th>{}</tr></thead>'
+        "<tbody>{}</tbody></table></div>"
+    ).format(head, Markup("").join(rows))

@@ -1,0 +1,66 @@
+"""Bytes against quality, as a piece of the page: who reaches AdaFedAvg's best loss with how much."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from markupsafe import Markup
+
+from pipeline.evaluation.scores import MEAN
+from pipeline.figures import communication
+from pipeline.figures.canvas import Canvas
+from pipeline.results import History, Results
+
+
+def bytes_sent(
+    canvas: Canvas,
+    results: Results,
+    runs: Sequence[str],
+    named: Mapping[str, str],
+    colours: Mapping[str, str],
+    full_model: int,
+) -> list[Markup]:
+    """Validation loss against bytes, and the bytes that reach the best loss of the first run, AdaFedAvg."""
+    shown = {run: results.histories[run] for run in runs if run in results.histories and run in results.metrics}
+    if runs[0] not in shown:
+        return []
+    factor = full_model / max(int(row["bytes_up"]) for row in shown[runs[0]])
+    caption = f"Validation loss against bytes sent, by round, and ROUGE of the best rounds. Runs: {', '.join(shown)}."
+    figures = {run: results.metrics[run][MEAN] for run in shown}
+    rouge = {run: (_sent_until_best(shown[run]), own["average"]) for run, own in figures.items() if "average" in own}
+    pieces = [canvas.place(communication.draw(shown, named, colours, rouge, factor), "communication", caption)]
+    goal = min(loss for _, loss in communication.path_of(shown[runs[0]]))
+    rows = [
+        Markup("<tr><td>{}</td><td>{}</td><td>{}</td><td>{:,.0f}</td><td>{:.3f}</td><td>{}</td></tr>").format(
+            named[run],
+            _reached(communication.path_of(rows), goal),
+            _reached(communication.path_of(rows, factor), goal),
+            _sent_until_best(rows),
+            figures[run]["loss"],
+            f"{rouge[run][1]:.2f}" if run in rouge else "–",
+        )
+        for run, rows in shown.items()
+        if any(int(row["bytes_up"]) for row in rows)
+    ]
+    table = Markup(
+        '<div class="scroll"><table><thead><tr><th>to AdaFedAvg’s best loss, {:.3f}</th><th>MB, adapters</th>'
+        "<th>MB, full model</th><th>MB to its own best rounds</th><th>test loss then</th>"
+        "<th>average ROUGE then</th></tr></thead>"
+        "<tbody>{}</tbody></table></div>"
+    ).format(goal, Markup("").join(rows))
+    return [*pieces, table]
+
+
+def _reached(path: Sequence[tuple[float, float]], goal: float) -> str:
+    return next((f"{sent:,.0f}" for sent, loss in path if loss <= goal), "not reached")
+
+
+def _sent_until_best(history: History) -> float:
+    """MB of adapters until the last of the clients' best rounds, the mean over seeds."""
+    sent = []
+    for seed in dict.fromkeys(row["seed"] for row in history):
+        own = [row for row in history if row["seed"] == seed]
+        until = max(int(row["round"]) for row in own if row["best"] == "1")
+        sent.append(sum(int(row["bytes_up"]) + int(row["bytes_down"]) for row in own if int(row["round"]) <= until))
+    return fmean(sent) / communication.MEGABYTE

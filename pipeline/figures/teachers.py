@@ -1,0 +1,37 @@
+"""The teacher against the student: by how sure it is, and by round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from markupsafe import Markup
+
+from pipeline.figures import learning_curves, surety
+from pipeline.figures.canvas import Canvas
+from pipeline.results import Results
+
+
+def teacher_deciles(canvas: Canvas, analysis: Mapping[str, Mapping[str, Any]], tau: float) -> list[Markup]:
+    pieces = []
+    for run, found in analysis.get("deciles", {}).items():
+        caption = (
+            "Is the teacher better where it is surer? Tokens of the test references by decile of the teacher's "
+            "entropy; the dashed line is τ. The student is a client's best adapter, the teacher what it was sent in "
+            f"that round, so that it has taught the student already. Run: {run}."
+        )
+        pieces.append(canvas.place(surety.draw(found, tau), f"deciles_{run}", caption))
+    return pieces
+
+
+def teacher_and_student(canvas: Canvas, results: Results, run: str) -> list[Markup]:
+    rows = [row for row in results.histories.get(run, ()) if row["teacher_validation_loss"]]
+    if not rows:
+        return []
+    lines = {"student": rows, "teacher": [row | {"validation_loss": row["teacher_validation_loss"]} for row in rows]}
+    clients = list(dict.fromkeys(row["client"] for row in rows))
+    caption = (
+        "Validation loss by round: of the student after it, and of the teacher, as it was sent before it. The student "
+        f"that the teacher met is the one of the round before. Run: {run}."
+    )
+    return [canvas.place(learning_curves.draw(lines, clients), f"teacher_{run}", caption)]

@@ -1,0 +1,73 @@
+"""What knobs do and how they were chosen: the sweeps of τ and λ, the trials of `make search`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from markupsafe import Markup
+
+from pipeline.evaluation.scores import MEAN
+from pipeline.figures import sweep
+from pipeline.figures.canvas import Canvas
+from pipeline.figures.verdicts import weight_of_all
+from pipeline.results import Results, best_validation_loss, knob_of
+
+
+def knob_sweep(
+    canvas: Canvas, results: Results, runs: Sequence[str], knob: str, name: str, chosen: float
+) -> list[Markup]:
+    """A knob of AdaFedSelectKD over the runs that set it."""
+    known = [run for run in runs if run in results.metrics and not math.isnan(knob_of(results, run, knob))]
+    points = sorted((_point(results, run, knob) for run in known), key=lambda point: point.value)
+    if len(points) < 2:
+        return []
+    best = min(points, key=lambda point: point.validation)
+    caption = (
+        f"{name} against validation loss (which would choose {best.label}) and test scores, mean over clients "
+        f"with 95% intervals; the dashed line is the value used elsewhere. Runs: {', '.join(known)}."
+    )
+    return [canvas.place(sweep.draw(points, name, chosen), f"sweep_{knob}", caption)]
+
+
+def _point(results: Results, run: str, knob: str) -> sweep.Point:
+    value = knob_of(results, run, knob)
+    own = results.metrics[run][MEAN]
+
+    def triple(metric: str) -> tuple[float, float, float]:
+        return own[metric], own[f"{metric}_low"], own[f"{metric}_high"]
+
+    average = triple("average") if "average" in own else None
+    return sweep.Point(value, f"{value:.3g}", best_validation_loss(results.histories[run]), triple("loss"), average)
+
+
+def scaled_weight(results: Results, selective: str, scaled: str) -> list[Markup]:
+    """Whether the control's λ is what it should be: λ times the share of tokens that the selective run distilled."""
+    if selective not in results.histories or scaled not in results.rows:
+        return []
+    wanted, weight = weight_of_all(results, selective), knob_of(results, selective, "lambda")
+    share, own = wanted / weight, knob_of(results, scaled, "lambda")
+    text = (
+        '<p class="note">{} distilled {:.1f}% of target tokens, mean over clients and rounds: {:g} × {:.3f} = {:.3f}; '
+        "{} has λ = {:g}.</p>"
+    )
+    return [Markup(text).format(selective, 100 * share, weight, share, wanted, scaled, own)]
+
+
+def tuned(trials: Sequence[Mapping[str, str]], runs: Sequence[str]) -> list[Markup]:
+    """What each run's knobs were chosen from, and whether a wider search might find better.
+
+    Args:
+        trials: rows of search.csv.
+    """
+    told = [_chosen(run, own) for run in runs if (own := [row for row in trials if row["run"] == run])]
+    text = '<p class="note">Chosen on validation, at a seed of its own (reports/tables/search.csv): {}.</p>'
+    return [Markup(text).format("; ".join(told))] if told else []
+
+
+def _chosen(run: str, trials: Sequence[Mapping[str, str]]) -> str:
+    knobs = [row["knobs"] for row in trials]
+    best = next(row["knobs"] for row in trials if row["chosen"] == "1")
+    one_knob = all(len(knob.split()) == 1 for knob in knobs)
+    edge = ", the end of what was tried" if one_knob and best in (knobs[0], knobs[-1]) else ""
+    return f"{run} {best} of {len(knobs)} trials{edge}"
