@@ -24,7 +24,6 @@ from benchmarks.shapes import (
     step_flops,
     store_bytes,
 )
-from pipeline.federated.wire import full_model_bytes
 from pipeline.files import read_json, write_text
 from pipeline.layout import REPORTS
 from pipeline.model.adapter import Adapter, pack
@@ -148,7 +147,7 @@ def on_the_wire() -> str:
     rows = []
     for name, s in SHAPES.items():
         adapter = s.adapter()
-        full = full_model_bytes(s.parameters)
+        full = 4 * s.parameters
         sent = [len(pack(code(adapter))) for code in WIRES.values()]
         rows.append((name, f"{size(full)}B", *(f"{size(count)}B ({count / full:.2%})" for count in sent)))
     return table(("model", "the whole model, fp32", *(f"adapter, {wire}" for wire in WIRES)), rows)

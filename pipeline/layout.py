@@ -47,6 +47,8 @@ PAPER_REPORT = REPORTS / "paper.html"
 
 HISTORY, WORD_SHARES = Path("tables") / "history.csv", Path("tables") / "word_shares.csv"
 """Below `reports`, and below what `make repro-full` left: every round of the main table's runs; Fig. 11's shares."""
+HISTORY_MORE = REPORTS / "metrics" / "more" / "history.csv"
+"""Every round of all other runs."""
 
 MAIN, MORE = "main", "more"
 """The two groups of runs: those of the main table, and all others. Each lies in folders of its own."""

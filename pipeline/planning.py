@@ -13,7 +13,7 @@ from pipeline import layout
 from pipeline.closure import code_of
 from pipeline.corpora.sources import checksum_file
 from pipeline.errors import QuorumError
-from pipeline.federated.registry import ALGORITHMS, ZEROSHOT
+from pipeline.federated.registry import ALGORITHMS, OURS, ZEROSHOT
 from pipeline.files import sha256_file, sha256_json
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.presets import PRESETS
@@ -153,7 +153,6 @@ def _row(params: Params, identity: str, name: str, seed: int, stages: Mapping[st
         seed=seed,
         method=row.method,
         setting=row.setting,
-        decoded=row.decode,
         spec=sha256_json([json.loads(spec.model_dump_json()) for spec in stages.values()]),
         params=knobs | {"evaluate": train.evaluate},
     )
@@ -179,8 +178,8 @@ def _analyze(params: Params, rows: list[RunRow], manifests: list[str]) -> Analyz
         code=_code("analyze"),
         device=params.device,
         adapted_layers=_layers(params),
-        distilling=ids("AdaFedSelectKD"),
-        crossed=ids("AdaSingle", "AdaFedSelectKD"),
+        distilling=ids(OURS),
+        crossed=ids("AdaSingle", OURS),
         manifests=manifests,
         topics=params.topics,
         tested=rows[0].id,
@@ -189,17 +188,15 @@ def _analyze(params: Params, rows: list[RunRow], manifests: list[str]) -> Analyz
 
 
 def _main(params: Params, rows: list[RunRow]) -> MainSpec:
-    return MainSpec(code=_code("main") | _texts("report.html.j2", "page.css"), runs=rows, **_common(params))
+    return MainSpec(code=_code("main") | _texts("main_page.html.j2", "page.css"), runs=rows, **_common(params))
 
 
 def _report(params: Params, rows: list[RunRow]) -> ReportSpec:
-    settings = sorted({row.setting for row in rows})
     return ReportSpec(
-        code=_code("report") | _texts("paper.html.j2", "page.css"),
+        code=_code("report") | _texts("paper_page.html.j2", "page.css"),
         runs=rows,
         weight=params.weight,
         corpora=params.corpora,
-        settings={name: params.setting_of(name) for name in settings},
         studies=params.studies,
         **_common(params),
     )

@@ -9,7 +9,6 @@ key beside the ratings, which hold no word of the corpus.
 from __future__ import annotations
 
 import csv
-import io
 import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,16 +17,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pipeline import layout
-from pipeline.corpora.example import read_all_examples
+from pipeline.corpora.example import Example, read_all_examples
 from pipeline.encoded import read_encoded
 from pipeline.errors import QuorumError
+from pipeline.federated.registry import OURS
+from pipeline.figures.rating_sheet import render
 from pipeline.files import read_json, read_jsonl, sha256_json, write_json, write_text
 from pipeline.partitions.manifest import hash_order
 from pipeline.progress import say
 from pipeline.spec import MainSpec, RunRow, read_spec
 from pipeline.tables import read_table, write_table
 
-OURS = "AdaFedSelectKD"
 OTHERS = ("AdaCentralized", "AdaFedAvg", "AdaFedKD")
 CRITERIA = ("domain expertise", "informativeness", "factual correctness")
 CHOICES = ("A", "B", "tie")
@@ -83,26 +83,38 @@ def export(raters: int, seed: int, folder: Path) -> list[Path]:
         client: spread({e["id"]: e["meeting"] for e in splits["test"]}, EXAMPLES, seed)
         for client, splits in index.items()
     }
-    written = []
-    for rater in range(1, raters + 1):
-        shuffled = random.Random(f"{seed}/{rater}")
-        items = []
-        for client, ids in chosen.items():
-            for identity in ids:
-                lines = [f"{turn.speaker}: {turn.text}" for turn in examples[identity].turns]
-                for other in OTHERS:
-                    sides = [OURS, other]
-                    shuffled.shuffle(sides)
-                    texts = [summaries[method][identity] for method in sides]
-                    key = {"example": identity, "client": client, "meeting": examples[identity].meeting}
-                    key |= {"A": sides[0], "B": sides[1], "texts": _texts(*texts)}
-                    # By the texts: a sheet of other summaries must not be taken for this one.
-                    name = sha256_json([seed, identity, other, key["texts"]])[:12]
-                    items.append(Item(name, client, examples[identity].query, lines, texts[0], texts[1], key))
-        shuffled.shuffle(items)
-        written += _write_sheet(items, rater, seed, folder)
-    say(f"ratings: {raters} sheets of {len(items)} pairs in {folder}; give each rater one page")
-    return written
+    sheets = {rater: items_for(rater, seed, chosen, examples, summaries) for rater in range(1, raters + 1)}
+    say(f"ratings: {raters} sheets of {len(sheets[1])} pairs in {folder}; give each rater one page")
+    return [path for rater, items in sheets.items() for path in _write_sheet(items, rater, seed, folder)]
+
+
+def items_for(
+    rater: int,
+    seed: int,
+    chosen: Mapping[str, Sequence[str]],
+    examples: Mapping[str, Example],
+    summaries: Mapping[str, Mapping[str, str]],
+) -> list[Item]:
+    """One rater's pairs, each with its sides and all of them in an order drawn for this rater.
+
+    Args:
+        chosen: client -> test examples.
+        summaries: method -> example -> its summary.
+    """
+    shuffled = random.Random(f"{seed}/{rater}")
+    items = []
+    for client, identity, other in ((c, i, o) for c, ids in chosen.items() for i in ids for o in OTHERS):
+        sides = [OURS, other]
+        shuffled.shuffle(sides)
+        texts = [summaries[method][identity] for method in sides]
+        key = {"example": identity, "client": client, "meeting": examples[identity].meeting}
+        key |= {"A": sides[0], "B": sides[1], "texts": _texts(*texts)}
+        # By the texts: a sheet of other summaries must not be taken for this one.
+        name = sha256_json([seed, identity, other, key["texts"]])[:12]
+        lines = [f"{turn.speaker}: {turn.text}" for turn in examples[identity].turns]
+        items.append(Item(name, client, examples[identity].query, lines, texts[0], texts[1], key))
+    shuffled.shuffle(items)
+    return items
 
 
 def _runs(rows: Sequence[RunRow]) -> dict[str, RunRow]:
@@ -149,28 +161,25 @@ def of_these_summaries(rows: Sequence[RunRow]) -> list[dict[str, str]]:
 
 
 def _write_sheet(items: Sequence[Item], rater: int, seed: int, folder: Path) -> list[Path]:
-    from pipeline.figures.rating_sheet import render
-
     sheet = sha256_json([seed, rater, [(item.item, item.key) for item in items]])[:12]
     write_json(layout.RATINGS / "keys" / f"{sheet}.json", {item.item: item.key for item in items})
     shown = [{k: v for k, v in asdict(item).items() if k != "key"} for item in items]
     page, table = folder / f"rater-{rater}.html", folder / f"rater-{rater}.csv"
     write_text(page, render(sheet, shown, CRITERIA))
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["sheet", "item", "client", "query", "transcript", "A", "B", *CRITERIA])
-    for item in items:
-        writer.writerow(
-            [sheet, item.item, item.client, item.query, "\n".join(item.transcript), item.a, item.b, "", "", ""]
-        )
-    write_text(table, stream.getvalue())
+    texts = {item.item: {"transcript": "\n".join(item.transcript), "A": item.a, "B": item.b} for item in items}
+    unrated = dict.fromkeys(CRITERIA, "")
+    rows = [
+        {"sheet": sheet, "item": i.item, "client": i.client, "query": i.query} | texts[i.item] | unrated for i in items
+    ]
+    write_table(table, rows)
     return [page, table]
 
 
 def bring_in(files: Sequence[Path]) -> int:
     """Check raters' files (JSON from the page, or the filled CSV) and join them into data/ratings/ratings.csv.
 
-    A rater's sheet that is there already is replaced. Returns how many ratings there are now.
+    A sheet that is there already is replaced: it is one rater's, under whatever name. Returns how many ratings there
+    are now.
 
     Raises:
         QuorumError: a file is no such sheet, names an unknown item or choice, or rates a pair twice.
@@ -179,8 +188,8 @@ def bring_in(files: Sequence[Path]) -> int:
     kept = read_table(path) if path.is_file() else []
     for file in files:
         rows = _read(file)
-        who = {(row["sheet"], row["rater"]) for row in rows}
-        kept = [row for row in kept if (row["sheet"], row["rater"]) not in who] + rows
+        sheets = {row["sheet"] for row in rows}
+        kept = [row for row in kept if row["sheet"] not in sheets] + rows
     write_table(path, kept, COLUMNS)
     raters = len({row["rater"] for row in kept})
     say(f"ratings: {len(kept)} ratings by {raters} raters in {path}; `dvc repro report` draws them")

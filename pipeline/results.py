@@ -15,11 +15,10 @@ from pipeline.progress import progress
 from pipeline.spec import RunRow
 from pipeline.tables import read_table
 
+REMEDY_FULL = "run `make repro-full`"
+
 Metrics = dict[str, dict[str, dict[str, Any]]]
 """run -> client -> figures."""
-
-History = Sequence[Mapping[str, str]]
-"""Rows of a run's history.csv, with their seed."""
 
 
 @dataclass(frozen=True)
@@ -101,11 +100,11 @@ def read_full() -> Full:
     """Empty, if `make repro-full` left nothing."""
     files: dict[str, list[Any]] = {}
     for path in sorted((layout.FULL / "scores" / layout.MAIN).glob("*.json")):
-        files.setdefault(path.stem.rpartition("-")[0], []).append(read_json(path)["examples"])
+        files.setdefault(path.stem.rpartition("-")[0], []).append(read_json(path, REMEDY_FULL)["examples"])
     histories: dict[str, list[dict[str, str]]] = {name: [] for name in files}
-    for line in read_table(layout.FULL / layout.HISTORY) if files else ():
+    for line in read_table(layout.FULL / layout.HISTORY, REMEDY_FULL) if files else ():
         histories.setdefault(line["run"], []).append(line)
-    shares = read_table(layout.FULL / layout.WORD_SHARES) if files else []
+    shares = read_table(layout.FULL / layout.WORD_SHARES, REMEDY_FULL) if files else []
     return Full({name: over_seeds(seeds) for name, seeds in files.items()}, histories, shares)
 
 
@@ -135,35 +134,3 @@ def knob_of(results: Results, run: str, knob: str) -> float:
     if not isinstance(value, str):
         return float(value)
     return fmean(float(row[knob]) for row in results.histories[run] if row[knob])
-
-
-def best_rounds(history: History, client: str) -> list[int]:
-    """The best round at each seed, in the order of the rows."""
-    return [int(row["round"]) for row in history if row["client"] == client and row["best"] == "1"]
-
-
-def best_validation_loss(history: History) -> float:
-    """That of the best rounds, mean over clients and seeds."""
-    return fmean(float(row["validation_loss"]) for row in history if row["best"] == "1")
-
-
-def has_converged(history: History, clients: Sequence[str] = ()) -> bool:
-    """Whether each of the clients (all, if none is named) had its best round before the last in which it trained.
-
-    At every seed: `history` has the rows of all of them.
-    """
-    trainings: dict[tuple[str, str], list[Mapping[str, str]]] = {}
-    for row in history:
-        if not clients or row["client"] in clients:
-            trainings.setdefault((row["seed"], row["client"]), []).append(row)
-    return all(_before_the_last(own) for own in trainings.values())
-
-
-def _before_the_last(own: Sequence[Mapping[str, str]]) -> bool:
-    """`own`: one client's rows at one seed.
-
-    An idle round changes nothing of what the client has learned; where the server's model is evaluated it may, so that
-    what is idle at the end reads as not converged.
-    """
-    last = max((int(row["round"]) for row in own if int(row["steps"])), default=0)
-    return all(int(row["round"]) < last for row in own if row["best"] == "1")

@@ -160,7 +160,6 @@ class RunRow(BaseModel):
     seed: int
     method: str
     setting: str
-    decoded: bool
     spec: str
     params: dict[str, Any]
 
@@ -192,7 +191,6 @@ class ReportSpec(MainSpec):
 
     weight: float
     corpora: list[str]
-    settings: dict[str, Setting]
     studies: dict[str, list[str]]
 
 

@@ -22,7 +22,7 @@ def write_table(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence
     write_text(path, stream.getvalue())
 
 
-def read_table(path: Path) -> list[dict[str, str]]:
+def read_table(path: Path, remedy: str = "run `dvc repro`") -> list[dict[str, str]]:
     """Read rows as text.
 
     Raises:
@@ -32,7 +32,7 @@ def read_table(path: Path) -> list[dict[str, str]]:
         with path.open(encoding="utf-8", newline="") as stream:
             return list(csv.DictReader(stream))
     except FileNotFoundError:
-        raise QuorumError(f"{path}: is missing; run `dvc repro`") from None
+        raise QuorumError(f"{path}: is missing; {remedy}") from None
 
 
 def _cell(value: Any) -> Any:

@@ -10,7 +10,7 @@ from pipeline.evaluation.claims import Claim, Rule, Verdict, by_margins, judge
 from pipeline.evaluation.other_claims import best_client, best_of, distilled_words, preferred
 from pipeline.evaluation.scores import Scored
 from pipeline.figures.claim_rows import claim_row
-from pipeline.results import has_converged
+from pipeline.history import has_converged
 
 
 @pytest.mark.parametrize(

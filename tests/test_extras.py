@@ -25,8 +25,8 @@ from pipeline.figures import (
 )
 from pipeline.figures.canvas import Canvas
 from pipeline.figures.communication import path_of
-from pipeline.figures.paper import _ending, _first_rounds
-from pipeline.figures.report import colours
+from pipeline.figures.main_page import colours
+from pipeline.figures.paper_page import _ending, _first_rounds
 from pipeline.figures.verdicts import _at_equal_budget
 from pipeline.results import Results, knob_of
 from pipeline.spec import RunRow
@@ -53,7 +53,6 @@ def run_of(name: str, **hyperparameters: Any) -> list[RunRow]:
             seed=1,
             method="AdaFedSelectKD",
             setting="domains",
-            decoded=True,
             spec="",
             params={"hyperparameters": hyperparameters},
         )
@@ -161,7 +160,7 @@ def test_the_controls_weight_stands_beside_what_it_should_be() -> None:
 
 def test_nothing_trained_is_nothing_drawn() -> None:
     """The untrained backbone alone has no history."""
-    assert not learning_curves.draw({}, ["A"]).axes[0].lines
+    assert not learning_curves.draw({}, ["A"], {}).axes[0].lines
     assert not traffic.draw({}, 1, 1).axes[0].patches
 
 
@@ -285,7 +284,7 @@ def test_ratings_are_drawn_and_their_numbers_stand_below(tmp_path: Path) -> None
         for n, outcome in enumerate(outcomes)
     ]
     figure, table = raters.ratings(Canvas(tmp_path), rows, "AdaFedSelectKD", 200)
-    assert "in the eyes of 1 raters" in figure
+    assert "in the eyes of one rater" in figure
     assert (tmp_path / "human.svg").is_file()
     assert "<td>AdaFedAvg</td><td>70 (" in table
     assert "<td>10 (" in table

@@ -126,6 +126,14 @@ def test_a_sheet_that_comes_again_replaces_itself(sheet: str, tmp_path: Path) ->
     assert bring_in([answers(sheet, tmp_path, {"i0": {CRITERIA[0]: "B"}})]) == 1
 
 
+def test_a_sheet_is_one_raters_under_whatever_name(sheet: str, tmp_path: Path) -> None:
+    """Counted as two, one person's word would narrow the intervals and raise κ."""
+    path = answers(sheet, tmp_path, {"i0": {CRITERIA[0]: "A"}})
+    bring_in([path])
+    path.write_text(path.read_text().replace('"EB"', '"Eva B."'))
+    assert bring_in([path]) == 1
+
+
 def test_a_filled_table_comes_back_too(sheet: str, tmp_path: Path) -> None:
     path = tmp_path / "sheets" / "rater-1.csv"
     with path.open(newline="") as stream:
@@ -191,7 +199,7 @@ def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "tau": 5.0,
         "bootstrap_samples": 200,
         "permutation_samples": 200,
-        "runs": [row | {"decoded": True, "spec": "", "params": {}} for row in rows],
+        "runs": [row | {"spec": "", "params": {}} for row in rows],
     }
     write_json(stage_spec("main"), plan)
     tests = [(f"e{n}", f"m{n % 6}") for n in range(24)]

@@ -21,11 +21,13 @@ from pipeline.evaluation.rouge import rouge_of
 from pipeline.evaluation.similarity import embed
 from pipeline.federated.token_losses import token_cross_entropy, token_entropies
 from pipeline.files import read_json
+from pipeline.history import best_rounds
 from pipeline.loader import Loader
 from pipeline.model.adapter import read_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.partitions.manifest import Manifest
-from pipeline.results import best_rounds
+from pipeline.spec import RunRow
+from pipeline.tables import read_table
 
 
 def orientation_of(
@@ -59,6 +61,17 @@ def words_distilled(
             by_meeting.setdefault(entry["meeting"], []).append(tally)
         found[client] = {meeting: merge(own) for meeting, own in by_meeting.items()}
     return found
+
+
+def words_of_seeds(backbone: Backbone, loader: Loader, rows: Sequence[RunRow]) -> dict[str, dict[str, Tally]]:
+    """Client -> meeting -> the words of its training examples, counted over all seeds of a run."""
+    seeds: dict[str, dict[str, list[Tally]]] = {}
+    for row in rows:
+        history = read_table(layout.history(row.id))
+        for client, meetings in words_distilled(backbone, loader, row.id, history, row.params["local_epochs"]).items():
+            for meeting, counts in meetings.items():
+                seeds.setdefault(client, {}).setdefault(meeting, []).append(counts)
+    return {client: {meeting: merge(own) for meeting, own in meetings.items()} for client, meetings in seeds.items()}
 
 
 def deciles_of(backbone: Backbone, loader: Loader, run_id: str) -> dict[str, list[dict[str, float]]]:

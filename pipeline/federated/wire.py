@@ -9,8 +9,3 @@ def send(adapter: Adapter) -> tuple[Adapter, int]:
     """Put an adapter on the wire and take it off again: (what arrives, bytes). Lossless."""
     content = pack(adapter)
     return unpack(content), len(content)
-
-
-def full_model_bytes(parameters: int) -> int:
-    """What one exchange would cost if the whole model travelled, in fp32."""
-    return 4 * parameters

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from pipeline.evaluation.scores import MEAN
 from pipeline.figures import heatmap
 from pipeline.figures.canvas import Canvas
-from pipeline.figures.report import share_text
+from pipeline.figures.main_page import share_text
 from pipeline.results import Metrics, Results
 
 Analysis = Mapping[str, Mapping[str, Any]]

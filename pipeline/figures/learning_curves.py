@@ -7,10 +7,12 @@ from statistics import fmean
 
 from matplotlib.figure import Figure
 
-from pipeline.figures.style import colour, marker
+from pipeline.figures.style import marker
 
 
-def draw(histories: Mapping[str, Sequence[Mapping[str, str]]], clients: Sequence[str]) -> Figure:
+def draw(
+    histories: Mapping[str, Sequence[Mapping[str, str]]], clients: Sequence[str], colours: Mapping[str, str]
+) -> Figure:
     """`histories`: run -> rows of its history.csv (of all seeds; points are averaged over seeds)."""
     figure = Figure(figsize=(3.1 * len(clients), 3.0))
     axes = figure.subplots(1, len(clients), squeeze=False)[0]
@@ -19,7 +21,7 @@ def draw(histories: Mapping[str, Sequence[Mapping[str, str]]], clients: Sequence
             own = [row for row in rows if row["client"] == client]
             rounds = sorted({int(row["round"]) for row in own})
             losses = [fmean(float(r["validation_loss"]) for r in own if int(r["round"]) == n) for n in rounds]
-            axis.plot(rounds, losses, color=colour(index + 1), marker=marker(index + 1), label=run)
+            axis.plot(rounds, losses, color=colours[run], marker=marker(index), label=run)
         axis.set_title(client)
         axis.set_xlabel("round")
         axis.xaxis.get_major_locator().set_params(integer=True)

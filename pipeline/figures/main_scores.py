@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from matplotlib.figure import Figure
 
-from pipeline.figures.style import colour
+from pipeline.evaluation.scores import MEAN
+from pipeline.results import Metrics
 
 PANELS = (("average", "ROUGE, mean of R-1, R-2, R-L"), ("loss", "test loss, nats a token (less is better)"))
 
 
-Metrics = Mapping[str, Mapping[str, Mapping[str, Any]]]
-
-
-def draw(metrics: Metrics, by_seed: Sequence[Metrics], labels: Mapping[str, str]) -> Figure:
+def draw(metrics: Metrics, by_seed: Sequence[Metrics], labels: Mapping[str, str], colours: Mapping[str, str]) -> Figure:
     """`metrics`: run -> client -> figures, as in reports/metrics.json; `by_seed`: the same of each seed alone."""
     runs = list(metrics)
     figure = Figure(figsize=(7.2, 0.9 + 0.34 * len(runs)))
     axes = figure.subplots(1, 2, sharey=True)
     for axis, (metric, title) in zip(axes, PANELS, strict=True):
         for row, run in enumerate(runs):
-            mean = metrics[run]["mean"]
+            mean = metrics[run][MEAN]
             value, low, high = (mean[name] for name in (metric, f"{metric}_low", f"{metric}_high"))
-            axis.plot([low, high], [row, row], color=colour(row), linewidth=2.4, solid_capstyle="butt")
-            axis.plot([value], [row], color=colour(row), marker="o", markersize=6)
+            axis.plot([low, high], [row, row], color=colours[run], linewidth=2.4, solid_capstyle="butt")
+            axis.plot([value], [row], color=colours[run], marker="o", markersize=6)
             if len(by_seed) > 1:
-                points = [one[run]["mean"][metric] for one in by_seed]
-                axis.plot(points, [row] * len(points), "o", markersize=3, color="white", markeredgecolor=colour(row))
+                points = [one[run][MEAN][metric] for one in by_seed]
+                axis.plot(points, [row] * len(points), "o", markersize=3, color="white", markeredgecolor=colours[run])
         axis.set_xlabel(title)
         axis.grid(axis="y", visible=False)
     axes[0].set_yticks(range(len(runs)), [labels[run] for run in runs])

@@ -25,8 +25,9 @@ def ratings(canvas: Canvas, rows: Sequence[Mapping[str, str]], ours: str, sample
         f"against {one.against} {one.ratings} ratings, κ {'–' if one.kappa is None else f'{one.kappa:.2f}'}"
         for one in found
     )
-    raters = len({row["rater"] for row in rows})
-    caption = f"Wins, ties and losses in the eyes of {raters} raters; Fleiss' κ: {agreement}."
+    count = len({row["rater"] for row in rows})
+    eyes = "one rater" if count == 1 else f"{count} raters"
+    caption = f"Wins, ties and losses in the eyes of {eyes}; Fleiss' κ: {agreement}."
     return [canvas.place(human.draw(found, ours), "human", caption), _table(found)]
 
 

@@ -10,7 +10,8 @@ from markupsafe import Markup
 from pipeline.evaluation.scores import MEAN
 from pipeline.figures import communication
 from pipeline.figures.canvas import Canvas
-from pipeline.results import History, Results
+from pipeline.history import History
+from pipeline.results import Results
 
 
 def bytes_sent(

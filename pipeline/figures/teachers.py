@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from pipeline.figures import learning_curves, surety
 from pipeline.figures.canvas import Canvas
+from pipeline.figures.style import colour
 from pipeline.results import Results
 
 
@@ -34,4 +35,5 @@ def teacher_and_student(canvas: Canvas, results: Results, run: str) -> list[Mark
         "Validation loss by round: of the student after it, and of the teacher, as it was sent before it. The student "
         f"that the teacher met is the one of the round before. Run: {run}."
     )
-    return [canvas.place(learning_curves.draw(lines, clients), f"teacher_{run}", caption)]
+    figure = learning_curves.draw(lines, clients, {"student": colour(1), "teacher": colour(2)})
+    return [canvas.place(figure, f"teacher_{run}", caption)]

@@ -11,7 +11,8 @@ from pipeline.evaluation.scores import MEAN
 from pipeline.figures import sweep
 from pipeline.figures.canvas import Canvas
 from pipeline.figures.verdicts import weight_of_all
-from pipeline.results import Results, best_validation_loss, knob_of
+from pipeline.history import best_validation_loss
+from pipeline.results import Results, knob_of
 
 
 def knob_sweep(

@@ -10,7 +10,8 @@ from statistics import fmean
 from pipeline.evaluation.claims import Claim, Converged, Judged, judge
 from pipeline.evaluation.other_claims import best_client, best_of, distilled_words, preferred
 from pipeline.figures.section import Section
-from pipeline.results import Full, History, Results, best_validation_loss, has_converged, knob_of
+from pipeline.history import History, best_validation_loss, has_converged
+from pipeline.results import Full, Results, knob_of
 
 SELECTIVE = "fedselectkd"
 """The run of the main table that Fig. 11, Table VIII and the rating sheets are about."""

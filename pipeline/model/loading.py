@@ -11,7 +11,7 @@ from transformers.utils import logging
 
 from pipeline.errors import QuorumError
 from pipeline.files import read_json
-from pipeline.layout import ABOUT_BACKBONE
+from pipeline.layout import ABOUT_BACKBONE, WEIGHTS
 from pipeline.model.backbone import Backbone
 from pipeline.model.causal import CausalBackbone
 from pipeline.model.seq2seq import Seq2SeqBackbone
@@ -46,6 +46,11 @@ def decoder_depth(config: Any) -> int:
     """How many decoder layers a model has, by the name that its family gives them."""
     depth = getattr(config, "decoder_layers", None) or getattr(config, "num_decoder_layers", None)
     return int(depth or config.num_hidden_layers)
+
+
+def weights_bytes(folder: Path) -> int:
+    """What one exchange would cost if the whole model travelled: its weights lie there in fp32."""
+    return (folder / WEIGHTS).stat().st_size
 
 
 def backbone_digest(folder: Path) -> str:

@@ -11,24 +11,23 @@ import torch
 
 from pipeline import layout
 from pipeline.analysis.distilled import SHARE_COLUMNS, merge, shares_of, summarize
-from pipeline.analysis.runs import words_distilled
+from pipeline.analysis.runs import words_of_seeds
 from pipeline.analysis.words import Tally
 from pipeline.encoded import read_encoded
 from pipeline.evaluation.scores import MEAN, significance
-from pipeline.federated.wire import full_model_bytes
+from pipeline.federated.registry import OURS
 from pipeline.figures import learning_curves, main_scores, parts_of_speech, share_distilled, traffic
-from pipeline.figures.report import COLUMNS, ReportData, labels, render, selective_tau
+from pipeline.figures.main_page import COLUMNS, MainPage, colours, labels, render, selective_tau
 from pipeline.figures.style import save
 from pipeline.files import read_json, read_jsonl, write_json, write_text
+from pipeline.history import best_rounds
 from pipeline.identity import record_identities
 from pipeline.loader import Loader
-from pipeline.model.loading import load_backbone
+from pipeline.model.loading import load_backbone, weights_bytes
 from pipeline.progress import say
-from pipeline.results import Metrics, Results, best_rounds, read_results
+from pipeline.results import Metrics, Results, read_results
 from pipeline.spec import MainSpec, read_spec
 from pipeline.tables import read_table, write_table
-
-OURS = "AdaFedSelectKD"
 
 SIGNIFICANCE_COLUMNS = (
     "metric",
@@ -65,7 +64,7 @@ def run() -> None:
     ours = next((name for name, rows in results.rows.items() if rows[0].method == OURS), None)
     significance = _significance(spec, results, ours)
     pos, shares, sensitivities = _parts_of_speech(spec, results, ours)
-    data = ReportData(
+    data = MainPage(
         spec=spec,
         notes=read_json(layout.notes("qmsum")),
         encoded=read_encoded(spec.runs[0].id).index,
@@ -104,17 +103,11 @@ def _significance(spec: MainSpec, results: Results, ours: str | None) -> list[di
 def _parts_of_speech(
     spec: MainSpec, results: Results, ours: str | None
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, dict[str, float]]]:
-    by_meeting: dict[str, dict[str, list[Tally]]] = {}
+    tallies: dict[str, dict[str, Tally]] = {}
     if ours is not None:
-        backbone = load_backbone(layout.BACKBONE, results.rows[ours][0].params["adapted_layers"], torch.device("cpu"))
-        loader = Loader(torch.device("cpu"))
-        for row in results.rows[ours]:
-            history = read_table(layout.history(row.id))
-            found = words_distilled(backbone, loader, row.id, history, row.params["local_epochs"])
-            for client, meetings in found.items():
-                for meeting, counts in meetings.items():
-                    by_meeting.setdefault(client, {}).setdefault(meeting, []).append(counts)
-    tallies = {c: {m: merge(seeds) for m, seeds in meetings.items()} for c, meetings in by_meeting.items()}
+        rows_of_ours, cpu = results.rows[ours], torch.device("cpu")
+        backbone = load_backbone(layout.BACKBONE, rows_of_ours[0].params["adapted_layers"], cpu)
+        tallies = words_of_seeds(backbone, Loader(cpu), rows_of_ours)
     rows, sensitivities = summarize({client: merge(meetings.values()) for client, meetings in tallies.items()})
     write_table(layout.POS_SHARES, rows, POS_COLUMNS)
     shares = [row for client, own in tallies.items() for row in shares_of(client, own, spec.bootstrap_samples)]
@@ -122,13 +115,14 @@ def _parts_of_speech(
     return rows, shares, sensitivities
 
 
-def _draw(data: ReportData, clients: list[str], by_seed: list[Metrics]) -> None:
+def _draw(data: MainPage, clients: list[str], by_seed: list[Metrics]) -> None:
     named = labels(data.spec.runs)
-    save(main_scores.draw(data.metrics, by_seed, named), layout.figures(layout.MAIN), "main_scores")
+    coloured = colours(data.spec.runs)
+    save(main_scores.draw(data.metrics, by_seed, named, coloured), layout.figures(layout.MAIN), "main_scores")
     curves = {named[run]: rows for run, rows in data.histories.items()}
-    save(learning_curves.draw(curves, clients), layout.figures(layout.MAIN), "learning_curves")
-    parameters = (layout.BACKBONE / "model.safetensors").stat().st_size // 4
-    save(traffic.draw(curves, full_model_bytes(parameters), len(by_seed)), layout.figures(layout.MAIN), "traffic")
+    of_curves = {named[run]: coloured[run] for run in data.histories}
+    save(learning_curves.draw(curves, clients, of_curves), layout.figures(layout.MAIN), "learning_curves")
+    save(traffic.draw(curves, weights_bytes(layout.BACKBONE), len(by_seed)), layout.figures(layout.MAIN), "traffic")
     if data.selective:
         selective = data.histories[data.selective]
         save(
@@ -146,7 +140,7 @@ def _write_history(results: Results) -> None:
     write_table(layout.REPORTS / layout.HISTORY, rows)
 
 
-def _write_main_table(data: ReportData) -> None:
+def _write_main_table(data: MainPage) -> None:
     """main.csv: a row a client and run; each figure with its interval."""
     named = labels(data.spec.runs)
     names = [f"{c.metric}{end}" for c in COLUMNS for end in ("", "_low", "_high")]

@@ -13,23 +13,24 @@ from pipeline import layout
 from pipeline.encoded import read_encoded
 from pipeline.evaluation.claims import Judged
 from pipeline.evaluation.intervals import Interval
-from pipeline.federated.wire import full_model_bytes
+from pipeline.federated.registry import OURS
 from pipeline.figures import cases, comparison, extras, raters, sending, teachers, tuning
 from pipeline.figures.canvas import Canvas
+from pipeline.figures.main_page import colours, labels
 from pipeline.figures.page import embedded
-from pipeline.figures.paper import PaperData, render
-from pipeline.figures.report import colours, labels
+from pipeline.figures.paper_page import PaperPage, render
 from pipeline.figures.section import FEDAVG_BASE, SELECTIVE_BASE
 from pipeline.figures.sections import sections
 from pipeline.figures.style import save
 from pipeline.figures.verdicts import SCALED, SELECTIVE, full_verdicts, verdicts_of
 from pipeline.files import empty_folder, read_json, read_jsonl, write_json, write_text
 from pipeline.identity import record_identities
+from pipeline.model.loading import weights_bytes
 from pipeline.progress import say
 from pipeline.ratings import of_these_summaries
 from pipeline.results import Metrics, Results, read_full, read_results, side_by_side
 from pipeline.spec import ReportSpec, read_spec
-from pipeline.tables import read_table
+from pipeline.tables import read_table, write_table
 
 SENDING = ("algorithms", "hard")
 """Studies whose runs have the same clients and rounds, so that their bytes can be compared."""
@@ -47,6 +48,8 @@ def run() -> None:
     further = [name for name, rows in results.rows.items() if layout.group_of(rows[0].id) == layout.MORE]
     for seed, metrics in results.by_seed.items():
         write_json(layout.seed_metrics(layout.MORE, seed), {name: metrics[name] for name in further})
+    rounds = [{"run": name, **line} for name in further for line in results.histories[name]]
+    write_table(layout.HISTORY_MORE, rounds)
     record_identities(layout.MORE, [row for name in further for row in results.rows[name]])
     paper = read_table(layout.PAPER_RESULTS)
     found = sections(paper, spec.studies)
@@ -65,7 +68,7 @@ def run() -> None:
     compared = {study: side_by_side(results, names, spec.bootstrap_samples) for study, names in spec.studies.items()}
     _draw(spec, compared)
     extra = _extra(spec, results, shares, ratings)
-    data = PaperData(
+    data = PaperPage(
         spec=spec,
         results=results,
         sections=found,
@@ -122,7 +125,6 @@ def _extra(
     texts = {
         name: {row["id"]: row for row in read_jsonl(layout.predictions(results.rows[name][0].id))} for name in pair
     }
-    parameters = (layout.BACKBONE / "model.safetensors").stat().st_size // 4
     main_figures = layout.figures(layout.MAIN)
     clients = list(dict.fromkeys(row["client"] for row in read_table(layout.POS_SHARES)))
     return {
@@ -132,7 +134,7 @@ def _extra(
         "noniid": extras.untrained(results.metrics, "zeroshot"),
         "tau": tuning.knob_sweep(canvas, results, spec.studies.get("tau", ()), "tau", "τ", tau),
         "lambda": tuning.knob_sweep(canvas, results, spec.studies.get("lambda", ()), "lambda", "λ", spec.weight),
-        "human": raters.ratings(canvas, ratings, "AdaFedSelectKD", spec.bootstrap_samples),
+        "human": raters.ratings(canvas, ratings, OURS, spec.bootstrap_samples),
         "sampling": extras.client_rounds(results, spec.studies.get("sampling", ())),
         "words": [
             *extras.words_distilled(shares),
@@ -147,7 +149,7 @@ def _extra(
         "matrix": extras.crossed_losses(canvas, analysis),
         "divergence": extras.divergences(canvas, analysis),
         "communication": sending.bytes_sent(
-            canvas, results, sending_runs, labels(spec.runs), colours(spec.runs), full_model_bytes(parameters)
+            canvas, results, sending_runs, labels(spec.runs), colours(spec.runs), weights_bytes(layout.BACKBONE)
         ),
     }
 

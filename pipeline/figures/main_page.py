@@ -12,14 +12,16 @@ from typing import Any
 from pipeline.analysis.words import grouped
 from pipeline.evaluation.paper_scores import Paper, main_effects
 from pipeline.evaluation.scores import MEAN
+from pipeline.federated.registry import OURS
 from pipeline.figures import caveats
 from pipeline.figures.page import embedded, page
 from pipeline.figures.style import colour
+from pipeline.history import best_rounds, has_converged
 from pipeline.partitions.manifest import hash_order
-from pipeline.results import best_rounds, has_converged
+from pipeline.results import Metrics
 from pipeline.spec import MainSpec, RunRow
 
-TEMPLATE = Path(__file__).with_name("report.html.j2")
+TEMPLATE = Path(__file__).with_name("main_page.html.j2")
 PAPER_SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}
 PAPER_METHODS = ("AdaSingle", "AdaCentralized", "AdaFedAvg", "AdaFedKD", "AdaFedSelectKD")
 
@@ -48,13 +50,13 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class ReportData:
+class MainPage:
     """Everything the page shows."""
 
     spec: MainSpec
     notes: Mapping[str, Any]
     encoded: Mapping[str, Any]
-    metrics: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    metrics: Metrics
     histories: Mapping[str, Sequence[Mapping[str, str]]]
     significance: Sequence[Mapping[str, Any]]
     paper: Paper
@@ -82,7 +84,7 @@ def colours(runs: Sequence[RunRow]) -> dict[str, str]:
     return {row.name: colour(kinds.index(row.kind)) for row in runs}
 
 
-def render(data: ReportData, figures: Path) -> str:
+def render(data: MainPage, figures: Path) -> str:
     """The page; figures are read from a folder of SVG files and embedded."""
     spec = data.spec
     named = labels(spec.runs)
@@ -104,7 +106,7 @@ def render(data: ReportData, figures: Path) -> str:
         paper_clients=list(PAPER_SHARES),
         paper=_paper_rows(data.paper),
         paper_effects=_paper_effects(data.paper),
-        ours=named[data.selective] if data.selective else "AdaFedSelectKD",
+        ours=named[data.selective] if data.selective else OURS,
         selective=data.selective,
         tau=f"{tau:g}",
         significance=[{**row, "against": named[row["against"]]} for row in data.significance if row["client"] == MEAN],
@@ -120,7 +122,7 @@ def _caption(text: str, runs: Sequence[str]) -> str:
     return f"{text} Run{'s' if len(runs) > 1 else ''}: {', '.join(runs)}. To make it again: dvc repro main."
 
 
-def selective_tau(data: ReportData) -> float:
+def selective_tau(data: MainPage) -> float:
     """τ in nats of the run that the POS analysis and the lens are about: a mean, where it is a quantile."""
     rows = data.histories.get(data.selective or "", ())
     used = [float(row["tau"]) for row in rows if row.get("tau")]
@@ -144,7 +146,7 @@ def truncation(encoded: Mapping[str, Any]) -> str:
     )
 
 
-def _facts(data: ReportData) -> list[tuple[str, str]]:
+def _facts(data: MainPage) -> list[tuple[str, str]]:
     spec = data.spec
     source = data.notes["source"]
     cap = "all" if spec.validation_examples is None else f"at most {spec.validation_examples} a client"
@@ -160,7 +162,7 @@ def _facts(data: ReportData) -> list[tuple[str, str]]:
     ]
 
 
-def main_rows(data: ReportData, named: Mapping[str, str], clients: Sequence[str]) -> list[dict[str, Any]]:
+def main_rows(data: MainPage, named: Mapping[str, str], clients: Sequence[str]) -> list[dict[str, Any]]:
     """A group a client and the mean: every run's cells, ranked within the group."""
     groups = []
     for client in [*clients, MEAN]:
@@ -178,7 +180,7 @@ def main_rows(data: ReportData, named: Mapping[str, str], clients: Sequence[str]
     return groups
 
 
-def _ranks(data: ReportData, client: str, column: Column) -> dict[str, str]:
+def _ranks(data: MainPage, client: str, column: Column) -> dict[str, str]:
     if not column.ranked:
         return {}
     order = sorted(data.metrics, key=lambda run: -column.sign * data.metrics[run][client][column.metric])
@@ -225,7 +227,7 @@ def _paper_effects(paper: Paper) -> str:
     )
 
 
-def _pos_shares(data: ReportData) -> list[dict[str, str]]:
+def _pos_shares(data: MainPage) -> list[dict[str, str]]:
     """A row a client: the share of its words that was distilled, and of nouns, names and main verbs among those."""
     found = {(row["client"], row["share"]): row for row in data.shares}
     return [
@@ -248,7 +250,7 @@ def share_text(row: Mapping[str, Any] | None) -> str:
     return "{:.1f}% ({:.1f} … {:.1f})".format(*(100 * float(row[k]) for k in ("value", "low", "high")))
 
 
-def _lens(data: ReportData, tau: float) -> list[dict[str, Any]]:
+def _lens(data: MainPage, tau: float) -> list[dict[str, Any]]:
     queries = {row["id"]: row["query"] for rows in data.predictions.values() for row in rows}
     items = []
     for item in data.lens:
@@ -266,7 +268,7 @@ def _lens(data: ReportData, tau: float) -> list[dict[str, Any]]:
     return items
 
 
-def _cases(data: ReportData, named: Mapping[str, str], clients: Sequence[str]) -> list[dict[str, Any]]:
+def _cases(data: MainPage, named: Mapping[str, str], clients: Sequence[str]) -> list[dict[str, Any]]:
     """One test example a client, the first in a fixed shuffle."""
     by_run = {run: {row["id"]: row for row in rows} for run, rows in data.predictions.items()}
     first = next(iter(by_run.values()), {})
@@ -280,7 +282,7 @@ def _cases(data: ReportData, named: Mapping[str, str], clients: Sequence[str]) -
     return cases
 
 
-def _limits(data: ReportData) -> list[str]:
+def _limits(data: MainPage) -> list[str]:
     lines = [
         "Prompt positions are unadapted (causal backbones): adapters act where a target word is predicted, as in an "
         "encoder-decoder.",

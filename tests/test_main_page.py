@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.figures.report import _note, labels, truncation
+from pipeline.figures.main_page import _note, labels, truncation
 from pipeline.spec import RunRow
 
 
@@ -33,7 +33,6 @@ def test_a_second_run_of_a_method_adds_its_own_name() -> None:
             seed=1,
             method="AdaFedAvg",
             setting="domains",
-            decoded=True,
             spec="",
             params=params,
         )

@@ -17,18 +17,19 @@ from pipeline.evaluation.paper_scores import average_of
 from pipeline.evaluation.scores import MEAN
 from pipeline.figures import caveats
 from pipeline.figures.claim_rows import claim_row, counts
+from pipeline.figures.main_page import truncation
 from pipeline.figures.page import REPORT_COMMAND, embedded, page
-from pipeline.figures.report import truncation
 from pipeline.figures.section import Section
 from pipeline.files import canonical
-from pipeline.results import Metrics, Results, best_rounds, has_converged
+from pipeline.history import best_rounds, has_converged
+from pipeline.results import Metrics, Results
 from pipeline.spec import ReportSpec
 
-TEMPLATE = Path(__file__).with_name("paper.html.j2")
+TEMPLATE = Path(__file__).with_name("paper_page.html.j2")
 
 
 @dataclass(frozen=True)
-class PaperData:
+class PaperPage:
     """Everything the page shows.
 
     `notes`: corpus -> what was noted when it was read. `indices`: setting -> the index of its examples. `compared`:
@@ -49,7 +50,7 @@ class PaperData:
     full: Mapping[str, Judged] = field(default_factory=dict)
 
 
-def render(data: PaperData, figures: Path) -> str:
+def render(data: PaperPage, figures: Path) -> str:
     """The page; figures are read from a folder of SVG files and embedded."""
     return page(
         TEMPLATE,
@@ -67,7 +68,7 @@ def render(data: PaperData, figures: Path) -> str:
     )
 
 
-def _facts(data: PaperData) -> list[tuple[str, str]]:
+def _facts(data: PaperPage) -> list[tuple[str, str]]:
     spec = data.spec
     trained = [row for row in spec.runs if row.params.get("rounds")]
     # Two runs may score two models of one training.
@@ -84,7 +85,7 @@ def _facts(data: PaperData) -> list[tuple[str, str]]:
     ]
 
 
-def _section(section: Section, data: PaperData, figures: Path) -> dict[str, Any]:
+def _section(section: Section, data: PaperPage, figures: Path) -> dict[str, Any]:
     compared = data.compared.get(section.study, {})
     runs = list(compared)
     clients = list(dict.fromkeys(c for figures in compared.values() for c in figures if c != MEAN))
@@ -154,7 +155,7 @@ def _mean_of(name: str, figures: Mapping[str, Mapping[str, Any]], clients: Seque
     return fmean(known) if len(known) == len(clients) > 0 else None
 
 
-def _trained_on(runs: Sequence[str], data: PaperData) -> str:
+def _trained_on(runs: Sequence[str], data: PaperPage) -> str:
     """Training examples of each setting's clients, what an optimizer makes of them in a round, what was cut."""
     settings: dict[str, Mapping[str, Any]] = {}
     for run in runs:
@@ -180,7 +181,7 @@ def _cell(figures: Mapping[str, Any]) -> dict[str, str]:
     return {"value": f"{figures['average']:.2f}", "interval": f"{low:.1f} … {high:.1f}"}
 
 
-def _tally(data: PaperData) -> dict[str, str]:
+def _tally(data: PaperPage) -> dict[str, str]:
     """How many claims have each verdict, and would have it by their intervals alone."""
     judged = [one for found in data.judged.values() for one in found]
     return {
@@ -206,7 +207,7 @@ def paper_table(paper: Sequence[Mapping[str, str]], table: str) -> dict[str, Any
 STATISTICS = ("pairs", "turns", "speakers", "words", "summary_words")
 
 
-def _corpora(data: PaperData) -> list[dict[str, Any]]:
+def _corpora(data: PaperPage) -> list[dict[str, Any]]:
     """A row a domain and split: where it came from, its statistics as it was read here, and the paper's."""
     rows = []
     for corpus, table in data.statistics.items():
@@ -227,7 +228,7 @@ def _corpora(data: PaperData) -> list[dict[str, Any]]:
     return rows
 
 
-def _span_end(data: PaperData) -> str:
+def _span_end(data: PaperPage) -> str:
     """Which reading of a span's end gives the paper's turns: the one that drops every span's last turn."""
     rows = [row for row in data.statistics.get("qmsum", ()) if row["paper_turns"]]
     if not rows:
@@ -243,7 +244,7 @@ def _span_end(data: PaperData) -> str:
     )
 
 
-def _settings(data: PaperData) -> list[dict[str, Any]]:
+def _settings(data: PaperPage) -> list[dict[str, Any]]:
     """A row a setting: how many examples each client holds, and what truncation lost."""
     rows = []
     for name, index in data.indices.items():
@@ -269,7 +270,7 @@ def _first_rounds(results: Results) -> list[str]:
     ]
 
 
-def _limits(data: PaperData) -> list[str]:
+def _limits(data: PaperPage) -> list[str]:
     """What a reader must know before believing a number."""
     spec = data.spec
     seeds = len({row.seed for row in spec.runs})
