@@ -134,3 +134,9 @@ def knob_of(results: Results, run: str, knob: str) -> float:
     if not isinstance(value, str):
         return float(value)
     return fmean(float(row[knob]) for row in results.histories[run] if row[knob])
+
+
+def weight_of_all(results: Results, selective: str) -> float:
+    """The λ at which distilling every token weighs as much as a run's selected ones do: its λ times their share."""
+    shares = [float(row["share_distilled"]) for row in results.histories[selective] if row["share_distilled"]]
+    return knob_of(results, selective, "lambda") * fmean(shares)

@@ -10,9 +10,8 @@ from markupsafe import Markup
 from pipeline.evaluation.scores import MEAN
 from pipeline.figures import sweep
 from pipeline.figures.canvas import Canvas
-from pipeline.figures.verdicts import weight_of_all
 from pipeline.history import best_validation_loss
-from pipeline.results import Results, knob_of
+from pipeline.results import Results, knob_of, weight_of_all
 
 
 def knob_sweep(

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from statistics import fmean
 
 from pipeline.evaluation.claims import Claim, Converged, Judged, judge
 from pipeline.evaluation.other_claims import best_client, best_of, distilled_words, preferred
 from pipeline.figures.section import Section
 from pipeline.history import History, best_validation_loss, has_converged
-from pipeline.results import Full, Results, knob_of
+from pipeline.results import Full, Results, knob_of, weight_of_all
 
 SELECTIVE = "fedselectkd"
 """The run of the main table that Fig. 11, Table VIII and the rating sheets are about."""
@@ -71,12 +70,6 @@ def _at_equal_budget(one: Judged, results: Results) -> Judged:
         return one
     remark = f"{one.claim.remark}; its λ is not {wanted:.3f}"
     return Judged(replace(one.claim, remark=remark), None, "not run", converged=True)
-
-
-def weight_of_all(results: Results, selective: str) -> float:
-    """The λ at which distilling every token weighs as much as a run's selected ones do: its λ times their share."""
-    shares = [float(row["share_distilled"]) for row in results.histories[selective] if row["share_distilled"]]
-    return knob_of(results, selective, "lambda") * fmean(shares)
 
 
 def full_verdicts(
