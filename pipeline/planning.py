@@ -13,7 +13,8 @@ from pipeline import layout
 from pipeline.closure import code_of
 from pipeline.corpora.sources import checksum_file
 from pipeline.errors import QuorumError
-from pipeline.federated.registry import ALGORITHMS, OURS, ZEROSHOT
+from pipeline.evaluation.paper_scores import OURS
+from pipeline.federated.registry import ALGORITHMS, ZEROSHOT
 from pipeline.files import sha256_file, sha256_json
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.presets import PRESETS

@@ -20,7 +20,7 @@ from pipeline import layout
 from pipeline.corpora.example import Example, read_all_examples
 from pipeline.encoded import read_encoded
 from pipeline.errors import QuorumError
-from pipeline.federated.registry import OURS
+from pipeline.evaluation.paper_scores import OURS
 from pipeline.figures.rating_sheet import render
 from pipeline.files import read_json, read_jsonl, sha256_json, write_json, write_text
 from pipeline.partitions.manifest import hash_order

@@ -10,6 +10,8 @@ from pipeline.corpora.qmsum import DOMAINS
 Paper = Sequence[Mapping[str, str]]
 """Rows of data/paper_results.csv."""
 
+OURS = "AdaFedSelectKD"
+"""The method that the paper proposes, and every table compares with the others."""
 MAIN_TABLES = ("III", "IV", "VI")
 """The main results with BART-large, BART-base and LED-large."""
 
@@ -31,4 +33,4 @@ def effect(paper: Paper, table: str, ours: str, theirs: str, clients: Sequence[s
 
 def main_effects(paper: Paper, theirs: str) -> list[float]:
     """AdaFedSelectKD's gain over another method, with each of the three backbones."""
-    return [effect(paper, table, "AdaFedSelectKD", theirs) for table in MAIN_TABLES]
+    return [effect(paper, table, OURS, theirs) for table in MAIN_TABLES]

@@ -21,7 +21,5 @@ ALGORITHMS: dict[str, str] = {
     "AdaFedSelectKD": "pipeline.federated.fedselectkd",
 }
 
-OURS = "AdaFedSelectKD"
-"""The method that the paper proposes, and every table compares with the others."""
 ZEROSHOT = "ZeroShot"
 """The untrained backbone: a row of every table, and no algorithm."""

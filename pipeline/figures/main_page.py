@@ -10,9 +10,8 @@ from statistics import fmean
 from typing import Any
 
 from pipeline.analysis.words import grouped
-from pipeline.evaluation.paper_scores import Paper, main_effects
+from pipeline.evaluation.paper_scores import OURS, Paper, main_effects
 from pipeline.evaluation.scores import MEAN
-from pipeline.federated.registry import OURS
 from pipeline.figures import caveats
 from pipeline.figures.page import embedded, page
 from pipeline.figures.style import colour

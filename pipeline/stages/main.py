@@ -14,8 +14,8 @@ from pipeline.analysis.distilled import SHARE_COLUMNS, merge, shares_of, summari
 from pipeline.analysis.runs import words_of_seeds
 from pipeline.analysis.words import Tally
 from pipeline.encoded import read_encoded
+from pipeline.evaluation.paper_scores import OURS
 from pipeline.evaluation.scores import MEAN, significance
-from pipeline.federated.registry import OURS
 from pipeline.figures import learning_curves, main_scores, parts_of_speech, share_distilled, traffic
 from pipeline.figures.main_page import COLUMNS, MainPage, colours, labels, render, selective_tau
 from pipeline.figures.style import save

@@ -13,7 +13,7 @@ from pipeline import layout
 from pipeline.encoded import read_encoded
 from pipeline.evaluation.claims import Judged
 from pipeline.evaluation.intervals import Interval
-from pipeline.federated.registry import OURS
+from pipeline.evaluation.paper_scores import OURS
 from pipeline.figures import cases, comparison, extras, raters, sending, teachers, tuning
 from pipeline.figures.canvas import Canvas
 from pipeline.figures.main_page import colours, labels
