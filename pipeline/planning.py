@@ -35,6 +35,7 @@ from pipeline.spec import (
     Spec,
     TrainSpec,
     TrainStageSpec,
+    WeightsFolder,
 )
 
 FIGURES = Path(__file__).parent / "figures"
@@ -46,7 +47,7 @@ def resolve(params: Params) -> dict[str, dict[str, Any]]:
     Raises:
         QuorumError: a run's hyperparameters do not fit its algorithm, or a run of the main table not its backbone.
     """
-    weights = None if params.weights is None else str(params.weights)
+    weights = None if params.weights is None else _weights_folder(params.weights)
     backbone = BackboneSpec(code=_code("backbone"), backbone=params.backbone, weights=weights)
     for name in params.runs:
         if reason := unfit(params, name):
@@ -94,6 +95,13 @@ def _own_folder(folder: Path) -> OwnFolder:
     here = layout.home() / folder
     files = {str(path.relative_to(here)): sha256_file(path) for path in sorted(here.rglob("*.json"))}
     return OwnFolder(folder=str(folder), meetings=sha256_json(files))
+
+
+def _weights_folder(folder: Path) -> WeightsFolder:
+    here = layout.home() / folder
+    found = {path.name: path.stat() for path in sorted(here.iterdir())} if here.is_dir() else {}
+    files = {name: [about.st_size, about.st_mtime_ns] for name, about in found.items()}
+    return WeightsFolder(folder=str(folder), files=sha256_json(files))
 
 
 def _of_group(params: Params, group: str, ids: Mapping[str, tuple[str, int]]) -> dict[str, Spec]:

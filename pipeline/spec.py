@@ -44,11 +44,20 @@ class IngestSpec(Spec):
     own: dict[str, OwnFolder]
 
 
+class WeightsFolder(BaseModel):
+    """A local folder of weights, and a hash of its files' names, sizes and times: to read gigabytes would take long."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    folder: str
+    files: str
+
+
 class BackboneSpec(Spec):
     """Which weights, and a folder that holds them where they are not to come from the model hub."""
 
     backbone: str
-    weights: str | None
+    weights: WeightsFolder | None
 
 
 class PrepareSpec(Spec):

@@ -257,6 +257,16 @@ def test_a_changed_meeting_of_ones_own_changes_the_plan(tmp_path: Path, monkeypa
     assert specs[0]["meetings"] != specs[1]["meetings"]
 
 
+def test_changed_weights_change_the_plan(tmp_path: Path) -> None:
+    (tmp_path / "weights").mkdir()
+    params = read_params(params_with(tmp_path, backbone="bart-base", weights=str(tmp_path / "weights")))
+    specs = []
+    for content in ("a", "ab"):
+        (tmp_path / "weights" / "model.safetensors").write_text(content)
+        specs.append(resolve(params)["backbone.json"]["weights"]["files"])
+    assert specs[0] != specs[1]
+
+
 def test_comments_and_docstrings_are_not_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from pipeline import closure
 

@@ -13,5 +13,5 @@ def run() -> None:
     spec = read_spec(layout.stage_spec("backbone"), BackboneSpec)
     shutil.rmtree(layout.BACKBONE, ignore_errors=True)
     # At home: a folder that git does not know is missing from an experiment's copy of the workspace.
-    weights = None if spec.weights is None else layout.home() / spec.weights
+    weights = None if spec.weights is None else layout.home() / spec.weights.folder
     obtain(spec.backbone, layout.BACKBONE, layout.downloads(), weights)
