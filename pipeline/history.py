@@ -1,22 +1,90 @@
-"""What a run's history.csv says: its best rounds, and whether more of them might change a result."""
+"""What a run's history.csv says: its rounds, the best of them, and whether more of them might change a result."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from statistics import fmean
+from typing import Any
 
-History = Sequence[Mapping[str, str]]
-"""Rows of a run's history.csv, with their seed."""
+from pipeline import layout
+from pipeline.tables import read_table
+
+
+@dataclass(frozen=True)
+class Round:
+    """One client in one round: a row of history.csv, and the run's seed.
+
+    Losses are in nats a token. What a method does not have, or an idle client has not, is None. `validation_loss` is
+    that of the model that is evaluated, `teacher_validation_loss` of what was sent before the round, `best` whether
+    this round's model is kept.
+    """
+
+    seed: int
+    round: int
+    client: str
+    validation_loss: float
+    train_loss: float | None = None
+    local_validation_loss: float | None = None
+    server_validation_loss: float | None = None
+    teacher_validation_loss: float | None = None
+    share_distilled: float | None = None
+    teacher_entropy: float | None = None
+    tau: float | None = None
+    steps: int = 0
+    bytes_down: int = 0
+    bytes_up: int = 0
+    best: bool = False
+
+    @property
+    def sent(self) -> int:
+        """Bytes, down and up."""
+        return self.bytes_down + self.bytes_up
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, str], seed: int) -> Round:
+        """Parse a row of history.csv; an empty cell is None."""
+        whole = {name: int(row[name]) for name in ("round", "steps", "bytes_down", "bytes_up")}
+        losses = {name: float(row[name]) if row[name] else None for name in _MAY_LACK}
+        own = {"client": row["client"], "validation_loss": float(row["validation_loss"]), "best": row["best"] == "1"}
+        return cls(seed=seed, **whole, **losses, **own)  # type: ignore[arg-type]
+
+    def to_row(self, run: str) -> dict[str, Any]:
+        """A row of a table of several runs' histories."""
+        return {"run": run} | asdict(self) | {"best": int(self.best)}
+
+
+_MAY_LACK = (
+    "train_loss",
+    "local_validation_loss",
+    "server_validation_loss",
+    "teacher_validation_loss",
+    "share_distilled",
+    "teacher_entropy",
+    "tau",
+)
+
+History = Sequence[Round]
+"""A run's rounds, of all its seeds."""
+
+
+def read_history(run: str, seed: int) -> list[Round]:
+    """One run at one seed, as its training left it.
+
+    Raises:
+        QuorumError: it is not trained.
+    """
+    return [Round.of_row(row, seed) for row in read_table(layout.history(run))]
 
 
 def best_rounds(history: History, client: str) -> list[int]:
     """The best round at each seed, in the order of the rows."""
-    return [int(row["round"]) for row in history if row["client"] == client and row["best"] == "1"]
+    return [one.round for one in history if one.client == client and one.best]
 
 
 def best_validation_loss(history: History) -> float:
     """That of the best rounds, mean over clients and seeds."""
-    return fmean(float(row["validation_loss"]) for row in history if row["best"] == "1")
+    return fmean(one.validation_loss for one in history if one.best)
 
 
 def has_converged(history: History, clients: Sequence[str] = ()) -> bool:
@@ -24,18 +92,18 @@ def has_converged(history: History, clients: Sequence[str] = ()) -> bool:
 
     At every seed: `history` has the rows of all of them.
     """
-    trainings: dict[tuple[str, str], list[Mapping[str, str]]] = {}
-    for row in history:
-        if not clients or row["client"] in clients:
-            trainings.setdefault((row["seed"], row["client"]), []).append(row)
+    trainings: dict[tuple[int, str], list[Round]] = {}
+    for one in history:
+        if not clients or one.client in clients:
+            trainings.setdefault((one.seed, one.client), []).append(one)
     return all(_before_the_last(own) for own in trainings.values())
 
 
-def _before_the_last(own: Sequence[Mapping[str, str]]) -> bool:
-    """`own`: one client's rows at one seed.
+def _before_the_last(own: History) -> bool:
+    """`own`: one client's rounds at one seed.
 
     An idle round changes nothing of what the client has learned; where the server's model is evaluated it may, so that
     what is idle at the end reads as not converged.
     """
-    last = max((int(row["round"]) for row in own if int(row["steps"])), default=0)
-    return all(int(row["round"]) < last for row in own if row["best"] == "1")
+    last = max((one.round for one in own if one.steps), default=0)
+    return all(one.round < last for one in own if one.best)

@@ -11,6 +11,7 @@ from typing import Any
 from pipeline import layout
 from pipeline.evaluation.scores import MEAN, Scored, intervals_of, over_seeds
 from pipeline.files import read_json
+from pipeline.history import Round, read_history
 from pipeline.progress import progress
 from pipeline.spec import RunRow
 from pipeline.tables import read_table
@@ -29,7 +30,7 @@ class Results:
     scored: dict[str, list[Scored]]
     metrics: Metrics
     by_seed: dict[int, Metrics]
-    histories: dict[str, list[dict[str, str]]]
+    histories: dict[str, list[Round]]
 
 
 def read_results(rows: Sequence[RunRow], samples: int, label: str) -> Results:
@@ -56,8 +57,7 @@ def read_results(rows: Sequence[RunRow], samples: int, label: str) -> Results:
         metrics=metrics,
         by_seed=_by_seed(by_name, files, metrics, samples),
         histories={
-            name: [{"seed": str(row.seed), **line} for row in own for line in read_table(layout.history(row.id))]
-            for name, own in by_name.items()
+            name: [one for row in own for one in read_history(row.id, row.seed)] for name, own in by_name.items()
         },
     )
 
@@ -92,7 +92,7 @@ class Full:
     """What was kept of the main table on all of QMSum: by run, examples' scores and history; Fig. 11's shares."""
 
     scored: dict[str, list[Scored]]
-    histories: dict[str, list[dict[str, str]]]
+    histories: dict[str, list[Round]]
     shares: list[dict[str, str]]
 
 
@@ -101,9 +101,9 @@ def read_full() -> Full:
     files: dict[str, list[Any]] = {}
     for path in sorted((layout.FULL / "scores" / layout.MAIN).glob("*.json")):
         files.setdefault(path.stem.rpartition("-")[0], []).append(read_json(path, REMEDY_FULL)["examples"])
-    histories: dict[str, list[dict[str, str]]] = {name: [] for name in files}
+    histories: dict[str, list[Round]] = {name: [] for name in files}
     for line in read_table(layout.FULL / layout.HISTORY, REMEDY_FULL) if files else ():
-        histories.setdefault(line["run"], []).append(line)
+        histories.setdefault(line["run"], []).append(Round.of_row(line, int(line["seed"])))
     shares = read_table(layout.FULL / layout.WORD_SHARES, REMEDY_FULL) if files else []
     return Full({name: over_seeds(seeds) for name, seeds in files.items()}, histories, shares)
 
@@ -133,10 +133,10 @@ def knob_of(results: Results, run: str, knob: str) -> float:
     value = results.rows[run][0].params["hyperparameters"].get(knob, math.nan)
     if not isinstance(value, str):
         return float(value)
-    return fmean(float(row[knob]) for row in results.histories[run] if row[knob])
+    return fmean(used for one in results.histories[run] if (used := getattr(one, knob)) is not None)
 
 
 def weight_of_all(results: Results, selective: str) -> float:
     """The λ at which distilling every token weighs as much as a run's selected ones do: its λ times their share."""
-    shares = [float(row["share_distilled"]) for row in results.histories[selective] if row["share_distilled"]]
+    shares = [one.share_distilled for one in results.histories[selective] if one.share_distilled is not None]
     return knob_of(results, selective, "lambda") * fmean(shares)

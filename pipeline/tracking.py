@@ -13,6 +13,7 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,10 @@ from pipeline import layout
 from pipeline.errors import QuorumError
 from pipeline.federated.registry import ZEROSHOT
 from pipeline.files import read_json, sha256_file, sha256_json
+from pipeline.history import read_history
 from pipeline.identity import identity_of, notes_behind, recorded_identities
 from pipeline.progress import OnRound, say
 from pipeline.spec import EncodeSpec, MainSpec, ReportSpec, RunRow, read_spec
-from pipeline.tables import read_table
 from pipeline.trained import planned_key
 
 EXPERIMENT = "quorum"
@@ -172,8 +173,8 @@ def _project() -> None:
 def _project_run(store: Store, run: str, row: RunRow, scores: dict[str, dict[str, float]]) -> None:
     """A run's resolved params, per-round metrics, final scores and best adapters."""
     store.params(run, _resolved(row))
-    for line in read_table(layout.history(row.id)):
-        _log_round(store, run, line)
+    for one in read_history(row.id, row.seed):
+        _log_round(store, run, asdict(one))
     for timed in _timed_rounds(row):
         store.metrics(run, {f"{timed['client']}/seconds": timed["seconds"]}, int(timed["round"]))
     for client, figures in scores.items():

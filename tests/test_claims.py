@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,8 @@ from pipeline.evaluation.claims import Claim, Rule, Verdict, by_margins, judge
 from pipeline.evaluation.other_claims import best_client, best_of, distilled_words, preferred
 from pipeline.evaluation.scores import Scored
 from pipeline.figures.claim_rows import claim_row
-from pipeline.history import has_converged
+from pipeline.history import Round, has_converged
+from pipeline.tables import read_table, write_table
 
 
 @pytest.mark.parametrize(
@@ -93,9 +95,15 @@ def test_a_run_that_is_not_there_was_not_run() -> None:
     assert judge(CLAIM, {"ours": scored(1.5)}, always, 200).verdict == "not run"
 
 
-def row(client: str, number: int, *, best: bool = False, steps: int = 1, seed: int = 1) -> dict[str, str]:
-    figures = {"round": number, "best": int(best), "steps": steps, "seed": seed}
-    return {"client": client} | {name: str(value) for name, value in figures.items()}
+def row(client: str, number: int, *, best: bool = False, steps: int = 1, seed: int = 1) -> Round:
+    return Round(seed, number, client, 2.0, best=best, steps=steps)
+
+
+def test_a_round_is_the_same_after_a_table(tmp_path: Path) -> None:
+    one = Round(2, 3, "A", 2.5, train_loss=2.25, share_distilled=0.0, steps=4, bytes_up=7, best=True)
+    write_table(tmp_path / "history.csv", [one.to_row("run")])
+    (row,) = read_table(tmp_path / "history.csv")
+    assert (row["run"], Round.of_row(row, int(row["seed"]))) == ("run", one)
 
 
 def test_a_best_round_before_the_last_has_converged() -> None:

@@ -28,21 +28,13 @@ from pipeline.figures.communication import path_of
 from pipeline.figures.main_page import colours
 from pipeline.figures.paper_page import _ending, _first_rounds
 from pipeline.figures.verdicts import _at_equal_budget
+from pipeline.history import Round
 from pipeline.results import Results, knob_of
 from pipeline.spec import RunRow
 
 
-def round_of(number: int, client: str, loss: float, **more: Any) -> dict[str, str]:
-    row = {
-        "seed": 1,
-        "round": number,
-        "client": client,
-        "validation_loss": loss,
-        "best": 0,
-        "bytes_up": 0,
-        "bytes_down": 0,
-    }
-    return {name: str(value) for name, value in (row | more).items()}
+def round_of(number: int, client: str, loss: float, **more: Any) -> Round:
+    return Round(1, number, client, loss, **more)
 
 
 def run_of(name: str, **hyperparameters: Any) -> list[RunRow]:
@@ -97,7 +89,7 @@ def swept(best_loss: dict[str, float]) -> Results:
     return results_of(
         rows={f"tau-{tau}": run_of(f"tau-{tau}", tau=float(tau)) for tau in best_loss},
         metrics={f"tau-{tau}": {"mean": mean} for tau in best_loss},
-        histories={f"tau-{tau}": [round_of(1, "A", loss, best=1)] for tau, loss in best_loss.items()},
+        histories={f"tau-{tau}": [round_of(1, "A", loss, best=True)] for tau, loss in best_loss.items()},
     )
 
 
@@ -129,7 +121,7 @@ def test_idle_rounds_cost_nothing_and_distil_nothing() -> None:
     """A sends 2 MB and is sent 2 MB in round 1, and idles in round 2: two messages, which as whole models are 20 MB."""
     rows = [
         round_of(1, "A", 3.0, bytes_up=2_000_000, bytes_down=2_000_000, share_distilled=0.5, teacher_entropy=1.0),
-        round_of(2, "A", 3.0, share_distilled="", teacher_entropy=""),
+        round_of(2, "A", 3.0),
     ]
     bars = traffic.draw({"run": rows}, 10_000_000, 1).axes[0].patches
     assert [bar.get_width() for bar in bars] == [4.0, 20.0]
@@ -140,7 +132,7 @@ def test_idle_rounds_cost_nothing_and_distil_nothing() -> None:
 def test_bytes_count_until_the_last_clients_best_round() -> None:
     """Two clients send 1 MB each in each of three rounds; their best rounds are 1 and 2: 4 MB."""
     rows = [
-        round_of(number, client, 3.0, bytes_up=1_000_000, best=int(number == best))
+        round_of(number, client, 3.0, bytes_up=1_000_000, best=number == best)
         for client, best in (("A", 1), ("B", 2))
         for number in (1, 2, 3)
     ]
@@ -199,8 +191,8 @@ def test_a_method_has_one_colour() -> None:
 
 def test_adapters_of_the_first_round_are_counted() -> None:
     """Of the clients of the run that distils A is best in round 1 and B in round 2; the other run distils nothing."""
-    distils = [round_of(1, "A", 1, best=1, share_distilled=0.9), round_of(2, "B", 1, best=1, share_distilled=0.9)]
-    plain = [round_of(1, "A", 1, best=1, share_distilled="")]
+    distils = [round_of(1, "A", 1, best=True, share_distilled=0.9), round_of(2, "B", 1, best=True, share_distilled=0.9)]
+    plain = [round_of(1, "A", 1, best=True)]
     (line,) = _first_rounds(results_of(histories={"kd": distils, "avg": plain}))
     assert line.startswith("1 of the 2 adapters")
     assert _first_rounds(results_of(histories={"avg": plain})) == []
@@ -240,7 +232,7 @@ def test_the_last_rounds_loss_is_over_the_clients_of_the_best_one() -> None:
 
 def test_the_teacher_stands_beside_the_student_where_there_is_one(tmp_path: Path) -> None:
     rows = [round_of(n, "A", 3.0 - n, teacher_validation_loss=loss) for n, loss in ((1, 4.0), (2, 3.5))]
-    results = results_of(histories={"kd": rows, "avg": [round_of(1, "A", 1, teacher_validation_loss="")]})
+    results = results_of(histories={"kd": rows, "avg": [round_of(1, "A", 1)]})
     (piece,) = teachers.teacher_and_student(Canvas(tmp_path), results, "kd")
     assert "Run: kd." in piece
     assert (tmp_path / "teacher_kd.svg").is_file()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pipeline.figures.main_page import _note, labels, truncation
+from pipeline.history import Round
 from pipeline.spec import RunRow
 
 
-def history(best: int, last: int) -> list[dict[str, str]]:
-    return [
-        {"seed": "1", "client": "A", "round": str(n), "best": str(int(n == best)), "steps": "1"}
-        for n in range(1, last + 1)
-    ]
+def history(best: int, last: int) -> list[Round]:
+    return [Round(1, n, "A", 2.0, steps=1, best=n == best) for n in range(1, last + 1)]
 
 
 def test_a_best_round_that_is_the_last_says_not_converged() -> None:

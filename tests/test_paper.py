@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from conftest import SMALL, Workspace
 
+from pipeline.history import Round
+from pipeline.tables import write_table
+
 SETTINGS: dict[str, Any] = {
     "domains": {"kind": "domains", "clients": ["Academic", "Committee", "Product"]},
     "iid_balanced": {
@@ -72,9 +75,12 @@ def full_results(folder: Path) -> None:
         ]
         (folder / "scores" / "main").mkdir(parents=True, exist_ok=True)
         (folder / "scores" / "main" / f"{run}-1.json").write_text(json.dumps({"clients": {}, "examples": rows}))
-    rounds = [f"{run},1,{n},Product,4,{int(n == 1)}" for run in ("fedavg", "fedselectkd") for n in (1, 2)]
-    (folder / "tables").mkdir()
-    (folder / "tables" / "history.csv").write_text("\n".join(["run,seed,round,client,steps,best", *rounds]))
+    rounds = [
+        Round(1, n, "Product", 2.0, steps=4, best=n == 1).to_row(run)
+        for run in ("fedavg", "fedselectkd")
+        for n in (1, 2)
+    ]
+    write_table(folder / "tables" / "history.csv", rounds)
     shares = ["client,share,value,low,high", "Product,content_given_distilled,0.95,0.94,0.96"]
     (folder / "tables" / "word_shares.csv").write_text("\n".join(shares))
 

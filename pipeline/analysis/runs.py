@@ -21,13 +21,12 @@ from pipeline.evaluation.rouge import rouge_of
 from pipeline.evaluation.similarity import embed
 from pipeline.federated.token_losses import token_cross_entropy, token_entropies
 from pipeline.files import read_json
-from pipeline.history import best_rounds
+from pipeline.history import History, best_rounds, read_history
 from pipeline.loader import Loader
 from pipeline.model.adapter import read_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.partitions.manifest import Manifest
 from pipeline.spec import RunRow
-from pipeline.tables import read_table
 
 
 def orientation_of(
@@ -45,7 +44,7 @@ def orientation_of(
 
 
 def words_distilled(
-    backbone: Backbone, loader: Loader, run_id: str, history: Sequence[Mapping[str, str]], local_epochs: int
+    backbone: Backbone, loader: Loader, run_id: str, history: History, local_epochs: int
 ) -> dict[str, dict[str, Tally]]:
     """Client -> meeting -> the words of its training examples, counted over the rounds up to the client's best."""
     bits = read_adapter(layout.distilled(run_id))
@@ -54,7 +53,7 @@ def words_distilled(
     for client, splits in encoded.clients.items():
         tokens = [loader.training([entry.key])[0]["targets"].tolist() for entry in splits["train"]]
         best = best_rounds(history, client)[0]
-        trained = [r for r in history if r["client"] == client and int(r["round"]) <= best and r["steps"] != "0"]
+        trained = [one for one in history if one.client == client and one.round <= best and one.steps]
         counted = example_tallies(bits[client], tokens, backbone.pieces, len(trained) * local_epochs)
         by_meeting: dict[str, list[Tally]] = {}
         for entry, tally in zip(encoded.index["clients"][client]["train"], counted, strict=True):
@@ -67,7 +66,7 @@ def words_of_seeds(backbone: Backbone, loader: Loader, rows: Sequence[RunRow]) -
     """Client -> meeting -> the words of its training examples, counted over all seeds of a run."""
     seeds: dict[str, dict[str, list[Tally]]] = {}
     for row in rows:
-        history = read_table(layout.history(row.id))
+        history = read_history(row.id, row.seed)
         for client, meetings in words_distilled(backbone, loader, row.id, history, row.params["local_epochs"]).items():
             for meeting, counts in meetings.items():
                 seeds.setdefault(client, {}).setdefault(meeting, []).append(counts)

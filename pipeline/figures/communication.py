@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from statistics import fmean
 
 from matplotlib.figure import Figure
 
 from pipeline.figures.style import marker
+from pipeline.history import History
 
 MEGABYTE = 1e6
 
 
-def path_of(rows: Sequence[Mapping[str, str]], factor: float = 1.0) -> list[tuple[float, float]]:
+def path_of(history: History, factor: float = 1.0) -> list[tuple[float, float]]:
     """(MB sent so far by all, mean validation loss over clients), a point a round; the mean over seeds.
 
     Args:
@@ -20,16 +21,16 @@ def path_of(rows: Sequence[Mapping[str, str]], factor: float = 1.0) -> list[tupl
     """
     points: list[tuple[float, float]] = []
     sent = 0.0
-    for number in sorted({int(row["round"]) for row in rows}):
-        own = [row for row in rows if int(row["round"]) == number]
-        seeds = len(own) / len({row["client"] for row in own})
-        sent += factor * sum(int(row["bytes_up"]) + int(row["bytes_down"]) for row in own) / seeds
-        points.append((sent / MEGABYTE, fmean(float(row["validation_loss"]) for row in own)))
+    for number in sorted({one.round for one in history}):
+        own = [one for one in history if one.round == number]
+        seeds = len(own) / len({one.client for one in own})
+        sent += factor * sum(one.sent for one in own) / seeds
+        points.append((sent / MEGABYTE, fmean(one.validation_loss for one in own)))
     return points
 
 
 def draw(
-    histories: Mapping[str, Sequence[Mapping[str, str]]],
+    histories: Mapping[str, History],
     labels: Mapping[str, str],
     colours: Mapping[str, str],
     rouge: Mapping[str, tuple[float, float]],
@@ -38,18 +39,18 @@ def draw(
     """Left, validation loss by round; right, ROUGE of the best rounds. Runs that send nothing are left out.
 
     Args:
-        histories: run -> rows of its history.csv.
+        histories: of each run.
         labels, colours: of each run.
         rouge: run -> (MB until its best rounds, average ROUGE on the test sets), of those with summaries.
         factor: see `path_of`.
     """
-    sending = {run: rows for run, rows in histories.items() if any(int(row["bytes_up"]) for row in rows)}
+    sending = {run: history for run, history in histories.items() if any(one.bytes_up for one in history)}
     figure = Figure(figsize=(9.6, 3.6))
     losses, scores = figure.subplots(1, 2, width_ratios=(3, 2))
-    for index, (run, rows) in enumerate(sending.items()):
+    for index, (run, history) in enumerate(sending.items()):
         style = {"color": colours[run], "marker": marker(index)}
         for larger, line in ((1.0, "-"), (factor, ":")):
-            points = path_of(rows, larger)
+            points = path_of(history, larger)
             name = labels[run] if larger == 1.0 else None
             losses.plot([x for x, _ in points], [y for _, y in points], line, label=name, **style)
             if run in rouge:

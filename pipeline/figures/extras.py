@@ -21,7 +21,7 @@ Analysis = Mapping[str, Mapping[str, Any]]
 def client_rounds(results: Results, runs: Sequence[str]) -> list[Markup]:
     """How many times a client trained in each run: what "equal client-rounds" are equal in."""
     counts = {
-        run: sum(int(row["steps"]) > 0 for row in results.histories[run]) // len(results.rows[run])
+        run: sum(one.steps > 0 for one in results.histories[run]) // len(results.rows[run])
         for run in runs
         if run in results.histories
     }

@@ -8,19 +8,18 @@ from statistics import fmean
 from matplotlib.figure import Figure
 
 from pipeline.figures.style import marker
+from pipeline.history import History
 
 
-def draw(
-    histories: Mapping[str, Sequence[Mapping[str, str]]], clients: Sequence[str], colours: Mapping[str, str]
-) -> Figure:
-    """`histories`: run -> rows of its history.csv (of all seeds; points are averaged over seeds)."""
+def draw(histories: Mapping[str, History], clients: Sequence[str], colours: Mapping[str, str]) -> Figure:
+    """`histories`: of each run; points are averaged over seeds."""
     figure = Figure(figsize=(3.1 * len(clients), 3.0))
     axes = figure.subplots(1, len(clients), squeeze=False)[0]
     for axis, client in zip(axes, clients, strict=True):
-        for index, (run, rows) in enumerate(histories.items()):
-            own = [row for row in rows if row["client"] == client]
-            rounds = sorted({int(row["round"]) for row in own})
-            losses = [fmean(float(r["validation_loss"]) for r in own if int(r["round"]) == n) for n in rounds]
+        for index, (run, history) in enumerate(histories.items()):
+            own = [one for one in history if one.client == client]
+            rounds = sorted({one.round for one in own})
+            losses = [fmean(one.validation_loss for one in own if one.round == n) for n in rounds]
             axis.plot(rounds, losses, color=colours[run], marker=marker(index), label=run)
         axis.set_title(client)
         axis.set_xlabel("round")

@@ -15,7 +15,7 @@ from pipeline.evaluation.scores import MEAN
 from pipeline.figures import caveats
 from pipeline.figures.page import embedded, page
 from pipeline.figures.style import colour
-from pipeline.history import best_rounds, has_converged
+from pipeline.history import History, best_rounds, has_converged
 from pipeline.partitions.manifest import hash_order
 from pipeline.results import Metrics
 from pipeline.spec import MainSpec, RunRow
@@ -56,7 +56,7 @@ class MainPage:
     notes: Mapping[str, Any]
     encoded: Mapping[str, Any]
     metrics: Metrics
-    histories: Mapping[str, Sequence[Mapping[str, str]]]
+    histories: Mapping[str, History]
     significance: Sequence[Mapping[str, Any]]
     paper: Paper
     pos: Sequence[Mapping[str, Any]] = ()
@@ -123,8 +123,7 @@ def _caption(text: str, runs: Sequence[str]) -> str:
 
 def selective_tau(data: MainPage) -> float:
     """τ in nats of the run that the POS analysis and the lens are about: a mean, where it is a quantile."""
-    rows = data.histories.get(data.selective or "", ())
-    used = [float(row["tau"]) for row in rows if row.get("tau")]
+    used = [one.tau for one in data.histories.get(data.selective or "", ()) if one.tau is not None]
     if used:
         return fmean(used)
     return math.nan if isinstance(data.spec.tau, str) else data.spec.tau
@@ -193,12 +192,12 @@ def _cell(figures: Mapping[str, Any], column: Column, rank: str) -> dict[str, st
     return {"text": f"{value:.{digits}f}{dagger}", "interval": f"{low:.{digits}f} … {high:.{digits}f}", "rank": rank}
 
 
-def _note(history: Sequence[Mapping[str, str]], client: str, figures: Mapping[str, Any]) -> str:
+def _note(history: History, client: str, figures: Mapping[str, Any]) -> str:
     """The best round, and how the last one compares: the same, or its own test loss."""
     best = best_rounds(history, client)
     if not best:
         return ""
-    last = max(int(row["round"]) for row in history if row["client"] == client)
+    last = max(one.round for one in history if one.client == client)
     converged = has_converged(history, [client])
     ending = f"test loss of round {last}: {figures['last_loss']:.3f}" if converged else "not converged"
     return f"{', '.join(map(str, best))} ({ending})"

@@ -258,9 +258,11 @@ def _settings(data: PaperPage) -> list[dict[str, Any]]:
 
 def _first_rounds(results: Results) -> list[str]:
     """How often what is evaluated of a run that distils has learned from one client only."""
-    distilling = [history for history in results.histories.values() if any(row["share_distilled"] for row in history)]
-    best = [row for history in distilling for row in history if row["best"] == "1"]
-    first = sum(row["round"] == "1" for row in best)
+    distilling = [
+        history for history in results.histories.values() if any(one.share_distilled is not None for one in history)
+    ]
+    best = [one for history in distilling for one in history if one.best]
+    first = sum(one.round == 1 for one in best)
     if not first:
         return []
     return [

@@ -26,7 +26,7 @@ def bytes_sent(
     shown = {run: results.histories[run] for run in runs if run in results.histories and run in results.metrics}
     if runs[0] not in shown:
         return []
-    factor = full_model / max(int(row["bytes_up"]) for row in shown[runs[0]])
+    factor = full_model / max(one.bytes_up for one in shown[runs[0]])
     caption = f"Validation loss against bytes sent, by round, and ROUGE of the best rounds. Runs: {', '.join(shown)}."
     figures = {run: results.metrics[run][MEAN] for run in shown}
     rouge = {run: (_sent_until_best(shown[run]), own["average"]) for run, own in figures.items() if "average" in own}
@@ -35,14 +35,14 @@ def bytes_sent(
     rows = [
         Markup("<tr><td>{}</td><td>{}</td><td>{}</td><td>{:,.0f}</td><td>{:.3f}</td><td>{}</td></tr>").format(
             named[run],
-            _reached(communication.path_of(rows), goal),
-            _reached(communication.path_of(rows, factor), goal),
-            _sent_until_best(rows),
+            _reached(communication.path_of(history), goal),
+            _reached(communication.path_of(history, factor), goal),
+            _sent_until_best(history),
             figures[run]["loss"],
             f"{rouge[run][1]:.2f}" if run in rouge else "–",
         )
-        for run, rows in shown.items()
-        if any(int(row["bytes_up"]) for row in rows)
+        for run, history in shown.items()
+        if any(one.bytes_up for one in history)
     ]
     table = Markup(
         '<div class="scroll"><table><thead><tr><th>to AdaFedAvg’s best loss, {:.3f}</th><th>MB, adapters</th>'
@@ -60,8 +60,8 @@ def _reached(path: Sequence[tuple[float, float]], goal: float) -> str:
 def _sent_until_best(history: History) -> float:
     """MB of adapters until the last of the clients' best rounds, the mean over seeds."""
     sent = []
-    for seed in dict.fromkeys(row["seed"] for row in history):
-        own = [row for row in history if row["seed"] == seed]
-        until = max(int(row["round"]) for row in own if row["best"] == "1")
-        sent.append(sum(int(row["bytes_up"]) + int(row["bytes_down"]) for row in own if int(row["round"]) <= until))
+    for seed in dict.fromkeys(one.seed for one in history):
+        own = [one for one in history if one.seed == seed]
+        until = max(one.round for one in own if one.best)
+        sent.append(sum(one.sent for one in own if one.round <= until))
     return fmean(sent) / communication.MEGABYTE

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 
 from matplotlib.figure import Figure
 
 from pipeline.figures.style import colour, marker
+from pipeline.history import History
 
 
-def draw(rows: Sequence[Mapping[str, str]], clients: Sequence[str], tau: float) -> Figure:
-    """`rows` of the selective run's history.csv, of all seeds."""
+def draw(history: History, clients: Sequence[str], tau: float) -> Figure:
+    """`history`: the selective run's."""
     figure = Figure(figsize=(7.2, 3.0))
     left, right = figure.subplots(1, 2)
     for index, client in enumerate(clients):
-        own = [row for row in rows if row["client"] == client]
         # An idle client distils nothing, nor does one before the first round that distils.
-        own = [row for row in own if row["share_distilled"]]
-        rounds = sorted({int(row["round"]) for row in own})
+        own = [one for one in history if one.client == client and one.share_distilled is not None]
+        rounds = sorted({one.round for one in own})
         for axis, column, scale in ((left, "share_distilled", 100.0), (right, "teacher_entropy", 1.0)):
-            values = [scale * fmean(float(r[column]) for r in own if int(r["round"]) == n) for n in rounds]
+            values = [scale * fmean(getattr(one, column) for one in own if one.round == n) for n in rounds]
             axis.plot(rounds, values, color=colour(index + 5), marker=marker(index), label=client)
     left.set_title("Target tokens distilled")
     left.set_ylabel("share, %")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from markupsafe import Markup
@@ -26,11 +27,12 @@ def teacher_deciles(canvas: Canvas, analysis: Mapping[str, Mapping[str, Any]], t
 
 
 def teacher_and_student(canvas: Canvas, results: Results, run: str) -> list[Markup]:
-    rows = [row for row in results.histories.get(run, ()) if row["teacher_validation_loss"]]
-    if not rows:
+    taught = {one: one.teacher_validation_loss for one in results.histories.get(run, ())}
+    of_teacher = [replace(one, validation_loss=loss) for one, loss in taught.items() if loss is not None]
+    if not of_teacher:
         return []
-    lines = {"student": rows, "teacher": [row | {"validation_loss": row["teacher_validation_loss"]} for row in rows]}
-    clients = list(dict.fromkeys(row["client"] for row in rows))
+    lines = {"student": [one for one, loss in taught.items() if loss is not None], "teacher": of_teacher}
+    clients = list(dict.fromkeys(one.client for one in of_teacher))
     caption = (
         "Validation loss by round: of the student after it, and of the teacher, as it was sent before it. The student "
         f"that the teacher met is the one of the round before. Run: {run}."

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
 from pipeline.figures.communication import MEGABYTE
 from pipeline.figures.style import colour
+from pipeline.history import History
 
 
-def _messages(rows: Sequence[Mapping[str, str]]) -> int:
+def _messages(history: History) -> int:
     """An idle client is sent nothing and sends nothing."""
-    return sum(int(row[way]) > 0 for row in rows for way in ("bytes_up", "bytes_down"))
+    return sum((one.bytes_up > 0) + (one.bytes_down > 0) for one in history)
 
 
-def draw(histories: Mapping[str, Sequence[Mapping[str, str]]], full_model: int, seeds: int) -> Figure:
-    """`histories`: run -> rows of its history.csv, of all seeds; runs that send nothing are left out.
+def draw(histories: Mapping[str, History], full_model: int, seeds: int) -> Figure:
+    """`histories`: of each run, of all seeds; runs that send nothing are left out.
 
     Args:
         full_model: bytes of the whole model, what each message would be without adapters.
     """
-    sent = {
-        run: sum(int(r["bytes_up"]) + int(r["bytes_down"]) for r in rows) // seeds for run, rows in histories.items()
-    }
+    sent = {run: sum(one.sent for one in history) // seeds for run, history in histories.items()}
     runs = [run for run, total in sent.items() if total]
     whole = {run: _messages(histories[run]) * full_model // seeds for run in runs}
     figure = Figure(figsize=(7.2, 0.75 + 0.55 * len(runs)))

@@ -136,7 +136,7 @@ def _draw(data: MainPage, clients: list[str], by_seed: list[Metrics]) -> None:
 
 def _write_history(results: Results) -> None:
     """history.csv: every round of every run, for what is read where models/ is not."""
-    rows = [{"run": name, **line} for name, history in results.histories.items() for line in history]
+    rows = [one.to_row(name) for name, history in results.histories.items() for one in history]
     write_table(layout.REPORTS / layout.HISTORY, rows)
 
 

@@ -48,7 +48,7 @@ def run() -> None:
     further = [name for name, rows in results.rows.items() if layout.group_of(rows[0].id) == layout.MORE]
     for seed, metrics in results.by_seed.items():
         write_json(layout.seed_metrics(layout.MORE, seed), {name: metrics[name] for name in further})
-    rounds = [{"run": name, **line} for name in further for line in results.histories[name]]
+    rounds = [one.to_row(name) for name in further for one in results.histories[name]]
     write_table(layout.HISTORY_MORE, rounds)
     record_identities(layout.MORE, [row for name in further for row in results.rows[name]])
     paper = read_table(layout.PAPER_RESULTS)
