@@ -23,8 +23,8 @@ class Round:
     seed: int
     round: int
     client: str
+    train_loss: float | None
     validation_loss: float
-    train_loss: float | None = None
     local_validation_loss: float | None = None
     server_validation_loss: float | None = None
     teacher_validation_loss: float | None = None
@@ -50,7 +50,7 @@ class Round:
         return cls(seed=seed, **whole, **losses, **own)  # type: ignore[arg-type]
 
     def to_row(self, run: str) -> dict[str, Any]:
-        """A row of a table of several runs' histories."""
+        """A row of a table of several runs' histories, in the columns of history.csv."""
         return {"run": run} | asdict(self) | {"best": int(self.best)}
 
 

@@ -96,11 +96,11 @@ def test_a_run_that_is_not_there_was_not_run() -> None:
 
 
 def row(client: str, number: int, *, best: bool = False, steps: int = 1, seed: int = 1) -> Round:
-    return Round(seed, number, client, 2.0, best=best, steps=steps)
+    return Round(seed, number, client, None, 2.0, best=best, steps=steps)
 
 
 def test_a_round_is_the_same_after_a_table(tmp_path: Path) -> None:
-    one = Round(2, 3, "A", 2.5, train_loss=2.25, share_distilled=0.0, steps=4, bytes_up=7, best=True)
+    one = Round(2, 3, "A", 2.25, 2.5, share_distilled=0.0, steps=4, bytes_up=7, best=True)
     write_table(tmp_path / "history.csv", [one.to_row("run")])
     (row,) = read_table(tmp_path / "history.csv")
     assert (row["run"], Round.of_row(row, int(row["seed"]))) == ("run", one)

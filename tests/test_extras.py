@@ -34,7 +34,7 @@ from pipeline.spec import RunRow
 
 
 def round_of(number: int, client: str, loss: float, **more: Any) -> Round:
-    return Round(1, number, client, loss, **more)
+    return Round(1, number, client, None, loss, **more)
 
 
 def run_of(name: str, **hyperparameters: Any) -> list[RunRow]:

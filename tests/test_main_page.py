@@ -8,7 +8,7 @@ from pipeline.spec import RunRow
 
 
 def history(best: int, last: int) -> list[Round]:
-    return [Round(1, n, "A", 2.0, steps=1, best=n == best) for n in range(1, last + 1)]
+    return [Round(1, n, "A", None, 2.0, steps=1, best=n == best) for n in range(1, last + 1)]
 
 
 def test_a_best_round_that_is_the_last_says_not_converged() -> None:

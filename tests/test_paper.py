@@ -76,7 +76,7 @@ def full_results(folder: Path) -> None:
         (folder / "scores" / "main").mkdir(parents=True, exist_ok=True)
         (folder / "scores" / "main" / f"{run}-1.json").write_text(json.dumps({"clients": {}, "examples": rows}))
     rounds = [
-        Round(1, n, "Product", 2.0, steps=4, best=n == 1).to_row(run)
+        Round(1, n, "Product", None, 2.0, steps=4, best=n == 1).to_row(run)
         for run in ("fedavg", "fedselectkd")
         for n in (1, 2)
     ]

@@ -27,15 +27,16 @@ def teacher_deciles(canvas: Canvas, analysis: Mapping[str, Mapping[str, Any]], t
 
 
 def teacher_and_student(canvas: Canvas, results: Results, run: str) -> list[Markup]:
-    taught = {one: one.teacher_validation_loss for one in results.histories.get(run, ())}
-    of_teacher = [replace(one, validation_loss=loss) for one, loss in taught.items() if loss is not None]
-    if not of_teacher:
+    rounds = [(one, one.teacher_validation_loss) for one in results.histories.get(run, ())]
+    student = [one for one, loss in rounds if loss is not None]
+    teacher = [replace(one, validation_loss=loss) for one, loss in rounds if loss is not None]
+    if not teacher:
         return []
-    lines = {"student": [one for one, loss in taught.items() if loss is not None], "teacher": of_teacher}
-    clients = list(dict.fromkeys(one.client for one in of_teacher))
+    clients = list(dict.fromkeys(one.client for one in teacher))
     caption = (
         "Validation loss by round: of the student after it, and of the teacher, as it was sent before it. The student "
         f"that the teacher met is the one of the round before. Run: {run}."
     )
-    figure = learning_curves.draw(lines, clients, {"student": colour(1), "teacher": colour(2)})
+    coloured = {"student": colour(1), "teacher": colour(2)}
+    figure = learning_curves.draw({"student": student, "teacher": teacher}, clients, coloured)
     return [canvas.place(figure, f"teacher_{run}", caption)]
