@@ -20,7 +20,8 @@ from pipeline.corpora.sources import Published
 from pipeline.corpora.statistics import COLUMNS, PAPER, compared
 from pipeline.corpora.text import clean
 from pipeline.errors import QuorumError
-from pipeline.files import write_jsonl
+from pipeline.files import write_json, write_jsonl
+from pipeline.layout import source_record
 
 TURNS = tuple(Turn("A", str(i)) for i in range(10))
 
@@ -249,6 +250,20 @@ def test_auto_takes_the_first_that_answers(monkeypatch: pytest.MonkeyPatch, caps
     monkeypatch.setattr(sources, "reachable", lambda corpus, source: True)
     assert sources.resolve("qmsum", "auto") == "mirror"
     assert sources.resolve("qmsum", "upstream") == "upstream"
+
+
+def test_a_better_source_than_was_used_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    within: set[str] = {"sample"}
+    monkeypatch.setattr(sources, "reachable", lambda corpus, source: source in within)
+    assert not sources.better_than_recorded("qmsum", "auto"), "nothing was fetched yet"
+    write_json(source_record("qmsum"), {"source": "sample"})
+    assert not sources.better_than_recorded("qmsum", "auto")
+    within.add("mirror")
+    assert sources.better_than_recorded("qmsum", "auto")
+    assert not sources.better_than_recorded("qmsum", "sample"), "it was asked for"
+    write_json(source_record("qmsum"), {"source": "mirror"})
+    assert not sources.better_than_recorded("qmsum", "auto")
 
 
 @needs_mirror

@@ -174,13 +174,29 @@ def test_a_run_without_summaries_has_a_loss_and_no_rouge() -> None:
 
     def rows(*runs: dict[str, dict[str, float]]) -> dict[str, list[str]]:
         named = {f"r{number}": run for number, run in enumerate(runs)}
-        axes = comparison.draw(named, {name: name for name in named}, dict.fromkeys(named, "#000000")).axes
+        axes = comparison.draw(named, [], {name: name for name in named}, dict.fromkeys(named, "#000000")).axes
         return {axis.get_ylabel()[:9]: [label.get_text() for label in axis.get_yticklabels()] for axis in axes}
 
     full, loss = figures("average", "loss"), figures("loss")
     assert rows(full, loss, full) == {"average R": ["r0", "r2"], "test loss": ["r0", "r1", "r2"]}
     assert rows(full, loss) == {"test loss": ["r0", "r1"]}, "one ROUGE alone is no comparison"
     assert rows(full) == {"average R": ["r0"], "test loss": ["r0"]}
+
+
+def test_seeds_are_points_and_their_mean_is_over_the_clients_that_all_have() -> None:
+    """One run has B besides: the mean is A's alone. Two seeds, two points a panel."""
+
+    def run(**clients: float) -> dict[str, dict[str, float]]:
+        return {
+            name: {f"{metric}{end}": value for metric in ("average", "loss") for end in ("", "_low", "_high")}
+            for name, value in clients.items()
+        }
+
+    shown = {"x": run(A=2.0, B=9.0, mean=2.0), "y": run(A=2.0, mean=2.0)}
+    seeds = [{"x": run(A=a, B=9.0, mean=5.0), "y": run(A=a, mean=a)} for a in (1.0, 3.0)]
+    of_mean = comparison.draw(shown, seeds, {"x": "x", "y": "y"}, {"x": "k", "y": "k"}).axes[2]
+    points = [line.get_xdata() for line in of_mean.lines if line.get_markersize() == 3]
+    assert [list(map(float, own)) for own in points] == [[1.0, 3.0], [1.0, 3.0]]
 
 
 def test_a_method_has_one_colour() -> None:

@@ -1,29 +1,33 @@
-"""Runs side by side: a panel a client and one for the mean, average ROUGE above and test loss below, with intervals."""
+"""Runs side by side: a panel a client and one for the mean, average ROUGE above and test loss below, with intervals.
+
+Several seeds stand there as points, too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from matplotlib.figure import Figure
 
 from pipeline.evaluation.scores import MEAN
+from pipeline.results import Metrics
 
 TITLES = {"average": "average ROUGE", "loss": "test loss, nats a token\n(less is better)"}
 
 
-def draw(
-    metrics: Mapping[str, Mapping[str, Mapping[str, Any]]], labels: Mapping[str, str], colours: Mapping[str, str]
-) -> Figure:
+def draw(metrics: Metrics, by_seed: Sequence[Metrics], labels: Mapping[str, str], colours: Mapping[str, str]) -> Figure:
     """ROUGE has a row for each run with summaries, and is left out where only one of several has any.
 
     Args:
         metrics: run -> client -> figures, of the runs shown, in their order.
+        by_seed: the same of each seed alone, of all runs.
         labels, colours: of each run.
     """
     clients = [*dict.fromkeys(c for own in metrics.values() for c in own if c != MEAN), MEAN]
-    common = sum(all(client in own for own in metrics.values()) for client in clients) - 1
-    mean = "mean" if common == len(clients) - 1 else f"mean of {common}"
+    common = [c for c in clients if c != MEAN and all(c in own for own in metrics.values())]
+    mean = "mean" if len(common) == len(clients) - 1 else f"mean of {len(common)}"
     with_metric = {metric: [run for run in metrics if metric in metrics[run][MEAN]] for metric in TITLES}
     shown = {metric: runs for metric, runs in with_metric.items() if len(runs) > 1 or len(runs) == len(metrics)}
     heights = [0.9 + 0.3 * len(runs) for runs in shown.values()]
@@ -38,6 +42,8 @@ def draw(
                 value, low, high = (own[name] for name in (metric, f"{metric}_low", f"{metric}_high"))
                 axis.plot([low, high], [row, row], color=colours[run], linewidth=2.2, solid_capstyle="butt")
                 axis.plot([value], [row], color=colours[run], marker="o", markersize=5)
+                points = [_of_seed(one[run], client, metric, common) for one in by_seed] if len(by_seed) > 1 else []
+                axis.plot(points, [row] * len(points), "o", markersize=3, color="white", markeredgecolor=colours[run])
             axis.set_title(mean if client == MEAN else client)
             axis.grid(axis="y", visible=False)
         panels[0].set_ylabel(TITLES[metric])
@@ -45,3 +51,8 @@ def draw(
         panels[0].set_ylim(len(runs) - 0.5, -0.5)
     figure.tight_layout()
     return figure
+
+
+def _of_seed(figures: Mapping[str, Mapping[str, Any]], client: str, metric: str, common: Sequence[str]) -> float:
+    """One run at one seed; its mean is over the clients that all runs shown have."""
+    return fmean(figures[one][metric] for one in (common if client == MEAN else [client]))

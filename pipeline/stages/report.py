@@ -66,7 +66,7 @@ def run() -> None:
         },
     )
     compared = {study: side_by_side(results, names, spec.bootstrap_samples) for study, names in spec.studies.items()}
-    _draw(spec, compared)
+    _draw(spec, compared, list(results.by_seed.values()))
     extra = _extra(spec, results, shares, ratings)
     data = PaperPage(
         spec=spec,
@@ -154,8 +154,8 @@ def _extra(
     }
 
 
-def _draw(spec: ReportSpec, compared: Mapping[str, Metrics]) -> None:
+def _draw(spec: ReportSpec, compared: Mapping[str, Metrics], by_seed: Sequence[Metrics]) -> None:
     named, coloured = labels(spec.runs), colours(spec.runs)
     for study, shown in compared.items():
         if shown:
-            save(comparison.draw(shown, named, coloured), layout.figures(layout.MORE), study)
+            save(comparison.draw(shown, by_seed, named, coloured), layout.figures(layout.MORE), study)
