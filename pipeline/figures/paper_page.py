@@ -114,12 +114,12 @@ def _section(section: Section, data: PaperPage, figures: Path) -> dict[str, Any]
 def _row(
     name: str, figures: Mapping[str, Mapping[str, Any]], common: Sequence[str], results: Results
 ) -> dict[str, Any]:
-    """A run's average ROUGE by client with intervals, its summaries' length, its test loss, its best rounds.
+    """A run's average ROUGE by client with intervals, its summaries' surface, its test loss, its best rounds.
 
     Args:
         common: the clients that means are over.
     """
-    history = results.histories[name]
+    history, mean = results.histories[name], figures[MEAN]
     rounds = [number for client in figures if client != MEAN for number in best_rounds(history, client)]
     note = "" if not rounds else f"{min(rounds)}–{max(rounds)}" if min(rounds) < max(rounds) else str(rounds[0])
     return {
@@ -127,9 +127,9 @@ def _row(
         "name": name,
         "cells": {client: _cell(own) for client, own in figures.items()},
         "of_all": _cell(results.metrics[name][MEAN]),
-        "words": f"{figures[MEAN]['length']:.0f}" if "length" in figures[MEAN] else "–",
-        "similarity": f"{figures[MEAN]['similarity']:.2f}" if "similarity" in figures[MEAN] else "",
-        "loss": f"{figures[MEAN]['loss']:.3f}",
+        "words": "{length:.0f}".format(**mean) if "length" in mean else "–",
+        "surface": "{similarity:.2f}, {repetition:.2f}".format(**mean) if "length" in mean else "",
+        "loss": f"{mean['loss']:.3f}",
         "other_loss": _other_loss(figures, common),
         "rounds": note,
         "ending": _ending(figures, common) if has_converged(history) else "not converged",
