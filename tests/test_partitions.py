@@ -10,7 +10,7 @@ from conftest import make_example
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline import layout, stages
+from pipeline import layout
 from pipeline.corpora.example import SPLITS, Example
 from pipeline.errors import QuorumError
 from pipeline.files import write_json, write_jsonl
@@ -19,6 +19,7 @@ from pipeline.partitions.domains import partition
 from pipeline.partitions.manifest import Manifest, check, hash_order, take_at_most, take_fraction
 from pipeline.partitions.setting import Counts, Setting, Share
 from pipeline.spec import PartitionSpec
+from pipeline.stages import partition as partition_stage
 
 IDS = st.lists(st.text("abcdef0123", min_size=1, max_size=6), unique=True, max_size=40)
 
@@ -98,7 +99,7 @@ def test_a_leak_fails_the_pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     leaking = [replace(e, meeting=trained.meeting) if e.split == "test" else e for e in examples]
     write_jsonl(layout.examples("qmsum"), [e.to_json() for e in leaking])
     with pytest.raises(QuorumError, match=f"meeting {trained.meeting} is in the test of A and in the training of A"):
-        stages.partition.run("main")
+        partition_stage.run("main")
     assert not layout.manifest("main", "domains", 1).exists()
 
 
