@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from statistics import fmean
 from typing import Any
 
@@ -44,25 +44,22 @@ class Round:
     @classmethod
     def of_row(cls, row: Mapping[str, str], seed: int) -> Round:
         """Parse a row of history.csv; an empty cell is None."""
-        whole = {name: int(row[name]) for name in ("round", "steps", "bytes_down", "bytes_up")}
-        losses = {name: float(row[name]) if row[name] else None for name in _MAY_LACK}
-        own = {"client": row["client"], "validation_loss": float(row["validation_loss"]), "best": row["best"] == "1"}
-        return cls(seed=seed, **whole, **losses, **own)  # type: ignore[arg-type]
+        cells = {known.name: _CELLS[str(known.type)](row[known.name]) for known in fields(cls) if known.name != "seed"}
+        return cls(seed=seed, **cells)
 
     def to_row(self, run: str) -> dict[str, Any]:
         """A row of a table of several runs' histories, in the columns of history.csv."""
         return {"run": run} | asdict(self) | {"best": int(self.best)}
 
 
-_MAY_LACK = (
-    "train_loss",
-    "local_validation_loss",
-    "server_validation_loss",
-    "teacher_validation_loss",
-    "share_distilled",
-    "teacher_entropy",
-    "tau",
-)
+_CELLS: dict[str, Callable[[str], Any]] = {
+    "int": int,
+    "float": float,
+    "str": str,
+    "bool": lambda cell: cell == "1",
+    "float | None": lambda cell: float(cell) if cell else None,
+}
+"""How a cell of history.csv is read, by the type of its field."""
 
 History = Sequence[Round]
 """A run's rounds, of all its seeds."""
