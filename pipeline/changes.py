@@ -20,9 +20,8 @@ def report_changes(specs: dict[str, dict[str, Any]]) -> None:
     before = read_json(known) if known.is_file() else {}
     now = {path.removesuffix(".json"): sha256_json(spec) for path, spec in specs.items()}
     changed = [name for name in now if before.get(name) != now[name]]
-    if (
-        Path.cwd().resolve() == layout.home()
-    ):  # a copy of the workspace has a plan of its own, which is not the last here
+    # A copy of the workspace has a plan of its own, which is not the last one here.
+    if Path.cwd().resolve() == layout.home():
         write_json(known, now)
     if not changed:
         say("plan: nothing has changed")
