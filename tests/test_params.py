@@ -159,17 +159,16 @@ def test_a_runs_null_knob_is_no_knob(tmp_path: Path) -> None:
 
 
 def test_code_hashes_see_neither_comments_nor_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A docstring of a constant is no code; its value is."""
+    """A docstring, a constant's too, is no code; a value is."""
     from pipeline import closure
 
-    digests = []
-    for text in ('A = 1\n"""One."""\n', "A = 1  # one\n", "A = 2\n"):
-        (tmp_path / "some.py").write_text(text)
-        monkeypatch.setattr(closure, "ROOT", tmp_path)
-        closure._digest.cache_clear()
-        digests.append(closure._digest("pipeline.some"))
-    closure._digest.cache_clear()
-    assert digests[0] == digests[1] != digests[2]
+    monkeypatch.setattr(closure, "ROOT", tmp_path)
+    texts = ('A = 1\n"""One."""\n', "A = 1  # one\n", '"""Two."""\n\n\nA = 1\n', "A = 2\n")
+    for number, text in enumerate(texts):
+        (tmp_path / f"m{number}.py").write_text(text)
+    digests = [next(iter(closure.code_of(f"pipeline.m{number}").values())) for number in range(len(texts))]
+    closure.imports_of.cache_clear()
+    assert digests[0] == digests[1] == digests[2] != digests[3]
 
 
 def test_a_preset_or_the_losses_are_no_cause_of_an_untrained_runs_summaries(tmp_path: Path) -> None:
@@ -265,15 +264,3 @@ def test_changed_weights_change_the_plan(tmp_path: Path) -> None:
         (tmp_path / "weights" / "model.safetensors").write_text(content)
         specs.append(resolve(params)["backbone.json"]["weights"]["files"])
     assert specs[0] != specs[1]
-
-
-def test_comments_and_docstrings_are_not_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from pipeline import closure
-
-    (tmp_path / "m.py").write_text('"""One."""\nx = 1  # a\n')
-    (tmp_path / "n.py").write_text('"""Two."""\n\n\nx = 1\n')
-    (tmp_path / "o.py").write_text("x = 2\n")
-    monkeypatch.setattr(closure, "ROOT", tmp_path)
-    digests = [next(iter(closure.code_of(f"pipeline.{name}").values())) for name in "mno"]
-    closure.imports_of.cache_clear()
-    assert digests[0] == digests[1] != digests[2]

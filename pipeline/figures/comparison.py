@@ -12,6 +12,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from pipeline.evaluation.scores import MEAN
+from pipeline.figures.style import interval_row
 from pipeline.results import Metrics
 
 TITLES = {"average": "average ROUGE", "loss": "test loss, nats a token\n(less is better)"}
@@ -27,7 +28,7 @@ def draw(metrics: Metrics, by_seed: Sequence[Metrics], labels: Mapping[str, str]
     """
     clients = [*dict.fromkeys(c for own in metrics.values() for c in own if c != MEAN), MEAN]
     common = [c for c in clients if c != MEAN and all(c in own for own in metrics.values())]
-    mean = "mean" if len(common) == len(clients) - 1 else f"mean of {len(common)}"
+    mean = "mean" if len(common) in (0, len(clients) - 1) else f"mean of {len(common)}"
     with_metric = {metric: [run for run in metrics if metric in metrics[run][MEAN]] for metric in TITLES}
     shown = {metric: runs for metric, runs in with_metric.items() if len(runs) > 1 or len(runs) == len(metrics)}
     heights = [0.9 + 0.3 * len(runs) for runs in shown.values()]
@@ -39,11 +40,9 @@ def draw(metrics: Metrics, by_seed: Sequence[Metrics], labels: Mapping[str, str]
                 own = metrics[run].get(client)
                 if own is None or metric not in own:
                     continue
-                value, low, high = (own[name] for name in (metric, f"{metric}_low", f"{metric}_high"))
-                axis.plot([low, high], [row, row], color=colours[run], linewidth=2.2, solid_capstyle="butt")
-                axis.plot([value], [row], color=colours[run], marker="o", markersize=5)
-                points = [_of_seed(one[run], client, metric, common) for one in by_seed] if len(by_seed) > 1 else []
-                axis.plot(points, [row] * len(points), "o", markersize=3, color="white", markeredgecolor=colours[run])
+                ends = own[f"{metric}_low"], own[f"{metric}_high"]
+                points = [_of_seed(one[run], client, metric, common) for one in by_seed]
+                interval_row(axis, row, ends, own[metric], points, colours[run])
             axis.set_title(mean if client == MEAN else client)
             axis.grid(axis="y", visible=False)
         panels[0].set_ylabel(TITLES[metric])
@@ -54,5 +53,7 @@ def draw(metrics: Metrics, by_seed: Sequence[Metrics], labels: Mapping[str, str]
 
 
 def _of_seed(figures: Mapping[str, Mapping[str, Any]], client: str, metric: str, common: Sequence[str]) -> float:
-    """One run at one seed; its mean is over the clients that all runs shown have."""
-    return fmean(figures[one][metric] for one in (common if client == MEAN else [client]))
+    """One run at one seed; its mean is over the clients that all runs shown have, or its own if there are none."""
+    if client == MEAN and common:
+        return fmean(figures[one][metric] for one in common)
+    return float(figures[client][metric])

@@ -12,6 +12,7 @@ from pipeline.evaluation.scores import MEAN
 from pipeline.figures import heatmap
 from pipeline.figures.canvas import Canvas
 from pipeline.figures.main_page import share_text
+from pipeline.figures.page import table
 from pipeline.results import Metrics, Results
 
 Analysis = Mapping[str, Mapping[str, Any]]
@@ -43,23 +44,9 @@ def orientation(analysis: Analysis) -> list[Markup]:
     if not rows:
         return []
     clients = list(next(iter(rows.values())))
-    head = Markup("").join(Markup("<th>{}</th>").format(client) for client in [*clients, "mean"])
-    body = Markup("").join(
-        Markup("<tr><td>{}</td>{}</tr>").format(
-            name,
-            Markup("").join(
-                Markup("<td>{:.2f}</td>").format(value)
-                for value in [*(own[c]["average"] for c in clients), fmean(own[c]["average"] for c in clients)]
-            ),
-        )
-        for name, own in rows.items()
-    )
-    return [
-        Markup(
-            '<div class="scroll"><table><thead><tr><th>for orientation, average ROUGE</th>{}</tr></thead>'
-            "<tbody>{}</tbody></table></div>"
-        ).format(head, body)
-    ]
+    head = ["for orientation, average ROUGE", *clients, "mean"]
+    scores = {name: [own[client]["average"] for client in clients] for name, own in rows.items()}
+    return [table(head, ([name, *(f"{score:.2f}" for score in [*own, fmean(own)])] for name, own in scores.items()))]
 
 
 def untrained(metrics: Metrics, run: str) -> list[Markup]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.figure import Figure
 
 from pipeline.evaluation.scores import MEAN
+from pipeline.figures.style import interval_row
 from pipeline.results import Metrics
 
 PANELS = (("average", "ROUGE, mean of R-1, R-2, R-L"), ("loss", "test loss, nats a token (less is better)"))
@@ -20,12 +21,9 @@ def draw(metrics: Metrics, by_seed: Sequence[Metrics], labels: Mapping[str, str]
     for axis, (metric, title) in zip(axes, PANELS, strict=True):
         for row, run in enumerate(runs):
             mean = metrics[run][MEAN]
-            value, low, high = (mean[name] for name in (metric, f"{metric}_low", f"{metric}_high"))
-            axis.plot([low, high], [row, row], color=colours[run], linewidth=2.4, solid_capstyle="butt")
-            axis.plot([value], [row], color=colours[run], marker="o", markersize=6)
-            if len(by_seed) > 1:
-                points = [one[run][MEAN][metric] for one in by_seed]
-                axis.plot(points, [row] * len(points), "o", markersize=3, color="white", markeredgecolor=colours[run])
+            ends = mean[f"{metric}_low"], mean[f"{metric}_high"]
+            points = [one[run][MEAN][metric] for one in by_seed]
+            interval_row(axis, row, ends, mean[metric], points, colours[run])
         axis.set_xlabel(title)
         axis.grid(axis="y", visible=False)
     axes[0].set_yticks(range(len(runs)), [labels[run] for run in runs])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,3 +27,16 @@ def embedded(path: Path, caption: str) -> Markup:
     return Markup(
         '<figure><img alt="{}" src="data:image/svg+xml;base64,{}"><figcaption>{}</figcaption></figure>'
     ).format(caption, content, caption)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:
+    """A small table: `head`, and rows of as many cells, of which the first names the row."""
+    return Markup('<div class="scroll"><table><thead>{}</thead><tbody>{}</tbody></table></div>').format(
+        _row("th", head), Markup("").join(_row("td", row) for row in rows)
+    )
+
+
+def _row(cell: str, texts: Sequence[str]) -> Markup:
+    return Markup("<tr>{}</tr>").format(
+        Markup("").join(Markup("<{0}>{1}</{0}>").format(Markup(cell), text) for text in texts)
+    )

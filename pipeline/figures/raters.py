@@ -9,6 +9,7 @@ from markupsafe import Markup
 from pipeline.evaluation.agreement import Outcomes, outcomes_of
 from pipeline.figures import human
 from pipeline.figures.canvas import Canvas
+from pipeline.figures.page import table
 
 
 def ratings(canvas: Canvas, rows: Sequence[Mapping[str, str]], ours: str, samples: int) -> list[Markup]:
@@ -34,17 +35,7 @@ def ratings(canvas: Canvas, rows: Sequence[Mapping[str, str]], ours: str, sample
 def _table(found: Sequence[Outcomes]) -> Markup:
     """The figure's numbers: a small share has no room for its interval in its bar."""
     rows = [
-        Markup("<tr><td>{}</td>{}</tr>").format(
-            one.against,
-            Markup("").join(
-                Markup("<td>{:.0f} ({:.0f} … {:.0f})</td>").format(*(100 * part for part in share))
-                for share in one.shares.values()
-            ),
-        )
+        [one.against, *("{:.0f} ({:.0f} … {:.0f})".format(*(100 * part for part in s)) for s in one.shares.values())]
         for one in found
     ]
-    head = Markup("").join(Markup("<th>{}</th>").format(outcome) for outcome in found[0].shares)
-    return Markup(
-        '<div class="scroll"><table><thead><tr><th>% of ratings, against</th>{}</tr></thead>'
-        "<tbody>{}</tbody></table></div>"
-    ).format(head, Markup("").join(rows))
+    return table(["% of ratings, against", *found[0].shares], rows)

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from pipeline.evaluation.scores import MEAN
 from pipeline.figures import communication
 from pipeline.figures.canvas import Canvas
+from pipeline.figures.page import table
 from pipeline.history import History
 from pipeline.results import Results
 
@@ -32,25 +33,23 @@ def bytes_sent(
     rouge = {run: (_sent_until_best(shown[run]), own["average"]) for run, own in figures.items() if "average" in own}
     pieces = [canvas.place(communication.draw(shown, named, colours, rouge, factor), "communication", caption)]
     goal = min(loss for _, loss in communication.path_of(shown[runs[0]]))
+    head = (
+        *(f"to AdaFedAvg’s best loss, {goal:.3f}", "MB, adapters", "MB, full model"),
+        *("MB to its own best rounds", "test loss then", "average ROUGE then"),
+    )
     rows = [
-        Markup("<tr><td>{}</td><td>{}</td><td>{}</td><td>{:,.0f}</td><td>{:.3f}</td><td>{}</td></tr>").format(
+        (
             named[run],
             _reached(communication.path_of(history), goal),
             _reached(communication.path_of(history, factor), goal),
-            _sent_until_best(history),
-            figures[run]["loss"],
+            f"{_sent_until_best(history):,.0f}",
+            f"{figures[run]['loss']:.3f}",
             f"{rouge[run][1]:.2f}" if run in rouge else "–",
         )
         for run, history in shown.items()
         if any(one.bytes_up for one in history)
     ]
-    table = Markup(
-        '<div class="scroll"><table><thead><tr><th>to AdaFedAvg’s best loss, {:.3f}</th><th>MB, adapters</th>'
-        "<th>MB, full model</th><th>MB to its own best rounds</th><th>test loss then</th>"
-        "<th>average ROUGE then</th></tr></thead>"
-        "<tbody>{}</tbody></table></div>"
-    ).format(goal, Markup("").join(rows))
-    return [*pieces, table]
+    return [*pieces, table(head, rows)]
 
 
 def _reached(path: Sequence[tuple[float, float]], goal: float) -> str:

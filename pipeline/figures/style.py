@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pipeline.files import replacing
@@ -51,6 +53,16 @@ def colour(index: int) -> str:
 
 def marker(index: int) -> str:
     return MARKERS[index % len(MARKERS)]
+
+
+def interval_row(
+    axis: Axes, row: int, ends: tuple[float, float], value: float, points: Sequence[float], colour: str
+) -> None:
+    """A value with its interval on the line `row`; `points`, those of each seed, when there are several."""
+    axis.plot(ends, [row, row], color=colour, linewidth=2.4, solid_capstyle="butt")
+    axis.plot([value], [row], color=colour, marker="o", markersize=6)
+    if len(points) > 1:
+        axis.plot(points, [row] * len(points), "o", markersize=3, color="white", markeredgecolor=colour)
 
 
 def save(figure: Figure, folder: Path, name: str) -> None:
