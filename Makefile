@@ -29,8 +29,11 @@ $(STAMP): requirements.lock
 	@$(VENV)/bin/python -m pipeline.install requirements.lock
 	@rm -f $(VENV)/.installed-* && touch $@
 
+# What lies outside the workspace, and has changed or come within reach: dvc does not look there.
+RENEW = if stages=$$(python -m pipeline outdated); then dvc repro --force --single-item $$stages; fi
+
 repro: setup  ## train and evaluate all methods, then reports/report.html
-	@better=$$(python -m pipeline better-source) && dvc repro --force --single-item $$better || true
+	@$(RENEW)
 # Asked for one stage of many, DVC takes what it needs in any order; all runs trained first, one of them decodes for all.
 	@dvc repro train
 	@dvc repro generate
@@ -39,6 +42,7 @@ repro: setup  ## train and evaluate all methods, then reports/report.html
 	@echo "repro: open reports/report.html"
 
 repro-all: setup  ## every table and figure of the paper: reports/paper.html
+	@$(RENEW)
 	@dvc repro train train-more
 	@dvc repro generate generate-more
 	@dvc repro
@@ -51,7 +55,7 @@ test: lint  ## the whole test suite, linters and types included
 
 repro-full: setup  ## the main table on all of QMSum (hours), in a copy of the workspace: reports/full
 	@$(GIT_IDENTITY) python -m pipeline full lay
-	@for stage in train generate main; do (cd work/full && DVC_ROOT=$(CURDIR) dvc repro $$stage) || exit 1; done
+	@cd work/full && export DVC_ROOT=$(CURDIR) && $(RENEW) && for stage in train generate main; do dvc repro $$stage || exit 1; done
 	@python -m pipeline full take
 
 search: setup  ## fair tuning on validation: reports/tables/search.csv

@@ -208,16 +208,15 @@ def prune(
     pipeline.prune.prune(unplanned=unplanned)
 
 
-@app.command("better-source")
-def better_source() -> None:
-    """Name the stages of corpora whose source is auto and a better one is within reach than was used; 1 if none."""
-    from pipeline.corpora.sources import better_than_recorded
+@app.command()
+def outdated() -> None:
+    """Name the stages whose corpus or weights, outside the workspace, have changed or come within reach; 1 if none."""
+    from pipeline.outdated import outdated as stages_outdated
     from pipeline.params import read_params
 
-    params = read_params()
-    better = [corpus for corpus in params.corpora if better_than_recorded(corpus, params.data_source)]
-    print(" ".join(f"ingest@{corpus}" for corpus in better))
-    raise typer.Exit(0 if better else 1)
+    stages = stages_outdated(read_params())
+    print(" ".join(stages))
+    raise typer.Exit(0 if stages else 1)
 
 
 @app.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,15 +11,17 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from pipeline.corpora.qmsum import DOMAINS
 from pipeline.corpora.readers import CLIENT_OF
-from pipeline.federated.registry import ALGORITHMS, ZEROSHOT
+from pipeline.federated.registry import ALGORITHMS, ALONE, ZEROSHOT
 from pipeline.partitions.setting import Counts, Kind, Unit
 
 CLIENTS = (*DOMAINS, *CLIENT_OF.values())
-ALONE = (ZEROSHOT, "AdaSingle", "AdaCentralized")
-"""Methods without a server."""
-
+RESERVED = ("server", "mean", "pooled")
+"""Names that files and tables use themselves."""
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 
 Scale = Literal["laptop", "full", "paper"]
+AdapterKind = Literal["bottleneck", "lora"]
+AdaptedPositions = Literal["targets", "all"]
 
 
 class Strict(BaseModel):
@@ -70,6 +73,10 @@ class SettingParams(Strict):
     @model_validator(mode="after")
     def _known(self) -> SettingParams:
         parted = self.kind == "iid"
+        if len(set(self.clients)) != len(self.clients):
+            raise ValueError("clients: must name each once")
+        if parted and (wrong := [name for name in self.clients if not is_client_name(name)]):
+            raise ValueError(f"clients: {wrong[0]!r} is taken, or no name; use letters, digits, '_' and '-'")
         unknown = [name for name in (self.of if parted else self.clients) if name not in CLIENTS]
         if unknown:
             raise ValueError(f"unknown client {unknown[0]!r}; known: {', '.join(CLIENTS)}")
@@ -90,6 +97,11 @@ class SettingParams(Strict):
         return self
 
 
+def is_client_name(name: str) -> bool:
+    """Whether a client can be called so: files of its adapters have their kind behind a dot."""
+    return re.match(NAME, name) is not None and "." not in name and name not in RESERVED
+
+
 class OwnClient(Strict):
     """A folder of one's own meetings, in QMSum's schema."""
 
@@ -106,8 +118,6 @@ class Training(Strict):
     clients_per_round: int | None = Field(default=None, ge=1)
     learning_rate: float | None = Field(default=None, gt=0, lt=math.inf)
     weight_decay: float = Field(ge=0)
-    dropout: float = Field(ge=0, lt=1)
-    adapted_positions: Literal["targets", "all"]
     clip_norm: float = Field(gt=0)
 
 
@@ -115,7 +125,8 @@ class Run(Strict):
     """A row of the tables: a method, a setting, which of its models is scored.
 
     `decode: false` scores the references alone, and writes no summaries. `prolonged` adds the scale's `added_rounds`,
-    and `late` names the clients that come in with the first of them. `rounds_share` scales `rounds`.
+    and `late` names the clients that come in with the first of them. `rounds_share` scales `rounds`. `adapted_layers`,
+    `dropout` and `adapted_positions: all` are what the store rules out: such a run makes no use of it.
     Other keys are `Training` knobs, or hyperparameters of the run's algorithm.
     """
 
@@ -124,8 +135,10 @@ class Run(Strict):
     method: str
     setting: str = "domains"
     evaluate: Literal["local", "server"] | None = None
-    adapter: Literal["bottleneck", "lora"] | None = None
+    adapter: AdapterKind | None = None
     adapted_layers: int | None = Field(default=None, ge=1)
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    adapted_positions: AdaptedPositions = "targets"
     decode: bool = True
     prolonged: bool = False
     late: list[str] = []
@@ -146,7 +159,9 @@ class Run(Strict):
         if alone and (self.late or (self.model_extra or {}).get("clients_per_round")):
             raise ValueError(f"late and clients_per_round are of federated methods; {self.method} is none")
         extra = self.model_extra or {}
-        if self.decode and (self.adapted_layers or extra.get("dropout") or extra.get("adapted_positions") == "all"):
+        if self.method == ZEROSHOT and self.model_fields_set - {"method", "setting", "decode"} | set(extra):
+            raise ValueError(f"{ZEROSHOT} trains nothing, so it takes no knobs; remove them")
+        if self.decode and (self.adapted_layers or self.dropout or self.adapted_positions == "all"):
             raise ValueError(
                 "a run with dropout, its own adapted_layers or adapted prompts has no store; set decode: false"
             )
@@ -168,4 +183,8 @@ class Search(Strict):
     def _as_many_for_each(cls, trials: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
         if len({len(own) for own in trials.values()}) > 1:
             raise ValueError("every run gets the same number of trials")
+        for run, own in trials.items():
+            wrong = [key for knobs in own for key in knobs if key in Run.model_fields]
+            if wrong:
+                raise ValueError(f"{run}: {wrong[0]} is no knob of a training, so nothing to try")
         return trials

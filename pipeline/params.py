@@ -10,20 +10,29 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
-from pipeline.corpora.qmsum import SpanEnd
+from pipeline.corpora.qmsum import DOMAINS, SpanEnd
 from pipeline.corpora.readers import CLIENT_OF
 from pipeline.corpora.sources import CORPORA
 from pipeline.errors import QuorumError
+from pipeline.federated.registry import ALONE
 from pipeline.federated.tau import Tau
-from pipeline.knobs import CLIENTS, OwnClient, Run, Scale, Search, SettingParams, SettingSizes, Sizes, Training
+from pipeline.knobs import (
+    CLIENTS,
+    NAME,
+    AdapterKind,
+    OwnClient,
+    Run,
+    Scale,
+    Search,
+    SettingParams,
+    SettingSizes,
+    Sizes,
+    Training,
+    is_client_name,
+)
 from pipeline.layout import OWN, PARAMS
 from pipeline.model.presets import PRESETS
 from pipeline.partitions.setting import Setting, Share
-
-RESERVED = ("server", "mean", "pooled")
-"""Names that files and tables use themselves."""
-
-NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 
 
 class Params(Training):
@@ -46,7 +55,7 @@ class Params(Training):
     backbone: str
     adapted_layers: int | None = Field(ge=1)
     weights: Path | None
-    adapter: Literal["bottleneck", "lora"]
+    adapter: AdapterKind
     bottleneck: int | None = Field(ge=1)
     lora_rank: int = Field(ge=1)
     source_tokens: int | None = Field(ge=16)
@@ -60,7 +69,7 @@ class Params(Training):
     bootstrap_samples: int = Field(ge=100)
     permutation_samples: int = Field(ge=100)
     topics: int = Field(ge=2)
-    scales: dict[str, Sizes]
+    scales: dict[Scale, Sizes]
     settings: dict[str, SettingParams]
     runs: dict[str, Run] = Field(min_length=1)
     more_runs: dict[str, Run]
@@ -76,6 +85,14 @@ class Params(Training):
         if "qmsum" not in corpora or len(set(corpora)) != len(corpora):
             raise ValueError("must hold qmsum, and each corpus once")
         return corpora
+
+    @field_validator("queries")
+    @classmethod
+    def _of_corpora(cls, queries: dict[str, str]) -> dict[str, str]:
+        unknown = [corpus for corpus in queries if corpus not in CLIENT_OF]
+        if unknown:
+            raise ValueError(f"{unknown[0]}: is no corpus without queries; known: {', '.join(CLIENT_OF)}")
+        return queries
 
     @field_validator("backbone")
     @classmethod
@@ -95,6 +112,9 @@ class Params(Training):
     def _names(self) -> Params:
         if self.scale not in self.scales:
             raise ValueError(f"scale: {self.scale!r} has no row in scales")
+        unasked = [corpus for corpus in self.corpora if corpus in CLIENT_OF and corpus not in self.queries]
+        if unasked:
+            raise ValueError(f"queries.{unasked[0]}: is missing, and {unasked[0]} has none of its own; add one")
         twice = set(self.runs) & set(self.more_runs)
         if twice:
             raise ValueError(f"more_runs.{min(twice)}: is a name of runs, too; choose another")
@@ -104,15 +124,35 @@ class Params(Training):
         if self.search.seed in self.seeds:
             raise ValueError(f"search.seed: {self.search.seed} is a seed that tables report; choose another")
         self._check_own()
+        self._check_main()
+        if self.weights is not None and PRESETS[self.backbone].origin != "hub":
+            raise ValueError(f"weights: {self.backbone} does not come from the model hub; set weights: null")
+        self._check_decoding()
+        return self
+
+    def _check_main(self) -> None:
+        """What the main table's runs have in common."""
         if len({tuple(sorted(self.settings[run.setting].clients)) for run in self.runs.values()}) > 1:
             raise ValueError("runs: the main table compares runs on the same clients; put the others into more_runs")
         if any(self.settings[run.setting].kind != "domains" or not run.decode for run in self.runs.values()):
             raise ValueError("runs: the main table is about summaries in a setting of kind domains; see more_runs")
-        if self.weights is not None and PRESETS[self.backbone].origin != "hub":
-            raise ValueError(f"weights: {self.backbone} does not come from the model hub; set weights: null")
-        if self.min_tokens > self.max_tokens:
-            raise ValueError(f"min_tokens: {self.min_tokens} is above max_tokens: {self.max_tokens}")
-        return self
+        for name, run in self.runs.items():
+            strangers = [client for client in self.settings[run.setting].clients if client not in DOMAINS]
+            if strangers:
+                where = f"runs.{name}.setting"
+                raise ValueError(f"{where}: the main table is about QMSum, not {strangers[0]}; see more_runs")
+            if (run.model_extra or {}).get("teacher", "server") != "server":
+                raise ValueError(f"runs.{name}.teacher: its analyses are of the server's; put the run into more_runs")
+
+    def _check_decoding(self) -> None:
+        longest = {"max_tokens": self.max_tokens} | {
+            f"settings.{name}.sizes.{self.scale}.max_tokens": self.sizes_of(name).max_tokens for name in self.settings
+        }
+        for where, most in longest.items():
+            if most is not None and self.min_tokens > most:
+                raise ValueError(f"min_tokens: {self.min_tokens} is above {where}: {most}")
+        if self.beams == 1 and self.length_penalty != 1.0:
+            raise ValueError("length_penalty: is of beam search; set beams above 1, or length_penalty: 1.0")
 
     def _check_run(self, where: str, name: str, run: Run) -> None:
         if run.setting not in self.settings:
@@ -130,13 +170,11 @@ class Params(Training):
         absent = [client for client in run.late if client not in setting.clients]
         if absent:
             raise ValueError(f"{where}.late: setting {run.setting} has no client {absent[0]!r}")
+        if run.late and not set(self.setting_of(run.setting).clients) - set(run.late):
+            raise ValueError(f"{where}.late: leaves no client to begin with; leave one out")
         training = self.training_of(name)
-        if run.decode and training.adapted_positions == "all":
-            raise ValueError(
-                f"{where}: adapted prompts are scored by test loss alone; set it in runs with decode: false"
-            )
-        if training.dropout and (run.adapter or self.adapter) == "lora":
-            raise ValueError(f"{where}: adapter: lora has no dropout; set dropout: 0")
+        if run.dropout and (run.adapter or self.adapter) == "lora":
+            raise ValueError(f"{where}.dropout: lora has none; set adapter: bottleneck for this run, or dropout: 0")
         if run.prolonged and "rounds" in (run.model_extra or {}):
             raise ValueError(f"{where}.rounds: of a prolonged run is the scale's and added_rounds; set those")
         drawn = training.clients_per_round or math.inf
@@ -146,7 +184,7 @@ class Params(Training):
 
     def _check_own(self) -> None:
         for name, client in self.own.items():
-            if name in (*CLIENTS, *RESERVED) or "." in name:
+            if name in CLIENTS or not is_client_name(name):
                 raise ValueError(f"own.{name}: is taken or has a dot; choose another name")
             if not client.folder.is_relative_to(OWN) or ".." in client.folder.parts:
                 raise ValueError(f"own.{name}.folder: {client.folder} is not inside {OWN}; put the meetings there")
@@ -202,15 +240,19 @@ class Params(Training):
         return dict.fromkeys(run.late, first)
 
     def training_of(self, name: str) -> Training:
-        """A run's training knobs: its own over the common ones.
+        """A run's training knobs: its own over the common ones that its method has.
 
         Raises:
             ValueError: a knob of the run is out of range; the message names it.
         """
         sizes, run = self.sizes(), self.all_runs[name]
         rounds = max(1, round(run.rounds_share * sizes.rounds)) + (sizes.added_rounds if run.prolonged else 0)
-        of_scale = {"rounds": rounds, "learning_rate": sizes.learning_rate}
-        common = {knob: getattr(self, knob) for knob in Training.model_fields} | of_scale
+        common = {knob: getattr(self, knob) for knob in Training.model_fields}
+        common |= {"rounds": rounds, "learning_rate": sizes.learning_rate}
+        if run.prolonged:  # runs with added rounds are compared at equal rounds: none may stop early
+            common["patience"] = rounds
+        if run.method in ALONE:
+            common["clients_per_round"] = None
         extras = self._extras(name).items()
         own = {key: value for key, value in extras if key in Training.model_fields and value is not None}
         try:

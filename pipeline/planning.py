@@ -47,7 +47,7 @@ def resolve(params: Params) -> dict[str, dict[str, Any]]:
     Raises:
         QuorumError: a run's hyperparameters do not fit its algorithm, or a run of the main table not its backbone.
     """
-    weights = None if params.weights is None else _weights_folder(params.weights)
+    weights = None if params.weights is None else weights_folder(params.weights)
     backbone = BackboneSpec(code=_code("backbone"), backbone=params.backbone, weights=weights)
     for name in params.runs:
         if reason := unfit(params, name):
@@ -97,7 +97,8 @@ def _own_folder(folder: Path) -> OwnFolder:
     return OwnFolder(folder=str(folder), meetings=sha256_json(files))
 
 
-def _weights_folder(folder: Path) -> WeightsFolder:
+def weights_folder(folder: Path) -> WeightsFolder:
+    """A local folder of weights as it is now."""
     here = layout.home() / folder
     found = {path.name: path.stat() for path in sorted(here.iterdir())} if here.is_dir() else {}
     files = {name: [about.st_size, about.st_mtime_ns] for name, about in found.items()}
@@ -133,7 +134,7 @@ def _of_run(params: Params, name: str, seed: int) -> dict[str, Spec]:
     longer = params.sizes_of(params.all_runs[name].setting).max_tokens
     rule = DecodingRule(**(knobs | ({"max_tokens": longer} if longer else {})))
     return {
-        "train": training_of(params, name, seed),
+        "train": train_spec_of(params, name, seed),
         "generate": GenerateSpec(
             code=_code("generate"),
             device=params.device,
@@ -144,7 +145,7 @@ def _of_run(params: Params, name: str, seed: int) -> dict[str, Spec]:
             code=_code("evaluate"),
             device=params.device,
             adapted_layers=layers if unfit(params, name) else params.all_runs[name].adapted_layers or layers,
-            adapted_positions=params.training_of(name).adapted_positions,
+            adapted_positions=params.all_runs[name].adapted_positions,
             uncached=_is_uncached(params, name),
             use_stemmer=params.use_stemmer,
         ),
@@ -161,6 +162,7 @@ def _row(params: Params, identity: str, name: str, seed: int, stages: Mapping[st
         name=name,
         seed=seed,
         method=row.method,
+        kind=f"{row.method}-local" if row.method == "AdaFedAvg" and row.evaluate == "local" else row.method,
         setting=row.setting,
         spec=sha256_json([json.loads(spec.model_dump_json()) for spec in stages.values()]),
         params=knobs | {"evaluate": train.evaluate},
@@ -239,10 +241,9 @@ def _layers(params: Params) -> int:
 
 def _is_uncached(params: Params, name: str) -> bool:
     """Whether the store cannot serve a run."""
-    training = params.training_of(name)
-    layers = params.all_runs[name].adapted_layers
-    other = layers is not None and layers != _layers(params)
-    return other or training.dropout > 0 or training.adapted_positions == "all"
+    run = params.all_runs[name]
+    other = run.adapted_layers is not None and run.adapted_layers != _layers(params)
+    return other or run.dropout > 0 or run.adapted_positions == "all"
 
 
 def unfit(params: Params, name: str) -> str | None:
@@ -250,7 +251,7 @@ def unfit(params: Params, name: str) -> str | None:
     preset, layers = PRESETS[params.backbone], params.all_runs[name].adapted_layers or _layers(params)
     if layers > preset.decoder_layers:
         return f"adapted_layers: {layers}, but {params.backbone} has {preset.decoder_layers} decoder layers"
-    if preset.family == "seq2seq" and params.training_of(name).adapted_positions == "all":
+    if preset.family == "seq2seq" and params.all_runs[name].adapted_positions == "all":
         return f"adapted_positions: all, but the encoder of {params.backbone} reads the prompt, and has no adapters"
     return None
 
@@ -259,17 +260,23 @@ def _code(stage: str, *more: str) -> dict[str, str]:
     return code_of(f"pipeline.stages.{stage}", *more)
 
 
-def training_of(params: Params, name: str, seed: int) -> TrainStageSpec:
-    """A run's training spec; what its algorithm does not know is no part of it."""
+def train_spec_of(params: Params, name: str, seed: int) -> TrainStageSpec:
+    """A run's training spec; what its algorithm does not know is no part of it.
+
+    Raises:
+        QuorumError: its hyperparameters do not fit its algorithm, or its rounds.
+    """
     row = params.all_runs[name]
     if row.method == ZEROSHOT:
-        if row.model_extra or row.prolonged or row.rounds_share != 1 or row.adapter or row.evaluate:
-            raise QuorumError(f"params.yaml: runs.{name}: {ZEROSHOT} trains nothing, so it takes no knobs; remove them")
         return TrainStageSpec(training=None, evaluate=None, code=_code("train"))
     module = ALGORITHMS[row.method]
     algorithm = importlib.import_module(module)
     lora = row.adapter == "lora" if row.adapter else params.adapter == "lora"
     hyper = params.hyperparameters_of(name, algorithm.Hyperparameters)
+    knobs = params.training_of(name)
+    first = getattr(hyper, "kd_from_round", 1)
+    if first > (knobs.rounds or first):
+        raise QuorumError(f"params.yaml: run {name}: kd_from_round: {first}, but of {knobs.rounds} rounds; lower it")
     training = TrainSpec(
         code=_code("train", module),
         algorithm=module,
@@ -278,9 +285,11 @@ def training_of(params: Params, name: str, seed: int) -> TrainStageSpec:
         device=params.device,
         adapted_layers=row.adapted_layers or _layers(params),
         uncached=_is_uncached(params, name),
+        dropout=row.dropout,
+        adapted_positions=row.adapted_positions,
         bottleneck=None if lora else params.bottleneck or PRESETS[params.backbone].bottleneck,
         lora_rank=params.lora_rank if lora else None,
         joins=params.joins_of(name),
-        **params.training_of(name).model_dump(),
+        **knobs.model_dump(),
     )
     return TrainStageSpec(training=training, evaluate=row.evaluate or algorithm.build(hyper).evaluates, code={})

@@ -20,7 +20,7 @@ from pipeline.errors import QuorumError
 from pipeline.files import read_json, sha256_json, write_json
 from pipeline.knobs import Run
 from pipeline.params import Params, first_problem, read_params
-from pipeline.planning import training_of
+from pipeline.planning import train_spec_of
 from pipeline.progress import say
 from pipeline.spec import TrainStageSpec
 from pipeline.tables import write_table
@@ -54,7 +54,7 @@ def with_trial(params: Params, trial: Trial) -> Params:
     """The same parameters with the trial's knobs set in its run."""
     rows = {"runs": params.runs, "more_runs": params.more_runs}
     group = "runs" if trial.run in params.runs else "more_runs"
-    row = Run.model_validate(params.all_runs[trial.run].model_dump() | dict(trial.knobs))
+    row = Run.model_validate(params.all_runs[trial.run].model_dump(exclude_unset=True) | dict(trial.knobs))
     changed = {name: row if name == trial.run else other for name, other in rows[group].items()}
     return params.model_copy(update={group: changed})
 
@@ -85,7 +85,7 @@ def specs_of(params: Params) -> dict[Trial, TrainStageSpec]:
 
 def _spec(params: Params, trial: Trial) -> TrainStageSpec:
     try:
-        spec = training_of(with_trial(params, trial), trial.run, params.search.seed)
+        spec = train_spec_of(with_trial(params, trial), trial.run, params.search.seed)
     except ValidationError as error:
         raise QuorumError(f"params.yaml: search.trials.{trial.run}: {first_problem(error)}; correct it") from None
     except (QuorumError, ValueError) as error:
@@ -102,7 +102,7 @@ def _row(params: Params, trial: Trial, tried: TrainStageSpec) -> dict[str, Any]:
         "method": params.all_runs[trial.run].method,
         "knobs": str(trial),
         **_outcome(params, trial, tried),
-        "in_params": int(tried == training_of(params, trial.run, params.search.seed)),
+        "in_params": int(tried == train_spec_of(params, trial.run, params.search.seed)),
     }
 
 

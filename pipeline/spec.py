@@ -160,7 +160,11 @@ class AnalyzeSpec(Spec):
 
 
 class RunRow(BaseModel):
-    """A run at one seed, as tables name it."""
+    """A run at one seed, as tables name it.
+
+    `kind`: its part in tables and tests, which is its method; but AdaFedAvg's clients before aggregation are a row of
+    their own.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -168,15 +172,10 @@ class RunRow(BaseModel):
     name: str
     seed: int
     method: str
+    kind: str
     setting: str
     spec: str
     params: dict[str, Any]
-
-    @property
-    def kind(self) -> str:
-        """Its part in tables and tests: AdaFedAvg's clients before aggregation are a row of their own."""
-        local = self.method == "AdaFedAvg" and self.params.get("evaluate") == "local"
-        return f"{self.method}-local" if local else self.method
 
 
 class MainSpec(Spec):

@@ -157,9 +157,9 @@ def _project() -> None:
     store = Store()
     new = 0
     recorded = recorded_identities(layout.MAIN) | recorded_identities(layout.MORE)
-    for row in (row for row in spec.runs if row.id in recorded):
+    for row in (row for row in spec.runs if row.id in recorded and _is_here(row)):
         # What was made of another plan or other data is no result of this one.
-        if recorded[row.id] != identity_of(row) or not layout.history(row.id).is_file():
+        if recorded[row.id] != identity_of(row):
             continue
         run, complete = _known(store, spec, row)
         if not complete:
@@ -168,6 +168,12 @@ def _project() -> None:
             new += 1
     _project_figures(store, spec)
     say(f"track: {new} runs brought into {layout.mlflow_uri()}; `make ui` shows them")
+
+
+def _is_here(row: RunRow) -> bool:
+    """Whether a run was made here: of others a clone has the metrics alone, which git holds."""
+    behind = [layout.encoded_index(row.id), layout.history(row.id), *notes_behind(row)]
+    return all(path.is_file() for path in behind)
 
 
 def _project_run(store: Store, run: str, row: RunRow, scores: dict[str, dict[str, float]]) -> None:

@@ -256,14 +256,30 @@ def test_a_better_source_than_was_used_is_seen(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.chdir(tmp_path)
     within: set[str] = {"sample"}
     monkeypatch.setattr(sources, "reachable", lambda corpus, source: source in within)
-    assert not sources.better_than_recorded("qmsum", "auto"), "nothing was fetched yet"
+    assert not sources.is_outdated("qmsum", "auto"), "nothing was fetched yet"
     write_json(source_record("qmsum"), {"source": "sample"})
-    assert not sources.better_than_recorded("qmsum", "auto")
+    assert not sources.is_outdated("qmsum", "auto")
     within.add("mirror")
-    assert sources.better_than_recorded("qmsum", "auto")
-    assert not sources.better_than_recorded("qmsum", "sample"), "it was asked for"
+    assert sources.is_outdated("qmsum", "auto")
+    assert not sources.is_outdated("qmsum", "sample"), "it was asked for"
     write_json(source_record("qmsum"), {"source": "mirror"})
-    assert not sources.better_than_recorded("qmsum", "auto")
+    assert not sources.is_outdated("qmsum", "auto"), "its files are those of a pinned commit"
+
+
+def test_changed_files_of_a_corpus_without_a_pinned_commit_are_seen(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("QUORUM_MIRROR", str(tmp_path / "mirror"))
+    minutes = tmp_path / "mirror" / "elitr" / "test" / "minutes.txt"
+    minutes.parent.mkdir(parents=True)
+    minutes.write_text("as it was fetched")
+    sources.fetch("elitr", "mirror", source_record("elitr").parent)
+    write_json(source_record("elitr"), {"source": "mirror"})
+    assert not sources.is_outdated("elitr", "auto")
+    minutes.write_text("as it is corrected")
+    assert sources.is_outdated("elitr", "auto")
+    assert sources.is_outdated("elitr", "mirror")
 
 
 @needs_mirror

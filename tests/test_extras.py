@@ -44,6 +44,7 @@ def run_of(name: str, **hyperparameters: Any) -> list[RunRow]:
             name=name,
             seed=1,
             method="AdaFedSelectKD",
+            kind="AdaFedSelectKD",
             setting="domains",
             spec="",
             params={"hyperparameters": hyperparameters},
@@ -200,7 +201,7 @@ def test_seeds_are_points_and_their_mean_is_over_the_clients_that_all_have() -> 
 
 
 def test_a_method_has_one_colour() -> None:
-    own = run_of("fedavg")[0].model_copy(update={"method": "AdaFedAvg"})
+    own = run_of("fedavg")[0].model_copy(update={"kind": "AdaFedAvg"})
     found = colours([*run_of("a"), own, *run_of("b")])
     assert found["a"] == found["b"] != found["fedavg"]
 

@@ -30,11 +30,12 @@ def test_a_second_run_of_a_method_adds_its_own_name() -> None:
             name=name,
             seed=1,
             method="AdaFedAvg",
+            kind=kind,
             setting="domains",
             spec="",
-            params=params,
+            params={},
         )
-        for name, params in (("fedavg", {}), ("slow", {}), ("fedavg-local", {"evaluate": "local"}))
+        for name, kind in (("fedavg", "AdaFedAvg"), ("slow", "AdaFedAvg"), ("fedavg-local", "AdaFedAvg-local"))
     ]
     assert labels(rows) == {"fedavg": "AdaFedAvg", "slow": "AdaFedAvg (slow)", "fedavg-local": "AdaFedAvg-local"}
 

@@ -9,14 +9,22 @@ import pytest
 import yaml
 from conftest import ROOT
 
+from pipeline import layout
 from pipeline.changes import brief
 from pipeline.errors import QuorumError
 from pipeline.federated import fedselectkd
+from pipeline.federated.registry import ALGORITHMS, ALONE, ZEROSHOT
+from pipeline.files import write_json
+from pipeline.outdated import outdated
 from pipeline.params import read_params
-from pipeline.planning import resolve
+from pipeline.planning import resolve, train_spec_of
+from pipeline.training import bind
 
+METHODS = tuple(ALGORITHMS)
 SHIPPED = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))
 DOMAINS: dict[str, Any] = SHIPPED["settings"]["domains"]
+IID: dict[str, Any] = SHIPPED["settings"]["iid_balanced"]
+BRIEF: dict[str, Any] = SHIPPED["settings"]["long"] | {"sizes": {"laptop": {"max_tokens": 50}}}
 
 
 def params_with(tmp_path: Path, **changes: Any) -> Path:
@@ -65,8 +73,36 @@ def test_a_misspelt_key_is_named_as_it_was_written(tmp_path: Path) -> None:
         ({"runs": {"x": {"method": "AdaSingle", "tau": 3}}}, "runs.x.tau: unknown key"),
         ({"runs": {"x": {"method": "ZeroShot", "rounds": 3}}}, "runs.x: ZeroShot trains nothing"),
         ({"runs": {"x": {"method": "ZeroShot", "adapter": "lora"}}}, "runs.x: ZeroShot trains nothing"),
-        ({"adapted_positions": "all"}, "adapted prompts are scored by test loss alone"),
-        ({"adapter": "lora", "dropout": 0.1}, "lora has no dropout"),
+        ({"dropout": 0.1}, "dropout: unknown key"),
+        ({"runs": {"x": {"method": "AdaSingle", "dropout": 0.1}}}, "has no store; set decode: false"),
+        (
+            {"more_runs": {"x": {"method": "AdaSingle", "adapter": "lora", "dropout": 0.1, "decode": False}}},
+            "more_runs.x.dropout: lora has none",
+        ),
+        (
+            {"more_runs": {"x": {"method": "AdaFedKD", "prolonged": True, "late": DOMAINS["clients"]}}},
+            "more_runs.x.late: leaves no client to begin with",
+        ),
+        (
+            {"more_runs": {"x": {"method": "AdaFedSelectKD", "kd_from_round": 9}}},
+            "run x: kd_from_round: 9, but of 3 rounds",
+        ),
+        ({"length_penalty": 2.0}, "length_penalty: is of beam search"),
+        ({"queries": {"samsum": "What?"}}, "queries.ami: is missing"),
+        ({"queries": SHIPPED["queries"] | {"amy": "What?"}}, "queries: amy: is no corpus without queries"),
+        ({"runs": {"x": {"method": "AdaFedAvg", "setting": "extreme"}}}, "the main table is about QMSum, not SAMSum"),
+        ({"runs": {"x": {"method": "AdaFedKD", "teacher": "own"}}}, "runs.x.teacher: its analyses are of the server's"),
+        ({"settings": {"domains": DOMAINS | {"clients": ["Product", "Product"]}}}, "clients: must name each once"),
+        (
+            {"settings": SHIPPED["settings"] | {"iid_balanced": IID | {"clients": ["First", "mean"]}}},
+            "settings.iid_balanced: clients: 'mean' is taken",
+        ),
+        ({"min_tokens": 100, "settings": SHIPPED["settings"] | {"long": BRIEF}}, "above settings.long.sizes.laptop"),
+        ({"scales": SHIPPED["scales"] | {"huge": SHIPPED["scales"]["full"]}}, "scales.huge"),
+        (
+            {"search": {"seed": 9, "trials": {"fedprox": [{"setting": "extreme"}]}}},
+            "search.trials: fedprox: setting is no knob of a training",
+        ),
         (
             {"runs": {"x": {"method": "AdaFedAvg", "prolonged": True, "rounds": 2}}},
             "runs.x.rounds: of a prolonged run is the scale's",
@@ -111,6 +147,59 @@ def test_a_mistake_is_one_line_that_names_the_key(tmp_path: Path, changes: Any, 
         resolve(read_params(params_with(tmp_path, **changes)))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+ANOTHER: dict[str, Any] = yaml.safe_load(
+    """
+    {scale: full, seeds: [2, 3], device: cpu, corpora: [qmsum, icsi, samsum, ami], data_source: sample,
+     span_end: exclusive, train_fraction: 0.5, validation_examples: 3, backbone: tiny-llama, adapted_layers: 2,
+     adapter: lora, bottleneck: 4, lora_rank: 2, source_tokens: 100, target_tokens: 50, rounds: 2, added_rounds: 3,
+     patience: 1, local_epochs: 2, batch_size: 4, learning_rate: 0.001, weight_decay: 0.0, clip_norm: 2.0,
+     clients_per_round: 3, tau: q0.5, lambda: 0.4, local_start: server, beams: 2, no_repeat_ngram: 0, min_tokens: 1,
+     max_tokens: 99, use_stemmer: true, bootstrap_samples: 100, topics: 5, permutation_samples: 100}
+    """
+)
+
+
+@pytest.mark.parametrize("knob", sorted(ANOTHER))
+def test_every_knob_can_be_set_by_itself(tmp_path: Path, knob: str) -> None:
+    """As the file is shipped, whatever its runs set for themselves; what cannot is in the test of mistakes."""
+    assert SHIPPED[knob] != ANOTHER[knob]
+    before, after = (resolve(read_params(params_with(tmp_path, **c))) for c in ({}, {knob: ANOTHER[knob]}))
+    assert before != after
+
+
+def test_all_knobs_are_tried() -> None:
+    tables = {"own", "queries", "scales", "settings", "runs", "more_runs", "studies", "search"}
+    assert set(SHIPPED) - set(ANOTHER) == tables | {"weights", "length_penalty"}
+
+
+def test_methods_without_a_server_know_no_drawing_of_clients(tmp_path: Path) -> None:
+    specs = resolve(read_params(params_with(tmp_path, clients_per_round=2)))
+    found = {n: specs[f"train/main/{n}-1.json"]["training"]["clients_per_round"] for n in ("single", "fedavg")}
+    assert found == {"single": None, "fedavg": 2}
+
+
+def test_methods_without_a_server_are_those_that_do_not_communicate(tmp_path: Path) -> None:
+    runs = {
+        name: {"method": name, "mu": 1} if name in ("AdaFedProx", "Ditto") else {"method": name} for name in METHODS
+    }
+    runs["AdaFedOPT"]["server_learning_rate"] = 0.1
+    params = read_params(params_with(tmp_path, runs=runs, more_runs={}))
+    built = {name: bind(spec) for name in METHODS if (spec := train_spec_of(params, name, 1).training) is not None}
+    assert {name for name, algorithm in built.items() if not algorithm.communicates} == set(ALONE) - {ZEROSHOT}
+
+
+def test_prolonged_runs_do_not_stop_early(tmp_path: Path) -> None:
+    """They are compared at equal rounds: the laptop's three and two more."""
+    specs = resolve(read_params(params_with(tmp_path)))
+    training = specs["train/more/fedselectkd-longer-1.json"]["training"]
+    assert (training["rounds"], training["patience"]) == (5, 5)
+
+
+def test_averages_clients_before_aggregation_are_a_part_of_their_own(tmp_path: Path) -> None:
+    rows = {row["name"]: row["kind"] for row in resolve(read_params(params_with(tmp_path)))["main.json"]["runs"]}
+    assert (rows["fedavg"], rows["fedavg-local"], rows["single"]) == ("AdaFedAvg", "AdaFedAvg-local", "AdaSingle")
 
 
 def test_runs_that_a_backbone_cannot_make_are_left_out(tmp_path: Path) -> None:
@@ -256,11 +345,15 @@ def test_a_changed_meeting_of_ones_own_changes_the_plan(tmp_path: Path, monkeypa
     assert specs[0]["meetings"] != specs[1]["meetings"]
 
 
-def test_changed_weights_change_the_plan(tmp_path: Path) -> None:
+def test_changed_weights_are_seen_and_change_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "weights").mkdir()
     params = read_params(params_with(tmp_path, backbone="bart-base", weights=str(tmp_path / "weights")))
     specs = []
     for content in ("a", "ab"):
         (tmp_path / "weights" / "model.safetensors").write_text(content)
-        specs.append(resolve(params)["backbone.json"]["weights"]["files"])
-    assert specs[0] != specs[1]
+        assert outdated(params) == (["plan"] if specs else []), "a first plan is none"
+        specs.append(resolve(params)["backbone.json"])
+        write_json(layout.stage_spec("backbone"), specs[-1])
+        assert outdated(params) == []
+    assert specs[0]["weights"]["files"] != specs[1]["weights"]["files"]

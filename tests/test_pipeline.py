@@ -136,6 +136,14 @@ def test_mlflow_holds_params_metrics_and_adapters_by_their_names(made: Workspace
     assert sorted(path.stem for path in adapters.iterdir()) == ["Academic", "Committee", "Product"]
 
 
+def test_a_clone_that_has_only_the_metrics_of_a_run_is_no_error(made: Workspace) -> None:
+    """Git has metrics of all runs and a clone may make but some: here as if the last encoding were another's."""
+    index = made.folder / "data" / "encoded" / "main" / "zeroshot-1.json"
+    index.rename(index.with_suffix(".away"))
+    assert made.pipeline("track").returncode == 0
+    index.with_suffix(".away").rename(index)
+
+
 def test_a_deleted_store_comes_back(made: Workspace) -> None:
     before = runs_in(made.folder / "mlflow.db")
     (made.folder / "mlflow.db").unlink()

@@ -69,7 +69,7 @@ def reachable(corpus: str, source: SourceName) -> bool:
     """Whether a source would answer now: the folder exists, or upstream serves one file."""
     published = CORPORA[corpus]
     if source == "sample":
-        return published.upstream is not None
+        return (SAMPLE / corpus).is_dir()
     if source == "mirror":
         folder = mirror()
         return folder is not None and (folder / published.mirrored).is_dir()
@@ -102,13 +102,20 @@ def resolve(corpus: str, wanted: str) -> SourceName:
     return chosen
 
 
-def better_than_recorded(corpus: str, wanted: str) -> bool:
-    """Whether `auto` would now take a better source than data/raw was made from."""
+def is_outdated(corpus: str, wanted: str) -> bool:
+    """Whether `auto` would now take a better source than data/raw was made from, or the mirror's files have changed.
+
+    Those of a pinned commit do not change.
+    """
     record = source_record(corpus)
-    if wanted != "auto" or not record.is_file():
+    if wanted not in ("auto", "mirror") or not record.is_file():
         return False
     used = read_json(record)["source"]
-    return any(reachable(corpus, source) for source in BEST_FIRST[: BEST_FIRST.index(used)])
+    if used == "mirror" and CORPORA[corpus].upstream is None and reachable(corpus, "mirror"):
+        now, then = _files(_mirror() / CORPORA[corpus].mirrored), _files(record.parent)
+        then.pop(record.name)
+        return now != then
+    return wanted == "auto" and any(reachable(corpus, source) for source in BEST_FIRST[: BEST_FIRST.index(used)])
 
 
 def fetch(corpus: str, source: SourceName, into: Path) -> None:
@@ -132,6 +139,11 @@ def fetch(corpus: str, source: SourceName, into: Path) -> None:
             with replacing(into / path.removeprefix(published.strip)) as temporary:
                 shutil.copyfile(origin, temporary)
             advance(1)
+
+
+def _files(folder: Path) -> dict[str, str]:
+    """Relative path -> sha256, of every file."""
+    return {str(path.relative_to(folder)): sha256_file(path) for path in folder.rglob("*") if path.is_file()}
 
 
 def _address(published: Published, path: str) -> str:

@@ -23,3 +23,6 @@ ALGORITHMS: dict[str, str] = {
 
 ZEROSHOT = "ZeroShot"
 """The untrained backbone: a row of every table, and no algorithm."""
+
+ALONE = (ZEROSHOT, "AdaSingle", "AdaCentralized")
+"""Methods without a server, whose algorithms do not communicate."""

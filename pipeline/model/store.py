@@ -22,7 +22,10 @@ from pipeline.files import canonical, sha256_json, write_bytes
 from pipeline.model.backbone import Backbone, Prefix, Rendered
 
 FORMAT = 3  # one more for every change of what `encode` computes: an entry's key holds no hash of code
-REMEDY = "run `dvc repro --force --single-item encode`, which computes what is missing"
+REMEDY = (
+    "run `dvc repro --force --single-item encode` (for runs beyond the main table encode-more), which computes what is "
+    "missing"
+)
 
 
 def entry_key(backbone_digest: str, backbone: Backbone, rendered: Rendered) -> str:
