@@ -16,7 +16,7 @@ NAMED = 12
 
 def report_changes(specs: dict[str, dict[str, Any]]) -> None:
     """Say which stages' specs differ from the last plan's, and how long they took when they last ran."""
-    known = layout.work() / "plan.json"
+    known = layout.last_plan()
     before = read_json(known) if known.is_file() else {}
     now = {path.removesuffix(".json"): sha256_json(spec) for path, spec in specs.items()}
     changed = [name for name in now if before.get(name) != now[name]]

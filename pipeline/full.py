@@ -68,7 +68,7 @@ def take_over() -> None:
             "`make repro-full` again"
         )
     spec = read_spec(copy / layout.stage_spec("main"), MainSpec)
-    scores = [layout.SCORES / f"{row.id}.json" for row in spec.runs]
+    scores = [layout.scores(row.id) for row in spec.runs]
     new, old = layout.FULL.with_name("full.new"), layout.FULL.with_name("full.old")
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)

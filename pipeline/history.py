@@ -74,6 +74,28 @@ def read_history(run: str, seed: int) -> list[Round]:
     return [Round.of_row(row, seed) for row in read_table(layout.history(run))]
 
 
+def mean_by_round(history: History, value: Callable[[Round], float | None]) -> list[tuple[int, float]]:
+    """(round, mean over clients and seeds), of the rounds in which anyone has a value.
+
+    A seed that stopped early goes on with its last value, else a mean would jump where it stops.
+    """
+    ends = {one.seed: 0 for one in history}
+    known: dict[tuple[int, str], dict[int, float]] = {}
+    for one in history:
+        ends[one.seed] = max(ends[one.seed], one.round)
+        if (found := value(one)) is not None:
+            known.setdefault((one.seed, one.client), {})[one.round] = found
+    points = []
+    for number in sorted({number for own in known.values() for number in own}):
+        values = [
+            own[number] if number in own else own[max(own)]
+            for (seed, _), own in known.items()
+            if number in own or number > ends[seed]
+        ]
+        points.append((number, fmean(values)))
+    return points
+
+
 def best_rounds(history: History, client: str) -> list[int]:
     """The best round at each seed, in the order of the rows."""
     return [one.round for one in history if one.client == client and one.best]

@@ -176,7 +176,12 @@ def encoded_index(run: str) -> Path:
 
 
 def manifest(group: str, setting: str, seed: int) -> Path:
-    return PARTITIONS / group / f"{setting}-{seed}.json"
+    return manifest_file(group, f"{setting}-{seed}")
+
+
+def manifest_file(group: str, name: str) -> Path:
+    """`name`: that of a setting at a seed, as plans have it."""
+    return PARTITIONS / group / f"{name}.json"
 
 
 def adapters(run: str) -> Path:
@@ -201,6 +206,36 @@ def distilled(run: str) -> Path:
 def trained_as(run: str) -> Path:
     """The key of the training that a run's adapters are from."""
     return MODELS / run / "training.json"
+
+
+def scores(run: str) -> Path:
+    """An example at a time."""
+    return SCORES / f"{run}.json"
+
+
+def lens(run: str) -> Path:
+    """What a run's teacher is sure of in a few summaries."""
+    return LENS / f"{run}.json"
+
+
+def ratings_table() -> Path:
+    """All ratings that came back."""
+    return RATINGS / "ratings.csv"
+
+
+def rating_key(sheet: str) -> Path:
+    """Whose summary is on which side of a rating sheet."""
+    return RATINGS / "keys" / f"{sheet}.json"
+
+
+def trial(key: str) -> Path:
+    """What came of a trial of the search."""
+    return work() / "search" / f"{key}.json"
+
+
+def last_plan() -> Path:
+    """Hashes of the last plan's specs, to say what a new one changes."""
+    return work() / "plan.json"
 
 
 def predictions(run: str) -> Path:

@@ -206,7 +206,6 @@ def _report(params: Params, rows: list[RunRow]) -> ReportSpec:
     return ReportSpec(
         code=_code("report") | _texts("paper_page.html.j2", "page.css"),
         runs=rows,
-        weight=params.weight,
         corpora=params.corpora,
         studies=params.studies,
         **_common(params),

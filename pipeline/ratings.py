@@ -145,7 +145,7 @@ def of_these_summaries(rows: Sequence[RunRow]) -> list[dict[str, str]]:
     Args:
         rows: all runs.
     """
-    path = layout.RATINGS / "ratings.csv"
+    path = layout.ratings_table()
     if not path.is_file():
         return []
     summaries, rated = _summaries(_runs(rows)), read_table(path)
@@ -162,7 +162,7 @@ def of_these_summaries(rows: Sequence[RunRow]) -> list[dict[str, str]]:
 
 def _write_sheet(items: Sequence[Item], rater: int, seed: int, folder: Path) -> list[Path]:
     sheet = sha256_json([seed, rater, [(item.item, item.key) for item in items]])[:12]
-    write_json(layout.RATINGS / "keys" / f"{sheet}.json", {item.item: item.key for item in items})
+    write_json(layout.rating_key(sheet), {item.item: item.key for item in items})
     shown = [{k: v for k, v in asdict(item).items() if k != "key"} for item in items]
     page, table = folder / f"rater-{rater}.html", folder / f"rater-{rater}.csv"
     write_text(page, render(sheet, shown, CRITERIA))
@@ -182,18 +182,32 @@ def bring_in(files: Sequence[Path]) -> int:
     are now.
 
     Raises:
-        QuorumError: a file is no such sheet, names an unknown item or choice, or rates a pair twice.
+        QuorumError: a file is no such sheet, names an unknown item or choice, or rates a pair twice; or its rater has
+            rated the pairs on another sheet.
     """
-    path = layout.RATINGS / "ratings.csv"
+    path = layout.ratings_table()
     kept = read_table(path) if path.is_file() else []
     for file in files:
         rows = _read(file)
         sheets = {row["sheet"] for row in rows}
-        kept = [row for row in kept if row["sheet"] not in sheets] + rows
+        kept = [row for row in kept if row["sheet"] not in sheets]
+        _check_rater(rows, kept, file)
+        kept += rows
     write_table(path, kept, COLUMNS)
     raters = len({row["rater"] for row in kept})
     say(f"ratings: {len(kept)} ratings by {raters} raters in {path}; `dvc repro report` draws them")
     return len(kept)
+
+
+def _check_rater(rows: Sequence[Mapping[str, str]], others: Sequence[Mapping[str, str]], file: Path) -> None:
+    """All sheets have the same pairs: one person's word on two of them would count as two raters'."""
+    rated = {(row["rater"], row["item"]) for row in others}
+    again = next((row for row in rows if (row["rater"], row["item"]) in rated), None)
+    if again is not None:
+        raise QuorumError(
+            f"{file}: {again['rater']} has rated item {again['item']} on another sheet; keep one sheet a rater, or "
+            "enter another name if it is another person"
+        )
 
 
 def _read(file: Path) -> list[dict[str, str]]:
@@ -221,7 +235,7 @@ def _read(file: Path) -> list[dict[str, str]]:
 
 
 def _key(sheet: str, file: Path) -> dict[str, dict[str, str]]:
-    path = layout.RATINGS / "keys" / f"{sheet}.json"
+    path = layout.rating_key(sheet)
     if not sheet.isalnum() or not path.is_file():
         raise QuorumError(f"{file}: sheet {sheet!r} has no key in {path.parent}; import it where it was exported")
     keys: dict[str, dict[str, str]] = read_json(path)

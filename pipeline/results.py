@@ -39,7 +39,7 @@ def read_results(rows: Sequence[RunRow], samples: int, label: str) -> Results:
     Raises:
         QuorumError: a run's scores or history are missing.
     """
-    files = {row.id: read_json(layout.SCORES / f"{row.id}.json") for row in rows}
+    files = {row.id: read_json(layout.scores(row.id)) for row in rows}
     by_name: dict[str, list[RunRow]] = {}
     for row in rows:
         if files[row.id]["examples"]:  # else it was left out
@@ -108,16 +108,25 @@ def read_full() -> Full:
     return Full({name: over_seeds(seeds) for name, seeds in files.items()}, histories, shares)
 
 
+def common_clients(metrics: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], list[str]]:
+    """(The clients that means over several runs are over, all that any of the runs has).
+
+    They are those that all runs have; of runs without a common client each has a mean of its own, over all.
+    """
+    everyone = list(dict.fromkeys(client for own in metrics.values() for client in own if client != MEAN))
+    common = [client for client in everyone if all(client in own for own in metrics.values())]
+    return common or everyone, everyone
+
+
 def side_by_side(results: Results, names: Sequence[str], samples: int) -> Metrics:
     """The figures of runs that are compared, with their means over the clients that all of them have.
 
     SAMSum's dialogues are easier than meetings: a mean over four clients beside one over three would say nothing.
     """
-    known = [name for name in names if name in results.metrics]
-    clients = [set(results.metrics[name]) - {MEAN} for name in known]
-    common = set.intersection(*clients) if clients else set()
-    if all(own == common for own in clients) or not common:
-        return {name: results.metrics[name] for name in known}
+    known = {name: results.metrics[name] for name in names if name in results.metrics}
+    common, everyone = common_clients(known)
+    if common == everyone:
+        return known
     found: Metrics = {}
     for name in known:
         own = [row for row in results.scored[name] if row.client in common]
@@ -130,7 +139,7 @@ def knob_of(results: Results, run: str, knob: str) -> float:
 
     NaN, if the run has no such hyperparameter.
     """
-    value = results.rows[run][0].params["hyperparameters"].get(knob, math.nan)
+    value = results.rows[run][0].params.get("hyperparameters", {}).get(knob, math.nan)
     if not isinstance(value, str):
         return float(value)
     return fmean(used for one in results.histories[run] if (used := getattr(one, knob)) is not None)

@@ -27,7 +27,6 @@ from pipeline.tables import write_table
 from pipeline.training import train
 
 COLUMNS = ("run", "method", "knobs", "validation_loss", "best_rounds", "chosen", "in_params")
-TABLE = layout.SEARCH_TABLE
 
 
 @dataclass(frozen=True)
@@ -67,11 +66,11 @@ def search() -> None:
     """
     params = read_params()
     rows = with_choices([_row(params, trial, tried) for trial, tried in specs_of(params).items()])
-    write_table(TABLE, rows, COLUMNS)
+    write_table(layout.SEARCH_TABLE, rows, COLUMNS)
     for row in rows:
         if row["chosen"]:
             say(f"search: {row['run']}: {row['knobs']} has the least validation loss, {row['validation_loss']}")
-    say(f"search: {TABLE}; set what it chose in params.yaml")
+    say(f"search: {layout.SEARCH_TABLE}; set what it chose in params.yaml")
 
 
 def specs_of(params: Params) -> dict[Trial, TrainStageSpec]:
@@ -113,7 +112,7 @@ def _outcome(params: Params, trial: Trial, tried: TrainStageSpec) -> dict[str, A
     group = layout.MAIN if trial.run in params.runs else layout.MORE
     encoded = read_encoded(layout.run_id(group, trial.run, params.seeds[0]))
     key = training_key(tried.training, encoded)
-    kept = layout.work() / "search" / f"{sha256_json([key, tried.evaluate])}.json"
+    kept = layout.trial(sha256_json([key, tried.evaluate]))
     if not kept.is_file():
         finished = train(tried.training, encoded, key, f"{trial.run}, {trial}", lambda rows: None)
         best = finished.best[tried.evaluate].values()

@@ -197,7 +197,6 @@ class MainSpec(Spec):
 class ReportSpec(MainSpec):
     """What the page on the whole paper says and computes: `runs` are all, and `studies` names those of each figure."""
 
-    weight: float
     corpora: list[str]
     studies: dict[str, list[str]]
 

@@ -21,6 +21,7 @@ from pipeline.tables import read_table, write_table
         ("above", 0.1, 2.0, 1.0, "held"),
         ("above", -0.2, 0.4, 1.0, "did not hold"),  # 0.4 is below half of the paper's 1.0
         ("above", -0.2, 0.6, 1.0, "cannot tell"),
+        ("above", 0.05, 0.3, 1.0, "held"),  # surely a gain, and surely not the paper's: the sign is what is claimed
         ("above", -0.2, 0.1, None, "cannot tell"),
         ("above", -0.2, -0.1, None, "did not hold"),
         ("below", -0.9, -0.1, None, "held"),

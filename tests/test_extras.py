@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,12 @@ from pipeline.figures.main_page import colours
 from pipeline.figures.paper_page import _ending, _first_rounds
 from pipeline.figures.verdicts import _at_equal_budget
 from pipeline.history import Round
-from pipeline.results import Results, knob_of
+from pipeline.results import Results, common_clients, knob_of
 from pipeline.spec import RunRow
 
 
-def round_of(number: int, client: str, loss: float, **more: Any) -> Round:
-    return Round(1, number, client, None, loss, **more)
+def round_of(number: int, client: str, loss: float, seed: int = 1, **more: Any) -> Round:
+    return Round(seed, number, client, None, loss, **more)
 
 
 def run_of(name: str, **hyperparameters: Any) -> list[RunRow]:
@@ -60,13 +61,23 @@ def results_of(**parts: Any) -> Results:
 def test_bytes_add_up_over_rounds_and_are_a_mean_over_seeds() -> None:
     """Two clients send 1 MB up and 2 MB down a round: 6 MB, then 12; a second seed with the same traffic adds none."""
     rows = [
-        round_of(number, client, loss, bytes_up=1_000_000, bytes_down=2_000_000)
-        for _seed in (1, 2)
+        round_of(number, client, loss, seed, bytes_up=1_000_000, bytes_down=2_000_000)
+        for seed in (1, 2)
         for number, loss in ((1, 3.0), (2, 2.0))
         for client in ("A", "B")
     ]
     assert path_of(rows) == [(6.0, 3.0), (12.0, 2.0)]
     assert path_of(rows, 10.0) == [(60.0, 3.0), (120.0, 2.0)]
+
+
+def test_a_seed_that_stopped_early_goes_on_with_its_last_value() -> None:
+    """Losses 3.0 and 2.9, and 2.0 alone: without the 2.0 the mean would rise from 2.5 to 2.9. It sends no more, too."""
+    rows = [
+        round_of(1, "A", 3.0, bytes_up=1_000_000),
+        round_of(2, "A", 2.9, bytes_up=1_000_000),
+        round_of(1, "A", 2.0, 2, bytes_up=1_000_000),
+    ]
+    assert path_of(rows) == [(1.0, 2.5), (1.5, pytest.approx(2.45))]
 
 
 def test_the_case_is_the_median_gain_not_the_best() -> None:
@@ -96,13 +107,13 @@ def swept(best_loss: dict[str, float]) -> Results:
 
 def test_a_sweep_is_chosen_from_on_validation(tmp_path: Path) -> None:
     results = swept({"2": 3.0, "3": 2.5, "4": 2.8})
-    (piece,) = tuning.knob_sweep(Canvas(tmp_path), results, ["tau-2", "tau-3", "tau-4", "gone"], "tau", "τ", 3.0)
+    (piece,) = tuning.knob_sweep(Canvas(tmp_path), results, ["tau-2", "tau-3", "tau-4", "gone"], "tau", "τ", "tau-3")
     assert "validation loss (which would choose 3)" in piece
     assert (tmp_path / "sweep_tau.png").is_file()
 
 
 def test_one_point_is_no_sweep(tmp_path: Path) -> None:
-    assert tuning.knob_sweep(Canvas(tmp_path), swept({"2": 3.0}), ["tau-2"], "tau", "τ", 3.0) == []
+    assert tuning.knob_sweep(Canvas(tmp_path), swept({"2": 3.0}), ["tau-2"], "tau", "τ", "tau-2") == []
 
 
 def test_a_threshold_that_is_a_quantile_is_shown_in_nats() -> None:
@@ -112,10 +123,15 @@ def test_a_threshold_that_is_a_quantile_is_shown_in_nats() -> None:
     assert knob_of(results, "q", "tau") == pytest.approx(4.5)
 
 
+def test_the_untrained_backbone_has_no_knob() -> None:
+    untrained = [run_of("zeroshot")[0].model_copy(update={"params": {"evaluate": None}})]
+    assert math.isnan(knob_of(results_of(rows={"zeroshot": untrained}), "zeroshot", "tau"))
+
+
 def test_a_run_without_the_knob_is_no_point_of_its_sweep(tmp_path: Path) -> None:
     results = swept({"2": 3.0, "3": 2.5})
     results.rows["tau-3"] = run_of("tau-3", **{"lambda": 0.2})
-    assert tuning.knob_sweep(Canvas(tmp_path), results, ["tau-2", "tau-3"], "tau", "τ", 3.0) == []
+    assert tuning.knob_sweep(Canvas(tmp_path), results, ["tau-2", "tau-3"], "tau", "τ", "tau-2") == []
 
 
 def test_idle_rounds_cost_nothing_and_distil_nothing() -> None:
@@ -200,6 +216,11 @@ def test_seeds_are_points_and_their_mean_is_over_the_clients_that_all_have() -> 
     assert [list(map(float, own)) for own in points] == [[1.0, 3.0], [1.0, 3.0]]
 
 
+def test_runs_without_a_common_client_have_means_of_their_own() -> None:
+    assert common_clients({"x": {"A": 1, "mean": 1}, "y": {"B": 1, "mean": 1}}) == (["A", "B"], ["A", "B"])
+    assert common_clients({"x": {"A": 1, "B": 1, "mean": 1}, "y": {"B": 1, "mean": 1}}) == (["B"], ["A", "B"])
+
+
 def test_a_method_has_one_colour() -> None:
     own = run_of("fedavg")[0].model_copy(update={"kind": "AdaFedAvg"})
     found = colours([*run_of("a"), own, *run_of("b")])
@@ -257,16 +278,20 @@ def test_the_teacher_stands_beside_the_student_where_there_is_one(tmp_path: Path
 
 
 def test_trials_say_what_was_chosen_and_whether_it_is_at_the_end() -> None:
-    def tried(run: str, chosen: str, *knobs: str) -> list[dict[str, str]]:
-        return [{"run": run, "knobs": knob, "chosen": str(int(knob == chosen))} for knob in knobs]
+    def tried(run: str, chosen: str, *knobs: str, used: str | None = None) -> list[dict[str, str]]:
+        return [
+            {"run": run, "knobs": k, "chosen": str(int(k == chosen)), "in_params": str(int(k == (used or chosen)))}
+            for k in knobs
+        ]
 
     trials = [
-        *tried("fedopt", "eta=0.1", "eta=0.01", "eta=0.1"),
-        *tried("ditto", "mu=1", "mu=0.1", "mu=1", "mu=2"),
+        *tried("fedopt", "eta=0.1", "eta=0.1", "eta=0.02", "eta=0.05"),
+        *tried("ditto", "mu=1", "mu=1", "mu=0.1", "mu=2", used="mu=2"),
         *tried("select", "tau=5 lambda=0.2", "tau=5 lambda=0.2", "tau=3 lambda=0.2"),
     ]
     (piece,) = tuning.tuned(trials, ["fedopt", "ditto", "select", "gone"])
-    assert "fedopt eta=0.1 of 2 trials, the end of what was tried; ditto mu=1 of 3 trials; select tau=5" in piece
+    assert "fedopt eta=0.1 of 3 trials, the end of what was tried; ditto mu=1 of 3 trials (params" in piece
+    assert "(params.yaml has another); select tau=5 lambda=0.2 of 2 trials.</p>" in piece
     assert tuning.tuned([], ["fedopt"]) == []
 
 
@@ -274,6 +299,14 @@ def test_the_untrained_backbone_is_shown_a_client() -> None:
     metrics: Any = {"zeroshot": {"A": {"average": 12.4}, "B": {"average": 17.2}, "mean": {"average": 14.8}}}
     assert "A 12.40, B 17.20.</p>" in extras.untrained(metrics, "zeroshot")[0]
     assert extras.untrained(metrics, "gone") == []
+
+
+def test_the_deciles_threshold_is_the_runs_own(tmp_path: Path) -> None:
+    groups = [{"entropy": float(n), "teacher_better": 0.5, "gain": 0.0} for n in range(10)]
+    results = results_of(rows={"fedselectkd": run_of("fedselectkd", tau=3.0)})
+    found = {"deciles": {"fedselectkd-1": {"A": groups}}}
+    (piece,) = teachers.teacher_deciles(Canvas(tmp_path), results, found)
+    assert "the dashed line is τ = 3 nats" in piece
 
 
 def test_ratings_are_drawn_and_their_numbers_stand_below(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pipeline.figures.main_page import _note, labels, truncation
 from pipeline.history import Round
 from pipeline.spec import RunRow
@@ -17,6 +19,12 @@ def test_a_best_round_that_is_the_last_says_not_converged() -> None:
 
 def test_an_earlier_best_round_stands_beside_the_last_ones_loss() -> None:
     assert _note(history(2, 3), "A", {"last_loss": 2.5}) == "2 (test loss of round 3: 2.500)"
+
+
+def test_each_seed_has_a_last_round_of_its_own() -> None:
+    """The second seed stopped two rounds earlier; the loss is the mean of both."""
+    rows = history(2, 5) + [replace(one, seed=2) for one in history(1, 3)]
+    assert _note(rows, "A", {"last_loss": 2.5}) == "2, 1 (test loss of round 5/3: 2.500)"
 
 
 def test_a_run_without_training_has_no_round() -> None:

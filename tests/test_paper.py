@@ -81,7 +81,7 @@ def full_results(folder: Path) -> None:
         for n in (1, 2)
     ]
     write_table(folder / "tables" / "history.csv", rounds)
-    shares = ["client,share,value,low,high", "Product,content_given_distilled,0.95,0.94,0.96"]
+    shares = ["run,client,share,value,low,high", "fedselectkd,Product,content_given_distilled,0.95,0.94,0.96"]
     (folder / "tables" / "word_shares.csv").write_text("\n".join(shares))
 
 
@@ -159,6 +159,8 @@ def test_the_page_has_a_section_a_claim_and_a_verdict(made: Workspace) -> None:
     assert 'href="#iid"' in page
     assert 'href="#mine"' in page, "a study of one's own"
     assert "Run: fedselectkd. To make it again: dvc repro main." in page
+    # Of twelve runs two are left out, and fedavg-base is the main table's fedavg under another name.
+    assert "<dd>10, of 9 trainings</dd>" in page
     assert "Made from the SAMPLE of ami, icsi, qmsum, samsum" in page
     assert "<th>speakers</th><th>words</th><th>words of summary</th>" in page
     assert "http" not in page.replace("http://www.w3.org", "")

@@ -66,9 +66,17 @@ def test_shares_are_over_examples() -> None:
     """Example 1 has two wins, example 2 a win and a loss: wins (1 + 1/2) / 2 = 75%, losses 25%."""
     rows = [rating("x", "1", "win"), rating("y", "1", "win"), rating("x", "2", "win"), rating("y", "2", "loss")]
     found = outcomes_of(rows, "AdaFedAvg", samples=200)
-    assert (found.shares["win"][0], found.shares["tie"][0], found.shares["loss"][0]) == (0.75, 0.0, 0.25)
-    assert 0.5 <= found.shares["win"][1] <= 0.75
+    assert [found.shares[outcome].value for outcome in ("win", "tie", "loss")] == [0.75, 0.0, 0.25]
+    assert 0.5 <= found.shares["win"].low <= 0.75
     assert found.kappa == pytest.approx((0.5 - 0.625) / (1 - 0.625))
+
+
+def test_kappa_is_over_the_pairs_that_most_have_rated() -> None:
+    """A third rater of one pair of three does not take the other two out of it: they agree once of twice."""
+    two = [rating(r, e, o) for r in "xy" for e, o in (("1", "win"), ("2", "win" if r == "x" else "loss"))]
+    three = [rating(r, "3", "tie") for r in "xyz"]
+    found = outcomes_of([*two, *three], "AdaFedAvg", samples=200)
+    assert (found.kappa, found.subjects) == (pytest.approx((0.5 - 0.625) / (1 - 0.625)), 2)
 
 
 ITEMS = [
@@ -134,6 +142,18 @@ def test_a_sheet_is_one_raters_under_whatever_name(sheet: str, tmp_path: Path) -
     assert bring_in([path]) == 1
 
 
+def test_one_rater_on_two_sheets_is_refused(sheet: str, tmp_path: Path) -> None:
+    """All sheets have the same pairs, each in an order of its own."""
+    bring_in([answers(sheet, tmp_path, {"i0": {CRITERIA[0]: "A"}})])
+    ratings._write_sheet(ITEMS, 2, 1, tmp_path / "sheets")
+    (second,) = (path.stem for path in (tmp_path / "data" / "ratings" / "keys").iterdir() if path.stem != sheet)
+    path = answers(second, tmp_path, {"i0": {CRITERIA[0]: "A"}})
+    with pytest.raises(QuorumError, match="EB has rated item i0 on another sheet"):
+        bring_in([path])
+    path.write_text(path.read_text().replace('"EB"', '"Ann"'))
+    assert bring_in([path]) == 2
+
+
 def test_a_filled_table_comes_back_too(sheet: str, tmp_path: Path) -> None:
     path = tmp_path / "sheets" / "rater-1.csv"
     with path.open(newline="") as stream:
@@ -186,7 +206,7 @@ def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What `export` reads of a finished main table: one client, 24 test examples of 6 meetings, four methods."""
     monkeypatch.chdir(tmp_path)
     methods = ("AdaFedSelectKD", "AdaCentralized", "AdaFedAvg", "AdaFedKD")
-    rows = [{"id": f"main/{m}-1", "name": m, "seed": 1, "method": m, "setting": "domains"} for m in methods]
+    rows = [{"id": f"main/{m}-1", "name": m, "seed": 1, "method": m, "kind": m, "setting": "domains"} for m in methods]
     plan = {
         "code": {},
         "scale": "laptop",

@@ -96,7 +96,7 @@ def test_shares_of_words_come_with_intervals_over_meetings() -> None:
         "first": Tally({"NOUN": 4, "DET": 2}, {"NOUN": 2, "DET": 1}, 0, 0.0),
         "second": Tally({"NOUN": 4, "DET": 2}, {"NOUN": 4, "DET": 2}, 0, 0.0),
     }
-    rows = {row["share"]: row for row in shares_of("A", meetings, 200)}
+    rows = {row["share"]: row for row in shares_of("run", "A", meetings, 200)}
     assert {name: row["value"] for name, row in rows.items()} == {
         "distilled": 0.75,
         "content": 0.6667,
@@ -109,5 +109,5 @@ def test_shares_of_words_come_with_intervals_over_meetings() -> None:
 def test_a_client_that_distilled_everything_left_nothing_out() -> None:
     from pipeline.analysis.words import Tally
 
-    rows = shares_of("A", {"m": Tally({"NOUN": 1}, {"NOUN": 1}, 1, 1.0)}, 10)
+    rows = shares_of("run", "A", {"m": Tally({"NOUN": 1}, {"NOUN": 1}, 1, 1.0)}, 10)
     assert "closed_given_not_distilled" not in {row["share"] for row in rows}

@@ -17,7 +17,7 @@ from pipeline.evaluation.intervals import Clusters, bootstrap
 from pipeline.federated.bits import unpack_bits
 
 DETERMINERS_AND_PRONOUNS = ("DET", "PRON")
-SHARE_COLUMNS = ("client", "share", "value", "low", "high")
+SHARE_COLUMNS = ("run", "client", "share", "value", "low", "high")
 
 
 def example_tallies(
@@ -50,8 +50,8 @@ def summarize(
     return rows, sensitivities
 
 
-def shares_of(client: str, meetings: Mapping[str, Tally], samples: int) -> list[dict[str, Any]]:
-    """Rows of word_shares.csv: shares of a client's words, with 95% intervals over the meetings of its examples.
+def shares_of(run: str, client: str, meetings: Mapping[str, Tally], samples: int) -> list[dict[str, Any]]:
+    """Rows of word_shares.csv: shares of a client's words in a run, with 95% intervals over its examples' meetings.
 
     `distilled`: of all words. `content`, `content_given_distilled`: nouns, names and main verbs among all words and
     among the distilled. `closed_given_not_distilled`: determiners and pronouns among the others.
@@ -71,7 +71,7 @@ def shares_of(client: str, meetings: Mapping[str, Tally], samples: int) -> list[
         if known:
             interval = bootstrap({client: Clusters.of(*map(list, zip(*known, strict=True)))}, samples)
             figures = {"value": interval.value, "low": interval.low, "high": interval.high}
-            rows.append({"client": client, "share": name, **{k: round(v, 4) for k, v in figures.items()}})
+            rows.append({"run": run, "client": client, "share": name, **{k: round(v, 4) for k, v in figures.items()}})
     return rows
 
 

@@ -101,7 +101,7 @@ def crossed_of(backbone: Backbone, loader: Loader, run_id: str) -> dict[str, dic
 
 def divergence_of(examples: Mapping[str, Example], name: str, topics: int) -> dict[str, Any]:
     """Between the training data of a setting's clients, over topics and over words; beside both, what chance gives."""
-    manifest: Manifest = read_json(layout.PARTITIONS / layout.MORE / f"{name}.json")
+    manifest: Manifest = read_json(layout.manifest_file(layout.MORE, name))
     held = {client: [examples[i] for i in splits["train"]] for client, splits in manifest.items()}
     owners = [client for client, own in held.items() for _ in own]
     everything = [example for own in held.values() for example in own]

@@ -9,6 +9,7 @@ putting subject i into category j,
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -33,31 +34,29 @@ def fleiss_kappa(counts: Sequence[Sequence[int]]) -> float:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Shares of wins, ties and losses over examples, each with a 95% interval: outcome -> (value, low, high).
+    """Shares of wins, ties and losses over examples, by outcome.
 
-    `preference`: the share of wins less that of losses. `kappa`: None of one rater, and where all agree by putting
-    everything into one category.
+    `preference`: the share of wins less that of losses. `kappa`: over `subjects`, which are pairs and criteria; None
+    of one rater, and where all agree by putting everything into one category.
     """
 
     against: str
-    shares: Mapping[str, tuple[float, float, float]]
+    shares: Mapping[str, Interval]
     preference: Interval
     ratings: int
     kappa: float | None
+    subjects: int
 
 
 def outcomes_of(rows: Sequence[Mapping[str, str]], against: str, samples: int) -> Outcomes:
     """One opponent's ratings: shares over examples, each example's ratings averaged, then over clients.
 
-    Intervals resample meetings within a client, as all others do. κ is over the pairs and criteria that as many raters
-    rated as rated any.
+    Intervals resample meetings within a client, as all others do.
     """
     own = [row for row in rows if row["against"] == against]
-    shares = {}
-    for outcome in OUTCOMES:
-        interval = _interval(own, {outcome: 1}, samples)
-        shares[outcome] = (interval.value, interval.low, interval.high)
-    return Outcomes(against, shares, _interval(own, {"win": 1, "loss": -1}, samples), len(own), _kappa(own))
+    shares = {outcome: _interval(own, {outcome: 1}, samples) for outcome in OUTCOMES}
+    kappa, subjects = _kappa(own)
+    return Outcomes(against, shares, _interval(own, {"win": 1, "loss": -1}, samples), len(own), kappa, subjects)
 
 
 def _interval(rows: Sequence[Mapping[str, str]], worth: Mapping[str, int], samples: int) -> Interval:
@@ -76,11 +75,15 @@ def _clusters(rows: Sequence[Mapping[str, str]], client: str, worth: Mapping[str
     return Clusters.of([meeting for meeting, _ in examples], values, [1.0] * len(values))
 
 
-def _kappa(rows: Sequence[Mapping[str, str]]) -> float | None:
+def _kappa(rows: Sequence[Mapping[str, str]]) -> tuple[float | None, int]:
+    """κ, and over how many subjects: those of the number of raters, from two on, that most subjects have."""
     subjects: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         subjects.setdefault((row["item"], row["criterion"]), []).append(row["outcome"])
-    raters = max(map(len, subjects.values()))
+    sizes = Counter(len(found) for found in subjects.values() if len(found) > 1)
+    if not sizes:
+        return None, 0
+    raters = max(sizes, key=lambda size: (sizes[size], size))
     counted = [[found.count(o) for o in OUTCOMES] for found in subjects.values() if len(found) == raters]
-    kappa = fleiss_kappa(counted) if raters > 1 else math.nan
-    return None if math.isnan(kappa) else kappa
+    kappa = fleiss_kappa(counted)
+    return None if math.isnan(kappa) else kappa, len(counted)

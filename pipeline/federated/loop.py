@@ -204,8 +204,8 @@ def _validation_loss(scored: EvaluatedData, adapter: Adapter, number: int, clien
     loss = scored.validation_loss(adapter)
     if not math.isfinite(loss):
         raise QuorumError(
-            f"round {number}, client {client}: the validation loss is {loss}; the last good round is kept: lower "
-            "learning_rate and run again"
+            f"round {number}, client {client}: the validation loss is {loss}; lower learning_rate and run again, which "
+            "begins anew"
         )
     return loss
 

@@ -22,9 +22,13 @@ def of_backbone(backbone: str, runs: Sequence[RunRow]) -> list[str]:
     ]
 
 
-def of_learning_rate(backbone: str) -> list[str]:
-    """Empty, but for the embedded backbone: the others' rate is the paper's."""
-    if backbone != OFFLINE:
+CHOSEN_RATE = 0.0024
+"""The learning rate that was chosen here (benchmarks/README.md); any other is the paper's, or the reader's own."""
+
+
+def of_learning_rate(runs: Sequence[RunRow]) -> list[str]:
+    """Empty, if no run has the rate that was chosen here."""
+    if all(row.params.get("learning_rate") != CHOSEN_RATE for row in runs):
         return []
     return [
         "The learning rate was chosen on AdaFedAvg, for all methods: on the server's average, which tolerates a larger "

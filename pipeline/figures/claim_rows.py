@@ -33,9 +33,17 @@ def claim_row(one: Judged, full: Mapping[str, Judged]) -> dict[str, str]:
         "verdict": one.verdict,
         "verdict_class": VERDICT_CLASS[one.verdict],
         "why": "" if one.converged else "not converged",
-        "remark": one.claim.remark,
+        "remark": "; ".join(part for part in (one.claim.remark, _smaller(one)) if part),
         "full": _in_full(full.get(one.claim.text)),
     }
+
+
+def _smaller(one: Judged) -> str:
+    """Said of a gain that held and is surely less than half of the paper's."""
+    effect, interval = one.claim.effect, one.interval
+    if one.by_interval != "held" or one.claim.rule != "above" or effect is None or interval is None:
+        return ""
+    return "surely less than half of the paper’s" if interval.high < effect / 2 else ""
 
 
 def _in_full(one: Judged | None) -> str:

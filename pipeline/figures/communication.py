@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from statistics import fmean
 
 from matplotlib.figure import Figure
 
-from pipeline.figures.style import marker
-from pipeline.history import History
+from pipeline.figures.style import marker, transposed
+from pipeline.history import History, mean_by_round
 
 MEGABYTE = 1e6
 
 
 def path_of(history: History, factor: float = 1.0) -> list[tuple[float, float]]:
-    """(MB sent so far by all, mean validation loss over clients), a point a round; the mean over seeds.
+    """(MB sent so far by all, mean validation loss over clients), a point a round; both are means over seeds.
 
     Args:
         factor: how many times larger every message would have been: a whole model for every adapter.
     """
+    seeds = len({one.seed for one in history})
     points: list[tuple[float, float]] = []
     sent = 0.0
-    for number in sorted({one.round for one in history}):
-        own = [one for one in history if one.round == number]
-        seeds = len(own) / len({one.client for one in own})
-        sent += factor * sum(one.sent for one in own) / seeds
-        points.append((sent / MEGABYTE, fmean(one.validation_loss for one in own)))
+    for number, loss in mean_by_round(history, lambda one: one.validation_loss):
+        sent += factor * sum(one.sent for one in history if one.round == number) / seeds
+        points.append((sent / MEGABYTE, loss))
     return points
 
 
@@ -52,7 +50,7 @@ def draw(
         for larger, line in ((1.0, "-"), (factor, ":")):
             points = path_of(history, larger)
             name = labels[run] if larger == 1.0 else None
-            losses.plot([x for x, _ in points], [y for _, y in points], line, label=name, **style)
+            losses.plot(*transposed(points), line, label=name, **style)
             if run in rouge:
                 fill = colours[run] if larger == 1.0 else "none"
                 scores.plot([larger * rouge[run][0]], [rouge[run][1]], markerfacecolor=fill, **style)

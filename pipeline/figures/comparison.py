@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from pipeline.evaluation.scores import MEAN
 from pipeline.figures.style import interval_row
-from pipeline.results import Metrics
+from pipeline.results import Metrics, common_clients
 
 TITLES = {"average": "average ROUGE", "loss": "test loss, nats a token\n(less is better)"}
 
@@ -26,9 +26,9 @@ def draw(metrics: Metrics, by_seed: Sequence[Metrics], labels: Mapping[str, str]
         by_seed: the same of each seed alone, of all runs.
         labels, colours: of each run.
     """
-    clients = [*dict.fromkeys(c for own in metrics.values() for c in own if c != MEAN), MEAN]
-    common = [c for c in clients if c != MEAN and all(c in own for own in metrics.values())]
-    mean = "mean" if len(common) in (0, len(clients) - 1) else f"mean of {len(common)}"
+    common, everyone = common_clients(metrics)
+    clients = [*everyone, MEAN]
+    mean = "mean" if common == everyone else f"mean of {len(common)}"
     with_metric = {metric: [run for run in metrics if metric in metrics[run][MEAN]] for metric in TITLES}
     shown = {metric: runs for metric, runs in with_metric.items() if len(runs) > 1 or len(runs) == len(metrics)}
     heights = [0.9 + 0.3 * len(runs) for runs in shown.values()]
@@ -53,7 +53,6 @@ def draw(metrics: Metrics, by_seed: Sequence[Metrics], labels: Mapping[str, str]
 
 
 def _of_seed(figures: Mapping[str, Mapping[str, Any]], client: str, metric: str, common: Sequence[str]) -> float:
-    """One run at one seed; its mean is over the clients that all runs shown have, or its own if there are none."""
-    if client == MEAN and common:
-        return fmean(figures[one][metric] for one in common)
-    return float(figures[client][metric])
+    """One run at one seed; its mean is over the common clients that it has."""
+    averaged = [c for c in common if c in figures] if client == MEAN else [client]
+    return fmean(figures[one][metric] for one in averaged)

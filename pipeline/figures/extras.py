@@ -53,7 +53,11 @@ def untrained(metrics: Metrics, run: str) -> list[Markup]:
     """How the backbone does before any training, a client: who is easy to summarize."""
     own = {client: figures["average"] for client, figures in metrics.get(run, {}).items() if client != MEAN}
     told = ", ".join(f"{client} {value:.2f}" for client, value in own.items())
-    return [Markup('<p class="note">Average ROUGE without any training: {}.</p>').format(told)] if own else []
+    return (
+        [Markup('<p class="note">Average ROUGE without any training, on whole test sets: {}.</p>').format(told)]
+        if own
+        else []
+    )
 
 
 def crossed_losses(canvas: Canvas, analysis: Analysis) -> list[Markup]:

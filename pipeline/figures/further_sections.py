@@ -81,8 +81,8 @@ def _costs() -> list[Section]:
             "The paper adapts the top half of the decoder's layers.",
             (),
             remark="Elsewhere prompt positions are unadapted, dropout is 0 and N is the preset's, as the store needs "
-            "it. One run each without the store, on one client, by test loss; at laptop scale on so few examples that "
-            "a round is one optimizer step, too few to judge by.",
+            "it. One run each without the store, on one client, by test loss. Where a round is a step or two, they are "
+            "too few to judge by.",
         ),
         Section(
             "length",
@@ -93,8 +93,8 @@ def _costs() -> list[Section]:
                 Claim("2,048 tokens are better than 448", NOT_THEIRS, "length-2048", "length-448"),
                 Claim("1,024 tokens are better than 448", NOT_THEIRS, "length-1024", "length-448"),
             ),
-            remark="The same examples, cut at 448, 1,024 and 2,048 tokens; so few of them, as long sources cost, that "
-            "at laptop scale a round is one optimizer step and a test set eight examples.",
+            remark="The same examples, cut at 448, 1,024 and 2,048 tokens. Long sources cost: how few there are is "
+            "said above the figure and in the table of settings.",
         ),
     ]
 

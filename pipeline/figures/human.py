@@ -17,13 +17,13 @@ def draw(found: Sequence[Outcomes], ours: str) -> Figure:
     axis = figure.subplots()
     for row, outcomes in enumerate(found):
         start = 0.0
-        for outcome, (share, low, high) in outcomes.shares.items():
-            label = outcome if row == 0 else None
-            axis.barh(row, 100 * share, left=100 * start, color=colour(COLOURS[outcome]), height=0.55, label=label)
-            if share > 0.06:
-                text = f"{100 * share:.0f}%\n{100 * low:.0f}–{100 * high:.0f}"
-                axis.text(100 * (start + share / 2), row, text, ha="center", va="center", color="white", fontsize=7)
-            start += share
+        for outcome, share in outcomes.shares.items():
+            width, label = 100 * share.value, outcome if row == 0 else None
+            axis.barh(row, width, left=start, color=colour(COLOURS[outcome]), height=0.55, label=label)
+            if width > 6:
+                text = f"{width:.0f}%\n{100 * share.low:.0f}–{100 * share.high:.0f}"
+                axis.text(start + width / 2, row, text, ha="center", va="center", color="white", fontsize=7)
+            start += width
     axis.set_yticks(range(len(found)), [f"against {outcomes.against}" for outcomes in found])
     axis.invert_yaxis()
     axis.set_xlabel(f"% of ratings, {ours} wins / ties / loses, with 95% intervals")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean
 
 from matplotlib.figure import Figure
 
-from pipeline.figures.style import marker
-from pipeline.history import History
+from pipeline.figures.style import marker, transposed
+from pipeline.history import History, mean_by_round
 
 
 def draw(histories: Mapping[str, History], clients: Sequence[str], colours: Mapping[str, str]) -> Figure:
@@ -18,9 +17,8 @@ def draw(histories: Mapping[str, History], clients: Sequence[str], colours: Mapp
     for axis, client in zip(axes, clients, strict=True):
         for index, (run, history) in enumerate(histories.items()):
             own = [one for one in history if one.client == client]
-            rounds = sorted({one.round for one in own})
-            losses = [fmean(one.validation_loss for one in own if one.round == n) for n in rounds]
-            axis.plot(rounds, losses, color=colours[run], marker=marker(index), label=run)
+            points = mean_by_round(own, lambda one: one.validation_loss)
+            axis.plot(*transposed(points), color=colours[run], marker=marker(index), label=run)
         axis.set_title(client)
         axis.set_xlabel("round")
         axis.xaxis.get_major_locator().set_params(integer=True)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from pipeline.analysis.words import grouped
@@ -22,6 +21,7 @@ from pipeline.spec import MainSpec, RunRow
 
 TEMPLATE = Path(__file__).with_name("main_page.html.j2")
 PAPER_SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}
+PAPER_TABLES = {"bart-large": ("III", "BART-large"), "bart-base": ("IV", "BART-base"), "led-large": ("VI", "LED-large")}
 PAPER_METHODS = ("AdaSingle", "AdaCentralized", "AdaFedAvg", "AdaFedKD", "AdaFedSelectKD")
 
 
@@ -50,7 +50,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class MainPage:
-    """Everything the page shows."""
+    """Everything the page shows; `selective` is the run that distils selectively, `tau` its τ in nats."""
 
     spec: MainSpec
     notes: Mapping[str, Any]
@@ -65,6 +65,7 @@ class MainPage:
     predictions: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
     lens: Sequence[Mapping[str, Any]] = ()
     selective: str | None = None
+    tau: float = math.nan
 
 
 def labels(runs: Sequence[RunRow]) -> dict[str, str]:
@@ -88,8 +89,6 @@ def render(data: MainPage, figures: Path) -> str:
     spec = data.spec
     named = labels(spec.runs)
     clients = [client for client in next(iter(data.metrics.values())) if client != MEAN]
-    tau = selective_tau(data)
-
     return page(
         TEMPLATE,
         source=data.notes["source"]["source"],
@@ -103,15 +102,17 @@ def render(data: MainPage, figures: Path) -> str:
         bootstrap_samples=spec.bootstrap_samples,
         permutation_samples=spec.permutation_samples,
         paper_clients=list(PAPER_SHARES),
-        paper=_paper_rows(data.paper),
+        paper=_paper_rows(data.paper, data.spec.backbone),
+        paper_table=_paper_table(data.spec.backbone),
+        same_backbone=data.spec.backbone in PAPER_TABLES,
         paper_effects=_paper_effects(data.paper),
         ours=named[data.selective] if data.selective else OURS,
         selective=data.selective,
-        tau=f"{tau:g}",
+        tau=f"{data.tau:g}",
         significance=[{**row, "against": named[row["against"]]} for row in data.significance if row["client"] == MEAN],
         pos_clients=list(dict.fromkeys(row["client"] for row in data.pos)),
         pos_shares=_pos_shares(data),
-        lens=_lens(data, tau),
+        lens=_lens(data),
         cases=_cases(data, named, clients),
         limits=_limits(data),
     )
@@ -119,14 +120,6 @@ def render(data: MainPage, figures: Path) -> str:
 
 def _caption(text: str, runs: Sequence[str]) -> str:
     return f"{text} Run{'s' if len(runs) > 1 else ''}: {', '.join(runs)}. To make it again: dvc repro main."
-
-
-def selective_tau(data: MainPage) -> float:
-    """τ in nats of the run that the POS analysis and the lens are about: a mean, where it is a quantile."""
-    used = [one.tau for one in data.histories.get(data.selective or "", ()) if one.tau is not None]
-    if used:
-        return fmean(used)
-    return math.nan if isinstance(data.spec.tau, str) else data.spec.tau
 
 
 def truncation(encoded: Mapping[str, Any]) -> str:
@@ -197,14 +190,21 @@ def _note(history: History, client: str, figures: Mapping[str, Any]) -> str:
     best = best_rounds(history, client)
     if not best:
         return ""
-    last = max(one.round for one in history if one.client == client)
+    last = {one.seed: one.round for one in sorted(history, key=lambda one: one.round) if one.client == client}
+    which = "/".join(str(number) for number in last.values())
     converged = has_converged(history, [client])
-    ending = f"test loss of round {last}: {figures['last_loss']:.3f}" if converged else "not converged"
+    ending = f"test loss of round {which}: {figures['last_loss']:.3f}" if converged else "not converged"
     return f"{', '.join(map(str, best))} ({ending})"
 
 
-def _paper_rows(paper: Paper) -> list[dict[str, Any]]:
-    rows = {(r["client"], r["method"]): r for r in paper if r["table"] == "IV"}
+def _paper_table(backbone: str) -> tuple[str, str]:
+    """(Number, backbone) of the paper's table of that backbone; of one that it lacks, of BART-base."""
+    return PAPER_TABLES.get(backbone, PAPER_TABLES["bart-base"])
+
+
+def _paper_rows(paper: Paper, backbone: str) -> list[dict[str, Any]]:
+    number, _ = _paper_table(backbone)
+    rows = {(r["client"], r["method"]): r for r in paper if r["table"] == number}
     return [
         {
             "method": method,
@@ -248,7 +248,8 @@ def share_text(row: Mapping[str, Any] | None) -> str:
     return "{:.1f}% ({:.1f} … {:.1f})".format(*(100 * float(row[k]) for k in ("value", "low", "high")))
 
 
-def _lens(data: MainPage, tau: float) -> list[dict[str, Any]]:
+def _lens(data: MainPage) -> list[dict[str, Any]]:
+    tau = data.tau
     queries = {row["id"]: row["query"] for rows in data.predictions.values() for row in rows}
     items = []
     for item in data.lens:
@@ -284,7 +285,7 @@ def _limits(data: MainPage) -> list[str]:
     lines = [
         "Prompt positions are unadapted (causal backbones): adapters act where a target word is predicted, as in an "
         "encoder-decoder.",
-        *caveats.of_learning_rate(data.spec.backbone),
+        *caveats.of_learning_rate(data.spec.runs),
         *caveats.of_backbone(data.spec.backbone, data.spec.runs),
     ]
     if len({row.seed for row in data.spec.runs}) < 3:

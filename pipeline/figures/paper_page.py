@@ -20,9 +20,8 @@ from pipeline.figures.claim_rows import claim_row, counts
 from pipeline.figures.main_page import truncation
 from pipeline.figures.page import REPORT_COMMAND, embedded, page
 from pipeline.figures.section import Section
-from pipeline.files import canonical
 from pipeline.history import best_rounds, has_converged
-from pipeline.results import Metrics, Results
+from pipeline.results import Metrics, Results, common_clients
 from pipeline.spec import ReportSpec
 
 TEMPLATE = Path(__file__).with_name("paper_page.html.j2")
@@ -33,7 +32,8 @@ class PaperPage:
     """Everything the page shows.
 
     `notes`: corpus -> what was noted when it was read. `indices`: setting -> the index of its examples. `compared`:
-    study -> the figures of its runs. `extra`: study -> ready pieces of the page, for what is no comparison. `full`: a
+    study -> the figures of its runs. `trainings`: how many there were; two runs may score two models of one, or be one
+    under two names. `extra`: study -> ready pieces of the page, for what is no comparison. `full`: a
     claim's text -> the same claim on all of QMSum.
     """
 
@@ -46,6 +46,7 @@ class PaperPage:
     statistics: Mapping[str, Sequence[Mapping[str, str]]]
     compared: Mapping[str, Metrics]
     indices: Mapping[str, Mapping[str, Any]]
+    trainings: int
     extra: Mapping[str, Sequence[Markup]] = field(default_factory=dict)
     full: Mapping[str, Judged] = field(default_factory=dict)
 
@@ -70,13 +71,12 @@ def render(data: PaperPage, figures: Path) -> str:
 
 def _facts(data: PaperPage) -> list[tuple[str, str]]:
     spec = data.spec
-    trained = [row for row in spec.runs if row.params.get("rounds")]
-    # Two runs may score two models of one training.
-    trainings = {canonical([row.setting, {k: v for k, v in row.params.items() if k != "evaluate"}]) for row in trained}
+    made = [row for rows in data.results.rows.values() for row in rows]
+    trained = [row for row in made if row.params.get("rounds")]
     return [
         ("scale", spec.scale),
         ("backbone", spec.backbone),
-        ("runs", f"{len(spec.runs)}, of {len(trainings)} trainings"),
+        ("runs", f"{len(made)}, of {data.trainings} trainings"),
         ("seeds", ", ".join(map(str, sorted({row.seed for row in spec.runs})))),
         ("source / target tokens", f"{spec.source_tokens} / {spec.target_tokens}"),
         ("rounds", ", ".join(str(n) for n in sorted({row.params["rounds"] for row in trained}))),
@@ -88,8 +88,7 @@ def _facts(data: PaperPage) -> list[tuple[str, str]]:
 def _section(section: Section, data: PaperPage, figures: Path) -> dict[str, Any]:
     compared = data.compared.get(section.study, {})
     runs = list(compared)
-    clients = list(dict.fromkeys(c for figures in compared.values() for c in figures if c != MEAN))
-    common = [c for c in clients if all(c in own for own in compared.values())]
+    common, clients = common_clients(compared)
     shown = figures / f"{section.study}.svg"
     behind = ", ".join(runs)
     caption = f"{section.title}: ours with 95% intervals. Runs: {behind}. To make it again: {REPORT_COMMAND}."
@@ -151,8 +150,9 @@ def _other_loss(figures: Mapping[str, Mapping[str, Any]], common: Sequence[str])
 
 
 def _mean_of(name: str, figures: Mapping[str, Mapping[str, Any]], clients: Sequence[str]) -> float | None:
-    known = [figures[client][name] for client in clients if name in figures[client]]
-    return fmean(known) if len(known) == len(clients) > 0 else None
+    own = [figures[client] for client in clients if client in figures]
+    known = [of_client[name] for of_client in own if name in of_client]
+    return fmean(known) if len(known) == len(own) > 0 else None
 
 
 def _trained_on(runs: Sequence[str], data: PaperPage) -> str:
@@ -279,7 +279,7 @@ def _limits(data: PaperPage) -> list[str]:
     return [
         f"{seeds} seed{'s' if seeds > 1 else ''}: intervals say how sure we are of these trainings on other meetings, "
         "not of other trainings. They are not adjusted for how many claims there are.",
-        *caveats.of_learning_rate(spec.backbone),
+        *caveats.of_learning_rate(spec.runs),
         "A block on repeated n-grams (no_repeat_ngram) hides most repetition where it is set, and summaries end at "
         "max_tokens: a method whose summaries run on is cut there.",
         f"Scale {spec.scale}, backbone {spec.backbone}; settings hold the examples that the table above says.",

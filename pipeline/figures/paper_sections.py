@@ -186,8 +186,9 @@ def _words() -> list[Section]:
             "86%, 88% and 89% of the target words are learned with the distillation loss. Nouns and verbs are nearly "
             "all of them; determiners and pronouns are 74% of the words learned without it.",
             (),
-            remark="Nouns, names and main verbs are about two fifths of the words of the references, so they cannot be "
-            "nearly all of 86% of them: the paper's two sentences do not go together.",
+            remark="What share of all words nouns, names and main verbs are stands beside the claim: as long as it is "
+            "far below 86%, they cannot be nearly all of what is distilled, and the paper's two sentences do not go "
+            "together.",
         ),
         Section(
             "hard",

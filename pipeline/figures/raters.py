@@ -23,7 +23,8 @@ def ratings(canvas: Canvas, rows: Sequence[Mapping[str, str]], ours: str, sample
         ]
     found = [outcomes_of(rows, against, samples) for against in dict.fromkeys(row["against"] for row in rows)]
     agreement = "; ".join(
-        f"against {one.against} {one.ratings} ratings, κ {'–' if one.kappa is None else f'{one.kappa:.2f}'}"
+        f"against {one.against} {one.ratings} ratings, "
+        + ("κ –" if one.kappa is None else f"κ {one.kappa:.2f} over {one.subjects} pairs and criteria")
         for one in found
     )
     count = len({row["rater"] for row in rows})
@@ -35,7 +36,7 @@ def ratings(canvas: Canvas, rows: Sequence[Mapping[str, str]], ours: str, sample
 def _table(found: Sequence[Outcomes]) -> Markup:
     """The figure's numbers: a small share has no room for its interval in its bar."""
     rows = [
-        [one.against, *("{:.0f} ({:.0f} … {:.0f})".format(*(100 * part for part in s)) for s in one.shares.values())]
+        [one.against, *(f"{100 * s.value:.0f} ({100 * s.low:.0f} … {100 * s.high:.0f})" for s in one.shares.values())]
         for one in found
     ]
     return table(["% of ratings, against", *found[0].shares], rows)

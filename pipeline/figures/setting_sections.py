@@ -121,8 +121,8 @@ def _extreme() -> Section:
             ),
         ),
         remark="In full SAMSum holds 93% of all examples, so that the weighted average is nearly SAMSum's adapter; "
-        "runs that weigh all clients alike stand beside. At laptop scale 1% of SAMSum's training dialogues take part, "
-        "which is about two thirds of all examples, and 50 of its test dialogues.",
+        "runs that weigh all clients alike stand beside. How many of its dialogues take part here is said above the "
+        "figure and in the table of settings.",
     )
 
 
@@ -179,9 +179,9 @@ def _long() -> Section:
             Claim("AdaFedSelectKD is above AdaFedAvg on long meetings", "Fig. 9", "fedselectkd-long", "fedavg-long"),
             Claim("AdaFedSelectKD is above AdaFedKD on long meetings", "Fig. 9", "fedselectkd-long", "fedkd-long"),
         ),
-        remark="ELITR and MeetingBank are only their publishers' to give. At laptop scale a source is cut to a "
-        "fraction of its meeting, test loss is that of the part of a reference that fits, and ICSI trains on nine "
-        "meetings and tests on six: this says little of long-context models.",
+        remark="ELITR and MeetingBank are only their publishers' to give. Test loss is that of the part of a reference "
+        "that fits. Where sources are cut to a fraction of their meetings, and of ICSI there are so few, this says "
+        "little of long-context models.",
     )
 
 

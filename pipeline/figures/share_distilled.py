@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean
 
 from matplotlib.figure import Figure
 
-from pipeline.figures.style import colour, marker
-from pipeline.history import History
+from pipeline.figures.style import colour, marker, transposed
+from pipeline.history import History, mean_by_round
 
 
 def draw(history: History, clients: Sequence[str], tau: float) -> Figure:
@@ -16,12 +15,11 @@ def draw(history: History, clients: Sequence[str], tau: float) -> Figure:
     figure = Figure(figsize=(7.2, 3.0))
     left, right = figure.subplots(1, 2)
     for index, client in enumerate(clients):
-        # An idle client distils nothing, nor does one before the first round that distils.
-        own = [one for one in history if one.client == client and one.share_distilled is not None]
-        rounds = sorted({one.round for one in own})
-        for axis, column, scale in ((left, "share_distilled", 100.0), (right, "teacher_entropy", 1.0)):
-            values = [scale * fmean(getattr(one, column) for one in own if one.round == n) for n in rounds]
-            axis.plot(rounds, values, color=colour(index + 5), marker=marker(index), label=client)
+        own = [one for one in history if one.client == client]
+        shares = [(n, 100 * share) for n, share in mean_by_round(own, lambda one: one.share_distilled)]
+        entropies = mean_by_round(own, lambda one: one.teacher_entropy)
+        for axis, points in ((left, shares), (right, entropies)):
+            axis.plot(*transposed(points), color=colour(index + 5), marker=marker(index), label=client)
     left.set_title("Target tokens distilled")
     left.set_ylabel("share, %")
     right.set_title(f"Mean entropy of the teacher (τ = {tau:g})")

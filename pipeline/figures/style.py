@@ -55,6 +55,11 @@ def marker(index: int) -> str:
     return MARKERS[index % len(MARKERS)]
 
 
+def transposed(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    """Points as matplotlib takes them: all x, all y."""
+    return [x for x, _ in points], [y for _, y in points]
+
+
 def interval_row(
     axis: Axes, row: int, ends: tuple[float, float], value: float, points: Sequence[float], colour: str
 ) -> None:

@@ -11,16 +11,18 @@ from markupsafe import Markup
 from pipeline.figures import learning_curves, surety
 from pipeline.figures.canvas import Canvas
 from pipeline.figures.style import colour
-from pipeline.results import Results
+from pipeline.results import Results, knob_of
 
 
-def teacher_deciles(canvas: Canvas, analysis: Mapping[str, Mapping[str, Any]], tau: float) -> list[Markup]:
+def teacher_deciles(canvas: Canvas, results: Results, analysis: Mapping[str, Mapping[str, Any]]) -> list[Markup]:
     pieces = []
+    runs = {row.id.rpartition("/")[2]: name for name, rows in results.rows.items() for row in rows}
     for run, found in analysis.get("deciles", {}).items():
+        tau = knob_of(results, runs[run], "tau")
         caption = (
             "Is the teacher better where it is surer? Tokens of the test references by decile of the teacher's "
-            "entropy; the dashed line is τ. The student is a client's best adapter, the teacher what it was sent in "
-            f"that round, so that it has taught the student already. Run: {run}."
+            f"entropy; the dashed line is τ = {tau:.3g} nats. The student is a client's best adapter, the teacher what "
+            f"it was sent in that round, so that it has taught the student already. Run: {run}."
         )
         pieces.append(canvas.place(surety.draw(found, tau), f"deciles_{run}", caption))
     return pieces

@@ -14,10 +14,12 @@ from pipeline.history import best_validation_loss
 from pipeline.results import Results, knob_of, weight_of_all
 
 
-def knob_sweep(
-    canvas: Canvas, results: Results, runs: Sequence[str], knob: str, name: str, chosen: float
-) -> list[Markup]:
-    """A knob of AdaFedSelectKD over the runs that set it."""
+def knob_sweep(canvas: Canvas, results: Results, runs: Sequence[str], knob: str, name: str, usual: str) -> list[Markup]:
+    """A knob of AdaFedSelectKD over the runs that set it.
+
+    Args:
+        usual: the run that has the knob's value as it is elsewhere.
+    """
     known = [run for run in runs if run in results.metrics and not math.isnan(knob_of(results, run, knob))]
     points = sorted((_point(results, run, knob) for run in known), key=lambda point: point.value)
     if len(points) < 2:
@@ -27,6 +29,7 @@ def knob_sweep(
         f"{name} against validation loss (which would choose {best.label}) and test scores, mean over clients "
         f"with 95% intervals; the dashed line is the value used elsewhere. Runs: {', '.join(known)}."
     )
+    chosen = knob_of(results, usual, knob) if usual in results.rows else math.nan
     return [canvas.place(sweep.draw(points, name, chosen), f"sweep_{knob}", caption)]
 
 
@@ -66,8 +69,15 @@ def tuned(trials: Sequence[Mapping[str, str]], runs: Sequence[str]) -> list[Mark
 
 
 def _chosen(run: str, trials: Sequence[Mapping[str, str]]) -> str:
-    knobs = [row["knobs"] for row in trials]
-    best = next(row["knobs"] for row in trials if row["chosen"] == "1")
-    one_knob = all(len(knob.split()) == 1 for knob in knobs)
-    edge = ", the end of what was tried" if one_knob and best in (knobs[0], knobs[-1]) else ""
-    return f"{run} {best} of {len(knobs)} trials{edge}"
+    best = next(row for row in trials if row["chosen"] == "1")
+    edge = ", the end of what was tried" if _is_at_an_end(best["knobs"], [row["knobs"] for row in trials]) else ""
+    other = "" if best["in_params"] == "1" else " (params.yaml has another)"
+    return f"{run} {best['knobs']} of {len(trials)} trials{edge}{other}"
+
+
+def _is_at_an_end(best: str, tried: Sequence[str]) -> bool:
+    """Whether one knob was tried, as in `mu=0.1`, and a value beyond the best one might be better."""
+    if any(len(knobs.split()) > 1 for knobs in tried):
+        return False
+    values = [float(knob.partition("=")[2]) for knob in tried]
+    return float(best.partition("=")[2]) in (min(values), max(values))

@@ -93,8 +93,8 @@ def _best_threshold(results: Results, runs: Sequence[str], converged: Converged,
 
 
 def _words(shares: Sequence[Mapping[str, str]], histories: Mapping[str, History]) -> list[Judged]:
-    converged = SELECTIVE not in histories or has_converged(histories[SELECTIVE])
-    return distilled_words(shares, SELECTIVE, converged=converged)
+    run = shares[0]["run"] if shares else SELECTIVE
+    return distilled_words(shares, run, converged=not shares or has_converged(histories[run]))
 
 
 def _convergence(histories: Mapping[str, History]) -> Converged:

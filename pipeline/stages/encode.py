@@ -36,7 +36,7 @@ def run(group: str) -> None:
         if not _fits(backbone, limits, group, name):
             clients[name] = {}
             continue
-        manifest: Manifest = read_json(layout.PARTITIONS / group / f"{name}.json")
+        manifest: Manifest = read_json(layout.manifest_file(group, name))
         wanted = {i: split == "test" for splits in manifest.values() for split in SPLITS for i in splits[split]}
         rendered = {i: backbone.render(examples[i], Limits(*limits)) for i in wanted}
         keys = {i: entry_key(digest, backbone, rendered[i]) for i in wanted}

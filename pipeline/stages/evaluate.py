@@ -21,6 +21,6 @@ def run(run_id: str) -> None:
         with progress(label("evaluate", jobs), len(jobs)) as advance:
             score(jobs, advance)
     kept = read_json(job.path, remedy=f"delete {job.path} and run again")
-    write_json(layout.SCORES / f"{run_id}.json", kept["scores"])
-    write_json(layout.LENS / f"{run_id}.json", kept["lens"])
+    write_json(layout.scores(run_id), kept["scores"])
+    write_json(layout.lens(run_id), kept["lens"])
     write_json(layout.timing("evaluate", run_id), {"seconds": time.monotonic() - began})

@@ -5,6 +5,7 @@ Which runs there are is read from the plan, never from a folder: a run that left
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from pipeline.encoded import read_encoded
 from pipeline.evaluation.paper_scores import OURS
 from pipeline.evaluation.scores import MEAN, significance
 from pipeline.figures import learning_curves, main_scores, parts_of_speech, share_distilled, traffic
-from pipeline.figures.main_page import COLUMNS, MainPage, colours, labels, render, selective_tau
+from pipeline.figures.main_page import COLUMNS, MainPage, colours, labels, render
 from pipeline.figures.style import save
 from pipeline.files import read_json, read_jsonl, write_json, write_text
 from pipeline.history import best_rounds
@@ -25,7 +26,7 @@ from pipeline.identity import record_identities
 from pipeline.loader import Loader
 from pipeline.model.loading import load_backbone, weights_bytes
 from pipeline.progress import say
-from pipeline.results import Metrics, Results, read_results
+from pipeline.results import Metrics, Results, knob_of, read_results
 from pipeline.spec import MainSpec, read_spec
 from pipeline.tables import read_table, write_table
 
@@ -76,8 +77,9 @@ def run() -> None:
         shares=shares,
         sensitivities=sensitivities,
         selective=ours,
+        tau=knob_of(results, ours, "tau") if ours else math.nan,
         predictions={n: read_jsonl(layout.predictions(rows[0].id)) for n, rows in results.rows.items()},
-        lens=read_json(layout.LENS / f"{results.rows[ours][0].id}.json") if ours else [],
+        lens=read_json(layout.lens(results.rows[ours][0].id)) if ours else [],
     )
     _draw(data, [c for c in next(iter(results.metrics.values())) if c != MEAN], list(results.by_seed.values()))
     _write_main_table(data)
@@ -110,7 +112,7 @@ def _parts_of_speech(
         tallies = words_of_seeds(backbone, Loader(cpu), rows_of_ours)
     rows, sensitivities = summarize({client: merge(meetings.values()) for client, meetings in tallies.items()})
     write_table(layout.POS_SHARES, rows, POS_COLUMNS)
-    shares = [row for client, own in tallies.items() for row in shares_of(client, own, spec.bootstrap_samples)]
+    shares = [row for c, own in tallies.items() for row in shares_of(ours or "", c, own, spec.bootstrap_samples)]
     write_table(layout.REPORTS / layout.WORD_SHARES, shares, SHARE_COLUMNS)
     return rows, shares, sensitivities
 
@@ -126,7 +128,7 @@ def _draw(data: MainPage, clients: list[str], by_seed: list[Metrics]) -> None:
     if data.selective:
         selective = data.histories[data.selective]
         save(
-            share_distilled.draw(selective, clients, selective_tau(data)),
+            share_distilled.draw(selective, clients, data.tau),
             layout.figures(layout.MAIN),
             "share_distilled",
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -31,13 +30,12 @@ from pipeline.ratings import of_these_summaries
 from pipeline.results import Metrics, Results, read_full, read_results, side_by_side
 from pipeline.spec import ReportSpec, read_spec
 from pipeline.tables import read_table, write_table
+from pipeline.trained import planned_key
 
 SENDING = ("algorithms", "hard")
 """Studies whose runs have the same clients and rounds, so that their bytes can be compared."""
 
-POS_CAPTION = (
-    "{}: words learned (a) with, (b) without distillation. Run: fedselectkd. To make it again: dvc repro main."
-)
+POS_CAPTION = "{}: words learned (a) with, (b) without distillation. Run: {}. To make it again: dvc repro main."
 
 
 def run() -> None:
@@ -79,10 +77,20 @@ def run() -> None:
         statistics={c: read_table(layout.data_statistics(c)) for c in spec.corpora},
         extra=extra,
         compared=compared,
-        indices={row.setting: read_encoded(row.id).index for row in reversed(spec.runs)},
+        indices=_indices(spec, results),
+        trainings=len({planned_key(row.id) for rows in results.rows.values() for row in rows} - {None}),
     )
     write_text(layout.PAPER_REPORT, render(data, layout.figures(layout.MORE)))
     say(f"report: {layout.PAPER_REPORT} is ready")
+
+
+def _indices(spec: ReportSpec, results: Results) -> dict[str, Mapping[str, Any]]:
+    """Setting -> the index of its examples: that of its first run, of those that were made where there are any."""
+    made = {row.id for rows in results.rows.values() for row in rows}
+    first: dict[str, str] = {}
+    for row in sorted(spec.runs, key=lambda row: row.id not in made):
+        first.setdefault(row.setting, row.id)
+    return {setting: read_encoded(run).index for setting, run in first.items()}
 
 
 def _record(one: Judged) -> dict[str, Any]:
@@ -120,7 +128,6 @@ def _extra(
         folder.name: {path.stem: read_json(path) for path in sorted(folder.glob("*.json"))}
         for folder in sorted(layout.ANALYSIS.iterdir())
     }
-    tau = spec.tau if isinstance(spec.tau, float) else math.nan
     pair = [name for name in (SELECTIVE, "fedavg") if name in results.rows]
     texts = {
         name: {row["id"]: row for row in read_jsonl(layout.predictions(results.rows[name][0].id))} for name in pair
@@ -132,19 +139,22 @@ def _extra(
         "algorithms": tuning.tuned(trials, spec.studies.get("algorithms", ())),
         "hard": tuning.tuned(trials, spec.studies.get("hard", ())),
         "noniid": extras.untrained(results.metrics, "zeroshot"),
-        "tau": tuning.knob_sweep(canvas, results, spec.studies.get("tau", ()), "tau", "τ", tau),
-        "lambda": tuning.knob_sweep(canvas, results, spec.studies.get("lambda", ()), "lambda", "λ", spec.weight),
+        "tau": tuning.knob_sweep(canvas, results, spec.studies.get("tau", ()), "tau", "τ", SELECTIVE_BASE),
+        "lambda": tuning.knob_sweep(canvas, results, spec.studies.get("lambda", ()), "lambda", "λ", SELECTIVE_BASE),
         "human": raters.ratings(canvas, ratings, OURS, spec.bootstrap_samples),
         "sampling": extras.client_rounds(results, spec.studies.get("sampling", ())),
         "words": [
             *extras.words_distilled(shares),
-            *(embedded(main_figures / f"pos_{client}.svg", POS_CAPTION.format(client)) for client in clients),
+            *(
+                embedded(main_figures / f"pos_{client}.svg", POS_CAPTION.format(client, shares[0]["run"]))
+                for client in clients
+            ),
         ],
         "case": cases.median_cases(results, texts, SELECTIVE, "fedavg"),
         "mechanism": [
             *tuning.scaled_weight(results, SELECTIVE_BASE, SCALED),
             *teachers.teacher_and_student(canvas, results, SELECTIVE),
-            *teachers.teacher_deciles(canvas, analysis, tau),
+            *teachers.teacher_deciles(canvas, results, analysis),
         ],
         "matrix": extras.crossed_losses(canvas, analysis),
         "divergence": extras.divergences(canvas, analysis),
