@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.federated.token_losses import Hidden, Load
+from pipeline.federated.token_figures import Hidden, Load
 from pipeline.loader import Loader
 from pipeline.model.backbone import Backbone
 from pipeline.model.entry import Entry

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline import evaluated, generated, layout
+from pipeline import layout
+from pipeline.decoding import decoding_job_of
 from pipeline.encoded import read_encoded
 from pipeline.files import is_locked
 from pipeline.partitions.setting import Setting
 from pipeline.progress import say
+from pipeline.scoring_job import scoring_job_of
 from pipeline.spec import PartitionSpec, RunRow, TrainSpec, TrainStageSpec, planned_runs, read_spec
 from pipeline.trained import is_as_planned, planned_key
 
@@ -62,9 +64,9 @@ def _unplanned_entries(rows: Sequence[RunRow]) -> list[Path]:
         splits = read_encoded(row.id).clients.values()
         keys |= {entry.key for split in splits for entries in split.values() for entry in entries}
         if layout.history(row.id).is_file():
-            kept.add(generated.job_of(row.id).path)
+            kept.add(decoding_job_of(row.id).path)
         if layout.predictions(row.id).is_file():
-            kept.add(evaluated.job_of(row.id).path)
+            kept.add(scoring_job_of(row.id).path)
     stored = [path for path in layout.store().rglob("*.safetensors") if path.name.split(".")[0] not in keys]
     results = [*layout.generated().glob("*.json"), *layout.evaluated().glob("*.json")]
     return stored + [path for path in results if path not in kept]

@@ -10,6 +10,7 @@ from typing import Any
 
 from pipeline import layout
 from pipeline.evaluation.scores import MEAN, Scored, intervals_of, over_seeds
+from pipeline.federated.tau import quantile_of
 from pipeline.files import read_json
 from pipeline.history import Round, read_history
 from pipeline.progress import progress
@@ -140,9 +141,9 @@ def knob_of(results: Results, run: str, knob: str) -> float:
     NaN, if the run has no such hyperparameter.
     """
     value = results.rows[run][0].params.get("hyperparameters", {}).get(knob, math.nan)
-    if not isinstance(value, str):
+    if knob != "tau" or quantile_of(value) is None:
         return float(value)
-    return fmean(used for one in results.histories[run] if (used := getattr(one, knob)) is not None)
+    return fmean(used for one in results.histories[run] if (used := one.tau) is not None)
 
 
 def weight_of_all(results: Results, selective: str) -> float:

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipeline.federated import ditto, fedavg, fedavgm, fednova, fedopt, fedprox, fedselectkd, scaffold
+from pipeline.federated import ditto, fedavg, fedavgm, fednova, fedopt, fedprox, fedselectkd, scaffold, teachers
 from pipeline.federated.algorithm import Algorithm, ClientState, Fit, Pull, Randomness, ServerState, Trace, Update
 from pipeline.federated.distillation import Distillation
 from pipeline.model.adapter import Adapter
@@ -105,6 +105,12 @@ def test_fednova_averages_steps_not_sums() -> None:
     assert number(after.adapter) == pytest.approx(5.0)
 
 
+def test_fednova_weighs_both_means_by_examples() -> None:
+    """The same with 1 and 3 examples: d = −1, −3, mean −2.5, τ_eff = (2 + 9) / 4 = 2.75: w = 6.875."""
+    updates = [sent(2.0, examples=1, steps=2), sent(9.0, examples=3, steps=3)]
+    assert number(fednova.server_update(ServerState(one(0.0)), updates).adapter) == pytest.approx(6.875)
+
+
 def test_fedprox_pulls_towards_the_server() -> None:
     """∇ (μ/2)(w − 1)² at w = 3 with μ = 0.5: 1."""
     assert number(fedprox.proximal(0.5, one(1.0))(one(3.0))) == 1.0
@@ -131,6 +137,13 @@ def test_scaffold_moves_its_variate_by_the_share_that_took_part() -> None:
     assert clients["a"].asked == [(0.0, None, 0.0), (0.0, None, -1.0)]
 
 
+def test_scaffold_weighs_its_variates_by_examples() -> None:
+    """1 and 3 of all 4 examples, variates 4 and 8: c = (4 + 3 · 8) / 4 = 7."""
+    server = scaffold.init(one(0.0), 4)
+    moved = [sent(0.0, examples=n, memory={"variate.w": torch.tensor([v])}) for n, v in ((1, 4.0), (3, 8.0))]
+    assert scaffold.server_update(server, moved).memory["variate.w"].item() == 7.0
+
+
 def test_ditto_sends_one_adapter_and_keeps_another() -> None:
     """Shared 1, personal 5, both move by 1, μ = 0.5: sent 2, kept 6, the personal one pulled by 0.5 (5 − 1) = 2."""
     client = Known(moves=1.0)
@@ -143,13 +156,13 @@ def test_ditto_sends_one_adapter_and_keeps_another() -> None:
 def test_the_others_mean_leaves_the_clients_own_part_out() -> None:
     """2 with 1 example and 6 with 3: w = 5. Without the first: 6; without the second: 2."""
     total = torch.tensor(4)
-    assert number(fedselectkd.others_mean(one(5.0), one(2.0), 1, total)) == pytest.approx(6.0)
-    assert number(fedselectkd.others_mean(one(5.0), one(6.0), 3, total)) == pytest.approx(2.0)
+    assert number(teachers.others_mean(one(5.0), one(2.0), 1, total)) == pytest.approx(6.0)
+    assert number(teachers.others_mean(one(5.0), one(6.0), 3, total)) == pytest.approx(2.0)
 
 
 def test_without_others_the_teacher_is_the_server() -> None:
-    assert fedselectkd.others_mean(one(5.0), one(2.0), 1, None) == one(5.0)
-    assert fedselectkd.others_mean(one(5.0), one(2.0), 4, torch.tensor(4)) == one(5.0)
+    assert teachers.others_mean(one(5.0), one(2.0), 1, None) == one(5.0)
+    assert teachers.others_mean(one(5.0), one(2.0), 4, torch.tensor(4)) == one(5.0)
 
 
 def select(**knobs: object) -> Algorithm:

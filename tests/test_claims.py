@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.evaluation.claims import Claim, Rule, Verdict, by_margins, judge
-from pipeline.evaluation.other_claims import best_client, best_of, distilled_words, preferred
+from pipeline.claims.claim import Claim, Rule, Verdict, by_margins, judge
+from pipeline.claims.other_claims import best_client, best_of, distilled_words, preferred
 from pipeline.evaluation.scores import Scored
 from pipeline.figures.claim_rows import claim_row
 from pipeline.history import Round, has_converged

@@ -161,6 +161,18 @@ def test_sign_flip_by_hand() -> None:
     assert sign_flip({"c": clusters}, 20000) == pytest.approx(0.25, abs=0.02)
 
 
+def test_sign_flip_is_of_the_mean_over_clients() -> None:
+    """Two meetings of +1 and, with another client, one of +3: only if all three signs agree is |Δ*| ≥ 2; p is 1/4."""
+    clients = {"a": Clusters.of(["m", "n"], [1.0, 1.0], [1.0, 1.0]), "b": Clusters.of(["o"], [3.0], [1.0])}
+    assert sign_flip(clients, 20000) == pytest.approx(0.25, abs=0.02)
+
+
+def test_a_meeting_that_clients_share_has_one_sign() -> None:
+    """Two clients with the same two meetings of +1: all agree in 2 of 4 draws; flipped apart it would be 2 of 16."""
+    shared = Clusters.of(["m", "n"], [1.0, 1.0], [1.0, 1.0])
+    assert sign_flip({"a": shared, "b": shared}, 20000) == pytest.approx(0.5, abs=0.02)
+
+
 def test_six_meetings_cannot_reach_one_percent() -> None:
     clusters = Clusters.of(list("abcdef"), [1.0] * 6, [1.0] * 6)
     assert sign_flip({"c": clusters}, 20000) > 0.01

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.evaluation.claims import Claim, Judged
+from pipeline.claims.claim import Claim, Judged
+from pipeline.claims.verdicts import _at_equal_budget
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Scored
 from pipeline.figures import (
@@ -28,7 +29,6 @@ from pipeline.figures.canvas import Canvas
 from pipeline.figures.communication import path_of
 from pipeline.figures.main_page import colours
 from pipeline.figures.paper_page import _ending, _first_rounds
-from pipeline.figures.verdicts import _at_equal_budget
 from pipeline.history import Round
 from pipeline.results import Results, common_clients, knob_of
 from pipeline.spec import RunRow

@@ -6,7 +6,7 @@ import pytest
 import torch
 from conftest import make_backbone, noisy_adapter, render_all
 
-from pipeline.generated import in_batches
+from pipeline.decoding import in_batches
 from pipeline.model.adapter import Adapter, adapting, attached
 from pipeline.model.backbone import Backbone, Prefix, Rendered, Row, closed_up
 from pipeline.model.decoding_rule import DecodingRule

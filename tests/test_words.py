@@ -7,7 +7,8 @@ import torch
 from conftest import make_backbone, make_example
 
 from pipeline.analysis.distilled import example_tallies, merge, shares_of, summarize
-from pipeline.analysis.words import grouped, pos_rows, tally, words_of
+from pipeline.analysis.words import grouped, pos_rows, tally
+from pipeline.corpora.tagging import nouns_and_verbs, words_of
 from pipeline.federated.bits import pack_bits
 from pipeline.model.backbone import Limits
 
@@ -43,6 +44,11 @@ def test_the_lens_shows_every_token_once() -> None:
         shown = [token for tokens, _ in grouped(pieces) for token in tokens]
         assert shown == [i for i, piece in enumerate(pieces) if piece]
     assert grouped(["They", " dec", "ide", "."]) == [((0,), True), ((1, 2), True), ((3,), False)]
+
+
+def test_every_subword_of_a_noun_a_name_or_a_main_verb_is_marked() -> None:
+    """Hard distillation's choice: all but `to`, the second piece of `decides` too."""
+    assert nouns_and_verbs(PIECES) == [True, True, True, True, False, True, True]
 
 
 def test_punctuation_is_no_word() -> None:

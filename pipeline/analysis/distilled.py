@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipeline.analysis.words import CONTENT, Tally, pos_rows, tally, words_of
+from pipeline.analysis.words import Tally, pos_rows, tally
+from pipeline.corpora.tagging import CONTENT, words_of
 from pipeline.evaluation.intervals import Clusters, bootstrap
 from pipeline.federated.bits import unpack_bits
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.evaluation.intervals import Clusters
 
@@ -18,12 +19,18 @@ DETECTABLE = 2.8
 
 
 def sign_flip(clients: Mapping[str, Clusters], samples: int, seed: int = 0) -> float:
-    """The two-sided p-value of the mean difference; each client's clusters hold summed differences a meeting."""
+    """The two-sided p-value of the mean difference; each client's clusters hold summed differences a meeting.
+
+    A meeting that several clients share has one sign.
+    """
     rng = np.random.default_rng([seed, 1])
     observed = float(np.mean([c.ratio() for c in clients.values()]))
     flipped = np.zeros(samples)
+    drawn: dict[str, NDArray[np.int64]] = {}
     for client in clients.values():
-        signs = rng.integers(0, 2, (samples, len(client.numerator))) * 2 - 1
+        new = [name for name in client.names if name not in drawn]
+        drawn |= dict(zip(new, (rng.integers(0, 2, (samples, len(new))) * 2 - 1).T, strict=True))
+        signs = np.stack([drawn[name] for name in client.names], axis=1)
         flipped += signs @ client.numerator / client.denominator.sum() / len(clients)
     # Equal sums in another order differ in the last bits.
     extreme = np.abs(flipped) >= abs(observed) * (1 - 1e-12)

@@ -1,10 +1,12 @@
-"""What a federated algorithm is: three pure functions over adapters, and three facts about it.
+"""What a federated algorithm is: four pure functions over adapters, and a few facts about it.
 
-    init(initial adapter) -> ServerState
-    client_update(shared, client_state, data, rng) -> (ClientState, Update)
+    init(initial adapter, examples of all clients) -> ServerState
+    shares(server_state) -> what is sent
+    client_update(sent, client_state, data, rng) -> (ClientState, Update)
     server_update(server_state, updates) -> ServerState
 
-No algorithm reads a file, logs, or knows how many clients there are.
+The first two have defaults: the server holds an adapter and sends it. No algorithm reads a file, logs, or knows how
+many clients there are.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
+from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
 from pipeline.federated.distillation import Distillation
@@ -23,6 +26,12 @@ Kind = Literal["local", "server"]
 
 Pull = Callable[[Adapter], Adapter]
 """The adapter in training -> what is added to the gradient of each of its tensors."""
+
+
+class Knobs(BaseModel):
+    """The base of an algorithm's `Hyperparameters`, whose names are those of params.yaml."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
 @dataclass(frozen=True)
@@ -123,6 +132,13 @@ class ClientData(Protocol):
         """The gradient of the mean cross-entropy of all training tokens."""
 
 
+ClientUpdate = Callable[[Adapter, ClientState, ClientData, Randomness], tuple[ClientState, Update]]
+"""The client's half of a round: what the server sent, the client's state and data, randomness -> state, update."""
+
+ServerUpdate = Callable[[ServerState, Sequence[Update]], ServerState]
+"""The server's half: its state, the clients' updates -> its next state."""
+
+
 def adapter_alone(state: ServerState) -> Adapter:
     return state.adapter
 
@@ -142,8 +158,8 @@ class Algorithm:
     tokens are marked; None where no token is.
     """
 
-    client_update: Callable[[Adapter, ClientState, ClientData, Randomness], tuple[ClientState, Update]]
-    server_update: Callable[[ServerState, Sequence[Update]], ServerState]
+    client_update: ClientUpdate
+    server_update: ServerUpdate
     evaluates: Kind
     init: Callable[[Adapter, int], ServerState] = begin_with
     shares: Callable[[ServerState], Adapter] = adapter_alone

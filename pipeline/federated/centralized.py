@@ -6,16 +6,12 @@ to the federated methods' in examples seen, not in steps. Each client keeps its 
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
-
-from pipeline.federated.algorithm import Algorithm
+from pipeline.federated.algorithm import Algorithm, Knobs
 from pipeline.federated.single import client_update, server_update
 
 
-class Hyperparameters(BaseModel):
+class Hyperparameters(Knobs):
     """None of its own."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def build(_hyper: Hyperparameters) -> Algorithm:

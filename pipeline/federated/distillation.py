@@ -58,23 +58,7 @@ def distribution(teacher_logits: Tensor) -> tuple[Tensor, Tensor]:
     """q_g (tokens, vocabulary) and its entropy in nats (tokens,), Eq. 7."""
     log_probability = teacher_logits.float().log_softmax(-1)
     probability = log_probability.exp()
-    return probability, -_expected(probability, log_probability)
-
-
-def token_losses(student_logits: Tensor, teacher_logits: Tensor, targets: Tensor, how: Distillation) -> TokenLosses:
-    """Eq. 8, token by token, from whole logits: what the closed form that trains is tested against.
-
-    Args:
-        student_logits, teacher_logits: (tokens, vocabulary).
-        targets: (tokens,), none of them padding.
-    """
-    with torch.no_grad():
-        probability, entropy = distribution(teacher_logits)
-    student = student_logits.float().log_softmax(-1)
-    distilled = entropy < how.tau
-    share = how.weight * distilled.float()
-    divergence = -entropy - _expected(probability, student)
-    return TokenLosses((1 - share) * _reference(student, targets) + share * divergence, distilled, entropy)
+    return probability, -expectation(probability, log_probability)
 
 
 @torch.no_grad()
@@ -85,35 +69,34 @@ def losses_and_gradient(
     how: Distillation | None,
     marks: Tensor | None = None,
 ) -> tuple[TokenLosses, Tensor]:
-    """The same losses, or cross-entropy where there is no teacher, and the gradient of each in its own logits.
+    """Eq. 8 token by token, or cross-entropy where there is no teacher, and the gradient of each in its own logits.
 
-    It has a closed form, which costs a fraction of what automatic differentiation does over a whole vocabulary:
+    The gradient has a closed form, which costs a fraction of automatic differentiation over a whole vocabulary:
 
         ∂L_t / ∂z = q_l − (1 − λ s_t) 1[y_t] − λ s_t q_g
         ∂ KL(q_l ‖ q_g) / ∂z = q_l (ln q_l − ln q_g − KL)                                     (direction: reverse)
 
     Args:
+        student_logits, teacher_logits: (tokens, vocabulary).
+        targets: (tokens,), none of them padding.
         marks: (tokens,): booleans for `select: marked`, numbers in [0, 1) for `select: random`.
     """
     student = student_logits.float().log_softmax(-1)
     reference = _reference(student, targets)
     if teacher_logits is None or how is None:
-        nothing = torch.zeros_like(targets, dtype=torch.bool)
-        losses = TokenLosses(reference, nothing, torch.full_like(reference, torch.nan))
-        gradient, share = student.exp_(), torch.zeros_like(reference)
-        return losses, gradient.scatter_add_(-1, targets[:, None], (share - 1)[:, None])
+        nothing, unknown = torch.zeros_like(targets, dtype=torch.bool), torch.full_like(reference, torch.nan)
+        share = torch.zeros_like(reference)
+        return TokenLosses(reference, nothing, unknown), _less_the_target(student.exp_(), targets, share)
     probability, entropy = distribution(teacher_logits)
     distilled = selected(entropy, how, marks)
     share = how.weight * distilled.float()
     if how.direction == "forward":
-        divergence = -entropy - _expected(probability, student)
-        gradient = student.exp_().sub_(probability.mul_(share[:, None]))
+        divergence, gradient = _forward(student, probability, entropy, share)
     else:
         teacher = teacher_logits.float().log_softmax(-1).clamp(min=torch.finfo(torch.float32).min)
         divergence, gradient = _reversed(student, teacher, share)
     loss = (1 - share) * reference + share * divergence
-    gradient.scatter_add_(-1, targets[:, None], (share - 1)[:, None])
-    return TokenLosses(loss, distilled, entropy), gradient
+    return TokenLosses(loss, distilled, entropy), _less_the_target(gradient, targets, share)
 
 
 def selected(entropy: Tensor, how: Distillation, marks: Tensor | None = None) -> Tensor:
@@ -132,6 +115,15 @@ def selected(entropy: Tensor, how: Distillation, marks: Tensor | None = None) ->
     return drawn
 
 
+def _forward(student: Tensor, probability: Tensor, entropy: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
+    """KL(q_g ‖ q_l) from ln q_l, q_g and H(q_g), and the gradient of (1 − λ s) CE + λ s KL without its 1[y_t].
+
+    It uses both up: fresh tensors of a whole vocabulary cost as much as the arithmetic.
+    """
+    divergence = -entropy - expectation(probability, student)
+    return divergence, student.exp_().sub_(probability.mul_(share[:, None]))
+
+
 def _reversed(student: Tensor, teacher: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
     """KL(q_l ‖ q_g) from ln q_l and ln q_g, and the gradient of (1 − λ s) CE + λ s KL without its 1[y_t]."""
     probability = student.exp()
@@ -141,41 +133,18 @@ def _reversed(student: Tensor, teacher: Tensor, share: Tensor) -> tuple[Tensor, 
     return divergence, probability * (turned + (1 - share)[:, None])
 
 
+def _less_the_target(gradient: Tensor, targets: Tensor, share: Tensor) -> Tensor:
+    """The gradient with its − (1 − λ s) 1[y_t], in place."""
+    return gradient.scatter_add_(-1, targets[:, None], (share - 1)[:, None])
+
+
 def _reference(student: Tensor, targets: Tensor) -> Tensor:
     return -student.gather(-1, targets[:, None])[:, 0]
 
 
-def _expected(probability: Tensor, log_probability: Tensor) -> Tensor:
+def expectation(probability: Tensor, log_probability: Tensor) -> Tensor:
     """Σ p ln q over the vocabulary; 0 · ln 0 is 0, as a teacher may rule a word out altogether."""
     expected = torch.einsum("tv,tv->t", probability, log_probability)
     if not expected.isnan().any():  # else the rare case, which costs a pass over the vocabulary
         return expected
     return torch.einsum("tv,tv->t", probability, log_probability.clamp(min=torch.finfo(torch.float32).min))
-
-
-def selective_kd_loss(
-    student_logits: Tensor,
-    teacher_logits: Tensor,
-    targets: Tensor,
-    *,
-    tau: float,
-    weight: float,
-    ignore_index: int = -100,
-) -> tuple[Tensor, Tensor]:
-    """The selective distillation loss of one batch (Eq. 8), by autograd: what the closed form is tested against.
-
-    Args:
-        student_logits, teacher_logits: (batch, length, vocabulary); the teacher's get no gradient.
-        targets: (batch, length); `ignore_index` marks padding.
-        tau: the entropy, in nats, below which (strictly) a token is distilled.
-        weight: λ.
-
-    Returns:
-        The scalar loss, a mean over the N tokens that are not padding (0 if there are none), and a boolean
-        (batch, length), true where distillation was used.
-    """
-    real = targets != ignore_index
-    tokens = token_losses(student_logits[real], teacher_logits[real], targets[real], Distillation(tau, weight))
-    distilled = torch.zeros_like(real)
-    distilled[real] = tokens.distilled
-    return tokens.loss.sum() / real.sum().clamp(min=1), distilled

@@ -10,26 +10,23 @@ Their λ is μ here. It trains twice a round; both trainings see the same batche
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, Randomness, Update
+from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, ClientUpdate, Knobs, Randomness, Update
 from pipeline.federated.fedavg import averaging
 from pipeline.federated.fedprox import proximal
 from pipeline.model.adapter import Adapter
 
 
-class Hyperparameters(BaseModel):
+class Hyperparameters(Knobs):
     """μ, how strongly the personal adapter is held near the shared one."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     mu: float = Field(ge=0)
 
 
-def training(mu: float) -> Callable[[Adapter, ClientState, ClientData, Randomness], tuple[ClientState, Update]]:
+def training(mu: float) -> ClientUpdate:
     """The client's half of a round."""
 
     def client_update(

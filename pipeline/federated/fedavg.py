@@ -11,35 +11,35 @@ next adapter is their average, weighted by examples:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal
-
-from pydantic import BaseModel, ConfigDict
 
 from pipeline.federated.algorithm import (
     Algorithm,
     ClientData,
     ClientState,
+    ClientUpdate,
+    Knobs,
     Randomness,
     ServerState,
+    ServerUpdate,
     Update,
     weighted_average,
 )
 from pipeline.model.adapter import Adapter
 
 Aggregation = Literal["weighted", "uniform"]
+OptimizerState = Literal["fresh", "keep"]
 
 
-class Hyperparameters(BaseModel):
+class Hyperparameters(Knobs):
     """How clients are weighed, and whether a client's optimizer outlives its round."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     aggregation: Aggregation = "weighted"
-    client_optimizer_state: Literal["fresh", "keep"] = "fresh"
+    client_optimizer_state: OptimizerState = "fresh"
 
 
-def training(*, keep_moments: bool) -> Callable[..., tuple[ClientState, Update]]:
+def training(*, keep_moments: bool) -> ClientUpdate:
     """The client's half of a round; `keep_moments` hands AdamW's moments on to the next one."""
 
     def client_update(
@@ -60,7 +60,7 @@ def averaged(updates: Sequence[Update], aggregation: Aggregation = "weighted") -
     return weighted_average([update.adapter for update in updates], weights)
 
 
-def averaging(aggregation: Aggregation) -> Callable[[ServerState, Sequence[Update]], ServerState]:
+def averaging(aggregation: Aggregation) -> ServerUpdate:
     """The server's half of a round."""
 
     def server_update(_state: ServerState, updates: Sequence[Update]) -> ServerState:

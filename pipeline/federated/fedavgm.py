@@ -10,17 +10,15 @@ It is the `momentum` of AdaFedOPT with η = 1; β = 0 is AdaFedAvg.
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from pipeline.federated import fedopt
-from pipeline.federated.algorithm import Algorithm
+from pipeline.federated.algorithm import Algorithm, Knobs
 from pipeline.federated.fedavg import client_update
 
 
-class Hyperparameters(BaseModel):
+class Hyperparameters(Knobs):
     """β, the share of the last step that is taken again."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     server_momentum: float = Field(default=0.9, ge=0, lt=1)
 

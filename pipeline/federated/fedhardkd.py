@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from pipeline.analysis.words import nouns_and_verbs
+from pipeline.corpora.tagging import nouns_and_verbs
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.distillation import Distillation
 from pipeline.federated.fedselectkd import Distilling, assemble

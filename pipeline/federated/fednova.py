@@ -12,17 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydantic import BaseModel, ConfigDict
-
-from pipeline.federated.algorithm import Algorithm, ServerState, Update, weighted_average
+from pipeline.federated.algorithm import Algorithm, Knobs, ServerState, Update, weighted_average
 from pipeline.federated.fedavg import client_update
 from pipeline.model.adapter import Adapter
 
 
-class Hyperparameters(BaseModel):
+class Hyperparameters(Knobs):
     """None of its own."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def a_step(server: Adapter, update: Update) -> Adapter:

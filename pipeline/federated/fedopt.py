@@ -14,23 +14,21 @@ is AdaFedAvg.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from pipeline.federated.algorithm import Algorithm, ServerState, Update
+from pipeline.federated.algorithm import Algorithm, Knobs, ServerState, ServerUpdate, Update
 from pipeline.federated.fedavg import averaged, client_update
 from pipeline.model.adapter import Adapter
 
 ServerOptimizer = Literal["adam", "yogi", "adagrad", "momentum"]
 
 
-class Hyperparameters(BaseModel):
+class Hyperparameters(Knobs):
     """The server's optimizer, its learning rate η, and its constants."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     server_optimizer: ServerOptimizer = "adam"
     server_learning_rate: float = Field(gt=0)
@@ -45,7 +43,7 @@ def change(server: Adapter, updates: Sequence[Update]) -> Adapter:
     return {name: mean[name] - w for name, w in server.items()}
 
 
-def stepping(hyper: Hyperparameters) -> Callable[[ServerState, Sequence[Update]], ServerState]:
+def stepping(hyper: Hyperparameters) -> ServerUpdate:
     """The server's half of a round."""
     beta, beta2, epsilon = hyper.server_momentum, hyper.server_beta2, hyper.server_epsilon
     fresh = 1.0 if hyper.server_optimizer == "momentum" else 1 - beta

@@ -9,19 +9,24 @@ the norm squared and summed over all tensors, so that every step's gradient gain
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from pydantic import Field
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, Pull, Randomness, Update
+from pipeline.federated.algorithm import (
+    Algorithm,
+    ClientData,
+    ClientState,
+    ClientUpdate,
+    Knobs,
+    Pull,
+    Randomness,
+    Update,
+)
 from pipeline.federated.fedavg import averaging
 from pipeline.model.adapter import Adapter
 
 
-class Hyperparameters(BaseModel):
+class Hyperparameters(Knobs):
     """μ, the weight of the proximal term."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     mu: float = Field(ge=0)
 
@@ -31,7 +36,7 @@ def proximal(mu: float, anchor: Adapter) -> Pull:
     return lambda adapter: {name: mu * (w - anchor[name].to(w.device)) for name, w in adapter.items()}
 
 
-def training(mu: float) -> Callable[[Adapter, ClientState, ClientData, Randomness], tuple[ClientState, Update]]:
+def training(mu: float) -> ClientUpdate:
     """The client's half of a round."""
 
     def client_update(

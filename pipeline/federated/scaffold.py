@@ -18,20 +18,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import torch
-from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
-from pipeline.federated.algorithm import TOTAL, Algorithm, ClientData, ClientState, Randomness, ServerState, Update
+from pipeline.federated.algorithm import (
+    TOTAL,
+    Algorithm,
+    ClientData,
+    ClientState,
+    Knobs,
+    Randomness,
+    ServerState,
+    Update,
+)
 from pipeline.federated.fedavg import averaged
 from pipeline.model.adapter import Adapter
 
 VARIATE = "variate."
 
 
-class Hyperparameters(BaseModel):
+class Hyperparameters(Knobs):
     """None of its own."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def variate_of(tensors: Mapping[str, Tensor], adapter: Adapter) -> Adapter:

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydantic import BaseModel, ConfigDict
-
-from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, Randomness, ServerState, Update
+from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, Knobs, Randomness, ServerState, Update
 from pipeline.model.adapter import Adapter
 
 
-class Hyperparameters(BaseModel):
+class Hyperparameters(Knobs):
     """None of its own."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def client_update(

@@ -20,6 +20,11 @@ def _checked(value: object) -> float | str:
     return number
 
 
+def quantile_of(tau: float | str) -> float | None:
+    """0.88 of `q0.88`; None of a number of nats."""
+    return float(tau[1:]) if isinstance(tau, str) else None
+
+
 def _number(value: object) -> float:
     try:
         return math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]

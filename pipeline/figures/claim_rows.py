@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pipeline.evaluation.claims import Judged
+from pipeline.claims.claim import Judged
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.significance import DETECTABLE
 

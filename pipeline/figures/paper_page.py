@@ -11,15 +11,15 @@ from typing import Any
 
 from markupsafe import Markup
 
+from pipeline.claims.claim import Judged
+from pipeline.claims.section import Section
 from pipeline.corpora.example import SPLITS
-from pipeline.evaluation.claims import Judged
 from pipeline.evaluation.paper_scores import average_of
 from pipeline.evaluation.scores import MEAN
 from pipeline.figures import caveats
 from pipeline.figures.claim_rows import claim_row, counts
 from pipeline.figures.main_page import truncation
 from pipeline.figures.page import REPORT_COMMAND, embedded, page
-from pipeline.figures.section import Section
 from pipeline.history import best_rounds, has_converged
 from pipeline.results import Metrics, Results, common_clients
 from pipeline.spec import ReportSpec

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline import layout
-from pipeline.analysis.runs import crossed_of, deciles_of, divergence_of, orientation_of
+from pipeline.analyzing import crossed_of, deciles_of, divergence_of, orientation_of
 from pipeline.corpora.example import read_all_examples
 from pipeline.files import empty_folder, write_json
 from pipeline.loader import Loader

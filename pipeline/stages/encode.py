@@ -1,23 +1,14 @@
-"""The frozen part of every example of a group, computed once -> work/store; data/encoded/<run>.json indexes it.
-
-Of the runs beyond the main table, those whose setting is longer than the backbone has positions, and those that the
-plan leaves out, have no clients, and the report says that they were not run.
-"""
+"""The frozen part of every example of a group, computed once -> work/store; data/encoded/<run>.json indexes it."""
 
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from pipeline import layout
-from pipeline.corpora.example import SPLITS, Example, read_all_examples
-from pipeline.errors import QuorumError
-from pipeline.files import empty_folder, read_json, write_json
-from pipeline.model.backbone import Backbone, Limits, Rendered
+from pipeline.corpora.example import read_all_examples
+from pipeline.encoding import encode
+from pipeline.files import empty_folder, write_json
 from pipeline.model.loading import backbone_digest, choose_device, load_backbone
-from pipeline.model.store import PrefixStore, entry_key
-from pipeline.partitions.manifest import Manifest
-from pipeline.progress import progress, say
 from pipeline.spec import EncodeSpec, read_spec
 
 
@@ -26,86 +17,8 @@ def run(group: str) -> None:
     spec = read_spec(layout.stage_spec("encode", group), EncodeSpec)
     empty_folder(layout.ENCODED / group)
     backbone = load_backbone(layout.BACKBONE, spec.adapted_layers, choose_device(spec.device))
-    digest = backbone_digest(layout.BACKBONE)
     examples = read_all_examples(layout.prepared(group))
-    store = PrefixStore(layout.store())
-    computed = 0
-    clients: dict[str, dict[str, Any]] = {}
-    token_ids: dict[str, dict[str, Rendered]] = {}
-    for name, limits in spec.limits.items():
-        if not _fits(backbone, limits, group, name):
-            clients[name] = {}
-            continue
-        manifest: Manifest = read_json(layout.manifest_file(group, name))
-        wanted = {i: split == "test" for splits in manifest.values() for split in SPLITS for i in splits[split]}
-        rendered = {i: backbone.render(examples[i], Limits(*limits)) for i in wanted}
-        keys = {i: entry_key(digest, backbone, rendered[i]) for i in wanted}
-        computed += _fill(name, store, backbone, wanted, rendered, keys)
-        token_ids[name] = rendered
-        clients[name] = {
-            client: {split: [_entry(i, keys[i], rendered[i], examples[i]) for i in splits[split]] for split in SPLITS}
-            for client, splits in manifest.items()
-        }
-    for run_id, name in spec.manifests.items():
-        held = {} if run_id in spec.left_out else clients[name]
-        if run_id in spec.uncached:
-            held = _with_ids(held, token_ids.get(name, {}))
-        write_json(layout.encoded_index(run_id), {"backbone": digest, "clients": held})
+    computed = encode(spec, group, backbone, backbone_digest(layout.BACKBONE), examples)
     if computed:
         timing = {"seconds": time.monotonic() - began, "examples": computed}
         write_json(layout.timing("encode", group), timing)
-
-
-def _fits(backbone: Backbone, limits: tuple[int, int], group: str, name: str) -> bool:
-    try:
-        backbone.check_lengths(*limits)
-    except QuorumError as error:
-        if group == layout.MAIN:
-            raise
-        say(f"encode {name}: left out, with all its runs: {error}")
-        return False
-    return True
-
-
-def _with_ids(clients: dict[str, Any], rendered: dict[str, Rendered]) -> dict[str, Any]:
-    """The same index with every example's token ids."""
-    return {
-        client: {
-            split: [e | {"source": rendered[e["id"]].source, "target": rendered[e["id"]].target} for e in entries]
-            for split, entries in splits.items()
-        }
-        for client, splits in clients.items()
-    }
-
-
-def _fill(
-    name: str,
-    store: PrefixStore,
-    backbone: Backbone,
-    wanted: dict[str, bool],
-    rendered: dict[str, Rendered],
-    keys: dict[str, str],
-) -> int:
-    """Compute what the store lacks of a manifest; how many examples that were."""
-    missing = [i for i, generates in wanted.items() if not store.has(keys[i], for_generation=generates)]
-    say(f"encode {name}: {len(wanted)} examples, {len(wanted) - len(missing)} already in the store")
-    if not missing:
-        return 0
-    with progress(f"encode {name}", len(missing)) as advance:
-        for identity in missing:
-            prefix, extra = backbone.encode(rendered[identity], for_generation=wanted[identity])
-            store.put(keys[identity], prefix, extra if wanted[identity] else None)
-            advance(1)
-    return len(missing)
-
-
-def _entry(identity: str, key: str, rendered: Rendered, example: Example) -> dict[str, Any]:
-    return {
-        "id": identity,
-        "key": key,
-        "tokens": len(rendered.target),
-        "source_tokens": len(rendered.source),
-        "transcript_tokens": rendered.transcript_tokens,
-        "kept_tokens": rendered.kept,
-        "meeting": example.meeting,
-    }

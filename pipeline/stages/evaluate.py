@@ -5,19 +5,19 @@ from __future__ import annotations
 import time
 
 from pipeline import layout
-from pipeline.company import company_of, label
-from pipeline.evaluated import Job, job_of
 from pipeline.files import read_json, write_json
 from pipeline.progress import progress
+from pipeline.scoring_job import ScoringJob, scoring_job_of
+from pipeline.shared_work import label, sharing_with
 
 
 def run(run_id: str) -> None:
     began = time.monotonic()
-    job = job_of(run_id)
+    job = scoring_job_of(run_id)
     if job.waits():
-        from pipeline.evaluation.runs import score  # seconds, which the other runs' stages save
+        from pipeline.scoring import score  # seconds, which the other runs' stages save
 
-        jobs = company_of(job, job_of, Job.waits)
+        jobs = sharing_with(job, scoring_job_of, ScoringJob.waits)
         with progress(label("evaluate", jobs), len(jobs)) as advance:
             score(jobs, advance)
     kept = read_json(job.path, remedy=f"delete {job.path} and run again")

@@ -5,20 +5,20 @@ from __future__ import annotations
 import time
 
 from pipeline import layout
-from pipeline.company import company_of, label
 from pipeline.corpora.example import read_all_examples
+from pipeline.decoding import DecodingJob, decode, decoding_job_of
 from pipeline.files import write_json, write_jsonl
-from pipeline.generated import Job, decode, job_of
 from pipeline.progress import progress
+from pipeline.shared_work import label, sharing_with
 
 
 def run(run_id: str) -> None:
     began = time.monotonic()
-    job = job_of(run_id)
+    job = decoding_job_of(run_id)
     if job.waits():
         from pipeline.model.loading import choose_device, load_backbone  # seconds, which the other runs' stages save
 
-        jobs = company_of(job, job_of, Job.waits)
+        jobs = sharing_with(job, decoding_job_of, DecodingJob.waits)
         backbone = load_backbone(layout.BACKBONE, job.spec.adapted_layers, choose_device(job.spec.device))
         with progress(label("generate", jobs), sum(len(j.missing()) for j in jobs)) as advance:
             decode(jobs, backbone, advance)

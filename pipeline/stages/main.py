@@ -12,8 +12,8 @@ import torch
 
 from pipeline import layout
 from pipeline.analysis.distilled import SHARE_COLUMNS, merge, shares_of, summarize
-from pipeline.analysis.runs import words_of_seeds
 from pipeline.analysis.words import Tally
+from pipeline.analyzing import words_of_seeds
 from pipeline.encoded import read_encoded
 from pipeline.evaluation.paper_scores import OURS
 from pipeline.evaluation.scores import MEAN, significance

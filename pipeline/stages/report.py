@@ -9,8 +9,11 @@ from typing import Any
 from markupsafe import Markup
 
 from pipeline import layout
+from pipeline.claims.claim import Judged
+from pipeline.claims.section import FEDAVG_BASE, SELECTIVE_BASE
+from pipeline.claims.sections import sections
+from pipeline.claims.verdicts import SCALED, SELECTIVE, full_verdicts, verdicts_of
 from pipeline.encoded import read_encoded
-from pipeline.evaluation.claims import Judged
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.paper_scores import OURS
 from pipeline.figures import cases, comparison, extras, raters, sending, teachers, tuning
@@ -18,10 +21,7 @@ from pipeline.figures.canvas import Canvas
 from pipeline.figures.main_page import colours, labels
 from pipeline.figures.page import embedded
 from pipeline.figures.paper_page import PaperPage, render
-from pipeline.figures.section import FEDAVG_BASE, SELECTIVE_BASE
-from pipeline.figures.sections import sections
 from pipeline.figures.style import save
-from pipeline.figures.verdicts import SCALED, SELECTIVE, full_verdicts, verdicts_of
 from pipeline.files import empty_folder, read_json, read_jsonl, write_json, write_text
 from pipeline.identity import record_identities
 from pipeline.model.loading import weights_bytes

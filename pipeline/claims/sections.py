@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pipeline.claims.further_sections import further_sections
+from pipeline.claims.paper_sections import paper_sections
+from pipeline.claims.section import Section
 from pipeline.evaluation.paper_scores import Paper
-from pipeline.figures.further_sections import further_sections
-from pipeline.figures.paper_sections import paper_sections
-from pipeline.figures.section import Section
 
 
 def sections(paper: Paper, studies: Iterable[str]) -> list[Section]:

@@ -11,12 +11,11 @@ import torch
 from pipeline import layout
 from pipeline.encoded import read_encoded
 from pipeline.errors import QuorumError
-from pipeline.evaluated import Job
 from pipeline.evaluation.rouge import rouge_of
 from pipeline.evaluation.similarity import similarities
 from pipeline.evaluation.surface import length, repetition
 from pipeline.federated.head import entropies_through_head
-from pipeline.federated.token_losses import token_cross_entropy
+from pipeline.federated.token_figures import token_cross_entropy
 from pipeline.files import read_jsonl, write_json
 from pipeline.inputs import inputs
 from pipeline.loader import Loader
@@ -25,13 +24,14 @@ from pipeline.model.backbone import Backbone
 from pipeline.model.entry import Entry
 from pipeline.model.loading import choose_device, load_backbone
 from pipeline.partitions.manifest import hash_order
+from pipeline.scoring_job import ScoringJob
 from pipeline.spec import EvaluateSpec
 
 LENS_EXAMPLES = 2
 """References a client that the report's lens shows: the first in a fixed shuffle, not picked by hand."""
 
 
-def score(jobs: Sequence[Job], advance: Callable[[int], None]) -> None:
+def score(jobs: Sequence[ScoringJob], advance: Callable[[int], None]) -> None:
     """Score runs that share one spec, and keep each one's scores where its job says; `advance` a run.
 
     Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.evaluation.claims import Claim
+from pipeline.claims.claim import Claim
 
 NOT_THEIRS = "not in the paper"
 FEDAVG_BASE, SELECTIVE_BASE = "fedavg-base", "fedselectkd-base"

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from statistics import fmean
 
-from pipeline.evaluation.claims import Claim, Rule
+from pipeline.claims.claim import Claim, Rule
+from pipeline.claims.section import FEDAVG_BASE, NOT_THEIRS, SELECTIVE_BASE, Section, by_loss
+from pipeline.claims.setting_sections import setting_sections
 from pipeline.evaluation.paper_scores import MAIN_TABLES, Paper, effect, main_effects
-from pipeline.figures.section import FEDAVG_BASE, NOT_THEIRS, SELECTIVE_BASE, Section, by_loss
-from pipeline.figures.setting_sections import setting_sections
 
 MAIN_RESULTS = "Tables III, IV, VI"
 

@@ -19,7 +19,7 @@ from pipeline.corpora.example import Example
 from pipeline.encoded import read_encoded
 from pipeline.evaluation.rouge import rouge_of
 from pipeline.evaluation.similarity import embed
-from pipeline.federated.token_losses import token_cross_entropy, token_entropies
+from pipeline.federated.token_figures import token_cross_entropy, token_entropies
 from pipeline.files import read_json
 from pipeline.history import History, best_rounds, read_history
 from pipeline.loader import Loader

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.evaluation.claims import Claim
-from pipeline.figures.section import FEDAVG_BASE, NOT_THEIRS, SELECTIVE_BASE, Section, by_loss
+from pipeline.claims.claim import Claim
+from pipeline.claims.section import FEDAVG_BASE, NOT_THEIRS, SELECTIVE_BASE, Section, by_loss
 
 _CONTROLS = {
     "fedavg-base-local": "distilling nothing: AdaFedAvg's clients before aggregation",

@@ -1,4 +1,4 @@
-"""What is scored of each run, and work/evaluated, which keeps the scores; see `company`."""
+"""What is scored of each run, and work/evaluated, which keeps the scores; see `shared_work`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeline.spec import EvaluateSpec, read_spec
 
 
 @dataclass(frozen=True)
-class Job:
+class ScoringJob:
     """One run's scores, and where they are kept."""
 
     run_id: str
@@ -24,7 +24,7 @@ class Job:
         return not self.path.is_file()
 
 
-def job_of(run_id: str) -> Job:
+def scoring_job_of(run_id: str) -> ScoringJob:
     """A run's job.
 
     Raises:
@@ -40,4 +40,4 @@ def job_of(run_id: str) -> Job:
         raise QuorumError(f"{layout.adapters(run_id)}: holds no adapter; run `dvc repro`")
     contents = {path.name: sha256_file(path) for path in [*needed, *adapters]}
     key = sha256_json([spec.model_dump(mode="json"), contents])
-    return Job(run_id, spec, layout.evaluated() / f"{key}.json")
+    return ScoringJob(run_id, spec, layout.evaluated() / f"{key}.json")

@@ -1,4 +1,4 @@
-"""Decoding for several runs at once, and work/generated, which keeps what was decoded; see `company`.
+"""Decoding for several runs at once, and work/generated, which keeps what was decoded; see `shared_work`.
 
 Runs that summarize one test set read the same sources: decoded together, each source is read once a step for all.
 """
@@ -24,7 +24,7 @@ SOURCE_BYTES, ROWS, RUNS = 2_000_000_000, 384, 12
 
 
 @dataclass(frozen=True)
-class Job:
+class DecodingJob:
     """One run's summaries: whose adapter (a file, its digest) writes which example, and where the texts are kept."""
 
     run_id: str
@@ -52,7 +52,7 @@ class Job:
         return bool(self.missing())
 
 
-def job_of(run_id: str) -> Job:
+def decoding_job_of(run_id: str) -> DecodingJob:
     """A run's job.
 
     Raises:
@@ -65,22 +65,22 @@ def job_of(run_id: str) -> Job:
     digests = {client: digest(read_adapter(path)) for client, path in adapters.items()}
     written = [[entry.id, entry.key, digests[client]] for client, entry in tests]
     key = sha256_json([spec.model_dump(mode="json"), encoded.index["backbone"], written])
-    return Job(run_id, spec, tests, adapters, digests, layout.generated() / f"{key}.json")
+    return DecodingJob(run_id, spec, tests, adapters, digests, layout.generated() / f"{key}.json")
 
 
-def decode(jobs: Sequence[Job], backbone: Backbone, advance: Callable[[int], None]) -> None:
+def decode(jobs: Sequence[DecodingJob], backbone: Backbone, advance: Callable[[int], None]) -> None:
     """Write the missing summaries of jobs with one spec, no two of one path, so many runs at a time."""
     for at in range(0, len(jobs), RUNS):
         _decode(jobs[at : at + RUNS], backbone, advance)
 
 
-def _decode(jobs: Sequence[Job], backbone: Backbone, advance: Callable[[int], None]) -> None:
+def _decode(jobs: Sequence[DecodingJob], backbone: Backbone, advance: Callable[[int], None]) -> None:
     rule = jobs[0].spec.rule
     if rule is None:
         return
     longest = max(entry.source_tokens for job in jobs for _, entry in job.tests)
     backbone.check_lengths(longest, rule.max_tokens)
-    wanted: dict[str, list[tuple[Job, str, Entry]]] = {}
+    wanted: dict[str, list[tuple[DecodingJob, str, Entry]]] = {}
     for job in jobs:
         for client, entry in job.missing():
             wanted.setdefault(entry.key, []).append((job, client, entry))

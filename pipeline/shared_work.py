@@ -29,10 +29,10 @@ class RunsJob(Protocol):
     def path(self) -> Path: ...
 
 
-Job = TypeVar("Job", bound=RunsJob)
+RunsJobT = TypeVar("RunsJobT", bound=RunsJob)
 
 
-def company_of(job: Job, job_of: Callable[[str], Job], waits: Callable[[Job], bool]) -> list[Job]:
+def sharing_with(job: RunsJobT, job_of: Callable[[str], RunsJobT], waits: Callable[[RunsJobT], bool]) -> list[RunsJobT]:
     """The job first, then those of the other planned runs with the same spec that are trained and still wait."""
     found = {job.path: job}
     for other in _others(job.run_id, job_of):
@@ -46,7 +46,7 @@ def label(stage: str, jobs: Sequence[RunsJob]) -> str:
     return f"{stage} {jobs[0].run_id}" + (f" and {len(jobs) - 1} more" if len(jobs) > 1 else "")
 
 
-def _others(run_id: str, job_of: Callable[[str], Job]) -> Iterator[Job]:
+def _others(run_id: str, job_of: Callable[[str], RunsJobT]) -> Iterator[RunsJobT]:
     for row in planned_alike(run_id):
         if row.id != run_id:
             try:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pipeline.claims.claim import Claim, Converged, Judged, Share, Verdict, by_margins, judge
 from pipeline.evaluation.agreement import outcomes_of
-from pipeline.evaluation.claims import Claim, Converged, Judged, Share, Verdict, by_margins, judge
 from pipeline.evaluation.intervals import Clusters, bootstrap
 from pipeline.evaluation.scores import Scored, clusters_of
 

@@ -2,8 +2,8 @@
 
 A difference is *held* if its interval's lower end is above 0, however small it is beside the paper's; else it *did not
 hold* if the upper end is below half of the paper's effect, else we *cannot tell at this scale*. Two rules differ:
-"comparable to" holds above −0.5, "little gained" within ±0.5. Nothing can be told of a run whose best round is its last:
-it might have gone on improving.
+"comparable to" holds above −0.5, "little gained" within ±0.5. Nothing can be told of a run whose best round is its
+last: it might have gone on improving.
 """
 
 from __future__ import annotations

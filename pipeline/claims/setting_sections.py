@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pipeline.claims.claim import Claim
+from pipeline.claims.section import Section, by_loss
 from pipeline.corpora.qmsum import DOMAINS
-from pipeline.evaluation.claims import Claim
 from pipeline.evaluation.paper_scores import Paper, effect
-from pipeline.figures.section import Section, by_loss
 
 
 def setting_sections(paper: Paper) -> list[Section]:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pipeline.evaluation.claims import Claim, Converged, Judged, judge
-from pipeline.evaluation.other_claims import best_client, best_of, distilled_words, preferred
-from pipeline.figures.section import Section
+from pipeline.claims.claim import Claim, Converged, Judged, judge
+from pipeline.claims.other_claims import best_client, best_of, distilled_words, preferred
+from pipeline.claims.section import Section
 from pipeline.history import History, best_validation_loss, has_converged
 from pipeline.results import Full, Results, knob_of, weight_of_all
 

