@@ -102,6 +102,13 @@ def make_client() -> Callable[..., StoredClientData]:
     return make
 
 
+@pytest.fixture
+def clients(make_client: Callable[..., StoredClientData]) -> dict[str, StoredClientData]:
+    """Two that hold unlike many examples."""
+    backbone = make_backbone("llama")
+    return {"Academic": make_client(backbone, 0, 4), "Committee": make_client(backbone, 10, 6)}
+
+
 class Workspace:
     """A clone of the project as a stranger has it, with its own params.yaml."""
 

@@ -1,1 +1,1 @@
-"""One module a figure; `report` assembles the page."""
+"""One module a figure or piece of a page; `main_page` and `paper_page` assemble them."""

@@ -1,0 +1,161 @@
+"""A client's training: what moves, what stops it, what is noted of it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from conftest import noisy_adapter
+from federations import BACKBONE, FEDAVG, INITIAL, MIDDLE, SINGLE, Make, locals_of, same, train
+
+from pipeline.errors import QuorumError
+from pipeline.federated import fedselectkd
+from pipeline.federated.algorithm import Randomness
+from pipeline.federated.local import StoredClientData, batch_order
+from pipeline.federated.wire import send
+from pipeline.model.adapter import Adapter
+from pipeline.model.entry import Entry
+
+
+def test_the_order_of_names_changes_no_bit(make_client: Make) -> None:
+    """The norm that clips sums over tensors; here clipping is always active."""
+    backwards = dict(reversed(noisy_adapter(BACKBONE).items()))
+    results = [
+        make_client(BACKBONE, 0, 5, clip_norm=1e-3).fit(adapter, Randomness(1, "a", 1))[0]
+        for adapter in (backwards, noisy_adapter(BACKBONE))
+    ]
+    assert same(*results)
+    assert list(send(backwards)[0]) == sorted(backwards)
+
+
+def test_a_gradient_that_is_not_finite_stops_the_run(make_client: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", lambda *_: torch.tensor(float("inf")))
+    with pytest.raises(QuorumError, match="the norm of the gradient is inf"):
+        make_client(BACKBONE, 0, 3).fit(INITIAL, Randomness(1, "a", 1))
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(make_client: Make) -> None:
+    broken = {name: torch.full_like(t, torch.nan) for name, t in INITIAL.items()}
+    with pytest.raises(QuorumError, match="round 4, client a, step 1: the loss is nan"):
+        make_client(BACKBONE, 0, 3).fit(broken, Randomness(1, "a", 4))
+
+
+def test_training_moves_every_tensor(clients: dict[str, StoredClientData]) -> None:
+    moved = locals_of(train(SINGLE, clients))["Academic"]
+    assert all(not torch.equal(moved[name], INITIAL[name]) for name in INITIAL)
+
+
+def test_training_does_not_touch_its_start(clients: dict[str, StoredClientData]) -> None:
+    before = {name: t.clone() for name, t in INITIAL.items()}
+    train(FEDAVG, clients, rounds=1)
+    assert same(before, INITIAL)
+
+
+def test_distilled_bits_lie_in_the_order_of_the_examples(make_client: Make) -> None:
+    """The batch order differs by round; where a token is noted does not: the first round's teacher is the same."""
+    data = make_client(BACKBONE, 0, 5)
+    masks = [
+        data.fit(INITIAL, Randomness(seed, "c", 1), teacher=INITIAL, how=fedselectkd.Distillation(MIDDLE, 0.2))[
+            1
+        ].distilled
+        for seed in (1, 2)
+    ]
+    assert batch_order(Randomness(1, "c", 1), 0, 4) != batch_order(Randomness(2, "c", 1), 0, 4)
+    assert torch.equal(*masks)
+    assert masks[0].shape == (1, sum(e.tokens for e in data.train))
+
+
+def test_batch_order_depends_on_seed_client_round_and_epoch_alone() -> None:
+    base = batch_order(Randomness(1, "a", 1), 0, 50)
+    assert base == batch_order(Randomness(1, "a", 1), 0, 50)
+    others = [
+        (Randomness(2, "a", 1), 0),
+        (Randomness(1, "b", 1), 0),
+        (Randomness(1, "a", 2), 0),
+        (Randomness(1, "a", 1), 1),
+    ]
+    assert all(batch_order(rng, epoch, 50) != base for rng, epoch in others)
+    assert sorted(base) == list(range(50))
+
+
+def test_a_teacher_is_computed_once_a_round(make_client: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two epochs over two batches: four passes of the student, two of its frozen teacher."""
+    teacher, passes = noisy_adapter(BACKBONE), []
+    run = BACKBONE.target_hidden
+    first = next(iter(teacher))
+
+    def counted(prefixes: Any, adapter: Adapter) -> torch.Tensor:
+        passes.append("teacher" if torch.equal(adapter[first], teacher[first]) else "student")
+        return run(prefixes, adapter)
+
+    data = make_client(BACKBONE, 0, 5, local_epochs=2)
+    monkeypatch.setattr(BACKBONE, "target_hidden", counted)
+    data.fit(INITIAL, Randomness(1, "a", 1), teacher=teacher, how=fedselectkd.Distillation(MIDDLE, 0.2))
+    assert (passes.count("student"), passes.count("teacher")) == (4, 2)
+
+
+def test_the_last_partial_batch_is_kept(make_client: Make) -> None:
+    assert make_client(BACKBONE, 0, 6).fit(INITIAL, Randomness(1, "a", 1))[1].steps == 3
+
+
+def test_no_weight_decay_on_layer_norm(make_client: Make) -> None:
+    """With a learning rate that only decay could show: gains of 1 stay near 1, matrices shrink."""
+    big = {name: t + 1.0 for name, t in INITIAL.items()}
+    decayed = make_client(BACKBONE, 0, 3, learning_rate=1e-3, weight_decay=100.0).fit(big, Randomness(1, "a", 1))[0]
+    for name, tensor in decayed.items():
+        ratio = (tensor.sum() / big[name].sum()).item()
+        assert (ratio > 0.99) == (".norm." in name), name
+
+
+def test_validation_loss_is_a_mean_over_tokens(make_client: Make) -> None:
+    """Not over examples: two of unlike length, each also alone."""
+    made = make_client(BACKBONE, 0, 4)
+
+    def validated(*entries: Entry) -> float:
+        return StoredClientData([], entries, BACKBONE, made._load, made._training).validation_loss(INITIAL)
+
+    one, other = made.train[:2]
+    assert one.tokens != other.tokens
+    total = validated(one) * one.tokens + validated(other) * other.tokens
+    assert validated(one, other) == pytest.approx(total / (one.tokens + other.tokens), rel=1e-5)
+
+
+def test_the_gradient_of_all_data_does_not_depend_on_the_batches(make_client: Make) -> None:
+    adapter = noisy_adapter(BACKBONE)
+    whole, parts = (make_client(BACKBONE, 0, 6, batch_size=size).gradient(adapter) for size in (5, 2))
+    assert all(torch.allclose(whole[name], parts[name], rtol=1e-4, atol=1e-7) for name in whole)
+    assert any(bool(tensor.abs().sum() > 0) for tensor in whole.values())
+
+
+def test_the_controls_distil_as_many_tokens_but_other_ones(make_client: Make) -> None:
+    data = make_client(BACKBONE, 0, 6)
+
+    def distilled(select: Any) -> torch.Tensor:
+        how = fedselectkd.Distillation(MIDDLE, 0.2, select)
+        return data.fit(INITIAL, Randomness(1, "a", 1), teacher=INITIAL, how=how).trace.distilled
+
+    sure, unsure, drawn = distilled("entropy"), distilled("inverse"), distilled("random")
+    assert 0 < int(sure.sum()) < sure.numel()
+    assert torch.equal(unsure, ~sure)
+    assert int(drawn.sum()) == int(sure.sum())
+    assert not torch.equal(drawn, sure)
+    assert torch.equal(drawn, distilled("random"))
+
+
+def test_a_quantile_distils_that_share(make_client: Make) -> None:
+    data = make_client(BACKBONE, 0, 6)
+    how = fedselectkd.Distillation(math.nan, 0.2, quantile=0.7)
+    trace = data.fit(INITIAL, Randomness(1, "a", 1), teacher=INITIAL, how=how).trace
+    assert float(trace.distilled.float().mean()) == pytest.approx(0.7, abs=0.02)
+    assert 0 < trace.tau < math.log(BACKBONE.vocabulary)
+
+
+def test_moments_that_are_put_back_go_on_where_they_stopped(make_client: Make) -> None:
+    """One example, so that the order of batches does not matter: two epochs of one optimizer = two rounds of one."""
+    once, twice = make_client(BACKBONE, 0, 2), make_client(BACKBONE, 0, 2, local_epochs=2)
+    first = once.fit(INITIAL, Randomness(1, "a", 1), moments={})
+    second = once.fit(first.adapter, Randomness(1, "a", 2), moments=first.moments)
+    assert same(second.adapter, twice.fit(INITIAL, Randomness(1, "a", 1)).adapter)
+    assert not same(second.adapter, once.fit(first.adapter, Randomness(1, "a", 2)).adapter)
