@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline import layout
+from pipeline.corpora.prepared import prepared
 from pipeline.files import read_json, sha256_json, write_json
 from pipeline.spec import RunRow
 
@@ -23,7 +24,7 @@ def identity_of(row: RunRow) -> str:
 
 def notes_behind(row: RunRow) -> list[Path]:
     """Where each corpus behind a run's group came from."""
-    return [layout.notes(path.parent.name) for path in layout.prepared(layout.group_of(row.id))]
+    return [layout.notes(path.parent.name) for path in prepared(layout.group_of(row.id))]
 
 
 def record_identities(group: str, rows: Sequence[RunRow]) -> None:

@@ -143,11 +143,6 @@ def examples(corpus: str) -> Path:
     return PREPARED / corpus / "examples.jsonl"
 
 
-def prepared(group: str) -> list[Path]:
-    """The examples that a group's settings are made from: the main table is about QMSum (and one's own) alone."""
-    return [examples("qmsum")] if group == MAIN else sorted(PREPARED.glob("*/examples.jsonl"))
-
-
 def notes(corpus: str) -> Path:
     """What preparing a corpus had to mend, and where the corpus came from."""
     return PREPARED / corpus / "notes.json"
@@ -155,12 +150,16 @@ def notes(corpus: str) -> Path:
 
 def seed_metrics(group: str, seed: int) -> Path:
     """What metrics.json says, of one seed alone."""
-    return REPORTS / "metrics" / group / f"seed-{seed}.json"
+    return metrics_of_seeds(group) / f"seed-{seed}.json"
+
+
+def metrics_of_seeds(group: str) -> Path:
+    return REPORTS / "metrics" / group
 
 
 def identities(group: str) -> Path:
     """What each run was of which a group's metrics speak."""
-    return REPORTS / "metrics" / group / "identities.json"
+    return metrics_of_seeds(group) / "identities.json"
 
 
 def figures(group: str) -> Path:

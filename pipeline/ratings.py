@@ -14,12 +14,14 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pipeline import layout
-from pipeline.corpora.example import Example, read_all_examples
+from pipeline.corpora.example import Example
+from pipeline.corpora.prepared import examples_of
 from pipeline.encoded import read_encoded
 from pipeline.errors import QuorumError
+from pipeline.evaluation.agreement import Outcome
 from pipeline.evaluation.paper_scores import OURS
 from pipeline.figures.rating_sheet import render
 from pipeline.files import read_json, read_jsonl, sha256_json, write_json, write_text
@@ -33,7 +35,6 @@ CRITERIA = ("domain expertise", "informativeness", "factual correctness")
 CHOICES = ("A", "B", "tie")
 EXAMPLES = 20
 COLUMNS = ("sheet", "rater", "item", "client", "meeting", "example", "against", "texts", "criterion", "outcome")
-Outcome = Literal["win", "tie", "loss"]
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def export(raters: int, seed: int, folder: Path) -> list[Path]:
     if missing:
         raise QuorumError(f"ratings: no run of {missing[0]} in params.yaml's runs; add one and run `dvc repro main`")
     summaries = _summaries(runs)
-    examples = read_all_examples(layout.prepared(layout.MAIN))
+    examples = examples_of(layout.MAIN)
     index = read_encoded(runs[OURS].id).index["clients"]
     chosen = {
         client: spread({e["id"]: e["meeting"] for e in splits["test"]}, EXAMPLES, seed)

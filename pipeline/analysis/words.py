@@ -12,6 +12,18 @@ from torch import Tensor
 
 from pipeline.corpora.tagging import Word, words_of
 
+POS_COLUMNS = (
+    "client",
+    "pos",
+    "words",
+    "distilled",
+    "base_rate",
+    "distilled_given_pos",
+    "pos_given_distilled",
+    "pos_given_not_distilled",
+    "lift",
+)
+
 
 def grouped(pieces: Sequence[str]) -> list[tuple[tuple[int, ...], bool]]:
     """All tokens that show something, in order and each once: (those of one word, or one alone; whether it is a word).

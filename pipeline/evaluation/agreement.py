@@ -12,12 +12,14 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 
 from pipeline.evaluation.intervals import Clusters, Interval, bootstrap
 
-OUTCOMES = ("win", "tie", "loss")
+Outcome = Literal["win", "tie", "loss"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
 def fleiss_kappa(counts: Sequence[Sequence[int]]) -> float:

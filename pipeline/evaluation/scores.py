@@ -27,6 +27,20 @@ HOLM_FAMILY = ("AdaFedAvg", "AdaFedKD", "AdaFedAvg-local", "AdaSingle")
 """The comparisons named in advance: Holm's adjustment runs over these, other runs are compared unadjusted."""
 
 
+SIGNIFICANCE_COLUMNS = (
+    "metric",
+    "run",
+    "against",
+    "client",
+    "difference",
+    "low",
+    "high",
+    "p",
+    "p_holm",
+    "smallest_detectable",
+)
+
+
 @dataclass(frozen=True)
 class Scored:
     """One test example under one run: where it belongs, and its scores; the loss as a sum over `tokens`."""

@@ -1,7 +1,7 @@
 """AdaFedAvgM: federated averaging with momentum on the server.
 
-Hsu et al., "Measuring the Effects of Non-Identical Data Distribution for Federated Visual Classification", 2019,
-Section 4.2. With Δ = Σ p_i (w_i − w):
+Hsu et al., "Measuring the Effects of Non-Identical Data Distribution for Federated Visual Classification", 2019.
+With Δ = Σ p_i (w_i − w):
 
     m ← β m + Δ          w ← w + m
 

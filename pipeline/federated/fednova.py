@@ -1,7 +1,7 @@
 """AdaFedNova: federated averaging of what each client changed a step, not in all.
 
 Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization", NeurIPS 2020,
-Eq. 6, with a_i = 1: their a_i for momentum SGD does not hold for AdamW. Client i takes τ_i optimizer steps;
+with a_i = 1: their a_i for momentum SGD does not hold for AdamW. Client i takes τ_i optimizer steps;
 
     d_i = (w − w_i) / τ_i          τ_eff = Σ p_i τ_i          w ← w − τ_eff Σ p_i d_i
 

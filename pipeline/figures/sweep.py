@@ -23,27 +23,20 @@ class Point:
 
 def draw(points: Sequence[Point], knob: str, chosen: float) -> Figure:
     """`chosen`: the value that all other experiments use, marked by a dashed line."""
-    panels = ["validation loss, nats a token", "test loss, nats a token", "average ROUGE on the test set"]
-    scored = [point for point in points if point.average is not None]
-    shown = panels if len(scored) > 1 else panels[:2]
+    panels = {
+        "validation loss, nats a token": [(p.value, (p.validation,) * 3) for p in points],
+        "test loss, nats a token": [(p.value, p.loss) for p in points],
+        "average ROUGE on the test set": [(p.value, p.average) for p in points if p.average is not None],
+    }
+    shown = {title: own for title, own in panels.items() if len(own) > 1}
     figure = Figure(figsize=(3.4 * len(shown), 2.8))
-    for number, (axis, title) in enumerate(zip(figure.subplots(1, len(shown)), shown, strict=True)):
+    for axis, (title, own) in zip(figure.subplots(1, len(shown)), shown.items(), strict=True):
         axis.axvline(chosen, color="#999999", linestyle="--", linewidth=1)
-        if number == 0:
-            axis.plot([p.value for p in points], [p.validation for p in points], marker="o", color=colour(7))
-        else:
-            own = points if number == 1 else scored
-            triples = [p.loss if number == 1 else p.average or p.loss for p in own]
-            low = [value - low for value, low, _ in triples]
-            high = [high - value for value, _, high in triples]
-            axis.errorbar(
-                [p.value for p in own],
-                [t[0] for t in triples],
-                yerr=[low, high],
-                marker="o",
-                color=colour(6),
-                capsize=3,
-            )
+        values = [value for _, (value, _, _) in own]
+        ends = [[value - low for _, (value, low, _) in own], [high - value for _, (value, _, high) in own]]
+        tested = any(map(any, ends))  # validation losses have no interval
+        style = {"marker": "o", "color": colour(6 if tested else 7), "capsize": 3 if tested else 0}
+        axis.errorbar([x for x, _ in own], values, yerr=ends, **style)
         axis.set_xticks([p.value for p in points], [p.label for p in points])
         axis.set_xlabel(knob)
         axis.set_title(title, fontsize=9)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pipeline import layout
 from pipeline.analyzing import crossed_of, deciles_of, divergence_of, orientation_of
-from pipeline.corpora.example import read_all_examples
+from pipeline.corpora.prepared import examples_of
 from pipeline.files import empty_folder, write_json
 from pipeline.loader import Loader
 from pipeline.model.loading import choose_device, load_backbone
@@ -20,7 +20,7 @@ def run() -> None:
     device = choose_device(spec.device)
     backbone = load_backbone(layout.BACKBONE, spec.adapted_layers, device)
     loader = Loader(device)
-    examples = read_all_examples(layout.prepared(layout.MORE))
+    examples = examples_of(layout.MORE)
     write_json(_path("orientation", "turns"), orientation_of(examples, spec.tested, use_stemmer=spec.use_stemmer))
     with progress("analyze", len(spec.distilling) + len(spec.crossed) + len(spec.manifests)) as advance:
         for run_id in spec.distilling:

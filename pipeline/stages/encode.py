@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from pipeline import layout
-from pipeline.corpora.example import read_all_examples
+from pipeline.corpora.prepared import examples_of
 from pipeline.encoding import encode
 from pipeline.files import empty_folder, write_json
 from pipeline.model.loading import backbone_digest, choose_device, load_backbone
@@ -17,7 +17,7 @@ def run(group: str) -> None:
     spec = read_spec(layout.stage_spec("encode", group), EncodeSpec)
     empty_folder(layout.ENCODED / group)
     backbone = load_backbone(layout.BACKBONE, spec.adapted_layers, choose_device(spec.device))
-    examples = read_all_examples(layout.prepared(group))
+    examples = examples_of(group)
     computed = encode(spec, group, backbone, backbone_digest(layout.BACKBONE), examples)
     if computed:
         timing = {"seconds": time.monotonic() - began, "examples": computed}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from pipeline import layout
-from pipeline.corpora.example import read_all_examples
+from pipeline.corpora.prepared import examples_of
 from pipeline.decoding import DecodingJob, decode, decoding_job_of
 from pipeline.files import write_json, write_jsonl
 from pipeline.progress import progress
@@ -23,7 +23,7 @@ def run(run_id: str) -> None:
         with progress(label("generate", jobs), sum(len(j.missing()) for j in jobs)) as advance:
             decode(jobs, backbone, advance)
     texts = job.texts()
-    examples = read_all_examples(layout.prepared(layout.group_of(run_id)))
+    examples = examples_of(layout.group_of(run_id))
     rows = [
         {
             "id": entry.id,

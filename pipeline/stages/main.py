@@ -12,11 +12,11 @@ import torch
 
 from pipeline import layout
 from pipeline.analysis.distilled import SHARE_COLUMNS, merge, shares_of, summarize
-from pipeline.analysis.words import Tally
+from pipeline.analysis.words import POS_COLUMNS, Tally
 from pipeline.analyzing import words_of_seeds
 from pipeline.encoded import read_encoded
 from pipeline.evaluation.paper_scores import OURS
-from pipeline.evaluation.scores import MEAN, significance
+from pipeline.evaluation.scores import MEAN, SIGNIFICANCE_COLUMNS, significance
 from pipeline.figures import learning_curves, main_scores, parts_of_speech, share_distilled, traffic
 from pipeline.figures.main_page import COLUMNS, MainPage, colours, labels, render
 from pipeline.figures.style import save
@@ -29,30 +29,6 @@ from pipeline.progress import say
 from pipeline.results import Metrics, Results, knob_of, read_results
 from pipeline.spec import MainSpec, read_spec
 from pipeline.tables import read_table, write_table
-
-SIGNIFICANCE_COLUMNS = (
-    "metric",
-    "run",
-    "against",
-    "client",
-    "difference",
-    "low",
-    "high",
-    "p",
-    "p_holm",
-    "smallest_detectable",
-)
-POS_COLUMNS = (
-    "client",
-    "pos",
-    "words",
-    "distilled",
-    "base_rate",
-    "distilled_given_pos",
-    "pos_given_distilled",
-    "pos_given_not_distilled",
-    "lift",
-)
 
 
 def run() -> None:

@@ -19,7 +19,7 @@ from pipeline.tables import write_table
 def run(corpus: str) -> None:
     spec = read_spec(layout.stage_spec("prepare", corpus), PrepareSpec)
     notes = Notes()
-    if spec.span_end is None or spec.query is not None:
+    if spec.span_end is None:  # a corpus whose queries are not its own
         examples, meetings = READERS[corpus](layout.raw(corpus), spec.query or "", notes)
         statistics = table(examples)
     else:

@@ -41,7 +41,7 @@ POS_CAPTION = "{}: words learned (a) with, (b) without distillation. Run: {}. To
 def run() -> None:
     spec = read_spec(layout.stage_spec("report"), ReportSpec)
     results = read_results(spec.runs, spec.bootstrap_samples, "report")
-    for folder in (layout.figures(layout.MORE), layout.seed_metrics(layout.MORE, 0).parent):
+    for folder in (layout.figures(layout.MORE), layout.metrics_of_seeds(layout.MORE)):
         empty_folder(folder)
     further = [name for name, rows in results.rows.items() if layout.group_of(rows[0].id) == layout.MORE]
     for seed, metrics in results.by_seed.items():
