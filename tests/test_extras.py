@@ -27,7 +27,7 @@ from pipeline.figures import (
 )
 from pipeline.figures.canvas import Canvas
 from pipeline.figures.communication import path_of
-from pipeline.figures.main_page import colours
+from pipeline.figures.naming import colours
 from pipeline.figures.paper_page import _ending, _first_rounds
 from pipeline.history import Round
 from pipeline.results import Results, common_clients, knob_of

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline.figures.main_page import _note, labels, truncation
+from pipeline.figures.caveats import of_truncation
+from pipeline.figures.main_page import _note
+from pipeline.figures.naming import labels
 from pipeline.history import Round
 from pipeline.spec import RunRow
 
@@ -51,6 +53,6 @@ def test_a_second_run_of_a_method_adds_its_own_name() -> None:
 def test_what_truncation_lost_by_hand() -> None:
     """10 of 10 and 30 of 60 tokens kept: one of two examples cut, 30 of 70 tokens (43%) lost."""
     entries = [{"transcript_tokens": 10, "kept_tokens": 10}, {"transcript_tokens": 60, "kept_tokens": 30}]
-    text = truncation({"clients": {"A": {"test": entries}}})
+    text = of_truncation({"clients": {"A": {"test": entries}}})
     assert "1 of 2 examples (50%)" in text
     assert "43% of the gold spans' tokens" in text

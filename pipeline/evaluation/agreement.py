@@ -43,7 +43,7 @@ class Outcomes:
     """
 
     against: str
-    shares: Mapping[str, Interval]
+    shares: Mapping[Outcome, Interval]
     preference: Interval
     ratings: int
     kappa: float | None

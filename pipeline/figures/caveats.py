@@ -1,8 +1,9 @@
-"""What both pages say of the backbone and of how runs were tuned, before a number is believed."""
+"""What both pages say of truncation, of the backbone, of how runs were tuned, before a number is believed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pipeline.model.presets import OFFLINE, PRESETS
 from pipeline.spec import RunRow
@@ -35,3 +36,18 @@ def of_learning_rate(runs: Sequence[RunRow]) -> list[str]:
         "one than a client's own adapter. A validation loss that jumps up in the second round and comes down again may "
         "be the rate's doing rather than the method's."
     ]
+
+
+def of_truncation(encoded: Mapping[str, Any]) -> str:
+    """One sentence on what truncation lost, over all splits of one run's examples."""
+    entries = [e for splits in encoded["clients"].values() for split in splits.values() for e in split]
+    if not entries:
+        return "Longer than the backbone reads: its runs are left out."
+    cut = sum(e["kept_tokens"] < e["transcript_tokens"] for e in entries)
+    total = sum(e["transcript_tokens"] for e in entries)
+    kept = sum(e["kept_tokens"] for e in entries)
+    share = 100 * (1 - kept / total) if total else 0.0
+    return (
+        f"Truncation cut the source of {cut} of {len(entries)} examples ({100 * cut / len(entries):.0f}%); "
+        f"{share:.0f}% of the gold spans' tokens were lost to it."
+    )

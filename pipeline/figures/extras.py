@@ -11,8 +11,8 @@ from markupsafe import Markup
 from pipeline.evaluation.scores import MEAN
 from pipeline.figures import heatmap
 from pipeline.figures.canvas import Canvas
-from pipeline.figures.main_page import share_text
 from pipeline.figures.page import table
+from pipeline.figures.parts_of_speech import share_text
 from pipeline.results import Metrics, Results
 
 Analysis = Mapping[str, Mapping[str, Any]]

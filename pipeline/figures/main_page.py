@@ -12,12 +12,13 @@ from pipeline.analysis.words import grouped
 from pipeline.evaluation.paper_scores import OURS, Paper, main_effects
 from pipeline.evaluation.scores import MEAN
 from pipeline.figures import caveats
+from pipeline.figures.naming import labels
 from pipeline.figures.page import embedded, page
-from pipeline.figures.style import colour
+from pipeline.figures.parts_of_speech import share_text
 from pipeline.history import History, best_rounds, has_converged
 from pipeline.partitions.manifest import hash_order
 from pipeline.results import Metrics
-from pipeline.spec import MainSpec, RunRow
+from pipeline.spec import MainSpec
 
 TEMPLATE = Path(__file__).with_name("main_page.html.j2")
 PAPER_SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}
@@ -68,22 +69,6 @@ class MainPage:
     tau: float = math.nan
 
 
-def labels(runs: Sequence[RunRow]) -> dict[str, str]:
-    """Run -> what tables call it: its method or part; a second run of the same adds its own name."""
-    named: dict[str, str] = {}
-    for row in runs:
-        if row.name not in named:
-            taken = row.kind in named.values()
-            named[row.name] = f"{row.kind} ({row.name})" if taken else row.kind
-    return named
-
-
-def colours(runs: Sequence[RunRow]) -> dict[str, str]:
-    """Run -> its colour, one a method or part: the same in every figure of the page."""
-    kinds = list(dict.fromkeys(row.kind for row in runs))
-    return {row.name: colour(kinds.index(row.kind)) for row in runs}
-
-
 def render(data: MainPage, figures: Path) -> str:
     """The page; figures are read from a folder of SVG files and embedded."""
     spec = data.spec
@@ -93,7 +78,7 @@ def render(data: MainPage, figures: Path) -> str:
         TEMPLATE,
         source=data.notes["source"]["source"],
         facts=_facts(data),
-        truncation=truncation(data.encoded),
+        truncation=caveats.of_truncation(data.encoded),
         columns=COLUMNS,
         main=main_rows(data, named, clients),
         figure=lambda name, caption, *runs: embedded(
@@ -120,21 +105,6 @@ def render(data: MainPage, figures: Path) -> str:
 
 def _caption(text: str, runs: Sequence[str]) -> str:
     return f"{text} Run{'s' if len(runs) > 1 else ''}: {', '.join(runs)}. To make it again: dvc repro main."
-
-
-def truncation(encoded: Mapping[str, Any]) -> str:
-    """One sentence on what truncation lost, over all splits of one run's examples."""
-    entries = [e for splits in encoded["clients"].values() for split in splits.values() for e in split]
-    if not entries:
-        return "Longer than the backbone reads: its runs are left out."
-    cut = sum(e["kept_tokens"] < e["transcript_tokens"] for e in entries)
-    total = sum(e["transcript_tokens"] for e in entries)
-    kept = sum(e["kept_tokens"] for e in entries)
-    share = 100 * (1 - kept / total) if total else 0.0
-    return (
-        f"Truncation cut the source of {cut} of {len(entries)} examples ({100 * cut / len(entries):.0f}%); "
-        f"{share:.0f}% of the gold spans' tokens were lost to it."
-    )
 
 
 def _facts(data: MainPage) -> list[tuple[str, str]]:
@@ -239,13 +209,6 @@ def _pos_shares(data: MainPage) -> list[dict[str, str]]:
         }
         for client, sensitivity in data.sensitivities.items()
     ]
-
-
-def share_text(row: Mapping[str, Any] | None) -> str:
-    """A row of word_shares.csv as a percentage with its interval."""
-    if row is None:
-        return "–"
-    return "{:.1f}% ({:.1f} … {:.1f})".format(*(100 * float(row[k]) for k in ("value", "low", "high")))
 
 
 def _lens(data: MainPage) -> list[dict[str, Any]]:

@@ -18,7 +18,6 @@ from pipeline.evaluation.paper_scores import average_of
 from pipeline.evaluation.scores import MEAN
 from pipeline.figures import caveats
 from pipeline.figures.claim_rows import claim_row, counts
-from pipeline.figures.main_page import truncation
 from pipeline.figures.page import REPORT_COMMAND, embedded, page
 from pipeline.history import best_rounds, has_converged
 from pipeline.results import Metrics, Results, common_clients
@@ -163,7 +162,7 @@ def _trained_on(runs: Sequence[str], data: PaperPage) -> str:
         if "batch_size" in row.params:
             settings.setdefault(row.setting, row.params)
     return " ".join(
-        f"{name}: {_steps(data.indices[name], params)}. {truncation(data.indices[name])}"
+        f"{name}: {_steps(data.indices[name], params)}. {caveats.of_truncation(data.indices[name])}"
         for name, params in settings.items()
     )
 
@@ -252,7 +251,7 @@ def _settings(data: PaperPage) -> list[dict[str, Any]]:
             f"{client} {'/'.join(str(len(splits[split])) for split in SPLITS)}"
             for client, splits in index["clients"].items()
         ]
-        rows.append({"name": name, "clients": ", ".join(clients), "truncation": truncation(index)})
+        rows.append({"name": name, "clients": ", ".join(clients), "truncation": caveats.of_truncation(index)})
     return rows
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -40,3 +41,10 @@ def draw(rows: Sequence[Mapping[str, str]], client: str) -> Figure:
     right.legend(loc="upper right")
     figure.tight_layout()
     return figure
+
+
+def share_text(row: Mapping[str, Any] | None) -> str:
+    """A row of word_shares.csv as a percentage with its interval."""
+    if row is None:
+        return "–"
+    return "{:.1f}% ({:.1f} … {:.1f})".format(*(100 * float(row[k]) for k in ("value", "low", "high")))

@@ -79,5 +79,8 @@ def _is_at_an_end(best: str, tried: Sequence[str]) -> bool:
     """Whether one knob was tried, as in `mu=0.1`, and a value beyond the best one might be better."""
     if any(len(knobs.split()) > 1 for knobs in tried):
         return False
-    values = [float(knob.partition("=")[2]) for knob in tried]
-    return float(best.partition("=")[2]) in (min(values), max(values))
+    try:
+        values = {knob: float(knob.partition("=")[2]) for knob in tried}
+    except ValueError:  # no numbers, so there is no end
+        return False
+    return values[best] in (min(values.values()), max(values.values()))

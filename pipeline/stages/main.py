@@ -18,7 +18,8 @@ from pipeline.encoded import read_encoded
 from pipeline.evaluation.paper_scores import OURS
 from pipeline.evaluation.scores import MEAN, SIGNIFICANCE_COLUMNS, significance
 from pipeline.figures import learning_curves, main_scores, parts_of_speech, share_distilled, traffic
-from pipeline.figures.main_page import COLUMNS, MainPage, colours, labels, render
+from pipeline.figures.main_page import COLUMNS, MainPage, render
+from pipeline.figures.naming import colours, labels
 from pipeline.figures.style import save
 from pipeline.files import read_json, read_jsonl, write_json, write_text
 from pipeline.history import best_rounds

@@ -18,7 +18,7 @@ from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.paper_scores import OURS
 from pipeline.figures import cases, comparison, extras, raters, sending, teachers, tuning
 from pipeline.figures.canvas import Canvas
-from pipeline.figures.main_page import colours, labels
+from pipeline.figures.naming import colours, labels
 from pipeline.figures.page import embedded
 from pipeline.figures.paper_page import PaperPage, render
 from pipeline.figures.style import save
