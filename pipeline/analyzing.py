@@ -66,8 +66,9 @@ def words_of_seeds(backbone: Backbone, loader: Loader, rows: Sequence[RunRow]) -
     """Client -> meeting -> the words of its training examples, counted over all seeds of a run."""
     seeds: dict[str, dict[str, list[Tally]]] = {}
     for row in rows:
+        assert row.training is not None, "a run that distils is trained"
         history = read_history(row.id, row.seed)
-        for client, meetings in words_distilled(backbone, loader, row.id, history, row.params["local_epochs"]).items():
+        for client, meetings in words_distilled(backbone, loader, row.id, history, row.training.local_epochs).items():
             for meeting, counts in meetings.items():
                 seeds.setdefault(client, {}).setdefault(meeting, []).append(counts)
     return {client: {meeting: merge(own) for meeting, own in meetings.items()} for client, meetings in seeds.items()}

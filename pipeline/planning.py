@@ -33,6 +33,7 @@ from pipeline.spec import (
     ReportSpec,
     RunRow,
     Spec,
+    TrainKnobs,
     TrainSpec,
     TrainStageSpec,
     WeightsFolder,
@@ -156,7 +157,6 @@ def _row(params: Params, identity: str, name: str, seed: int, stages: Mapping[st
     """How the tables name a run, and the hash of all that it is."""
     row, train = params.all_runs[name], stages["train"]
     assert isinstance(train, TrainStageSpec)
-    knobs = train.training.model_dump(mode="json", exclude={"code"}) if train.training else {}
     return RunRow(
         id=identity,
         name=name,
@@ -165,7 +165,8 @@ def _row(params: Params, identity: str, name: str, seed: int, stages: Mapping[st
         kind=f"{row.method}-local" if row.method == "AdaFedAvg" and row.evaluate == "local" else row.method,
         setting=row.setting,
         spec=sha256_json([json.loads(spec.model_dump_json()) for spec in stages.values()]),
-        params=knobs | {"evaluate": train.evaluate},
+        training=train.training and TrainKnobs(**train.training.model_dump(exclude={"code"})),
+        evaluate=train.evaluate,
     )
 
 
@@ -183,7 +184,7 @@ def _analyze(params: Params, rows: list[RunRow], manifests: list[str]) -> Analyz
     """The main table's selective runs, what their clients and the lone ones do on all tests, and every manifest."""
 
     def ids(*methods: str) -> list[str]:
-        return [row.id for row in rows if row.method in methods and row.params["evaluate"] == "local"]
+        return [row.id for row in rows if row.method in methods and row.evaluate == "local"]
 
     return AnalyzeSpec(
         code=_code("analyze"),

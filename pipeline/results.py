@@ -140,7 +140,8 @@ def knob_of(results: Results, run: str, knob: str) -> float:
 
     NaN, if the run has no such hyperparameter.
     """
-    value = results.rows[run][0].params.get("hyperparameters", {}).get(knob, math.nan)
+    training = results.rows[run][0].training
+    value = training.hyperparameters.get(knob, math.nan) if training is not None else math.nan
     if knob != "tau" or quantile_of(value) is None:
         return float(value)
     return fmean(used for one in results.histories[run] if (used := one.tau) is not None)

@@ -90,11 +90,13 @@ class EncodeSpec(Spec):
     left_out: list[str]
 
 
-class TrainSpec(Spec):
-    """One training: everything but what its tables call it and which of its models they score.
+class TrainKnobs(BaseModel):
+    """What a training is told, its code aside.
 
     One of `bottleneck` and `lora_rank` is set, which says of which kind its adapters are.
     """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     algorithm: str
     hyperparameters: dict[str, Any]
@@ -115,6 +117,12 @@ class TrainSpec(Spec):
     adapted_positions: Literal["targets", "all"]
     uncached: bool
     clip_norm: float
+
+
+class TrainSpec(TrainKnobs):
+    """One training: everything but what its tables call it and which of its models they score."""
+
+    code: dict[str, str]
 
 
 class TrainStageSpec(Spec):
@@ -163,7 +171,7 @@ class RunRow(BaseModel):
     """A run at one seed, as tables name it.
 
     `kind`: its part in tables and tests, which is its method; but AdaFedAvg's clients before aggregation are a row of
-    their own.
+    their own. `spec`: the hash of all its specs. `training`: None of the untrained backbone.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -175,7 +183,8 @@ class RunRow(BaseModel):
     kind: str
     setting: str
     spec: str
-    params: dict[str, Any]
+    training: TrainKnobs | None
+    evaluate: Literal["local", "server"] | None
 
 
 class MainSpec(Spec):

@@ -31,11 +31,34 @@ from pipeline.figures.naming import colours
 from pipeline.figures.paper_page import _ending, _first_rounds
 from pipeline.history import Round
 from pipeline.results import Results, common_clients, knob_of
-from pipeline.spec import RunRow
+from pipeline.spec import RunRow, TrainKnobs
 
 
 def round_of(number: int, client: str, loss: float, seed: int = 1, **more: Any) -> Round:
     return Round(seed, number, client, None, loss, **more)
+
+
+TRAINING = TrainKnobs(
+    algorithm="pipeline.federated.fedselectkd",
+    hyperparameters={},
+    seed=1,
+    device="cpu",
+    adapted_layers=2,
+    bottleneck=16,
+    lora_rank=None,
+    rounds=2,
+    patience=3,
+    clients_per_round=None,
+    joins={},
+    local_epochs=1,
+    batch_size=4,
+    learning_rate=0.001,
+    weight_decay=0.01,
+    dropout=0.0,
+    adapted_positions="targets",
+    uncached=False,
+    clip_norm=1.0,
+)
 
 
 def run_of(name: str, **hyperparameters: Any) -> list[RunRow]:
@@ -48,7 +71,8 @@ def run_of(name: str, **hyperparameters: Any) -> list[RunRow]:
             kind="AdaFedSelectKD",
             setting="domains",
             spec="",
-            params={"hyperparameters": hyperparameters},
+            training=TRAINING.model_copy(update={"hyperparameters": hyperparameters}),
+            evaluate="local",
         )
     ]
 
@@ -124,7 +148,7 @@ def test_a_threshold_that_is_a_quantile_is_shown_in_nats() -> None:
 
 
 def test_the_untrained_backbone_has_no_knob() -> None:
-    untrained = [run_of("zeroshot")[0].model_copy(update={"params": {"evaluate": None}})]
+    untrained = [run_of("zeroshot")[0].model_copy(update={"training": None})]
     assert math.isnan(knob_of(results_of(rows={"zeroshot": untrained}), "zeroshot", "tau"))
 
 

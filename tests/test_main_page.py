@@ -43,7 +43,8 @@ def test_a_second_run_of_a_method_adds_its_own_name() -> None:
             kind=kind,
             setting="domains",
             spec="",
-            params={},
+            training=None,
+            evaluate=None,
         )
         for name, kind in (("fedavg", "AdaFedAvg"), ("slow", "AdaFedAvg"), ("fedavg-local", "AdaFedAvg-local"))
     ]

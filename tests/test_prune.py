@@ -12,7 +12,17 @@ from pipeline.spec import RunRow
 
 
 def row(identity: str) -> RunRow:
-    return RunRow(id=identity, name="x", seed=1, method="AdaFedAvg", kind="AdaFedAvg", setting="s", spec="", params={})
+    return RunRow(
+        id=identity,
+        name="x",
+        seed=1,
+        method="AdaFedAvg",
+        kind="AdaFedAvg",
+        setting="s",
+        spec="",
+        training=None,
+        evaluate=None,
+    )
 
 
 @pytest.mark.parametrize(("trainings", "kept"), [({"a": "T", "b": "T"}, True), ({"a": "T", "b": "U"}, False)])

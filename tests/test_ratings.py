@@ -219,7 +219,7 @@ def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "tau": 5.0,
         "bootstrap_samples": 200,
         "permutation_samples": 200,
-        "runs": [row | {"spec": "", "params": {}} for row in rows],
+        "runs": [row | {"spec": "", "training": None, "evaluate": "local"} for row in rows],
     }
     write_json(stage_spec("main"), plan)
     tests = [(f"e{n}", f"m{n % 6}") for n in range(24)]

@@ -11,7 +11,7 @@ from pipeline.spec import RunRow
 
 def of_backbone(backbone: str, runs: Sequence[RunRow]) -> list[str]:
     """Empty, but for the embedded backbone."""
-    layers = sorted({row.params["adapted_layers"] for row in runs if "adapted_layers" in row.params})
+    layers = sorted({row.training.adapted_layers for row in runs if row.training is not None})
     if backbone != OFFLINE or not layers:
         return []
     most = " or ".join(map(str, layers))
@@ -29,7 +29,7 @@ CHOSEN_RATE = 0.0024
 
 def of_learning_rate(runs: Sequence[RunRow]) -> list[str]:
     """Empty, if no run has the rate that was chosen here."""
-    if all(row.params.get("learning_rate") != CHOSEN_RATE for row in runs):
+    if all(row.training is None or row.training.learning_rate != CHOSEN_RATE for row in runs):
         return []
     return [
         "The learning rate was chosen on AdaFedAvg, for all methods: on the server's average, which tolerates a larger "

@@ -21,7 +21,7 @@ from pipeline.figures.claim_rows import claim_row, counts
 from pipeline.figures.page import REPORT_COMMAND, embedded, page
 from pipeline.history import best_rounds, has_converged
 from pipeline.results import Metrics, Results, common_clients
-from pipeline.spec import ReportSpec
+from pipeline.spec import ReportSpec, TrainKnobs
 
 TEMPLATE = Path(__file__).with_name("paper_page.html.j2")
 
@@ -71,15 +71,15 @@ def render(data: PaperPage, figures: Path) -> str:
 def _facts(data: PaperPage) -> list[tuple[str, str]]:
     spec = data.spec
     made = [row for rows in data.results.rows.values() for row in rows]
-    trained = [row for row in made if row.params.get("rounds")]
+    trained = [row.training for row in made if row.training is not None]
     return [
         ("scale", spec.scale),
         ("backbone", spec.backbone),
         ("runs", f"{len(made)}, of {data.trainings} trainings"),
         ("seeds", ", ".join(map(str, sorted({row.seed for row in spec.runs})))),
         ("source / target tokens", f"{spec.source_tokens} / {spec.target_tokens}"),
-        ("rounds", ", ".join(str(n) for n in sorted({row.params["rounds"] for row in trained}))),
-        ("learning rate", ", ".join(f"{rate:g}" for rate in sorted({row.params["learning_rate"] for row in trained}))),
+        ("rounds", ", ".join(str(n) for n in sorted({one.rounds for one in trained}))),
+        ("learning rate", ", ".join(f"{rate:g}" for rate in sorted({one.learning_rate for one in trained}))),
         ("training examples", f"{100 * spec.train_fraction:g}% of a client's, or as each part says"),
     ]
 
@@ -156,20 +156,20 @@ def _mean_of(name: str, figures: Mapping[str, Mapping[str, Any]], clients: Seque
 
 def _trained_on(runs: Sequence[str], data: PaperPage) -> str:
     """Training examples of each setting's clients, what an optimizer makes of them in a round, what was cut."""
-    settings: dict[str, Mapping[str, Any]] = {}
+    settings: dict[str, TrainKnobs] = {}
     for run in runs:
         row = data.results.rows[run][0]
-        if "batch_size" in row.params:
-            settings.setdefault(row.setting, row.params)
+        if row.training is not None:
+            settings.setdefault(row.setting, row.training)
     return " ".join(
-        f"{name}: {_steps(data.indices[name], params)}. {caveats.of_truncation(data.indices[name])}"
-        for name, params in settings.items()
+        f"{name}: {_steps(data.indices[name], training)}. {caveats.of_truncation(data.indices[name])}"
+        for name, training in settings.items()
     )
 
 
-def _steps(index: Mapping[str, Any], params: Mapping[str, Any]) -> str:
+def _steps(index: Mapping[str, Any], training: TrainKnobs) -> str:
     held = {client: len(splits["train"]) for client, splits in index["clients"].items()}
-    steps = {client: math.ceil(count / params["batch_size"]) * params["local_epochs"] for client, count in held.items()}
+    steps = {client: math.ceil(count / training.batch_size) * training.local_epochs for client, count in held.items()}
     return ", ".join(f"{client} {held[client]} in {steps[client]}" for client in held)
 
 

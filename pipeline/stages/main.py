@@ -83,13 +83,18 @@ def _parts_of_speech(
     spec: MainSpec, results: Results, ours: str | None
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, dict[str, float]]]:
     tallies: dict[str, dict[str, Tally]] = {}
-    if ours is not None:
-        rows_of_ours, cpu = results.rows[ours], torch.device("cpu")
-        backbone = load_backbone(layout.BACKBONE, rows_of_ours[0].params["adapted_layers"], cpu)
-        tallies = words_of_seeds(backbone, Loader(cpu), rows_of_ours)
+    own = results.rows[ours] if ours is not None else []
+    if own and own[0].training is not None:
+        cpu = torch.device("cpu")
+        backbone = load_backbone(layout.BACKBONE, own[0].training.adapted_layers, cpu)
+        tallies = words_of_seeds(backbone, Loader(cpu), own)
     rows, sensitivities = summarize({client: merge(meetings.values()) for client, meetings in tallies.items()})
     write_table(layout.POS_SHARES, rows, POS_COLUMNS)
-    shares = [row for c, own in tallies.items() for row in shares_of(ours or "", c, own, spec.bootstrap_samples)]
+    shares = [
+        row
+        for client, meetings in tallies.items()
+        for row in shares_of(own[0].name, client, meetings, spec.bootstrap_samples)
+    ]
     write_table(layout.REPORTS / layout.WORD_SHARES, shares, SHARE_COLUMNS)
     return rows, shares, sensitivities
 
