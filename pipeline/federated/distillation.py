@@ -51,7 +51,7 @@ class TokenLosses:
 
 def cross_entropy(student_logits: Tensor, targets: Tensor) -> Tensor:
     """−ln q_l(y_t) for each token: logits (tokens, vocabulary), targets (tokens,) -> (tokens,)."""
-    return _reference(student_logits.float().log_softmax(-1), targets)
+    return reference_loss(student_logits.float().log_softmax(-1), targets)
 
 
 def distribution(teacher_logits: Tensor) -> tuple[Tensor, Tensor]:
@@ -82,7 +82,7 @@ def losses_and_gradient(
         marks: (tokens,): booleans for `select: marked`, numbers in [0, 1) for `select: random`.
     """
     student = student_logits.float().log_softmax(-1)
-    reference = _reference(student, targets)
+    reference = reference_loss(student, targets)
     if teacher_logits is None or how is None:
         nothing, unknown = torch.zeros_like(targets, dtype=torch.bool), torch.full_like(reference, torch.nan)
         share = torch.zeros_like(reference)
@@ -138,7 +138,8 @@ def _less_the_target(gradient: Tensor, targets: Tensor, share: Tensor) -> Tensor
     return gradient.scatter_add_(-1, targets[:, None], (share - 1)[:, None])
 
 
-def _reference(student: Tensor, targets: Tensor) -> Tensor:
+def reference_loss(student: Tensor, targets: Tensor) -> Tensor:
+    """−ln q_l(y_t) for each token, from ln q_l."""
     return -student.gather(-1, targets[:, None])[:, 0]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pipeline.federated.distillation import Distillation, TokenLosses, distribution, expectation
+from pipeline.federated.distillation import Distillation, TokenLosses, distribution, expectation, reference_loss
 
 
 def token_losses(student_logits: Tensor, teacher_logits: Tensor, targets: Tensor, how: Distillation) -> TokenLosses:
@@ -23,9 +23,8 @@ def token_losses(student_logits: Tensor, teacher_logits: Tensor, targets: Tensor
     distilled = entropy < how.tau
     share = how.weight * distilled.float()
     student = student_logits.float().log_softmax(-1)
-    reference = -student.gather(-1, targets[:, None])[:, 0]
     divergence = -entropy - expectation(probability, student)
-    return TokenLosses((1 - share) * reference + share * divergence, distilled, entropy)
+    return TokenLosses((1 - share) * reference_loss(student, targets) + share * divergence, distilled, entropy)
 
 
 def selective_kd_loss(

@@ -28,21 +28,25 @@ def server_of(shared: Adapter) -> Adapter:
 
 def teacher_of(teacher: Teacher, shared: Adapter, state: ClientState, examples: int) -> Adapter:
     """The adapter that a client with so many examples learns from in a round."""
-    server = server_of(shared)
     if teacher == "own":
         return state.adapter
     if teacher == "initial":
-        return {name: state.memory.get(INITIAL + name, tensor) for name, tensor in server.items()}
+        return initial_of(shared, state)
     if teacher == "others":
-        return others_mean(server, state.adapter, examples, shared.get(TOTAL))
-    return server
+        return others_mean(server_of(shared), state.adapter, examples, shared.get(TOTAL))
+    return server_of(shared)
+
+
+def initial_of(shared: Adapter, state: ClientState) -> Adapter:
+    """The adapter that everyone began with: what the server sends in a client's first round, remembered after it."""
+    return {name: state.memory.get(INITIAL + name, tensor) for name, tensor in server_of(shared).items()}
 
 
 def remembered(teacher: Teacher, shared: Adapter, state: ClientState) -> Adapter:
-    """What a client keeps for its next teachers: what the server sends in its first round is the initial adapter."""
+    """What a client keeps for its next teachers."""
     if teacher != "initial":
         return {}
-    return {INITIAL + name: tensor for name, tensor in teacher_of("initial", shared, state, 0).items()}
+    return {INITIAL + name: tensor for name, tensor in initial_of(shared, state).items()}
 
 
 def others_mean(server: Adapter, own: Adapter, examples: int, total: torch.Tensor | None) -> Adapter:

@@ -23,6 +23,7 @@ from pipeline.spec import MainSpec
 TEMPLATE = Path(__file__).with_name("main_page.html.j2")
 PAPER_SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}
 PAPER_TABLES = {"bart-large": ("III", "BART-large"), "bart-base": ("IV", "BART-base"), "led-large": ("VI", "LED-large")}
+"""Backbone -> (number, backbone) of the paper's table; beside one that the paper lacks stands BART-base."""
 PAPER_METHODS = ("AdaSingle", "AdaCentralized", "AdaFedAvg", "AdaFedKD", "AdaFedSelectKD")
 
 
@@ -73,6 +74,7 @@ def render(data: MainPage, figures: Path) -> str:
     """The page; figures are read from a folder of SVG files and embedded."""
     spec = data.spec
     named = labels(spec.runs)
+    paper_table = PAPER_TABLES.get(spec.backbone, PAPER_TABLES["bart-base"])
     clients = [client for client in next(iter(data.metrics.values())) if client != MEAN]
     return page(
         TEMPLATE,
@@ -87,8 +89,8 @@ def render(data: MainPage, figures: Path) -> str:
         bootstrap_samples=spec.bootstrap_samples,
         permutation_samples=spec.permutation_samples,
         paper_clients=list(PAPER_SHARES),
-        paper=_paper_rows(data.paper, data.spec.backbone),
-        paper_table=_paper_table(data.spec.backbone),
+        paper=_paper_rows(data.paper, paper_table[0]),
+        paper_table=paper_table,
         same_backbone=data.spec.backbone in PAPER_TABLES,
         paper_effects=_paper_effects(data.paper),
         ours=named[data.selective] if data.selective else OURS,
@@ -167,13 +169,7 @@ def _note(history: History, client: str, figures: Mapping[str, Any]) -> str:
     return f"{', '.join(map(str, best))} ({ending})"
 
 
-def _paper_table(backbone: str) -> tuple[str, str]:
-    """(Number, backbone) of the paper's table of that backbone; of one that it lacks, of BART-base."""
-    return PAPER_TABLES.get(backbone, PAPER_TABLES["bart-base"])
-
-
-def _paper_rows(paper: Paper, backbone: str) -> list[dict[str, Any]]:
-    number, _ = _paper_table(backbone)
+def _paper_rows(paper: Paper, number: str) -> list[dict[str, Any]]:
     rows = {(r["client"], r["method"]): r for r in paper if r["table"] == number}
     return [
         {
