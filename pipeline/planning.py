@@ -46,7 +46,7 @@ def resolve(params: Params) -> dict[str, dict[str, Any]]:
     """Path under data/plan -> spec, for every stage, corpus, group and run.
 
     Raises:
-        QuorumError: a run's hyperparameters do not fit its algorithm, or a run of the main table not its backbone.
+        QuorumError: hyperparameters do not fit their algorithm, or a run of the main table its backbone or rounds.
     """
     weights = None if params.weights is None else weights_folder(params.weights)
     backbone = BackboneSpec(code=_code("backbone"), backbone=params.backbone, weights=weights)
@@ -229,7 +229,6 @@ def _common(params: Params) -> dict[str, Any]:
         "target_tokens": sizes.target_tokens,
         "train_fraction": sizes.train_fraction,
         "validation_examples": sizes.validation_examples,
-        "tau": params.tau,
         "bootstrap_samples": params.bootstrap_samples,
         "permutation_samples": params.permutation_samples,
     }
@@ -247,8 +246,11 @@ def _is_uncached(params: Params, name: str) -> bool:
 
 
 def unfit(params: Params, name: str) -> str | None:
-    """Why the backbone cannot make a run, if it cannot."""
+    """Why a run cannot be made with this backbone, or in these rounds, if it cannot."""
     preset, layers = PRESETS[params.backbone], params.all_runs[name].adapted_layers or _layers(params)
+    first, rounds = (params.all_runs[name].model_extra or {}).get("kd_from_round"), params.training_of(name).rounds
+    if isinstance(first, int) and first > (rounds or first):
+        return f"kd_from_round: {first}, but of {rounds} rounds"
     if layers > preset.decoder_layers:
         return f"adapted_layers: {layers}, but {params.backbone} has {preset.decoder_layers} decoder layers"
     if preset.family == "seq2seq" and params.all_runs[name].adapted_positions == "all":
@@ -264,7 +266,7 @@ def train_spec_of(params: Params, name: str, seed: int) -> TrainStageSpec:
     """A run's training spec; what its algorithm does not know is no part of it.
 
     Raises:
-        QuorumError: its hyperparameters do not fit its algorithm, or its rounds.
+        QuorumError: its hyperparameters do not fit its algorithm.
     """
     row = params.all_runs[name]
     if row.method == ZEROSHOT:
@@ -274,9 +276,6 @@ def train_spec_of(params: Params, name: str, seed: int) -> TrainStageSpec:
     lora = row.adapter == "lora" if row.adapter else params.adapter == "lora"
     hyper = params.hyperparameters_of(name, algorithm.Hyperparameters)
     knobs = params.training_of(name)
-    first = getattr(hyper, "kd_from_round", 1)
-    if first > (knobs.rounds or first):
-        raise QuorumError(f"params.yaml: run {name}: kd_from_round: {first}, but of {knobs.rounds} rounds; lower it")
     training = TrainSpec(
         code=_code("train", module),
         algorithm=module,

@@ -197,7 +197,6 @@ class MainSpec(Spec):
     target_tokens: int
     train_fraction: float
     validation_examples: int | None
-    tau: float | str
     bootstrap_samples: int
     permutation_samples: int
     runs: list[RunRow]

@@ -84,8 +84,8 @@ def test_a_misspelt_key_is_named_as_it_was_written(tmp_path: Path) -> None:
             "more_runs.x.late: leaves no client to begin with",
         ),
         (
-            {"more_runs": {"x": {"method": "AdaFedSelectKD", "kd_from_round": 9}}},
-            "run x: kd_from_round: 9, but of 3 rounds",
+            {"runs": {"x": {"method": "AdaFedSelectKD", "kd_from_round": 9}}},
+            "runs.x: kd_from_round: 9, but of 3 rounds",
         ),
         ({"length_penalty": 2.0}, "length_penalty: is of beam search"),
         ({"queries": {"samsum": "What?"}}, "queries.ami: is missing"),
@@ -208,6 +208,12 @@ def test_runs_that_a_backbone_cannot_make_are_left_out(tmp_path: Path) -> None:
     assert fits["encode/more.json"]["left_out"] == []
     assert lacks["encode/more.json"]["left_out"] == ["more/small-prompt-1", "more/small-n15-1"]
     assert lacks["evaluate/more/small-n15-1.json"]["adapted_layers"] == 3
+
+
+def test_runs_that_would_distil_after_their_rounds_are_left_out(tmp_path: Path) -> None:
+    """`-S rounds=1` makes all others: `fedselectkd-from-2` has no second round."""
+    specs = resolve(read_params(params_with(tmp_path, rounds=1)))
+    assert specs["encode/more.json"]["left_out"] == ["more/fedselectkd-from-2-1"]
 
 
 def test_a_missing_key_is_named(tmp_path: Path) -> None:
