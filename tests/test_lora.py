@@ -10,7 +10,7 @@ from pipeline.federated import fedavg
 from pipeline.federated.algorithm import weighted_average
 from pipeline.federated.distillation import cross_entropy
 from pipeline.federated.loop import Schedule, run_rounds, start
-from pipeline.model.adapter import Adapter
+from pipeline.model.adapter import Adapter, init_adapter
 from pipeline.model.backbone import Backbone, Row, targets_of
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.generation import generate
@@ -92,12 +92,17 @@ def test_greedy_decoding_writes_what_the_uncached_model_would(backbone: Backbone
             assert int(logits.argmax()) == token
 
 
+@pytest.mark.parametrize("kind", ["lora", "bottleneck"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_federation_trains_it_like_any_adapter(family: str, make_client) -> None:  # type: ignore[no-untyped-def]
+def test_a_federation_trains_either_adapter(family: str, kind: str, make_client) -> None:  # type: ignore[no-untyped-def]
     backbone = make_backbone(family)
     clients = {"A": make_client(backbone, 0, 4), "B": make_client(backbone, 9, 4)}
     algorithm = fedavg.build(fedavg.Hyperparameters())
-    initial = init_lora(backbone.lora_shapes(), rank=4, seed=0)
+    initial = (
+        init_lora(backbone.lora_shapes(), rank=4, seed=0)
+        if kind == "lora"
+        else init_adapter(backbone.adapted_layers, backbone.width, 8, seed=0)
+    )
     seen = []
     progress = run_rounds(
         algorithm,
