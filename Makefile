@@ -30,7 +30,7 @@ $(STAMP): requirements.lock
 	@rm -f $(VENV)/.installed-* && touch $@
 
 # What lies outside the workspace, and has changed or come within reach: dvc does not look there.
-RENEW = if stages=$$(python -m pipeline outdated); then dvc repro --force --single-item $$stages; fi
+RENEW = stages=$$(python -m pipeline outdated) && { [ -z "$$stages" ] || dvc repro --force --single-item $$stages; }
 
 repro: setup  ## train and evaluate all methods, then reports/report.html
 	@$(RENEW)

@@ -210,13 +210,11 @@ def prune(
 
 @app.command()
 def outdated() -> None:
-    """Name the stages whose corpus or weights, outside the workspace, have changed or come within reach; 1 if none."""
+    """Name the stages whose corpus or weights, outside the workspace, have changed or come within reach."""
     from pipeline.outdated import outdated as stages_outdated
     from pipeline.params import read_params
 
-    stages = stages_outdated(read_params())
-    print(" ".join(stages))
-    raise typer.Exit(0 if stages else 1)
+    print(" ".join(stages_outdated(read_params())))
 
 
 @app.command()

@@ -132,7 +132,8 @@ class Params(Training):
 
     def _check_main(self) -> None:
         """What the main table's runs have in common."""
-        if len({tuple(sorted(self.settings[run.setting].clients)) for run in self.runs.values()}) > 1:
+        partitions = [self.setting_of(run.setting) for run in self.runs.values()]
+        if len({tuple(sorted(setting.clients)) for setting in partitions}) > 1:
             raise ValueError("runs: the main table compares runs on the same clients; put the others into more_runs")
         if any(self.settings[run.setting].kind != "domains" or not run.decode for run in self.runs.values()):
             raise ValueError("runs: the main table is about summaries in a setting of kind domains; see more_runs")
@@ -143,6 +144,10 @@ class Params(Training):
                 raise ValueError(f"{where}: the main table is about QMSum, not {strangers[0]}; see more_runs")
             if (run.model_extra or {}).get("teacher", "server") != "server":
                 raise ValueError(f"runs.{name}.teacher: its analyses are of the server's; put the run into more_runs")
+            if any(share.test_examples for share in self.setting_of(run.setting).only.values()):
+                raise ValueError(f"runs.{name}.setting: the main table tests on whole test sets; see more_runs")
+            if (run.model_extra or {}).get("select", "entropy") != "entropy":
+                raise ValueError(f"runs.{name}.select: its analyses are of the entropy; put the run into more_runs")
 
     def _check_decoding(self) -> None:
         longest = {"max_tokens": self.max_tokens} | {

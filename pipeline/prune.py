@@ -8,6 +8,7 @@ from pathlib import Path
 from pipeline import layout
 from pipeline.decoding import decoding_job_of
 from pipeline.encoded import read_encoded
+from pipeline.errors import QuorumError
 from pipeline.files import is_locked
 from pipeline.partitions.setting import Setting
 from pipeline.progress import say
@@ -24,9 +25,18 @@ def prune(running: str | None = None, *, unplanned: bool = False) -> None:
     Args:
         running: a run that is about to train, whatever lies there of it.
         unplanned: remove also what only runs of other plans need: checkpoints, stored prefixes, summaries and scores.
+
+    Raises:
+        QuorumError: with `unplanned`, a planned run's examples are not encoded, so that nobody can say what it needs.
     """
     planned = planned_runs()
     rows = [row for row in planned if layout.encoded_index(row.id).is_file()]
+    unknown = next((row.id for row in planned if row not in rows), None)
+    if unplanned and unknown is not None:
+        raise QuorumError(
+            f"prune --unplanned: {unknown} is planned and not encoded, so that what it needs is not known; run "
+            "`dvc repro encode encode-more` first"
+        )
     later = [_shared(row) for row in planned if row not in rows]
     waiting: dict[str, bool] = {}
     for row in rows:

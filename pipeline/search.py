@@ -20,13 +20,13 @@ from pipeline.errors import QuorumError
 from pipeline.files import read_json, sha256_json, write_json
 from pipeline.knobs import Run
 from pipeline.params import Params, first_problem, read_params
-from pipeline.planning import train_spec_of
+from pipeline.planning import train_spec_of, unfit
 from pipeline.progress import say
 from pipeline.spec import TrainStageSpec
 from pipeline.tables import write_table
 from pipeline.training import train
 
-COLUMNS = ("run", "method", "knobs", "validation_loss", "best_rounds", "chosen", "in_params")
+COLUMNS = ("run", "method", "knobs", "validation_loss", "best_rounds", "chosen")
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def with_trial(params: Params, trial: Trial) -> Params:
     group = "runs" if trial.run in params.runs else "more_runs"
     row = Run.model_validate(params.all_runs[trial.run].model_dump(exclude_unset=True) | dict(trial.knobs))
     changed = {name: row if name == trial.run else other for name, other in rows[group].items()}
-    return params.model_copy(update={group: changed})
+    return Params.model_validate(params.model_dump(by_alias=True, exclude_unset=True) | {group: changed})
 
 
 def search() -> None:
@@ -84,9 +84,13 @@ def specs_of(params: Params) -> dict[Trial, TrainStageSpec]:
 
 def _spec(params: Params, trial: Trial) -> TrainStageSpec:
     try:
-        spec = train_spec_of(with_trial(params, trial), trial.run, params.search.seed)
+        changed = with_trial(params, trial)
+        spec = train_spec_of(changed, trial.run, params.search.seed)
+        if reason := unfit(changed, trial.run):
+            raise QuorumError(f"{reason}; leave it out")
     except ValidationError as error:
-        raise QuorumError(f"params.yaml: search.trials.{trial.run}: {first_problem(error)}; correct it") from None
+        wrong = f"params.yaml: search.trials.{trial.run}, {trial}: {first_problem(error)}; correct it"
+        raise QuorumError(wrong) from None
     except (QuorumError, ValueError) as error:
         # The message is about the run with the trial's knobs in it.
         raise QuorumError(f"params.yaml: search.trials.{trial.run}, {trial}: {error}") from None
@@ -101,7 +105,6 @@ def _row(params: Params, trial: Trial, tried: TrainStageSpec) -> dict[str, Any]:
         "method": params.all_runs[trial.run].method,
         "knobs": str(trial),
         **_outcome(params, trial, tried),
-        "in_params": int(tried == train_spec_of(params, trial.run, params.search.seed)),
     }
 
 

@@ -144,7 +144,7 @@ def project() -> None:
 
     try:
         _project()
-    except (MlflowException, SQLAlchemyError) as error:
+    except (MlflowException, SQLAlchemyError, OSError) as error:
         reason = " ".join(str(error).split())[:160]
         raise QuorumError(
             f"{layout.home() / 'mlflow.db'}: could not be written ({reason}); close what holds it, or delete it, and "

@@ -92,6 +92,22 @@ def test_a_misspelt_key_is_named_as_it_was_written(tmp_path: Path) -> None:
         ({"queries": SHIPPED["queries"] | {"amy": "What?"}}, "queries: amy: is no corpus without queries"),
         ({"runs": {"x": {"method": "AdaFedAvg", "setting": "extreme"}}}, "the main table is about QMSum, not SAMSum"),
         ({"runs": {"x": {"method": "AdaFedKD", "teacher": "own"}}}, "runs.x.teacher: its analyses are of the server's"),
+        ({"runs": {"x": {"method": "AdaFedKD", "select": "random"}}}, "runs.x.select: its analyses are of the entropy"),
+        (
+            {
+                "settings": SHIPPED["settings"]
+                | {"domains": DOMAINS | {"sizes": {"laptop": {"only": {"Product": {"test_examples": 9}}}}}}
+            },
+            "the main table tests on whole test sets",
+        ),
+        (
+            {
+                "own": {"Clinic": {"folder": "data/own/Clinic"}},
+                "settings": SHIPPED["settings"] | {"alone": DOMAINS | {"own": False}},
+                "runs": {"x": {"method": "AdaFedAvg"}, "y": {"method": "AdaFedAvg", "setting": "alone"}},
+            },
+            "runs: the main table compares runs on the same clients",
+        ),
         ({"settings": {"domains": DOMAINS | {"clients": ["Product", "Product"]}}}, "clients: must name each once"),
         (
             {"settings": SHIPPED["settings"] | {"iid_balanced": IID | {"clients": ["First", "mean"]}}},

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline import layout, prune
+from pipeline.errors import QuorumError
 from pipeline.files import write_json
 from pipeline.spec import RunRow
 
@@ -40,3 +41,15 @@ def test_a_finished_checkpoint_waits_for_the_same_training_under_a_later_name(
     write_json(layout.checkpoints() / "key" / "state.json", {})
     prune.prune()
     assert (layout.checkpoints() / "key").exists() == kept
+
+
+def test_what_an_unencoded_run_needs_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupted `encode-more` leaves no index: its prefixes, summaries and scores would be taken for others'."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
+    monkeypatch.setattr(prune, "planned_runs", lambda: [row("more/b")])
+    stored = layout.store() / "ab" / "abcd.safetensors"
+    write_json(stored, {})
+    with pytest.raises(QuorumError, match="more/b is planned and not encoded"):
+        prune.prune(unplanned=True)
+    assert stored.is_file()
