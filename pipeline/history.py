@@ -96,6 +96,19 @@ def mean_by_round(history: History, value: Callable[[Round], float | None]) -> l
     return points
 
 
+def last_round(history: History) -> float:
+    """How many rounds a run took, mean over its seeds."""
+    ends: dict[int, int] = {}
+    for one in history:
+        ends[one.seed] = max(ends.get(one.seed, 0), one.round)
+    return fmean(ends.values())
+
+
+def client_rounds(history: History) -> float:
+    """How many times a client trained in a run, mean over its seeds."""
+    return sum(one.steps > 0 for one in history) / len({one.seed for one in history})
+
+
 def best_rounds(history: History, client: str) -> list[int]:
     """The best round at each seed, in the order of the rows."""
     return [one.round for one in history if one.client == client and one.best]

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+import yaml
+
 from pipeline import layout
 from pipeline.evaluation.scores import MEAN, Scored, intervals_of, over_seeds
 from pipeline.federated.tau import quantile_of
 from pipeline.files import read_json
 from pipeline.history import Round, read_history
 from pipeline.progress import progress
-from pipeline.spec import RunRow
+from pipeline.spec import EncodeSpec, RunRow, read_spec
 from pipeline.tables import read_table
 
 REMEDY_FULL = "run `make repro-full`"
@@ -95,10 +97,20 @@ class Full:
     scored: dict[str, list[Scored]]
     histories: dict[str, list[Round]]
     shares: list[dict[str, str]]
+    backbone: str = ""
+    seeds: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        numbers = ", ".join(map(str, self.seeds))
+        return f"on all of QMSum ({self.backbone}, seed{'s' if len(self.seeds) > 1 else ''} {numbers})"
 
 
-def read_full() -> Full:
-    """Empty, if `make repro-full` left nothing."""
+def read_full(backbone: str) -> Full:
+    """Empty, if `make repro-full` left nothing, or was of another backbone."""
+    known = layout.FULL / layout.PARAMS
+    made_with = yaml.safe_load(known.read_text(encoding="utf-8")) if known.is_file() else {}
+    if made_with.get("backbone") != backbone:
+        return Full({}, {}, [])
     files: dict[str, list[Any]] = {}
     for path in sorted((layout.FULL / "scores" / layout.MAIN).glob("*.json")):
         files.setdefault(path.stem.rpartition("-")[0], []).append(read_json(path, REMEDY_FULL)["examples"])
@@ -106,7 +118,14 @@ def read_full() -> Full:
     for line in read_table(layout.FULL / layout.HISTORY, REMEDY_FULL) if files else ():
         histories.setdefault(line["run"], []).append(Round.of_row(line, int(line["seed"])))
     shares = read_table(layout.FULL / layout.WORD_SHARES, REMEDY_FULL) if files else []
-    return Full({name: over_seeds(seeds) for name, seeds in files.items()}, histories, shares)
+    scored = {name: over_seeds(seeds) for name, seeds in files.items()}
+    return Full(scored, histories, shares, backbone, tuple(made_with["seeds"]))
+
+
+def target_limit(run_id: str) -> int:
+    """How many tokens of a reference a run reads, its end token included."""
+    spec = read_spec(layout.stage_spec("encode", layout.group_of(run_id)), EncodeSpec)
+    return spec.limits[spec.manifests[run_id]][1]
 
 
 def common_clients(metrics: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], list[str]]:
@@ -147,7 +166,11 @@ def knob_of(results: Results, run: str, knob: str) -> float:
     return fmean(used for one in results.histories[run] if (used := one.tau) is not None)
 
 
+def share_of_tokens(results: Results, selective: str) -> float:
+    """What share of the target tokens a run distilled, mean over clients, rounds and seeds."""
+    return fmean(one.share_distilled for one in results.histories[selective] if one.share_distilled is not None)
+
+
 def weight_of_all(results: Results, selective: str) -> float:
     """The λ at which distilling every token weighs as much as a run's selected ones do: its λ times their share."""
-    shares = [one.share_distilled for one in results.histories[selective] if one.share_distilled is not None]
-    return knob_of(results, selective, "lambda") * fmean(shares)
+    return knob_of(results, selective, "lambda") * share_of_tokens(results, selective)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.claims.claim import Claim, Rule, Verdict, by_margins, judge
-from pipeline.claims.other_claims import best_client, best_of, distilled_words, preferred
+from pipeline.claims.other_claims import alike, best_client, best_of, distilled_words, preferred
 from pipeline.evaluation.scores import Scored
 from pipeline.figures.claim_rows import claim_row
 from pipeline.history import Round, has_converged
@@ -158,7 +158,7 @@ def test_shares_of_words_are_judged_by_the_least_client() -> None:
     nearly, closed = distilled_words(found, "run", converged=True)
     assert nearly.verdict == "did not hold"
     assert [share.value for share in nearly.shares] == [0.95, 0.85]
-    row = claim_row(nearly, {})
+    row = claim_row(nearly, {}, "")
     assert (row["ours"], row["interval"].replace("\N{NO-BREAK SPACE}", " ")) == ("95% / 85%", "94 … 96%; 84 … 86%")
     assert closed.verdict == "held"
     assert distilled_words(rows("A", 0.95, 0.365), "run", converged=True)[1].verdict == "cannot tell"  # 37% is half
@@ -178,9 +178,40 @@ def test_raters_preference_is_wins_less_losses() -> None:
     found = preferred(rows, above, "AdaFedAvg", always, 200)
     assert found.interval is not None
     assert found.interval.value == pytest.approx(0.5)
-    assert claim_row(found, {})["ours"] == "+50"
+    assert claim_row(found, {}, "")["ours"] == "+50"
     assert preferred(rows, above, "AdaFedKD", always, 200).verdict == "not run"
     assert preferred([r | {"outcome": "win"} for r in rows], above, "AdaFedAvg", always, 200).verdict == "held"
+
+
+def test_the_papers_number_stands_in_the_unit_of_its_claim() -> None:
+    """52 wins and 4 losses of 60 are 80 of 100."""
+    rated = Claim("ours is preferred", "Fig. 5", "ours", "theirs", metric="preference", effect=48 / 60)
+    assert claim_row(judge(rated, {}, always, 200), {}, "")["paper"] == "+80"
+    loss = judge(Claim("ours loses less", "ours", "ours", "theirs", "below", "loss"), {}, always, 200)
+    assert claim_row(loss, {}, "")["ours"] == "–"
+
+
+def test_a_claim_on_all_of_qmsum_stands_beside_the_laptops() -> None:
+    """The laptop cannot tell; on all examples ours is a point above."""
+    small = judge(CLAIM, {"ours": scored(1.0), "theirs": scored(0.0)}, lambda run, clients: False, 200)
+    large = judge(CLAIM, {"ours": scored(1.0), "theirs": scored(0.0)}, always, 200)
+    row = claim_row(small, {CLAIM.text: large}, "on all of QMSum (tiny-llama, seed 1)")
+    assert (row["verdict"], row["full_verdict"]) == ("cannot tell", "held")
+    assert row["full"].startswith("on all of QMSum (tiny-llama, seed 1): +1.00, ")
+
+
+def test_clients_are_alike_within_half_a_point() -> None:
+    """Both have the same twenty meetings, so that their scores differ surely: by 0, or by 30."""
+    near, far = (
+        alike("all are alike", "Fig. 6", "run", {"run": scored(0.0) + scored(shift, "B")}, converged=True, samples=200)
+        for shift in (0.0, 30.0)
+    )
+    assert near.interval is not None
+    assert far.interval is not None
+    assert (near.interval.value, far.interval.value) == (pytest.approx(0.0), pytest.approx(30.0))
+    assert (near.verdict, far.verdict) == ("held", "did not hold")
+    assert far.claim.remark.startswith("B, the highest, less A, the lowest")
+    assert alike("all are alike", "Fig. 6", "gone", {}, converged=True, samples=200).verdict == "not run"
 
 
 def test_as_good_is_ten_of_a_hundred_below_at_most() -> None:

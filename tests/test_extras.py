@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline.claims.claim import Claim, Judged
-from pipeline.claims.verdicts import _at_equal_budget
+from pipeline.claims.verdicts import _at_equal_budget, _before_aggregation, _in_equal_rounds
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Scored
 from pipeline.figures import (
@@ -29,7 +30,7 @@ from pipeline.figures.canvas import Canvas
 from pipeline.figures.communication import path_of
 from pipeline.figures.naming import colours
 from pipeline.figures.paper_page import _ending, _first_rounds
-from pipeline.history import Round
+from pipeline.history import Round, client_rounds
 from pipeline.results import Results, common_clients, knob_of
 from pipeline.spec import RunRow, TrainKnobs
 
@@ -255,9 +256,19 @@ def test_adapters_of_the_first_round_are_counted() -> None:
     """Of the clients of the run that distils A is best in round 1 and B in round 2; the other run distils nothing."""
     distils = [round_of(1, "A", 1, best=True, share_distilled=0.9), round_of(2, "B", 1, best=True, share_distilled=0.9)]
     plain = [round_of(1, "A", 1, best=True)]
-    (line,) = _first_rounds(results_of(histories={"kd": distils, "avg": plain}))
+    rows = {name: [run_of(name)[0].model_copy(update={"spec": name})] for name in ("kd", "avg")}
+    (line,) = _first_rounds(results_of(rows=rows, histories={"kd": distils, "avg": plain}))
     assert line.startswith("1 of the 2 adapters")
-    assert _first_rounds(results_of(histories={"avg": plain})) == []
+    assert _first_rounds(results_of(rows={"avg": rows["avg"]}, histories={"avg": plain})) == []
+
+
+def test_a_run_under_two_names_counts_once_and_a_servers_adapter_not_at_all() -> None:
+    distils = [round_of(1, "A", 1, best=True, share_distilled=0.9)]
+    (kd,) = run_of("kd")
+    server = kd.model_copy(update={"spec": "s", "evaluate": "server"})
+    rows = {"kd": [kd], "kd-base": [kd], "server": [server]}
+    (line,) = _first_rounds(results_of(rows=rows, histories=dict.fromkeys(rows, distils)))
+    assert line.startswith("1 of the 1 adapters")
 
 
 def test_client_rounds_are_those_in_which_a_client_trained() -> None:
@@ -269,7 +280,9 @@ def test_client_rounds_are_those_in_which_a_client_trained() -> None:
         round_of(2, "B", 1, steps=0),
     ]
     results = results_of(rows={"run": run_of("run")}, histories={"run": history})
-    assert "Client-rounds: run 3." in extras.client_rounds(results, ["run", "gone"])[0]
+    assert "Client-rounds: run 3." in extras.client_rounds_told(results, ["run", "gone"])[0]
+    again = [replace(one, seed=2) for one in history[:2]]
+    assert client_rounds(history + again) == 2.5, "three, and two at another seed"
 
 
 @pytest.mark.parametrize(("weight", "verdict"), [(0.16, "held"), (0.18, "not run")])
@@ -294,29 +307,92 @@ def test_the_last_rounds_loss_is_over_the_clients_of_the_best_one() -> None:
 
 def test_the_teacher_stands_beside_the_student_where_there_is_one(tmp_path: Path) -> None:
     rows = [round_of(n, "A", 3.0 - n, teacher_validation_loss=loss) for n, loss in ((1, 4.0), (2, 3.5))]
-    results = results_of(histories={"kd": rows, "avg": [round_of(1, "A", 1)]})
+    made = {"kd": run_of("kd", local_start="own"), "avg": run_of("avg")}
+    results = results_of(rows=made, histories={"kd": rows, "avg": [round_of(1, "A", 1)]})
     (piece,) = teachers.teacher_and_student(Canvas(tmp_path), results, "kd")
     assert "Run: kd." in piece
+    assert "that the teacher met is the one of the round before" in piece
     assert (tmp_path / "teacher_kd.svg").is_file()
     assert teachers.teacher_and_student(Canvas(tmp_path), results, "avg") == []
 
 
+def test_a_student_that_starts_from_the_server_met_a_teacher_that_it_was(tmp_path: Path) -> None:
+    rows = [round_of(1, "A", 2.0, teacher_validation_loss=4.0)]
+    results = results_of(rows={"kd": run_of("kd", local_start="server")}, histories={"kd": rows})
+    assert "the teacher met" not in teachers.teacher_and_student(Canvas(tmp_path), results, "kd")[0]
+
+
+def test_parts_of_speech_say_how_often_they_are_distilled() -> None:
+    shares = [{"client": "A", "share": "distilled", "value": "0.86", "low": "0.8", "high": "0.9"}]
+    pos = [{"client": "A", "pos": "NOUN", "distilled_given_pos": "0.756", "lift": "0.858"}]
+    told, parts, _ = extras.words_distilled(shares, pos)
+    assert "A 86.0% (80.0 … 90.0)." in told
+    assert "<td>NOUN</td><td>76% (0.86)</td>" in parts
+    assert extras.words_distilled([], []) == []
+
+
+def sampled(ours: int, theirs: int, text: str) -> tuple[Judged, Results]:
+    """Two runs of two clients in so many rounds."""
+    took = {"all": ours, "two": theirs}
+    histories = {run: [round_of(n + 1, c, 1, steps=1) for n in range(took[run]) for c in "AB"] for run in took}
+    claim = Claim(text, "Fig. 10", "all", "two")
+    return Judged(claim, Interval(1.0, 0.5, 1.5, 0.2), "held", converged=True), results_of(histories=histories)
+
+
+@pytest.mark.parametrize(
+    ("text", "rounds", "verdict"),
+    [
+        ("all are above two, at equal rounds", (3, 3), "held"),
+        ("all are above two, at equal rounds", (3, 2), "not run"),
+        ("all lose less, at equal client-rounds", (3, 2), "held"),  # 6 and 4: a round of two clients
+        ("all lose less, at equal client-rounds", (5, 3), "not run"),
+        ("all are above two", (5, 3), "held"),
+    ],
+)
+def test_runs_that_stopped_early_are_not_compared_at_equal_rounds(
+    text: str, rounds: tuple[int, int], verdict: str
+) -> None:
+    assert _in_equal_rounds(*sampled(*rounds, text)).verdict == verdict
+
+
+def test_beside_a_gain_over_adafedavg_stand_its_clients_before_aggregation() -> None:
+    """2.5 and 2.7 against 2.6 and 2.6 before aggregation: level; of the client A alone 0.1 below."""
+    avg = [run_of("avg")[0].model_copy(update={"method": "AdaFedAvg", "kind": "AdaFedAvg"})]
+    metrics = {
+        "ours": {"A": {"loss": 2.5}, "B": {"loss": 2.7}, "mean": {"loss": 2.6}},
+        "avg": {"A": {"loss": 2.8, "local_loss": 2.6}, "B": {"loss": 2.8, "local_loss": 2.6}, "mean": {"loss": 2.8}},
+    }
+    results = results_of(rows={"ours": run_of("ours"), "avg": avg}, metrics=metrics)
+    interval = Interval(1.0, 0.5, 1.5, 0.2)
+    found = [
+        _before_aggregation(
+            Judged(Claim("above", "Table IV", "ours", other, clients=clients), interval, "held", converged=True),
+            results,
+        ).before
+        for other, clients in (("avg", ()), ("avg", ("A",)), ("ours", ()))
+    ]
+    assert found == [pytest.approx(0.0), pytest.approx(-0.1), None]
+
+
 def test_trials_say_what_was_chosen_and_whether_it_is_at_the_end() -> None:
-    def tried(run: str, chosen: str, *knobs: str, used: str | None = None) -> list[dict[str, str]]:
-        return [
-            {"run": run, "knobs": k, "chosen": str(int(k == chosen)), "in_params": str(int(k == (used or chosen)))}
-            for k in knobs
-        ]
+    def tried(run: str, chosen: str, *knobs: str) -> list[dict[str, str]]:
+        return [{"run": run, "knobs": k, "chosen": str(int(k == chosen))} for k in knobs]
 
     trials = [
         *tried("fedopt", "eta=0.1", "eta=0.1", "eta=0.02", "eta=0.05"),
-        *tried("ditto", "mu=1", "mu=1", "mu=0.1", "mu=2", used="mu=2"),
+        *tried("ditto", "mu=1", "mu=1", "mu=0.1", "mu=2"),
         *tried("select", "tau=5 lambda=0.2", "tau=5 lambda=0.2", "tau=3 lambda=0.2"),
     ]
-    (piece,) = tuning.tuned(trials, ["fedopt", "ditto", "select", "gone"])
-    assert "fedopt eta=0.1 of 3 trials, the end of what was tried; ditto mu=1 of 3 trials (params" in piece
-    assert "(params.yaml has another); select tau=5 lambda=0.2 of 2 trials.</p>" in piece
-    assert tuning.tuned([], ["fedopt"]) == []
+    used: dict[str, dict[str, float]] = {
+        "fedopt": {"eta": 0.1},
+        "ditto": {"mu": 2.0},
+        "select": {"tau": 5.0, "lambda": 0.2},
+    }
+    results = results_of(rows={run: run_of(run, **knobs) for run, knobs in used.items()})
+    (piece,) = tuning.tuned(results, trials, ["fedopt", "ditto", "select", "gone"])
+    assert "fedopt eta=0.1 of 3 trials, the end of what was tried; ditto mu=1 of 3 trials (the" in piece
+    assert "(the run has another); select tau=5 lambda=0.2 of 2 trials.</p>" in piece
+    assert tuning.tuned(results, [], ["fedopt"]) == []
 
 
 def test_the_untrained_backbone_is_shown_a_client() -> None:

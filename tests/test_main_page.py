@@ -52,8 +52,13 @@ def test_a_second_run_of_a_method_adds_its_own_name() -> None:
 
 
 def test_what_truncation_lost_by_hand() -> None:
-    """10 of 10 and 30 of 60 tokens kept: one of two examples cut, 30 of 70 tokens (43%) lost."""
-    entries = [{"transcript_tokens": 10, "kept_tokens": 10}, {"transcript_tokens": 60, "kept_tokens": 30}]
-    text = of_truncation({"clients": {"A": {"test": entries}}})
+    """10 of 10 and 30 of 60 tokens kept: one of two examples cut, 30 of 70 tokens (43%) lost; one reference is full."""
+    entries = [
+        {"transcript_tokens": 10, "kept_tokens": 10, "tokens": 7},
+        {"transcript_tokens": 60, "kept_tokens": 30, "tokens": 8},
+    ]
+    text = of_truncation({"clients": {"A": {"test": entries}}}, 8)
     assert "1 of 2 examples (50%)" in text
     assert "43% of the gold spans' tokens" in text
+    assert "References that fill all 8 tokens that are read of one: 1 (50%);" in text
+    assert "No reference was cut." in of_truncation({"clients": {"A": {"test": entries}}}, 9)

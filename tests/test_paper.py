@@ -11,6 +11,7 @@ import pytest
 from conftest import SMALL, Workspace
 
 from pipeline.history import Round
+from pipeline.results import read_full
 from pipeline.tables import write_table
 
 SETTINGS: dict[str, Any] = {
@@ -83,6 +84,7 @@ def full_results(folder: Path) -> None:
     write_table(folder / "tables" / "history.csv", rounds)
     shares = ["run,client,share,value,low,high", "fedselectkd,Product,content_given_distilled,0.95,0.94,0.96"]
     (folder / "tables" / "word_shares.csv").write_text("\n".join(shares))
+    (folder / "params.yaml").write_text("{backbone: tiny-llama, seeds: [1]}")
 
 
 @pytest.fixture(scope="module")
@@ -181,11 +183,20 @@ def test_a_claim_names_what_all_of_the_data_say(made: Workspace) -> None:
         (
             "What is distilled is nearly all nouns and verbs",
             None,
-            [{"value": 0.95, "low": 0.94, "high": 0.96}],
+            [{"client": "Product", "value": 0.95, "low": 0.94, "high": 0.96}],
             "held",
         ),
     ]
-    assert "on all of QMSum +1.00, +1.00 … +1.00: held" in (made.folder / "reports" / "paper.html").read_text()
+    page = (made.folder / "reports" / "paper.html").read_text()
+    assert "on all of QMSum (tiny-llama, seed 1): +1.00, +1.00 … +1.00: held" in page
+    assert "<strong>On all of QMSum (tiny-llama, seed 1)</strong>" in page
+    assert "<strong>2 held, 1 cannot tell</strong>" in page
+
+
+def test_claims_are_not_put_to_all_data_with_another_backbone(made: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(made.folder)
+    assert set(read_full("tiny-llama").scored) == {"fedavg", "fedselectkd"}
+    assert read_full("bart-base").scored == {}
 
 
 def test_the_analysis_looks_into_every_setting_and_the_selective_run(made: Workspace) -> None:

@@ -216,7 +216,6 @@ def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "target_tokens": 160,
         "train_fraction": 1.0,
         "validation_examples": None,
-        "tau": 5.0,
         "bootstrap_samples": 200,
         "permutation_samples": 200,
         "runs": [row | {"spec": "", "training": None, "evaluate": "local"} for row in rows],

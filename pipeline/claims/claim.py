@@ -43,8 +43,9 @@ class Claim:
 
 @dataclass(frozen=True)
 class Share:
-    """A share with its 95% interval."""
+    """A client's share with its 95% interval."""
 
+    client: str
     value: float
     low: float
     high: float
@@ -56,7 +57,8 @@ class Judged:
 
     `shares`: a share of words a client, where the claim is of no difference of two runs. `loss`: beside a difference in
     ROUGE, that in test loss, our other endpoint. `same`: the clients whose adapter is one and the same in both runs, as
-    every loss is, to the last bit.
+    every loss is, to the last bit. `before`: the difference in test loss from the other run's clients before
+    aggregation, where the claim is of our method over AdaFedAvg: personalization alone is no distillation.
     """
 
     claim: Claim
@@ -66,6 +68,7 @@ class Judged:
     shares: tuple[Share, ...] = ()
     loss: Interval | None = None
     same: tuple[str, ...] = ()
+    before: float | None = None
 
     @property
     def verdict(self) -> Verdict:

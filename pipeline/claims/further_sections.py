@@ -67,8 +67,8 @@ def _mechanism() -> Section:
             for run, what in _CONTROLS.items()
         ),
         remark="Nothing, everything, λ scaled to the share that is distilled, as many tokens drawn at random, the "
-        "unsure tokens instead of the sure, and other teachers. If selection matters, these should be worse. One run, "
-        "at one seed, is compared with all of them.",
+        "unsure tokens instead of the sure, and other teachers. If selection matters, these should be worse. One run "
+        "is compared with all of them.",
     )
 
 
@@ -79,7 +79,14 @@ def _costs() -> list[Section]:
             NOT_THEIRS,
             "What the store rules out",
             "The paper adapts the top half of the decoder's layers.",
-            (),
+            tuple(
+                by_loss(f"{what} would have been better", run, "small")
+                for run, what in {
+                    "small-dropout": "Dropout",
+                    "small-prompt": "Adapting prompt positions",
+                    "small-n15": "Adapting half of the layers",
+                }.items()
+            ),
             remark="Elsewhere prompt positions are unadapted, dropout is 0 and N is the preset's, as the store needs "
             "it. One run each without the store, on one client, by test loss. Where a round is a step or two, they are "
             "too few to judge by.",

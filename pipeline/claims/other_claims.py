@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pipeline.claims.claim import Claim, Converged, Judged, Share, Verdict, by_margins, judge
 from pipeline.evaluation.agreement import outcomes_of
-from pipeline.evaluation.intervals import Clusters, bootstrap
+from pipeline.evaluation.intervals import Clusters, Interval, bootstrap
 from pipeline.evaluation.scores import Scored, clusters_of
 
 NEARLY_ALL = 0.9
@@ -50,13 +50,31 @@ def best_client(
     if client not in clusters or len(clusters) < 2:
         return Judged(Claim(claim, source, run, ""), None, "not run", converged=True)
     other = max((name for name in clusters if name != client), key=lambda name: clusters[name].ratio())
-    # `bootstrap` gives the mean over clients: twice the one and minus twice the other is their difference.
-    pair = {client: _scaled(clusters[client], 2.0), other: _scaled(clusters[other], -2.0)}
-    interval = bootstrap(pair, samples)
+    interval = _between(clusters, client, other, samples)
     verdict = by_margins("above", interval.low, interval.high, None)
     return Judged(
         Claim(claim, source, run, run, remark=f"against {other}, the best other"), interval, verdict, converged
     )
+
+
+def alike(
+    claim: str, source: str, run: str, scored: Mapping[str, Sequence[Scored]], *, converged: bool, samples: int
+) -> Judged:
+    """Whether the client with the highest score of a run is within half a point of the one with the lowest."""
+    clusters = clusters_of([row for row in scored.get(run, ()) if "average" in row.values], "average")
+    if len(clusters) < 2:
+        return Judged(Claim(claim, source, run, ""), None, "not run", converged=True)
+    order = sorted(clusters, key=lambda name: clusters[name].ratio())
+    interval = _between(clusters, order[-1], order[0], samples)
+    remark = f"{order[-1]}, the highest, less {order[0]}, the lowest; alike: within half a point"
+    verdict = by_margins("little", interval.low, interval.high, None)
+    return Judged(Claim(claim, source, run, run, "little", remark=remark), interval, verdict, converged)
+
+
+def _between(clusters: Mapping[str, Clusters], one: str, other: str, samples: int) -> Interval:
+    """The score of one client less that of another."""
+    # `bootstrap` gives the mean over clients: twice the one and minus twice the other is their difference.
+    return bootstrap({one: _scaled(clusters[one], 2.0), other: _scaled(clusters[other], -2.0)}, samples)
 
 
 def _scaled(clusters: Clusters, factor: float) -> Clusters:
@@ -83,13 +101,14 @@ def preferred(
 def distilled_words(rows: Sequence[Mapping[str, str]], run: str, *, converged: bool) -> list[Judged]:
     """The two claims about parts of speech, from the rows of word_shares.csv; the least favourable client decides."""
     base = " / ".join(f"{float(row['value']):.0%}" for row in rows if row["share"] == "content")
+    of_all = f"; of all words {base} are nouns, names and main verbs" if base else ""
     return [
         _counted(
             "What is distilled is nearly all nouns and verbs",
             run,
             [row for row in rows if row["share"] == "content_given_distilled"],
             NEARLY_ALL,
-            f"held from {NEARLY_ALL:.0%}; of all words {base} are nouns, names and main verbs",
+            f"held from {NEARLY_ALL:.0%}{of_all}",
             converged=converged,
         ),
         _counted(
@@ -107,10 +126,11 @@ def _counted(
     text: str, run: str, rows: Sequence[Mapping[str, str]], least: float, remark: str, *, converged: bool
 ) -> Judged:
     """A share a client: held if each one's interval is above `least`, not if one's is below."""
-    claim = Claim(text, "Fig. 11", run, "", metric="share", remark=remark)
+    shares = tuple(Share(row["client"], float(row["value"]), float(row["low"]), float(row["high"])) for row in rows)
+    whose = f"of {', '.join(share.client for share in shares)}; " if shares else ""
+    claim = Claim(text, "Fig. 11", run, "", metric="share", remark=f"{whose}{remark}")
     if not rows:
         return Judged(claim, None, "not run", converged=True)
-    shares = tuple(Share(float(row["value"]), float(row["low"]), float(row["high"])) for row in rows)
     held = all(share.low >= least for share in shares)
     missed = any(share.high < least for share in shares)
     verdict: Verdict = "held" if held else "did not hold" if missed else "cannot tell"

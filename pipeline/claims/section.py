@@ -28,6 +28,6 @@ class Section:
     remark: str = ""
 
 
-def by_loss(text: str, ours: str, theirs: str, source: str = NOT_THEIRS, *, clients: tuple[str, ...] = ()) -> Claim:
+def by_loss(text: str, ours: str, theirs: str, *, clients: tuple[str, ...] = ()) -> Claim:
     """That one run's test loss is below another's."""
-    return Claim(text, source, ours, theirs, "below", "loss", clients=clients, remark="by test loss, nats a token")
+    return Claim(text, NOT_THEIRS, ours, theirs, "below", "loss", clients=clients, remark="by test loss, nats a token")

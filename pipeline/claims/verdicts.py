@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 
 from pipeline.claims.claim import Claim, Converged, Judged, judge
-from pipeline.claims.other_claims import best_client, best_of, distilled_words, preferred
+from pipeline.claims.other_claims import alike, best_client, best_of, distilled_words, preferred
 from pipeline.claims.section import Section
-from pipeline.history import History, best_validation_loss, has_converged
+from pipeline.evaluation.paper_scores import OURS
+from pipeline.evaluation.scores import MEAN
+from pipeline.history import History, best_validation_loss, client_rounds, has_converged, last_round
 from pipeline.results import Full, Results, knob_of, weight_of_all
 
 SELECTIVE = "fedselectkd"
@@ -18,6 +21,9 @@ BALANCED = "fedselectkd-balanced"
 PAPERS_TAU = 5.0
 SCALED, NEAR = "kd-scaled", 0.05
 """The control that distils everything at a smaller λ, and how near that λ has to be to what it should be."""
+ALIKE = "fedselectkd-iid"
+EQUAL_ROUNDS, EQUAL_CLIENT_ROUNDS = "at equal rounds", "at equal client-rounds"
+"""What a claim's text ends with, if it is one only of runs that took as many."""
 
 
 def verdicts_of(
@@ -56,9 +62,52 @@ def verdicts_of(
             samples=samples,
         )
     )
+    judged["iid"].append(
+        alike(
+            "All clients do alike on IID data",
+            "Fig. 6",
+            ALIKE,
+            scored,
+            converged=ALIKE not in scored or converged(ALIKE, ()),
+            samples=samples,
+        )
+    )
     judged["words"] += _words(shares, results.histories)
     judged["mechanism"] = [_at_equal_budget(one, results) for one in judged["mechanism"]]
-    return judged
+    judged["sampling"] = [_in_equal_rounds(one, results) for one in judged["sampling"]]
+    return {study: [_before_aggregation(one, results) for one in found] for study, found in judged.items()}
+
+
+def _before_aggregation(one: Judged, results: Results) -> Judged:
+    """Beside a claim of AdaFedSelectKD over AdaFedAvg the latter's clients before aggregation, in test loss."""
+    claim = one.claim
+    if one.interval is None or claim.rule == "little" or claim.metric not in ("average", "loss"):
+        return one
+    ours, theirs = results.rows[claim.ours][0], results.rows[claim.theirs][0]
+    if (ours.kind, theirs.kind) != (OURS, "AdaFedAvg"):
+        return one
+    mine, other = results.metrics[claim.ours], results.metrics[claim.theirs]
+    clients = [c for c in mine if c != MEAN and c in other and (not claim.clients or c in claim.clients)]
+    if any("local_loss" not in other[client] for client in clients):
+        return one
+    return replace(one, before=fmean(mine[client]["loss"] - other[client]["local_loss"] for client in clients))
+
+
+def _in_equal_rounds(one: Judged, results: Results) -> Judged:
+    """No verdict on runs compared at equal rounds, or client-rounds, if they stopped early and took unequal ones."""
+    claim = one.claim
+    if one.interval is None or not claim.text.endswith((EQUAL_ROUNDS, EQUAL_CLIENT_ROUNDS)):
+        return one
+    pair = [results.histories[run] for run in (claim.ours, claim.theirs)]
+    if claim.text.endswith(EQUAL_ROUNDS):
+        took, unit, most = [last_round(history) for history in pair], "rounds", 0.0
+    else:
+        took, unit = [client_rounds(history) for history in pair], "client-rounds"
+        most = float(len({round.client for round in pair[0]}))  # whole rounds cannot come nearer
+    if abs(took[0] - took[1]) <= most:
+        return one
+    remark = f"{claim.remark}; they took {took[0]:g} and {took[1]:g} {unit}".removeprefix("; ")
+    return Judged(replace(claim, remark=remark), None, "not run", converged=True)
 
 
 def _at_equal_budget(one: Judged, results: Results) -> Judged:

@@ -32,22 +32,37 @@ def of_learning_rate(runs: Sequence[RunRow]) -> list[str]:
     if all(row.training is None or row.training.learning_rate != CHOSEN_RATE for row in runs):
         return []
     return [
-        "The learning rate was chosen on AdaFedAvg, for all methods: on the server's average, which tolerates a larger "
-        "one than a client's own adapter. A validation loss that jumps up in the second round and comes down again may "
-        "be the rate's doing rather than the method's."
+        "The learning rate was chosen on AdaFedAvg, for all methods: on the server's average, which may tolerate a "
+        "larger one than a client's own adapter. A validation loss that jumps up in the second round and comes down "
+        "again may be the rate's doing rather than the method's."
     ]
 
 
-def of_truncation(encoded: Mapping[str, Any]) -> str:
-    """One sentence on what truncation lost, over all splits of one run's examples."""
+def of_truncation(encoded: Mapping[str, Any], target_limit: int) -> str:
+    """What truncation lost of sources and references, over all splits of one run's examples.
+
+    Args:
+        target_limit: what is read of a reference, in tokens, its end token included.
+    """
     entries = [e for splits in encoded["clients"].values() for split in splits.values() for e in split]
     if not entries:
-        return "Longer than the backbone reads: its runs are left out."
+        return "Nothing of it was encoded: its runs are left out."
     cut = sum(e["kept_tokens"] < e["transcript_tokens"] for e in entries)
     total = sum(e["transcript_tokens"] for e in entries)
     kept = sum(e["kept_tokens"] for e in entries)
     share = 100 * (1 - kept / total) if total else 0.0
     return (
         f"Truncation cut the source of {cut} of {len(entries)} examples ({100 * cut / len(entries):.0f}%); "
-        f"{share:.0f}% of the gold spans' tokens were lost to it."
+        f"{share:.0f}% of the gold spans' tokens were lost to it.{_of_references(entries, target_limit)}"
+    )
+
+
+def _of_references(entries: Sequence[Mapping[str, Any]], limit: int) -> str:
+    """A reference that was cut has exactly `limit` tokens, as one that just fits has."""
+    full = sum(entry["tokens"] == limit for entry in entries)
+    if not full:
+        return " No reference was cut."
+    return (
+        f" References that fill all {limit} tokens that are read of one: {full} ({100 * full / len(entries):.0f}%); "
+        "what came after them, the end token first of all, is neither learned nor scored in test loss."
     )

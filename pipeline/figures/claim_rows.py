@@ -11,22 +11,25 @@ from pipeline.evaluation.significance import DETECTABLE
 VERDICT_CLASS = {"held": "held", "did not hold": "not", "cannot tell": "open", "not run": "none"}
 
 
-def claim_row(one: Judged, full: Mapping[str, Judged]) -> dict[str, str]:
+def claim_row(one: Judged, full: Mapping[str, Judged], full_scale: str) -> dict[str, str]:
     """What the page says of a claim, as text.
 
     Args:
         full: a claim's text -> the same claim on all of QMSum.
+        full_scale: what that is called, with its backbone and seeds.
     """
+    larger = full.get(one.claim.text)
     effect, interval = one.claim.effect, one.interval
-    unit = " nats" if one.claim.metric == "loss" else ""
+    unit = " nats" if one.claim.metric == "loss" and interval is not None else ""
     return {
         "text": one.claim.text,
         "source": one.claim.source,
-        "paper": "–" if effect is None else signed(effect, 2),
+        "paper": "–" if effect is None else _number(effect, one),
         "ours": _value(one) + unit,
         "interval": _unbroken(_between(one)),
         "loss": "" if one.loss is None else _unbroken(f"loss {signed(one.loss.value, 3)}, {_ends(one.loss, 3)}"),
         "same": ", ".join(one.same),
+        "before": "" if one.before is None else f"{signed(one.before, 3)} nats",
         "detectable": "" if interval is None else _number(DETECTABLE * interval.standard_error, one).lstrip("+"),
         "by_interval": one.by_interval,
         "by_interval_class": VERDICT_CLASS[one.by_interval],
@@ -34,7 +37,9 @@ def claim_row(one: Judged, full: Mapping[str, Judged]) -> dict[str, str]:
         "verdict_class": VERDICT_CLASS[one.verdict],
         "why": "" if one.converged else "not converged",
         "remark": "; ".join(part for part in (one.claim.remark, _smaller(one)) if part),
-        "full": _in_full(full.get(one.claim.text)),
+        "full": _in_full(larger, full_scale),
+        "full_verdict": "" if larger is None else larger.verdict,
+        "full_class": "" if larger is None else VERDICT_CLASS[larger.verdict],
     }
 
 
@@ -46,12 +51,12 @@ def _smaller(one: Judged) -> str:
     return "surely less than half of the paper’s" if interval.high < effect / 2 else ""
 
 
-def _in_full(one: Judged | None) -> str:
+def _in_full(one: Judged | None, full_scale: str) -> str:
     """The same claim on all of QMSum, in a line."""
     if one is None:
         return ""
     why = "" if one.converged else f" (not converged; the interval alone says: {one.by_interval})"
-    return f"on all of QMSum {_value(one)}, {_between(one)}: {one.verdict}{why}"
+    return f"{full_scale}: {_value(one)}, {_between(one)}: {one.verdict}{why}"
 
 
 def _value(one: Judged) -> str:

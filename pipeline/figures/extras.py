@@ -13,29 +13,49 @@ from pipeline.figures import heatmap
 from pipeline.figures.canvas import Canvas
 from pipeline.figures.page import table
 from pipeline.figures.parts_of_speech import share_text
+from pipeline.history import client_rounds
 from pipeline.results import Metrics, Results
 
 Analysis = Mapping[str, Mapping[str, Any]]
 """What the stage `analyze` wrote: kind -> name of a run or manifest -> its table."""
 
 
-def client_rounds(results: Results, runs: Sequence[str]) -> list[Markup]:
+def client_rounds_told(results: Results, runs: Sequence[str]) -> list[Markup]:
     """How many times a client trained in each run: what "equal client-rounds" are equal in."""
-    counts = {
-        run: sum(one.steps > 0 for one in results.histories[run]) // len(results.rows[run])
-        for run in runs
-        if run in results.histories
-    }
-    told = ", ".join(f"{run} {count}" for run, count in counts.items())
+    counts = {run: client_rounds(results.histories[run]) for run in runs if results.histories.get(run)}
+    told = ", ".join(f"{run} {count:g}" for run, count in counts.items())
     return [Markup('<p class="note">Client-rounds: {}.</p>').format(told)] if counts else []
 
 
-def words_distilled(shares: Sequence[Mapping[str, str]]) -> list[Markup]:
-    """Our counterpart of the paper's 86, 88 and 89%."""
+def words_distilled(shares: Sequence[Mapping[str, str]], pos: Sequence[Mapping[str, str]]) -> list[Markup]:
+    """Our counterpart of the paper's 86, 88 and 89%, and how it differs from one part of speech to another.
+
+    Args:
+        shares: rows of word_shares.csv.
+        pos: rows of pos_kd.csv.
+    """
     found = [f"{row['client']} {share_text(row)}" for row in shares if row["share"] == "distilled"]
-    return (
-        [Markup('<p class="note">Words learned with distillation: {}.</p>').format("; ".join(found))] if found else []
-    )
+    if not found:
+        return []
+    clients = list(dict.fromkeys(row["client"] for row in pos))
+    cells = {(row["client"], row["pos"]): row for row in pos}
+    head = ["distilled, of a part of speech (lift)", *clients]
+    rows = [
+        [part, *(_distilled(cells.get((client, part))) for client in clients)]
+        for part in sorted({row["pos"] for row in pos})
+    ]
+    return [
+        Markup('<p class="note">Words learned with distillation: {}.</p>').format("; ".join(found)),
+        table(head, rows),
+        Markup(
+            '<p class="note">Lift: the share of a part of speech among the distilled words, over that among all words; '
+            "above 1, it is distilled more often than words are.</p>"
+        ),
+    ]
+
+
+def _distilled(row: Mapping[str, str] | None) -> str:
+    return "–" if row is None else f"{float(row['distilled_given_pos']):.0%} ({float(row['lift']):.2f})"
 
 
 def orientation(analysis: Analysis) -> list[Markup]:

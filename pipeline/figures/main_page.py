@@ -57,6 +57,7 @@ class MainPage:
     spec: MainSpec
     notes: Mapping[str, Any]
     encoded: Mapping[str, Any]
+    target_limit: int
     metrics: Metrics
     histories: Mapping[str, History]
     significance: Sequence[Mapping[str, Any]]
@@ -74,13 +75,14 @@ def render(data: MainPage, figures: Path) -> str:
     """The page; figures are read from a folder of SVG files and embedded."""
     spec = data.spec
     named = labels(spec.runs)
+    seeds = list(dict.fromkeys(row.seed for row in spec.runs))
     paper_table = PAPER_TABLES.get(spec.backbone, PAPER_TABLES["bart-base"])
     clients = [client for client in next(iter(data.metrics.values())) if client != MEAN]
     return page(
         TEMPLATE,
         source=data.notes["source"]["source"],
         facts=_facts(data),
-        truncation=caveats.of_truncation(data.encoded),
+        truncation=caveats.of_truncation(data.encoded, data.target_limit),
         columns=COLUMNS,
         main=main_rows(data, named, clients),
         figure=lambda name, caption, *runs: embedded(
@@ -95,6 +97,9 @@ def render(data: MainPage, figures: Path) -> str:
         paper_effects=_paper_effects(data.paper),
         ours=named[data.selective] if data.selective else OURS,
         selective=data.selective,
+        trained=list(data.histories),
+        sending=[run for run, history in data.histories.items() if any(one.sent for one in history)],
+        seed="" if len(seeds) == 1 else f", of seed {seeds[0]}",
         tau=f"{data.tau:g}",
         significance=[{**row, "against": named[row["against"]]} for row in data.significance if row["client"] == MEAN],
         pos_clients=list(dict.fromkeys(row["client"] for row in data.pos)),

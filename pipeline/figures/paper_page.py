@@ -30,10 +30,11 @@ TEMPLATE = Path(__file__).with_name("paper_page.html.j2")
 class PaperPage:
     """Everything the page shows.
 
-    `notes`: corpus -> what was noted when it was read. `indices`: setting -> the index of its examples. `compared`:
+    `notes`: corpus -> what was noted when it was read. `indices`: setting -> the index of its examples, `limits` how
+    many tokens it reads of a reference. `compared`:
     study -> the figures of its runs. `trainings`: how many there were; two runs may score two models of one, or be one
     under two names. `extra`: study -> ready pieces of the page, for what is no comparison. `full`: a
-    claim's text -> the same claim on all of QMSum.
+    claim's text -> the same claim on all of QMSum, and `full_scale` what that is called.
     """
 
     spec: ReportSpec
@@ -45,9 +46,11 @@ class PaperPage:
     statistics: Mapping[str, Sequence[Mapping[str, str]]]
     compared: Mapping[str, Metrics]
     indices: Mapping[str, Mapping[str, Any]]
+    limits: Mapping[str, int]
     trainings: int
     extra: Mapping[str, Sequence[Markup]] = field(default_factory=dict)
     full: Mapping[str, Judged] = field(default_factory=dict)
+    full_scale: str = ""
 
 
 def render(data: PaperPage, figures: Path) -> str:
@@ -57,8 +60,13 @@ def render(data: PaperPage, figures: Path) -> str:
         samples=sorted(corpus for corpus, notes in data.notes.items() if notes["source"]["source"] == "sample"),
         facts=_facts(data),
         sections=[_section(section, data, figures) for section in data.sections],
-        claims=[claim_row(one, data.full) for section in data.sections for one in data.judged.get(section.study, ())],
+        claims=[
+            claim_row(one, data.full, data.full_scale)
+            for section in data.sections
+            for one in data.judged.get(section.study, ())
+        ],
         tally=_tally(data),
+        full_scale=data.full_scale,
         corpora=_corpora(data),
         span_end=_span_end(data),
         settings=_settings(data),
@@ -104,7 +112,7 @@ def _section(section: Section, data: PaperPage, figures: Path) -> dict[str, Any]
         "mean": "mean" if common == clients else f"mean of {', '.join(common)}",
         "of_all": "" if common == clients else f"mean of all {len(clients)}",
         "figure": embedded(shown, caption) if runs else None,
-        "claims": [claim_row(one, data.full) for one in data.judged.get(section.study, ())],
+        "claims": [claim_row(one, data.full, data.full_scale) for one in data.judged.get(section.study, ())],
         "extra": list(data.extra.get(section.study, ())),
     }
 
@@ -161,10 +169,8 @@ def _trained_on(runs: Sequence[str], data: PaperPage) -> str:
         row = data.results.rows[run][0]
         if row.training is not None:
             settings.setdefault(row.setting, row.training)
-    return " ".join(
-        f"{name}: {_steps(data.indices[name], training)}. {caveats.of_truncation(data.indices[name])}"
-        for name, training in settings.items()
-    )
+    lost = {name: caveats.of_truncation(data.indices[name], data.limits[name]) for name in settings}
+    return " ".join(f"{name}: {_steps(data.indices[name], settings[name])}. {lost[name]}" for name in settings)
 
 
 def _steps(index: Mapping[str, Any], training: TrainKnobs) -> str:
@@ -186,20 +192,27 @@ def _tally(data: PaperPage) -> dict[str, str]:
     return {
         "verdicts": counts([one.verdict for one in judged]),
         "by_interval": counts([one.by_interval for one in judged]),
+        "full": counts([one.verdict for one in data.full.values()]),
     }
 
 
 def paper_table(paper: Sequence[Mapping[str, str]], table: str) -> dict[str, Any]:
-    """One of the paper's tables: average ROUGE, a row a method, a column a client."""
+    """One of the paper's tables: average ROUGE and its parts, a row a method, a column a client."""
     rows = [row for row in paper if row["table"] == table]
     clients = list(dict.fromkeys(row["client"] for row in rows))
-    cells = {(row["method"], row["client"]): f"{average_of(row):.2f}" for row in rows}
+    cells = {
+        (row["method"], row["client"]): {
+            "value": f"{average_of(row):.2f}",
+            "interval": " / ".join(row[metric] for metric in ("rouge1", "rouge2", "rougeL")),
+        }
+        for row in rows
+    }
     methods = list(dict.fromkeys(row["method"] for row in rows))
     return {
         "table": table,
         "backbone": rows[0]["backbone"],
         "clients": clients,
-        "rows": [{"method": m, "cells": [cells.get((m, c), "–") for c in clients]} for m in methods],
+        "rows": [{"method": m, "cells": [cells.get((m, c)) for c in clients]} for m in methods],
     }
 
 
@@ -251,15 +264,17 @@ def _settings(data: PaperPage) -> list[dict[str, Any]]:
             f"{client} {'/'.join(str(len(splits[split])) for split in SPLITS)}"
             for client, splits in index["clients"].items()
         ]
-        rows.append({"name": name, "clients": ", ".join(clients), "truncation": caveats.of_truncation(index)})
+        lost = caveats.of_truncation(index, data.limits[name])
+        rows.append({"name": name, "clients": ", ".join(clients), "truncation": lost})
     return rows
 
 
 def _first_rounds(results: Results) -> list[str]:
     """How often what is evaluated of a run that distils has learned from one client only."""
-    distilling = [
-        history for history in results.histories.values() if any(one.share_distilled is not None for one in history)
-    ]
+    # Of two names of one run only the first; a server's adapter is an average from the first round on.
+    distinct = {rows[0].spec: name for name, rows in reversed(results.rows.items()) if rows[0].evaluate == "local"}
+    histories = [results.histories[name] for name in distinct.values()]
+    distilling = [history for history in histories if any(one.share_distilled is not None for one in history)]
     best = [one for history in distilling for one in history if one.best]
     first = sum(one.round == 1 for one in best)
     if not first:
@@ -284,5 +299,11 @@ def _limits(data: PaperPage) -> list[str]:
         f"Scale {spec.scale}, backbone {spec.backbone}; settings hold the examples that the table above says.",
         *_first_rounds(data.results),
         *caveats.of_backbone(spec.backbone, spec.runs),
-        "SCAFFOLD's corrected gradient goes through AdamW, which rescales it: a heuristic.",
+        *_heuristics(data.results),
     ]
+
+
+def _heuristics(results: Results) -> list[str]:
+    if all(rows[0].method != "SCAFFOLD" for rows in results.rows.values()):
+        return []
+    return ["SCAFFOLD's corrected gradient goes through AdamW, which rescales it: a heuristic."]

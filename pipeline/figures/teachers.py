@@ -35,9 +35,12 @@ def teacher_and_student(canvas: Canvas, results: Results, run: str) -> list[Mark
     if not teacher:
         return []
     clients = list(dict.fromkeys(one.client for one in teacher))
+    training = results.rows[run][0].training
+    own = training is not None and training.hyperparameters.get("local_start") == "own"
+    met = " The student that the teacher met is the one of the round before." if own else ""
     caption = (
-        "Validation loss by round: of the student after it, and of the teacher, as it was sent before it. The student "
-        f"that the teacher met is the one of the round before. Run: {run}."
+        "Validation loss by round: of the student after it, and of the teacher, as it was sent before "
+        f"it.{met} Run: {run}."
     )
     coloured = {"student": colour(1), "teacher": colour(2)}
     figure = learning_curves.draw({"student": student, "teacher": teacher}, clients, coloured)

@@ -11,7 +11,8 @@ from pipeline.evaluation.scores import MEAN
 from pipeline.figures import sweep
 from pipeline.figures.canvas import Canvas
 from pipeline.history import best_validation_loss
-from pipeline.results import Results, knob_of, weight_of_all
+from pipeline.results import Results, knob_of, share_of_tokens, weight_of_all
+from pipeline.spec import RunRow, TrainKnobs
 
 
 def knob_sweep(canvas: Canvas, results: Results, runs: Sequence[str], knob: str, name: str, usual: str) -> list[Markup]:
@@ -48,8 +49,8 @@ def scaled_weight(results: Results, selective: str, scaled: str) -> list[Markup]
     """Whether the control's λ is what it should be: λ times the share of tokens that the selective run distilled."""
     if selective not in results.histories or scaled not in results.rows:
         return []
-    wanted, weight = weight_of_all(results, selective), knob_of(results, selective, "lambda")
-    share, own = wanted / weight, knob_of(results, scaled, "lambda")
+    share, weight = share_of_tokens(results, selective), knob_of(results, selective, "lambda")
+    wanted, own = weight_of_all(results, selective), knob_of(results, scaled, "lambda")
     text = (
         '<p class="note">{} distilled {:.1f}% of target tokens, mean over clients and rounds: {:g} × {:.3f} = {:.3f}; '
         "{} has λ = {:g}.</p>"
@@ -57,22 +58,38 @@ def scaled_weight(results: Results, selective: str, scaled: str) -> list[Markup]
     return [Markup(text).format(selective, 100 * share, weight, share, wanted, scaled, own)]
 
 
-def tuned(trials: Sequence[Mapping[str, str]], runs: Sequence[str]) -> list[Markup]:
-    """What each run's knobs were chosen from, and whether a wider search might find better.
+def tuned(results: Results, trials: Sequence[Mapping[str, str]], runs: Sequence[str]) -> list[Markup]:
+    """What each run's knobs were chosen from, whether it has them, and whether a wider search might find better.
 
     Args:
         trials: rows of search.csv.
     """
-    told = [_chosen(run, own) for run in runs if (own := [row for row in trials if row["run"] == run])]
+    searched = {run: own for run in runs if (own := [row for row in trials if row["run"] == run])}
+    told = [_chosen(run, own, results.rows.get(run, ())) for run, own in searched.items()]
     text = '<p class="note">Chosen on validation, at a seed of its own (reports/tables/search.csv): {}.</p>'
     return [Markup(text).format("; ".join(told))] if told else []
 
 
-def _chosen(run: str, trials: Sequence[Mapping[str, str]]) -> str:
+def _chosen(run: str, trials: Sequence[Mapping[str, str]], made: Sequence[RunRow]) -> str:
     best = next(row for row in trials if row["chosen"] == "1")
     edge = ", the end of what was tried" if _is_at_an_end(best["knobs"], [row["knobs"] for row in trials]) else ""
-    other = "" if best["in_params"] == "1" else " (params.yaml has another)"
+    training = made[0].training if made else None
+    other = "" if training is None or _has(training, best["knobs"]) else " (the run has another)"
     return f"{run} {best['knobs']} of {len(trials)} trials{edge}{other}"
+
+
+def _has(training: TrainKnobs, knobs: str) -> bool:
+    """Whether a training has the knobs of a trial, as in `tau=5 lambda=0.2`."""
+    known = training.model_dump() | training.hyperparameters
+    pairs = [knob.partition("=")[::2] for knob in knobs.split()]
+    return all(_same(value, str(known.get(name))) for name, value in pairs)
+
+
+def _same(one: str, other: str) -> bool:
+    try:
+        return float(one) == float(other)
+    except ValueError:
+        return one == other
 
 
 def _is_at_an_end(best: str, tried: Sequence[str]) -> bool:

@@ -27,7 +27,7 @@ from pipeline.identity import record_identities
 from pipeline.loader import Loader
 from pipeline.model.loading import load_backbone, weights_bytes
 from pipeline.progress import say
-from pipeline.results import Metrics, Results, knob_of, read_results
+from pipeline.results import Metrics, Results, knob_of, read_results, target_limit
 from pipeline.spec import MainSpec, read_spec
 from pipeline.tables import read_table, write_table
 
@@ -46,6 +46,7 @@ def run() -> None:
         spec=spec,
         notes=read_json(layout.notes("qmsum")),
         encoded=read_encoded(spec.runs[0].id).index,
+        target_limit=target_limit(spec.runs[0].id),
         metrics=results.metrics,
         histories={name: lines for name, lines in results.histories.items() if lines},
         significance=significance,

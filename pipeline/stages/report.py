@@ -27,7 +27,7 @@ from pipeline.identity import record_identities
 from pipeline.model.loading import weights_bytes
 from pipeline.progress import say
 from pipeline.ratings import of_these_summaries
-from pipeline.results import Metrics, Results, read_full, read_results, side_by_side
+from pipeline.results import Metrics, Results, read_full, read_results, side_by_side, target_limit
 from pipeline.spec import ReportSpec, read_spec
 from pipeline.tables import read_table, write_table
 from pipeline.trained import planned_key
@@ -54,7 +54,8 @@ def run() -> None:
     shares = read_table(layout.REPORTS / layout.WORD_SHARES)
     ratings = of_these_summaries(spec.runs)
     judged = verdicts_of(found, results, spec.studies, shares, ratings, spec.bootstrap_samples)
-    full = full_verdicts(found, read_full(), spec.bootstrap_samples)
+    of_full = read_full(spec.backbone)
+    full = full_verdicts(found, of_full, spec.bootstrap_samples)
     write_json(
         layout.PAPER_METRICS,
         {
@@ -66,31 +67,34 @@ def run() -> None:
     compared = {study: side_by_side(results, names, spec.bootstrap_samples) for study, names in spec.studies.items()}
     _draw(spec, compared, list(results.by_seed.values()))
     extra = _extra(spec, results, shares, ratings)
+    first = _first_runs(spec, results)
     data = PaperPage(
         spec=spec,
         results=results,
         sections=found,
         judged=judged,
         full=full,
+        full_scale=str(of_full),
         paper=paper,
         notes={corpus: read_json(layout.notes(corpus)) for corpus in spec.corpora},
         statistics={c: read_table(layout.data_statistics(c)) for c in spec.corpora},
         extra=extra,
         compared=compared,
-        indices=_indices(spec, results),
+        indices={setting: read_encoded(run).index for setting, run in first.items()},
+        limits={setting: target_limit(run) for setting, run in first.items()},
         trainings=len({planned_key(row.id) for rows in results.rows.values() for row in rows} - {None}),
     )
     write_text(layout.PAPER_REPORT, render(data, layout.figures(layout.MORE)))
     say(f"report: {layout.PAPER_REPORT} is ready")
 
 
-def _indices(spec: ReportSpec, results: Results) -> dict[str, Mapping[str, Any]]:
-    """Setting -> the index of its examples: that of its first run, of those that were made where there are any."""
+def _first_runs(spec: ReportSpec, results: Results) -> dict[str, str]:
+    """Setting -> its first run, of those that were made where there are any."""
     made = {row.id for rows in results.rows.values() for row in rows}
     first: dict[str, str] = {}
     for row in sorted(spec.runs, key=lambda row: row.id not in made):
         first.setdefault(row.setting, row.id)
-    return {setting: read_encoded(run).index for setting, run in first.items()}
+    return first
 
 
 def _record(one: Judged) -> dict[str, Any]:
@@ -106,6 +110,7 @@ def _record(one: Judged) -> dict[str, Any]:
         "test_loss": _rounded(one.loss),
         "shares": [asdict(share) for share in one.shares],
         "same_adapter": list(one.same),
+        "test_loss_before_aggregation": None if one.before is None else round(one.before, 4),
         "by_interval": one.by_interval,
         "converged": one.converged,
         "verdict": one.verdict,
@@ -133,18 +138,19 @@ def _extra(
         name: {row["id"]: row for row in read_jsonl(layout.predictions(results.rows[name][0].id))} for name in pair
     }
     main_figures = layout.figures(layout.MAIN)
-    clients = list(dict.fromkeys(row["client"] for row in read_table(layout.POS_SHARES)))
+    pos = read_table(layout.POS_SHARES)
+    clients = list(dict.fromkeys(row["client"] for row in pos))
     return {
         "main": extras.orientation(analysis),
-        "algorithms": tuning.tuned(trials, spec.studies.get("algorithms", ())),
-        "hard": tuning.tuned(trials, spec.studies.get("hard", ())),
+        "algorithms": tuning.tuned(results, trials, spec.studies.get("algorithms", ())),
+        "hard": tuning.tuned(results, trials, spec.studies.get("hard", ())),
         "noniid": extras.untrained(results.metrics, "zeroshot"),
         "tau": tuning.knob_sweep(canvas, results, spec.studies.get("tau", ()), "tau", "τ", SELECTIVE_BASE),
         "lambda": tuning.knob_sweep(canvas, results, spec.studies.get("lambda", ()), "lambda", "λ", SELECTIVE_BASE),
         "human": raters.ratings(canvas, ratings, OURS, spec.bootstrap_samples),
-        "sampling": extras.client_rounds(results, spec.studies.get("sampling", ())),
+        "sampling": extras.client_rounds_told(results, spec.studies.get("sampling", ())),
         "words": [
-            *extras.words_distilled(shares),
+            *extras.words_distilled(shares, pos),
             *(
                 embedded(main_figures / f"pos_{client}.svg", POS_CAPTION.format(client, shares[0]["run"]))
                 for client in clients
