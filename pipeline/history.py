@@ -96,17 +96,20 @@ def mean_by_round(history: History, value: Callable[[Round], float | None]) -> l
     return points
 
 
-def last_round(history: History) -> float:
-    """How many rounds a run took, mean over its seeds."""
+def rounds_taken(history: History) -> dict[int, int]:
+    """Seed -> how many rounds the run took."""
     ends: dict[int, int] = {}
     for one in history:
         ends[one.seed] = max(ends.get(one.seed, 0), one.round)
-    return fmean(ends.values())
+    return ends
 
 
-def client_rounds(history: History) -> float:
-    """How many times a client trained in a run, mean over its seeds."""
-    return sum(one.steps > 0 for one in history) / len({one.seed for one in history})
+def client_rounds(history: History) -> dict[int, int]:
+    """Seed -> how many times a client trained in the run."""
+    counts = dict.fromkeys((one.seed for one in history), 0)
+    for one in history:
+        counts[one.seed] += one.steps > 0
+    return counts
 
 
 def best_rounds(history: History, client: str) -> list[int]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from pipeline import layout
 from pipeline.decoding import decoding_job_of
 from pipeline.encoded import read_encoded
-from pipeline.errors import QuorumError
 from pipeline.files import is_locked
 from pipeline.partitions.setting import Setting
 from pipeline.progress import say
@@ -26,17 +25,11 @@ def prune(running: str | None = None, *, unplanned: bool = False) -> None:
         running: a run that is about to train, whatever lies there of it.
         unplanned: remove also what only runs of other plans need: checkpoints, stored prefixes, summaries and scores.
 
-    Raises:
-        QuorumError: with `unplanned`, a planned run's examples are not encoded, so that nobody can say what it needs.
+    As long as a planned run's examples are not encoded, nobody can say what it needs of prefixes, summaries and scores:
+    they all stay.
     """
     planned = planned_runs()
     rows = [row for row in planned if layout.encoded_index(row.id).is_file()]
-    unknown = next((row.id for row in planned if row not in rows), None)
-    if unplanned and unknown is not None:
-        raise QuorumError(
-            f"prune --unplanned: {unknown} is planned and not encoded, so that what it needs is not known; run "
-            "`dvc repro encode encode-more` first"
-        )
     later = [_shared(row) for row in planned if row not in rows]
     waiting: dict[str, bool] = {}
     for row in rows:
@@ -49,7 +42,13 @@ def prune(running: str | None = None, *, unplanned: bool = False) -> None:
     # A copy of the workspace may be training what is finished here.
     unwanted = [folder for folder in unwanted if not is_locked(layout.checkpoint_lock(folder.name))]
     files = [path for folder in unwanted for path in folder.iterdir()]
-    if unplanned:
+    if unplanned and later:
+        unknown = next(row.id for row in planned if row not in rows)
+        say(
+            f"prune: prefixes, summaries and scores stay: {unknown} is planned and not encoded, so that what it needs "
+            "of them is not known; `dvc repro encode encode-more` encodes what is planned"
+        )
+    elif unplanned:
         files += _unplanned_entries(rows)
     freed = sum(path.stat().st_size for path in files)
     for path in files:

@@ -108,7 +108,7 @@ class Full:
 def read_full(backbone: str) -> Full:
     """Empty, if `make repro-full` left nothing, or was of another backbone."""
     known = layout.FULL / layout.PARAMS
-    made_with = yaml.safe_load(known.read_text(encoding="utf-8")) if known.is_file() else {}
+    made_with = yaml.safe_load(known.read_text(encoding="utf-8")) or {} if known.is_file() else {}
     if made_with.get("backbone") != backbone:
         return Full({}, {}, [])
     files: dict[str, list[Any]] = {}
@@ -119,7 +119,7 @@ def read_full(backbone: str) -> Full:
         histories.setdefault(line["run"], []).append(Round.of_row(line, int(line["seed"])))
     shares = read_table(layout.FULL / layout.WORD_SHARES, REMEDY_FULL) if files else []
     scored = {name: over_seeds(seeds) for name, seeds in files.items()}
-    return Full(scored, histories, shares, backbone, tuple(made_with["seeds"]))
+    return Full(scored, histories, shares, backbone, tuple(made_with.get("seeds", ())))
 
 
 def target_limit(run_id: str) -> int:

@@ -46,6 +46,11 @@ def scored(shift: float, client: str = "A") -> list[Scored]:
     return [Scored(f"{client}{i}", client, f"m{i}", 10, {"average": 20.0 + i + shift, "loss": 9.0}) for i in range(20)]
 
 
+def spread(shift: float, client: str) -> list[Scored]:
+    """Twenty meetings of the client's own."""
+    return [Scored(row.id, client, f"{client}{row.meeting}", row.tokens, row.values) for row in scored(shift, client)]
+
+
 def always(_run: str, _clients: Sequence[str]) -> bool:
     return True
 
@@ -211,6 +216,11 @@ def test_clients_are_alike_within_half_a_point() -> None:
     assert (near.interval.value, far.interval.value) == (pytest.approx(0.0), pytest.approx(30.0))
     assert (near.verdict, far.verdict) == ("held", "did not hold")
     assert far.claim.remark.startswith("B, the highest, less A, the lowest")
+    three = {"run": [row for shift, name in ((0.0, "A"), (0.0, "B"), (0.4, "C")) for row in spread(shift, name)]}
+    judged = alike("all are alike", "Fig. 6", "run", three, converged=True, samples=200)
+    assert judged.interval is not None
+    half = (judged.interval.high - judged.interval.low) / 2
+    assert half == pytest.approx(2.394 * judged.interval.standard_error, rel=1e-3), "5% over three pairs"
     assert alike("all are alike", "Fig. 6", "gone", {}, converged=True, samples=200).verdict == "not run"
 
 

@@ -256,19 +256,20 @@ def test_adapters_of_the_first_round_are_counted() -> None:
     """Of the clients of the run that distils A is best in round 1 and B in round 2; the other run distils nothing."""
     distils = [round_of(1, "A", 1, best=True, share_distilled=0.9), round_of(2, "B", 1, best=True, share_distilled=0.9)]
     plain = [round_of(1, "A", 1, best=True)]
-    rows = {name: [run_of(name)[0].model_copy(update={"spec": name})] for name in ("kd", "avg")}
-    (line,) = _first_rounds(results_of(rows=rows, histories={"kd": distils, "avg": plain}))
+    rows = {name: run_of(name) for name in ("kd", "avg")}
+    trainings = {"more/kd-1": "K", "more/avg-1": "A"}
+    (line,) = _first_rounds(results_of(rows=rows, histories={"kd": distils, "avg": plain}), trainings)
     assert line.startswith("1 of the 2 adapters")
-    assert _first_rounds(results_of(rows={"avg": rows["avg"]}, histories={"avg": plain})) == []
+    assert _first_rounds(results_of(rows={"avg": rows["avg"]}, histories={"avg": plain}), trainings) == []
 
 
 def test_a_run_under_two_names_counts_once_and_a_servers_adapter_not_at_all() -> None:
     distils = [round_of(1, "A", 1, best=True, share_distilled=0.9)]
-    (kd,) = run_of("kd")
-    server = kd.model_copy(update={"spec": "s", "evaluate": "server"})
-    rows = {"kd": [kd], "kd-base": [kd], "server": [server]}
-    (line,) = _first_rounds(results_of(rows=rows, histories=dict.fromkeys(rows, distils)))
-    assert line.startswith("1 of the 1 adapters")
+    rows = {name: run_of(name) for name in ("kd", "kd-again", "kd-iid", "server")}
+    rows["server"] = [rows["server"][0].model_copy(update={"evaluate": "server"})]
+    trainings = {"more/kd-1": "K", "more/kd-again-1": "K", "more/kd-iid-1": "I", "more/server-1": "S"}
+    (line,) = _first_rounds(results_of(rows=rows, histories=dict.fromkeys(rows, distils)), trainings)
+    assert line.startswith("2 of the 2 adapters"), "of kd, and of the same knobs on other data"
 
 
 def test_client_rounds_are_those_in_which_a_client_trained() -> None:
@@ -282,7 +283,7 @@ def test_client_rounds_are_those_in_which_a_client_trained() -> None:
     results = results_of(rows={"run": run_of("run")}, histories={"run": history})
     assert "Client-rounds: run 3." in extras.client_rounds_told(results, ["run", "gone"])[0]
     again = [replace(one, seed=2) for one in history[:2]]
-    assert client_rounds(history + again) == 2.5, "three, and two at another seed"
+    assert client_rounds(history + again) == {1: 3, 2: 2}
 
 
 @pytest.mark.parametrize(("weight", "verdict"), [(0.16, "held"), (0.18, "not run")])
@@ -343,9 +344,9 @@ def sampled(ours: int, theirs: int, text: str) -> tuple[Judged, Results]:
     ("text", "rounds", "verdict"),
     [
         ("all are above two, at equal rounds", (3, 3), "held"),
-        ("all are above two, at equal rounds", (3, 2), "not run"),
-        ("all lose less, at equal client-rounds", (3, 2), "held"),  # 6 and 4: a round of two clients
-        ("all lose less, at equal client-rounds", (5, 3), "not run"),
+        ("all are above two, at equal rounds", (3, 2), "cannot tell"),
+        ("all lose less, at equal client-rounds", (3, 3), "held"),
+        ("all lose less, at equal client-rounds", (3, 2), "cannot tell"),  # 6 and 4: more than half a round
         ("all are above two", (5, 3), "held"),
     ],
 )

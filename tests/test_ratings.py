@@ -216,7 +216,7 @@ def test_the_page_is_rated_by_keys_and_keeps_what_was_rated(tmp_path: Path) -> N
     (tmp_path / "sheet.html").write_text(render("abc", items, CRITERIA).replace("</body>", rater), encoding="utf-8")
     browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     opened = [*browser, "--dump-dom", (tmp_path / "sheet.html").as_uri()]
-    page = subprocess.run(opened, capture_output=True, text=True, timeout=60, check=True).stdout
+    page = subprocess.run(opened, capture_output=True, text=True, timeout=120, check=True).stdout
     kept, _, done = html.unescape(page.split("<title>")[1].split("</title>")[0]).rpartition("}")
     first, second, third = CRITERIA
     assert json.loads(kept + "}")["answers"] == {"i0": {first: "A", second: "B", third: "A"}, "i1": {first: "tie"}}

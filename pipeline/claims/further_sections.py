@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.claims.claim import Claim
-from pipeline.claims.section import FEDAVG_BASE, NOT_THEIRS, SELECTIVE_BASE, Section, by_loss
+from pipeline.claims.section import ADDED, FEDAVG_BASE, NOT_THEIRS, SELECTIVE_BASE, Section, by_loss
 
 _CONTROLS = {
     "fedavg-base-local": "distilling nothing: AdaFedAvg's clients before aggregation",
@@ -80,7 +80,7 @@ def _costs() -> list[Section]:
             "What the store rules out",
             "The paper adapts the top half of the decoder's layers.",
             tuple(
-                by_loss(f"{what} would have been better", run, "small")
+                by_loss(f"{what} would have been better", run, "small", remark=ADDED)
                 for run, what in {
                     "small-dropout": "Dropout",
                     "small-prompt": "Adapting prompt positions",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import NormalDist
 
 from pipeline.claims.claim import Claim, Converged, Judged, Share, Verdict, by_margins, judge
+from pipeline.claims.section import ADDED
 from pipeline.evaluation.agreement import outcomes_of
 from pipeline.evaluation.intervals import Clusters, Interval, bootstrap
 from pipeline.evaluation.scores import Scored, clusters_of
@@ -60,13 +63,22 @@ def best_client(
 def alike(
     claim: str, source: str, run: str, scored: Mapping[str, Sequence[Scored]], *, converged: bool, samples: int
 ) -> Judged:
-    """Whether the client with the highest score of a run is within half a point of the one with the lowest."""
+    """Whether the client with the highest score of a run is within half a point of the one with the lowest.
+
+    The scores themselves pick the two: the interval is one for all pairs at once, by Bonferroni's rule.
+    """
     clusters = clusters_of([row for row in scored.get(run, ()) if "average" in row.values], "average")
     if len(clusters) < 2:
         return Judged(Claim(claim, source, run, ""), None, "not run", converged=True)
     order = sorted(clusters, key=lambda name: clusters[name].ratio())
-    interval = _between(clusters, order[-1], order[0], samples)
-    remark = f"{order[-1]}, the highest, less {order[0]}, the lowest; alike: within half a point"
+    pair = _between(clusters, order[-1], order[0], samples)
+    pairs = len(order) * (len(order) - 1) // 2
+    reach = NormalDist().inv_cdf(1 - 0.025 / pairs) * pair.standard_error
+    interval = replace(pair, low=pair.value - reach, high=pair.value + reach)
+    remark = (
+        f"{order[-1]}, the highest, less {order[0]}, the lowest, with an interval for all {pairs} pairs at once; "
+        f"alike: within half a point; {ADDED}"
+    )
     verdict = by_margins("little", interval.low, interval.high, None)
     return Judged(Claim(claim, source, run, run, "little", remark=remark), interval, verdict, converged)
 

@@ -12,7 +12,7 @@ from pipeline.claims.other_claims import alike, best_client, best_of, distilled_
 from pipeline.claims.section import Section
 from pipeline.evaluation.paper_scores import OURS
 from pipeline.evaluation.scores import MEAN
-from pipeline.history import History, best_validation_loss, client_rounds, has_converged, last_round
+from pipeline.history import History, best_validation_loss, client_rounds, has_converged, rounds_taken
 from pipeline.results import Full, Results, knob_of, weight_of_all
 
 SELECTIVE = "fedselectkd"
@@ -94,20 +94,21 @@ def _before_aggregation(one: Judged, results: Results) -> Judged:
 
 
 def _in_equal_rounds(one: Judged, results: Results) -> Judged:
-    """No verdict on runs compared at equal rounds, or client-rounds, if they stopped early and took unequal ones."""
+    """Nothing can be told of runs compared at equal rounds, or client-rounds, if they stopped early at unequal ones."""
     claim = one.claim
     if one.interval is None or not claim.text.endswith((EQUAL_ROUNDS, EQUAL_CLIENT_ROUNDS)):
         return one
     pair = [results.histories[run] for run in (claim.ours, claim.theirs)]
     if claim.text.endswith(EQUAL_ROUNDS):
-        took, unit, most = [last_round(history) for history in pair], "rounds", 0.0
+        (mine, others), unit, most = (rounds_taken(history) for history in pair), "rounds", 0.0
     else:
-        took, unit = [client_rounds(history) for history in pair], "client-rounds"
-        most = float(len({round.client for round in pair[0]}))  # whole rounds cannot come nearer
-    if abs(took[0] - took[1]) <= most:
+        (mine, others), unit = (client_rounds(history) for history in pair), "client-rounds"
+        most = len({row.client for row in pair[0]}) / 2  # whole rounds of all clients cannot come nearer
+    if all(abs(count - others[seed]) <= most for seed, count in mine.items()):
         return one
-    remark = f"{claim.remark}; they took {took[0]:g} and {took[1]:g} {unit}".removeprefix("; ")
-    return Judged(replace(claim, remark=remark), None, "not run", converged=True)
+    took = " and ".join("/".join(map(str, counts.values())) for counts in (mine, others))
+    remark = f"{claim.remark}; they took {took} {unit}".removeprefix("; ")
+    return replace(one, claim=replace(claim, remark=remark), by_interval="cannot tell")
 
 
 def _at_equal_budget(one: Judged, results: Results) -> Judged:

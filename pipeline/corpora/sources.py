@@ -79,7 +79,7 @@ def reachable(corpus: str, source: SourceName) -> bool:
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS):
             return True
-    except (OSError, ValueError):
+    except (OSError, ValueError, http.client.HTTPException):
         return False
 
 

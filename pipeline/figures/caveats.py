@@ -63,6 +63,6 @@ def _of_references(entries: Sequence[Mapping[str, Any]], limit: int) -> str:
     if not full:
         return " No reference was cut."
     return (
-        f" References that fill all {limit} tokens that are read of one: {full} ({100 * full / len(entries):.0f}%); "
-        "what came after them, the end token first of all, is neither learned nor scored in test loss."
+        f" References that fill all {limit} tokens that are read of one: {full} ({100 * full / len(entries):.0f}%); of "
+        "those that are longer the rest, end token included, is neither learned nor scored in test loss."
     )

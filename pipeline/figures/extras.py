@@ -22,7 +22,7 @@ Analysis = Mapping[str, Mapping[str, Any]]
 
 def client_rounds_told(results: Results, runs: Sequence[str]) -> list[Markup]:
     """How many times a client trained in each run: what "equal client-rounds" are equal in."""
-    counts = {run: client_rounds(results.histories[run]) for run in runs if results.histories.get(run)}
+    counts = {run: fmean(client_rounds(results.histories[run]).values()) for run in runs if results.histories.get(run)}
     told = ", ".join(f"{run} {count:g}" for run, count in counts.items())
     return [Markup('<p class="note">Client-rounds: {}.</p>').format(told)] if counts else []
 

@@ -31,10 +31,10 @@ class PaperPage:
     """Everything the page shows.
 
     `notes`: corpus -> what was noted when it was read. `indices`: setting -> the index of its examples, `limits` how
-    many tokens it reads of a reference. `compared`:
-    study -> the figures of its runs. `trainings`: how many there were; two runs may score two models of one, or be one
-    under two names. `extra`: study -> ready pieces of the page, for what is no comparison. `full`: a
-    claim's text -> the same claim on all of QMSum, and `full_scale` what that is called.
+    many tokens it reads of a reference. `compared`: study -> the figures of its runs. `trainings`: a run at a seed ->
+    its training's name; two may score two models of one, or be one under two names. `extra`: study -> ready pieces of
+    the page, for what is no comparison. `full`: a claim's text -> the same claim on all of QMSum, and `full_scale` what
+    that is called.
     """
 
     spec: ReportSpec
@@ -47,7 +47,7 @@ class PaperPage:
     compared: Mapping[str, Metrics]
     indices: Mapping[str, Mapping[str, Any]]
     limits: Mapping[str, int]
-    trainings: int
+    trainings: Mapping[str, str | None]
     extra: Mapping[str, Sequence[Markup]] = field(default_factory=dict)
     full: Mapping[str, Judged] = field(default_factory=dict)
     full_scale: str = ""
@@ -83,7 +83,7 @@ def _facts(data: PaperPage) -> list[tuple[str, str]]:
     return [
         ("scale", spec.scale),
         ("backbone", spec.backbone),
-        ("runs", f"{len(made)}, of {data.trainings} trainings"),
+        ("runs", f"{len(made)}, of {len(set(data.trainings.values()) - {None})} trainings"),
         ("seeds", ", ".join(map(str, sorted({row.seed for row in spec.runs})))),
         ("source / target tokens", f"{spec.source_tokens} / {spec.target_tokens}"),
         ("rounds", ", ".join(str(n) for n in sorted({one.rounds for one in trained}))),
@@ -196,6 +196,9 @@ def _tally(data: PaperPage) -> dict[str, str]:
     }
 
 
+PARTS = ("rouge1", "rouge2", "rougeL")
+
+
 def paper_table(paper: Sequence[Mapping[str, str]], table: str) -> dict[str, Any]:
     """One of the paper's tables: average ROUGE and its parts, a row a method, a column a client."""
     rows = [row for row in paper if row["table"] == table]
@@ -203,7 +206,7 @@ def paper_table(paper: Sequence[Mapping[str, str]], table: str) -> dict[str, Any
     cells = {
         (row["method"], row["client"]): {
             "value": f"{average_of(row):.2f}",
-            "interval": " / ".join(row[metric] for metric in ("rouge1", "rouge2", "rougeL")),
+            "interval": " / ".join(row[metric] for metric in PARTS if row[metric]),
         }
         for row in rows
     }
@@ -211,6 +214,7 @@ def paper_table(paper: Sequence[Mapping[str, str]], table: str) -> dict[str, Any
     return {
         "table": table,
         "backbone": rows[0]["backbone"],
+        "parts": any(row[metric] for row in rows for metric in PARTS),
         "clients": clients,
         "rows": [{"method": m, "cells": [cells.get((m, c)) for c in clients]} for m in methods],
     }
@@ -269,10 +273,15 @@ def _settings(data: PaperPage) -> list[dict[str, Any]]:
     return rows
 
 
-def _first_rounds(results: Results) -> list[str]:
-    """How often what is evaluated of a run that distils has learned from one client only."""
-    # Of two names of one run only the first; a server's adapter is an average from the first round on.
-    distinct = {rows[0].spec: name for name, rows in reversed(results.rows.items()) if rows[0].evaluate == "local"}
+def _first_rounds(results: Results, trainings: Mapping[str, str | None]) -> list[str]:
+    """How often what is evaluated of a run that distils has learned from one client only.
+
+    Args:
+        trainings: a run at a seed -> its training's name.
+    """
+    # One training under two names counts once; a server's adapter is an average from the first round on.
+    local = [(name, rows) for name, rows in results.rows.items() if rows[0].evaluate == "local"]
+    distinct = {trainings[rows[0].id]: name for name, rows in reversed(local)}
     histories = [results.histories[name] for name in distinct.values()]
     distilling = [history for history in histories if any(one.share_distilled is not None for one in history)]
     best = [one for history in distilling for one in history if one.best]
@@ -297,7 +306,7 @@ def _limits(data: PaperPage) -> list[str]:
         "A block on repeated n-grams (no_repeat_ngram) hides most repetition where it is set, and summaries end at "
         "max_tokens: a method whose summaries run on is cut there.",
         f"Scale {spec.scale}, backbone {spec.backbone}; settings hold the examples that the table above says.",
-        *_first_rounds(data.results),
+        *_first_rounds(data.results, data.trainings),
         *caveats.of_backbone(spec.backbone, spec.runs),
         *_heuristics(data.results),
     ]

@@ -82,7 +82,7 @@ def run() -> None:
         compared=compared,
         indices={setting: read_encoded(run).index for setting, run in first.items()},
         limits={setting: target_limit(run) for setting, run in first.items()},
-        trainings=len({planned_key(row.id) for rows in results.rows.values() for row in rows} - {None}),
+        trainings={row.id: planned_key(row.id) for rows in results.rows.values() for row in rows},
     )
     write_text(layout.PAPER_REPORT, render(data, layout.figures(layout.MORE)))
     say(f"report: {layout.PAPER_REPORT} is ready")
