@@ -30,7 +30,8 @@ def prune(running: str | None = None, *, unplanned: bool = False) -> None:
     """
     planned = planned_runs()
     rows = [row for row in planned if layout.encoded_index(row.id).is_file()]
-    later = [_shared(row) for row in planned if row not in rows]
+    unencoded = [row for row in planned if row not in rows]
+    later = [_shared(row) for row in unencoded]
     waiting: dict[str, bool] = {}
     for row in rows:
         key = planned_key(row.id)
@@ -42,11 +43,10 @@ def prune(running: str | None = None, *, unplanned: bool = False) -> None:
     # A copy of the workspace may be training what is finished here.
     unwanted = [folder for folder in unwanted if not is_locked(layout.checkpoint_lock(folder.name))]
     files = [path for folder in unwanted for path in folder.iterdir()]
-    if unplanned and later:
-        unknown = next(row.id for row in planned if row not in rows)
+    if unplanned and unencoded:
         say(
-            f"prune: prefixes, summaries and scores stay: {unknown} is planned and not encoded, so that what it needs "
-            "of them is not known; `dvc repro encode encode-more` encodes what is planned"
+            f"prune: prefixes, summaries and scores stay: {unencoded[0].id} is planned and not encoded, so that what "
+            "it needs of them is not known; `dvc repro encode encode-more` encodes what is planned"
         )
     elif unplanned:
         files += _unplanned_entries(rows)

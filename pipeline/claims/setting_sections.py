@@ -16,68 +16,69 @@ from pipeline.evaluation.paper_scores import Paper, effect
 
 def setting_sections(paper: Paper) -> list[Section]:
     """All of them, in the paper's order."""
-    return [*_balanced(), _extreme(), _addition(paper), _long(), _sampling()]
+    return [_iid(), _noniid(), _extreme(), _addition(paper), _long(), _sampling()]
 
 
-def _balanced() -> list[Section]:
-    return [
-        Section(
-            "iid",
-            "Fig. 6",
-            "IID and balanced",
-            "All three clients do alike; AdaFedSelectKD is the most effective, yet distillation adds little: it "
-            "is for non-IID data.",
-            (
-                *(
-                    Claim(
-                        f"Little is gained by {name} over AdaFedAvg on IID data",
-                        "Fig. 6",
-                        f"{run}-iid",
-                        "fedavg-iid",
-                        "little",
-                        remark="little: within half a point",
-                    )
-                    for run, name in (("fedkd", "AdaFedKD"), ("fedselectkd", "AdaFedSelectKD"))
-                ),
+def _iid() -> Section:
+    return Section(
+        "iid",
+        "Fig. 6",
+        "IID and balanced",
+        "All three clients do alike; AdaFedSelectKD is the most effective, yet distillation adds little: it "
+        "is for non-IID data.",
+        (
+            *(
                 Claim(
-                    "AdaFedSelectKD is above AdaFedKD on IID data",
+                    f"Little is gained by {name} over AdaFedAvg on IID data",
                     "Fig. 6",
-                    "fedselectkd-iid",
-                    "fedkd-iid",
-                    remark=ADDED,
-                ),
+                    f"{run}-iid",
+                    "fedavg-iid",
+                    "little",
+                    remark="little: within half a point",
+                )
+                for run, name in (("fedkd", "AdaFedKD"), ("fedselectkd", "AdaFedSelectKD"))
+            ),
+            Claim(
+                "AdaFedSelectKD is above AdaFedKD on IID data",
+                "Fig. 6",
+                "fedselectkd-iid",
+                "fedkd-iid",
+                remark=ADDED,
             ),
         ),
-        Section(
-            "noniid",
-            "Fig. 7",
-            "Non-IID and balanced",
-            "With less data scores fall; AdaFedSelectKD gains more than a point over AdaFedKD; Committee does best.",
-            (
-                Claim(
-                    "AdaFedSelectKD is above AdaFedAvg when clients are balanced",
-                    "Fig. 7",
-                    "fedselectkd-balanced",
-                    "fedavg-balanced",
-                ),
-                Claim(
-                    "AdaFedSelectKD gains over AdaFedKD when clients are balanced",
-                    "Fig. 7",
-                    "fedselectkd-balanced",
-                    "fedkd-balanced",
-                    effect=1.0,
-                    remark="the paper: more than a point",
-                ),
-                by_loss(
-                    "AdaFedSelectKD loses less than AdaFedAvg's clients before aggregation when clients are balanced",
-                    "fedselectkd-balanced",
-                    "fedavg-balanced-local",
-                ),
+    )
+
+
+def _noniid() -> Section:
+    return Section(
+        "noniid",
+        "Fig. 7",
+        "Non-IID and balanced",
+        "With less data scores fall; AdaFedSelectKD gains more than a point over AdaFedKD; Committee does best.",
+        (
+            Claim(
+                "AdaFedSelectKD is above AdaFedAvg when clients are balanced",
+                "Fig. 7",
+                "fedselectkd-balanced",
+                "fedavg-balanced",
             ),
-            remark="Whether a client has less data here than elsewhere depends on the scale: the table of settings "
-            "says how many examples each holds.",
+            Claim(
+                "AdaFedSelectKD gains over AdaFedKD when clients are balanced",
+                "Fig. 7",
+                "fedselectkd-balanced",
+                "fedkd-balanced",
+                effect=1.0,
+                remark="the paper: more than a point",
+            ),
+            by_loss(
+                "AdaFedSelectKD loses less than AdaFedAvg's clients before aggregation when clients are balanced",
+                "fedselectkd-balanced",
+                "fedavg-balanced-local",
+            ),
         ),
-    ]
+        remark="Whether a client has less data here than elsewhere depends on the scale: the table of settings "
+        "says how many examples each holds.",
+    )
 
 
 def _extreme() -> Section:
