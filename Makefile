@@ -9,7 +9,7 @@ FLOWER := .venv-flower
 FLOWER_STAMP := $(FLOWER)/.installed-$(shell sha256sum benchmarks/flower.lock | cut -c1-16)
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PYTHONNOUSERSITE := 1
-# Experiments are commits; DVC needs a name for them where git has none.
+# What is not committed travels to the copy as a stash, which is a commit: git needs a name for it.
 GIT_IDENTITY := $(shell git config user.email >/dev/null 2>&1 || echo GIT_AUTHOR_NAME=quorum GIT_AUTHOR_EMAIL=quorum@localhost GIT_COMMITTER_NAME=quorum GIT_COMMITTER_EMAIL=quorum@localhost)
 export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := 1

@@ -131,8 +131,8 @@ def _extreme() -> Section:
             ),
         ),
         remark="In full SAMSum holds 93% of all examples, so that the weighted average is nearly SAMSum's adapter; "
-        "runs that weigh all clients alike stand beside. How many of its dialogues take part here is said above the "
-        "figure and in the table of settings.",
+        "runs that weigh all clients alike stand beside. Where a scale takes a smaller part of its dialogues than of "
+        "the meetings, its weight, said above the figure, is less, and its test set may be a part: see the settings.",
     )
 
 

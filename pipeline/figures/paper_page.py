@@ -176,7 +176,9 @@ def _trained_on(runs: Sequence[str], data: PaperPage) -> str:
 def _steps(index: Mapping[str, Any], training: TrainKnobs) -> str:
     held = {client: len(splits["train"]) for client, splits in index["clients"].items()}
     steps = {client: math.ceil(count / training.batch_size) * training.local_epochs for client, count in held.items()}
-    return ", ".join(f"{client} {held[client]} in {steps[client]}" for client in held)
+    total = sum(held.values())
+    shares = {client: f"{100 * count / total:.0f}%" for client, count in held.items()}
+    return ", ".join(f"{client} {held[client]} ({shares[client]}) in {steps[client]}" for client in held)
 
 
 def _cell(figures: Mapping[str, Any]) -> dict[str, str]:

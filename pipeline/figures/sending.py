@@ -28,7 +28,11 @@ def bytes_sent(
     if runs[0] not in shown:
         return []
     factor = full_model / max(one.bytes_up for one in shown[runs[0]])
-    caption = f"Validation loss against bytes sent, by round, and ROUGE of the best rounds. Runs: {', '.join(shown)}."
+    caption = (
+        "Validation loss against bytes sent, by round, and ROUGE of the best rounds. A round counts what it sends both "
+        "ways; that the server's last average still has to reach the clients is not counted. "
+        f"Runs: {', '.join(shown)}."
+    )
     figures = {run: results.metrics[run][MEAN] for run in shown}
     rouge = {run: (_sent_until_best(shown[run]), own["average"]) for run, own in figures.items() if "average" in own}
     pieces = [canvas.place(communication.draw(shown, named, colours, rouge, factor), "communication", caption)]
