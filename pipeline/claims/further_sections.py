@@ -5,8 +5,8 @@ from __future__ import annotations
 from pipeline.claims.claim import Claim
 from pipeline.claims.section import ADDED, FEDAVG_BASE, NOT_THEIRS, SELECTIVE_BASE, Section, by_loss
 
+FEDAVG_LOCAL = "fedavg-base-local"
 _CONTROLS = {
-    "fedavg-base-local": "distilling nothing: AdaFedAvg's clients before aggregation",
     "fedkd-base": "distilling everything",
     "kd-scaled": "distilling everything as little",
     "kd-random": "distilling as many tokens drawn at random",
@@ -62,13 +62,29 @@ def _mechanism() -> Section:
         NOT_THEIRS,
         "What distillation does: controls",
         "Selective distillation makes the student learn what the global model is sure of.",
-        tuple(
-            by_loss(f"Distilling what the teacher is sure of beats {what}", SELECTIVE_BASE, run)
-            for run, what in _CONTROLS.items()
+        (
+            by_loss("Distilling beats distilling nothing: AdaSingle", SELECTIVE_BASE, "single-base", remark=ADDED),
+            by_loss(
+                "Started from the server's adapter, too: AdaFedAvg's clients before aggregation",
+                "fedselectkd-server",
+                FEDAVG_LOCAL,
+                remark=ADDED,
+            ),
+            by_loss(
+                "Distilling beats personalization alone: AdaFedAvg's clients before aggregation",
+                SELECTIVE_BASE,
+                FEDAVG_LOCAL,
+                remark="these start each round from the server's adapter, which is a second difference",
+            ),
+            *(
+                by_loss(f"Distilling what the teacher is sure of beats {what}", SELECTIVE_BASE, run)
+                for run, what in _CONTROLS.items()
+            ),
         ),
-        remark="Nothing, everything, λ scaled to the share that is distilled, as many tokens drawn at random, the "
-        "unsure tokens instead of the sure, and other teachers. If selection matters, these should be worse. One run "
-        "is compared with all of them.",
+        remark="Nothing (without a threshold AdaFedSelectKD is AdaSingle, or, started from the server's adapter, "
+        "AdaFedAvg's clients before aggregation), everything, λ scaled to the share that is distilled, as many tokens "
+        "drawn at random, the unsure tokens instead of the sure, and other teachers. If selection matters, these "
+        "should be worse. One run is compared with all of them but one.",
     )
 
 
