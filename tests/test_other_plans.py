@@ -52,8 +52,14 @@ def test_pruning_frees_finished_checkpoints_and_nothing_runs_again(workspace: Wo
 
 
 def test_two_seeds_and_an_encoder_decoder(workspace: Workspace) -> None:
-    workspace.params(own={}, seeds=[1, 2], backbone="tiny-bart", runs={"fedavg": {"method": "AdaFedAvg"}})
-    workspace.repro("main")
+    workspace.params(
+        own={},
+        seeds=[1, 2],
+        backbone="tiny-bart",
+        runs={"fedavg": {"method": "AdaFedAvg"}, "fedselectkd": {"method": "AdaFedSelectKD"}},
+        studies={"main": ["fedavg", "fedselectkd"]},
+    )
+    workspace.repro("report")
     reports = workspace.folder / "reports"
     both = json.loads((reports / "metrics.json").read_text())["fedavg"]["Product"]
     each = [
@@ -61,6 +67,10 @@ def test_two_seeds_and_an_encoder_decoder(workspace: Workspace) -> None:
     ]
     assert both["local_loss"] == pytest.approx(sum(one["local_loss"] for one in each) / 2, abs=1e-4)
     assert both["rouge1"] == pytest.approx(sum(one["rouge1"] for one in each) / 2, abs=1e-2)
+    page = (reports / "paper.html").read_text()
+    assert "<dd>4, of 4 trainings</dd>" in page
+    assert "2 seeds: intervals say" in page
+    assert {path.stem for path in (reports / "analysis" / "deciles").iterdir()} == {"fedselectkd-1", "fedselectkd-2"}
     freed = workspace.pipeline("prune", "--unplanned").stderr
     assert "removed" in freed, "the other backbone's prefixes and summaries"
-    assert workspace.repro("main") == []
+    assert workspace.repro("report") == []
