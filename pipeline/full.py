@@ -21,7 +21,7 @@ from pipeline.spec import MainSpec, read_spec
 
 TAKEN = (
     layout.METRICS,
-    layout.REPORTS / "metrics" / layout.MAIN,
+    layout.metrics_of_seeds(layout.MAIN),
     layout.figures(layout.MAIN),
     layout.MAIN_TABLE,
     layout.SIGNIFICANCE,
@@ -36,7 +36,8 @@ def lay_copy() -> None:
     """Make the copy, or bring it to what the workspace is now; what it has trained stays.
 
     Raises:
-        QuorumError: params.yaml takes a part of the training examples, a module is unknown to git, or git fails.
+        QuorumError: params.yaml takes a part of the training examples or has no scale, a module is unknown to git, or
+            git fails.
     """
     copy = layout.full_copy()
     if read_params().train_fraction is not None:
@@ -52,7 +53,10 @@ def lay_copy() -> None:
     now = _git("stash", "create") or _git("rev-parse", "HEAD")
     _git("-C", str(copy), "checkout", "--quiet", "--force", "--detach", now)
     params = layout.PARAMS.read_text(encoding="utf-8")
-    write_text(copy / layout.PARAMS, re.sub(r"^scale:\s*\w+", "scale: full", params, count=1, flags=re.MULTILINE))
+    of_full, found = re.subn(r"^scale:[^#\n]*", "scale: full  ", params, count=1, flags=re.MULTILINE)
+    if not found:
+        raise QuorumError(f"{layout.PARAMS}: has no line `scale:`; add `scale: laptop`")
+    write_text(copy / layout.PARAMS, of_full)
 
 
 def take_over() -> None:

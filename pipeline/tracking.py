@@ -214,7 +214,7 @@ def _resolved(row: RunRow) -> dict[str, Any]:
     ):
         spec = read_json(path)
         spec |= spec.pop("rule", None) or {}
-        knobs |= {k: v for k, v in spec.items() if k not in ("code", "manifests", "limits", "own", "query")}
+        knobs |= {k: v for k, v in spec.items() if k not in ("code", "manifests", "limits", "left_out", "own", "query")}
     training = {} if row.training is None else row.training.model_dump(mode="json")
     hyperparameters: dict[str, Any] = training.pop("hyperparameters", {})
     return knobs | hyperparameters | training | {"evaluate": row.evaluate}

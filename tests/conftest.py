@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,16 @@ class Workspace:
 
     def pipeline(self, *arguments: str, ok: bool = True) -> subprocess.CompletedProcess[str]:
         return self.run(sys.executable, "-m", "pipeline", *arguments, ok=ok)
+
+    @contextmanager
+    def without(self, path: str) -> Iterator[None]:
+        """As long as it lasts, a file or folder is not there."""
+        there, away = self.folder / path, self.folder / f"{path}.away"
+        there.rename(away)
+        try:
+            yield
+        finally:
+            away.rename(there)
 
     def params(self, **changes: Any) -> None:
         path = self.folder / "params.yaml"

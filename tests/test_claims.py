@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.claims.claim import Claim, Rule, Verdict, by_margins, judge
-from pipeline.claims.other_claims import alike, best_client, best_of, distilled_words, preferred
+from pipeline.claims.claim import Claim, Judged, Metric, Rule, Verdict, by_margins, judge
+from pipeline.claims.other_claims import alike_clients, best_client, best_threshold, preferred, share_of_words
 from pipeline.evaluation.scores import Scored
 from pipeline.figures.claim_rows import claim_row
 from pipeline.history import Round, has_converged
@@ -138,37 +138,58 @@ def test_only_the_named_clients_must_have_converged() -> None:
 def test_the_rival_is_chosen_on_validation() -> None:
     """Three does best on the test examples, four on validation."""
     runs = {"five": scored(0.0), "four": scored(-1.0), "three": scored(3.0)}
-    judged = best_of("five is best", "Fig. 4", "five", {"three": 2.2, "four": 2.1}, runs, always, 200)
+    claim = Claim("five is best", "Fig. 4", "", "", kind="best threshold")
+    judged = best_threshold(claim, "five", {"three": 2.2, "four": 2.1}, runs, always, 200)
     assert (judged.claim.theirs, judged.verdict) == ("four", "held")
 
 
+def best(client: str, rows: list[Scored]) -> Judged:
+    claim = Claim(f"{client} is best", "Fig. 7", "run", "", clients=(client,), kind="best client")
+    return best_client(claim, {"run": rows}, always, 200)
+
+
 def test_a_client_is_put_beside_the_best_other() -> None:
-    runs = {"run": scored(5.0, "A") + scored(0.0, "B") + scored(-9.0, "C")}
-    judged = best_client("A is best", "Fig. 7", "run", "A", runs, converged=True, samples=200)
+    rows = scored(5.0, "A") + scored(0.0, "B") + scored(-9.0, "C")
+    judged = best("A", rows)
     assert judged.interval is not None
     assert judged.interval.value == pytest.approx(5.0)
     assert "against B" in judged.claim.remark
-    assert best_client("Z is best", "Fig. 7", "run", "Z", runs, converged=True, samples=200).verdict == "not run"
+    assert best("Z", rows).verdict == "not run"
+
+
+def test_the_best_client_is_surely_above_every_other() -> None:
+    """B has 5 less with A's twenty meetings, surely; C has 5.1 less in the mean, but its meetings differ by 40."""
+    wild = [Scored(f"C{i}", "C", f"c{i}", 10, {"average": 24.4 + 40.0 * (-1) ** i}) for i in range(20)]
+    judged = best("A", scored(0.0, "A") + scored(-5.0, "B") + wild)
+    assert "against C" in judged.claim.remark
+    assert judged.verdict == "cannot tell"
+
+
+def words(client: str, nouns: float, closed: float) -> list[dict[str, str]]:
+    shares = {"content": 0.3, "content_given_distilled": nouns, "closed_given_not_distilled": closed}
+    return [
+        {"run": "run", "client": client, "share": name, "value": f"{v}", "low": f"{v - 0.01}", "high": f"{v + 0.01}"}
+        for name, v in shares.items()
+    ]
+
+
+def of_words(metric: Metric, least: float, effect: float | None = None) -> Claim:
+    return Claim("words are", "Fig. 11", "", "", metric=metric, effect=effect, kind="words", least=least)
 
 
 def test_shares_of_words_are_judged_by_the_least_client() -> None:
-    def rows(client: str, nouns: float, closed: float) -> list[dict[str, str]]:
-        shares = {"content": 0.3, "content_given_distilled": nouns, "closed_given_not_distilled": closed}
-        return [
-            {"client": client, "share": name, "value": str(value), "low": str(value - 0.01), "high": str(value + 0.01)}
-            for name, value in shares.items()
-        ]
-
-    found = rows("A", 0.95, 0.5) + rows("B", 0.85, 0.4)
-    nearly, closed = distilled_words(found, "run", converged=True)
+    found = words("A", 0.95, 0.5) + words("B", 0.85, 0.4)
+    nouns, closed = of_words("content_given_distilled", 0.9), of_words("closed_given_not_distilled", 0.37, effect=0.74)
+    nearly = share_of_words(nouns, found, always)
     assert nearly.verdict == "did not hold"
-    assert [share.value for share in nearly.shares] == [0.95, 0.85]
+    assert "of A, B; of all words 30% / 30% are nouns" in nearly.claim.remark
     row = claim_row(nearly, {}, "")
     assert (row["ours"], row["interval"].replace("\N{NO-BREAK SPACE}", " ")) == ("95% / 85%", "94 … 96%; 84 … 86%")
-    assert closed.verdict == "held"
-    assert distilled_words(rows("A", 0.95, 0.365), "run", converged=True)[1].verdict == "cannot tell"  # 37% is half
-    assert distilled_words(found, "run", converged=False)[0].verdict == "cannot tell"
-    assert distilled_words([], "run", converged=True)[0].verdict == "not run"
+    assert share_of_words(closed, found, always).verdict == "held"
+    assert claim_row(share_of_words(closed, found, always), {}, "")["paper"] == "74%"
+    assert share_of_words(closed, words("A", 0.95, 0.365), always).verdict == "cannot tell"  # 37% is half
+    assert share_of_words(nouns, found, lambda _run, _clients: False).verdict == "cannot tell"
+    assert share_of_words(nouns, [], always).verdict == "not run"
 
 
 def test_raters_preference_is_wins_less_losses() -> None:
@@ -180,12 +201,12 @@ def test_raters_preference_is_wins_less_losses() -> None:
         for n, outcome in enumerate(outcomes)
     ]
     above = Claim("ours is preferred", "Fig. 5", "ours", "theirs", metric="preference")
-    found = preferred(rows, above, "AdaFedAvg", always, 200)
+    found = preferred(above, rows, "AdaFedAvg", always, 200)
     assert found.interval is not None
     assert found.interval.value == pytest.approx(0.5)
     assert claim_row(found, {}, "")["ours"] == "+50"
-    assert preferred(rows, above, "AdaFedKD", always, 200).verdict == "not run"
-    assert preferred([r | {"outcome": "win"} for r in rows], above, "AdaFedAvg", always, 200).verdict == "held"
+    assert preferred(above, rows, "AdaFedKD", always, 200).verdict == "not run"
+    assert preferred(above, [r | {"outcome": "win"} for r in rows], "AdaFedAvg", always, 200).verdict == "held"
 
 
 def test_the_papers_number_stands_in_the_unit_of_its_claim() -> None:
@@ -194,6 +215,18 @@ def test_the_papers_number_stands_in_the_unit_of_its_claim() -> None:
     assert claim_row(judge(rated, {}, always, 200), {}, "")["paper"] == "+80"
     loss = judge(Claim("ours loses less", "ours", "ours", "theirs", "below", "loss"), {}, always, 200)
     assert claim_row(loss, {}, "")["ours"] == "–"
+
+
+def test_a_gain_that_is_surely_small_is_said_to_be() -> None:
+    """0.3 for each example: above 0, and below half of the paper's 1.0."""
+    small, large = (judge(CLAIM, {"ours": scored(gain), "theirs": scored(0.0)}, always, 200) for gain in (0.3, 0.6))
+    assert claim_row(small, {}, "")["remark"] == "surely less than half of the paper’s"
+    assert claim_row(large, {}, "")["remark"] == ""
+
+
+def test_no_margin_in_nats_was_fixed() -> None:
+    with pytest.raises(ValueError, match="no margin in nats"):
+        Claim("losses are alike", "Fig. 6", "ours", "theirs", "comparable", "loss")
 
 
 def test_a_claim_on_all_of_qmsum_stands_beside_the_laptops() -> None:
@@ -205,23 +238,24 @@ def test_a_claim_on_all_of_qmsum_stands_beside_the_laptops() -> None:
     assert row["full"].startswith("on all of QMSum (tiny-llama, seed 1): +1.00, ")
 
 
+def alike(rows: list[Scored]) -> Judged:
+    claim = Claim("all are alike", "Fig. 6", "run", "", "little", kind="alike clients")
+    return alike_clients(claim, {"run": rows}, always, 200)
+
+
 def test_clients_are_alike_within_half_a_point() -> None:
     """Both have the same twenty meetings, so that their scores differ surely: by 0, or by 30."""
-    near, far = (
-        alike("all are alike", "Fig. 6", "run", {"run": scored(0.0) + scored(shift, "B")}, converged=True, samples=200)
-        for shift in (0.0, 30.0)
-    )
+    near, far = (alike(scored(0.0) + scored(shift, "B")) for shift in (0.0, 30.0))
     assert near.interval is not None
     assert far.interval is not None
     assert (near.interval.value, far.interval.value) == (pytest.approx(0.0), pytest.approx(30.0))
     assert (near.verdict, far.verdict) == ("held", "did not hold")
     assert far.claim.remark.startswith("B, the highest, less A, the lowest")
-    three = {"run": [row for shift, name in ((0.0, "A"), (0.0, "B"), (0.4, "C")) for row in spread(shift, name)]}
-    judged = alike("all are alike", "Fig. 6", "run", three, converged=True, samples=200)
+    judged = alike([row for shift, name in ((0.0, "A"), (0.0, "B"), (0.4, "C")) for row in spread(shift, name)])
     assert judged.interval is not None
     half = (judged.interval.high - judged.interval.low) / 2
     assert half == pytest.approx(2.394 * judged.interval.standard_error, rel=1e-3), "5% over three pairs"
-    assert alike("all are alike", "Fig. 6", "gone", {}, converged=True, samples=200).verdict == "not run"
+    assert alike([]).verdict == "not run"
 
 
 def test_as_good_is_ten_of_a_hundred_below_at_most() -> None:
@@ -233,7 +267,7 @@ def test_as_good_is_ten_of_a_hundred_below_at_most() -> None:
     ]
     as_good = Claim("ours is as good", "Fig. 5", "ours", "theirs", "comparable", "preference")
     verdicts = [
-        preferred([pair | {"outcome": outcome} for pair in pairs], as_good, "AdaCentralized", always, 200).verdict
+        preferred(as_good, [pair | {"outcome": outcome} for pair in pairs], "AdaCentralized", always, 200).verdict
         for outcome in ("tie", "loss")
     ]
     assert verdicts == ["held", "did not hold"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from pipeline.claims.claim import Claim, Judged
-from pipeline.claims.verdicts import _at_equal_budget, _before_aggregation, _in_equal_rounds
+from pipeline.claims.verdicts import _at_equal_budget, _before_aggregation, _in_equal_rounds, _thresholds
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Scored
 from pipeline.figures import (
@@ -29,7 +29,7 @@ from pipeline.figures import (
 from pipeline.figures.canvas import Canvas
 from pipeline.figures.communication import path_of
 from pipeline.figures.naming import colours
-from pipeline.figures.paper_page import _ending, _first_rounds
+from pipeline.figures.paper_page import _ending, _first_rounds, _steps
 from pipeline.history import Round, client_rounds
 from pipeline.results import Results, common_clients, knob_of
 from pipeline.spec import RunRow, TrainKnobs
@@ -135,6 +135,24 @@ def test_a_sweep_is_chosen_from_on_validation(tmp_path: Path) -> None:
     (piece,) = tuning.knob_sweep(Canvas(tmp_path), results, ["tau-2", "tau-3", "tau-4", "gone"], "tau", "τ", "tau-3")
     assert "validation loss (which would choose 3)" in piece
     assert (tmp_path / "sweep_tau.png").is_file()
+
+
+def test_the_papers_threshold_stands_beside_the_others_validation_losses() -> None:
+    """A run without a threshold, and one that was not run, are no others."""
+    taus: dict[str, dict[str, float]] = {"four": {"tau": 4.0}, "five": {"tau": 5.0}, "avg": {}}
+    results = results_of(
+        rows={run: run_of(run, **knobs) for run, knobs in taus.items()},
+        scored={run: [] for run in taus},
+        histories={run: [round_of(1, "A", 2.5, best=True)] for run in taus},
+    )
+    assert _thresholds(results, ["four", "five", "avg", "gone"]) == ("five", {"four": 2.5})
+    assert _thresholds(results, ["four"]) == ("", {"four": 2.5})
+
+
+def test_steps_and_weights_follow_from_the_examples() -> None:
+    """Batches of 4: 16 examples are 4 steps, 5 are 2; 16 of 21 are 76%."""
+    index = {"clients": {"A": {"train": ["e"] * 16}, "B": {"train": ["e"] * 5}}}
+    assert _steps(index, TRAINING) == "A 16 (76%) in 4, B 5 (24%) in 2"
 
 
 def test_one_point_is_no_sweep(tmp_path: Path) -> None:
@@ -286,7 +304,7 @@ def test_client_rounds_are_those_in_which_a_client_trained() -> None:
     assert client_rounds(history + again) == {1: 3, 2: 2}
 
 
-@pytest.mark.parametrize(("weight", "verdict"), [(0.16, "held"), (0.18, "not run")])
+@pytest.mark.parametrize(("weight", "verdict"), [(0.16, "held"), (0.18, "cannot tell")])
 def test_the_control_of_equal_weight_counts_only_at_that_weight(weight: float, verdict: str) -> None:
     """λ = 0.2 on 80% of the tokens weighs as much as 0.16 on all of them."""
     results = results_of(
@@ -295,8 +313,8 @@ def test_the_control_of_equal_weight_counts_only_at_that_weight(weight: float, v
     )
     claim = Claim("ours beats it", "not in the paper", "ours", "kd-scaled")
     judged = _at_equal_budget(Judged(claim, Interval(1.0, 0.5, 1.5, 0.2), "held", converged=True), results)
-    assert judged.verdict == verdict
-    assert ("its λ is not 0.160" in judged.claim.remark) == (verdict == "not run")
+    assert (judged.by_interval, judged.verdict) == ("held", verdict)
+    assert judged.withheld == ("" if verdict == "held" else "its λ is not 0.160")
 
 
 def test_the_last_rounds_loss_is_over_the_clients_of_the_best_one() -> None:
@@ -332,28 +350,29 @@ def test_parts_of_speech_say_how_often_they_are_distilled() -> None:
     assert extras.words_distilled([], []) == []
 
 
-def sampled(ours: int, theirs: int, text: str) -> tuple[Judged, Results]:
+def sampled(ours: int, theirs: int, equal: Literal["rounds", "client-rounds"] | None) -> tuple[Judged, Results]:
     """Two runs of two clients in so many rounds."""
     took = {"all": ours, "two": theirs}
     histories = {run: [round_of(n + 1, c, 1, steps=1) for n in range(took[run]) for c in "AB"] for run in took}
-    claim = Claim(text, "Fig. 10", "all", "two")
+    claim = Claim("all are above two", "Fig. 10", "all", "two", equal=equal)
     return Judged(claim, Interval(1.0, 0.5, 1.5, 0.2), "held", converged=True), results_of(histories=histories)
 
 
 @pytest.mark.parametrize(
-    ("text", "rounds", "verdict"),
+    ("equal", "rounds", "verdict"),
     [
-        ("all are above two, at equal rounds", (3, 3), "held"),
-        ("all are above two, at equal rounds", (3, 2), "cannot tell"),
-        ("all lose less, at equal client-rounds", (3, 3), "held"),
-        ("all lose less, at equal client-rounds", (3, 2), "cannot tell"),  # 6 and 4: more than half a round
-        ("all are above two", (5, 3), "held"),
+        ("rounds", (3, 3), "held"),
+        ("rounds", (3, 2), "cannot tell"),
+        ("client-rounds", (3, 3), "held"),
+        ("client-rounds", (3, 2), "cannot tell"),  # 6 and 4: more than half a round
+        (None, (5, 3), "held"),
     ],
 )
 def test_runs_that_stopped_early_are_not_compared_at_equal_rounds(
-    text: str, rounds: tuple[int, int], verdict: str
+    equal: Literal["rounds", "client-rounds"] | None, rounds: tuple[int, int], verdict: str
 ) -> None:
-    assert _in_equal_rounds(*sampled(*rounds, text)).verdict == verdict
+    judged = _in_equal_rounds(*sampled(*rounds, equal))
+    assert (judged.by_interval, judged.verdict) == ("held", verdict)
 
 
 def test_beside_a_gain_over_adafedavg_stand_its_clients_before_aggregation() -> None:

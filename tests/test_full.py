@@ -32,7 +32,10 @@ def test_a_copy_has_the_changes_that_are_not_committed_at_scale_full(here: Works
     params = read_params(layout.full_copy() / "params.yaml")
     assert (params.scale, params.rounds) == ("full", 7)
     (here.folder / "README.md").write_text("changed")
+    text = (here.folder / "params.yaml").read_text(encoding="utf-8")
+    (here.folder / "params.yaml").write_text(text.replace("scale: laptop", 'scale: "laptop"  # mine'), encoding="utf-8")
     full.lay_copy()
+    assert read_params(layout.full_copy() / "params.yaml").scale == "full"
     assert (layout.full_copy() / "README.md").read_text() == "changed"
 
 
@@ -45,9 +48,11 @@ def test_part_of_the_training_examples_is_refused(here: Workspace) -> None:
 def test_a_module_that_git_does_not_know_is_named(here: Workspace) -> None:
     mine = here.folder / "pipeline" / "federated" / "mine.py"
     mine.write_text("")
-    with pytest.raises(QuorumError, match=r"pipeline/federated/mine.py: git does not know it"):
-        full.lay_copy()
-    mine.unlink()
+    try:
+        with pytest.raises(QuorumError, match=r"pipeline/federated/mine.py: git does not know it"):
+            full.lay_copy()
+    finally:
+        mine.unlink()
 
 
 def finished_copy(source: str) -> Path:

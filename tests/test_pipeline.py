@@ -104,7 +104,7 @@ def test_predictions_quote_and_name_their_clients(made: Workspace) -> None:
 
 def test_dvc_shows_metrics_plots_and_status(made: Workspace) -> None:
     assert "fedselectkd" in made.run("dvc", "metrics", "show", "--md").stdout
-    assert made.run("dvc", "plots", "show").returncode == 0
+    assert '"facet"' in made.run("dvc", "plots", "show", "--json").stdout, "a part of a plot a client"
     assert "up to date" in made.run("dvc", "status", "main").stdout
     assert "main" in made.run("dvc", "dag", "--mermaid", "main").stdout
 
@@ -138,10 +138,8 @@ def test_mlflow_holds_params_metrics_and_adapters_by_their_names(made: Workspace
 
 def test_a_clone_that_has_only_the_metrics_of_a_run_is_no_error(made: Workspace) -> None:
     """Git has metrics of all runs and a clone may make but some: here as if the last encoding were another's."""
-    index = made.folder / "data" / "encoded" / "main" / "zeroshot-1.json"
-    index.rename(index.with_suffix(".away"))
-    assert made.pipeline("track").returncode == 0
-    index.with_suffix(".away").rename(index)
+    with made.without("data/encoded/main/zeroshot-1.json"):
+        assert "track: 0 runs brought" in made.pipeline("track").stderr
 
 
 def test_a_deleted_store_comes_back(made: Workspace) -> None:

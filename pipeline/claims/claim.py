@@ -9,7 +9,7 @@ last: it might have gone on improving.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pipeline.evaluation.intervals import Interval, bootstrap
@@ -17,17 +17,21 @@ from pipeline.evaluation.scores import Scored, clusters_of, differences
 
 Rule = Literal["above", "below", "comparable", "little"]
 Verdict = Literal["held", "did not hold", "cannot tell", "not run"]
+Kind = Literal["two runs", "best threshold", "best client", "alike clients", "words", "raters"]
+Metric = Literal["average", "loss", "preference", "content_given_distilled", "closed_given_not_distilled"]
 TOLERANCE = 0.5
 """Average ROUGE that counts as nothing: for "comparable to" and "little gained"."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper about two runs.
+    """A sentence of the paper, most often about two runs.
 
-    `metric`: the average ROUGE; the test loss (nats a token), where lower is better; a share of words; or raters'
-    preference, wins less losses as a share of all ratings. `effect`: the paper's own difference, where it has numbers.
-    `clients`: those it is about; empty: all that both have. `source`: its table, figure or section.
+    `metric`: the average ROUGE; the test loss (nats a token), where lower is better; raters' preference, wins less
+    losses as a share of all ratings; or a share of words, by its name in word_shares.csv. `effect`: the paper's own
+    difference or share, where it has numbers. `clients`: those it is about; empty: all that both have. `source`: its
+    table, figure or section. `kind`: who is put beside whom; `theirs` is empty where the results pick it. `equal`: what
+    two runs must have taken as many of. `least`: a share from which a claim of words holds.
     """
 
     text: str
@@ -35,10 +39,21 @@ class Claim:
     ours: str
     theirs: str
     rule: Rule = "above"
-    metric: Literal["average", "loss", "share", "preference"] = "average"
+    metric: Metric = "average"
     effect: float | None = None
     clients: tuple[str, ...] = ()
     remark: str = ""
+    kind: Kind = "two runs"
+    equal: Literal["rounds", "client-rounds"] | None = None
+    least: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.metric == "loss" and self.rule in ("comparable", "little"):
+            raise ValueError(f"{self.text}: no margin in nats was fixed for {self.rule}")
+
+    def remarked(self, *more: str) -> Claim:
+        """The same with more remarks."""
+        return replace(self, remark="; ".join(part for part in (self.remark, *more) if part))
 
 
 @dataclass(frozen=True)
@@ -58,7 +73,8 @@ class Judged:
     `shares`: a share of words a client, where the claim is of no difference of two runs. `loss`: beside a difference in
     ROUGE, that in test loss, our other endpoint. `same`: the clients whose adapter is one and the same in both runs, as
     every loss is, to the last bit. `before`: the difference in test loss from the other run's clients before
-    aggregation, where the claim is of our method over AdaFedAvg: personalization alone is no distillation.
+    aggregation, where the claim is of our method over AdaFedAvg: personalization alone is no distillation. `withheld`:
+    why there is no verdict, whatever the interval says.
     """
 
     claim: Claim
@@ -69,12 +85,18 @@ class Judged:
     loss: Interval | None = None
     same: tuple[str, ...] = ()
     before: float | None = None
+    withheld: str = ""
 
     @property
     def verdict(self) -> Verdict:
-        if self.by_interval == "not run" or self.converged:
+        if self.by_interval == "not run" or (self.converged and not self.withheld):
             return self.by_interval
         return "cannot tell"
+
+
+def not_run(claim: Claim) -> Judged:
+    """What is said of a claim whose runs are not there."""
+    return Judged(claim, None, "not run", converged=True)
 
 
 def by_margins(rule: Rule, low: float, high: float, effect: float | None, tolerance: float = TOLERANCE) -> Verdict:
@@ -109,12 +131,12 @@ def judge(claim: Claim, scored: Mapping[str, Sequence[Scored]], converged: Conve
         converged: of which runs and clients more training might still change the row.
     """
     if claim.ours not in scored or claim.theirs not in scored:
-        return Judged(claim, None, "not run", converged=True)
+        return not_run(claim)
     rows = differences(scored[claim.ours], scored[claim.theirs])
     if claim.clients:
         rows = [row for row in rows if row.client in claim.clients]
     if not rows or claim.metric not in rows[0].values:
-        return Judged(claim, None, "not run", converged=True)
+        return not_run(claim)
     interval = bootstrap(clusters_of(rows, claim.metric), samples)
     clients = list(dict.fromkeys(row.client for row in rows))
     return Judged(

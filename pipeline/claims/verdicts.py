@@ -1,37 +1,36 @@
-"""Every section's claims put to our numbers: those that compare two runs, and those of another kind."""
+"""Every section's claims put to our numbers, a function a kind of claim."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from pipeline.claims.claim import Claim, Converged, Judged, judge
-from pipeline.claims.other_claims import alike, best_client, best_of, distilled_words, preferred
+from pipeline.claims.claim import Claim, Converged, Judged, Kind, judge, not_run
+from pipeline.claims.other_claims import alike_clients, best_client, best_threshold, preferred, share_of_words
 from pipeline.claims.section import Section
 from pipeline.evaluation.paper_scores import OURS
-from pipeline.evaluation.scores import MEAN
+from pipeline.evaluation.scores import MEAN, Scored
 from pipeline.history import History, best_validation_loss, client_rounds, has_converged, rounds_taken
 from pipeline.results import Full, Results, knob_of, weight_of_all
 
-SELECTIVE = "fedselectkd"
-"""The run of the main table that Fig. 11, Table VIII and the rating sheets are about."""
-BALANCED = "fedselectkd-balanced"
 PAPERS_TAU = 5.0
 SCALED, NEAR = "kd-scaled", 0.05
 """The control that distils everything at a smaller λ, and how near that λ has to be to what it should be."""
-ALIKE = "fedselectkd-iid"
-EQUAL_ROUNDS, EQUAL_CLIENT_ROUNDS = "at equal rounds", "at equal client-rounds"
-"""What a claim's text ends with, if it is one only of runs that took as many."""
+OF_THE_MAIN_TABLE = ("main", "words")
+"""Sections whose claims are put to all of QMSum, too."""
+
+Rows = Sequence[Mapping[str, str]]
+Judges = dict[Kind, Callable[[Claim], Judged]]
 
 
 def verdicts_of(
     sections: Sequence[Section],
     results: Results,
     studies: Mapping[str, Sequence[str]],
-    shares: Sequence[Mapping[str, str]],
-    ratings: Sequence[Mapping[str, str]],
+    shares: Rows,
+    ratings: Rows,
     samples: int,
 ) -> dict[str, list[Judged]]:
     """Study -> its claims.
@@ -42,46 +41,58 @@ def verdicts_of(
     """
     scored, converged = results.scored, _convergence(results.histories)
 
-    def put(claim: Claim) -> Judged:
-        if claim.metric != "preference":
-            return judge(claim, scored, converged, samples)
+    def rated(claim: Claim) -> Judged:
         if claim.ours not in results.rows or claim.theirs not in results.rows:
-            return Judged(claim, None, "not run", converged=True)
-        return preferred(ratings, claim, results.rows[claim.theirs][0].kind, converged, samples)
+            return not_run(claim)
+        return preferred(claim, ratings, results.rows[claim.theirs][0].kind, converged, samples)
 
-    judged = {section.study: [put(claim) for claim in section.claims] for section in sections}
-    judged["tau"].append(_best_threshold(results, studies.get("tau", ()), converged, samples))
-    judged["noniid"].append(
-        best_client(
-            "Committee does best when clients are balanced",
-            "Fig. 7",
-            BALANCED,
-            "Committee",
-            scored,
-            converged=BALANCED not in scored or converged(BALANCED, ()),
-            samples=samples,
-        )
-    )
-    judged["iid"].append(
-        alike(
-            "All clients do alike on IID data",
-            "Fig. 6",
-            ALIKE,
-            scored,
-            converged=ALIKE not in scored or converged(ALIKE, ()),
-            samples=samples,
-        )
-    )
-    judged["words"] += _words(shares, results.histories)
-    judged["mechanism"] = [_at_equal_budget(one, results) for one in judged["mechanism"]]
-    judged["sampling"] = [_in_equal_rounds(one, results) for one in judged["sampling"]]
-    return {study: [_before_aggregation(one, results) for one in found] for study, found in judged.items()}
+    def best_tau(claim: Claim) -> Judged:
+        run, others = _thresholds(results, studies.get("tau", ()))
+        return best_threshold(claim, run, others, scored, converged, samples)
+
+    judges = _judges(scored, converged, shares, samples) | {"raters": rated, "best threshold": best_tau}
+    return {
+        section.study: [_beside(judges[claim.kind](claim), results) for claim in section.claims] for section in sections
+    }
+
+
+def full_verdicts(sections: Sequence[Section], full: Full, samples: int) -> dict[str, Judged]:
+    """The main table's claims put to what `make repro-full` left, by their text; empty if it left nothing."""
+    judges = _judges(full.scored, _convergence(full.histories), full.shares, samples)
+    claims = [claim for section in sections if section.study in OF_THE_MAIN_TABLE for claim in section.claims]
+    judged = [judges[claim.kind](claim) for claim in claims]
+    return {one.claim.text: one for one in judged if one.by_interval != "not run"}
+
+
+def _judges(scored: Mapping[str, Sequence[Scored]], converged: Converged, shares: Rows, samples: int) -> Judges:
+    """Who judges which kind of claim, of those that need scores alone."""
+    return {
+        "two runs": lambda claim: judge(claim, scored, converged, samples),
+        "best client": lambda claim: best_client(claim, scored, converged, samples),
+        "alike clients": lambda claim: alike_clients(claim, scored, converged, samples),
+        "words": lambda claim: share_of_words(claim, shares, converged),
+    }
+
+
+def _thresholds(results: Results, runs: Sequence[str]) -> tuple[str, dict[str, float]]:
+    """(The run with the paper's threshold, or nothing; the others' validation losses)."""
+    taus = {name: knob_of(results, name, "tau") for name in runs if name in results.scored}
+    taus = {name: tau for name, tau in taus.items() if not math.isnan(tau)}
+    papers = next((name for name, tau in taus.items() if tau == PAPERS_TAU), "")
+    return papers, {n: best_validation_loss(results.histories[n]) for n, tau in taus.items() if tau != PAPERS_TAU}
+
+
+def _beside(one: Judged, results: Results) -> Judged:
+    """A claim with what else there is to know before its verdict is believed."""
+    if one.interval is None:
+        return one
+    return _before_aggregation(_in_equal_rounds(_at_equal_budget(one, results), results), results)
 
 
 def _before_aggregation(one: Judged, results: Results) -> Judged:
     """Beside a claim of AdaFedSelectKD over AdaFedAvg the latter's clients before aggregation, in test loss."""
     claim = one.claim
-    if one.interval is None or claim.rule == "little" or claim.metric not in ("average", "loss"):
+    if claim.kind != "two runs" or claim.rule == "little":
         return one
     ours, theirs = results.rows[claim.ours][0], results.rows[claim.theirs][0]
     if (ours.kind, theirs.kind) != (OURS, "AdaFedAvg"):
@@ -96,55 +107,28 @@ def _before_aggregation(one: Judged, results: Results) -> Judged:
 def _in_equal_rounds(one: Judged, results: Results) -> Judged:
     """Nothing can be told of runs compared at equal rounds, or client-rounds, if they stopped early at unequal ones."""
     claim = one.claim
-    if one.interval is None or not claim.text.endswith((EQUAL_ROUNDS, EQUAL_CLIENT_ROUNDS)):
+    if claim.equal is None:
         return one
     pair = [results.histories[run] for run in (claim.ours, claim.theirs)]
-    if claim.text.endswith(EQUAL_ROUNDS):
-        (mine, others), unit, most = (rounds_taken(history) for history in pair), "rounds", 0.0
+    if claim.equal == "rounds":
+        (mine, others), most = (rounds_taken(history) for history in pair), 0.0
     else:
-        (mine, others), unit = (client_rounds(history) for history in pair), "client-rounds"
+        mine, others = (client_rounds(history) for history in pair)
         most = len({row.client for row in pair[0]}) / 2  # whole rounds of all clients cannot come nearer
     if all(abs(count - others[seed]) <= most for seed, count in mine.items()):
         return one
     took = " and ".join("/".join(map(str, counts.values())) for counts in (mine, others))
-    remark = f"{claim.remark}; they took {took} {unit}".removeprefix("; ")
-    return replace(one, claim=replace(claim, remark=remark), by_interval="cannot tell")
+    return replace(one, withheld=f"they took {took} {claim.equal}")
 
 
 def _at_equal_budget(one: Judged, results: Results) -> Judged:
     """No verdict on the control that distils everything, unless its λ is the share that it is to make up for."""
-    if one.claim.theirs != SCALED or one.interval is None:
+    if one.claim.theirs != SCALED:
         return one
     wanted = weight_of_all(results, one.claim.ours)
     if abs(knob_of(results, SCALED, "lambda") - wanted) <= NEAR * wanted:
         return one
-    remark = f"{one.claim.remark}; its λ is not {wanted:.3f}"
-    return Judged(replace(one.claim, remark=remark), None, "not run", converged=True)
-
-
-def full_verdicts(
-    sections: Sequence[Section],
-    full: Full,
-    samples: int,
-) -> dict[str, Judged]:
-    """The main table's claims put to what `make repro-full` left, by their text; empty if it left nothing."""
-    claims = next(section.claims for section in sections if section.study == "main")
-    converged = _convergence(full.histories)
-    judged = [judge(claim, full.scored, converged, samples) for claim in claims] + _words(full.shares, full.histories)
-    return {one.claim.text: one for one in judged if one.by_interval != "not run"}
-
-
-def _best_threshold(results: Results, runs: Sequence[str], converged: Converged, samples: int) -> Judged:
-    taus = {name: knob_of(results, name, "tau") for name in runs if name in results.scored}
-    taus = {name: tau for name, tau in taus.items() if not math.isnan(tau)}
-    five = next((name for name, tau in taus.items() if tau == PAPERS_TAU), "")
-    others = {n: best_validation_loss(results.histories[n]) for n, tau in taus.items() if tau != PAPERS_TAU}
-    return best_of("τ = 5 is the best threshold", "Fig. 4", five, others, results.scored, converged, samples)
-
-
-def _words(shares: Sequence[Mapping[str, str]], histories: Mapping[str, History]) -> list[Judged]:
-    run = shares[0]["run"] if shares else SELECTIVE
-    return distilled_words(shares, run, converged=not shares or has_converged(histories[run]))
+    return replace(one, withheld=f"its λ is not {wanted:.3f}")
 
 
 def _convergence(histories: Mapping[str, History]) -> Converged:

@@ -8,6 +8,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from pipeline import layout
+from pipeline.errors import QuorumError
 from pipeline.figures.page import REPORT_COMMAND, embedded
 from pipeline.figures.style import save
 
@@ -19,5 +21,12 @@ class Canvas:
     folder: Path
 
     def place(self, figure: Any, name: str, caption: str) -> Markup:
+        """Save a figure; what embeds it, with its caption.
+
+        Raises:
+            QuorumError: a study has taken its name.
+        """
+        if (self.folder / f"{name}.svg").exists():
+            raise QuorumError(f"{layout.PARAMS}: studies.{name}: is the name of a figure; give the study another")
         save(figure, self.folder, name)
         return embedded(self.folder / f"{name}.svg", f"{caption} To make it again: {REPORT_COMMAND}.")

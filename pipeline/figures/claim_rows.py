@@ -35,7 +35,7 @@ def claim_row(one: Judged, full: Mapping[str, Judged], full_scale: str) -> dict[
         "by_interval_class": VERDICT_CLASS[one.by_interval],
         "verdict": one.verdict,
         "verdict_class": VERDICT_CLASS[one.verdict],
-        "why": "" if one.converged else "not converged",
+        "why": ", ".join(part for part in ("" if one.converged else "not converged", one.withheld) if part),
         "remark": "; ".join(part for part in (one.claim.remark, _smaller(one)) if part),
         "full": _in_full(larger, full_scale),
         "full_verdict": "" if larger is None else larger.verdict,
@@ -72,7 +72,9 @@ def _between(one: Judged) -> str:
 
 
 def _number(value: float, one: Judged) -> str:
-    """In the claim's own unit: of 100 ratings, nats, or points of ROUGE."""
+    """In the claim's own unit: a share of words, of 100 ratings, nats, or points of ROUGE."""
+    if one.claim.kind == "words":
+        return f"{value:.0%}"
     if one.claim.metric == "preference":
         return signed(100 * value, 0)
     return signed(value, 3 if one.claim.metric == "loss" else 2)

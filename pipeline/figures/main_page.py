@@ -11,6 +11,7 @@ from typing import Any
 from pipeline.analysis.words import grouped
 from pipeline.evaluation.paper_scores import OURS, Paper, main_effects
 from pipeline.evaluation.scores import MEAN
+from pipeline.evaluation.significance import DETECTABLE
 from pipeline.figures import caveats
 from pipeline.figures.naming import labels
 from pipeline.figures.page import embedded, page
@@ -95,6 +96,7 @@ def render(data: MainPage, figures: Path) -> str:
         paper_table=paper_table,
         same_backbone=data.spec.backbone in PAPER_TABLES,
         paper_effects=_paper_effects(data.paper),
+        detectable=DETECTABLE,
         ours=named[data.selective] if data.selective else OURS,
         selective=data.selective,
         trained=list(data.histories),

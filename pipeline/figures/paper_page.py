@@ -11,11 +11,12 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pipeline.claims.claim import Judged
+from pipeline.claims.claim import TOLERANCE, Judged
 from pipeline.claims.section import Section
 from pipeline.corpora.example import SPLITS
 from pipeline.evaluation.paper_scores import average_of
 from pipeline.evaluation.scores import MEAN
+from pipeline.evaluation.significance import DETECTABLE
 from pipeline.figures import caveats
 from pipeline.figures.claim_rows import claim_row, counts
 from pipeline.figures.page import REPORT_COMMAND, embedded, page
@@ -72,6 +73,8 @@ def render(data: PaperPage, figures: Path) -> str:
         settings=_settings(data),
         limits=_limits(data),
         bootstrap_samples=data.spec.bootstrap_samples,
+        tolerance=TOLERANCE,
+        detectable=DETECTABLE,
         command=REPORT_COMMAND,
     )
 
@@ -138,7 +141,7 @@ def _row(
         "loss": f"{mean['loss']:.3f}",
         "other_loss": _other_loss(figures, common),
         "rounds": note,
-        "ending": _ending(figures, common) if has_converged(history) else "not converged",
+        "ending": _ending(figures, common) if has_converged(history, common) else "not converged",
     }
 
 

@@ -29,8 +29,8 @@ def ratings(canvas: Canvas, rows: Sequence[Mapping[str, str]], ours: str, sample
     )
     count = len({row["rater"] for row in rows})
     eyes = "one rater" if count == 1 else f"{count} raters"
-    runs = ", ".join(dict.fromkeys([ours, *(one.against for one in found)]))
-    caption = f"Wins, ties and losses in the eyes of {eyes}; Fleiss' κ: {agreement}. Runs: {runs}."
+    methods = ", ".join(dict.fromkeys([ours, *(one.against for one in found)]))
+    caption = f"Wins, ties and losses in the eyes of {eyes}; Fleiss' κ: {agreement}. Methods: {methods}."
     return [canvas.place(human.draw(found, ours), "human", caption), _table(found)]
 
 

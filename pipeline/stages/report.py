@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
 
 from markupsafe import Markup
 
 from pipeline import layout
-from pipeline.claims.claim import Judged
-from pipeline.claims.section import FEDAVG_BASE, SELECTIVE_BASE
+from pipeline.claims.record import record_of
+from pipeline.claims.section import FEDAVG_BASE, SELECTIVE, SELECTIVE_BASE
 from pipeline.claims.sections import sections
-from pipeline.claims.verdicts import SCALED, SELECTIVE, full_verdicts, verdicts_of
+from pipeline.claims.verdicts import SCALED, full_verdicts, verdicts_of
 from pipeline.encoded import read_encoded
-from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.paper_scores import OURS
 from pipeline.figures import cases, comparison, extras, raters, sending, teachers, tuning
 from pipeline.figures.canvas import Canvas
@@ -60,8 +57,8 @@ def run() -> None:
         layout.PAPER_METRICS,
         {
             "runs": {name: results.metrics[name] for name in further},
-            "claims": {study: [_record(one) for one in found] for study, found in judged.items()},
-            "claims_on_all_of_qmsum": [_record(one) for one in full.values()],
+            "claims": {study: [record_of(one) for one in found] for study, found in judged.items()},
+            "claims_on_all_of_qmsum": [record_of(one) for one in full.values()],
         },
     )
     compared = {study: side_by_side(results, names, spec.bootstrap_samples) for study, names in spec.studies.items()}
@@ -95,30 +92,6 @@ def _first_runs(spec: ReportSpec, results: Results) -> dict[str, str]:
     for row in sorted(spec.runs, key=lambda row: row.id not in made):
         first.setdefault(row.setting, row.id)
     return first
-
-
-def _record(one: Judged) -> dict[str, Any]:
-    return {
-        "claim": one.claim.text,
-        "source": one.claim.source,
-        "remark": one.claim.remark,
-        "ours": one.claim.ours,
-        "theirs": one.claim.theirs,
-        "metric": one.claim.metric,
-        "paper": one.claim.effect,
-        "difference": _rounded(one.interval),
-        "test_loss": _rounded(one.loss),
-        "shares": [asdict(share) for share in one.shares],
-        "same_adapter": list(one.same),
-        "test_loss_before_aggregation": None if one.before is None else round(one.before, 4),
-        "by_interval": one.by_interval,
-        "converged": one.converged,
-        "verdict": one.verdict,
-    }
-
-
-def _rounded(interval: Interval | None) -> dict[str, float] | None:
-    return None if interval is None else {name: round(value, 4) for name, value in asdict(interval).items()}
 
 
 def _extra(
@@ -159,6 +132,7 @@ def _extra(
         "case": cases.median_cases(results, texts, SELECTIVE, "fedavg"),
         "mechanism": [
             *tuning.scaled_weight(results, SELECTIVE_BASE, SCALED),
+            *tuning.tuned(results, trials, spec.studies.get("mechanism", ())),
             *teachers.teacher_and_student(canvas, results, SELECTIVE),
             *teachers.teacher_deciles(canvas, results, analysis),
         ],
