@@ -112,7 +112,7 @@ def read_full(backbone: str) -> Full:
     if made_with.get("backbone") != backbone:
         return Full({}, {}, [])
     files: dict[str, list[Any]] = {}
-    for path in sorted((layout.FULL / "scores" / layout.MAIN).glob("*.json")):
+    for path in sorted(layout.full_scores().glob("*.json")):
         files.setdefault(path.stem.rpartition("-")[0], []).append(read_json(path, REMEDY_FULL)["examples"])
     histories: dict[str, list[Round]] = {name: [] for name in files}
     for line in read_table(layout.FULL / layout.HISTORY, REMEDY_FULL) if files else ():
