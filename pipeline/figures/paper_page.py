@@ -13,11 +13,10 @@ from markupsafe import Markup
 
 from pipeline.claims.claim import TOLERANCE, Judged
 from pipeline.claims.section import Section
-from pipeline.corpora.example import SPLITS
 from pipeline.evaluation.paper_scores import average_of
 from pipeline.evaluation.scores import MEAN
 from pipeline.evaluation.significance import DETECTABLE
-from pipeline.figures import caveats
+from pipeline.figures import caveats, data_tables
 from pipeline.figures.claim_rows import claim_row, counts
 from pipeline.figures.page import REPORT_COMMAND, embedded, page
 from pipeline.history import best_rounds, has_converged
@@ -68,9 +67,9 @@ def render(data: PaperPage, figures: Path) -> str:
         ],
         tally=_tally(data),
         full_scale=data.full_scale,
-        corpora=_corpora(data),
-        span_end=_span_end(data),
-        settings=_settings(data),
+        corpora=data_tables.corpora(data.statistics, data.notes),
+        span_end=data_tables.span_end(data.statistics),
+        settings=data_tables.settings(data.indices, data.limits),
         limits=_limits(data),
         bootstrap_samples=data.spec.bootstrap_samples,
         tolerance=TOLERANCE,
@@ -223,59 +222,6 @@ def paper_table(paper: Sequence[Mapping[str, str]], table: str) -> dict[str, Any
         "clients": clients,
         "rows": [{"method": m, "cells": [cells.get((m, c)) for c in clients]} for m in methods],
     }
-
-
-STATISTICS = ("pairs", "turns", "speakers", "words", "summary_words")
-
-
-def _corpora(data: PaperPage) -> list[dict[str, Any]]:
-    """A row a domain and split: where it came from, its statistics as it was read here, and the paper's."""
-    rows = []
-    for corpus, table in data.statistics.items():
-        source = data.notes[corpus]["source"]
-        where = f"{corpus}, {source['source']}" + (f" @ {source['commit']}" if source["commit"] else "")
-        reading = data.notes[corpus]["span_end"]
-        kind = f"{reading}_" if reading else ""
-        rows += [
-            {
-                "corpus": where,
-                "domain": row["domain"],
-                "split": row["split"],
-                "cells": [(row[f"{kind}{c}"], row.get(f"paper_{c}", "")) for c in STATISTICS],
-                "without_turns": row[f"{kind}without_turns"],
-            }
-            for row in table
-        ]
-    return rows
-
-
-def _span_end(data: PaperPage) -> str:
-    """Which reading of a span's end gives the paper's turns: the one that drops every span's last turn."""
-    rows = [row for row in data.statistics.get("qmsum", ()) if row["paper_turns"]]
-    if not rows:
-        return ""
-    same = {
-        reading: sum(abs(float(row[f"{reading}_turns"]) - float(row["paper_turns"])) < 0.01 for row in rows)
-        for reading in ("inclusive", "exclusive")
-    }
-    return (
-        "In small print: Table II of the paper. Its average turns are those of QMSum read without each span's last "
-        f"turn (span_end: exclusive) in {same['exclusive']} of {len(rows)} rows, of QMSum as it means its spans in "
-        f"{same['inclusive']}."
-    )
-
-
-def _settings(data: PaperPage) -> list[dict[str, Any]]:
-    """A row a setting: how many examples each client holds, and what truncation lost."""
-    rows = []
-    for name, index in data.indices.items():
-        clients = [
-            f"{client} {'/'.join(str(len(splits[split])) for split in SPLITS)}"
-            for client, splits in index["clients"].items()
-        ]
-        lost = caveats.of_truncation(index, data.limits[name])
-        rows.append({"name": name, "clients": ", ".join(clients), "truncation": lost})
-    return rows
 
 
 def _first_rounds(results: Results, trainings: Mapping[str, str | None]) -> list[str]:
