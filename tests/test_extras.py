@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
+from made_results import TRAINING, results_of, round_of, run_of
 
-from pipeline.claims.claim import Claim, Judged
-from pipeline.claims.verdicts import _at_equal_budget, _before_aggregation, _in_equal_rounds, _thresholds
-from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Scored
 from pipeline.figures import (
     cases,
@@ -24,63 +21,13 @@ from pipeline.figures import (
     share_distilled,
     teachers,
     traffic,
-    tuning,
 )
 from pipeline.figures.canvas import Canvas
 from pipeline.figures.communication import path_of
 from pipeline.figures.naming import colours
 from pipeline.figures.paper_page import _ending, _first_rounds, _steps
-from pipeline.history import Round, client_rounds
-from pipeline.results import Results, common_clients, knob_of
-from pipeline.spec import RunRow, TrainKnobs
-
-
-def round_of(number: int, client: str, loss: float, seed: int = 1, **more: Any) -> Round:
-    return Round(seed, number, client, None, loss, **more)
-
-
-TRAINING = TrainKnobs(
-    algorithm="pipeline.federated.fedselectkd",
-    hyperparameters={},
-    seed=1,
-    device="cpu",
-    adapted_layers=2,
-    bottleneck=16,
-    lora_rank=None,
-    rounds=2,
-    patience=3,
-    clients_per_round=None,
-    joins={},
-    local_epochs=1,
-    batch_size=4,
-    learning_rate=0.001,
-    weight_decay=0.01,
-    dropout=0.0,
-    adapted_positions="targets",
-    uncached=False,
-    clip_norm=1.0,
-)
-
-
-def run_of(name: str, **hyperparameters: Any) -> list[RunRow]:
-    return [
-        RunRow(
-            id=f"more/{name}-1",
-            name=name,
-            seed=1,
-            method="AdaFedSelectKD",
-            kind="AdaFedSelectKD",
-            setting="domains",
-            spec="",
-            training=TRAINING.model_copy(update={"hyperparameters": hyperparameters}),
-            evaluate="local",
-        )
-    ]
-
-
-def results_of(**parts: Any) -> Results:
-    known: dict[str, Any] = {"rows": {}, "scored": {}, "metrics": {}, "by_seed": {}, "histories": {}}
-    return Results(**(known | parts))
+from pipeline.history import client_rounds
+from pipeline.results import common_clients
 
 
 def test_bytes_add_up_over_rounds_and_are_a_mean_over_seeds() -> None:
@@ -121,60 +68,10 @@ def test_the_case_is_the_median_gain_not_the_best() -> None:
     assert cases.median_cases(results_of(scored={"ours": ours}), texts, "ours", "theirs") == []
 
 
-def swept(best_loss: dict[str, float]) -> Results:
-    mean = {f"{metric}{end}": 2.0 for metric in ("loss", "average") for end in ("", "_low", "_high")}
-    return results_of(
-        rows={f"tau-{tau}": run_of(f"tau-{tau}", tau=float(tau)) for tau in best_loss},
-        metrics={f"tau-{tau}": {"mean": mean} for tau in best_loss},
-        histories={f"tau-{tau}": [round_of(1, "A", loss, best=True)] for tau, loss in best_loss.items()},
-    )
-
-
-def test_a_sweep_is_chosen_from_on_validation(tmp_path: Path) -> None:
-    results = swept({"2": 3.0, "3": 2.5, "4": 2.8})
-    (piece,) = tuning.knob_sweep(Canvas(tmp_path), results, ["tau-2", "tau-3", "tau-4", "gone"], "tau", "τ", "tau-3")
-    assert "validation loss (which would choose 3)" in piece
-    assert (tmp_path / "sweep_tau.png").is_file()
-
-
-def test_the_papers_threshold_stands_beside_the_others_validation_losses() -> None:
-    """A run without a threshold, and one that was not run, are no others."""
-    taus: dict[str, dict[str, float]] = {"four": {"tau": 4.0}, "five": {"tau": 5.0}, "avg": {}}
-    results = results_of(
-        rows={run: run_of(run, **knobs) for run, knobs in taus.items()},
-        scored={run: [] for run in taus},
-        histories={run: [round_of(1, "A", 2.5, best=True)] for run in taus},
-    )
-    assert _thresholds(results, ["four", "five", "avg", "gone"]) == ("five", {"four": 2.5})
-    assert _thresholds(results, ["four"]) == ("", {"four": 2.5})
-
-
 def test_steps_and_weights_follow_from_the_examples() -> None:
     """Batches of 4: 16 examples are 4 steps, 5 are 2; 16 of 21 are 76%."""
     index = {"clients": {"A": {"train": ["e"] * 16}, "B": {"train": ["e"] * 5}}}
     assert _steps(index, TRAINING) == "A 16 (76%) in 4, B 5 (24%) in 2"
-
-
-def test_one_point_is_no_sweep(tmp_path: Path) -> None:
-    assert tuning.knob_sweep(Canvas(tmp_path), swept({"2": 3.0}), ["tau-2"], "tau", "τ", "tau-2") == []
-
-
-def test_a_threshold_that_is_a_quantile_is_shown_in_nats() -> None:
-    results = results_of(
-        rows={"q": run_of("q", tau="q0.88")}, histories={"q": [round_of(1, "A", 1, tau=4), round_of(2, "A", 1, tau=5)]}
-    )
-    assert knob_of(results, "q", "tau") == pytest.approx(4.5)
-
-
-def test_the_untrained_backbone_has_no_knob() -> None:
-    untrained = [run_of("zeroshot")[0].model_copy(update={"training": None})]
-    assert math.isnan(knob_of(results_of(rows={"zeroshot": untrained}), "zeroshot", "tau"))
-
-
-def test_a_run_without_the_knob_is_no_point_of_its_sweep(tmp_path: Path) -> None:
-    results = swept({"2": 3.0, "3": 2.5})
-    results.rows["tau-3"] = run_of("tau-3", **{"lambda": 0.2})
-    assert tuning.knob_sweep(Canvas(tmp_path), results, ["tau-2", "tau-3"], "tau", "τ", "tau-2") == []
 
 
 def test_idle_rounds_cost_nothing_and_distil_nothing() -> None:
@@ -197,17 +94,6 @@ def test_bytes_count_until_the_last_clients_best_round() -> None:
         for number in (1, 2, 3)
     ]
     assert sending._sent_until_best(rows) == pytest.approx(4.0)
-
-
-def test_the_controls_weight_stands_beside_what_it_should_be() -> None:
-    """Shares of 80% and 100% distilled at λ = 0.2: 0.18."""
-    results = results_of(
-        rows={"ours": run_of("ours", **{"lambda": 0.2}), "scaled": run_of("scaled", **{"lambda": 0.17})},
-        histories={"ours": [round_of(1, "A", 1, share_distilled=0.8), round_of(2, "A", 1, share_distilled=1.0)]},
-    )
-    (piece,) = tuning.scaled_weight(results, "ours", "scaled")
-    assert "0.2 × 0.900 = 0.180; scaled has λ = 0.17" in piece
-    assert tuning.scaled_weight(results, "ours", "gone") == []
 
 
 def test_nothing_trained_is_nothing_drawn() -> None:
@@ -304,19 +190,6 @@ def test_client_rounds_are_those_in_which_a_client_trained() -> None:
     assert client_rounds(history + again) == {1: 3, 2: 2}
 
 
-@pytest.mark.parametrize(("weight", "verdict"), [(0.16, "held"), (0.18, "cannot tell")])
-def test_the_control_of_equal_weight_counts_only_at_that_weight(weight: float, verdict: str) -> None:
-    """λ = 0.2 on 80% of the tokens weighs as much as 0.16 on all of them."""
-    results = results_of(
-        rows={"ours": run_of("ours", **{"lambda": 0.2}), "kd-scaled": run_of("kd-scaled", **{"lambda": weight})},
-        histories={"ours": [round_of(1, "A", 1, share_distilled=0.8)]},
-    )
-    claim = Claim("ours beats it", "not in the paper", "ours", "kd-scaled")
-    judged = _at_equal_budget(Judged(claim, Interval(1.0, 0.5, 1.5, 0.2), "held", converged=True), results)
-    assert (judged.by_interval, judged.verdict) == ("held", verdict)
-    assert judged.withheld == ("" if verdict == "held" else "its λ is not 0.160")
-
-
 def test_the_last_rounds_loss_is_over_the_clients_of_the_best_one() -> None:
     """SAMSum is easier: with it the last round would look better than it is, (3 + 2.5 + 1) / 3."""
     figures = {"A": {"last_loss": 3.0}, "B": {"last_loss": 2.5}, "SAMSum": {"last_loss": 1.0}, "mean": {"loss": 2.0}}
@@ -348,71 +221,6 @@ def test_parts_of_speech_say_how_often_they_are_distilled() -> None:
     assert "A 86.0% (80.0 … 90.0)." in told
     assert "<td>NOUN</td><td>76% (0.86)</td>" in parts
     assert extras.words_distilled([], []) == []
-
-
-def sampled(ours: int, theirs: int, equal: Literal["rounds", "client-rounds"] | None) -> tuple[Judged, Results]:
-    """Two runs of two clients in so many rounds."""
-    took = {"all": ours, "two": theirs}
-    histories = {run: [round_of(n + 1, c, 1, steps=1) for n in range(took[run]) for c in "AB"] for run in took}
-    claim = Claim("all are above two", "Fig. 10", "all", "two", equal=equal)
-    return Judged(claim, Interval(1.0, 0.5, 1.5, 0.2), "held", converged=True), results_of(histories=histories)
-
-
-@pytest.mark.parametrize(
-    ("equal", "rounds", "verdict"),
-    [
-        ("rounds", (3, 3), "held"),
-        ("rounds", (3, 2), "cannot tell"),
-        ("client-rounds", (3, 3), "held"),
-        ("client-rounds", (3, 2), "cannot tell"),  # 6 and 4: more than half a round
-        (None, (5, 3), "held"),
-    ],
-)
-def test_runs_that_stopped_early_are_not_compared_at_equal_rounds(
-    equal: Literal["rounds", "client-rounds"] | None, rounds: tuple[int, int], verdict: str
-) -> None:
-    judged = _in_equal_rounds(*sampled(*rounds, equal))
-    assert (judged.by_interval, judged.verdict) == ("held", verdict)
-
-
-def test_beside_a_gain_over_adafedavg_stand_its_clients_before_aggregation() -> None:
-    """2.5 and 2.7 against 2.6 and 2.6 before aggregation: level; of the client A alone 0.1 below."""
-    avg = [run_of("avg")[0].model_copy(update={"method": "AdaFedAvg", "kind": "AdaFedAvg"})]
-    metrics = {
-        "ours": {"A": {"loss": 2.5}, "B": {"loss": 2.7}, "mean": {"loss": 2.6}},
-        "avg": {"A": {"loss": 2.8, "local_loss": 2.6}, "B": {"loss": 2.8, "local_loss": 2.6}, "mean": {"loss": 2.8}},
-    }
-    results = results_of(rows={"ours": run_of("ours"), "avg": avg}, metrics=metrics)
-    interval = Interval(1.0, 0.5, 1.5, 0.2)
-    found = [
-        _before_aggregation(
-            Judged(Claim("above", "Table IV", "ours", other, clients=clients), interval, "held", converged=True),
-            results,
-        ).before
-        for other, clients in (("avg", ()), ("avg", ("A",)), ("ours", ()))
-    ]
-    assert found == [pytest.approx(0.0), pytest.approx(-0.1), None]
-
-
-def test_trials_say_what_was_chosen_and_whether_it_is_at_the_end() -> None:
-    def tried(run: str, chosen: str, *knobs: str) -> list[dict[str, str]]:
-        return [{"run": run, "knobs": k, "chosen": str(int(k == chosen))} for k in knobs]
-
-    trials = [
-        *tried("fedopt", "eta=0.1", "eta=0.1", "eta=0.02", "eta=0.05"),
-        *tried("ditto", "mu=1", "mu=1", "mu=0.1", "mu=2"),
-        *tried("select", "tau=5 lambda=0.2", "tau=5 lambda=0.2", "tau=3 lambda=0.2"),
-    ]
-    used: dict[str, dict[str, float]] = {
-        "fedopt": {"eta": 0.1},
-        "ditto": {"mu": 2.0},
-        "select": {"tau": 5.0, "lambda": 0.2},
-    }
-    results = results_of(rows={run: run_of(run, **knobs) for run, knobs in used.items()})
-    (piece,) = tuning.tuned(results, trials, ["fedopt", "ditto", "select", "gone"])
-    assert "fedopt eta=0.1 of 3 trials, the end of what was tried; ditto mu=1 of 3 trials (the" in piece
-    assert "(the run has another); select tau=5 lambda=0.2 of 2 trials.</p>" in piece
-    assert tuning.tuned(results, [], ["fedopt"]) == []
 
 
 def test_the_untrained_backbone_is_shown_a_client() -> None:
