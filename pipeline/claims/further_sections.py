@@ -63,9 +63,14 @@ def _mechanism() -> Section:
         "What distillation does: controls",
         "Selective distillation makes the student learn what the global model is sure of.",
         (
-            by_loss("Distilling beats distilling nothing: AdaSingle", SELECTIVE_BASE, "single-base", remark=ADDED),
             by_loss(
-                "Started from the server's adapter, too: AdaFedAvg's clients before aggregation",
+                "Distilling beats distilling nothing, from the own adapter: AdaSingle",
+                SELECTIVE_BASE,
+                "single-base",
+                remark=ADDED,
+            ),
+            by_loss(
+                "Distilling beats distilling nothing, from the server's: AdaFedAvg's clients before aggregation",
                 "fedselectkd-server",
                 FEDAVG_LOCAL,
                 remark=ADDED,
@@ -81,8 +86,8 @@ def _mechanism() -> Section:
                 for run, what in _CONTROLS.items()
             ),
         ),
-        remark="Nothing (without a threshold AdaFedSelectKD is AdaSingle, or, started from the server's adapter, "
-        "AdaFedAvg's clients before aggregation), everything, λ scaled to the share that is distilled, as many tokens "
+        remark="Nothing (with τ = 0 AdaFedSelectKD is AdaSingle, or, started from the server's adapter, AdaFedAvg's "
+        "clients before aggregation), everything, λ scaled to the share that is distilled, as many tokens "
         "drawn at random, the unsure tokens instead of the sure, and other teachers. If selection matters, these "
         "should be worse. One run is compared with all of them but one.",
     )
