@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 from made_results import results_of, round_of, run_of
 
-from pipeline.figures import (
-    tuning,
-)
+from pipeline.figures import tuning
 from pipeline.figures.canvas import Canvas
 from pipeline.results import Results, knob_of
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import pytest
 from made_results import results_of, round_of, run_of
 
-from pipeline.claims.claim import Claim, Judged
+from pipeline.claims.claim import Claim, Equal, Judged
 from pipeline.claims.verdicts import _at_equal_budget, _before_aggregation, _in_equal_rounds, _thresholds
 from pipeline.evaluation.intervals import Interval
 from pipeline.results import Results
@@ -38,7 +36,7 @@ def test_the_control_of_equal_weight_counts_only_at_that_weight(weight: float, v
     assert judged.withheld == ("" if verdict == "held" else "its λ is not 0.160")
 
 
-def sampled(ours: int, theirs: int, equal: Literal["rounds", "client-rounds"] | None) -> tuple[Judged, Results]:
+def sampled(ours: int, theirs: int, equal: Equal | None) -> tuple[Judged, Results]:
     """Two runs of two clients in so many rounds."""
     took = {"all": ours, "two": theirs}
     histories = {run: [round_of(n + 1, c, 1, steps=1) for n in range(took[run]) for c in "AB"] for run in took}
@@ -57,7 +55,7 @@ def sampled(ours: int, theirs: int, equal: Literal["rounds", "client-rounds"] | 
     ],
 )
 def test_runs_that_stopped_early_are_not_compared_at_equal_rounds(
-    equal: Literal["rounds", "client-rounds"] | None, rounds: tuple[int, int], verdict: str
+    equal: Equal | None, rounds: tuple[int, int], verdict: str
 ) -> None:
     judged = _in_equal_rounds(*sampled(*rounds, equal))
     assert (judged.by_interval, judged.verdict) == ("held", verdict)

@@ -18,6 +18,7 @@ from pipeline.evaluation.scores import Scored, clusters_of, differences
 Rule = Literal["above", "below", "comparable", "little"]
 Verdict = Literal["held", "did not hold", "cannot tell", "not run"]
 Kind = Literal["two runs", "best threshold", "best client", "alike clients", "words", "raters"]
+Equal = Literal["rounds", "client-rounds"]
 Metric = Literal["average", "loss", "preference", "content_given_distilled", "closed_given_not_distilled"]
 TOLERANCE = 0.5
 """Average ROUGE that counts as nothing: for "comparable to" and "little gained"."""
@@ -44,7 +45,7 @@ class Claim:
     clients: tuple[str, ...] = ()
     remark: str = ""
     kind: Kind = "two runs"
-    equal: Literal["rounds", "client-rounds"] | None = None
+    equal: Equal | None = None
     least: float = 0.0
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from statistics import fmean
 
-from pipeline.claims.claim import Claim, Rule
+from pipeline.claims.claim import Claim, Metric, Rule
 from pipeline.claims.section import FEDAVG_BASE, NOT_THEIRS, SELECTIVE, SELECTIVE_BASE, Section, by_loss
 from pipeline.claims.setting_sections import setting_sections
 from pipeline.evaluation.paper_scores import MAIN_TABLES, Paper, effect, main_effects
@@ -186,6 +186,11 @@ def _rated(text: str, run: str, remark: str = "", rule: Rule = "above", effect: 
     return Claim(text, "Fig. 5", SELECTIVE, run, rule, "preference", effect, remark=remark, kind="raters")
 
 
+def _share(text: str, metric: Metric, least: float, what: str = "", effect: float | None = None) -> Claim:
+    remark = f"held from {what}{least:.0%}"
+    return Claim(text, "Fig. 11", SELECTIVE, "", "above", metric, effect, remark=remark, kind="words", least=least)
+
+
 def _words() -> list[Section]:
     return [
         Section(
@@ -195,26 +200,13 @@ def _words() -> list[Section]:
             "86%, 88% and 89% of the target words are learned with the distillation loss. Nouns and verbs are nearly "
             "all of them; determiners and pronouns are 74% of the words learned without it.",
             (
-                Claim(
-                    "What is distilled is nearly all nouns and verbs",
-                    "Fig. 11",
-                    SELECTIVE,
-                    "",
-                    metric="content_given_distilled",
-                    remark=f"held from {NEARLY_ALL:.0%}",
-                    kind="words",
-                    least=NEARLY_ALL,
-                ),
-                Claim(
+                _share("What is distilled is nearly all nouns and verbs", "content_given_distilled", NEARLY_ALL),
+                _share(
                     f"Determiners and pronouns are {CLOSED:.0%} of what is not distilled",
-                    "Fig. 11",
-                    SELECTIVE,
-                    "",
-                    metric="closed_given_not_distilled",
+                    "closed_given_not_distilled",
+                    CLOSED / 2,
+                    "half of it, ",
                     effect=CLOSED,
-                    remark=f"held from half of it, {CLOSED / 2:.0%}",
-                    kind="words",
-                    least=CLOSED / 2,
                 ),
             ),
             remark="What share of all words nouns, names and main verbs are stands beside the claim: as long as it is "

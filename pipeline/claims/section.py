@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
-from pipeline.claims.claim import Claim
+from pipeline.claims.claim import Claim, Equal
 
 NOT_THEIRS = "not in the paper"
 ADDED = "put into words after results of former runs were known"
@@ -40,8 +39,8 @@ def by_loss(
     *,
     clients: tuple[str, ...] = (),
     remark: str = "",
-    equal: Literal["rounds", "client-rounds"] | None = None,
+    equal: Equal | None = None,
 ) -> Claim:
     """That one run's test loss is below another's."""
-    remark = "by test loss, nats a token" + (f"; {remark}" if remark else "")
-    return Claim(text, NOT_THEIRS, ours, theirs, "below", "loss", clients=clients, remark=remark, equal=equal)
+    claim = Claim(text, NOT_THEIRS, ours, theirs, "below", "loss", clients=clients, equal=equal)
+    return claim.remarked("by test loss, nats a token", remark)

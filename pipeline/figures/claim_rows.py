@@ -36,7 +36,7 @@ def claim_row(one: Judged, full: Mapping[str, Judged], full_scale: str) -> dict[
         "verdict": one.verdict,
         "verdict_class": VERDICT_CLASS[one.verdict],
         "why": ", ".join(part for part in ("" if one.converged else "not converged", one.withheld) if part),
-        "remark": "; ".join(part for part in (one.claim.remark, _smaller(one)) if part),
+        "remark": one.claim.remarked(_smaller(one)).remark,
         "full": _in_full(larger, full_scale),
         "full_verdict": "" if larger is None else larger.verdict,
         "full_class": "" if larger is None else VERDICT_CLASS[larger.verdict],
