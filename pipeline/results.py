@@ -15,10 +15,12 @@ from pipeline.evaluation.scores import MEAN, Scored, intervals_of, over_seeds
 from pipeline.federated.tau import quantile_of
 from pipeline.files import read_json
 from pipeline.history import Round, read_history
-from pipeline.progress import progress
-from pipeline.spec import EncodeSpec, RunRow, read_spec
+from pipeline.progress import progress, say
+from pipeline.spec import EncodeSpec, ReportSpec, RunRow, read_spec
 from pipeline.tables import read_table
 
+SIZES = ("rounds", "seed", "device", "hyperparameters", "joins")
+"""What a scale, a machine or a seed decides of a training, and what says nothing on its own."""
 REMEDY_FULL = "run `make repro-full`"
 
 Metrics = dict[str, dict[str, dict[str, Any]]]
@@ -105,11 +107,14 @@ class Full:
         return f"on all of QMSum ({self.backbone}, seed{'s' if len(self.seeds) > 1 else ''} {numbers})"
 
 
-def read_full(backbone: str) -> Full:
-    """Empty, if `make repro-full` left nothing, or was of another backbone."""
+def read_full(spec: ReportSpec) -> Full:
+    """Empty, if `make repro-full` left nothing, or had another backbone or other knobs than its scale's sizes."""
     known = layout.FULL / layout.PARAMS
     made_with = yaml.safe_load(known.read_text(encoding="utf-8")) or {} if known.is_file() else {}
-    if made_with.get("backbone") != backbone:
+    others = _other_knobs(made_with, spec)
+    if others:
+        say(f"report: {layout.FULL} was made with another {', '.join(others)}, and is left out; {REMEDY_FULL}")
+    if others or not made_with:
         return Full({}, {}, [])
     files: dict[str, list[Any]] = {}
     for path in sorted(layout.full_scores().glob("*.json")):
@@ -119,7 +124,25 @@ def read_full(backbone: str) -> Full:
         histories.setdefault(line["run"], []).append(Round.of_row(line, int(line["seed"])))
     shares = read_table(layout.FULL / layout.WORD_SHARES, REMEDY_FULL) if files else []
     scored = {name: over_seeds(seeds) for name, seeds in files.items()}
-    return Full(scored, histories, shares, backbone, tuple(made_with.get("seeds", ())))
+    return Full(scored, histories, shares, spec.backbone, tuple(made_with.get("seeds", ())))
+
+
+def _other_knobs(made_with: Mapping[str, Any], spec: ReportSpec) -> list[str]:
+    """The knobs of the main table's runs that differ from those of a params.yaml, its scale's own sizes left out.
+
+    Args:
+        made_with: a params.yaml; what it does not name is no difference.
+    """
+    scale = made_with.get("scales", {}).get(made_with.get("scale"), {})
+    wanted: dict[str, set[Any]] = {"backbone": {spec.backbone}, "span_end": {spec.span_end}}
+    for row in spec.runs:
+        if row.training is not None and layout.group_of(row.id) == layout.MAIN:
+            own = made_with.get("runs", {}).get(row.name, {})
+            for knob, value in (row.training.model_dump() | row.training.hyperparameters).items():
+                if value is not None and knob not in own and knob not in SIZES:
+                    wanted.setdefault(knob, set()).add(value)
+    known = {knob: scale.get(knob) if value is None else value for knob, value in made_with.items() if knob in wanted}
+    return [knob for knob, value in known.items() if value is not None and wanted[knob] != {value}]
 
 
 def target_limit(run_id: str) -> int:

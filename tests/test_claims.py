@@ -33,6 +33,15 @@ from pipeline.tables import read_table, write_table
         ("little", -0.4, 0.4, None, "held"),
         ("little", -0.4, 0.6, None, "cannot tell"),
         ("little", 0.6, 0.9, None, "did not hold"),
+        ("above", 0.0, 0.0, None, "cannot tell"),  # one adapter in both runs
+        ("above", 0.0, 0.0, 1.0, "did not hold"),
+        ("above", -0.2, 0.5, 1.0, "cannot tell"),  # just half of it
+        ("below", -0.4, 0.0, None, "cannot tell"),
+        ("comparable", -0.5, 0.1, None, "cannot tell"),
+        ("comparable", -0.9, -0.5, None, "cannot tell"),
+        ("little", -0.5, 0.4, None, "cannot tell"),
+        ("little", -0.4, 0.5, None, "cannot tell"),
+        ("little", 0.5, 0.9, None, "cannot tell"),
     ],
 )
 def test_an_interval_gives_a_verdict(
@@ -157,12 +166,23 @@ def test_a_client_is_put_beside_the_best_other() -> None:
     assert best("Z", rows).verdict == "not run"
 
 
+def wild(mean: float) -> list[Scored]:
+    """Twenty meetings of C's own, 40 points above and below the mean in turn."""
+    return [Scored(f"C{i}", "C", f"c{i}", 10, {"average": mean + 40.0 * (-1) ** i}) for i in range(20)]
+
+
 def test_the_best_client_is_surely_above_every_other() -> None:
-    """B has 5 less with A's twenty meetings, surely; C has 5.1 less in the mean, but its meetings differ by 40."""
-    wild = [Scored(f"C{i}", "C", f"c{i}", 10, {"average": 24.4 + 40.0 * (-1) ** i}) for i in range(20)]
-    judged = best("A", scored(0.0, "A") + scored(-5.0, "B") + wild)
+    """A's mean is 29.5; B has 5 less in every meeting; C has 5.1 less in the mean, but who knows."""
+    judged = best("A", scored(0.0, "A") + scored(-5.0, "B") + wild(24.4))
     assert "against C" in judged.claim.remark
     assert judged.verdict == "cannot tell"
+
+
+def test_one_other_that_is_surely_above_is_enough() -> None:
+    """B has a point more in every meeting, whatever C has."""
+    judged = best("A", scored(0.0, "A") + scored(1.0, "B") + wild(24.4))
+    assert "against B" in judged.claim.remark
+    assert judged.verdict == "did not hold"
 
 
 def words(client: str, nouns: float, closed: float) -> list[dict[str, str]]:
@@ -190,6 +210,16 @@ def test_shares_of_words_are_judged_by_the_least_client() -> None:
     assert share_of_words(closed, words("A", 0.95, 0.365), always).verdict == "cannot tell"  # 37% is half
     assert share_of_words(nouns, found, lambda _run, _clients: False).verdict == "cannot tell"
     assert share_of_words(nouns, [], always).verdict == "not run"
+
+
+def test_a_client_without_such_words_leaves_the_share_open() -> None:
+    """B distilled every word: of none can it be said how many of the others are determiners and pronouns."""
+    closed = of_words("closed_given_not_distilled", 0.37)
+    found = words("A", 0.95, 0.5) + words("B", 0.85, 0.4)[:2]
+    judged = share_of_words(closed, found, always)
+    assert (judged.verdict, judged.claim.remark) == ("cannot tell", "of A; of B there are no such words")
+    none = share_of_words(closed, words("A", 0.95, 0.5)[:2], always)
+    assert (none.verdict, claim_row(none, {}, "")["ours"]) == ("cannot tell", "–")
 
 
 def test_raters_preference_is_wins_less_losses() -> None:
@@ -250,12 +280,26 @@ def test_clients_are_alike_within_half_a_point() -> None:
     assert far.interval is not None
     assert (near.interval.value, far.interval.value) == (pytest.approx(0.0), pytest.approx(30.0))
     assert (near.verdict, far.verdict) == ("held", "did not hold")
-    assert far.claim.remark.startswith("B, the highest, less A, the lowest")
+    assert far.claim.remark.startswith("B less A, with an interval for all 1 pairs")
     judged = alike([row for shift, name in ((0.0, "A"), (0.0, "B"), (0.4, "C")) for row in spread(shift, name)])
     assert judged.interval is not None
     half = (judged.interval.high - judged.interval.low) / 2
     assert half == pytest.approx(2.394 * judged.interval.standard_error, rel=1e-3), "5% over three pairs"
     assert alike([]).verdict == "not run"
+
+
+def test_clients_of_which_one_is_unknown_are_not_alike() -> None:
+    """A and B are 0.2 apart, surely; C is between them in the mean, and nobody knows where."""
+    judged = alike(scored(0.0) + scored(0.2, "B") + wild(29.6))
+    assert " C" in f" {judged.claim.remark}"
+    assert judged.verdict == "cannot tell"
+
+
+def test_one_pair_surely_apart_is_enough() -> None:
+    """B is a point above A in every meeting; C, in the mean below both, may be anywhere."""
+    judged = alike(scored(0.0) + scored(1.0, "B") + wild(29.0))
+    assert judged.claim.remark.startswith("B less A")
+    assert judged.verdict == "did not hold"
 
 
 def test_as_good_is_ten_of_a_hundred_below_at_most() -> None:

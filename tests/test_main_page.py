@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
-from pipeline.figures.caveats import of_truncation
-from pipeline.figures.main_page import _note
+from made_results import TRAINING, run_of
+
+from pipeline.figures.caveats import of_learning_rate, of_truncation
+from pipeline.figures.main_page import Column, _note, _ranks
 from pipeline.figures.naming import labels
 from pipeline.history import Round
 from pipeline.spec import RunRow
@@ -51,6 +54,31 @@ def test_a_second_run_of_a_method_adds_its_own_name() -> None:
     assert labels(rows) == {"fedavg": "AdaFedAvg", "slow": "AdaFedAvg (slow)", "fedavg-local": "AdaFedAvg-local"}
 
 
+def test_the_best_and_the_second_of_a_column_are_marked() -> None:
+    """More ROUGE is better, and less loss."""
+    metrics = {
+        run: {"A": {"average": a, "loss": b}} for run, a, b in (("x", 20.0, 2.5), ("y", 21.0, 2.9), ("z", 19.0, 2.7))
+    }
+    data = SimpleNamespace(metrics=metrics)
+    assert _ranks(data, "A", Column("average", "", 2)) == {"y": "best", "x": "second"}
+    assert _ranks(data, "A", Column("loss", "", 3, sign=-1)) == {"x": "best", "z": "second"}
+    assert _ranks(data, "A", Column("loss", "", 3, ranked=False)) == {}
+
+
+def test_a_learning_rate_is_spoken_of_where_it_is_not_the_papers() -> None:
+    def said(*rates: float) -> str:
+        runs = [
+            run_of("run")[0].model_copy(update={"training": TRAINING.model_copy(update={"learning_rate": rate})})
+            for rate in rates
+        ]
+        return " ".join(of_learning_rate(runs))
+
+    assert said(0.0002) == ""
+    assert said(0.001).startswith("All methods share a learning rate. The server's")
+    assert said(0.0024).startswith("All methods share a learning rate; 0.0024, that of the scales laptop and full, was")
+    assert said(0.0002, 0.0024).startswith("Learning rates differ from run to run; 0.0024, that")
+
+
 def test_what_truncation_lost_by_hand() -> None:
     """10 of 10 and 30 of 60 tokens kept: one of two examples cut, 30 of 70 tokens (43%) lost; one reference is full."""
     entries = [
@@ -59,6 +87,6 @@ def test_what_truncation_lost_by_hand() -> None:
     ]
     text = of_truncation({"clients": {"A": {"test": entries}}}, 8)
     assert "1 of 2 examples (50%)" in text
-    assert "43% of the gold spans' tokens" in text
+    assert "43% of the tokens of transcripts" in text
     assert "References that fill all 8 tokens that are read of one: 1 (50%);" in text
     assert "No reference was cut." in of_truncation({"clients": {"A": {"test": entries}}}, 9)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import SMALL, Workspace
 
+from pipeline import layout
 from pipeline.history import Round
 from pipeline.results import read_full
+from pipeline.spec import ReportSpec, read_spec
 from pipeline.tables import write_table
 
 SETTINGS: dict[str, Any] = {
@@ -83,6 +86,7 @@ def full_results(folder: Path) -> None:
     ]
     write_table(folder / "tables" / "history.csv", rounds)
     shares = ["run,client,share,value,low,high", "fedselectkd,Product,content_given_distilled,0.95,0.94,0.96"]
+    shares.append("fedselectkd,Product,closed_given_not_distilled,0.2,0.1,0.3")
     (folder / "tables" / "word_shares.csv").write_text("\n".join(shares))
     (folder / "params.yaml").write_text("{backbone: tiny-llama, seeds: [1]}")
 
@@ -158,6 +162,10 @@ def test_a_run_that_decodes_nothing_is_scored_by_its_loss(made: Workspace) -> No
 def test_the_page_has_a_section_a_claim_and_a_verdict(made: Workspace) -> None:
     page = (made.folder / "reports" / "paper.html").read_text()
     assert 'href="#iid"' in page
+    assert re.search(
+        r"\d+ claims of the paper: <strong>.*</strong>; by their intervals alone .*\n\d+ claims besides: ", page
+    )
+    assert "Your study: mine" in page
     assert 'href="#mine"' in page, "a study of one's own"
     assert "Run: fedselectkd. To make it again: dvc repro main." in page
     # Of twelve runs two are left out, and fedavg-base is the main table's fedavg under another name.
@@ -185,17 +193,39 @@ def test_a_claim_names_what_all_of_the_data_say(made: Workspace) -> None:
             [{"client": "Product", "value": 0.95, "low": 0.94, "high": 0.96}],
             "held",
         ),
+        (
+            "Determiners and pronouns are much of what is not distilled",
+            None,
+            [{"client": "Product", "value": 0.2, "low": 0.1, "high": 0.3}],
+            "did not hold",
+        ),
     ]
     page = (made.folder / "reports" / "paper.html").read_text()
     assert "on all of QMSum (tiny-llama, seed 1): +1.00, +1.00 … +1.00: held" in page
     assert "<strong>On all of QMSum (tiny-llama, seed 1)</strong>" in page
-    assert "<strong>2 held, 1 cannot tell</strong>" in page
+    assert "<strong>2 held, 1 did not hold, 1 cannot tell</strong>" in page
 
 
 def test_claims_are_not_put_to_all_data_with_another_backbone(made: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(made.folder)
-    assert set(read_full("tiny-llama").scored) == {"fedavg", "fedselectkd"}
-    assert read_full("bart-base").scored == {}
+    spec = read_spec(layout.stage_spec("report"), ReportSpec)
+    assert set(read_full(spec).scored) == {"fedavg", "fedselectkd"}
+    assert read_full(spec.model_copy(update={"backbone": "bart-base"})).scored == {}
+
+
+def test_claims_are_not_put_to_all_data_with_another_threshold(
+    made: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(made.folder)
+    spec = read_spec(layout.stage_spec("report"), ReportSpec)
+    known = made.folder / "reports" / "full" / "params.yaml"
+    before = known.read_text()
+    known.write_text("{backbone: tiny-llama, seeds: [1], tau: 4.0, rounds: 99}")
+    try:
+        assert read_full(spec).scored == {}
+    finally:
+        known.write_text(before)
+    assert "reports/full was made with another tau, and is left out" in "".join(capsys.readouterr())
 
 
 def test_the_analysis_looks_into_every_setting_and_the_selective_run(made: Workspace) -> None:

@@ -6,8 +6,10 @@ import pytest
 from made_results import results_of, round_of, run_of
 
 from pipeline.claims.claim import Claim, Equal, Judged
-from pipeline.claims.verdicts import _at_equal_budget, _before_aggregation, _in_equal_rounds, _thresholds
+from pipeline.claims.section import Section
+from pipeline.claims.verdicts import _at_equal_budget, _before_aggregation, _in_equal_rounds, _thresholds, verdicts_of
 from pipeline.evaluation.intervals import Interval
+from pipeline.evaluation.scores import Scored
 from pipeline.results import Results
 
 
@@ -59,6 +61,53 @@ def test_runs_that_stopped_early_are_not_compared_at_equal_rounds(
 ) -> None:
     judged = _in_equal_rounds(*sampled(*rounds, equal))
     assert (judged.by_interval, judged.verdict) == ("held", verdict)
+
+
+@pytest.mark.parametrize(("took", "verdict"), [((3, 2, 2), "held"), ((3, 3, 2), "cannot tell")])
+def test_client_rounds_are_equal_to_half_a_round(took: tuple[int, ...], verdict: str) -> None:
+    """Three clients: 7 against 6 is as near as whole rounds come; 8 against 6 is not."""
+    all_clients = [round_of(n + 1, client, 1, steps=1) for client in "ABC" for n in range(2)]
+    drawn = [
+        round_of(n + 1, client, 1, steps=1) for client, rounds in zip("ABC", took, strict=True) for n in range(rounds)
+    ]
+    claim = Claim("all are above two", "Fig. 10", "all", "two", equal="client-rounds")
+    one = Judged(claim, Interval(1.0, 0.5, 1.5, 0.2), "held", converged=True)
+    judged = _in_equal_rounds(one, results_of(histories={"all": all_clients, "two": drawn}))
+    assert judged.verdict == verdict
+    assert judged.withheld == ("" if verdict == "held" else "they took 6 and 8 client-rounds")
+
+
+def test_a_verdict_comes_with_what_else_there_is_to_know() -> None:
+    """Ours stopped a round early, gains 1.0 surely, and has 0.1 nats more than AdaFedAvg's own clients."""
+    rows = {"ours": run_of("ours", tau=5.0), "four": run_of("four", tau=4.0), "avg": run_of("avg")}
+    rows["avg"] = [rows["avg"][0].model_copy(update={"method": "AdaFedAvg", "kind": "AdaFedAvg"})]
+    took = {"ours": 2, "four": 3, "avg": 3}
+    results = results_of(
+        rows=rows,
+        scored={
+            run: [Scored(f"e{n}", "A", f"m{n}", 10, {"average": 20.0 + n + gain, "loss": 25.0}) for n in range(20)]
+            for run, gain in (("ours", 1.0), ("four", 3.0), ("avg", 0.0))
+        },
+        metrics={run: {"A": {"loss": 2.5, "local_loss": 2.4}, "mean": {}} for run in rows},
+        histories={
+            run: [round_of(n + 1, "A", 2.0, steps=1, best=n == 0) for n in range(rounds)]
+            for run, rounds in took.items()
+        },
+    )
+    claims = (
+        Claim("above", "Fig. 10", "ours", "avg", equal="rounds"),
+        Claim("best", "Fig. 4", "", "", kind="best threshold"),
+        Claim("preferred", "Fig. 5", "ours", "avg", metric="preference", kind="raters"),
+    )
+    rating = {"rater": "r", "client": "A", "meeting": "m", "against": "AdaFedAvg", "criterion": "c", "outcome": "win"}
+    ratings = [rating | {"sheet": "s", "item": f"i{n}", "example": f"e{n}"} for n in range(4)]
+    section = Section("sampling", "Fig. 10", "title", "says", claims)
+    found = verdicts_of([section], results, {"tau": ["ours", "four"]}, [], ratings, 200)["sampling"]
+    above, best, preferred = found
+    assert (above.by_interval, above.verdict, above.withheld) == ("held", "cannot tell", "they took 2 and 3 rounds")
+    assert above.before == pytest.approx(0.1)
+    assert (best.claim.ours, best.claim.theirs, best.verdict) == ("ours", "four", "did not hold")
+    assert preferred.verdict == "held"
 
 
 def test_beside_a_gain_over_adafedavg_stand_its_clients_before_aggregation() -> None:

@@ -2,8 +2,8 @@
 
 A difference is *held* if its interval's lower end is above 0, however small it is beside the paper's; else it *did not
 hold* if the upper end is below half of the paper's effect, else we *cannot tell at this scale*. Two rules differ:
-"comparable to" holds above −0.5, "little gained" within ±0.5. Nothing can be told of a run whose best round is its
-last: it might have gone on improving.
+"comparable to" holds above −0.5, "little gained" within ±0.5. What words and raters have to reach stands with their
+claims. Nothing can be told of a run whose best round is its last: it might have gone on improving.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class Judged:
     `shares`: a share of words a client, where the claim is of no difference of two runs. `loss`: beside a difference in
     ROUGE, that in test loss, our other endpoint. `same`: the clients whose adapter is one and the same in both runs, as
     every loss is, to the last bit. `before`: the difference in test loss from the other run's clients before
-    aggregation, where the claim is of our method over AdaFedAvg: personalization alone is no distillation. `withheld`:
-    why there is no verdict, whatever the interval says.
+    aggregation, where the claim is of a method that distils over AdaFedAvg: personalization alone is no distillation.
+    `withheld`: why there is no verdict, whatever the interval says.
     """
 
     claim: Claim

@@ -142,8 +142,8 @@ def _descriptions() -> list[Section]:
             "How different the clients are",
             "The domains are non-IID, SAMSum vastly different from all.",
             (),
-            remark="One bit is the most that there can be: clients without a common topic are all as far apart, so "
-            "that topics cannot show which of them is the stranger. Words can.",
+            remark="One bit is the most that there can be: clients without a common topic are all as far apart, "
+            "however strange one of them is to the others.",
         ),
         Section(
             "communication",

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from statistics import NormalDist
 
-from pipeline.claims.claim import Claim, Converged, Judged, Share, Verdict, by_margins, judge, not_run
+from pipeline.claims.claim import TOLERANCE, Claim, Converged, Judged, Share, Verdict, by_margins, judge, not_run
 from pipeline.evaluation.agreement import outcomes_of
 from pipeline.evaluation.intervals import Clusters, Interval, bootstrap
 from pipeline.evaluation.scores import Scored, clusters_of
@@ -40,36 +41,48 @@ def best_threshold(
 def best_client(claim: Claim, scored: Mapping[str, Sequence[Scored]], converged: Converged, samples: int) -> Judged:
     """Whether a client's score is above every other client's of the run; their examples are not paired.
 
-    The other with the least lower end decides: above it means above all.
+    One other that is surely above it decides; else the one with the least lower end does: above it means above all.
     """
     (client,) = claim.clients
     clusters = _averages(scored.get(claim.ours, ()))
     if client not in clusters or len(clusters) < 2:
         return not_run(claim)
     others = {name: _between(clusters, client, name, samples) for name in clusters if name != client}
-    hardest = min(others, key=lambda name: others[name].low)
+    hardest = min(others, key=lambda name: others[name].high)
+    if others[hardest].high >= 0:
+        hardest = min(others, key=lambda name: others[name].low)
     interval = others[hardest]
     verdict = by_margins("above", interval.low, interval.high, None)
-    named = replace(claim, theirs=claim.ours).remarked(f"against {hardest}, the other that it is least surely above")
-    return Judged(named, interval, verdict, converged(claim.ours, ()))
+    remarked = claim.remarked(f"against {hardest}, the other that it is least surely above")
+    return Judged(remarked, interval, verdict, converged(claim.ours, ()))
 
 
 def alike_clients(claim: Claim, scored: Mapping[str, Sequence[Scored]], converged: Converged, samples: int) -> Judged:
-    """Whether the client with the highest score of a run is within half a point of the one with the lowest.
+    """Whether all clients' scores of a run are within half a point of each other.
 
-    The scores themselves pick the two: the interval is one for all pairs at once, by Bonferroni's rule.
+    Each pair has an interval that is right for all of them at once, by Bonferroni's rule. The pair that reaches
+    farthest from 0 is shown; where one is surely more than half a point apart, the one that is so most surely.
     """
     clusters = _averages(scored.get(claim.ours, ()))
     if len(clusters) < 2:
         return not_run(claim)
     order = sorted(clusters, key=lambda name: clusters[name].ratio())
-    pair = _between(clusters, order[-1], order[0], samples)
-    pairs = len(order) * (len(order) - 1) // 2
-    reach = NormalDist().inv_cdf(1 - 0.025 / pairs) * pair.standard_error
-    interval = replace(pair, low=pair.value - reach, high=pair.value + reach)
-    picked = f"{order[-1]}, the highest, less {order[0]}, the lowest, with an interval for all {pairs} pairs at once"
+    pairs = list(combinations(reversed(order), 2))
+    width = NormalDist().inv_cdf(1 - 0.025 / len(pairs))
+    wide = {pair: _widened(_between(clusters, *pair, samples), width) for pair in pairs}
+    shown = max(wide, key=lambda pair: wide[pair].low)
+    if wide[shown].low <= TOLERANCE:
+        shown = max(wide, key=lambda pair: max(wide[pair].high, -wide[pair].low))
+    interval = wide[shown]
+    picked = f"{shown[0]} less {shown[1]}, with an interval for all {len(pairs)} pairs at once"
     verdict = by_margins(claim.rule, interval.low, interval.high, None)
-    return Judged(replace(claim, theirs=claim.ours).remarked(picked), interval, verdict, converged(claim.ours, ()))
+    return Judged(claim.remarked(picked), interval, verdict, converged(claim.ours, ()))
+
+
+def _widened(interval: Interval, width: float) -> Interval:
+    """Its ends so many standard errors from its value."""
+    reach = width * interval.standard_error
+    return replace(interval, low=interval.value - reach, high=interval.value + reach)
 
 
 def _averages(rows: Sequence[Scored]) -> dict[str, Clusters]:
@@ -106,19 +119,25 @@ def preferred(
 def share_of_words(claim: Claim, rows: Sequence[Mapping[str, str]], converged: Converged) -> Judged:
     """A share a client: held if each one's interval is above the claim's `least`, not if one's is below.
 
+    Nothing is told of a client that has none of the words of which it would be a share.
+
     Args:
         rows: of word_shares.csv, which names the run that they are of.
     """
-    own = [row for row in rows if row["share"] == claim.metric]
-    if not own:
+    if not rows:
         return not_run(claim)
+    own = [row for row in rows if row["share"] == claim.metric]
     shares = tuple(Share(row["client"], float(row["value"]), float(row["low"]), float(row["high"])) for row in own)
-    remarks = [f"of {', '.join(share.client for share in shares)}"]
+    remarks = [f"of {', '.join(share.client for share in shares)}"] if shares else []
     base = " / ".join(f"{float(row['value']):.0%}" for row in rows if row["share"] == "content")
     if claim.metric == "content_given_distilled" and base:
         remarks.append(f"of all words {base} are nouns, names and main verbs")
-    held = all(share.low >= claim.least for share in shares)
+    known = {share.client for share in shares}
+    without = list(dict.fromkeys(row["client"] for row in rows if row["client"] not in known))
+    if without:
+        remarks.append(f"of {', '.join(without)} there are no such words")
+    held = not without and all(share.low >= claim.least for share in shares)
     missed = any(share.high < claim.least for share in shares)
     verdict: Verdict = "held" if held else "did not hold" if missed else "cannot tell"
-    run = own[0]["run"]
+    run = rows[0]["run"]
     return Judged(replace(claim, ours=run).remarked(*remarks), None, verdict, converged(run, ()), shares)

@@ -202,10 +202,10 @@ def _words() -> list[Section]:
             (
                 _share("What is distilled is nearly all nouns and verbs", "content_given_distilled", NEARLY_ALL),
                 _share(
-                    f"Determiners and pronouns are {CLOSED:.0%} of what is not distilled",
+                    "Determiners and pronouns are much of what is not distilled",
                     "closed_given_not_distilled",
                     CLOSED / 2,
-                    "half of it, ",
+                    "half of the paper's, ",
                     effect=CLOSED,
                 ),
             ),

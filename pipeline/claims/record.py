@@ -10,12 +10,16 @@ from pipeline.evaluation.intervals import Interval
 
 
 def record_of(one: Judged) -> dict[str, Any]:
+    """Everything that a claim was judged by; figures in the claim's own unit, to four digits."""
     return {
         "claim": one.claim.text,
         "source": one.claim.source,
         "remark": one.claim.remark,
         "ours": one.claim.ours,
         "theirs": one.claim.theirs,
+        "clients": list(one.claim.clients),
+        "kind": one.claim.kind,
+        "rule": one.claim.rule,
         "metric": one.claim.metric,
         "paper": one.claim.effect,
         "difference": _rounded(one.interval),

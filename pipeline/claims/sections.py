@@ -14,4 +14,4 @@ def sections(paper: Paper, studies: Iterable[str]) -> list[Section]:
     """The paper's, ours, and one without claims for each study of params.yaml that is no section's counterpart."""
     known = [*paper_sections(paper), *further_sections()]
     own = set(studies) - {section.study for section in known}
-    return [*known, *(Section(name, "params.yaml", f"The study {name}", "", ()) for name in studies if name in own)]
+    return [*known, *(Section(name, "your study", name, "", ()) for name in studies if name in own)]

@@ -18,6 +18,7 @@ from pipeline.results import Full, Results, knob_of, weight_of_all
 PAPERS_TAU = 5.0
 SCALED, NEAR = "kd-scaled", 0.05
 """The control that distils everything at a smaller λ, and how near that λ has to be to what it should be."""
+DISTILLING = (OURS, "AdaFedKD", "AdaFedHardKD")
 OF_THE_MAIN_TABLE = ("main", "words")
 """Sections whose claims are put to all of QMSum, too."""
 
@@ -90,12 +91,12 @@ def _beside(one: Judged, results: Results) -> Judged:
 
 
 def _before_aggregation(one: Judged, results: Results) -> Judged:
-    """Beside a claim of AdaFedSelectKD over AdaFedAvg the latter's clients before aggregation, in test loss."""
+    """Beside a claim of a method that distils over AdaFedAvg the latter's clients before aggregation, in test loss."""
     claim = one.claim
     if claim.kind != "two runs" or claim.rule == "little":
         return one
     ours, theirs = results.rows[claim.ours][0], results.rows[claim.theirs][0]
-    if (ours.kind, theirs.kind) != (OURS, "AdaFedAvg"):
+    if ours.method not in DISTILLING or theirs.kind != "AdaFedAvg":
         return one
     mine, other = results.metrics[claim.ours], results.metrics[claim.theirs]
     clients = [c for c in mine if c != MEAN and c in other and (not claim.clients or c in claim.clients)]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from pipeline.corpora.qmsum import DOMAINS
+from pipeline.evaluation.rouge import AVERAGED
 
 Paper = Sequence[Mapping[str, str]]
 """Rows of data/paper_results.csv."""
@@ -18,7 +19,7 @@ MAIN_TABLES = ("III", "IV", "VI")
 
 def average_of(row: Mapping[str, str]) -> float:
     """One row's average ROUGE: as printed, or the mean of R-1, R-2 and R-L."""
-    return float(row["average"]) if row["average"] else fmean(float(row[m]) for m in ("rouge1", "rouge2", "rougeL"))
+    return float(row["average"]) if row["average"] else fmean(float(row[m]) for m in AVERAGED)
 
 
 def average(paper: Paper, table: str, method: str, clients: Sequence[str] = DOMAINS) -> float:

@@ -23,18 +23,24 @@ def of_backbone(backbone: str, runs: Sequence[RunRow]) -> list[str]:
     ]
 
 
-PAPERS_RATE = 0.0002
+PAPERS_RATE, CHOSEN_RATE = 0.0002, 0.0024
+"""AdamW's in the paper, and what benchmarks/README.md chose for the embedded backbone."""
 
 
 def of_learning_rate(runs: Sequence[RunRow]) -> list[str]:
     """Empty, if every run has the paper's."""
     if all(row.training is None or row.training.learning_rate == PAPERS_RATE for row in runs):
         return []
+    rates = sorted({row.training.learning_rate for row in runs if row.training is not None})
+    shared = "All methods share a learning rate" if len(rates) == 1 else "Learning rates differ from run to run"
+    chosen = (
+        f"; {CHOSEN_RATE:g}, that of the scales laptop and full, was chosen on AdaFedAvg, and is the largest of the "
+        "four that were tried"
+    )
     return [
-        "All methods share a learning rate; that of the scales laptop and full was chosen on AdaFedAvg, and is the "
-        "largest of the four that were tried. The server's average may tolerate a larger one than a client's own "
-        "adapter: a validation loss that jumps up in the second round and comes down again may be the rate's doing "
-        "rather than the method's."
+        f"{shared}{chosen if CHOSEN_RATE in rates else ''}. The server's average may tolerate a larger one than a "
+        "client's own adapter: a validation loss that jumps up in the second round and comes down again may be the "
+        "rate's doing rather than the method's."
     ]
 
 
@@ -53,7 +59,8 @@ def of_truncation(encoded: Mapping[str, Any], target_limit: int) -> str:
     share = 100 * (1 - kept / total) if total else 0.0
     return (
         f"Truncation cut the source of {cut} of {len(entries)} examples ({100 * cut / len(entries):.0f}%); "
-        f"{share:.0f}% of the gold spans' tokens were lost to it.{_of_references(entries, target_limit)}"
+        f"{share:.0f}% of the tokens of transcripts (of QMSum: of the gold spans) were lost to it."
+        f"{_of_references(entries, target_limit)}"
     )
 
 

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.analysis.words import grouped
+from pipeline.corpora.qmsum import DOMAINS
 from pipeline.evaluation.paper_scores import OURS, Paper, main_effects
+from pipeline.evaluation.rouge import AVERAGED
 from pipeline.evaluation.scores import MEAN
 from pipeline.evaluation.significance import DETECTABLE
 from pipeline.figures import caveats
 from pipeline.figures.naming import labels
-from pipeline.figures.page import embedded, page
+from pipeline.figures.page import MAIN_COMMAND, embedded, page
 from pipeline.figures.parts_of_speech import share_text
 from pipeline.history import History, best_rounds, has_converged
 from pipeline.partitions.manifest import hash_order
@@ -83,6 +85,7 @@ def render(data: MainPage, figures: Path) -> str:
         TEMPLATE,
         source=data.notes["source"]["source"],
         facts=_facts(data),
+        command=MAIN_COMMAND,
         truncation=caveats.of_truncation(data.encoded, data.target_limit),
         columns=COLUMNS,
         main=main_rows(data, named, clients),
@@ -91,7 +94,7 @@ def render(data: MainPage, figures: Path) -> str:
         ),
         bootstrap_samples=spec.bootstrap_samples,
         permutation_samples=spec.permutation_samples,
-        paper_clients=list(PAPER_SHARES),
+        paper_clients=DOMAINS,
         paper=_paper_rows(data.paper, paper_table[0]),
         paper_table=paper_table,
         same_backbone=data.spec.backbone in PAPER_TABLES,
@@ -113,7 +116,7 @@ def render(data: MainPage, figures: Path) -> str:
 
 
 def _caption(text: str, runs: Sequence[str]) -> str:
-    return f"{text} Run{'s' if len(runs) > 1 else ''}: {', '.join(runs)}. To make it again: dvc repro main."
+    return f"{text} Run{'s' if len(runs) > 1 else ''}: {', '.join(runs)}. To make it again: {MAIN_COMMAND}."
 
 
 def _facts(data: MainPage) -> list[tuple[str, str]]:
@@ -181,7 +184,7 @@ def _paper_rows(paper: Paper, number: str) -> list[dict[str, Any]]:
     return [
         {
             "method": method,
-            "cells": [rows[c, method][m] for c in PAPER_SHARES for m in ("rouge1", "rouge2", "rougeL")],
+            "cells": [rows[c, method][m] for c in DOMAINS for m in AVERAGED],
         }
         for method in PAPER_METHODS
     ]

@@ -10,7 +10,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-REPORT_COMMAND = "dvc repro report"
+MAIN_COMMAND, REPORT_COMMAND = "dvc repro main", "dvc repro report"
 STYLE = Path(__file__).with_name("page.css")
 
 

@@ -12,8 +12,9 @@ from typing import Any
 from markupsafe import Markup
 
 from pipeline.claims.claim import TOLERANCE, Judged
-from pipeline.claims.section import Section
+from pipeline.claims.section import NOT_THEIRS, Section
 from pipeline.evaluation.paper_scores import average_of
+from pipeline.evaluation.rouge import AVERAGED
 from pipeline.evaluation.scores import MEAN
 from pipeline.evaluation.significance import DETECTABLE
 from pipeline.figures import caveats, data_tables
@@ -66,6 +67,7 @@ def render(data: PaperPage, figures: Path) -> str:
             for one in data.judged.get(section.study, ())
         ],
         tally=_tally(data),
+        full_tally=counts([one.verdict for one in data.full.values()]),
         full_scale=data.full_scale,
         corpora=data_tables.corpora(data.statistics, data.notes),
         span_end=data_tables.span_end(data.statistics),
@@ -190,17 +192,21 @@ def _cell(figures: Mapping[str, Any]) -> dict[str, str]:
     return {"value": f"{figures['average']:.2f}", "interval": f"{low:.1f} … {high:.1f}"}
 
 
-def _tally(data: PaperPage) -> dict[str, str]:
-    """How many claims have each verdict, and would have it by their intervals alone."""
+def _tally(data: PaperPage) -> list[tuple[str, dict[str, str]]]:
+    """How many of the paper's claims, and of ours, have each verdict, and would have it by their intervals alone."""
     judged = [one for found in data.judged.values() for one in found]
-    return {
-        "verdicts": counts([one.verdict for one in judged]),
-        "by_interval": counts([one.by_interval for one in judged]),
-        "full": counts([one.verdict for one in data.full.values()]),
-    }
-
-
-PARTS = ("rouge1", "rouge2", "rougeL")
+    ours = [one for one in judged if one.claim.source == NOT_THEIRS]
+    theirs = [one for one in judged if one.claim.source != NOT_THEIRS]
+    return [
+        (
+            f"{len(found)} claims {whose}",
+            {
+                "verdicts": counts([one.verdict for one in found]),
+                "by_interval": counts([one.by_interval for one in found]),
+            },
+        )
+        for whose, found in (("of the paper", theirs), ("besides", ours))
+    ]
 
 
 def paper_table(paper: Sequence[Mapping[str, str]], table: str) -> dict[str, Any]:
@@ -210,7 +216,7 @@ def paper_table(paper: Sequence[Mapping[str, str]], table: str) -> dict[str, Any
     cells = {
         (row["method"], row["client"]): {
             "value": f"{average_of(row):.2f}",
-            "interval": " / ".join(row[metric] for metric in PARTS if row[metric]),
+            "interval": " / ".join(row[metric] for metric in AVERAGED if row[metric]),
         }
         for row in rows
     }
@@ -218,7 +224,7 @@ def paper_table(paper: Sequence[Mapping[str, str]], table: str) -> dict[str, Any
     return {
         "table": table,
         "backbone": rows[0]["backbone"],
-        "parts": any(row[metric] for row in rows for metric in PARTS),
+        "parts": any(row[metric] for row in rows for metric in AVERAGED),
         "clients": clients,
         "rows": [{"method": m, "cells": [cells.get((m, c)) for c in clients]} for m in methods],
     }

@@ -26,11 +26,12 @@ def knob_sweep(canvas: Canvas, results: Results, runs: Sequence[str], knob: str,
     if len(points) < 2:
         return []
     best = min(points, key=lambda point: point.validation)
+    chosen = knob_of(results, usual, knob) if usual in results.rows else math.nan
+    dashed = "" if math.isnan(chosen) else "; the dashed line is the value used elsewhere"
     caption = (
         f"{name} against validation loss (which would choose {best.label}) and test scores, mean over clients "
-        f"with 95% intervals; the dashed line is the value used elsewhere. Runs: {', '.join(known)}."
+        f"with 95% intervals{dashed}. Runs: {', '.join(known)}."
     )
-    chosen = knob_of(results, usual, knob) if usual in results.rows else math.nan
     return [canvas.place(sweep.draw(points, name, chosen), f"sweep_{knob}", caption)]
 
 

@@ -16,7 +16,7 @@ from pipeline.evaluation.paper_scores import OURS
 from pipeline.figures import cases, comparison, extras, raters, sending, teachers, tuning
 from pipeline.figures.canvas import Canvas
 from pipeline.figures.naming import colours, labels
-from pipeline.figures.page import embedded
+from pipeline.figures.page import MAIN_COMMAND, embedded
 from pipeline.figures.paper_page import PaperPage, render
 from pipeline.figures.style import save
 from pipeline.files import empty_folder, read_json, read_jsonl, write_json, write_text
@@ -32,7 +32,7 @@ from pipeline.trained import planned_key
 SENDING = ("algorithms", "hard")
 """Studies whose runs have the same clients and rounds, so that their bytes can be compared."""
 
-POS_CAPTION = "{}: words learned (a) with, (b) without distillation. Run: {}. To make it again: dvc repro main."
+POS_CAPTION = "{}: words learned (a) with, (b) without distillation. Run: {}. To make it again: " + MAIN_COMMAND + "."
 
 
 def run() -> None:
@@ -47,18 +47,18 @@ def run() -> None:
     write_table(layout.HISTORY_MORE, rounds)
     record_identities(layout.MORE, [row for name in further for row in results.rows[name]])
     paper = read_table(layout.PAPER_RESULTS)
-    found = sections(paper, spec.studies)
+    parts = sections(paper, spec.studies)
     shares = read_table(layout.REPORTS / layout.WORD_SHARES)
     ratings = of_these_summaries(spec.runs)
-    judged = verdicts_of(found, results, spec.studies, shares, ratings, spec.bootstrap_samples)
-    of_full = read_full(spec.backbone)
-    full = full_verdicts(found, of_full, spec.bootstrap_samples)
+    judged = verdicts_of(parts, results, spec.studies, shares, ratings, spec.bootstrap_samples)
+    full = read_full(spec)
+    full_judged = full_verdicts(parts, full, spec.bootstrap_samples)
     write_json(
         layout.PAPER_METRICS,
         {
             "runs": {name: results.metrics[name] for name in further},
-            "claims": {study: [record_of(one) for one in found] for study, found in judged.items()},
-            "claims_on_all_of_qmsum": [record_of(one) for one in full.values()],
+            "claims": {study: [record_of(one) for one in own] for study, own in judged.items()},
+            "claims_on_all_of_qmsum": [record_of(one) for one in full_judged.values()],
         },
     )
     compared = {study: side_by_side(results, names, spec.bootstrap_samples) for study, names in spec.studies.items()}
@@ -68,10 +68,10 @@ def run() -> None:
     data = PaperPage(
         spec=spec,
         results=results,
-        sections=found,
+        sections=parts,
         judged=judged,
-        full=full,
-        full_scale=str(of_full),
+        full=full_judged,
+        full_scale=str(full),
         paper=paper,
         notes={corpus: read_json(layout.notes(corpus)) for corpus in spec.corpora},
         statistics={c: read_table(layout.data_statistics(c)) for c in spec.corpora},
