@@ -163,7 +163,8 @@ def test_the_page_has_a_section_a_claim_and_a_verdict(made: Workspace) -> None:
     page = (made.folder / "reports" / "paper.html").read_text()
     assert 'href="#iid"' in page
     assert re.search(
-        r"\d+ claims of the paper: <strong>.*</strong>; by their intervals alone .*\n\d+ claims besides: ", page
+        r"\d+ claims of the paper: <strong>.*</strong>; by their .*</li>\n<li>\d+ claims besides: ",
+        page,
     )
     assert "Your study: mine" in page
     assert 'href="#mine"' in page, "a study of one's own"
@@ -202,7 +203,7 @@ def test_a_claim_names_what_all_of_the_data_say(made: Workspace) -> None:
     ]
     page = (made.folder / "reports" / "paper.html").read_text()
     assert "on all of QMSum (tiny-llama, seed 1): +1.00, +1.00 … +1.00: held" in page
-    assert "<strong>On all of QMSum (tiny-llama, seed 1)</strong>" in page
+    assert "<li>On all of QMSum (tiny-llama, seed 1), where the main table" in page
     assert "<strong>2 held, 1 did not hold, 1 cannot tell</strong>" in page
 
 

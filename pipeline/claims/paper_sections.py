@@ -33,7 +33,7 @@ def paper_sections(paper: Paper) -> list[Section]:
 
 def _main(paper: Paper) -> Section:
     gains = {other: main_effects(paper, other) for other in ("AdaFedAvg", "AdaFedKD", "AdaSingle", "AdaCentralized")}
-    shown = {other: " / ".join(f"{value:.2f}" for value in values) for other, values in gains.items()}
+    shown = {other: " / ".join(f"{value:.2f}".replace("-", "−") for value in values) for other, values in gains.items()}
 
     def above(other: str, run: str, remark: str) -> Claim:
         text = f"AdaFedSelectKD is above {other}"
