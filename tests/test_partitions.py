@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from pipeline import layout
 from pipeline.corpora.example import SPLITS, Example
 from pipeline.errors import QuorumError
-from pipeline.files import write_json, write_jsonl
-from pipeline.partitions import balanced, iid
-from pipeline.partitions.domains import partition
+from pipeline.files import read_json, write_json, write_jsonl
+from pipeline.partitions import balanced, domains, iid, kinds
 from pipeline.partitions.manifest import Manifest, check, hash_order, take_at_most, take_fraction
 from pipeline.partitions.setting import Counts, Setting, Share
 from pipeline.spec import PartitionSpec
@@ -63,7 +62,7 @@ def test_domains_scale_training_cap_validation_and_keep_test_whole(
     sizes: dict[str, tuple[int, int, int]], fraction: float, cap: int | None
 ) -> None:
     examples = corpus(sizes)
-    manifest = partition(Setting("domains", ["A", "B"], Share(fraction, cap)), examples, 1)
+    manifest = domains.partition(Setting("domains", ["A", "B"], Share(fraction, cap)), examples, 1)
     check(manifest, examples, "test")
     for client, (train, val, test) in sizes.items():
         held = manifest[client]
@@ -75,7 +74,7 @@ def test_domains_scale_training_cap_validation_and_keep_test_whole(
 
 def test_a_client_without_examples_is_one_line() -> None:
     examples = corpus({"A": (2, 1, 1)})
-    manifest = partition(Setting("domains", ["A", "B"]), examples, 1)
+    manifest = domains.partition(Setting("domains", ["A", "B"]), examples, 1)
     with pytest.raises(QuorumError, match="client B has no train examples"):
         check(manifest, examples, "manifest")
 
@@ -85,7 +84,7 @@ def test_a_meeting_in_training_and_test_is_a_leak_also_across_clients() -> None:
     leaked = next(e for e in examples.values() if e.domain == "A" and e.split == "train")
     twin = Example("other", leaked.corpus, "B", "test", leaked.meeting, "q", leaked.turns, "t")
     examples["other"] = twin
-    manifest = partition(Setting("domains", ["A", "B"]), examples, 1)
+    manifest = domains.partition(Setting("domains", ["A", "B"]), examples, 1)
     with pytest.raises(QuorumError, match=f"meeting {leaked.meeting} is in the test of B and in the training of A"):
         check(manifest, examples, "manifest")
 
@@ -98,9 +97,29 @@ def test_a_leak_fails_the_pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     trained = next(e for e in examples if e.split == "train")
     leaking = [replace(e, meeting=trained.meeting) if e.split == "test" else e for e in examples]
     write_jsonl(layout.examples("qmsum"), [e.to_json() for e in leaking])
+    write_json(layout.notes("qmsum"), {"source": {"source": "mirror"}})
     with pytest.raises(QuorumError, match=f"meeting {trained.meeting} is in the test of A and in the training of A"):
         partition_stage.run("main")
     assert not layout.manifest("main", "domains", 1).exists()
+
+
+def test_only_the_sample_is_asked_for_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Three training examples where twenty are asked for: of a real corpus that is a mistake in params.yaml."""
+    monkeypatch.chdir(tmp_path)
+    even = Setting("balanced", ["A"], counts=Counts(20, 1, 1))
+    spec = PartitionSpec(code={}, settings={"even": even}, seeds=[1])
+    write_json(layout.stage_spec("partition", "main"), spec.model_dump(mode="json"))
+    examples = [replace(e, corpus="qmsum") for e in corpus({"A": (3, 1, 1)}).values()]
+    write_jsonl(layout.examples("qmsum"), [e.to_json() for e in examples])
+    write_json(layout.notes("qmsum"), {"source": {"source": "mirror"}})
+    with pytest.raises(QuorumError, match=r"settings\.even: A has 3 train examples, not 20"):
+        partition_stage.run("main")
+    write_json(layout.notes("qmsum"), {"source": {"source": "sample"}})
+    partition_stage.run("main")
+    assert len(read_json(layout.manifest("main", "even", 1))["A"]["train"]) == 3
+    assert "even: train 3, val 1, test 1 of the sample for every client" in capsys.readouterr().err
 
 
 def test_recordings_under_two_corpora_are_one_meeting() -> None:
@@ -110,13 +129,13 @@ def test_recordings_under_two_corpora_are_one_meeting() -> None:
     rows += [("ami", "B", split, name) for split, name in zip(SPLITS, ("m2", "x", "y"), strict=True)]
     examples = {f"{c}/{m}": Example(f"{c}/{m}", c, d, s, m, "q", turns, "t") for c, d, s, m in rows}
     with pytest.raises(QuorumError, match="meeting m2 is in the test of A and in the training of B"):
-        check(partition(Setting("domains", ["A", "B"]), examples, 1), examples, "manifest")
+        check(domains.partition(Setting("domains", ["A", "B"]), examples, 1), examples, "manifest")
 
 
 def test_a_client_can_have_a_share_of_its_own() -> None:
     examples = corpus({"A": (10, 4, 4), "B": (10, 4, 4)})
     setting = Setting("domains", ["A", "B"], Share(0.5), only={"B": Share(0.2, 2, 3)})
-    manifest = partition(setting, examples, 1)
+    manifest = domains.partition(setting, examples, 1)
     assert [[len(manifest[c][split]) for split in SPLITS] for c in ("A", "B")] == [[5, 4, 4], [2, 2, 3]]
 
 
@@ -170,6 +189,17 @@ def test_balanced_draws_as_many_of_each_anew_for_each_seed() -> None:
     assert len(set(held(first))) == len(held(first))
 
 
-def test_balanced_with_too_few_examples_is_one_line() -> None:
-    with pytest.raises(QuorumError, match="A has 3 train examples, not 20"):
-        balanced.partition(Setting("balanced", ["A"], counts=Counts(20, 1, 1)), corpus({"A": (3, 1, 1)}), 1)
+def test_balanced_with_too_few_examples_names_the_setting() -> None:
+    setting = Setting("balanced", ["A"], counts=Counts(20, 1, 1))
+    with pytest.raises(QuorumError, match=r"settings\.even: A has 3 train examples, not 20"):
+        kinds.partition("even", setting, corpus({"A": (3, 1, 1)}), 1)
+
+
+def test_balanced_fitted_to_what_there_is_stays_balanced() -> None:
+    """B has least to train on and A least to test on; both have more to validate on than is asked for."""
+    setting = Setting("balanced", ["A", "B"], counts=Counts(20, 1, 9))
+    examples = corpus({"A": (8, 2, 4), "B": (5, 3, 6)})
+    fit = balanced.fitted(setting, examples)
+    assert fit.counts == Counts(5, 1, 4)
+    manifest = balanced.partition(fit, examples, 1)
+    assert [[len(manifest[c][split]) for split in SPLITS] for c in ("A", "B")] == [[5, 1, 4]] * 2

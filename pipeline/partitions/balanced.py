@@ -6,11 +6,12 @@ Feng et al., Section V-B2: 200 training, 40 validation and 40 test examples of e
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pipeline.corpora.example import SPLITS, Example
 from pipeline.errors import QuorumError
 from pipeline.partitions.manifest import Manifest, by_split, take_at_most
-from pipeline.partitions.setting import Setting
+from pipeline.partitions.setting import Counts, Setting
 
 
 def partition(setting: Setting, examples: Mapping[str, Example], seed: int) -> Manifest:
@@ -20,7 +21,7 @@ def partition(setting: Setting, examples: Mapping[str, Example], seed: int) -> M
         QuorumError: a domain has fewer.
     """
     if setting.counts is None:
-        raise QuorumError("params.yaml: settings: kind: balanced needs sizes with train, val and test; add them")
+        raise QuorumError("kind: balanced needs sizes with train, val and test; add them")
     manifest: Manifest = {}
     for client in setting.clients:
         held = by_split(examples, client)
@@ -28,9 +29,15 @@ def partition(setting: Setting, examples: Mapping[str, Example], seed: int) -> M
         for split in SPLITS:
             wanted = getattr(setting.counts, split)
             if len(held[split]) < wanted:
-                raise QuorumError(
-                    f"params.yaml: settings: {client} has {len(held[split])} {split} examples, not {wanted}; ask for "
-                    "fewer"
-                )
+                raise QuorumError(f"{client} has {len(held[split])} {split} examples, not {wanted}; ask for fewer")
             manifest[client][split] = take_at_most(held[split], wanted, salt=f"{seed}/")
     return manifest
+
+
+def fitted(setting: Setting, examples: Mapping[str, Example]) -> Setting:
+    """The same with no more of a split than the client that has least of it holds: still as many for every client."""
+    if setting.counts is None:
+        return setting
+    held = [by_split(examples, client) for client in setting.clients]
+    least = {split: min(getattr(setting.counts, split), *(len(h[split]) for h in held)) for split in SPLITS}
+    return replace(setting, counts=Counts(**least))

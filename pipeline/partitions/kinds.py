@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pipeline.corpora.example import Example
+from pipeline.errors import QuorumError
 from pipeline.partitions import balanced, domains, iid
 from pipeline.partitions.manifest import Manifest
 from pipeline.partitions.setting import Kind, Setting
@@ -14,3 +15,15 @@ KINDS: dict[Kind, Callable[[Setting, Mapping[str, Example], int], Manifest]] = {
     "iid": iid.partition,
     "balanced": balanced.partition,
 }
+
+
+def partition(name: str, setting: Setting, examples: Mapping[str, Example], seed: int) -> Manifest:
+    """Who holds which examples at a seed.
+
+    Raises:
+        QuorumError: names the setting that asks for more than there is.
+    """
+    try:
+        return KINDS[setting.kind](setting, examples, seed)
+    except QuorumError as error:
+        raise QuorumError(f"params.yaml: settings.{name}: {error}") from None
