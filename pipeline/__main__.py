@@ -166,7 +166,7 @@ def ratings_export(
 ) -> None:
     """Write rating sheets into reports/ratings: 20 test examples a domain, three pairs each."""
     from pipeline.layout import RATING_SHEETS
-    from pipeline.ratings import export
+    from pipeline.ratings.sheets import export
 
     export(raters, seed, RATING_SHEETS)
 
@@ -176,7 +176,7 @@ def ratings_import(
     files: Annotated[list[Path], typer.Argument(help="what raters sent back: the page's JSON, or the filled CSV")],
 ) -> None:
     """Check ratings and join them into data/ratings/ratings.csv."""
-    from pipeline.ratings import bring_in
+    from pipeline.ratings.returned import bring_in
 
     bring_in(files)
 

@@ -9,11 +9,7 @@ import yaml
 from conftest import ROOT
 
 SHIPPED = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))
-
-
 DOMAINS: dict[str, Any] = SHIPPED["settings"]["domains"]
-
-
 IID: dict[str, Any] = SHIPPED["settings"]["iid_balanced"]
 
 

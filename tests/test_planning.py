@@ -91,24 +91,14 @@ def ids(*names: str) -> set[str]:
 
 
 ALL = ids(*SHIPPED["runs"], *SHIPPED["more_runs"])
-
-
 DECODED = ids(*SHIPPED["runs"], *(n for n, row in SHIPPED["more_runs"].items() if row.get("decode", True)))
-
-
 DISTILLING = {
     name: row
     for name, row in {**SHIPPED["runs"], **SHIPPED["more_runs"]}.items()
     if row["method"] in ("AdaFedKD", "AdaFedHardKD", "AdaFedSelectKD")
 }
-
-
 OF_TAU = ids(*(n for n, row in DISTILLING.items() if row["method"] == "AdaFedSelectKD" and "tau" not in row))
-
-
 OF_LAMBDA = ids(*(n for n, row in DISTILLING.items() if "lambda" not in row))
-
-
 PAGES = {"main.json", "report.json"}
 
 

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline import ratings
 from pipeline.corpora.example import Example, Turn
 from pipeline.errors import QuorumError
-from pipeline.evaluation.agreement import fleiss_kappa, outcomes_of
+from pipeline.evaluation.paper_scores import OURS
 from pipeline.figures.rating_sheet import render
 from pipeline.files import write_json, write_jsonl
 from pipeline.layout import encoded_index, examples, predictions, stage_spec
-from pipeline.ratings import COLUMNS, CRITERIA, OURS, Item, bring_in, spread
+from pipeline.ratings.returned import bring_in
+from pipeline.ratings.sheets import CRITERIA, Item, export, of_these_summaries, spread, write_sheet
 from pipeline.spec import MainSpec, read_spec
 
 
@@ -35,51 +35,6 @@ def test_the_draw_is_spread_over_meetings(entries: dict[str, str], count: int) -
         left = sum(m == meeting for m in entries.values()) - drawn.count(meeting)
         # Nobody gives a second more while another, who has one left, gives fewer.
         assert left == 0 or drawn.count(meeting) >= max(map(drawn.count, set(drawn)), default=0) - 1
-
-
-def test_fleiss_kappa_by_hand() -> None:
-    """Fleiss' own example: 10 subjects, 14 raters, 5 categories, κ = 0.210."""
-    table = [
-        [0, 0, 0, 0, 14],
-        [0, 2, 6, 4, 2],
-        [0, 0, 3, 5, 6],
-        [0, 3, 9, 2, 0],
-        [2, 2, 8, 1, 1],
-        [7, 7, 0, 0, 0],
-        [3, 2, 6, 3, 0],
-        [2, 5, 3, 2, 2],
-        [6, 5, 2, 1, 0],
-        [0, 2, 2, 3, 7],
-    ]
-    assert fleiss_kappa(table) == pytest.approx(0.210, abs=5e-4)
-    assert fleiss_kappa([[2, 0], [0, 2]]) == 1.0
-
-
-def test_kappa_needs_as_many_raters_everywhere() -> None:
-    with pytest.raises(ValueError, match="same number of raters"):
-        fleiss_kappa([[2, 0], [1, 0]])
-
-
-def rating(rater: str, example: str, outcome: str) -> dict[str, str]:
-    values = ("s", rater, f"i{example}", "A", f"m{example}", example, "AdaFedAvg", "t", CRITERIA[0], outcome)
-    return dict(zip(COLUMNS, values, strict=True))
-
-
-def test_shares_are_over_examples() -> None:
-    """Example 1 has two wins, example 2 a win and a loss: wins (1 + 1/2) / 2 = 75%, losses 25%."""
-    rows = [rating("x", "1", "win"), rating("y", "1", "win"), rating("x", "2", "win"), rating("y", "2", "loss")]
-    found = outcomes_of(rows, "AdaFedAvg", samples=200)
-    assert [found.shares[outcome].value for outcome in ("win", "tie", "loss")] == [0.75, 0.0, 0.25]
-    assert 0.5 <= found.shares["win"].low <= 0.75
-    assert found.kappa == pytest.approx((0.5 - 0.625) / (1 - 0.625))
-
-
-def test_kappa_is_over_the_pairs_that_most_have_rated() -> None:
-    """A third rater of one pair of three does not take the other two out of it: they agree once of twice."""
-    two = [rating(r, e, o) for r in "xy" for e, o in (("1", "win"), ("2", "win" if r == "x" else "loss"))]
-    three = [rating(r, "3", "tie") for r in "xyz"]
-    found = outcomes_of([*two, *three], "AdaFedAvg", samples=200)
-    assert (found.kappa, found.subjects) == (pytest.approx((0.5 - 0.625) / (1 - 0.625)), 2)
 
 
 ITEMS = [
@@ -100,7 +55,7 @@ ITEMS = [
 def sheet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Two pairs, ours on either side, exported in a folder of their own."""
     monkeypatch.chdir(tmp_path)
-    ratings._write_sheet(ITEMS, 1, 1, tmp_path / "sheets")
+    write_sheet(ITEMS, 1, 1, tmp_path / "sheets")
     (key,) = (tmp_path / "data" / "ratings" / "keys").iterdir()
     return key.stem
 
@@ -137,18 +92,29 @@ def test_a_sheet_that_comes_again_replaces_itself(sheet: str, tmp_path: Path) ->
     assert bring_in([answers(sheet, tmp_path, {"i0": {CRITERIA[0]: "B"}})]) == 1
 
 
-def test_a_sheet_is_one_raters_under_whatever_name(sheet: str, tmp_path: Path) -> None:
+def test_a_sheet_is_one_raters_under_whatever_name(
+    sheet: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Counted as two, one person's word would narrow the intervals and raise κ."""
     path = answers(sheet, tmp_path, {"i0": {CRITERIA[0]: "A"}})
     bring_in([path])
     path.write_text(path.read_text().replace('"EB"', '"Eva B."'))
     assert bring_in([path]) == 1
+    assert "replaces 1 ratings that EB gave on the same sheet" in capsys.readouterr().err
+
+
+def test_two_files_of_one_sheet_are_refused(sheet: str, tmp_path: Path) -> None:
+    """Two raters who were given one page: neither's work may go unnoticed."""
+    first = answers(sheet, tmp_path, {"i0": {CRITERIA[0]: "A"}}).rename(tmp_path / "ann.json")
+    second = answers(sheet, tmp_path, {"i0": {CRITERIA[0]: "B"}})
+    with pytest.raises(QuorumError, match=r"back\.json: is the same sheet as .*ann\.json"):
+        bring_in([first, second])
 
 
 def test_one_rater_on_two_sheets_is_refused(sheet: str, tmp_path: Path) -> None:
     """All sheets have the same pairs, each in an order of its own."""
     bring_in([answers(sheet, tmp_path, {"i0": {CRITERIA[0]: "A"}})])
-    ratings._write_sheet(ITEMS, 2, 1, tmp_path / "sheets")
+    write_sheet(ITEMS, 2, 1, tmp_path / "sheets")
     (second,) = (path.stem for path in (tmp_path / "data" / "ratings" / "keys").iterdir() if path.stem != sheet)
     path = answers(second, tmp_path, {"i0": {CRITERIA[0]: "A"}})
     with pytest.raises(QuorumError, match="EB has rated item i0 on another sheet"):
@@ -194,9 +160,21 @@ def test_ratings_without_a_name_are_refused(sheet: str, tmp_path: Path) -> None:
 def test_a_sheet_without_its_key_is_one_line(sheet: str, tmp_path: Path) -> None:
     with pytest.raises(QuorumError, match="has no key"):
         bring_in([answers("../keys", tmp_path, {"i0": {CRITERIA[0]: "A"}})])
-    (tmp_path / "x.json").write_text("[]")
-    with pytest.raises(QuorumError, match="not ratings as the page exports them"):
-        bring_in([tmp_path / "x.json"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.json", "[]", "not ratings as the page exports them"),
+        ("x.json", '{"sheet": "a", "answers": {}}', "rater: is missing"),
+        ("x.csv", "sheet,item\na,i0\n", f"has no column '{CRITERIA[0]}'"),
+        ("x.csv", f"sheet,item,{','.join(CRITERIA)}\na,i0\n", "holds no rating"),
+    ],
+)
+def test_what_is_no_sheet_is_one_line(tmp_path: Path, name: str, content: str, message: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(QuorumError, match=message):
+        bring_in([tmp_path / name])
 
 
 def test_the_page_names_its_keys() -> None:
@@ -258,7 +236,7 @@ def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_each_rater_gets_twenty_examples_against_each_of_three_in_an_order_of_their_own(finished: Path) -> None:
-    ratings.export(2, 1, finished / "sheets")
+    export(2, 1, finished / "sheets")
     first, second = (list(csv.DictReader((finished / "sheets" / f"rater-{n}.csv").open(newline=""))) for n in (1, 2))
     assert len(first) == 20 * 3
     assert {row["item"] for row in first} == {row["item"] for row in second}
@@ -267,7 +245,7 @@ def test_each_rater_gets_twenty_examples_against_each_of_three_in_an_order_of_th
 
 
 def test_the_key_knows_whose_summary_is_on_which_side(finished: Path) -> None:
-    ratings.export(1, 1, finished / "sheets")
+    export(1, 1, finished / "sheets")
     (path,) = (finished / "data" / "ratings" / "keys").iterdir()
     key = json.loads(path.read_text())
     rows = list(csv.DictReader((finished / "sheets" / "rater-1.csv").open(newline="")))
@@ -285,19 +263,19 @@ def test_a_table_without_one_of_the_methods_is_one_line(finished: Path) -> None:
     plan = json.loads(path.read_text())
     write_json(path, plan | {"runs": plan["runs"][:2]})
     with pytest.raises(QuorumError, match="no run of AdaFedAvg"):
-        ratings.export(1, 1, finished / "sheets")
+        export(1, 1, finished / "sheets")
 
 
 def test_ratings_of_former_summaries_are_left_out(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """AdaFedKD's summaries change after they were rated: the ratings against it no longer count."""
     rows = read_spec(stage_spec("main"), MainSpec).runs
-    assert ratings.of_these_summaries(rows) == []
-    ratings.export(1, 1, finished / "sheets")
+    assert of_these_summaries(rows) == []
+    export(1, 1, finished / "sheets")
     (path,) = (finished / "data" / "ratings" / "keys").iterdir()
     keys = json.loads(path.read_text())
     items = {key["A"] if key["B"] == OURS else key["B"]: item for item, key in keys.items()}
     bring_in([answers(path.stem, finished, {item: {CRITERIA[0]: "A"} for item in items.values()})])
-    assert {row["against"] for row in ratings.of_these_summaries(rows)} == set(items)
+    assert {row["against"] for row in of_these_summaries(rows)} == set(items)
     write_jsonl(predictions("main/AdaFedKD-1"), ({"id": f"e{n}", "prediction": "other"} for n in range(24)))
-    assert {row["against"] for row in ratings.of_these_summaries(rows)} == set(items) - {"AdaFedKD"}
+    assert {row["against"] for row in of_these_summaries(rows)} == set(items) - {"AdaFedKD"}
     assert "1 of 3 are of summaries that have changed" in capsys.readouterr().err

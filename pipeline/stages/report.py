@@ -23,7 +23,7 @@ from pipeline.files import empty_folder, read_json, read_jsonl, write_json, writ
 from pipeline.identity import record_identities
 from pipeline.model.loading import weights_bytes
 from pipeline.progress import say
-from pipeline.ratings import of_these_summaries
+from pipeline.ratings.sheets import of_these_summaries
 from pipeline.results import Metrics, Results, read_full, read_results, side_by_side, target_limit
 from pipeline.spec import ReportSpec, read_spec
 from pipeline.tables import read_table, write_table

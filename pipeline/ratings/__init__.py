@@ -1,0 +1,1 @@
+"""The human evaluation: sheets out, ratings in."""

@@ -1,0 +1,54 @@
+"""Wins, ties and losses with intervals, and how far raters agree."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.evaluation.agreement import fleiss_kappa, outcomes_of
+from pipeline.ratings.returned import COLUMNS
+from pipeline.ratings.sheets import CRITERIA
+
+
+def test_fleiss_kappa_by_hand() -> None:
+    """Fleiss' own example: 10 subjects, 14 raters, 5 categories, κ = 0.210."""
+    table = [
+        [0, 0, 0, 0, 14],
+        [0, 2, 6, 4, 2],
+        [0, 0, 3, 5, 6],
+        [0, 3, 9, 2, 0],
+        [2, 2, 8, 1, 1],
+        [7, 7, 0, 0, 0],
+        [3, 2, 6, 3, 0],
+        [2, 5, 3, 2, 2],
+        [6, 5, 2, 1, 0],
+        [0, 2, 2, 3, 7],
+    ]
+    assert fleiss_kappa(table) == pytest.approx(0.210, abs=5e-4)
+    assert fleiss_kappa([[2, 0], [0, 2]]) == 1.0
+
+
+def test_kappa_needs_as_many_raters_everywhere() -> None:
+    with pytest.raises(ValueError, match="same number of raters"):
+        fleiss_kappa([[2, 0], [1, 0]])
+
+
+def rating(rater: str, example: str, outcome: str) -> dict[str, str]:
+    values = ("s", rater, f"i{example}", "A", f"m{example}", example, "AdaFedAvg", "t", CRITERIA[0], outcome)
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+def test_shares_are_over_examples() -> None:
+    """Example 1 has two wins, example 2 a win and a loss: wins (1 + 1/2) / 2 = 75%, losses 25%."""
+    rows = [rating("x", "1", "win"), rating("y", "1", "win"), rating("x", "2", "win"), rating("y", "2", "loss")]
+    found = outcomes_of(rows, "AdaFedAvg", samples=200)
+    assert [found.shares[outcome].value for outcome in ("win", "tie", "loss")] == [0.75, 0.0, 0.25]
+    assert 0.5 <= found.shares["win"].low <= 0.75
+    assert found.kappa == pytest.approx((0.5 - 0.625) / (1 - 0.625))
+
+
+def test_kappa_is_over_the_pairs_that_most_have_rated() -> None:
+    """A third rater of one pair of three does not take the other two out of it: they agree once of twice."""
+    two = [rating(r, e, o) for r in "xy" for e, o in (("1", "win"), ("2", "win" if r == "x" else "loss"))]
+    three = [rating(r, "3", "tie") for r in "xyz"]
+    found = outcomes_of([*two, *three], "AdaFedAvg", samples=200)
+    assert (found.kappa, found.subjects) == (pytest.approx((0.5 - 0.625) / (1 - 0.625)), 2)
