@@ -15,6 +15,8 @@ import typer
 from pipeline.errors import QuorumError
 from pipeline.quiet import silence
 
+INTERRUPTED = 130
+
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 
 
@@ -238,8 +240,11 @@ def cli() -> None:
         app()
     except QuorumError as error:
         _fail(str(error))
-    except KeyboardInterrupt:
-        _fail("interrupted; the same command goes on where it stopped")
+    except SystemExit as error:
+        # Typer's own answer to Ctrl-C; it says nothing.
+        if error.code == INTERRUPTED:
+            print("interrupted; the same command goes on where it stopped", file=sys.stderr)
+        raise
     except OSError as error:
         _fail(f"{error.filename or 'a file'}: {error.strerror or error}; check the path, permissions and free space")
 

@@ -117,6 +117,8 @@ def live(run_id: str) -> Iterator[OnRound]:
     try:
         store = Store()
         run, complete = _known(store, spec, row)
+        if not complete:
+            store.params(run, _resolved(row))
     except (QuorumError, MlflowException, SQLAlchemyError, OSError) as error:
         say(f"track: MLflow is out of order ({' '.join(str(error).split())[:120]}); training goes on without it")
         complete = True

@@ -160,3 +160,5 @@ def test_a_presets_depth_is_its_models(family: str) -> None:
 def test_a_folder_without_weights_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(QuorumError, match="holds no model that can be read"):
         obtain("bart-base", tmp_path / "backbone", tmp_path, weights=tmp_path)
+    with pytest.raises(QuorumError, match="gone: is no folder"):
+        obtain("bart-base", tmp_path / "backbone", tmp_path, weights=tmp_path / "gone")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +158,8 @@ def test_a_training_killed_by_sigkill_resumes_bit_for_bit(workspace) -> None:  #
     assert process.wait() == -9
     state = json.loads(next(checkpoints.glob("*/state.json")).read_text())
     assert 1 <= state["round"] < 4
+    with closing(sqlite3.connect(workspace.folder / "mlflow.db")) as store:
+        assert ("tau", "5.0") in list(store.execute("select key, value from params")), "MLflow shows what is running"
     assert "resuming after round" in workspace.run(*command).stderr
     resumed = _outputs(workspace.folder / "models" / "main" / "fedselectkd-1")
     assert {"adapters/Academic.safetensors", "history.csv"} <= set(resumed)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 from made_results import TRAINING, run_of
 
-from pipeline.figures.caveats import of_learning_rate, of_truncation
+from pipeline.figures.caveats import of_learning_rate, of_meetings, of_truncation
 from pipeline.figures.main_page import Column, _note, _ranks
 from pipeline.figures.naming import labels
 from pipeline.history import Round
@@ -65,6 +67,27 @@ def test_the_best_and_the_second_of_a_column_are_marked() -> None:
     assert _ranks(data, "A", Column("loss", "", 3, ranked=False)) == {}
 
 
+def test_what_reads_alike_is_marked_alike() -> None:
+    """21.001 and 21.004 both read 21.00: both are best; with z as well there is no best."""
+    two, all_three = (
+        SimpleNamespace(metrics={run: {"A": {"average": a}} for run, a in zip("xyz", values, strict=True)})
+        for values in ((21.001, 21.004, 20.0), (21.001, 21.004, 21.0))
+    )
+    assert _ranks(two, "A", Column("average", "", 2)) == {"x": "best", "y": "best", "z": "second"}
+    assert _ranks(all_three, "A", Column("average", "", 2)) == {}
+
+
+def test_clients_with_few_test_meetings_are_named() -> None:
+    """A has ten meetings here and two there; B has nine, one of them with two examples; C has enough."""
+
+    def index(**meetings: Sequence[int]) -> dict[str, Any]:
+        return {"clients": {client: {"test": [{"meeting": m} for m in of]} for client, of in meetings.items()}}
+
+    first, second = index(A=range(10), B=[*range(9), 0]), index(A=[1, 2], C=range(30))
+    assert "some clients have few: A 2, B 9." in " ".join(of_meetings([first, second]))
+    assert of_meetings([index(C=range(30))]) == []
+
+
 def test_a_learning_rate_is_spoken_of_where_it_is_not_the_papers() -> None:
     def said(*rates: float) -> str:
         runs = [
@@ -75,7 +98,9 @@ def test_a_learning_rate_is_spoken_of_where_it_is_not_the_papers() -> None:
 
     assert said(0.0002) == ""
     assert said(0.001).startswith("All methods share a learning rate. The server's")
-    assert said(0.0024).startswith("All methods share a learning rate; 0.0024, that of the scales laptop and full, was")
+    assert said(0.0024).startswith(
+        "All methods share a learning rate; 0.0024, that of the scales laptop and full, was chosen with smollm2"
+    )
     assert said(0.0002, 0.0024).startswith("Learning rates differ from run to run; 0.0024, that")
 
 

@@ -96,7 +96,8 @@ def resolve(corpus: str, wanted: str) -> SourceName:
         raise QuorumError(f"corpora: {corpus}: cannot be fetched by itself; {CORPORA[corpus].how_to_get}")
     if chosen == "sample":
         say("!" * 100)
-        say(f"NO REAL {corpus.upper()} WITHIN REACH: neither a mirror folder (QUORUM_MIRROR) nor upstream answered.")
+        looked = f"a mirror ({mirror()})" if mirror() else "a mirror folder (QUORUM_MIRROR)"
+        say(f"NO REAL {corpus.upper()} WITHIN REACH: neither {looked} nor upstream answered.")
         say("Going on with the SAMPLE: a few short made-up meetings. Its numbers mean nothing.")
         say("!" * 100)
     return chosen
@@ -154,6 +155,8 @@ def _mirror() -> Path:
     folder = mirror()
     if folder is None:
         raise QuorumError("data_source: mirror: no folder found; set QUORUM_MIRROR, or set data_source: auto")
+    if not folder.is_dir():
+        raise QuorumError(f"QUORUM_MIRROR: {folder}: is no folder; correct it, or set data_source: auto")
     return folder
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pipeline.model.presets import OFFLINE, PRESETS
@@ -34,13 +34,36 @@ def of_learning_rate(runs: Sequence[RunRow]) -> list[str]:
     rates = sorted({row.training.learning_rate for row in runs if row.training is not None})
     shared = "All methods share a learning rate" if len(rates) == 1 else "Learning rates differ from run to run"
     chosen = (
-        f"; {CHOSEN_RATE:g}, that of the scales laptop and full, was chosen on AdaFedAvg, and is the largest of the "
-        "four that were tried"
+        f"; {CHOSEN_RATE:g}, that of the scales laptop and full, was chosen with {OFFLINE} on AdaFedAvg, and is "
+        "the largest of the four that were tried"
     )
     return [
         f"{shared}{chosen if CHOSEN_RATE in rates else ''}. The server's average may tolerate a larger one than a "
         "client's own adapter: a validation loss that jumps up in the second round and comes down again may be the "
         "rate's doing rather than the method's."
+    ]
+
+
+FEW_MEETINGS = 10
+"""Fewer are told; the bootstrap over clusters is known to be too sure of itself with few of them."""
+
+
+def of_meetings(indices: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Clients whose test set is of few meetings, with the fewest that a setting gives them; empty, if there are none.
+
+    Args:
+        indices: the index of examples of each setting.
+    """
+    counts: dict[str, int] = {}
+    for client, splits in ((c, s) for index in indices for c, s in index["clients"].items()):
+        meetings = len({entry["meeting"] for entry in splits["test"]})
+        counts[client] = min(meetings, counts.get(client, meetings))
+    few = [f"{client} {count}" for client, count in counts.items() if count < FEW_MEETINGS]
+    if not few:
+        return []
+    return [
+        f"Intervals resample test meetings, of which some clients have few: {', '.join(few)}. Resampling so few makes "
+        "intervals narrower than they should be."
     ]
 
 

@@ -156,8 +156,11 @@ def main_rows(data: MainPage, named: Mapping[str, str], clients: Sequence[str]) 
 def _ranks(data: MainPage, client: str, column: Column) -> dict[str, str]:
     if not column.ranked:
         return {}
-    order = sorted(data.metrics, key=lambda run: -column.sign * data.metrics[run][client][column.metric])
-    return dict(zip(order, ("best", "second"), strict=False))
+    shown = {run: round(column.sign * of[client][column.metric], column.digits) for run, of in data.metrics.items()}
+    # What reads alike is marked alike; where all do, nobody is best.
+    levels = sorted(set(shown.values()), reverse=True)
+    places = dict(zip(levels, ("best", "second"), strict=False)) if len(levels) > 1 else {}
+    return {run: places[value] for run, value in shown.items() if value in places}
 
 
 def _cell(figures: Mapping[str, Any], column: Column, rank: str) -> dict[str, str]:
@@ -254,6 +257,7 @@ def _limits(data: MainPage) -> list[str]:
     lines = [
         "Prompt positions are unadapted (causal backbones): adapters act where a target word is predicted, as in an "
         "encoder-decoder.",
+        *caveats.of_meetings([data.encoded]),
         *caveats.of_learning_rate(data.spec.runs),
         *caveats.of_backbone(data.spec.backbone, data.spec.runs),
     ]

@@ -259,6 +259,7 @@ def _limits(data: PaperPage) -> list[str]:
     return [
         f"{seeds} seed{'s' if seeds > 1 else ''}: intervals say how sure we are of these trainings on other meetings, "
         "not of other trainings. They are not adjusted for how many claims there are.",
+        *caveats.of_meetings(data.indices.values()),
         *caveats.of_learning_rate(spec.runs),
         "A block on repeated n-grams (no_repeat_ngram) hides most repetition where it is set, and summaries end at "
         "max_tokens: a method whose summaries run on is cut there.",

@@ -56,11 +56,15 @@ def _from_hub(name: str, preset: Preset, weights: Path | None) -> tuple[Any, Any
 
     source = preset.identifier if weights is None else weights
     local = weights is not None
+    if weights is not None and not weights.is_dir():
+        raise QuorumError(f"weights: {weights}: is no folder; correct it in params.yaml")
+    if not local:
+        say(f"backbone: asking the model hub for {preset.identifier}")
     try:
         model = AutoModelForSeq2SeqLM.from_pretrained(source, dtype=torch.float32, local_files_only=local)
         return model, AutoTokenizer.from_pretrained(source, local_files_only=local)
     except (OSError, ValueError, SafetensorError) as error:
-        reason = " ".join(str(error).split())[:160]
+        reason = _first_sentence(error)
         if local:
             raise QuorumError(
                 f"weights: {weights}: holds no model that can be read ({reason}); it needs config.json, "
@@ -70,6 +74,11 @@ def _from_hub(name: str, preset: Preset, weights: Path | None) -> tuple[Any, Any
             f"backbone: {name}: {preset.identifier} could not be had from the model hub ({reason}); check the network "
             f"and the name, or set backbone: {OFFLINE}, which works offline"
         ) from None
+
+
+def _first_sentence(error: Exception) -> str:
+    """What happened; what transformers advises after it is about other set-ups."""
+    return " ".join(str(error).split()).split(". ")[0].rstrip(".")[:160]
 
 
 def _from_wheel(preset: Preset, downloads: Path) -> tuple[Any, Any]:
