@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from pipeline.corpora.qmsum import DOMAINS
 from pipeline.corpora.readers import CLIENT_OF
 from pipeline.federated.registry import ALGORITHMS, ALONE, ZEROSHOT
-from pipeline.partitions.setting import Counts, Kind, Unit
+from pipeline.partitions.setting import Kind, Unit
 
 CLIENTS = (*DOMAINS, *CLIENT_OF.values())
 RESERVED = ("server", "mean", "pooled")
@@ -48,6 +48,14 @@ class ClientShare(Strict):
     test_examples: int | None = Field(default=None, ge=1)
 
 
+class ClientCounts(Strict):
+    """So many examples of each split for every client."""
+
+    train: int = Field(ge=1)
+    val: int = Field(ge=1)
+    test: int = Field(ge=1)
+
+
 class SettingSizes(Strict):
     """What a setting takes at one scale; what is not named is the scale's."""
 
@@ -56,7 +64,7 @@ class SettingSizes(Strict):
     source_tokens: int | None = Field(default=None, ge=16)
     target_tokens: int | None = Field(default=None, ge=2)
     max_tokens: int | None = Field(default=None, ge=1)
-    counts: Counts | None = None
+    counts: ClientCounts | None = None
     only: dict[str, ClientShare] = {}
 
 

@@ -32,7 +32,7 @@ from pipeline.knobs import (
 )
 from pipeline.layout import OWN, PARAMS
 from pipeline.model.presets import PRESETS
-from pipeline.partitions.setting import Setting, Share
+from pipeline.partitions.setting import Counts, Setting, Share
 
 
 class Params(Training):
@@ -163,8 +163,8 @@ class Params(Training):
         if run.setting not in self.settings:
             raise ValueError(f"{where}.setting: no setting {run.setting!r}")
         setting = self.settings[run.setting]
-        if not setting.clients and not self.own:
-            raise ValueError(f"settings.{run.setting}.clients: is empty, and there are no own clients")
+        if not self.setting_of(run.setting).clients:
+            raise ValueError(f"settings.{run.setting}.clients: is empty, and no own clients join them")
         for client in setting.of or setting.clients:
             corpus = next((c for c, holder in CLIENT_OF.items() if holder == client), "qmsum")
             if corpus not in self.corpora:
@@ -222,7 +222,7 @@ class Params(Training):
             share=share,
             of=wanted.of,
             unit=wanted.unit,
-            counts=own.counts,
+            counts=None if own.counts is None else Counts(**own.counts.model_dump()),
             only={
                 client: Share(
                     train_fraction=only.train_fraction or share.train_fraction,
@@ -331,4 +331,5 @@ def first_problem(error: ValidationError) -> str:
         return f"{where}: is missing"
     if problem["type"] == "value_error" and not where:
         return message
-    return f"{where}: {message} (found {problem['input']!r:.60})"
+    prefix = f"{where}: " if where else ""
+    return f"{prefix}{message} (found {problem['input']!r:.60})"

@@ -118,7 +118,7 @@ def live(run_id: str) -> Iterator[OnRound]:
         store = Store()
         run, complete = _known(store, spec, row)
         if not complete:
-            store.params(run, _resolved(row))
+            store.params(run, _of_training(row))
     except (QuorumError, MlflowException, SQLAlchemyError, OSError) as error:
         say(f"track: MLflow is out of order ({' '.join(str(error).split())[:120]}); training goes on without it")
         complete = True
@@ -217,9 +217,14 @@ def _resolved(row: RunRow) -> dict[str, Any]:
         spec = read_json(path)
         spec |= spec.pop("rule", None) or {}
         knobs |= {k: v for k, v in spec.items() if k not in ("code", "manifests", "limits", "left_out", "own", "query")}
+    return knobs | _of_training(row) | {"evaluate": row.evaluate}
+
+
+def _of_training(row: RunRow) -> dict[str, Any]:
+    """What the identity of a run fixes before it is trained: MLflow takes a param once and refuses another value."""
     training = {} if row.training is None else row.training.model_dump(mode="json")
     hyperparameters: dict[str, Any] = training.pop("hyperparameters", {})
-    return knobs | hyperparameters | training | {"evaluate": row.evaluate}
+    return {"method": row.method} | hyperparameters | training
 
 
 def _project_figures(store: Store, spec: MainSpec) -> None:

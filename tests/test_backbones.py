@@ -14,7 +14,7 @@ from pipeline.errors import QuorumError
 from pipeline.federated.distillation import cross_entropy
 from pipeline.model.backbone import Backbone, Limits, targets_of
 from pipeline.model.loading import decoder_depth, load_backbone
-from pipeline.model.obtain import obtain
+from pipeline.model.obtain import _first_sentence, obtain
 from pipeline.model.presets import PRESETS
 from pipeline.model.tiny import tiny_model
 
@@ -160,5 +160,12 @@ def test_a_presets_depth_is_its_models(family: str) -> None:
 def test_a_folder_without_weights_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(QuorumError, match="holds no model that can be read"):
         obtain("bart-base", tmp_path / "backbone", tmp_path, weights=tmp_path)
+
+
+def test_weights_that_are_no_folder_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(QuorumError, match="gone: is no folder"):
         obtain("bart-base", tmp_path / "backbone", tmp_path, weights=tmp_path / "gone")
+
+
+def test_of_what_the_hub_says_the_first_sentence_is_told() -> None:
+    assert _first_sentence(OSError("We couldn't\n connect. Check your proxy.")) == "We couldn't connect"

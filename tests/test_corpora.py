@@ -221,6 +221,9 @@ def test_no_mirror_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setenv("QUORUM_MIRROR", "")
     with pytest.raises(QuorumError, match="set QUORUM_MIRROR"):
         sources.fetch("qmsum", "mirror", tmp_path)
+
+
+def test_a_mirror_that_is_no_folder_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("QUORUM_MIRROR", str(tmp_path / "gone"))
     with pytest.raises(QuorumError, match="gone: is no folder"):
         sources.fetch("qmsum", "mirror", tmp_path)

@@ -78,14 +78,15 @@ def test_what_reads_alike_is_marked_alike() -> None:
 
 
 def test_clients_with_few_test_meetings_are_named() -> None:
-    """A has ten meetings here and two there; B has nine, one of them with two examples; C has enough."""
+    """A has ten meetings in one setting and two in the other; B nine, one of them with two examples; C enough."""
 
     def index(**meetings: Sequence[int]) -> dict[str, Any]:
         return {"clients": {client: {"test": [{"meeting": m} for m in of]} for client, of in meetings.items()}}
 
     first, second = index(A=range(10), B=[*range(9), 0]), index(A=[1, 2], C=range(30))
-    assert "some clients have few: A 2, B 9." in " ".join(of_meetings([first, second]))
-    assert of_meetings([index(C=range(30))]) == []
+    (said,) = of_meetings({"one": first, "other": second})
+    assert "some clients have few: A 2 (other); B 9 (one). Resampling" in said
+    assert of_meetings({"other": index(C=range(30))}) == []
 
 
 def test_a_learning_rate_is_spoken_of_where_it_is_not_the_papers() -> None:

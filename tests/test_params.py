@@ -111,7 +111,21 @@ def test_a_misspelt_key_is_named_as_it_was_written(tmp_path: Path) -> None:
         ({"own": {"Academic": {"folder": "data/own/x"}}}, "own.Academic: is taken"),
         ({"own": {"server": {"folder": "data/own/x"}}}, "own.server: is taken"),
         ({"own": {"Clinic": {"folder": "elsewhere"}}}, "own.Clinic.folder: elsewhere is not inside data/own"),
-        ({"settings": {"domains": {"kind": "domains", "clients": []}}}, "is empty, and there are no own clients"),
+        ({"settings": {"domains": {"kind": "domains", "clients": []}}}, "is empty, and no own clients join them"),
+        (
+            {
+                "settings": {"domains": DOMAINS, "iid_balanced": IID | {"clients": []}},
+                "more_runs": {"x": {"method": "AdaFedAvg", "setting": "iid_balanced"}},
+                "studies": {},
+                "search": {"seed": 9, "trials": {}},
+                "own": {"Clinic": {"folder": "data/own/clinic"}},
+            },
+            "settings.iid_balanced.clients: is empty, and no own clients join them",
+        ),
+        (
+            {"settings": {"domains": DOMAINS | {"sizes": {"laptop": {"counts": {"train": -1, "val": 1, "test": 1}}}}}},
+            "settings.domains.sizes.laptop.counts.train: Input should be greater than or equal to 1",
+        ),
         ({"settings": {"domains": DOMAINS | {"sizes": {"huge": {}}}}}, "settings.domains.sizes.huge"),
         (
             {"settings": {"domains": DOMAINS | {"sizes": {"laptop": {"only": {"SAMSum": {}}}}}}},

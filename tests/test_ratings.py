@@ -1,4 +1,4 @@
-"""Human ratings: who is drawn, what comes back, and how raters agree."""
+"""Human ratings: who is drawn, what a sheet shows, what comes back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipeline.errors import QuorumError
 from pipeline.evaluation.paper_scores import OURS
 from pipeline.figures.rating_sheet import render
 from pipeline.files import write_json, write_jsonl
-from pipeline.layout import encoded_index, examples, predictions, stage_spec
+from pipeline.layout import encoded_index, examples, predictions, ratings_table, stage_spec
 from pipeline.ratings.returned import bring_in
 from pipeline.ratings.sheets import CRITERIA, Item, export, of_these_summaries, spread, write_sheet
 from pipeline.spec import MainSpec, read_spec
@@ -100,7 +100,7 @@ def test_a_sheet_is_one_raters_under_whatever_name(
     bring_in([path])
     path.write_text(path.read_text().replace('"EB"', '"Eva B."'))
     assert bring_in([path]) == 1
-    assert "replaces 1 ratings that EB gave on the same sheet" in capsys.readouterr().err
+    assert "took the place of what EB gave on the same sheet" in capsys.readouterr().err
 
 
 def test_two_files_of_one_sheet_are_refused(sheet: str, tmp_path: Path) -> None:
@@ -109,6 +109,20 @@ def test_two_files_of_one_sheet_are_refused(sheet: str, tmp_path: Path) -> None:
     second = answers(sheet, tmp_path, {"i0": {CRITERIA[0]: "B"}})
     with pytest.raises(QuorumError, match=r"back\.json: is the same sheet as .*ann\.json"):
         bring_in([first, second])
+    assert not ratings_table().exists()
+
+
+def test_a_refused_import_changes_and_says_nothing(
+    sheet: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = answers(sheet, tmp_path, {"i0": {CRITERIA[0]: "A"}})
+    bring_in([path])
+    before = ratings_table().read_bytes()
+    capsys.readouterr()
+    (tmp_path / "bad.json").write_text("[]")
+    with pytest.raises(QuorumError, match="not ratings"):
+        bring_in([path, tmp_path / "bad.json"])
+    assert (ratings_table().read_bytes(), capsys.readouterr().err) == (before, "")
 
 
 def test_one_rater_on_two_sheets_is_refused(sheet: str, tmp_path: Path) -> None:
@@ -133,6 +147,14 @@ def test_a_filled_table_comes_back_too(sheet: str, tmp_path: Path) -> None:
         writer.writeheader()
         writer.writerows(rows)
     assert bring_in([path]) == 1
+
+
+def test_a_table_from_a_spreadsheet_comes_back_too(sheet: str, tmp_path: Path) -> None:
+    """Semicolons, a byte order mark, a name in capitals, and a transcript longer than csv takes by itself."""
+    head, cells = ["sheet", "item", "transcript", *CRITERIA], [sheet, " i0", "x" * 140_000, "A", "", "tie"]
+    path = tmp_path / "ANN.CSV"
+    path.write_text("\n".join(";".join(row) for row in (head, cells)), encoding="utf-8-sig")
+    assert bring_in([path]) == 2
 
 
 @pytest.mark.parametrize(
@@ -165,7 +187,9 @@ def test_a_sheet_without_its_key_is_one_line(sheet: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("x.json", "[]", "not ratings as the page exports them"),
+        ("x.json", "[]", r"not ratings as the page exports them \(Input should be an object"),
+        ("x.csv", "", "has no column 'sheet'"),
+        ("x.csv", f"{','.join(CRITERIA)},sheet,item\nA\n", "sheet '' has no key"),
         ("x.json", '{"sheet": "a", "answers": {}}', "rater: is missing"),
         ("x.csv", "sheet,item\na,i0\n", f"has no column '{CRITERIA[0]}'"),
         ("x.csv", f"sheet,item,{','.join(CRITERIA)}\na,i0\n", "holds no rating"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.model.presets import OFFLINE, PRESETS
@@ -48,22 +48,24 @@ FEW_MEETINGS = 10
 """Fewer are told; the bootstrap over clusters is known to be too sure of itself with few of them."""
 
 
-def of_meetings(indices: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Clients whose test set is of few meetings, with the fewest that a setting gives them; empty, if there are none.
+def of_meetings(indices: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Clients whose test set is of few meetings, in which settings; empty, if there are none.
 
     Args:
-        indices: the index of examples of each setting.
+        indices: setting -> the index of its examples.
     """
-    counts: dict[str, int] = {}
-    for client, splits in ((c, s) for index in indices for c, s in index["clients"].items()):
-        meetings = len({entry["meeting"] for entry in splits["test"]})
-        counts[client] = min(meetings, counts.get(client, meetings))
-    few = [f"{client} {count}" for client, count in counts.items() if count < FEW_MEETINGS]
+    few: dict[tuple[str, int], list[str]] = {}
+    for setting, index in indices.items():
+        for client, splits in index["clients"].items():
+            meetings = len({entry["meeting"] for entry in splits["test"]})
+            if meetings < FEW_MEETINGS:
+                few.setdefault((client, meetings), []).append(setting)
     if not few:
         return []
+    which = "; ".join(f"{client} {count} ({', '.join(settings)})" for (client, count), settings in sorted(few.items()))
     return [
-        f"Intervals resample test meetings, of which some clients have few: {', '.join(few)}. Resampling so few makes "
-        "intervals narrower than they should be."
+        f"Intervals resample test meetings, of which some clients have few: {which}. Resampling so few makes intervals "
+        "narrower than they should be."
     ]
 
 

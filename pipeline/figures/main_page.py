@@ -10,6 +10,7 @@ from typing import Any
 
 from pipeline.analysis.words import grouped
 from pipeline.corpora.qmsum import DOMAINS
+from pipeline.corpora.sampled import is_sample
 from pipeline.evaluation.paper_scores import OURS, Paper, main_effects
 from pipeline.evaluation.rouge import AVERAGED
 from pipeline.evaluation.scores import MEAN
@@ -83,7 +84,7 @@ def render(data: MainPage, figures: Path) -> str:
     clients = [client for client in next(iter(data.metrics.values())) if client != MEAN]
     return page(
         TEMPLATE,
-        source=data.notes["source"]["source"],
+        sample=is_sample(data.notes),
         facts=_facts(data),
         command=MAIN_COMMAND,
         truncation=caveats.of_truncation(data.encoded, data.target_limit),
@@ -257,7 +258,7 @@ def _limits(data: MainPage) -> list[str]:
     lines = [
         "Prompt positions are unadapted (causal backbones): adapters act where a target word is predicted, as in an "
         "encoder-decoder.",
-        *caveats.of_meetings([data.encoded]),
+        *caveats.of_meetings({"domains": data.encoded}),
         *caveats.of_learning_rate(data.spec.runs),
         *caveats.of_backbone(data.spec.backbone, data.spec.runs),
     ]

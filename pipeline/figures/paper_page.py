@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from pipeline.claims.claim import TOLERANCE, Judged
 from pipeline.claims.section import NOT_THEIRS, Section
+from pipeline.corpora.sampled import is_sample
 from pipeline.evaluation.paper_scores import average_of
 from pipeline.evaluation.rouge import AVERAGED
 from pipeline.evaluation.scores import MEAN
@@ -58,7 +59,7 @@ def render(data: PaperPage, figures: Path) -> str:
     """The page; figures are read from a folder of SVG files and embedded."""
     return page(
         TEMPLATE,
-        samples=sorted(corpus for corpus, notes in data.notes.items() if notes["source"]["source"] == "sample"),
+        samples=sorted(corpus for corpus, notes in data.notes.items() if is_sample(notes)),
         facts=_facts(data),
         sections=[_section(section, data, figures) for section in data.sections],
         claims=[
@@ -259,7 +260,7 @@ def _limits(data: PaperPage) -> list[str]:
     return [
         f"{seeds} seed{'s' if seeds > 1 else ''}: intervals say how sure we are of these trainings on other meetings, "
         "not of other trainings. They are not adjusted for how many claims there are.",
-        *caveats.of_meetings(data.indices.values()),
+        *caveats.of_meetings(data.indices),
         *caveats.of_learning_rate(spec.runs),
         "A block on repeated n-grams (no_repeat_ngram) hides most repetition where it is set, and summaries end at "
         "max_tokens: a method whose summaries run on is cut there.",

@@ -39,6 +39,7 @@ def draw(points: Sequence[Point], knob: str, chosen: float) -> Figure:
         axis.errorbar([x for x, _ in own], values, yerr=ends, **style)
         axis.set_xticks([p.value for p in points], [p.label for p in points])
         axis.set_xlabel(knob)
+        # Losses differ in the third digit, of which matplotlib would print the rest once, above the axis.
         axis.ticklabel_format(axis="y", useOffset=False)
         axis.set_title(title, fontsize=9)
     figure.tight_layout()

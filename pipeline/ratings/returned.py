@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -36,6 +37,7 @@ def bring_in(files: Sequence[Path]) -> int:
     path = layout.ratings_table()
     kept = read_table(path) if path.is_file() else []
     came: dict[str, Path] = {}
+    told: list[str] = []
     for file in files:
         rows = _read(file)
         sheets = {row["sheet"] for row in rows}
@@ -46,11 +48,13 @@ def bring_in(files: Sequence[Path]) -> int:
         came |= dict.fromkeys(sheets, file)
         former = [row for row in kept if row["sheet"] in sheets]
         if former:
-            say(f"ratings: {file} replaces {len(former)} ratings that {former[0]['rater']} gave on the same sheet")
+            told.append(f"ratings: {file} took the place of what {former[0]['rater']} gave on the same sheet")
         kept = [row for row in kept if row["sheet"] not in sheets]
         _check_rater(rows, kept, file)
         kept += rows
     write_table(path, kept, COLUMNS)
+    for line in told:
+        say(line)
     raters = len({row["rater"] for row in kept})
     say(f"ratings: {len(kept)} ratings by {raters} raters in {path}; `dvc repro report` draws them")
     return len(kept)
@@ -68,7 +72,7 @@ def _check_rater(rows: Sequence[Mapping[str, str]], others: Sequence[Mapping[str
 
 
 def _read(file: Path) -> list[dict[str, str]]:
-    answers = _answers_of_csv(file) if file.suffix == ".csv" else _answers_of_json(file)
+    answers = _answers_of_csv(file) if file.suffix.lower() == ".csv" else _answers_of_json(file)
     rows: list[dict[str, str]] = []
     seen: set[tuple[str, str]] = set()
     for sheet, rater, item, criterion, choice in answers:
@@ -100,6 +104,7 @@ def _key(sheet: str, file: Path) -> dict[str, dict[str, str]]:
 
 
 Answers = Iterable[tuple[str, str, str, str, str]]
+"""(sheet, rater, item, criterion, choice)."""
 
 
 class Exported(BaseModel):
@@ -112,7 +117,9 @@ class Exported(BaseModel):
 
 def _answers_of_json(file: Path) -> Answers:
     try:
-        given = Exported.model_validate_json(file.read_bytes())
+        given = Exported.model_validate_json(file.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise QuorumError(f"{file}: not UTF-8 (byte {error.start}); export again") from None
     except ValidationError as error:
         raise QuorumError(
             f"{file}: not ratings as the page exports them ({first_problem(error)}); export again"
@@ -127,19 +134,21 @@ def _answers_of_json(file: Path) -> Answers:
 
 
 def _answers_of_csv(file: Path) -> Answers:
+    csv.field_size_limit(sys.maxsize)  # a transcript is one cell
     try:
         with file.open(encoding="utf-8-sig", newline="") as stream:
-            reader = csv.DictReader(stream)
-            rows = list(reader)
+            semicolons = ";" in stream.readline()  # as spreadsheets of half of Europe have it
+            stream.seek(0)
+            reader = csv.DictReader(stream, restval="", delimiter=";" if semicolons else ",")
+            rows, columns = list(reader), reader.fieldnames or ()
     except (UnicodeDecodeError, csv.Error) as error:
         raise QuorumError(f"{file}: not a filled sheet ({error}); save it as CSV in UTF-8") from None
-    lacking = [column for column in ("sheet", "item", *CRITERIA) if column not in (reader.fieldnames or ())]
+    lacking = [column for column in ("sheet", "item", *CRITERIA) if column not in columns]
     if lacking:
         raise QuorumError(f"{file}: has no column {lacking[0]!r}; keep a sheet's columns as they are")
     return [
-        (row["sheet"], file.stem, row["item"], criterion, choice)
+        (row["sheet"].strip(), file.stem, row["item"].strip(), criterion, row[criterion].strip())
         for row in rows
         for criterion in CRITERIA
-        # A line that ends early has none.
-        if (choice := (row[criterion] or "").strip())
+        if row[criterion].strip()
     ]

@@ -169,6 +169,3 @@ def write_sheet(items: Sequence[Item], rater: int, seed: int, folder: Path) -> l
     ]
     write_table(table, rows)
     return [page, table]
-
-
-"""(sheet, rater, item, criterion, choice)."""

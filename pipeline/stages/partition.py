@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from pipeline import layout
 from pipeline.corpora.prepared import examples_of
 from pipeline.corpora.sampled import sampled
@@ -21,13 +19,9 @@ def run(group: str) -> None:
     examples = examples_of(group)
     sample = sampled(group)
     for name, asked in spec.settings.items():
-        setting = asked
-        # Sizes are chosen for real corpora; of the sample, whose numbers mean nothing, what there is will do.
-        if any(e.domain in asked.clients and e.corpus in sample for e in examples.values()):
-            setting = fitted(asked, examples)
-        if setting.counts and setting != asked:
-            have = ", ".join(f"{split} {count}" for split, count in asdict(setting.counts).items())
-            say(f"partition {group}: {name}: {have} of the sample for every client, less than params.yaml asks for")
+        setting = fitted(asked, examples, sample)
+        if setting != asked:
+            say(f"partition {group}: {name}: the sample has less than params.yaml asks for: {setting.counts}")
         for seed in spec.seeds:
             manifest = partition(name, setting, examples, seed)
             path = layout.manifest(group, name, seed)
