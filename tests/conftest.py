@@ -47,7 +47,9 @@ needs_weights = pytest.mark.skipif(
 )
 
 
-SLOWEST = ("test_paper.py", "test_pipeline.py", "test_real.py", "test_other_plans.py", "test_bad_input.py")
+SLOWEST = tuple(
+    f"test_{name}.py" for name in ("paper", "pipeline", "real", "other_plans", "bad_input", "checkpoint", "search")
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
