@@ -258,7 +258,7 @@ def _limits(data: MainPage) -> list[str]:
     lines = [
         "Prompt positions are unadapted (causal backbones): adapters act where a target word is predicted, as in an "
         "encoder-decoder.",
-        *caveats.of_meetings({"domains": data.encoded}),
+        *caveats.of_meetings({data.spec.runs[0].setting: data.encoded}),
         *caveats.of_learning_rate(data.spec.runs),
         *caveats.of_backbone(data.spec.backbone, data.spec.runs),
     ]

@@ -56,10 +56,10 @@ def _from_hub(name: str, preset: Preset, weights: Path | None) -> tuple[Any, Any
 
     source = preset.identifier if weights is None else weights
     local = weights is not None
-    if weights is not None and not weights.is_dir():
-        raise QuorumError(f"weights: {weights}: is no folder; correct it in params.yaml")
-    if not local:
+    if weights is None:
         say(f"backbone: asking the model hub for {preset.identifier}")
+    elif not weights.is_dir():
+        raise QuorumError(f"weights: {weights}: is no folder; correct it in params.yaml")
     try:
         model = AutoModelForSeq2SeqLM.from_pretrained(source, dtype=torch.float32, local_files_only=local)
         return model, AutoTokenizer.from_pretrained(source, local_files_only=local)
