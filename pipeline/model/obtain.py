@@ -42,6 +42,9 @@ def obtain(name: str, into: Path, downloads: Path, weights: Path | None = None) 
         from pipeline.model.tiny import tiny_model, tiny_tokenizer
 
         model, tokenizer = tiny_model(preset.identifier), tiny_tokenizer()
+    # transformers writes down how it was asked: with HF_HUB_OFFLINE set the same backbone would have another hash.
+    if "local_files_only" in tokenizer.init_kwargs:
+        tokenizer.init_kwargs["local_files_only"] = False
     try:
         model.save_pretrained(into, max_shard_size="100GB")
         tokenizer.save_pretrained(into)
