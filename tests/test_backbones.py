@@ -152,6 +152,13 @@ def test_a_hub_backbone_is_read_from_a_local_folder(tmp_path: Path, tiny: str, p
     assert torch.equal(ours.target_hidden(prefixes, {}), theirs.target_hidden(prefixes, {}))
 
 
+def test_a_backbone_does_not_say_whether_the_hub_was_in_reach(tmp_path: Path) -> None:
+    """A folder is read with local_files_only, as everything is with HF_HUB_OFFLINE; the hash must not follow it."""
+    obtain("tiny-bart", tmp_path / "weights", tmp_path)
+    obtain("bart-base", tmp_path / "backbone", tmp_path, weights=tmp_path / "weights")
+    assert '"local_files_only": false' in (tmp_path / "backbone" / "tokenizer_config.json").read_text()
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_presets_depth_is_its_models(family: str) -> None:
     assert PRESETS[f"tiny-{family}"].decoder_layers == decoder_depth(tiny_model(family).config)
