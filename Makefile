@@ -26,7 +26,7 @@ $(STAMP): requirements.lock
 	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) not found: install Python 3.11, or say make PYTHON=/path/to/python3.11"; exit 1; }
 	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	@echo "setup: installing pinned packages into $(VENV) (a few minutes, once)"
-	@$(VENV)/bin/python -m pipeline.install requirements.lock
+	@$(VENV)/bin/python -m pipeline.workspace.install requirements.lock
 	@rm -f $(VENV)/.installed-* && touch $@
 
 # What lies outside the workspace, and has changed or come within reach: dvc does not look there.

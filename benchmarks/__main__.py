@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import flower, table
-from pipeline.files import read_json, write_json, write_text
-from pipeline.layout import REPORTS
-from pipeline.progress import say
-from pipeline.quiet import silence
+from pipeline.workspace.files import read_json, write_json, write_text
+from pipeline.workspace.layout import REPORTS
+from pipeline.workspace.progress import say
+from pipeline.workspace.quiet import silence
 
 OUT = REPORTS / "benchmarks"
 FLOWER_LOCK = Path(__file__).with_name("flower.lock")

@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, BartConfig, BartForConditionalGeneration
 
-from pipeline import layout
 from pipeline.model.backbone import Backbone
 from pipeline.model.loading import decoder_depth, load_backbone
 from pipeline.model.seq2seq import Seq2SeqBackbone
 from pipeline.model.tiny import tiny_tokenizer
+from pipeline.workspace import layout
 
 NO_EMBEDDED = "run `dvc repro backbone` first"
 ADAPTED = {6: 3, 12: 6}

@@ -23,16 +23,16 @@ from benchmarks import flower
 from benchmarks.backbones import NO_EMBEDDED, embedded, has_embedded
 from benchmarks.comparison import OURS, THEIRS, Row, interleaved
 from benchmarks.training_step import adapting_from
-from pipeline import layout
 from pipeline.errors import QuorumError
-from pipeline.federated import fedavg
 from pipeline.federated.algorithm import Randomness
+from pipeline.federated.algorithms import fedavg
 from pipeline.federated.local import BETAS, EPSILON, LocalTraining, StoredClientData, batch_order
 from pipeline.federated.loop import Schedule, run_rounds, start
 from pipeline.model.adapter import Adapter, attached, init_adapter, read_adapter, write_adapter
 from pipeline.model.backbone import Rendered
 from pipeline.model.entry import Entry
 from pipeline.model.store import PrefixStore
+from pipeline.workspace import layout
 
 CLIENTS, ROUNDS, EXAMPLES, SOURCE = ("first", "second", "third"), 4, 8, 448
 TRAINING = LocalTraining(learning_rate=6e-4, weight_decay=0.01, batch_size=4, local_epochs=1, clip_norm=1.0)

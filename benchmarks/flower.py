@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 from benchmarks.comparison import THEIRS
-from pipeline import layout
 from pipeline.errors import QuorumError
+from pipeline.workspace import layout
 
 PYTHON = Path(".venv-flower/bin/python")
 MISSING = "Flower is not installed; `make bench` installs it"

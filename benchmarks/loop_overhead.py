@@ -14,10 +14,10 @@ import torch
 from benchmarks import flower
 from benchmarks.comparison import OURS, THEIRS, Row, peak_memory, spread
 from benchmarks.shapes import SHAPES
-from pipeline.federated import fedavg
 from pipeline.federated.algorithm import Fit, Pull, Randomness, Trace
-from pipeline.federated.distillation import Distillation
+from pipeline.federated.algorithms import fedavg
 from pipeline.federated.loop import Schedule, run_rounds, start
+from pipeline.federated.objectives.distillation import Distillation
 from pipeline.model.adapter import Adapter
 
 CLIENTS, MANY = 1_000, 10_000

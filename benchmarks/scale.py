@@ -24,9 +24,9 @@ from benchmarks.shapes import (
     step_flops,
     store_bytes,
 )
-from pipeline.files import read_json, write_text
-from pipeline.layout import REPORTS
 from pipeline.model.adapter import Adapter, pack
+from pipeline.workspace.files import read_json, write_text
+from pipeline.workspace.layout import REPORTS
 
 NOT_MEASURED = "not measured"
 PAGE = Path(__file__).with_name("SCALE.md")

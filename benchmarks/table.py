@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.figures.style import colour, save
+from pipeline.report.figures.style import colour, save
 
 HEAD = ("what", "against", "Quorum", "the other", "times", "aim", "reached", "measured")
 REACHED, MISSED = colour(7), colour(6)

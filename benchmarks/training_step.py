@@ -26,9 +26,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from benchmarks.backbones import NO_EMBEDDED, Model, bart, embedded, has_embedded
 from benchmarks.comparison import OURS, THEIRS, Row, interleaved, peak_memory
 from pipeline.errors import QuorumError
-from pipeline.federated.distillation import Distillation
 from pipeline.federated.eq8 import token_losses
 from pipeline.federated.head import backward_through_head
+from pipeline.federated.objectives.distillation import Distillation
 from pipeline.model.adapter import Adapt, Adapter, adapting, apply_adapter, attached, init_adapter
 from pipeline.model.backbone import Backbone, Rendered, targets_of
 from pipeline.model.store import PrefixStore

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from pipeline.errors import QuorumError
-from pipeline.quiet import silence
+from pipeline.workspace.quiet import silence
 
 INTERRUPTED = 130
 
@@ -40,8 +40,8 @@ def _stage(name: str) -> Callable[..., None]:
 
 def _bring_into_mlflow() -> None:
     """The results are files already: a store that is out of order spoils none of them."""
-    from pipeline.progress import say
-    from pipeline.tracking import project
+    from pipeline.workspace.progress import say
+    from pipeline.workspace.tracking import project
 
     try:
         project()
@@ -88,8 +88,8 @@ def encode(group: Group) -> None:
 @app.command()
 def train(run: RunId) -> None:
     """Train one run; a killed training resumes at its last finished round."""
-    from pipeline.prune import prune
-    from pipeline.tracking import live
+    from pipeline.runs.prune import prune
+    from pipeline.workspace.tracking import live
 
     # A few hundred MB a training: those that are done need not wait for the last one.
     prune(running=run)
@@ -132,7 +132,7 @@ def report() -> None:
 @app.command()
 def search() -> None:
     """Compare the values of params.yaml's `search` on validation, at a seed that no table reports."""
-    from pipeline.search import search as run
+    from pipeline.runs.search import search as run
 
     run()
 
@@ -144,7 +144,7 @@ app.add_typer(full, name="full")
 @full.command("lay")
 def full_lay() -> None:
     """Lay out work/full, a copy of the workspace at `scale: full`."""
-    from pipeline.full import lay_copy
+    from pipeline.runs.full import lay_copy
 
     lay_copy()
 
@@ -152,7 +152,7 @@ def full_lay() -> None:
 @full.command("take")
 def full_take() -> None:
     """Take its small outputs over into reports/full."""
-    from pipeline.full import take_over
+    from pipeline.runs.full import take_over
 
     take_over()
 
@@ -167,8 +167,8 @@ def ratings_export(
     seed: Annotated[int, typer.Option(help="which examples are drawn")] = 1,
 ) -> None:
     """Write rating sheets into reports/ratings: 20 test examples a domain, three pairs each."""
-    from pipeline.layout import RATING_SHEETS
-    from pipeline.ratings.sheets import export
+    from pipeline.report.ratings.sheets import export
+    from pipeline.workspace.layout import RATING_SHEETS
 
     export(raters, seed, RATING_SHEETS)
 
@@ -178,7 +178,7 @@ def ratings_import(
     files: Annotated[list[Path], typer.Argument(help="what raters sent back: the page's JSON, or the filled CSV")],
 ) -> None:
     """Check ratings and join them into data/ratings/ratings.csv."""
-    from pipeline.ratings.returned import bring_in
+    from pipeline.report.ratings.returned import bring_in
 
     bring_in(files)
 
@@ -186,7 +186,7 @@ def ratings_import(
 @app.command()
 def track() -> None:
     """Bring the MLflow store in line with what is on disk."""
-    from pipeline.tracking import project
+    from pipeline.workspace.tracking import project
 
     project()
 
@@ -194,8 +194,8 @@ def track() -> None:
 @app.command()
 def weights() -> None:
     """Fetch the embedded backbone's weights into work/downloads, without converting them."""
-    from pipeline.layout import downloads
     from pipeline.model.obtain import fetch_embedded
+    from pipeline.workspace.layout import downloads
 
     fetch_embedded(downloads())
 
@@ -205,16 +205,16 @@ def prune(
     unplanned: Annotated[bool, typer.Option(help="also checkpoints, prefixes and summaries of other plans")] = False,
 ) -> None:
     """Remove the checkpoints of trainings that are finished."""
-    import pipeline.prune
+    import pipeline.runs.prune
 
-    pipeline.prune.prune(unplanned=unplanned)
+    pipeline.runs.prune.prune(unplanned=unplanned)
 
 
 @app.command()
 def outdated() -> None:
     """Name the stages whose corpus or weights, outside the workspace, have changed or come within reach."""
-    from pipeline.outdated import outdated as stages_outdated
-    from pipeline.params import read_params
+    from pipeline.plan.outdated import outdated as stages_outdated
+    from pipeline.plan.schema import read_params
 
     print(" ".join(stages_outdated(read_params())))
 
@@ -228,7 +228,7 @@ def summarize(
     turns: Annotated[str | None, typer.Option(help="use only these turns, counted from 1: A-B")] = None,
 ) -> None:
     """Summarize a new meeting with a client's trained adapter."""
-    from pipeline.summarize import summarize_file
+    from pipeline.runs.summarize import summarize_file
 
     print(summarize_file(file, run=run, client=client, query=query, turns=turns))
 

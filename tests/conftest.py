@@ -26,7 +26,6 @@ import yaml
 
 from pipeline.corpora.example import Example, Turn
 from pipeline.federated.local import LocalTraining, StoredClientData
-from pipeline.layout import downloads, mirror
 from pipeline.model.adapter import Adapter, init_adapter
 from pipeline.model.backbone import Backbone, Limits, Prefix, Rendered
 from pipeline.model.causal import CausalBackbone
@@ -34,6 +33,7 @@ from pipeline.model.entry import Entry
 from pipeline.model.obtain import WHEEL
 from pipeline.model.seq2seq import Seq2SeqBackbone
 from pipeline.model.tiny import tiny_model, tiny_tokenizer
+from pipeline.workspace.layout import downloads, mirror
 
 torch.set_num_threads(1)  # two workers share two cores
 ROOT = Path(__file__).parents[1]

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from conftest import make_backbone
 
-from pipeline.federated import centralized, fedavg, fedkd, fedselectkd, single
 from pipeline.federated.algorithm import Algorithm
+from pipeline.federated.algorithms import centralized, fedavg, fedkd, fedselectkd, single
 from pipeline.federated.local import StoredClientData
 from pipeline.federated.loop import POOLED, Progress, Schedule, run_rounds, start
 from pipeline.model.adapter import Adapter, init_adapter

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.history import Round
-from pipeline.results import Results
-from pipeline.spec import RunRow, TrainKnobs
+from pipeline.federated.history import Round
+from pipeline.plan.orders import RunRow, TrainKnobs
+from pipeline.runs.results import Results
 
 
 def round_of(number: int, client: str, loss: float, seed: int = 1, **more: Any) -> Round:
@@ -14,7 +14,7 @@ def round_of(number: int, client: str, loss: float, seed: int = 1, **more: Any) 
 
 
 TRAINING = TrainKnobs(
-    algorithm="pipeline.federated.fedselectkd",
+    algorithm="pipeline.federated.algorithms.fedselectkd",
     hyperparameters={},
     seed=1,
     device="cpu",

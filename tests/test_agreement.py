@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pipeline.evaluation.agreement import fleiss_kappa, outcomes_of
-from pipeline.ratings.returned import COLUMNS
-from pipeline.ratings.sheets import CRITERIA
+from pipeline.report.ratings.returned import COLUMNS
+from pipeline.report.ratings.sheets import CRITERIA
 
 
 def test_fleiss_kappa_by_hand() -> None:

@@ -10,9 +10,19 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipeline.federated import ditto, fedavg, fedavgm, fednova, fedopt, fedprox, fedselectkd, scaffold, teachers
 from pipeline.federated.algorithm import Algorithm, ClientState, Fit, Pull, Randomness, ServerState, Trace, Update
-from pipeline.federated.distillation import Distillation
+from pipeline.federated.algorithms import (
+    ditto,
+    fedavg,
+    fedavgm,
+    fednova,
+    fedopt,
+    fedprox,
+    fedselectkd,
+    scaffold,
+    teachers,
+)
+from pipeline.federated.objectives.distillation import Distillation
 from pipeline.model.adapter import Adapter
 
 RNG = Randomness(1, "client", 1)

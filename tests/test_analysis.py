@@ -10,10 +10,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.deciles import deciles
-from pipeline.analysis.divergence import between_clients, jensen_shannon, topic_counts, word_counts
-from pipeline.analysis.orientation import at_random, lead
 from pipeline.corpora.example import Example, Turn
+from pipeline.evaluation.deciles import deciles
+from pipeline.evaluation.divergence import between_clients, jensen_shannon, topic_counts, word_counts
+from pipeline.evaluation.orientation import at_random, lead
 
 
 def test_divergence_by_hand() -> None:

@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import QuorumError
-from pipeline.federated import fedavg, fedopt, fedselectkd, scaffold
 from pipeline.federated.algorithm import Algorithm
+from pipeline.federated.algorithms import fedavg, fedopt, fedselectkd, scaffold
 from pipeline.federated.bits import pack_bits, unpack_bits
 from pipeline.federated.checkpoint import load_progress, save_progress
 from pipeline.federated.loop import Progress, Schedule, run_rounds, start

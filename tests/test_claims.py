@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from made_scores import always, scored
 
-from pipeline.claims.claim import Claim, Rule, Verdict, by_margins, judge
 from pipeline.evaluation.scores import Scored
-from pipeline.figures.claim_rows import claim_row
+from pipeline.report.claim_rows import claim_row
+from pipeline.report.claims.claim import Claim, Rule, Verdict, by_margins, judge
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from pipeline.corpora.sources import Published
 from pipeline.corpora.statistics import COLUMNS, PAPER, compared
 from pipeline.corpora.text import clean
 from pipeline.errors import QuorumError
-from pipeline.files import write_json, write_jsonl
-from pipeline.layout import source_record
+from pipeline.workspace.files import write_json, write_jsonl
+from pipeline.workspace.layout import source_record
 
 TURNS = tuple(Turn("A", str(i)) for i in range(10))
 

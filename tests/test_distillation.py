@@ -16,9 +16,9 @@ import math
 import pytest
 import torch
 
-from pipeline.federated.distillation import Distillation, distribution, losses_and_gradient, selected
 from pipeline.federated.eq8 import selective_kd_loss
 from pipeline.federated.head import backward_through_head, cross_entropy_through_head
+from pipeline.federated.objectives.distillation import Distillation, distribution, losses_and_gradient, selected
 
 TEACHER = torch.tensor([0.5, 0.25, 0.25]).log().view(1, 1, 3)
 STUDENT = torch.zeros(1, 1, 3)

@@ -9,8 +9,8 @@ import torch
 from conftest import noisy_adapter
 from federations import BACKBONE, FEDAVG, INITIAL, MIDDLE, SINGLE, Make, kd, locals_of, same, same_locals, select, train
 
-from pipeline.federated import ditto, fedavg, fedavgm, fedhardkd, fednova, fedopt, fedprox, scaffold
 from pipeline.federated.algorithm import Algorithm, weighted_average
+from pipeline.federated.algorithms import ditto, fedavg, fedavgm, fedhardkd, fednova, fedopt, fedprox, scaffold
 from pipeline.federated.local import StoredClientData
 from pipeline.model.adapter import Adapter
 

@@ -11,7 +11,7 @@ from pipeline.evaluation.rouge import rouge_of
 from pipeline.evaluation.scores import METRICS, Scored, compare, differences, intervals_of, over_seeds
 from pipeline.evaluation.significance import holm, sign_flip
 from pipeline.evaluation.surface import length, repetition
-from pipeline.results import Results, side_by_side
+from pipeline.runs.results import Results, side_by_side
 
 
 def test_rouge_by_hand() -> None:

@@ -10,24 +10,14 @@ import pytest
 from made_results import TRAINING, results_of, round_of, run_of
 
 from pipeline.evaluation.scores import Scored
-from pipeline.figures import (
-    cases,
-    comparison,
-    extras,
-    heatmap,
-    learning_curves,
-    raters,
-    sending,
-    share_distilled,
-    teachers,
-    traffic,
-)
-from pipeline.figures.canvas import Canvas
-from pipeline.figures.communication import path_of
-from pipeline.figures.naming import colours
-from pipeline.figures.paper_page import _ending, _first_rounds, _steps
-from pipeline.history import client_rounds
-from pipeline.results import common_clients
+from pipeline.federated.history import client_rounds
+from pipeline.report import cases, extras, raters, sending, teachers
+from pipeline.report.canvas import Canvas
+from pipeline.report.figures import comparison, heatmap, learning_curves, share_distilled, traffic
+from pipeline.report.figures.communication import path_of
+from pipeline.report.naming import colours
+from pipeline.report.paper_page import _ending, _first_rounds, _steps
+from pipeline.runs.results import common_clients
 
 
 def test_bytes_add_up_over_rounds_and_are_a_mean_over_seeds() -> None:

@@ -25,12 +25,12 @@ from federations import (
     train,
 )
 
-from pipeline.federated import scaffold
 from pipeline.federated.algorithm import Algorithm, weighted_average
+from pipeline.federated.algorithms import scaffold
+from pipeline.federated.history import Round
 from pipeline.federated.local import StoredClientData
 from pipeline.federated.loop import POOLED
 from pipeline.federated.wire import send
-from pipeline.history import Round
 from pipeline.stages.train import HISTORY
 
 

@@ -11,7 +11,7 @@ import pytest
 from conftest import ROOT
 
 from pipeline.errors import QuorumError
-from pipeline.files import read_json, read_jsonl, replacing, write_json, write_jsonl, write_text
+from pipeline.workspace.files import read_json, read_jsonl, replacing, write_json, write_jsonl, write_text
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_temporary(tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
 def test_a_full_disk_for_real(tmp_path: Path) -> None:
     """A limit on file size refuses the bytes as a full disk would."""
     script = (
-        "import resource, sys; from pathlib import Path; from pipeline.files import write_bytes\n"
+        "import resource, sys; from pathlib import Path; from pipeline.workspace.files import write_bytes\n"
         "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); write_bytes(Path(sys.argv[1]), b'x' * 5000)"
     )

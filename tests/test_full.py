@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from conftest import Workspace
 
-from pipeline import full, layout
 from pipeline.errors import QuorumError
-from pipeline.params import read_params
-from pipeline.planning import resolve
+from pipeline.plan.resolve import resolve
+from pipeline.plan.schema import read_params
+from pipeline.runs import full
+from pipeline.workspace import layout
 
 COMMITTER = {f"GIT_{who}_{what}": "t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 

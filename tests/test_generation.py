@@ -6,11 +6,11 @@ import pytest
 import torch
 from conftest import make_backbone, noisy_adapter, render_all
 
-from pipeline.decoding import in_batches
 from pipeline.model.adapter import Adapter, adapting, attached
 from pipeline.model.backbone import Backbone, Prefix, Rendered, Row, closed_up
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.generation import banned_tokens, generate
+from pipeline.runs.summaries import in_batches
 
 RULES = {
     "greedy": DecodingRule(max_tokens=20),

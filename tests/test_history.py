@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.history import Round, has_converged
-from pipeline.tables import read_table, write_table
+from pipeline.federated.history import Round, has_converged
+from pipeline.workspace.tables import read_table, write_table
 
 
 def row(client: str, number: int, *, best: bool = False, steps: int = 1, seed: int = 1) -> Round:

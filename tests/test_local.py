@@ -11,8 +11,8 @@ from conftest import noisy_adapter
 from federations import BACKBONE, FEDAVG, INITIAL, MIDDLE, SINGLE, Make, locals_of, same, train
 
 from pipeline.errors import QuorumError
-from pipeline.federated import fedselectkd
 from pipeline.federated.algorithm import Randomness
+from pipeline.federated.algorithms import fedselectkd
 from pipeline.federated.local import StoredClientData, batch_order
 from pipeline.federated.wire import send
 from pipeline.model.adapter import Adapter

@@ -6,10 +6,10 @@ import pytest
 import torch
 from conftest import FAMILIES, make_backbone, render_all
 
-from pipeline.federated import fedavg
 from pipeline.federated.algorithm import weighted_average
-from pipeline.federated.distillation import cross_entropy
+from pipeline.federated.algorithms import fedavg
 from pipeline.federated.loop import Schedule, run_rounds, start
+from pipeline.federated.objectives.distillation import cross_entropy
 from pipeline.model.adapter import Adapter, init_adapter
 from pipeline.model.backbone import Backbone, Row, targets_of
 from pipeline.model.decoding_rule import DecodingRule

@@ -9,11 +9,11 @@ from typing import Any
 
 from made_results import TRAINING, run_of
 
-from pipeline.figures.caveats import of_learning_rate, of_meetings, of_truncation
-from pipeline.figures.main_page import Column, _note, _ranks
-from pipeline.figures.naming import labels
-from pipeline.history import Round
-from pipeline.spec import RunRow
+from pipeline.federated.history import Round
+from pipeline.plan.orders import RunRow
+from pipeline.report.caveats import of_learning_rate, of_meetings, of_truncation
+from pipeline.report.main_page import Column, _note, _ranks
+from pipeline.report.naming import labels
 
 
 def history(best: int, last: int) -> list[Round]:

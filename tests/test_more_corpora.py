@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from conftest import MIRROR, ROOT, needs_mirror
 
+from pipeline.clients.manifest import by_split, check
 from pipeline.corpora import elitr, hmnet, meetingbank, samsum, sources
 from pipeline.corpora.example import SPLITS, Example, Turn
 from pipeline.corpora.notes import Notes
@@ -20,7 +21,6 @@ from pipeline.corpora.readers import READERS
 from pipeline.corpora.statistics import table
 from pipeline.corpora.text import joined
 from pipeline.errors import QuorumError
-from pipeline.partitions.manifest import by_split, check
 
 
 def samsum_zip(folder: Path, rows: list[tuple[str, str, str]]) -> Path:

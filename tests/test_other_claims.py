@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from made_scores import always, scored, spread, wild
 
-from pipeline.claims.claim import Claim, Judged, Metric
-from pipeline.claims.other_claims import alike_clients, best_client, best_threshold, preferred, share_of_words
 from pipeline.evaluation.scores import Scored
-from pipeline.figures.claim_rows import claim_row
+from pipeline.report.claim_rows import claim_row
+from pipeline.report.claims.claim import Claim, Judged, Metric
+from pipeline.report.claims.other_claims import alike_clients, best_client, best_threshold, preferred, share_of_words
 
 
 def test_the_rival_is_chosen_on_validation() -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from conftest import SMALL, Workspace
 
-from pipeline import layout
-from pipeline.history import Round
-from pipeline.results import read_full
-from pipeline.spec import ReportSpec, read_spec
-from pipeline.tables import write_table
+from pipeline.federated.history import Round
+from pipeline.plan.orders import ReportSpec, read_spec
+from pipeline.runs.results import read_full
+from pipeline.workspace import layout
+from pipeline.workspace.tables import write_table
 
 SETTINGS: dict[str, Any] = {
     "domains": {"kind": "domains", "clients": ["Academic", "Committee", "Product"]},

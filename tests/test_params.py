@@ -10,9 +10,9 @@ import yaml
 from shipped import DOMAINS, IID, SHIPPED, params_with
 
 from pipeline.errors import QuorumError
-from pipeline.federated import fedselectkd
-from pipeline.params import read_params
-from pipeline.planning import resolve
+from pipeline.federated.algorithms import fedselectkd
+from pipeline.plan.resolve import resolve
+from pipeline.plan.schema import read_params
 
 BRIEF: dict[str, Any] = SHIPPED["settings"]["long"] | {"sizes": {"laptop": {"max_tokens": 50}}}
 

@@ -10,15 +10,15 @@ from conftest import make_example
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline import layout
+from pipeline.clients import balanced, domains, iid, kinds
+from pipeline.clients.manifest import Manifest, check, hash_order, take_at_most, take_fraction
+from pipeline.clients.setting import Counts, Setting, Share
 from pipeline.corpora.example import SPLITS, Example
 from pipeline.errors import QuorumError
-from pipeline.files import read_json, write_json, write_jsonl
-from pipeline.partitions import balanced, domains, iid, kinds
-from pipeline.partitions.manifest import Manifest, check, hash_order, take_at_most, take_fraction
-from pipeline.partitions.setting import Counts, Setting, Share
-from pipeline.spec import PartitionSpec
+from pipeline.plan.orders import PartitionSpec
 from pipeline.stages import partition as partition_stage
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json, write_json, write_jsonl
 
 IDS = st.lists(st.text("abcdef0123", min_size=1, max_size=6), unique=True, max_size=40)
 

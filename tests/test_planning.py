@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from shipped import SHIPPED, params_with
 
-from pipeline import layout
-from pipeline.changes import brief
-from pipeline.federated.registry import ALGORITHMS, ALONE, ZEROSHOT
-from pipeline.files import write_json
-from pipeline.outdated import outdated
-from pipeline.params import read_params
-from pipeline.planning import resolve, train_spec_of
-from pipeline.training import bind
+from pipeline.federated.algorithms.registry import ALGORITHMS, ALONE, ZEROSHOT
+from pipeline.plan.changes import brief
+from pipeline.plan.outdated import outdated
+from pipeline.plan.resolve import resolve, train_spec_of
+from pipeline.plan.schema import read_params
+from pipeline.runs.training import bind
+from pipeline.workspace import layout
+from pipeline.workspace.files import write_json
 
 METHODS = tuple(ALGORITHMS)
 
@@ -64,7 +64,7 @@ def test_runs_that_would_distil_after_their_rounds_are_left_out(tmp_path: Path) 
 
 def test_code_hashes_see_neither_comments_nor_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A docstring, a constant's too, is no code; a value is."""
-    from pipeline import closure
+    from pipeline.plan import code as closure
 
     monkeypatch.setattr(closure, "ROOT", tmp_path)
     texts = ('A = 1\n"""One."""\n', "A = 1  # one\n", '"""Two."""\n\n\nA = 1\n', "A = 2\n")
@@ -136,12 +136,12 @@ def test_one_training_under_two_names_has_one_spec(tmp_path: Path) -> None:
 
 def test_a_training_depends_on_its_own_algorithm_and_no_other(tmp_path: Path) -> None:
     code = resolve(read_params(params_with(tmp_path)))["train/main/fedavg-1.json"]["training"]["code"]
-    assert "pipeline.federated.fedavg" in code
+    assert "pipeline.federated.algorithms.fedavg" in code
     assert not {
-        "pipeline.federated.single",
-        "pipeline.federated.registry",
-        "pipeline.tracking",
-        "pipeline.params",
+        "pipeline.federated.algorithms.single",
+        "pipeline.federated.algorithms.registry",
+        "pipeline.workspace.tracking",
+        "pipeline.plan.schema",
     } & set(code)
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import layout, prune
-from pipeline.files import write_json
-from pipeline.spec import RunRow
+from pipeline.plan.orders import RunRow
+from pipeline.runs import prune
+from pipeline.workspace import layout
+from pipeline.workspace.files import write_json
 
 
 def row(identity: str) -> RunRow:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.figures.rating_sheet import render
-from pipeline.ratings.sheets import CRITERIA
+from pipeline.report.rating_sheet import render
+from pipeline.report.ratings.sheets import CRITERIA
 
 
 def test_the_page_names_its_keys() -> None:

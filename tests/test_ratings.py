@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from pipeline.corpora.example import Example, Turn
 from pipeline.errors import QuorumError
 from pipeline.evaluation.paper_scores import OURS
-from pipeline.files import write_json, write_jsonl
-from pipeline.layout import encoded_index, examples, predictions, ratings_table, stage_spec
-from pipeline.ratings.returned import bring_in
-from pipeline.ratings.sheets import CRITERIA, Item, export, of_these_summaries, spread, write_sheet
-from pipeline.spec import MainSpec, read_spec
+from pipeline.plan.orders import MainSpec, read_spec
+from pipeline.report.ratings.returned import bring_in
+from pipeline.report.ratings.sheets import CRITERIA, Item, export, of_these_summaries, spread, write_sheet
+from pipeline.workspace.files import write_json, write_jsonl
+from pipeline.workspace.layout import encoded_index, examples, predictions, ratings_table, stage_spec
 
 
 @given(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from conftest import MIRROR, Workspace, needs_mirror, needs_weights
 
-from pipeline.layout import downloads
+from pipeline.workspace.layout import downloads
 
 EXAMPLES = 4
 pytestmark = [needs_mirror, needs_weights]

@@ -8,10 +8,10 @@ import pytest
 from conftest import SMALL, Workspace
 
 from pipeline.errors import QuorumError
-from pipeline.knobs import Search
-from pipeline.params import read_params
-from pipeline.planning import train_spec_of
-from pipeline.search import Trial, specs_of, trials_of, with_choices, with_trial
+from pipeline.plan.parts import Search
+from pipeline.plan.resolve import train_spec_of
+from pipeline.plan.schema import read_params
+from pipeline.runs.search import Trial, specs_of, trials_of, with_choices, with_trial
 
 
 def test_every_run_that_is_searched_gets_as_many_trials() -> None:

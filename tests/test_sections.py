@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline import layout
-from pipeline.claims.claim import Claim
-from pipeline.claims.sections import sections
-from pipeline.figures.data_tables import span_end
-from pipeline.params import Params, read_params
-from pipeline.tables import read_table
+from pipeline.plan.schema import Params, read_params
+from pipeline.report.claims.claim import Claim
+from pipeline.report.claims.sections import sections
+from pipeline.report.data_tables import span_end
+from pipeline.workspace import layout
+from pipeline.workspace.tables import read_table
 
 DOMAINS = ("Academic", "Committee", "Product")
 FOUR = (*DOMAINS, "SAMSum")

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.corpora.example import Turn
 from pipeline.errors import QuorumError
-from pipeline.summarize import nearest_turns, read_meeting, turn_range
+from pipeline.runs.summarize import nearest_turns, read_meeting, turn_range
 
 
 def test_plain_text_is_speaker_lines(tmp_path: Path) -> None:

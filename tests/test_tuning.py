@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from made_results import results_of, round_of, run_of
 
-from pipeline.figures import tuning
-from pipeline.figures.canvas import Canvas
-from pipeline.results import Results, knob_of
+from pipeline.report import tuning
+from pipeline.report.canvas import Canvas
+from pipeline.runs.results import Results, knob_of
 
 
 def swept(best_loss: dict[str, float]) -> Results:

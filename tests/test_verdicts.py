@@ -5,12 +5,18 @@ from __future__ import annotations
 import pytest
 from made_results import results_of, round_of, run_of
 
-from pipeline.claims.claim import Claim, Equal, Judged
-from pipeline.claims.section import Section
-from pipeline.claims.verdicts import _at_equal_budget, _before_aggregation, _in_equal_rounds, _thresholds, verdicts_of
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Scored
-from pipeline.results import Results
+from pipeline.report.claims.claim import Claim, Equal, Judged
+from pipeline.report.claims.section import Section
+from pipeline.report.claims.verdicts import (
+    _at_equal_budget,
+    _before_aggregation,
+    _in_equal_rounds,
+    _thresholds,
+    verdicts_of,
+)
+from pipeline.runs.results import Results
 
 
 def test_the_papers_threshold_stands_beside_the_others_validation_losses() -> None:

@@ -6,9 +6,9 @@ import pytest
 import torch
 from conftest import make_backbone, make_example
 
-from pipeline.analysis.distilled import example_tallies, merge, shares_of, summarize
-from pipeline.analysis.words import grouped, pos_rows, tally
 from pipeline.corpora.tagging import nouns_and_verbs, words_of
+from pipeline.evaluation.distilled import example_tallies, merge, shares_of, summarize
+from pipeline.evaluation.words import grouped, pos_rows, tally
 from pipeline.federated.bits import pack_bits
 from pipeline.model.backbone import Limits
 
@@ -68,7 +68,7 @@ def test_auxiliaries_are_no_verbs(text: str, verbs: list[str]) -> None:
 
 def test_base_rates_conditionals_and_lift_by_hand() -> None:
     """Four words, NOUN twice (both distilled), DET twice (one distilled): P(d) = 3/4, lift of NOUN 1/(3/4) = 4/3."""
-    from pipeline.analysis.words import Tally
+    from pipeline.evaluation.words import Tally
 
     rows = {row["pos"]: row for row in pos_rows("A", Tally({"NOUN": 2, "DET": 2}, {"NOUN": 2, "DET": 1}, 3, 3.0))}
     noun, det = rows["NOUN"], rows["DET"]
@@ -96,7 +96,7 @@ def test_shares_of_words_come_with_intervals_over_meetings() -> None:
 
     Distilled: 9 of 12. Nouns among the distilled: 6 of 9; determiners among the 3 others: 1.
     """
-    from pipeline.analysis.words import Tally
+    from pipeline.evaluation.words import Tally
 
     meetings = {
         "first": Tally({"NOUN": 4, "DET": 2}, {"NOUN": 2, "DET": 1}, 0, 0.0),
@@ -113,7 +113,7 @@ def test_shares_of_words_come_with_intervals_over_meetings() -> None:
 
 
 def test_a_client_that_distilled_everything_left_nothing_out() -> None:
-    from pipeline.analysis.words import Tally
+    from pipeline.evaluation.words import Tally
 
     rows = shares_of("run", "A", {"m": Tally({"NOUN": 1}, {"NOUN": 1}, 1, 1.0)}, 10)
     assert "closed_given_not_distilled" not in {row["share"] for row in rows}

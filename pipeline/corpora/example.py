@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from pipeline.errors import QuorumError
-from pipeline.files import read_jsonl
+from pipeline.workspace.files import read_jsonl
 
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from pipeline.clients.manifest import hash_order
 from pipeline.corpora.example import SPLITS, Split
 from pipeline.errors import QuorumError
-from pipeline.files import replacing
-from pipeline.partitions.manifest import hash_order
+from pipeline.workspace.files import replacing
 
 TENTH = 10
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline import layout
 from pipeline.corpora.example import Example, read_all_examples
+from pipeline.workspace import layout
 
 
 def prepared(group: str) -> list[Path]:

@@ -15,7 +15,7 @@ from pipeline.corpora.example import SPLITS, Example, Split, Turn
 from pipeline.corpora.notes import Notes
 from pipeline.corpora.text import clean
 from pipeline.errors import QuorumError
-from pipeline.files import read_json
+from pipeline.workspace.files import read_json
 
 SpanEnd = Literal["inclusive", "exclusive"]
 DOMAINS = ("Academic", "Committee", "Product")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline import layout
 from pipeline.corpora.prepared import prepared
-from pipeline.files import read_json
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json
 
 
 def is_sample(notes: Mapping[str, Any]) -> bool:

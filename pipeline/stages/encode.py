@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 
-from pipeline import layout
 from pipeline.corpora.prepared import examples_of
-from pipeline.encoding import encode
-from pipeline.files import empty_folder, write_json
 from pipeline.model.loading import backbone_digest, choose_device, load_backbone
-from pipeline.spec import EncodeSpec, read_spec
+from pipeline.plan.orders import EncodeSpec, read_spec
+from pipeline.runs.encoding import encode
+from pipeline.workspace import layout
+from pipeline.workspace.files import empty_folder, write_json
 
 
 def run(group: str) -> None:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 
-from pipeline import layout
-from pipeline.files import read_json, write_json
-from pipeline.progress import progress
-from pipeline.scoring_job import ScoringJob, scoring_job_of
-from pipeline.shared_work import label, sharing_with
+from pipeline.runs.scoring_job import ScoringJob, scoring_job_of
+from pipeline.runs.sharing import label, sharing_with
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json, write_json
+from pipeline.workspace.progress import progress
 
 
 def run(run_id: str) -> None:
     began = time.monotonic()
     job = scoring_job_of(run_id)
     if job.waits():
-        from pipeline.scoring import score  # seconds, which the other runs' stages save
+        from pipeline.runs.scoring import score  # seconds, which the other runs' stages save
 
         jobs = sharing_with(job, scoring_job_of, ScoringJob.waits)
         with progress(label("evaluate", jobs), len(jobs)) as advance:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 
-from pipeline import layout
 from pipeline.corpora.prepared import examples_of
-from pipeline.decoding import DecodingJob, decode, decoding_job_of
-from pipeline.files import write_json, write_jsonl
-from pipeline.progress import progress
-from pipeline.shared_work import label, sharing_with
+from pipeline.runs.sharing import label, sharing_with
+from pipeline.runs.summaries import DecodingJob, decode, decoding_job_of
+from pipeline.workspace import layout
+from pipeline.workspace.files import write_json, write_jsonl
+from pipeline.workspace.progress import progress
 
 
 def run(run_id: str) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 
-from pipeline import layout
 from pipeline.corpora.own import split_folder
 from pipeline.corpora.sources import CORPORA, fetch, resolve
-from pipeline.files import write_json
-from pipeline.spec import IngestSpec, read_spec
+from pipeline.plan.orders import IngestSpec, read_spec
+from pipeline.workspace import layout
+from pipeline.workspace.files import write_json
 
 
 def run(corpus: str) -> None:

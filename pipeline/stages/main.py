@@ -10,26 +10,26 @@ from typing import Any
 
 import torch
 
-from pipeline import layout
-from pipeline.analysis.distilled import SHARE_COLUMNS, merge, shares_of, summarize
-from pipeline.analysis.words import POS_COLUMNS, Tally
-from pipeline.analyzing import words_of_seeds
-from pipeline.encoded import read_encoded
+from pipeline.evaluation.distilled import SHARE_COLUMNS, merge, shares_of, summarize
 from pipeline.evaluation.paper_scores import OURS
 from pipeline.evaluation.scores import MEAN, SIGNIFICANCE_COLUMNS, significance
-from pipeline.figures import learning_curves, main_scores, parts_of_speech, share_distilled, traffic
-from pipeline.figures.main_page import COLUMNS, MainPage, render
-from pipeline.figures.naming import colours, labels
-from pipeline.figures.style import save
-from pipeline.files import read_json, read_jsonl, write_json, write_text
-from pipeline.history import best_rounds
-from pipeline.identity import record_identities
-from pipeline.loader import Loader
+from pipeline.evaluation.words import POS_COLUMNS, Tally
+from pipeline.federated.history import best_rounds
+from pipeline.model.loader import Loader
 from pipeline.model.loading import load_backbone, weights_bytes
-from pipeline.progress import say
-from pipeline.results import Metrics, Results, knob_of, read_results, target_limit
-from pipeline.spec import MainSpec, read_spec
-from pipeline.tables import read_table, write_table
+from pipeline.plan.orders import MainSpec, read_spec
+from pipeline.report.figures import learning_curves, main_scores, parts_of_speech, share_distilled, traffic
+from pipeline.report.figures.style import save
+from pipeline.report.main_page import COLUMNS, MainPage, render
+from pipeline.report.naming import colours, labels
+from pipeline.runs.analysis import words_of_seeds
+from pipeline.runs.identity import record_identities
+from pipeline.runs.index import read_encoded
+from pipeline.runs.results import Metrics, Results, knob_of, read_results, target_limit
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json, read_jsonl, write_json, write_text
+from pipeline.workspace.progress import say
+from pipeline.workspace.tables import read_table, write_table
 
 
 def run() -> None:

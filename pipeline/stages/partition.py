@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pipeline import layout
+from pipeline.clients.balanced import fitted
+from pipeline.clients.kinds import partition
+from pipeline.clients.manifest import check
 from pipeline.corpora.prepared import examples_of
 from pipeline.corpora.sampled import sampled
-from pipeline.files import empty_folder, write_json
-from pipeline.partitions.balanced import fitted
-from pipeline.partitions.kinds import partition
-from pipeline.partitions.manifest import check
-from pipeline.progress import say
-from pipeline.spec import PartitionSpec, read_spec
+from pipeline.plan.orders import PartitionSpec, read_spec
+from pipeline.workspace import layout
+from pipeline.workspace.files import empty_folder, write_json
+from pipeline.workspace.progress import say
 
 
 def run(group: str) -> None:

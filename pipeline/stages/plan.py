@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pipeline import layout
-from pipeline.changes import report_changes
-from pipeline.files import write_json
-from pipeline.params import read_params
-from pipeline.planning import resolve, unfit
-from pipeline.progress import say
+from pipeline.plan.changes import report_changes
+from pipeline.plan.resolve import resolve, unfit
+from pipeline.plan.schema import read_params
+from pipeline.workspace import layout
+from pipeline.workspace.files import write_json
+from pipeline.workspace.progress import say
 
 
 def run() -> None:

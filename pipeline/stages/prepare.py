@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from pipeline import layout
 from pipeline.corpora.example import Example
 from pipeline.corpora.notes import Notes
 from pipeline.corpora.qmsum import DOMAINS, SpanEnd, read_folder
 from pipeline.corpora.readers import READERS
 from pipeline.corpora.statistics import compared, table
-from pipeline.files import read_json, write_json, write_jsonl
-from pipeline.progress import say
-from pipeline.spec import PrepareSpec, read_spec
-from pipeline.tables import write_table
+from pipeline.plan.orders import PrepareSpec, read_spec
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json, write_json, write_jsonl
+from pipeline.workspace.progress import say
+from pipeline.workspace.tables import write_table
 
 
 def run(corpus: str) -> None:

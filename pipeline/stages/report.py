@@ -6,28 +6,29 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from pipeline import layout
-from pipeline.claims.record import record_of
-from pipeline.claims.section import FEDAVG_BASE, SELECTIVE, SELECTIVE_BASE
-from pipeline.claims.sections import sections
-from pipeline.claims.verdicts import SCALED, full_verdicts, verdicts_of
-from pipeline.encoded import read_encoded
 from pipeline.evaluation.paper_scores import OURS
-from pipeline.figures import cases, comparison, extras, raters, sending, teachers, tuning
-from pipeline.figures.canvas import Canvas
-from pipeline.figures.naming import colours, labels
-from pipeline.figures.page import MAIN_COMMAND, embedded
-from pipeline.figures.paper_page import PaperPage, render
-from pipeline.figures.style import save
-from pipeline.files import empty_folder, read_json, read_jsonl, write_json, write_text
-from pipeline.identity import record_identities
 from pipeline.model.loading import weights_bytes
-from pipeline.progress import say
-from pipeline.ratings.sheets import of_these_summaries
-from pipeline.results import Metrics, Results, read_full, read_results, side_by_side, target_limit
-from pipeline.spec import ReportSpec, read_spec
-from pipeline.tables import read_table, write_table
-from pipeline.trained import planned_key
+from pipeline.plan.orders import ReportSpec, read_spec
+from pipeline.report import cases, extras, raters, sending, teachers, tuning
+from pipeline.report.canvas import Canvas
+from pipeline.report.claims.record import record_of
+from pipeline.report.claims.section import FEDAVG_BASE, SELECTIVE, SELECTIVE_BASE
+from pipeline.report.claims.sections import sections
+from pipeline.report.claims.verdicts import SCALED, full_verdicts, verdicts_of
+from pipeline.report.figures import comparison
+from pipeline.report.figures.style import save
+from pipeline.report.naming import colours, labels
+from pipeline.report.page import MAIN_COMMAND, embedded
+from pipeline.report.paper_page import PaperPage, render
+from pipeline.report.ratings.sheets import of_these_summaries
+from pipeline.runs.identity import record_identities
+from pipeline.runs.index import read_encoded
+from pipeline.runs.results import Metrics, Results, read_full, read_results, side_by_side, target_limit
+from pipeline.runs.trained import planned_key
+from pipeline.workspace import layout
+from pipeline.workspace.files import empty_folder, read_json, read_jsonl, write_json, write_text
+from pipeline.workspace.progress import say
+from pipeline.workspace.tables import read_table, write_table
 
 SENDING = ("algorithms", "hard")
 """Studies whose runs have the same clients and rounds, so that their bytes can be compared."""

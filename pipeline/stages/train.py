@@ -5,17 +5,17 @@ from __future__ import annotations
 import shutil
 from typing import Any
 
-from pipeline import layout
-from pipeline.encoded import Encoded, read_encoded, training_key
 from pipeline.federated.algorithm import Kind
 from pipeline.federated.bits import pack_bits
 from pipeline.federated.loop import POOLED, Progress
-from pipeline.files import write_bytes, write_json
 from pipeline.model.adapter import pack, write_adapter
-from pipeline.progress import OnRound
-from pipeline.spec import TrainStageSpec, read_spec
-from pipeline.tables import write_table
-from pipeline.training import train
+from pipeline.plan.orders import TrainStageSpec, read_spec
+from pipeline.runs.index import Encoded, read_encoded, training_key
+from pipeline.runs.training import train
+from pipeline.workspace import layout
+from pipeline.workspace.files import write_bytes, write_json
+from pipeline.workspace.progress import OnRound
+from pipeline.workspace.tables import write_table
 
 HISTORY = (
     "round",

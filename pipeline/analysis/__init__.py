@@ -1,1 +1,0 @@
-"""What lies behind the scores: words, entropies, domains, how different clients are."""

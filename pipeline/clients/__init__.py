@@ -1,0 +1,1 @@
+"""Records -> clients: who holds which examples."""

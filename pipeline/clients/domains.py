@@ -1,0 +1,20 @@
+"""Settings `domains`, `extreme`, `long`: a client a domain or corpus, and the corpus's own splits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pipeline.clients.manifest import Manifest, by_split, scaled
+from pipeline.clients.setting import Setting
+from pipeline.corpora.example import Example
+
+
+def partition(setting: Setting, examples: Mapping[str, Example], _seed: int) -> Manifest:
+    """Examples by domain; training scaled alike for every client, validation capped, test whole.
+
+    A client named in `only` has a share of its own.
+    """
+    return {
+        client: scaled(by_split(examples, client), setting.only.get(client, setting.share))
+        for client in setting.clients
+    }

@@ -1,0 +1,29 @@
+"""Which way to split a setting's `kind` names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pipeline.clients import balanced, domains, iid
+from pipeline.clients.manifest import Manifest
+from pipeline.clients.setting import Kind, Setting
+from pipeline.corpora.example import Example
+from pipeline.errors import QuorumError
+
+KINDS: dict[Kind, Callable[[Setting, Mapping[str, Example], int], Manifest]] = {
+    "domains": domains.partition,
+    "iid": iid.partition,
+    "balanced": balanced.partition,
+}
+
+
+def partition(name: str, setting: Setting, examples: Mapping[str, Example], seed: int) -> Manifest:
+    """Who holds which examples at a seed.
+
+    Raises:
+        QuorumError: names the setting that asks for more than there is.
+    """
+    try:
+        return KINDS[setting.kind](setting, examples, seed)
+    except QuorumError as error:
+        raise QuorumError(f"params.yaml: settings.{name}: {error}") from None

@@ -1,0 +1,96 @@
+"""Which words of the training summaries a run distilled: Fig. 11 of the paper, and its 86/88/89%.
+
+Counted over rounds 1 … a client's best: the paper's example, one summary of six words, two rounds, three of the twelve
+occurrences distilled, is 3/(2·6) = 25%.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pipeline.corpora.tagging import CONTENT, words_of
+from pipeline.evaluation.intervals import Clusters, bootstrap
+from pipeline.evaluation.words import Tally, pos_rows, tally
+from pipeline.federated.bits import unpack_bits
+
+DETERMINERS_AND_PRONOUNS = ("DET", "PRON")
+SHARE_COLUMNS = ("run", "client", "share", "value", "low", "high")
+
+
+def example_tallies(
+    packed: Tensor, tokens: Sequence[Sequence[int]], pieces: Callable[[Sequence[int]], list[str]], passes: int
+) -> list[Tally]:
+    """Count one client's words, an example at a time.
+
+    Args:
+        packed: the client's distilled bits, (all passes over the data, ⌈target tokens / 8⌉).
+        tokens: the target token ids of its training examples, in their order.
+        pieces: token ids -> their surface texts.
+        passes: how many passes count: those of rounds 1 … best.
+    """
+    lengths = [len(ids) for ids in tokens]
+    bits = unpack_bits(packed, sum(lengths))[:passes]
+    masks = torch.split(bits, lengths, dim=1)
+    return [tally([words_of(pieces(ids))], [mask]) for ids, mask in zip(tokens, masks, strict=True)]
+
+
+def summarize(
+    tallies: Mapping[str, Tally],
+) -> tuple[list[dict[str, Any]], dict[str, dict[str, float]]]:
+    """Rows of pos_kd.csv for all clients, and each client's two sensitivities as shares of its words."""
+    rows: list[dict[str, Any]] = []
+    sensitivities: dict[str, dict[str, float]] = {}
+    for client, counts in tallies.items():
+        rows += pos_rows(client, counts)
+        seen = max(1, sum(counts.seen.values()))
+        sensitivities[client] = {"all_subwords": counts.all_subwords / seen, "fraction": counts.fraction / seen}
+    return rows, sensitivities
+
+
+def shares_of(run: str, client: str, meetings: Mapping[str, Tally], samples: int) -> list[dict[str, Any]]:
+    """Rows of word_shares.csv: shares of a client's words in a run, with 95% intervals over its examples' meetings.
+
+    `distilled`: of all words. `content`, `content_given_distilled`: nouns, names and main verbs among all words and
+    among the distilled. `closed_given_not_distilled`: determiners and pronouns among the others.
+    """
+    counted = {
+        "distilled": [(_taken(t), _seen(t)) for t in meetings.values()],
+        "content": [(_seen(t, CONTENT), _seen(t)) for t in meetings.values()],
+        "content_given_distilled": [(_taken(t, CONTENT), _taken(t)) for t in meetings.values()],
+        "closed_given_not_distilled": [
+            (_seen(t, DETERMINERS_AND_PRONOUNS) - _taken(t, DETERMINERS_AND_PRONOUNS), _seen(t) - _taken(t))
+            for t in meetings.values()
+        ],
+    }
+    rows = []
+    for name, pairs in counted.items():
+        known = [(meeting, top, bottom) for meeting, (top, bottom) in zip(meetings, pairs, strict=True) if bottom]
+        if known:
+            interval = bootstrap({client: Clusters.of(*map(list, zip(*known, strict=True)))}, samples)
+            figures = {"value": interval.value, "low": interval.low, "high": interval.high}
+            rows.append({"run": run, "client": client, "share": name, **{k: round(v, 4) for k, v in figures.items()}})
+    return rows
+
+
+def _seen(counts: Tally, parts: Sequence[str] | None = None) -> int:
+    return sum(n for pos, n in counts.seen.items() if parts is None or pos in parts)
+
+
+def _taken(counts: Tally, parts: Sequence[str] | None = None) -> int:
+    return sum(n for pos, n in counts.distilled.items() if parts is None or pos in parts)
+
+
+def merge(tallies: Iterable[Tally]) -> Tally:
+    """Tallies of several examples or seeds as one."""
+    tallies = list(tallies)
+    seen: dict[str, int] = {}
+    taken: dict[str, int] = {}
+    for counts in tallies:
+        for pos, n in counts.seen.items():
+            seen[pos] = seen.get(pos, 0) + n
+            taken[pos] = taken.get(pos, 0) + counts.distilled.get(pos, 0)
+    return Tally(seen, taken, sum(t.all_subwords for t in tallies), sum(t.fraction for t in tallies))

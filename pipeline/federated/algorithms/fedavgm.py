@@ -1,0 +1,30 @@
+"""AdaFedAvgM: federated averaging with momentum on the server.
+
+Hsu et al., "Measuring the Effects of Non-Identical Data Distribution for Federated Visual Classification", 2019.
+With Δ = Σ p_i (w_i − w):
+
+    m ← β m + Δ          w ← w + m
+
+It is the `momentum` of AdaFedOPT with η = 1; β = 0 is AdaFedAvg.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from pipeline.federated.algorithm import Algorithm, Knobs
+from pipeline.federated.algorithms import fedopt
+from pipeline.federated.algorithms.fedavg import client_update
+
+
+class Hyperparameters(Knobs):
+    """β, the share of the last step that is taken again."""
+
+    server_momentum: float = Field(default=0.9, ge=0, lt=1)
+
+
+def build(hyper: Hyperparameters) -> Algorithm:
+    momentum = fedopt.Hyperparameters(
+        server_optimizer="momentum", server_learning_rate=1.0, server_momentum=hyper.server_momentum
+    )
+    return Algorithm(client_update, fedopt.stepping(momentum), evaluates="server")

@@ -1,0 +1,20 @@
+"""AdaFedKD: each client distils from the shared adapter at every word.
+
+Feng et al., Section III-C2, Eq. 6: AdaFedSelectKD without the selection, s_t = 1 for all t.
+"""
+
+from __future__ import annotations
+
+import math
+
+from pipeline.federated.algorithm import Algorithm
+from pipeline.federated.algorithms.fedselectkd import Distilling, assemble
+from pipeline.federated.objectives.distillation import Distillation
+
+
+class Hyperparameters(Distilling):
+    """λ in [0, 1], and the ablations."""
+
+
+def build(hyper: Hyperparameters) -> Algorithm:
+    return assemble(hyper, Distillation(math.inf, hyper.weight, direction=hyper.kd_direction))

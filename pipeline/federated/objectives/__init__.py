@@ -1,0 +1,1 @@
+"""One file an objective: what a client's training makes small."""

@@ -1,1 +1,0 @@
-"""Ways to split examples over clients."""

@@ -1,0 +1,1 @@
+"""params.yaml -> one resolved order a stage and run."""

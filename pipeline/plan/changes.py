@@ -1,0 +1,54 @@
+"""What a new plan changes, and how long that took when it last ran."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json, sha256_json, write_json
+from pipeline.workspace.progress import say
+
+NAMED = 12
+"""Stages that a message names one by one, at most."""
+
+
+def report_changes(specs: dict[str, dict[str, Any]]) -> None:
+    """Say which stages' specs differ from the last plan's, and how long they took when they last ran."""
+    known = layout.last_plan()
+    before = read_json(known) if known.is_file() else {}
+    now = {path.removesuffix(".json"): sha256_json(spec) for path, spec in specs.items()}
+    changed = [name for name in now if before.get(name) != now[name]]
+    # A copy of the workspace has a plan of its own, which is not the last one here.
+    if Path.cwd().resolve() == layout.home():
+        write_json(known, now)
+    if not changed:
+        say("plan: nothing has changed")
+        return
+    times = [_seconds(name) for name in changed]
+    measured = sum(t for t in times if t is not None)
+    unknown = sum(t is None for t in times)
+    say(f"plan: {len(changed)} of {len(now)} stages have a new spec: {brief(changed)}")
+    if measured or not unknown:
+        more = f", plus {unknown} not yet timed" if unknown else ""
+        say(f"plan: when last run here they took {measured / 60:.0f} min{more}; what depends on them runs too")
+    else:
+        say("plan: none was timed here yet; the main table at laptop scale takes about 35 min on two cores")
+
+
+def brief(names: list[str]) -> str:
+    """The names, or of more than a line's worth how many of each stage and group there are."""
+    if len(names) <= NAMED:
+        return ", ".join(names)
+    counts = Counter(name.rpartition("/")[0] or name for name in names)
+    return ", ".join(stage if count == 1 else f"{count} of {stage}" for stage, count in counts.items())
+
+
+def _seconds(stage: str) -> float | None:
+    path = layout.timing(*stage.split("/", 1))
+    if not path.is_file():
+        return None
+    # The first run's stage works for all: what one run costs is the mean.
+    alike = sorted(path.parent.glob("*.json")) if stage.startswith(("generate/", "evaluate/")) else [path]
+    return sum(float(read_json(p)["seconds"]) for p in alike) / len(alike)

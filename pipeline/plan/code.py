@@ -1,0 +1,84 @@
+"""Which of our modules a stage's result depends on, as hashes of their code.
+
+A module counts with everything that it imports, directly or not. What is hashed is the syntax tree without docstrings,
+also those of constants, so a comment or a reformatted line invalidates nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from functools import cache
+from pathlib import Path
+
+PACKAGE = "pipeline"
+NEUTRAL = (
+    "pipeline.errors",
+    "pipeline.workspace.layout",
+    "pipeline.workspace.progress",
+    "pipeline.workspace.quiet",
+    "pipeline.plan.orders",
+)
+"""No cause of a result: what is said or shown, where files lie, and the form of a spec, whose values are its own."""
+ROOT = Path(__file__).parents[1]
+
+
+def code_of(*modules: str) -> dict[str, str]:
+    """Module -> sha256 of its code, for the given modules and all of ours that they import."""
+    seen: set[str] = set()
+    waiting = list(modules)
+    while waiting:
+        module = waiting.pop()
+        if module not in seen:
+            seen.add(module)
+            waiting += imports_of(module)
+    return {module: _digest(module) for module in sorted(seen)}
+
+
+@cache
+def imports_of(module: str) -> tuple[str, ...]:
+    """Our modules that a module imports, anywhere in it, also inside functions."""
+    found: set[str] = set()
+    for node in ast.walk(_tree(module)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return tuple(
+        sorted(
+            name for name in found if name.startswith(PACKAGE + ".") and name not in NEUTRAL and _file(name) is not None
+        )
+    )
+
+
+def _file(module: str) -> Path | None:
+    path = ROOT.joinpath(*module.split(".")[1:])
+    for candidate in (path.with_suffix(".py"), path / "__init__.py"):
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+def _tree(module: str) -> ast.Module:
+    path = _file(module)
+    if path is None:
+        raise ModuleNotFoundError(module)
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def _digest(module: str) -> str:
+    tree = _tree(module)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            body[:] = [statement for statement in body if not _is_text(statement)]
+    return hashlib.sha256(ast.dump(tree).encode("utf-8")).hexdigest()
+
+
+def _is_text(statement: ast.AST) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )

@@ -1,0 +1,1 @@
+"""The claims of the paper, put to our numbers."""

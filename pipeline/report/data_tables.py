@@ -1,0 +1,74 @@
+"""What the page on the paper says of its data: corpora beside Table II, and what each setting holds of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pipeline.corpora.example import SPLITS
+from pipeline.report import caveats
+
+STATISTICS = ("pairs", "turns", "speakers", "words", "summary_words")
+
+Statistics = Mapping[str, Sequence[Mapping[str, str]]]
+"""Corpus -> rows of data_<corpus>.csv."""
+
+
+def corpora(statistics: Statistics, notes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A row a domain and split: where it came from, its statistics as it was read here, and the paper's.
+
+    Args:
+        notes: corpus -> what was noted when it was read.
+    """
+    rows = []
+    for corpus, table in statistics.items():
+        source = notes[corpus]["source"]
+        where = f"{corpus}, {source['source']}" + (f" @ {source['commit']}" if source["commit"] else "")
+        reading = notes[corpus]["span_end"]
+        kind = f"{reading}_" if reading else ""
+        rows += [
+            {
+                "corpus": where,
+                "domain": row["domain"],
+                "split": row["split"],
+                "cells": [(row[f"{kind}{c}"], row.get(f"paper_{c}", "")) for c in STATISTICS],
+                "without_turns": row[f"{kind}without_turns"],
+            }
+            for row in table
+        ]
+    return rows
+
+
+def span_end(statistics: Statistics) -> str:
+    """Which reading of a span's end gives the paper's turns: the one that drops every span's last turn."""
+    rows = [row for row in statistics.get("qmsum", ()) if row["paper_turns"]]
+    if not rows:
+        return ""
+    same = {
+        reading: sum(abs(float(row[f"{reading}_turns"]) - float(row["paper_turns"])) < 0.01 for row in rows)
+        for reading in ("inclusive", "exclusive")
+    }
+    return (
+        "In small print: Table II of the paper. Its average turns are those of QMSum read without each span's last "
+        f"turn (span_end: exclusive) in {same['exclusive']} of {len(rows)} rows, of QMSum as it means its spans in "
+        f"{same['inclusive']}."
+    )
+
+
+def settings(indices: Mapping[str, Mapping[str, Any]], limits: Mapping[str, int]) -> list[dict[str, Any]]:
+    """A row a setting: how many examples each client holds, and what truncation lost.
+
+    Args:
+        indices: setting -> the index of its examples.
+        limits: setting -> how many tokens it reads of a reference.
+    """
+    rows = []
+    for name, index in indices.items():
+        clients = [
+            f"{client} {'/'.join(str(len(splits[split])) for split in SPLITS)}"
+            for client, splits in index["clients"].items()
+        ]
+        rows.append(
+            {"name": name, "clients": ", ".join(clients), "truncation": caveats.of_truncation(index, limits[name])}
+        )
+    return rows

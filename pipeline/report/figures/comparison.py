@@ -1,0 +1,58 @@
+"""Runs side by side: a panel a client and one for the mean, average ROUGE above and test loss below, with intervals.
+
+Several seeds stand there as points, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from pipeline.evaluation.scores import MEAN
+from pipeline.report.figures.style import interval_row
+from pipeline.runs.results import Metrics, common_clients
+
+TITLES = {"average": "average ROUGE", "loss": "test loss, nats a token\n(less is better)"}
+
+
+def draw(metrics: Metrics, by_seed: Sequence[Metrics], labels: Mapping[str, str], colours: Mapping[str, str]) -> Figure:
+    """ROUGE has a row for each run with summaries, and is left out where only one of several has any.
+
+    Args:
+        metrics: run -> client -> figures, of the runs shown, in their order.
+        by_seed: the same of each seed alone, of all runs.
+        labels, colours: of each run.
+    """
+    common, everyone = common_clients(metrics)
+    clients = [*everyone, MEAN]
+    mean = "mean" if common == everyone else f"mean of {len(common)}"
+    with_metric = {metric: [run for run in metrics if metric in metrics[run][MEAN]] for metric in TITLES}
+    shown = {metric: runs for metric, runs in with_metric.items() if len(runs) > 1 or len(runs) == len(metrics)}
+    heights = [0.9 + 0.3 * len(runs) for runs in shown.values()]
+    figure = Figure(figsize=(min(12.0, 1.6 + 2.0 * len(clients)), sum(heights)))
+    grid = figure.subplots(len(shown), len(clients), sharey="row", squeeze=False, height_ratios=heights)
+    for (metric, runs), panels in zip(shown.items(), grid, strict=True):
+        for axis, client in zip(panels, clients, strict=True):
+            for row, run in enumerate(runs):
+                own = metrics[run].get(client)
+                if own is None or metric not in own:
+                    continue
+                ends = own[f"{metric}_low"], own[f"{metric}_high"]
+                points = [_of_seed(one[run], client, metric, common) for one in by_seed]
+                interval_row(axis, row, ends, own[metric], points, colours[run])
+            axis.set_title(mean if client == MEAN else client)
+            axis.grid(axis="y", visible=False)
+        panels[0].set_ylabel(TITLES[metric])
+        panels[0].set_yticks(range(len(runs)), [labels[run] for run in runs])
+        panels[0].set_ylim(len(runs) - 0.5, -0.5)
+    figure.tight_layout()
+    return figure
+
+
+def _of_seed(figures: Mapping[str, Mapping[str, Any]], client: str, metric: str, common: Sequence[str]) -> float:
+    """One run at one seed; its mean is over the common clients that it has."""
+    averaged = [c for c in common if c in figures] if client == MEAN else [client]
+    return fmean(figures[one][metric] for one in averaged)

@@ -1,0 +1,46 @@
+"""A knob against what it does: validation loss, which may choose its value, and test scores, for information."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+
+from pipeline.report.figures.style import colour
+
+
+@dataclass(frozen=True)
+class Point:
+    """One value of the knob: the best rounds' mean validation loss; test loss and average ROUGE, each with interval."""
+
+    value: float
+    label: str
+    validation: float
+    loss: tuple[float, float, float]
+    average: tuple[float, float, float] | None
+
+
+def draw(points: Sequence[Point], knob: str, chosen: float) -> Figure:
+    """`chosen`: the value that all other experiments use, marked by a dashed line."""
+    panels = {
+        "validation loss, nats a token": [(p.value, (p.validation,) * 3) for p in points],
+        "test loss, nats a token": [(p.value, p.loss) for p in points],
+        "average ROUGE on the test set": [(p.value, p.average) for p in points if p.average is not None],
+    }
+    shown = {title: own for title, own in panels.items() if len(own) > 1}
+    figure = Figure(figsize=(3.4 * len(shown), 2.8))
+    for axis, (title, own) in zip(figure.subplots(1, len(shown)), shown.items(), strict=True):
+        axis.axvline(chosen, color="#999999", linestyle="--", linewidth=1)
+        values = [value for _, (value, _, _) in own]
+        ends = [[value - low for _, (value, low, _) in own], [high - value for _, (value, _, high) in own]]
+        tested = any(map(any, ends))  # validation losses have no interval
+        style = {"marker": "o", "color": colour(6 if tested else 7), "capsize": 3 if tested else 0}
+        axis.errorbar([x for x, _ in own], values, yerr=ends, **style)
+        axis.set_xticks([p.value for p in points], [p.label for p in points])
+        axis.set_xlabel(knob)
+        # Losses differ in the third digit, of which matplotlib would print the rest once, above the axis.
+        axis.ticklabel_format(axis="y", useOffset=False)
+        axis.set_title(title, fontsize=9)
+    figure.tight_layout()
+    return figure

@@ -1,0 +1,24 @@
+"""What runs are called and how they are coloured, the same in every table and figure of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.plan.orders import RunRow
+from pipeline.report.figures.style import colour
+
+
+def labels(runs: Sequence[RunRow]) -> dict[str, str]:
+    """Run -> what tables call it: its method or part; a second run of the same adds its own name."""
+    named: dict[str, str] = {}
+    for row in runs:
+        if row.name not in named:
+            taken = row.kind in named.values()
+            named[row.name] = f"{row.kind} ({row.name})" if taken else row.kind
+    return named
+
+
+def colours(runs: Sequence[RunRow]) -> dict[str, str]:
+    """Run -> its colour, one a method or part: the same in every figure of the page."""
+    kinds = list(dict.fromkeys(row.kind for row in runs))
+    return {row.name: colour(kinds.index(row.kind)) for row in runs}

@@ -1,0 +1,70 @@
+"""Bytes against quality, as a piece of the page: who reaches AdaFedAvg's best loss with how much."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from markupsafe import Markup
+
+from pipeline.evaluation.scores import MEAN
+from pipeline.federated.history import History
+from pipeline.report.canvas import Canvas
+from pipeline.report.figures import communication
+from pipeline.report.page import table
+from pipeline.runs.results import Results
+
+
+def bytes_sent(
+    canvas: Canvas,
+    results: Results,
+    runs: Sequence[str],
+    named: Mapping[str, str],
+    colours: Mapping[str, str],
+    full_model: int,
+) -> list[Markup]:
+    """Validation loss against bytes, and the bytes that reach the best loss of the first run, AdaFedAvg."""
+    shown = {run: results.histories[run] for run in runs if run in results.histories and run in results.metrics}
+    if runs[0] not in shown:
+        return []
+    factor = full_model / max(one.bytes_up for one in shown[runs[0]])
+    caption = (
+        "Validation loss against bytes sent, by round, and ROUGE of the best rounds. A round counts what it sends both "
+        "ways; that the server's last average still has to reach the clients is not counted. "
+        f"Runs: {', '.join(shown)}."
+    )
+    figures = {run: results.metrics[run][MEAN] for run in shown}
+    rouge = {run: (_sent_until_best(shown[run]), own["average"]) for run, own in figures.items() if "average" in own}
+    pieces = [canvas.place(communication.draw(shown, named, colours, rouge, factor), "communication", caption)]
+    goal = min(loss for _, loss in communication.path_of(shown[runs[0]]))
+    head = (
+        *(f"to AdaFedAvg’s best loss, {goal:.3f}", "MB, adapters", "MB, full model"),
+        *("MB to its own best rounds", "test loss then", "average ROUGE then"),
+    )
+    rows = [
+        (
+            named[run],
+            _reached(communication.path_of(history), goal),
+            _reached(communication.path_of(history, factor), goal),
+            f"{_sent_until_best(history):,.0f}",
+            f"{figures[run]['loss']:.3f}",
+            f"{rouge[run][1]:.2f}" if run in rouge else "–",
+        )
+        for run, history in shown.items()
+        if any(one.bytes_up for one in history)
+    ]
+    return [*pieces, table(head, rows)]
+
+
+def _reached(path: Sequence[tuple[float, float]], goal: float) -> str:
+    return next((f"{sent:,.0f}" for sent, loss in path if loss <= goal), "not reached")
+
+
+def _sent_until_best(history: History) -> float:
+    """MB of adapters until the last of the clients' best rounds, the mean over seeds."""
+    sent = []
+    for seed in dict.fromkeys(one.seed for one in history):
+        own = [one for one in history if one.seed == seed]
+        until = max(one.round for one in own if one.best)
+        sent.append(sum(one.sent for one in own if one.round <= until))
+    return fmean(sent) / communication.MEGABYTE

@@ -1,0 +1,1 @@
+"""A planned run as it lies on disk: its examples, training, summaries, scores."""

@@ -1,0 +1,121 @@
+"""What a run's models, or a setting's data, show beyond scores: read from disk, computed, given back as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from statistics import fmean
+from typing import Any
+
+import torch
+
+from pipeline.clients.manifest import Manifest
+from pipeline.corpora.example import Example
+from pipeline.evaluation.deciles import deciles
+from pipeline.evaluation.distilled import example_tallies, merge
+from pipeline.evaluation.divergence import between_clients, topic_counts, word_counts
+from pipeline.evaluation.orientation import ROWS
+from pipeline.evaluation.rouge import rouge_of
+from pipeline.evaluation.similarity import embed
+from pipeline.evaluation.words import Tally
+from pipeline.federated.history import History, best_rounds, read_history
+from pipeline.federated.token_figures import token_cross_entropy, token_entropies
+from pipeline.model.adapter import read_adapter
+from pipeline.model.backbone import Backbone
+from pipeline.model.loader import Loader
+from pipeline.plan.orders import RunRow
+from pipeline.runs.index import read_encoded
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json
+
+
+def orientation_of(
+    examples: Mapping[str, Example], run_id: str, *, use_stemmer: bool
+) -> dict[str, dict[str, dict[str, float]]]:
+    """What cost nothing -> client -> its mean ROUGE, on the test sets of a run."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for name, write in ROWS.items():
+        found[name] = {}
+        for client, splits in read_encoded(run_id).clients.items():
+            own = [examples[entry.id] for entry in splits["test"]]
+            scores = rouge_of([e.target for e in own], [write(e) for e in own], use_stemmer=use_stemmer)
+            found[name][client] = {m: round(fmean(row[m] for row in scores), 4) for m in scores[0]}
+    return found
+
+
+def words_distilled(
+    backbone: Backbone, loader: Loader, run_id: str, history: History, local_epochs: int
+) -> dict[str, dict[str, Tally]]:
+    """Client -> meeting -> the words of its training examples, counted over the rounds up to the client's best."""
+    bits = read_adapter(layout.distilled(run_id))
+    encoded = read_encoded(run_id)
+    found: dict[str, dict[str, Tally]] = {}
+    for client, splits in encoded.clients.items():
+        tokens = [loader.training([entry.key])[0]["targets"].tolist() for entry in splits["train"]]
+        best = best_rounds(history, client)[0]
+        trained = [one for one in history if one.client == client and one.round <= best and one.steps]
+        counted = example_tallies(bits[client], tokens, backbone.pieces, len(trained) * local_epochs)
+        by_meeting: dict[str, list[Tally]] = {}
+        for entry, tally in zip(encoded.index["clients"][client]["train"], counted, strict=True):
+            by_meeting.setdefault(entry["meeting"], []).append(tally)
+        found[client] = {meeting: merge(own) for meeting, own in by_meeting.items()}
+    return found
+
+
+def words_of_seeds(backbone: Backbone, loader: Loader, rows: Sequence[RunRow]) -> dict[str, dict[str, Tally]]:
+    """Client -> meeting -> the words of its training examples, counted over all seeds of a run."""
+    seeds: dict[str, dict[str, list[Tally]]] = {}
+    for row in rows:
+        assert row.training is not None, "a run that distils is trained"
+        history = read_history(row.id, row.seed)
+        for client, meetings in words_distilled(backbone, loader, row.id, history, row.training.local_epochs).items():
+            for meeting, counts in meetings.items():
+                seeds.setdefault(client, {}).setdefault(meeting, []).append(counts)
+    return {client: {meeting: merge(own) for meeting, own in meetings.items()} for client, meetings in seeds.items()}
+
+
+def deciles_of(backbone: Backbone, loader: Loader, run_id: str) -> dict[str, list[dict[str, float]]]:
+    """Client -> its ten groups of test tokens; the teacher is what the client was sent in its best round."""
+    found = {}
+    for client, splits in read_encoded(run_id).clients.items():
+        student, teacher = (read_adapter(layout.adapter(run_id, client, which)) for which in ("", "teacher"))
+        losses = [
+            torch.cat(token_cross_entropy(backbone, loader.training, splits["test"], a)) for a in (teacher, student)
+        ]
+        entropy = torch.cat(token_entropies(backbone, loader.training, splits["test"], teacher))
+        found[client] = [asdict(group) for group in deciles(entropy, -losses[0], -losses[1])]
+    return found
+
+
+def crossed_of(backbone: Backbone, loader: Loader, run_id: str) -> dict[str, dict[str, float]]:
+    """Train client -> test client -> mean loss of the reference, nats a token."""
+    clients = read_encoded(run_id).clients
+    found: dict[str, dict[str, float]] = {}
+    for trained in clients:
+        adapter = read_adapter(layout.adapter(run_id, trained))
+        found[trained] = {
+            tested: float(torch.cat(token_cross_entropy(backbone, loader.training, splits["test"], adapter)).mean())
+            for tested, splits in clients.items()
+        }
+    return found
+
+
+def divergence_of(examples: Mapping[str, Example], name: str, topics: int) -> dict[str, Any]:
+    """Between the training data of a setting's clients, over topics and over words; beside both, what chance gives."""
+    manifest: Manifest = read_json(layout.manifest_file(layout.MORE, name))
+    held = {client: [examples[i] for i in splits["train"]] for client, splits in manifest.items()}
+    owners = [client for client, own in held.items() for _ in own]
+    everything = [example for own in held.values() for example in own]
+    embeddings = embed([_source(example) for example in everything]).double().cpu().numpy()
+    by_topic, topics_by_chance = between_clients(topic_counts(embeddings, topics), owners)
+    by_word, words_by_chance = between_clients(word_counts([example.target for example in everything]), owners)
+    return {
+        "topics": by_topic,
+        "words": by_word,
+        "by_chance": {"topics": topics_by_chance, "words": words_by_chance},
+        "examples": {client: len(own) for client, own in held.items()},
+    }
+
+
+def _source(example: Example) -> str:
+    return "\n".join(f"{turn.speaker}: {turn.text}" for turn in example.turns) or example.query

@@ -1,0 +1,110 @@
+"""Encoding a group: the frozen part of every example of its manifests into the store, and an index a run.
+
+Of the runs beyond the main table, those whose setting is longer than the backbone has positions, and those that the
+plan leaves out, have no clients, and the report says that they were not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.clients.manifest import Manifest
+from pipeline.corpora.example import SPLITS, Example
+from pipeline.errors import QuorumError
+from pipeline.model.backbone import Backbone, Limits, Rendered
+from pipeline.model.store import PrefixStore, entry_key
+from pipeline.plan.orders import EncodeSpec
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json, write_json
+from pipeline.workspace.progress import progress, say
+
+
+def encode(spec: EncodeSpec, group: str, backbone: Backbone, digest: str, examples: Mapping[str, Example]) -> int:
+    """Fill the store and write data/encoded/<run>.json for every run of a group; how many examples were computed.
+
+    Args:
+        digest: the backbone's, by which the store knows it.
+
+    Raises:
+        QuorumError: the main table's examples are longer than the backbone reads.
+    """
+    store = PrefixStore(layout.store())
+    computed = 0
+    clients: dict[str, dict[str, Any]] = {}
+    token_ids: dict[str, dict[str, Rendered]] = {}
+    for name, limits in spec.limits.items():
+        if not _fits(backbone, limits, group, name):
+            clients[name] = {}
+            continue
+        manifest: Manifest = read_json(layout.manifest_file(group, name))
+        wanted = {i: split == "test" for splits in manifest.values() for split in SPLITS for i in splits[split]}
+        rendered = {i: backbone.render(examples[i], Limits(*limits)) for i in wanted}
+        keys = {i: entry_key(digest, backbone, rendered[i]) for i in wanted}
+        computed += _fill(name, store, backbone, wanted, rendered, keys)
+        token_ids[name] = rendered
+        clients[name] = {
+            client: {split: [_entry(i, keys[i], rendered[i], examples[i]) for i in splits[split]] for split in SPLITS}
+            for client, splits in manifest.items()
+        }
+    for run_id, name in spec.manifests.items():
+        held = {} if run_id in spec.left_out else clients[name]
+        if run_id in spec.uncached:
+            held = _with_ids(held, token_ids.get(name, {}))
+        write_json(layout.encoded_index(run_id), {"backbone": digest, "clients": held})
+    return computed
+
+
+def _fits(backbone: Backbone, limits: tuple[int, int], group: str, name: str) -> bool:
+    try:
+        backbone.check_lengths(*limits)
+    except QuorumError as error:
+        if group == layout.MAIN:
+            raise
+        say(f"encode {name}: left out, with all its runs: {error}")
+        return False
+    return True
+
+
+def _with_ids(clients: dict[str, Any], rendered: dict[str, Rendered]) -> dict[str, Any]:
+    """The same index with every example's token ids."""
+    return {
+        client: {
+            split: [e | {"source": rendered[e["id"]].source, "target": rendered[e["id"]].target} for e in entries]
+            for split, entries in splits.items()
+        }
+        for client, splits in clients.items()
+    }
+
+
+def _fill(
+    name: str,
+    store: PrefixStore,
+    backbone: Backbone,
+    wanted: dict[str, bool],
+    rendered: dict[str, Rendered],
+    keys: dict[str, str],
+) -> int:
+    """Compute what the store lacks of a manifest; how many examples that were."""
+    missing = [i for i, generates in wanted.items() if not store.has(keys[i], for_generation=generates)]
+    say(f"encode {name}: {len(wanted)} examples, {len(wanted) - len(missing)} already in the store")
+    if not missing:
+        return 0
+    with progress(f"encode {name}", len(missing)) as advance:
+        for identity in missing:
+            prefix, extra = backbone.encode(rendered[identity], for_generation=wanted[identity])
+            store.put(keys[identity], prefix, extra if wanted[identity] else None)
+            advance(1)
+    return len(missing)
+
+
+def _entry(identity: str, key: str, rendered: Rendered, example: Example) -> dict[str, Any]:
+    return {
+        "id": identity,
+        "key": key,
+        "tokens": len(rendered.target),
+        "source_tokens": len(rendered.source),
+        "transcript_tokens": rendered.transcript_tokens,
+        "kept_tokens": rendered.kept,
+        "meeting": example.meeting,
+    }

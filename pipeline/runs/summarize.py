@@ -1,0 +1,139 @@
+"""A summary of a new meeting with a client's trained adapter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from pipeline.corpora.example import Example, Turn
+from pipeline.corpora.qmsum import parse_meeting
+from pipeline.corpora.text import clean
+from pipeline.errors import QuorumError
+from pipeline.plan.orders import EncodeSpec, GenerateSpec, planned_runs, read_spec
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json
+from pipeline.workspace.progress import say
+
+LINE = re.compile(r"^\s*([^:\n]{1,60}):\s+(\S.*)$")
+
+
+def summarize_file(file: Path, *, run: str, client: str, query: str, turns: str | None) -> str:
+    """The summary; what was left out of the transcript is said on standard error.
+
+    Raises:
+        QuorumError: the file, the run, the client, the query or the range of turns is wrong.
+    """
+    if not query.strip():
+        raise QuorumError("--query: is empty; say what to summarize")
+    run_id = _run_id(run)
+    clients = read_json(layout.encoded_index(run_id))["clients"]
+    if client not in clients:
+        raise QuorumError(f"--client {client}: run {run_id} has no such client; it has {', '.join(clients)}")
+    adapter_path = layout.adapter(run_id, client)
+    meeting = read_meeting(file)
+    first, last = turn_range(turns, len(meeting))
+    return _summarize(file.stem, meeting[first:last], run_id, adapter_path, query, chosen=turns is not None)
+
+
+def _summarize(name: str, meeting: list[Turn], run_id: str, adapter_path: Path, query: str, *, chosen: bool) -> str:
+    import torch
+
+    from pipeline.model.adapter import on_device, read_adapter
+    from pipeline.model.backbone import Limits, Row
+    from pipeline.model.generation import generate
+    from pipeline.model.loading import choose_device, load_backbone
+
+    encode = read_spec(layout.stage_spec("encode", layout.group_of(run_id)), EncodeSpec)
+    rule = read_spec(layout.stage_spec("generate", run_id), GenerateSpec).rule
+    if rule is None:
+        raise QuorumError(f"--run {run_id}: writes no summaries (decode: false); choose another run")
+    device = choose_device(encode.device)
+    backbone = load_backbone(layout.BACKBONE, encode.adapted_layers, device)
+    limits = Limits(*encode.limits[encode.manifests[run_id]])
+
+    def fits(turns: list[Turn]) -> bool:
+        rendered = backbone.render(Example(name, "new", "new", "test", name, query, tuple(turns), ""), limits)
+        return rendered.kept == rendered.transcript_tokens
+
+    kept = meeting
+    if not fits(meeting) and not chosen:
+        kept = nearest_turns(meeting, query, fits)
+        if len(kept) < len(meeting):
+            say(
+                f"{name}: {len(meeting) - len(kept)} of {len(meeting)} turns left out, to fit {limits.source_tokens} "
+                "tokens: those least like the query; --turns A-B chooses others"
+            )
+    if not fits(kept):
+        say(f"{name}: the end of the last turns was cut off, to fit {limits.source_tokens} tokens")
+    rendered = backbone.render(Example(name, "new", "new", "test", name, query, tuple(kept), ""), limits)
+    prefix, extra = backbone.encode(rendered, for_generation=True)
+    adapter = on_device(read_adapter(adapter_path), device)
+    with torch.no_grad():
+        return backbone.text(generate(backbone, [prefix | extra], [Row(0, adapter)], rule)[0])
+
+
+def _run_id(run: str) -> str:
+    rows = planned_runs()
+    for row in rows:
+        if run in (row.id, row.name, row.id.split("/")[1]):
+            return row.id
+    raise QuorumError(f"--run {run}: no such run; there are {', '.join(row.name for row in rows)}")
+
+
+def read_meeting(file: Path) -> list[Turn]:
+    """QMSum JSON, or plain text with `Speaker: words` lines; a line without a speaker goes on with the turn before.
+
+    Raises:
+        QuorumError: the file is missing, not text, or holds no turn.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (FileNotFoundError, IsADirectoryError):
+        raise QuorumError(f"{file}: no such file; give a meeting as QMSum JSON or as `Speaker: words` lines") from None
+    except UnicodeDecodeError as error:
+        raise QuorumError(f"{file}: not UTF-8 text (byte {error.start}); save it as UTF-8") from None
+    if file.suffix == ".json":
+        return [Turn(turn.speaker, clean(turn.text)) for turn in parse_meeting(file).turns]
+    turns: list[Turn] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        match = LINE.match(line)
+        if match:
+            turns.append(Turn(match[1].strip(), clean(match[2])))
+        elif line.strip() and turns:
+            turns[-1] = Turn(turns[-1].speaker, f"{turns[-1].text} {clean(line)}")
+        elif line.strip():
+            raise QuorumError(f"{file}: line {number}: no speaker; begin lines with `Speaker: `")
+    if not turns:
+        raise QuorumError(f"{file}: the transcript is empty; give at least one `Speaker: words` line")
+    return turns
+
+
+def turn_range(text: str | None, count: int) -> tuple[int, int]:
+    """`A-B`, counted from 1 and inclusive -> a Python range.
+
+    Raises:
+        QuorumError: not of that form, or outside the transcript.
+    """
+    if text is None:
+        return 0, count
+    match = re.fullmatch(r"(\d+)-(\d+)", text.strip())
+    if not match or not 1 <= int(match[1]) <= int(match[2]) <= count:
+        raise QuorumError(f"--turns {text}: give A-B with 1 <= A <= B <= {count}, the number of turns")
+    return int(match[1]) - 1, int(match[2])
+
+
+def nearest_turns(meeting: list[Turn], query: str, fits: Callable[[list[Turn]], bool]) -> list[Turn]:
+    """The turns nearest to the query by sentence embedding, as many as fit, in the meeting's own order."""
+    from pipeline.evaluation.similarity import embed
+
+    vectors = embed([query, *(f"{turn.speaker}: {turn.text}" for turn in meeting)])
+    order = (vectors[1:] @ vectors[0]).argsort(descending=True).tolist()
+    low, high = 1, len(meeting)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits([meeting[i] for i in sorted(order[:middle])]):
+            low = middle
+        else:
+            high = middle - 1
+    return [meeting[i] for i in sorted(order[:low])]
