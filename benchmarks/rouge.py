@@ -8,7 +8,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from benchmarks.comparison import OURS, THEIRS, Row, interleaved
 from pipeline.errors import QuorumError
-from pipeline.evaluation.rouge import ROUGE, rouge_of
+from pipeline.tasks.rouge import ROUGE, rouge_of
 
 PAIRS = 10_000
 

@@ -40,8 +40,8 @@ def _stage(name: str) -> Callable[..., None]:
 
 def _bring_into_mlflow() -> None:
     """The results are files already: a store that is out of order spoils none of them."""
+    from pipeline.runs.tracking import project
     from pipeline.workspace.progress import say
-    from pipeline.workspace.tracking import project
 
     try:
         project()
@@ -51,7 +51,7 @@ def _bring_into_mlflow() -> None:
 
 @app.command()
 def plan() -> None:
-    """Resolve params.yaml into one spec a stage and run."""
+    """Resolve params.yaml into one order a stage and run."""
     _stage("plan")()
 
 
@@ -88,13 +88,12 @@ def encode(group: Group) -> None:
 @app.command()
 def train(run: RunId) -> None:
     """Train one run; a killed training resumes at its last finished round."""
-    from pipeline.runs.prune import prune
-    from pipeline.workspace.tracking import live
+    from pipeline.runs.prune import prune_training
+    from pipeline.runs.tracking import live
 
-    # A few hundred MB a training: those that are done need not wait for the last one.
-    prune(running=run)
     with live(run) as on_round:
         _stage("train")(run, on_round)
+    prune_training(run)  # a few hundred MB, which need not wait for the last training
 
 
 @app.command()
@@ -186,7 +185,7 @@ def ratings_import(
 @app.command()
 def track() -> None:
     """Bring the MLflow store in line with what is on disk."""
-    from pipeline.workspace.tracking import project
+    from pipeline.runs.tracking import project
 
     project()
 

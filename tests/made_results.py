@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipeline.federated.history import Round
-from pipeline.plan.orders import RunRow, TrainKnobs
+from pipeline.plan.orders import RunRow, TrainingKnobs
 from pipeline.runs.results import Results
 
 
@@ -13,7 +13,7 @@ def round_of(number: int, client: str, loss: float, seed: int = 1, **more: Any) 
     return Round(seed, number, client, None, loss, **more)
 
 
-TRAINING = TrainKnobs(
+TRAINING = TrainingKnobs(
     algorithm="pipeline.federated.algorithms.fedselectkd",
     hyperparameters={},
     seed=1,

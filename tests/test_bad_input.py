@@ -51,7 +51,7 @@ CASES: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "a plan of another form": (
         "encode main",
         lambda f: replace(f / "data/plan/encode/main.json", b'{"code": {}}'),
-        "not a EncodeSpec",
+        "not a EncodeOrder",
     ),
     "malformed JSON": (
         "prepare qmsum",

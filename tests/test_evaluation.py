@@ -7,11 +7,11 @@ import pytest
 
 from pipeline.errors import QuorumError
 from pipeline.evaluation.intervals import Clusters, bootstrap
-from pipeline.evaluation.rouge import rouge_of
 from pipeline.evaluation.scores import METRICS, Scored, compare, differences, intervals_of, over_seeds
 from pipeline.evaluation.significance import holm, sign_flip
-from pipeline.evaluation.surface import length, repetition
 from pipeline.runs.results import Results, side_by_side
+from pipeline.tasks.rouge import rouge_of
+from pipeline.tasks.surface import length, repetition
 
 
 def test_rouge_by_hand() -> None:
@@ -24,7 +24,7 @@ def test_rouge_by_hand() -> None:
 
 
 def test_a_rouge_that_rouge_score_does_not_give_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.evaluation.rouge.TOLERANCE", -1.0)
+    monkeypatch.setattr("pipeline.tasks.rouge.TOLERANCE", -1.0)
     with pytest.raises(QuorumError, match=r"rouge1 of pair 1 is .* by rouge-score-rs and .* by rouge_score"):
         rouge_of(["the cat sat"], ["the cat"], use_stemmer=False)
 
@@ -53,7 +53,7 @@ def test_repetition_counts_four_grams_seen_before() -> None:
 
 
 def test_similarity_of_equal_texts_is_one() -> None:
-    from pipeline.evaluation.similarity import similarities
+    from pipeline.tasks.similarity import similarities
 
     same, other = similarities(["The board met.", "The board met."], ["The board met.", "Bananas are yellow."])
     assert same == pytest.approx(1.0, abs=1e-5)

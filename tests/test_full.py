@@ -59,10 +59,10 @@ def test_a_module_that_git_does_not_know_is_named(here: Workspace) -> None:
 def finished_copy(source: str) -> Path:
     """As a finished run of two methods leaves it, and a score of another one that git had."""
     copy = layout.full_copy()
-    specs = resolve(read_params(copy / "params.yaml"))
+    orders = resolve(read_params(copy / "params.yaml"))
     files = {
         layout.source_record("qmsum"): {"source": source, "commit": None},
-        layout.stage_spec("main"): specs["main.json"],
+        layout.order("main"): orders["main.json"],
         **{layout.SCORES / "main" / f"{name}-1.json": {"of": name} for name in ("fedavg", "fedselectkd", "dropped")},
         layout.METRICS: {},
         layout.REPORTS / "metrics" / "main" / "seed-1.json": {},

@@ -12,7 +12,7 @@ import pytest
 from conftest import SMALL, Workspace
 
 from pipeline.federated.history import Round
-from pipeline.plan.orders import ReportSpec, read_spec
+from pipeline.plan.orders import ReportOrder, read_order
 from pipeline.runs.results import read_full
 from pipeline.workspace import layout
 from pipeline.workspace.tables import write_table
@@ -209,7 +209,7 @@ def test_a_claim_names_what_all_of_the_data_say(made: Workspace) -> None:
 
 def test_claims_are_not_put_to_all_data_with_another_backbone(made: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(made.folder)
-    spec = read_spec(layout.stage_spec("report"), ReportSpec)
+    spec = read_order(layout.order("report"), ReportOrder)
     assert set(read_full(spec).scored) == {"fedavg", "fedselectkd"}
     assert read_full(spec.model_copy(update={"backbone": "bart-base"})).scored == {}
 
@@ -218,7 +218,7 @@ def test_claims_are_not_put_to_all_data_with_another_threshold(
     made: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(made.folder)
-    spec = read_spec(layout.stage_spec("report"), ReportSpec)
+    spec = read_order(layout.order("report"), ReportOrder)
     known = made.folder / "reports" / "full" / "params.yaml"
     before = known.read_text()
     known.write_text("{backbone: tiny-llama, seeds: [1], tau: 4.0, rounds: 99}")

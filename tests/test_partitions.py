@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.clients import balanced, domains, iid, kinds
-from pipeline.clients.manifest import Manifest, check, hash_order, take_at_most, take_fraction
+from pipeline.clients.manifest import Manifest, check, take_at_most, take_fraction
 from pipeline.clients.setting import Counts, Setting, Share
 from pipeline.corpora.example import SPLITS, Example
+from pipeline.corpora.hash_order import hash_order
 from pipeline.errors import QuorumError
-from pipeline.plan.orders import PartitionSpec
+from pipeline.plan.orders import PartitionOrder
 from pipeline.stages import partition as partition_stage
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_json, write_jsonl
@@ -91,8 +92,8 @@ def test_a_meeting_in_training_and_test_is_a_leak_also_across_clients() -> None:
 
 def test_a_leak_fails_the_pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    spec = PartitionSpec(code={}, settings={"domains": Setting("domains", ["A"])}, seeds=[1])
-    write_json(layout.stage_spec("partition", "main"), spec.model_dump(mode="json"))
+    spec = PartitionOrder(code={}, settings={"domains": Setting("domains", ["A"])}, seeds=[1])
+    write_json(layout.order("partition", "main"), spec.model_dump(mode="json"))
     examples = corpus({"A": (2, 1, 1)}).values()
     trained = next(e for e in examples if e.split == "train")
     leaking = [replace(e, meeting=trained.meeting) if e.split == "test" else e for e in examples]
@@ -109,8 +110,8 @@ def test_the_stage_asks_the_sample_for_what_it_has_and_says_so(
     """Three training examples where twenty are asked for."""
     monkeypatch.chdir(tmp_path)
     even = Setting("balanced", ["A"], counts=Counts(20, 1, 1))
-    spec = PartitionSpec(code={}, settings={"even": even}, seeds=[1])
-    write_json(layout.stage_spec("partition", "main"), spec.model_dump(mode="json"))
+    spec = PartitionOrder(code={}, settings={"even": even}, seeds=[1])
+    write_json(layout.order("partition", "main"), spec.model_dump(mode="json"))
     examples = [replace(e, corpus="qmsum") for e in corpus({"A": (3, 1, 1)}).values()]
     write_jsonl(layout.examples("qmsum"), [e.to_json() for e in examples])
     write_json(layout.notes("qmsum"), {"source": {"source": "sample"}})

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from shipped import SHIPPED, params_with
 
-from pipeline.federated.algorithms.registry import ALGORITHMS, ALONE, ZEROSHOT
+from pipeline.federated.algorithms import ALGORITHMS, ALONE, ZEROSHOT
 from pipeline.plan.changes import brief
 from pipeline.plan.outdated import outdated
-from pipeline.plan.resolve import resolve, train_spec_of
+from pipeline.plan.resolve import resolve, training_order
 from pipeline.plan.schema import read_params
 from pipeline.runs.training import bind
 from pipeline.workspace import layout
@@ -21,8 +21,8 @@ METHODS = tuple(ALGORITHMS)
 
 
 def test_methods_without_a_server_know_no_drawing_of_clients(tmp_path: Path) -> None:
-    specs = resolve(read_params(params_with(tmp_path, clients_per_round=2)))
-    found = {n: specs[f"train/main/{n}-1.json"]["training"]["clients_per_round"] for n in ("single", "fedavg")}
+    orders = resolve(read_params(params_with(tmp_path, clients_per_round=2)))
+    found = {n: orders[f"train/main/{n}-1.json"]["training"]["clients_per_round"] for n in ("single", "fedavg")}
     assert found == {"single": None, "fedavg": 2}
 
 
@@ -32,14 +32,14 @@ def test_methods_without_a_server_are_those_that_do_not_communicate(tmp_path: Pa
     }
     runs["AdaFedOPT"]["server_learning_rate"] = 0.1
     params = read_params(params_with(tmp_path, runs=runs, more_runs={}))
-    built = {name: bind(spec) for name in METHODS if (spec := train_spec_of(params, name, 1).training) is not None}
+    built = {name: bind(spec) for name in METHODS if (spec := training_order(params, name, 1).training) is not None}
     assert {name for name, algorithm in built.items() if not algorithm.communicates} == set(ALONE) - {ZEROSHOT}
 
 
 def test_prolonged_runs_do_not_stop_early(tmp_path: Path) -> None:
     """They are compared at equal rounds: the laptop's three and two more."""
-    specs = resolve(read_params(params_with(tmp_path)))
-    training = specs["train/more/fedselectkd-longer-1.json"]["training"]
+    orders = resolve(read_params(params_with(tmp_path)))
+    training = orders["train/more/fedselectkd-longer-1.json"]["training"]
     assert (training["rounds"], training["patience"]) == (5, 5)
 
 
@@ -58,8 +58,8 @@ def test_runs_that_a_backbone_cannot_make_are_left_out(tmp_path: Path) -> None:
 
 def test_runs_that_would_distil_after_their_rounds_are_left_out(tmp_path: Path) -> None:
     """`-S rounds=1` makes all others: `fedselectkd-from-2` has no second round."""
-    specs = resolve(read_params(params_with(tmp_path, rounds=1)))
-    assert specs["encode/more.json"]["left_out"] == ["more/fedselectkd-from-2-1"]
+    orders = resolve(read_params(params_with(tmp_path, rounds=1)))
+    assert orders["encode/more.json"]["left_out"] == ["more/fedselectkd-from-2-1"]
 
 
 def test_code_hashes_see_neither_comments_nor_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +86,7 @@ def changed(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
 
 
 def ids(*names: str) -> set[str]:
-    """Where the named runs' specs lie, in whichever group they are."""
+    """Where the named runs' orders lie, in whichever group they are."""
     return {f"{'main' if name in SHIPPED['runs'] else 'more'}/{name}-1.json" for name in names}
 
 
@@ -128,8 +128,8 @@ def test_many_changed_stages_are_counted_and_few_are_named() -> None:
 
 
 def test_one_training_under_two_names_has_one_spec(tmp_path: Path) -> None:
-    specs = resolve(read_params(params_with(tmp_path)))
-    fedavg, local = specs["train/main/fedavg-1.json"], specs["train/main/fedavg-local-1.json"]
+    orders = resolve(read_params(params_with(tmp_path)))
+    fedavg, local = orders["train/main/fedavg-1.json"], orders["train/main/fedavg-local-1.json"]
     assert fedavg["training"] == local["training"]
     assert (fedavg["evaluate"], local["evaluate"]) == ("server", "local")
 
@@ -139,7 +139,7 @@ def test_a_training_depends_on_its_own_algorithm_and_no_other(tmp_path: Path) ->
     assert "pipeline.federated.algorithms.fedavg" in code
     assert not {
         "pipeline.federated.algorithms.single",
-        "pipeline.federated.algorithms.registry",
+        "pipeline.federated.algorithms",
         "pipeline.workspace.tracking",
         "pipeline.plan.schema",
     } & set(code)
@@ -151,23 +151,23 @@ def test_a_changed_meeting_of_ones_own_changes_the_plan(tmp_path: Path, monkeypa
     params = read_params(params_with(tmp_path, own={"Clinic": {"folder": "data/own/clinic"}}))
     meeting = tmp_path / "data" / "own" / "clinic" / "a.json"
     meeting.parent.mkdir(parents=True)
-    specs = []
+    orders = []
     for text in ("{}", "[]"):
         meeting.write_text(text)
-        specs.append(resolve(params)["ingest/qmsum.json"]["own"]["Clinic"])
-    assert specs[0]["folder"] == specs[1]["folder"] == "data/own/clinic"
-    assert specs[0]["meetings"] != specs[1]["meetings"]
+        orders.append(resolve(params)["ingest/qmsum.json"]["own"]["Clinic"])
+    assert orders[0]["folder"] == orders[1]["folder"] == "data/own/clinic"
+    assert orders[0]["meetings"] != orders[1]["meetings"]
 
 
 def test_changed_weights_are_seen_and_change_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "weights").mkdir()
     params = read_params(params_with(tmp_path, backbone="bart-base", weights=str(tmp_path / "weights")))
-    specs = []
+    orders = []
     for content in ("a", "ab"):
         (tmp_path / "weights" / "model.safetensors").write_text(content)
-        assert outdated(params) == (["plan"] if specs else []), "a first plan is none"
-        specs.append(resolve(params)["backbone.json"])
-        write_json(layout.stage_spec("backbone"), specs[-1])
+        assert outdated(params) == (["plan"] if orders else []), "a first plan is none"
+        orders.append(resolve(params)["backbone.json"])
+        write_json(layout.order("backbone"), orders[-1])
         assert outdated(params) == []
-    assert specs[0]["weights"]["files"] != specs[1]["weights"]["files"]
+    assert orders[0]["weights"]["files"] != orders[1]["weights"]["files"]

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from pipeline.corpora.example import Example, Turn
 from pipeline.errors import QuorumError
 from pipeline.evaluation.paper_scores import OURS
-from pipeline.plan.orders import MainSpec, read_spec
+from pipeline.plan.orders import MainOrder, read_order
 from pipeline.report.ratings.returned import bring_in
 from pipeline.report.ratings.sheets import CRITERIA, Item, export, of_these_summaries, spread, write_sheet
 from pipeline.workspace.files import write_json, write_jsonl
-from pipeline.workspace.layout import encoded_index, examples, predictions, ratings_table, stage_spec
+from pipeline.workspace.layout import encoded_index, examples, order, predictions, ratings_table
 
 
 @given(
@@ -216,7 +216,7 @@ def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "permutation_samples": 200,
         "runs": [row | {"spec": "", "training": None, "evaluate": "local"} for row in rows],
     }
-    write_json(stage_spec("main"), plan)
+    write_json(order("main"), plan)
     tests = [(f"e{n}", f"m{n % 6}") for n in range(24)]
     turns = (Turn("Ann", "We agree."),)
     write_jsonl(
@@ -255,7 +255,7 @@ def test_the_key_knows_whose_summary_is_on_which_side(finished: Path) -> None:
 
 
 def test_a_table_without_one_of_the_methods_is_one_line(finished: Path) -> None:
-    path = stage_spec("main")
+    path = order("main")
     plan = json.loads(path.read_text())
     write_json(path, plan | {"runs": plan["runs"][:2]})
     with pytest.raises(QuorumError, match="no run of AdaFedAvg"):
@@ -264,7 +264,7 @@ def test_a_table_without_one_of_the_methods_is_one_line(finished: Path) -> None:
 
 def test_ratings_of_former_summaries_are_left_out(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """AdaFedKD's summaries change after they were rated: the ratings against it no longer count."""
-    rows = read_spec(stage_spec("main"), MainSpec).runs
+    rows = read_order(order("main"), MainOrder).runs
     assert of_these_summaries(rows) == []
     export(1, 1, finished / "sheets")
     (path,) = (finished / "data" / "ratings" / "keys").iterdir()

@@ -6,10 +6,10 @@ import csv
 
 import pytest
 from conftest import SMALL, Workspace
+from pipeline.plan.parts import Search
 
 from pipeline.errors import QuorumError
-from pipeline.plan.parts import Search
-from pipeline.plan.resolve import train_spec_of
+from pipeline.plan.resolve import training_order
 from pipeline.plan.schema import read_params
 from pipeline.runs.search import Trial, specs_of, trials_of, with_choices, with_trial
 
@@ -25,8 +25,8 @@ def test_every_run_that_is_searched_gets_as_many_trials() -> None:
 
 def test_a_trial_changes_its_own_knob_at_its_own_seed() -> None:
     params = read_params()
-    plain = train_spec_of(params, "fedprox", 1000).training
-    tried = train_spec_of(with_trial(params, Trial("fedprox", (("mu", 0.5),))), "fedprox", 1000).training
+    plain = training_order(params, "fedprox", 1000).training
+    tried = training_order(with_trial(params, Trial("fedprox", (("mu", 0.5),))), "fedprox", 1000).training
     assert plain is not None
     assert tried is not None
     assert (tried.hyperparameters, tried.seed) == ({"mu": 0.5}, 1000)

@@ -6,22 +6,19 @@ Feng et al., Section V-B2: 200 training, 40 validation and 40 test examples of e
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 
 from pipeline.clients.manifest import Manifest, by_split, take_at_most
-from pipeline.clients.setting import Counts, Setting
+from pipeline.clients.setting import Balanced, Counts, Setting
 from pipeline.corpora.example import SPLITS, Example
 from pipeline.errors import QuorumError
 
 
-def partition(setting: Setting, examples: Mapping[str, Example], seed: int) -> Manifest:
+def partition(setting: Balanced, examples: Mapping[str, Example], seed: int) -> Manifest:
     """So many examples of each split of each domain, within the corpus's splits.
 
     Raises:
         QuorumError: a domain has fewer.
     """
-    if setting.counts is None:
-        raise QuorumError("kind: balanced needs counts; add them")
     manifest: Manifest = {}
     for client in setting.clients:
         held = by_split(examples, client)
@@ -45,9 +42,9 @@ def fitted(setting: Setting, examples: Mapping[str, Example], sample: Collection
     Args:
         sample: the corpora in whose place it stands.
     """
-    if setting.counts is None:
+    if not isinstance(setting, Balanced):
         return setting
     made_up = {example.domain for example in examples.values() if example.corpus in sample}
     held = [by_split(examples, client) for client in setting.clients if client in made_up]
     least = {split: min([getattr(setting.counts, split), *(len(of[split]) for of in held)]) for split in SPLITS}
-    return replace(setting, counts=Counts(**least))
+    return setting.model_copy(update={"counts": Counts(**least)})

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipeline.clients.manifest import Manifest, by_split, scaled
-from pipeline.clients.setting import Setting
+from pipeline.clients.setting import Domains
 from pipeline.corpora.example import Example
 
 
-def partition(setting: Setting, examples: Mapping[str, Example], _seed: int) -> Manifest:
+def partition(setting: Domains, examples: Mapping[str, Example], _seed: int) -> Manifest:
     """Examples by domain; training scaled alike for every client, validation capped, test whole.
 
     A client named in `only` has a share of its own.
     """
-    return {
-        client: scaled(by_split(examples, client), setting.only.get(client, setting.share))
-        for client in setting.clients
-    }
+    return {client: scaled(by_split(examples, client), setting.share_of(client)) for client in setting.clients}

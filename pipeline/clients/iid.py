@@ -7,21 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pipeline.clients.manifest import Manifest, by_split, hash_order, scaled
-from pipeline.clients.setting import Setting
+from pipeline.clients.manifest import Manifest, by_split, scaled
+from pipeline.clients.setting import Iid, Share
 from pipeline.corpora.example import SPLITS, Example
+from pipeline.corpora.hash_order import hash_order
 
 
-def partition(setting: Setting, examples: Mapping[str, Example], seed: int) -> Manifest:
+def partition(setting: Iid, examples: Mapping[str, Example], seed: int) -> Manifest:
     """Each domain's examples, within each split, dealt out to the clients.
 
     By example, as in the paper, or by whole meetings. The share that is taken is taken of each domain before it is
     dealt, so that the clients together hold what `domains` holds.
     """
     manifest: Manifest = {client: {split: [] for split in SPLITS} for client in setting.clients}
+    share = Share(train_fraction=setting.train_fraction, validation_examples=setting.validation_examples)
     dealt = dict.fromkeys(SPLITS, 0)
     for domain in setting.of:
-        held = scaled(by_split(examples, domain), setting.share)
+        held = scaled(by_split(examples, domain), share)
         for split in SPLITS:
             units = _units(held[split], examples, setting.unit)
             order = hash_order(list(units), salt=f"{seed}/{domain}/{split}/")

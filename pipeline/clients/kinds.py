@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from pipeline.clients import balanced, domains, iid
 from pipeline.clients.manifest import Manifest
-from pipeline.clients.setting import Kind, Setting
+from pipeline.clients.setting import Setting
 from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
 
-KINDS: dict[Kind, Callable[[Setting, Mapping[str, Example], int], Manifest]] = {
+KINDS: dict[str, Callable[[Any, Mapping[str, Example], int], Manifest]] = {
     "domains": domains.partition,
     "iid": iid.partition,
     "balanced": balanced.partition,

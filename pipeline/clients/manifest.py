@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 
 from pipeline.clients.setting import Share
 from pipeline.corpora.example import SPLITS, Example, Split
+from pipeline.corpora.hash_order import hash_order
 from pipeline.errors import QuorumError
 
 Manifest = dict[str, dict[Split, list[str]]]
@@ -14,11 +14,6 @@ Manifest = dict[str, dict[Split, list[str]]]
 
 RECORDINGS = ("qmsum", "ami", "icsi")
 """Corpora that share meetings: AMI's are QMSum's Product, ICSI's its Academic, under the same names."""
-
-
-def hash_order(ids: Sequence[str], salt: str = "") -> list[str]:
-    """A fixed shuffle, another for another salt: the first k of it are a sample that grows with k."""
-    return sorted(ids, key=lambda identity: hashlib.sha256(f"{salt}{identity}".encode()).digest())
 
 
 def by_split(examples: Mapping[str, Example], domain: str) -> dict[Split, list[str]]:
@@ -33,7 +28,7 @@ def by_split(examples: Mapping[str, Example], domain: str) -> dict[Split, list[s
 def scaled(held: Mapping[Split, Sequence[str]], share: Share) -> dict[Split, list[str]]:
     """What is taken of a client's splits."""
     return {
-        "train": take_fraction(held["train"], share.train_fraction),
+        "train": take_fraction(held["train"], share.train_fraction or 1.0),
         "val": take_at_most(held["val"], share.validation_examples),
         "test": take_at_most(held["test"], share.test_examples),
     }

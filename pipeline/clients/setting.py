@@ -1,44 +1,111 @@
-"""A setting: who the clients are, and how much each of them holds."""
+"""A setting: who the clients are, and how much each of them holds. One record a kind; see `clients.kinds`.
+
+The same records are read from params.yaml and stand in the orders of partitions, where the scale has filled what is
+left open.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+import re
+from typing import Annotated, Literal
 
-Kind = Literal["domains", "iid", "balanced"]
+from pydantic import Field, model_validator
+
+from pipeline.workspace.record import Record
+
 Unit = Literal["example", "meeting"]
+RESERVED = ("server", "mean", "pooled")
+"""Names that files and tables use themselves."""
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+
+Fraction = Annotated[float, Field(gt=0, le=1)]
+Count = Annotated[int, Field(ge=1)]
 
 
-@dataclass(frozen=True)
-class Share:
-    """How much of a client's splits is taken; None of a count: all."""
-
-    train_fraction: float = 1.0
-    validation_examples: int | None = None
-    test_examples: int | None = None
+def is_client_name(name: str) -> bool:
+    """Whether a client can be called so: files of its adapters have their kind behind a dot."""
+    return re.match(NAME, name) is not None and "." not in name and name not in RESERVED
 
 
-@dataclass(frozen=True)
-class Counts:
+class Share(Record):
+    """How much of a client's splits is taken; None: what the scale says, of test examples all."""
+
+    train_fraction: Fraction | None = None
+    validation_examples: Count | None = None
+    test_examples: Count | None = None
+
+
+class Counts(Record):
     """So many examples of each split, the same for every client."""
 
-    train: int
-    val: int
-    test: int
+    train: Count
+    val: Count
+    test: Count
 
 
-@dataclass(frozen=True)
-class Setting:
-    """What a partition is made from.
+class Limited(Record):
+    """What all settings have: clients, and limits in tokens where they are not the scale's."""
 
-    `of`: the domains that `iid` cuts up (`clients` are the parts). `unit`: what `iid` deals out. `counts`: what
-    `balanced` draws for each client. `only`: a share of a client's own, where it differs from `share`.
-    """
-
-    kind: Kind
     clients: list[str]
-    share: Share = field(default_factory=Share)
-    of: list[str] = field(default_factory=list)
+    source_tokens: Annotated[int, Field(ge=16)] | None = None
+    target_tokens: Annotated[int, Field(ge=2)] | None = None
+    max_tokens: Count | None = None
+
+    @model_validator(mode="after")
+    def _once(self) -> Limited:
+        if len(set(self.clients)) != len(self.clients):
+            raise ValueError("clients: must name each once")
+        return self
+
+
+class Domains(Limited):
+    """A client a domain or corpus, on the corpus's own splits; `only`: a client's own share."""
+
+    kind: Literal["domains"]
+    own: bool = True
+    train_fraction: Fraction | None = None
+    validation_examples: Count | None = None
+    only: dict[str, Share] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _of_its_clients(self) -> Domains:
+        strangers = [name for name in self.only if name not in self.clients]
+        if strangers:
+            raise ValueError(f"only.{strangers[0]}: is no client of the setting")
+        return self
+
+    def share_of(self, client: str) -> Share:
+        """What is taken of a client, with what its own share leaves open filled by the setting's."""
+        own = self.only.get(client, Share())
+        return Share(
+            train_fraction=own.train_fraction or self.train_fraction,
+            validation_examples=own.validation_examples or self.validation_examples,
+            test_examples=own.test_examples,
+        )
+
+
+class Iid(Limited):
+    """Each domain of `of` is dealt out to the clients, an example or a meeting at a time."""
+
+    kind: Literal["iid"]
+    of: list[str] = Field(min_length=1)
     unit: Unit = "example"
-    counts: Counts | None = None
-    only: dict[str, Share] = field(default_factory=dict)
+    train_fraction: Fraction | None = None
+    validation_examples: Count | None = None
+
+    @model_validator(mode="after")
+    def _named(self) -> Iid:
+        wrong = [name for name in self.clients if not is_client_name(name)]
+        if wrong:
+            raise ValueError(f"clients: {wrong[0]!r} is taken, or no name; use letters, digits, '_' and '-'")
+        return self
+
+
+class Balanced(Limited):
+    """A client a domain, each with so many examples."""
+
+    kind: Literal["balanced"]
+    counts: Counts
+
+
+Setting = Annotated[Domains | Iid | Balanced, Field(discriminator="kind")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -42,11 +41,6 @@ class Example:
     def from_json(cls, row: dict[str, Any]) -> Example:
         turns = tuple(Turn(**turn) for turn in row["turns"])
         return cls(**{**row, "turns": turns})
-
-
-def read_all_examples(paths: Sequence[Path]) -> dict[str, Example]:
-    """Examples of several corpora by id."""
-    return {identity: example for path in paths for identity, example in read_examples(path).items()}
 
 
 def read_examples(path: Path) -> dict[str, Example]:

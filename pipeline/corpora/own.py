@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from pipeline.clients.manifest import hash_order
 from pipeline.corpora.example import SPLITS, Split
+from pipeline.corpora.hash_order import hash_order
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import replacing
 

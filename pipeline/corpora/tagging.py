@@ -50,5 +50,11 @@ def words_of(pieces: Sequence[str]) -> list[Word]:
 
 def nouns_and_verbs(pieces: Sequence[str]) -> list[bool]:
     """Which tokens belong to a noun, a name or a main verb: every subword of each such word."""
+    return _nouns_and_verbs(tuple(pieces))
+
+
+@cache
+def _nouns_and_verbs(pieces: tuple[str, ...]) -> list[bool]:
+    """Asked for in every round, and tagging takes longer than a batch."""
     marked = {token for word in words_of(pieces) if word.pos in CONTENT for token in word.tokens}
     return [i in marked for i in range(len(pieces))]

@@ -15,27 +15,23 @@ from torch import Tensor
 from pipeline.corpora.tagging import CONTENT, words_of
 from pipeline.evaluation.intervals import Clusters, bootstrap
 from pipeline.evaluation.words import Tally, pos_rows, tally
-from pipeline.federated.bits import unpack_bits
 
 DETERMINERS_AND_PRONOUNS = ("DET", "PRON")
 SHARE_COLUMNS = ("run", "client", "share", "value", "low", "high")
 
 
 def example_tallies(
-    packed: Tensor, tokens: Sequence[Sequence[int]], pieces: Callable[[Sequence[int]], list[str]], passes: int
+    rows: Tensor, tokens: Sequence[Sequence[int]], pieces: Callable[[Sequence[int]], list[str]]
 ) -> list[Tally]:
     """Count one client's words, an example at a time.
 
     Args:
-        packed: the client's distilled bits, (all passes over the data, ⌈target tokens / 8⌉).
+        rows: which target tokens were distilled, boolean (passes over the data, tokens).
         tokens: the target token ids of its training examples, in their order.
         pieces: token ids -> their surface texts.
-        passes: how many passes count: those of rounds 1 … best.
     """
-    lengths = [len(ids) for ids in tokens]
-    bits = unpack_bits(packed, sum(lengths))[:passes]
-    masks = torch.split(bits, lengths, dim=1)
-    return [tally([words_of(pieces(ids))], [mask]) for ids, mask in zip(tokens, masks, strict=True)]
+    parts = torch.split(rows, [len(ids) for ids in tokens], dim=1)
+    return [tally([words_of(pieces(ids))], [part]) for ids, part in zip(tokens, parts, strict=True)]
 
 
 def summarize(

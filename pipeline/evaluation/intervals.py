@@ -13,7 +13,7 @@ and skew; where it does not exist (no spread, or one meeting a client) the perce
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,14 @@ class Interval:
     low: float
     high: float
     standard_error: float
+
+    def rounded(self, digits: int) -> dict[str, float]:
+        """As files have it."""
+        return {name: round(value, digits) for name, value in asdict(self).items()}
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return self.low, self.high
 
 
 @dataclass(frozen=True)

@@ -3,28 +3,138 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline.evaluation.intervals import Clusters, Interval, bootstrap
 from pipeline.evaluation.significance import DETECTABLE, holm, sign_flip
 
-METRICS = (
-    "rouge1",
-    "rouge2",
-    "rougeL",
-    "rougeLsum",
-    "average",
-    "loss",
-    "similarity",
-    "length",
-    "repetition",
-)
 MEAN = "mean"
+LOSS = "loss"
 
-TESTED = ("average", "loss")
+NO_SCORES = ("id", "client", "meeting", "tokens", "loss_sum")
+"""What an example's row of scores holds besides its metrics."""
+
 HOLM_FAMILY = ("AdaFedAvg", "AdaFedKD", "AdaFedAvg-local", "AdaSingle")
 """The comparisons named in advance: Holm's adjustment runs over these, other runs are compared unadjusted."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One test example under one run: where it belongs, and its scores; the loss as a sum over `tokens`."""
+
+    id: str
+    client: str
+    meeting: str
+    tokens: int
+    values: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """One client's figures, or their mean over clients: of how many examples, each metric with its interval.
+
+    `other_losses`: mean test loss of models that the row is not about: the last round's (`last`), and the server's or
+    the client's own, where the row is about the other.
+    """
+
+    examples: int
+    metrics: Mapping[str, Interval]
+    other_losses: Mapping[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """To four digits, as metrics files have it."""
+        losses = {f"{name}_loss": round(value, 4) for name, value in self.other_losses.items()}
+        return {name: interval.rounded(4) for name, interval in self.metrics.items()} | losses
+
+
+def over_seeds(files: Sequence[Sequence[Mapping[str, Any]]]) -> list[Scored]:
+    """One run's example rows at each seed -> one row an example, every score the mean over seeds.
+
+    A run that wrote no predictions has but its loss. Where the test sets are drawn anew for each seed, an example
+    counts for each client that held it, over the seeds in which it did.
+    """
+    merged = []
+    held: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for file in files:
+        for row in file:
+            held.setdefault((row["client"], row["id"]), []).append(row)
+    for (client, identity), rows in held.items():
+        first = rows[0]
+        values = {m: sum(row[m] for row in rows) / len(rows) for m in first if m not in NO_SCORES}
+        values[LOSS] = sum(row["loss_sum"] for row in rows) / len(rows)
+        merged.append(Scored(identity, client, first["meeting"], first["tokens"], values))
+    return merged
+
+
+def clusters_of(rows: Sequence[Scored], metric: str) -> dict[str, Clusters]:
+    """Client -> meetings; a mean over examples, for the loss over tokens."""
+    result = {}
+    for client, own in by_client(rows).items():
+        denominators = [float(row.tokens) if metric == LOSS else 1.0 for row in own]
+        result[client] = Clusters.of([r.meeting for r in own], [r.values[metric] for r in own], denominators)
+    return result
+
+
+def by_client(rows: Sequence[Scored]) -> dict[str, list[Scored]]:
+    found: dict[str, list[Scored]] = {}
+    for row in rows:
+        found.setdefault(row.client, []).append(row)
+    return found
+
+
+def differences(ours: Sequence[Scored], theirs: Sequence[Scored]) -> list[Scored]:
+    """Ours minus theirs, an example at a time, over the examples and the scores that both have."""
+    other = {(row.client, row.id): row for row in theirs}
+    pairs = ((row, other.get((row.client, row.id))) for row in ours)
+    return [
+        Scored(r.id, r.client, r.meeting, r.tokens, {m: v - o.values[m] for m, v in r.values.items() if m in o.values})
+        for r, o in pairs
+        if o is not None
+    ]
+
+
+def figures_of(rows: Sequence[Scored], samples: int) -> dict[str, Figures]:
+    """Client -> its figures; and `mean` over clients."""
+    clusters = {metric: clusters_of(rows, metric) for metric in rows[0].values}
+    table = {}
+    for client, own in by_client(rows).items():
+        intervals = {m: bootstrap({client: clients[client]}, samples) for m, clients in clusters.items()}
+        table[client] = Figures(len(own), intervals)
+    table[MEAN] = Figures(len(rows), {m: bootstrap(clients, samples) for m, clients in clusters.items()})
+    return table
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One run less another on one metric, for a client or over all: tested over all, descriptive for one.
+
+    `p_holm`: adjusted over the comparisons named in advance; None of others. `smallest_detectable`: the difference
+    that the design would have found with 80% power.
+    """
+
+    metric: str
+    run: str
+    against: str
+    client: str
+    difference: Interval
+    p: float
+    p_holm: float | None
+
+    @property
+    def smallest_detectable(self) -> float:
+        return DETECTABLE * self.difference.standard_error
+
+    def to_row(self) -> dict[str, Any]:
+        """A row of significance.csv."""
+        ends = {"difference": self.difference.value, "low": self.difference.low, "high": self.difference.high}
+        return {
+            **{name: getattr(self, name) for name in ("metric", "run", "against", "client")},
+            **{name: round(value, 4) for name, value in ends.items()},
+            "p": round(self.p, 5),
+            "p_holm": None if self.p_holm is None else round(self.p_holm, 5),
+            "smallest_detectable": round(self.smallest_detectable, 4),
+        }
 
 
 SIGNIFICANCE_COLUMNS = (
@@ -41,79 +151,6 @@ SIGNIFICANCE_COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class Scored:
-    """One test example under one run: where it belongs, and its scores; the loss as a sum over `tokens`."""
-
-    id: str
-    client: str
-    meeting: str
-    tokens: int
-    values: dict[str, float]
-
-
-def over_seeds(files: Sequence[Sequence[Mapping[str, Any]]]) -> list[Scored]:
-    """One run's example rows at each seed -> one row an example, every score the mean over seeds.
-
-    A run that wrote no summaries has but its loss. Where the test sets are drawn anew for each seed, an example counts
-    for each client that held it, over the seeds in which it did.
-    """
-    merged = []
-    held: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for file in files:
-        for row in file:
-            held.setdefault((row["client"], row["id"]), []).append(row)
-    for (client, identity), rows in held.items():
-        first = rows[0]
-        values = {m: sum(row[m] for row in rows) / len(rows) for m in METRICS if m in first}
-        values["loss"] = sum(row["loss_sum"] for row in rows) / len(rows)
-        merged.append(Scored(identity, client, first["meeting"], first["tokens"], values))
-    return merged
-
-
-def clusters_of(rows: Sequence[Scored], metric: str) -> dict[str, Clusters]:
-    """Client -> meetings; a mean over examples, for the loss over tokens."""
-    clients = list(dict.fromkeys(row.client for row in rows))
-    result = {}
-    for client in clients:
-        own = [row for row in rows if row.client == client]
-        denominators = [float(row.tokens) if metric == "loss" else 1.0 for row in own]
-        result[client] = Clusters.of([r.meeting for r in own], [r.values[metric] for r in own], denominators)
-    return result
-
-
-def differences(ours: Sequence[Scored], theirs: Sequence[Scored]) -> list[Scored]:
-    """Ours minus theirs, an example at a time, over the examples and the scores that both have."""
-    other = {(row.client, row.id): row for row in theirs}
-    pairs = ((row, other.get((row.client, row.id))) for row in ours)
-    return [
-        Scored(r.id, r.client, r.meeting, r.tokens, {m: v - o.values[m] for m, v in r.values.items() if m in o.values})
-        for r, o in pairs
-        if o is not None
-    ]
-
-
-def intervals_of(rows: Sequence[Scored], samples: int) -> dict[str, dict[str, float | int]]:
-    """Client -> metric, `<metric>_low`, `<metric>_high`, `examples`; and `mean` over clients."""
-    clients = list(dict.fromkeys(row.client for row in rows))
-    table: dict[str, dict[str, float | int]] = {client: {} for client in [*clients, MEAN]}
-    for metric in (metric for metric in METRICS if metric in rows[0].values):
-        clusters = clusters_of(rows, metric)
-        for client in clients:
-            _put(table[client], metric, bootstrap({client: clusters[client]}, samples))
-        _put(table[MEAN], metric, bootstrap(clusters, samples))
-    for client in clients:
-        table[client]["examples"] = sum(row.client == client for row in rows)
-    table[MEAN]["examples"] = len(rows)
-    return table
-
-
-def _put(row: dict[str, float | int], metric: str, interval: Interval) -> None:
-    row[metric] = round(interval.value, 4)
-    row[f"{metric}_low"] = round(interval.low, 4)
-    row[f"{metric}_high"] = round(interval.high, 4)
-
-
 def compare(
     scored: Mapping[str, Sequence[Scored]],
     ours: str,
@@ -123,52 +160,41 @@ def compare(
     *,
     bootstrap_samples: int,
     permutation_samples: int,
-) -> list[dict[str, Any]]:
-    """One run against others on one metric: over all clients (tested), then each client (descriptive).
+) -> list[Comparison]:
+    """One run against others on one metric: over all clients, then each client.
 
     `family` is what Holm's adjustment runs over; `others` are compared too, unadjusted.
     """
-    rows: list[dict[str, Any]] = []
+    found: list[Comparison] = []
     for theirs in [*family, *others]:
         clusters = clusters_of(differences(scored[ours], scored[theirs]), metric)
         groups = {MEAN: clusters} | {client: {client: own} for client, own in clusters.items()}
         for client, group in groups.items():
             interval = bootstrap(group, bootstrap_samples)
-            rows.append(
-                {
-                    "metric": metric,
-                    "run": ours,
-                    "against": theirs,
-                    "client": client,
-                    "difference": round(interval.value, 4),
-                    "low": round(interval.low, 4),
-                    "high": round(interval.high, 4),
-                    "p": round(sign_flip(group, permutation_samples), 5),
-                    "p_holm": None,
-                    "smallest_detectable": round(DETECTABLE * interval.standard_error, 4),
-                }
-            )
-    tested = [row for row in rows if row["client"] == MEAN and row["against"] in family]
-    for row, adjusted in zip(tested, holm([row["p"] for row in tested]), strict=True):
-        row["p_holm"] = round(adjusted, 5)
-    return rows
+            p = sign_flip(group, permutation_samples)
+            found.append(Comparison(metric, ours, theirs, client, interval, p, None))
+    tested = [place for place, one in enumerate(found) if one.client == MEAN and one.against in family]
+    for place, adjusted in zip(tested, holm([found[place].p for place in tested]), strict=True):
+        found[place] = replace(found[place], p_holm=adjusted)
+    return found
 
 
 def significance(
     scored: Mapping[str, Sequence[Scored]],
     ours: str,
-    kinds: Mapping[str, str],
+    parts: Mapping[str, str],
+    metrics: Sequence[str],
     *,
     bootstrap_samples: int,
     permutation_samples: int,
-) -> list[dict[str, Any]]:
-    """One run against all others, on every tested metric; `kinds` says which run plays which part of the family."""
-    family = [run for run in scored if run != ours and kinds[run] in HOLM_FAMILY]
+) -> list[Comparison]:
+    """One run against all others, on the metrics that are tested; `parts` says which part of the family a run plays."""
+    family = [run for run in scored if run != ours and parts[run] in HOLM_FAMILY]
     others = [run for run in scored if run != ours and run not in family]
     return [
-        row
-        for metric in TESTED
-        for row in compare(
+        one
+        for metric in metrics
+        for one in compare(
             scored,
             ours,
             family,

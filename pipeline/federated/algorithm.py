@@ -1,9 +1,9 @@
 """What a federated algorithm is: four pure functions over adapters, and a few facts about it.
 
     init(initial adapter, examples of all clients) -> ServerState
-    shares(server_state) -> what is sent
-    client_update(sent, client_state, data, rng) -> (ClientState, Update)
-    server_update(server_state, updates) -> ServerState
+    shares(server state) -> Sent
+    client_update(sent, client state, data, randomness) -> (ClientState, Update, Trace)
+    server_update(server state, updates, context) -> ServerState
 
 The first two have defaults: the server holds an adapter and sends it. No algorithm reads a file, logs, or knows how
 many clients there are.
@@ -11,18 +11,24 @@ many clients there are.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
+import torch
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
-from pipeline.federated.objectives.distillation import Distillation
+from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
+from pipeline.federated.objectives.objective import Objective
+from pipeline.federated.randomness import Randomness, generator
 from pipeline.model.adapter import Adapter
 
-Kind = Literal["local", "server"]
+Owner = Literal["local", "server"]
+"""Whose model is meant: the client's own, or the server's."""
+
+Memory = dict[str, Tensor]
+"""Whatever an algorithm carries or sends besides an adapter, by names of its own."""
 
 Pull = Callable[[Adapter], Adapter]
 """The adapter in training -> what is added to the gradient of each of its tensors."""
@@ -35,29 +41,39 @@ class Knobs(BaseModel):
 
 
 @dataclass(frozen=True)
-class Randomness:
-    """What batch order is a function of, besides the epoch: never of the method, nor of who took part."""
+class Sent:
+    """What travels from the server to a client."""
 
-    seed: int
-    client: str
-    round: int
+    adapter: Adapter
+    memory: Memory = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Update:
+    """What travels from a client to the server: its adapter, what its algorithm needs besides, and what is behind them.
+
+    `examples` were trained on, in `steps` optimizer steps. Nothing else leaves a client.
+    """
+
+    adapter: Adapter
+    examples: int
+    steps: int
+    memory: Memory = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Trace:
-    """What one client's training in one round looked like; it stays with whoever runs the loop.
+    """What a client's training looked like in one round; it stays with whoever runs the client.
 
-    `distilled` is boolean (local epochs, all target tokens of the client's training examples in their own order);
-    `teacher_entropy`, in nats, and the loss are means over all tokens trained on; entropy is NaN without a teacher, and
-    so is `tau`, the threshold in nats that was used.
+    `loss` and `figures` are means over all items trained on, in the objective's units (nats a token). `masks` are
+    boolean (local epochs, items of the client's training examples in their own order).
     """
 
     loss: float
-    teacher_entropy: float
-    distilled: Tensor
     steps: int
     seconds: float
-    tau: float = math.nan
+    figures: Mapping[str, float] = field(default_factory=dict)
+    masks: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 class Fit(NamedTuple):
@@ -69,31 +85,11 @@ class Fit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Update:
-    """What a client sends: its adapter, how many examples and optimizer steps are behind it, and whatever else its
-    algorithm needs (`memory`, under names that no adapter has); the rest of the trace stays with whoever runs the loop.
-    """
-
-    adapter: Adapter
-    examples: int
-    trace: Trace
-    memory: dict[str, Tensor] = field(default_factory=dict)
-
-    @property
-    def steps(self) -> int:
-        return self.trace.steps
-
-
-TOTAL = "examples_of_all"
-"""Where a server's memory keeps how many examples stand behind its adapter."""
-
-
-@dataclass(frozen=True)
 class ServerState:
     """The server's adapter, and whatever else an algorithm carries from round to round."""
 
     adapter: Adapter
-    memory: dict[str, Tensor] = field(default_factory=dict)
+    memory: Memory = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -101,7 +97,19 @@ class ClientState:
     """A client's own adapter, and whatever else an algorithm carries from round to round."""
 
     adapter: Adapter
-    memory: dict[str, Tensor] = field(default_factory=dict)
+    memory: Memory = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a server's half of a round knows besides its state and the updates."""
+
+    seed: int
+    round: int
+
+    def generator(self) -> torch.Generator:
+        """The server's own randomness: a function of (seed, round) alone."""
+        return generator(f"{self.seed}/server/{self.round}")
 
 
 class ClientData(Protocol):
@@ -115,32 +123,32 @@ class ClientData(Protocol):
         self,
         start: Adapter,
         rng: Randomness,
-        teacher: Adapter | None = None,
-        how: Distillation | None = None,
+        objective: Objective = CROSS_ENTROPY,
         *,
         pull: Pull | None = None,
         moments: Adapter | None = None,
     ) -> Fit:
-        """Train a copy of `start` for the local epochs, by cross-entropy or by distillation from `teacher`.
+        """Train a copy of `start` for the local epochs.
 
         Args:
+            objective: what the training makes small.
             pull: what a term of the algorithm's own adds to the gradient, as a function of the adapter.
             moments: the optimizer's, kept from an earlier round (empty in the first); None begins afresh.
         """
 
     def gradient(self, adapter: Adapter) -> Adapter:
-        """The gradient of the mean cross-entropy of all training tokens."""
+        """The gradient of the mean cross-entropy of all training items."""
 
 
-ClientUpdate = Callable[[Adapter, ClientState, ClientData, Randomness], tuple[ClientState, Update]]
-"""The client's half of a round: what the server sent, the client's state and data, randomness -> state, update."""
+ClientUpdate = Callable[[Sent, ClientState, ClientData, Randomness], tuple[ClientState, Update, Trace]]
+"""The client's half of a round."""
 
-ServerUpdate = Callable[[ServerState, Sequence[Update]], ServerState]
-"""The server's half: its state, the clients' updates -> its next state."""
+ServerUpdate = Callable[[ServerState, Sequence[Update], Context], ServerState]
+"""The server's half of a round; updates come in the order of the clients' names in the run."""
 
 
-def adapter_alone(state: ServerState) -> Adapter:
-    return state.adapter
+def adapter_alone(state: ServerState) -> Sent:
+    return Sent(state.adapter)
 
 
 def begin_with(initial: Adapter, _examples: int) -> ServerState:
@@ -151,22 +159,42 @@ def begin_with(initial: Adapter, _examples: int) -> ServerState:
 class Algorithm:
     """An algorithm with its hyperparameters bound.
 
+    Two clients share one weight, w = 0. The first, with one example, is best off at 4, the second, with three, at 8;
+    local training goes halfway. Federated averaging, one round, by hand: (1 · 2 + 3 · 4) / 4 = 3.5.
+
+    >>> class Toy:
+    ...     def __init__(self, best, examples):
+    ...         self.best, self.examples = best, examples
+    ...     def fit(self, start, rng, objective=None, *, pull=None, moments=None):
+    ...         return Fit({"w": (start["w"] + self.best) / 2}, Trace(loss=0.0, steps=1, seconds=0.0), {})
+    >>> def client_update(sent, state, data, rng):
+    ...     fit = data.fit(sent.adapter, rng)
+    ...     return ClientState(fit.adapter), Update(fit.adapter, data.examples, fit.trace.steps), fit.trace
+    >>> def server_update(state, updates, context):
+    ...     return ServerState(weighted_average([u.adapter for u in updates], [u.examples for u in updates]))
+    >>> toy = Algorithm(client_update, server_update, evaluates="server")
+    >>> server = toy.init({"w": torch.tensor(0.0)}, 4)
+    >>> clients = {"A": Toy(4.0, 1), "B": Toy(8.0, 3)}
+    >>> halves = [
+    ...     toy.client_update(toy.shares(server), ClientState(server.adapter), data, Randomness(1, name, 1))
+    ...     for name, data in clients.items()
+    ... ]
+    >>> toy.server_update(server, [update for _, update, _ in halves], Context(seed=1, round=1)).adapter
+    {'w': tensor(3.5000)}
+
     `evaluates` names the model that its row of a table is about; `communicates` is false where nothing travels;
-    `pooled` trains one model on the data of all clients. `init` is told how many examples all clients have
-    together, and `shares` is what the server sends them: its adapter, and what else an algorithm needs under names of
-    its own. `passes`: how often a client trains in a round. `marks` tells, from the pieces of a summary, which of its
-    tokens are marked; None where no token is.
+    `pooled` trains one model on the data of all clients. `init` is told how many examples all clients have together,
+    and `shares` is what the server sends them. `passes`: how often a client trains in a round.
     """
 
     client_update: ClientUpdate
     server_update: ServerUpdate
-    evaluates: Kind
+    evaluates: Owner
     init: Callable[[Adapter, int], ServerState] = begin_with
-    shares: Callable[[ServerState], Adapter] = adapter_alone
+    shares: Callable[[ServerState], Sent] = adapter_alone
     communicates: bool = True
     pooled: bool = False
     passes: int = 1
-    marks: Callable[[Sequence[str]], Sequence[bool]] | None = None
 
 
 def weighted_average(adapters: Sequence[Adapter], weights: Sequence[float]) -> Adapter:

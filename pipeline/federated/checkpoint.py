@@ -1,6 +1,6 @@
 """Checkpoints of a training: after every round, so that a killed one resumes with the same bits.
 
-A folder a training, named by the hash of its spec and data. Tensors lie in files named by their own checksum, so what
+A folder a training, named by the hash of its order and data. Tensors lie in files named by their own checksum, so what
 several rounds share is kept once; `state.json` names them and is renamed into place last: a round counts once it is
 there, and never half.
 """
@@ -9,54 +9,127 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithm import ClientState, Kind, ServerState
-from pipeline.federated.loop import Best, Progress
+from pipeline.federated.algorithm import ClientState, Owner, ServerState
+from pipeline.federated.history import Round
+from pipeline.federated.private import Best, Private
+from pipeline.federated.progress import Progress
 from pipeline.model.adapter import pack, unpack
 from pipeline.workspace.files import read_json, write_bytes, write_json
 
 STATE = "state.json"
+MODELS = ("adapter", "sent", "before")
+"""The tensors of a client's best round."""
+
+Put = Callable[[Mapping[str, Tensor]], str]
+Get = Callable[[str], dict[str, Tensor]]
+"""Tensors -> the name of their file, and back."""
 
 
-def save_progress(folder: Path, key: str, progress: Progress) -> None:
+def save_progress(folder: Path, key: str, progress: Progress, private: Private) -> None:
     """Write a finished round; blobs that it no longer needs are removed afterwards."""
-    state = _flatten(folder, progress)
-    write_json(folder / STATE, {"key": key, **state})
+    put = _writer(folder)
+    state = {"key": key, "progress": _of_progress(progress, put), "private": _of_private(private, put)}
+    write_json(folder / STATE, state)
     named = set(_digests(state))
     for blob in folder.glob("*.safetensors"):
         if blob.stem not in named:
             blob.unlink()
 
 
-def load_progress(folder: Path, key: str) -> Progress | None:
+def load_progress(folder: Path, key: str) -> tuple[Progress, Private] | None:
     """The last finished round, or None where there is none.
 
     Raises:
-        QuorumError: the checkpoint is damaged or of another spec.
+        QuorumError: the checkpoint is damaged or of another order.
     """
     path = folder / STATE
     if not path.is_file():
         return None
     state = read_json(path, remedy=f"delete {folder} and run again")
     if state.get("key") != key:
-        raise QuorumError(f"{path}: a checkpoint of another spec; delete {folder} and run again")
+        raise QuorumError(f"{path}: a checkpoint of another order; delete {folder} and run again")
     try:
-        return _unflatten(folder, state)
+        get = _reader(folder)
+        return _to_progress(state["progress"], get), _to_private(state["private"], get)
     except (KeyError, TypeError, ValueError) as error:
         raise QuorumError(f"{path}: damaged checkpoint ({error!r}); delete {folder} and run again") from None
 
 
-def _flatten(folder: Path, progress: Progress) -> dict[str, Any]:
+def _of_progress(progress: Progress, put: Put) -> dict[str, Any]:
+    return {
+        "round": progress.round,
+        "server": [put(progress.server.adapter), put(progress.server.memory)],
+        "least": dict(progress.least),
+        "stale": progress.stale,
+        "history": [asdict(row) for row in progress.history],
+    }
+
+
+def _to_progress(state: Mapping[str, Any], get: Get) -> Progress:
+    return Progress(
+        round=state["round"],
+        server=ServerState(*map(get, state["server"])),
+        least=state["least"],
+        stale=state["stale"],
+        history=tuple(Round(**row) for row in state["history"]),
+    )
+
+
+def _of_private(private: Private, put: Put) -> dict[str, Any]:
+    rows = {
+        f"{client}/{mask}/{number}": values
+        for client, masks in private.masks.items()
+        for mask, rounds in masks.items()
+        for number, values in rounds.items()
+    }
+    return {
+        "states": {name: [put(state.adapter), put(state.memory)] for name, state in private.states.items()},
+        "best": {
+            owner: {
+                name: {
+                    "round": b.round,
+                    "loss": b.loss,
+                    "adapter": put(b.adapter),
+                    "sent": put(b.sent),
+                    "before": put(b.before),
+                }
+                for name, b in kept.items()
+            }
+            for owner, kept in private.best.items()
+        },
+        "masks": put(rows),
+    }
+
+
+def _to_private(state: Mapping[str, Any], get: Get) -> Private:
+    best: dict[Owner, dict[str, Best]] = {
+        owner: {
+            name: Best(b["round"], b["loss"], get(b["adapter"]), get(b["sent"]), get(b["before"]))
+            for name, b in kept.items()
+        }
+        for owner, kept in state["best"].items()
+    }
+    masks: dict[str, dict[str, dict[int, Tensor]]] = {}
+    for name, values in get(state["masks"]).items():
+        client, mask, number = name.split("/")
+        masks.setdefault(client, {}).setdefault(mask, {})[int(number)] = values
+    states = {name: ClientState(*map(get, blobs)) for name, blobs in state["states"].items()}
+    return Private(states, best, masks)
+
+
+def _writer(folder: Path) -> Put:
     names: dict[int, str] = {}
 
     def put(tensors: Mapping[str, Tensor]) -> str:
-        # One server's adapter is every client's teacher: packed and hashed once.
+        # One server's adapter is what every client was sent: packed and hashed once.
         if id(tensors) not in names:
             content = pack(tensors)
             names[id(tensors)] = hashlib.sha256(content).hexdigest()
@@ -65,25 +138,10 @@ def _flatten(folder: Path, progress: Progress) -> dict[str, Any]:
                 write_bytes(path, content)
         return names[id(tensors)]
 
-    bits = {f"{name}/{i}": row for name, rows in progress.distilled.items() for i, row in enumerate(rows)}
-    return {
-        "round": progress.round,
-        "stale": progress.stale,
-        "history": progress.history,
-        "server": [put(progress.server.adapter), put(progress.server.memory)],
-        "clients": {name: [put(state.adapter), put(state.memory)] for name, state in progress.clients.items()},
-        "best": {
-            kind: {
-                name: {"round": b.round, "loss": b.loss, "adapter": put(b.adapter), "teacher": put(b.teacher)}
-                for name, b in kept.items()
-            }
-            for kind, kept in progress.best.items()
-        },
-        "distilled": {"clients": {n: len(rows) for n, rows in progress.distilled.items()}, "blob": put(bits)},
-    }
+    return put
 
 
-def _unflatten(folder: Path, state: dict[str, Any]) -> Progress:
+def _reader(folder: Path) -> Get:
     loaded: dict[str, dict[str, Tensor]] = {}
 
     def get(name: str) -> dict[str, Tensor]:
@@ -95,23 +153,7 @@ def _unflatten(folder: Path, state: dict[str, Any]) -> Progress:
             loaded[name] = unpack(content)
         return loaded[name]
 
-    bits = get(state["distilled"]["blob"])
-    distilled: dict[str, list[Tensor]] = {
-        name: [bits[f"{name}/{i}"] for i in range(rounds)] for name, rounds in state["distilled"]["clients"].items()
-    }
-    best: dict[Kind, dict[str, Best]] = {
-        kind: {name: Best(b["round"], b["loss"], get(b["adapter"]), get(b["teacher"])) for name, b in kept.items()}
-        for kind, kept in state["best"].items()
-    }
-    return Progress(
-        round=state["round"],
-        server=ServerState(*(get(name) for name in state["server"])),
-        clients={name: ClientState(*(get(b) for b in blobs)) for name, blobs in state["clients"].items()},
-        best=best,
-        stale=state["stale"],
-        history=state["history"],
-        distilled=distilled,
-    )
+    return get
 
 
 def _digests(state: Mapping[str, Any]) -> list[str]:

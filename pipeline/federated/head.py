@@ -7,45 +7,42 @@ hidden states is known; one backward pass of the adapted layers then takes the g
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
-from pipeline.federated.objectives.distillation import (
-    Distillation,
-    TokenLosses,
-    cross_entropy,
-    distribution,
-    losses_and_gradient,
-)
+from pipeline.federated.objectives.cross_entropy import cross_entropy
+from pipeline.federated.objectives.distillation import distribution
+from pipeline.federated.objectives.objective import ItemLosses, Objective
+from pipeline.model.backbone import Head
 
 CHUNK = 128
-
-Head = Callable[[Tensor], Tensor]
 
 
 def backward_through_head(
     head: Head,
     hidden: Tensor,
     targets: Tensor,
-    teacher: Tensor | None,
-    how: Distillation | None,
-    marks: Tensor | None = None,
-) -> TokenLosses:
+    objective: Objective,
+    teacher: Tensor | None = None,
+    beside: Mapping[str, Tensor] | None = None,
+) -> ItemLosses:
     """Loss of every position, and the gradient of their mean in the leaves that `hidden` hangs on.
 
     Args:
         head: hidden states -> fp32 logits, frozen.
         hidden: the student's (tokens, width), with a graph behind it.
         targets: (tokens,), no padding among them.
-        teacher: the teacher's hidden states (tokens, width), or None for cross-entropy.
-        how: what to distil; None with no teacher.
-        marks: (tokens,), what `how` selects by besides the teacher's entropy; see `losses_and_gradient`.
+        teacher: the teacher's hidden states (tokens, width), where the objective has a teacher.
+        beside: what the objective needs besides, each (tokens,); see `Objective.beside`.
+
+    Returns:
+        Losses, figures and masks; the gradient is that in the hidden states, (tokens, width).
     """
     leaf = hidden.detach()
     gradient = torch.empty_like(leaf)
-    parts: list[TokenLosses] = []
+    parts: list[ItemLosses] = []
     count = targets.shape[0]
     for start in range(0, count, CHUNK):
         chunk = slice(start, start + CHUNK)
@@ -54,13 +51,17 @@ def backward_through_head(
         with torch.enable_grad():
             states = leaf[chunk].requires_grad_()
             logits = head(states)
-        part, in_logits = losses_and_gradient(
-            logits.detach(), targets[chunk], guide, how, None if marks is None else marks[chunk]
-        )
-        (gradient[chunk],) = torch.autograd.grad(logits, states, in_logits.div_(count))
+        here = {name: values[chunk] for name, values in (beside or {}).items()}
+        part = objective(logits.detach(), targets[chunk], guide, here)
+        (gradient[chunk],) = torch.autograd.grad(logits, states, part.gradient.div_(count))
         parts.append(part)
     torch.autograd.backward(hidden, gradient)
-    return _joined(parts)
+    return ItemLosses(
+        torch.cat([part.loss for part in parts]),
+        gradient,
+        _joined([part.figures for part in parts]),
+        _joined([part.masks for part in parts]),
+    )
 
 
 @torch.no_grad()
@@ -76,9 +77,5 @@ def entropies_through_head(head: Head, hidden: Tensor) -> Tensor:
     return torch.cat([distribution(head(chunk))[1] for chunk in torch.split(hidden, CHUNK)])
 
 
-def _joined(parts: list[TokenLosses]) -> TokenLosses:
-    return TokenLosses(
-        torch.cat([part.loss for part in parts]),
-        torch.cat([part.distilled for part in parts]),
-        torch.cat([part.entropy for part in parts]),
-    )
+def _joined(parts: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}

@@ -1,77 +1,107 @@
-"""What a run's history.csv says: its rounds, the best of them, and whether more of them might change a result."""
+"""What is remembered of a training's rounds, the best of them, and whether more of them might change a result."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from statistics import fmean
 from typing import Any
 
-from pipeline.workspace import layout
-from pipeline.workspace.tables import read_table
+from pipeline.federated.algorithm import Owner
 
 
 @dataclass(frozen=True)
 class Round:
-    """One client in one round: a row of history.csv, and the run's seed.
+    """One client in one round of a training.
 
-    Losses are in nats a token. What a method does not have, or an idle client has not, is None. `validation_loss` is
-    that of the model that is evaluated, `teacher_validation_loss` of what was sent before the round, `best` whether
-    this round's model is kept.
+    Losses are in nats a token: `train_loss` while training, the others on the client's validation examples after it: of
+    the client's own model, the server's, and what was sent before the round. What a method does not have, or an idle
+    client has not, is None. `figures` are those that the method's objective names. `validation_loss` is that of the
+    model that a run's row is about, `best` whether this round's model is kept for it (see `judged`).
     """
 
     seed: int
     round: int
     client: str
-    train_loss: float | None
-    validation_loss: float
+    train_loss: float | None = None
+    validation_loss: float | None = None
     local_validation_loss: float | None = None
     server_validation_loss: float | None = None
-    teacher_validation_loss: float | None = None
-    share_distilled: float | None = None
-    teacher_entropy: float | None = None
-    tau: float | None = None
+    sent_validation_loss: float | None = None
     steps: int = 0
     bytes_down: int = 0
     bytes_up: int = 0
     best: bool = False
+    seconds: float = 0.0
+    figures: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def sent(self) -> int:
         """Bytes, down and up."""
         return self.bytes_down + self.bytes_up
 
+    @property
+    def cross_entropy(self) -> float | None:
+        """The part of the training loss that is about the references: all of it, unless the objective has others."""
+        return self.figures.get("cross_entropy", self.train_loss)
+
+    def loss_of(self, owner: Owner) -> float:
+        """The validation loss of the client's own model, or the server's."""
+        loss = self.local_validation_loss if owner == "local" else self.server_validation_loss
+        assert loss is not None, f"round {self.round} of {self.client} has no {owner} loss"
+        return loss
+
     @classmethod
     def of_row(cls, row: Mapping[str, str], seed: int) -> Round:
-        """Parse a row of history.csv; an empty cell is None."""
-        cells = {known.name: _CELLS[str(known.type)](row[known.name]) for known in fields(cls) if known.name != "seed"}
-        return cls(seed=seed, **cells)
+        """Parse a row of history.csv; an empty cell is None, a column that is no field a figure."""
+        cells = {name: parse(row[name]) for name, parse in _CELLS.items() if row.get(name, "") != ""}
+        others = {name: float(cell) for name, cell in row.items() if name not in _NOT_FIGURES and cell}
+        return cls(seed=seed, figures=others, **cells)
 
-    def to_row(self, run: str) -> dict[str, Any]:
-        """A row of a table of several runs' histories, in the columns of history.csv."""
-        return {"run": run} | asdict(self) | {"best": int(self.best)}
+    def to_row(self) -> dict[str, Any]:
+        """A row of history.csv; what a clock says (`seconds`) is none of it."""
+        return {name: getattr(self, name) for name in COLUMNS} | {"best": int(self.best)} | dict(self.figures)
 
 
 _CELLS: dict[str, Callable[[str], Any]] = {
-    "int": int,
-    "float": float,
-    "str": str,
-    "bool": lambda cell: cell == "1",
-    "float | None": lambda cell: float(cell) if cell else None,
+    "round": int,
+    "client": str,
+    "train_loss": float,
+    "validation_loss": float,
+    "local_validation_loss": float,
+    "server_validation_loss": float,
+    "sent_validation_loss": float,
+    "steps": int,
+    "bytes_down": int,
+    "bytes_up": int,
+    "best": lambda cell: cell == "1",
 }
-"""How a cell of history.csv is read, by the type of its field."""
+"""How a cell of history.csv is read."""
+
+COLUMNS = tuple(_CELLS)
+"""Those of history.csv that every method has; its objective's figures follow."""
+_NOT_FIGURES = {"run", *(known.name for known in fields(Round))}
 
 History = Sequence[Round]
 """A run's rounds, of all its seeds."""
 
 
-def read_history(run: str, seed: int) -> list[Round]:
-    """One run at one seed, as its training left it.
+def columns_of(history: Iterable[Round]) -> list[str]:
+    """All columns of a table of these rounds."""
+    return [*COLUMNS, *sorted({name for row in history for name in row.figures})]
 
-    Raises:
-        QuorumError: it is not trained.
+
+def judged(history: History, owner: Owner) -> list[Round]:
+    """The same rounds as a run tells them whose row is about the clients' own models, or the server's.
+
+    A client's best round is the first with its least validation loss.
     """
-    return [Round.of_row(row, seed) for row in read_table(layout.history(run))]
+    best: dict[tuple[int, str], Round] = {}
+    for row in history:
+        known = best.get((row.seed, row.client))
+        if known is None or row.loss_of(owner) < known.loss_of(owner):
+            best[row.seed, row.client] = row
+    return [replace(row, validation_loss=row.loss_of(owner), best=best[row.seed, row.client] is row) for row in history]
 
 
 def mean_by_round(history: History, value: Callable[[Round], float | None]) -> list[tuple[int, float]]:
@@ -119,26 +149,40 @@ def best_rounds(history: History, client: str) -> list[int]:
 
 def best_validation_loss(history: History) -> float:
     """That of the best rounds, mean over clients and seeds."""
-    return fmean(one.validation_loss for one in history if one.best)
+    return fmean(one.validation_loss for one in history if one.best and one.validation_loss is not None)
 
 
-def has_converged(history: History, clients: Sequence[str] = ()) -> bool:
-    """Whether each of the clients (all, if none is named) had its best round before the last in which it trained.
+def has_converged(history: History, patience: int, clients: Sequence[str] = ()) -> bool:
+    """Whether training longer would hardly have changed the rows of these clients (all, if none is named), at any seed.
 
-    At every seed: `history` has the rows of all of them.
+    Patience ended the training, and each client's cross-entropy in training was lower in its best round than in its
+    first. The best round coming before the last is not enough: a training that diverges has that, too.
     """
-    trainings: dict[tuple[int, str], list[Round]] = {}
+    return all(
+        _patience_ended([one for one in history if one.seed == seed], patience)
+        and all(
+            _has_learned(own)
+            for client, own in _by_client([one for one in history if one.seed == seed]).items()
+            if not clients or client in clients
+        )
+        for seed in {one.seed for one in history}
+    )
+
+
+def _patience_ended(own: History, patience: int) -> bool:
+    """`own`: all clients' rounds at one seed."""
+    return max(one.round for one in own) - max(one.round for one in own if one.best) >= patience
+
+
+def _by_client(history: History) -> dict[str, list[Round]]:
+    found: dict[str, list[Round]] = {}
     for one in history:
-        if not clients or one.client in clients:
-            trainings.setdefault((one.seed, one.client), []).append(one)
-    return all(_before_the_last(own) for own in trainings.values())
+        found.setdefault(one.client, []).append(one)
+    return found
 
 
-def _before_the_last(own: History) -> bool:
-    """`own`: one client's rounds at one seed.
-
-    An idle round changes nothing of what the client has learned; where the server's model is evaluated it may, so that
-    what is idle at the end reads as not converged.
-    """
-    last = max((one.round for one in own if one.steps), default=0)
-    return all(one.round < last for one in own if one.best)
+def _has_learned(own: History) -> bool:
+    """`own`: one client's rounds at one seed; what it has learned by its best round, where it may have been idle."""
+    best = next(one.round for one in own if one.best)
+    losses = [one.cross_entropy for one in own if one.round <= best and one.cross_entropy is not None]
+    return len(losses) > 1 and losses[-1] < losses[0]

@@ -30,6 +30,9 @@ class Hidden(Protocol):
     def head(self, hidden: Tensor) -> Tensor:
         """Logits in fp32: (..., width) -> (..., vocabulary)."""
 
+    def pieces(self, tokens: Sequence[int]) -> list[str]:
+        """Each token's surface text."""
+
 
 def token_cross_entropy(backbone: Hidden, load: Load, entries: Sequence[Entry], adapter: Adapter) -> list[Tensor]:
     """The loss of every target token, in nats, one tensor (T_i,) an example."""

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from pipeline.federated.algorithm import Memory
 from pipeline.model.adapter import Adapter, pack, unpack
 
+ADAPTER, MEMORY = "adapter/", "memory/"
+"""What the two records' names begin with on the wire."""
 
-def send(adapter: Adapter) -> tuple[Adapter, int]:
-    """Put an adapter on the wire and take it off again: (what arrives, bytes). Lossless."""
-    content = pack(adapter)
-    return unpack(content), len(content)
+
+def travelled(adapter: Adapter, memory: Memory) -> tuple[Adapter, Memory, int]:
+    """Put two records on the wire and take them off again: (both as they arrive, bytes). Lossless."""
+    named = {ADAPTER + name: tensor for name, tensor in adapter.items()}
+    content = pack(named | {MEMORY + name: tensor for name, tensor in memory.items()})
+    arrived = unpack(content)
+    return _of(arrived, ADAPTER), _of(arrived, MEMORY), len(content)
+
+
+def _of(arrived: Adapter, record: str) -> Adapter:
+    return {name.removeprefix(record): tensor for name, tensor in arrived.items() if name.startswith(record)}

@@ -20,6 +20,9 @@ from pipeline.model.adapter import Adapter
 GROUP = 4
 """Examples that are padded to one length: enough for full speed on a CPU, few enough for little padding."""
 
+Head = Callable[[Tensor], Tensor]
+"""Hidden states (..., width) -> logits in fp32 (..., classes)."""
+
 Prefix = dict[str, Tensor]
 """What is stored of one example: `targets` (T,) and the family's own frozen tensors."""
 

@@ -1,8 +1,8 @@
 """The frozen-prefix store: what the frozen backbone computes of an example, kept on disk once and for all.
 
-Content-addressed, one file an example: the key hashes the backbone, the layers, the number format and the token ids,
-so another run, method, seed or limit finds what is there and computes only what is new. Each file carries the
-checksum of its tensors.
+Content-addressed, one file an example: the key hashes the backbone, the code that encodes, the layers, the number
+format and the token ids. So another run, method, seed or limit finds what is there, and computes only what is new.
+Each file carries the checksum of its tensors.
 """
 
 from __future__ import annotations
@@ -21,19 +21,24 @@ from pipeline.errors import QuorumError
 from pipeline.model.backbone import Backbone, Prefix, Rendered
 from pipeline.workspace.files import canonical, sha256_json, write_bytes
 
-FORMAT = 3  # one more for every change of what `encode` computes: an entry's key holds no hash of code
+FORMAT = 4  # one more for every change of how entries lie on disk
 REMEDY = (
     "run `dvc repro --force --single-item encode` (for runs beyond the main table encode-more), which computes what is "
     "missing"
 )
 
 
-def entry_key(backbone_digest: str, backbone: Backbone, rendered: Rendered) -> str:
-    """The name of an example's entry: a hash of everything that its tensors depend on."""
+def entry_key(backbone_digest: str, encoding: str, backbone: Backbone, rendered: Rendered) -> str:
+    """The name of an example's entry: a hash of everything that its tensors depend on.
+
+    Args:
+        encoding: a hash of the code that encodes, and of the versions of what it calls.
+    """
     return sha256_json(
         {
             "format": FORMAT,
             "backbone": backbone_digest,
+            "encoding": encoding,
             "layers": list(backbone.adapted_layers),
             "dtype": "float32",
             "source": rendered.source,
@@ -68,7 +73,7 @@ class PrefixStore:
         """What a loss needs of each example.
 
         Raises:
-            QuorumError: an entry is missing, damaged, or belongs to another spec.
+            QuorumError: an entry is missing, damaged, or belongs to another order.
         """
         return [self._read(self.path(key), key) for key in keys]
 
@@ -93,7 +98,7 @@ class PrefixStore:
         except (SafetensorError, json.JSONDecodeError) as error:
             raise self._damaged(path, str(error)) from None
         if about.get("key") != key:
-            raise self._damaged(path, f"it belongs to another spec, {about.get('key')!r}")
+            raise self._damaged(path, f"it belongs to another order, {about.get('key')!r}")
         if about.get("checksum") != _checksum(tensors):
             raise self._damaged(path, "its checksum does not match")
         self._verified.add(path)

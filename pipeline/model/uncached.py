@@ -36,6 +36,9 @@ class UncachedBackbone:
     def head(self, hidden: Tensor) -> Tensor:
         return self.backbone.head(hidden)
 
+    def pieces(self, tokens: Sequence[int]) -> list[str]:
+        return self.backbone.pieces(tokens)
+
 
 def load_ids(entries: Sequence[Entry], device: torch.device) -> Callable[[Sequence[str]], list[Prefix]]:
     """Keys -> token ids, as a loader of prefixes gives them."""

@@ -14,11 +14,11 @@ NAMED = 12
 """Stages that a message names one by one, at most."""
 
 
-def report_changes(specs: dict[str, dict[str, Any]]) -> None:
-    """Say which stages' specs differ from the last plan's, and how long they took when they last ran."""
+def report_changes(orders: dict[str, dict[str, Any]]) -> None:
+    """Say which stages' orders differ from the last plan's, and how long they took when they last ran."""
     known = layout.last_plan()
     before = read_json(known) if known.is_file() else {}
-    now = {path.removesuffix(".json"): sha256_json(spec) for path, spec in specs.items()}
+    now = {path.removesuffix(".json"): sha256_json(order) for path, order in orders.items()}
     changed = [name for name in now if before.get(name) != now[name]]
     # A copy of the workspace has a plan of its own, which is not the last one here.
     if Path.cwd().resolve() == layout.home():
@@ -29,7 +29,7 @@ def report_changes(specs: dict[str, dict[str, Any]]) -> None:
     times = [_seconds(name) for name in changed]
     measured = sum(t for t in times if t is not None)
     unknown = sum(t is None for t in times)
-    say(f"plan: {len(changed)} of {len(now)} stages have a new spec: {brief(changed)}")
+    say(f"plan: {len(changed)} of {len(now)} stages have a new order: {brief(changed)}")
     if measured or not unknown:
         more = f", plus {unknown} not yet timed" if unknown else ""
         say(f"plan: when last run here they took {measured / 60:.0f} min{more}; what depends on them runs too")

@@ -19,7 +19,7 @@ NEUTRAL = (
     "pipeline.workspace.quiet",
     "pipeline.plan.orders",
 )
-"""No cause of a result: what is said or shown, where files lie, and the form of a spec, whose values are its own."""
+"""No cause of a result: what is said or shown, where files lie, and the form of an order, whose values are its own."""
 ROOT = Path(__file__).parents[1]
 
 

@@ -1,6 +1,7 @@
 """What each stage is told: a file of data/plan, holding only what that stage's result depends on.
 
-`code` maps the modules behind a stage to hashes of their code (see `closure`).
+`code` maps the modules behind a stage to hashes of their code (see `plan.code`), `packages` those that can
+change its result to their versions.
 """
 
 from __future__ import annotations
@@ -8,35 +9,33 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from pipeline.clients.setting import Setting
 from pipeline.errors import QuorumError
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.workspace.files import read_json
-from pipeline.workspace.layout import MORE, group_of, stage_spec
+from pipeline.workspace.layout import MORE, group_of, order
+from pipeline.workspace.record import Record
 
 REMEDY = "run `dvc repro plan`"
 
 
-class Spec(BaseModel):
+class Order(Record):
     """The base of all."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     code: dict[str, str]
+    packages: dict[str, str] = Field(default_factory=dict)
 
 
-class OwnFolder(BaseModel):
+class OwnFolder(Record):
     """One's own meetings: where they lie, and a hash of them, by which a copy without them sees one change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     folder: str
     meetings: str
 
 
-class IngestSpec(Spec):
+class IngestOrder(Order):
     """One corpus: which source, which files; for QMSum also which folders of one's own."""
 
     data_source: str
@@ -44,44 +43,49 @@ class IngestSpec(Spec):
     own: dict[str, OwnFolder]
 
 
-class WeightsFolder(BaseModel):
+class WeightsFolder(Record):
     """A local folder of weights, and a hash of its files' names, sizes and times: to read gigabytes would take long."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     folder: str
     files: str
 
 
-class BackboneSpec(Spec):
+class BackboneOrder(Order):
     """Which weights, and a folder that holds them where they are not to come from the model hub."""
 
     backbone: str
     weights: WeightsFolder | None
 
 
-class PrepareSpec(Spec):
+class PrepareOrder(Order):
     """One corpus: how QMSum's spans are read and which own clients there are, or what stands for a query."""
 
+    task: str
     span_end: Literal["inclusive", "exclusive"] | None = None
-    own: list[str] = []
+    own: list[str] = Field(default_factory=list)
     query: str | None = None
 
 
-class PartitionSpec(Spec):
+class PartitionOrder(Order):
     """The settings that a group of runs uses."""
 
+    corpora: list[str]
     settings: dict[str, Setting]
     seeds: list[int]
 
 
-class EncodeSpec(Spec):
+class EncodeOrder(Order):
     """What the frozen backbone reads, and which manifest each run of a group trains on.
 
     `limits`: manifest -> (source tokens, target tokens). `uncached`: the runs whose index holds token ids, since they
-    train without the store. `left_out`: the runs that this backbone cannot make, which get no clients.
+    train without the store. `left_out`: the runs that this backbone cannot make, which get no
+    clients. `encoding`: a hash of the code that encodes and of the versions of what it calls, by which the store knows
+    its entries.
     """
 
+    task: str
+    corpora: list[str]
+    encoding: str
     device: str
     adapted_layers: int
     manifests: dict[str, str]
@@ -90,14 +94,26 @@ class EncodeSpec(Spec):
     left_out: list[str]
 
 
-class TrainKnobs(BaseModel):
+class CommonKnobs(Record):
+    """A training's knobs, whatever its algorithm; names are those of params.yaml, and a run can set them for itself."""
+
+    rounds: int = Field(ge=1)
+    patience: int = Field(ge=1)
+    local_epochs: int = Field(ge=1)
+    batch_size: int = Field(ge=1)
+    clients_per_round: int | None = Field(ge=1)
+    learning_rate: float = Field(gt=0)
+    weight_decay: float = Field(ge=0)
+    clip_norm: float = Field(gt=0)
+
+
+class TrainingKnobs(CommonKnobs):
     """What a training is told, its code aside.
 
     One of `bottleneck` and `lora_rank` is set, which says of which kind its adapters are.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+    task: str
     algorithm: str
     hyperparameters: dict[str, Any]
     seed: int
@@ -105,44 +121,40 @@ class TrainKnobs(BaseModel):
     adapted_layers: int
     bottleneck: int | None
     lora_rank: int | None
-    rounds: int
-    patience: int
-    clients_per_round: int | None
     joins: dict[str, int]
-    local_epochs: int
-    batch_size: int
-    learning_rate: float
-    weight_decay: float
     dropout: float
     adapted_positions: Literal["targets", "all"]
     uncached: bool
-    clip_norm: float
 
 
-class TrainSpec(TrainKnobs):
+class Training(TrainingKnobs):
     """One training: everything but what its tables call it and which of its models they score."""
 
     code: dict[str, str]
+    packages: dict[str, str]
 
 
-class TrainStageSpec(Spec):
+class TrainOrder(Order):
     """A run's training, and which model it hands on; the untrained backbone has neither."""
 
-    training: TrainSpec | None
+    training: Training | None
     evaluate: Literal["local", "server"] | None
 
 
-class GenerateSpec(Spec):
+class GenerateOrder(Order):
     """How summaries are decoded; without a rule there are none, and the references alone are scored."""
 
+    task: str
+    corpora: list[str]
     device: str
     adapted_layers: int
     rule: DecodingRule | None
 
 
-class EvaluateSpec(Spec):
+class EvaluateOrder(Order):
     """How predictions are scored."""
 
+    task: str
     device: str
     adapted_layers: int
     adapted_positions: Literal["targets", "all"]
@@ -150,13 +162,14 @@ class EvaluateSpec(Spec):
     use_stemmer: bool
 
 
-class AnalyzeSpec(Spec):
+class AnalyzeOrder(Order):
     """Which runs' teachers, which runs' adapters on all test sets, and which manifests are looked into.
 
     `topics`: how many clusters the sources of all clients are divided into. `tested`: the run on whose test sets the
     rows for orientation are scored.
     """
 
+    corpora: list[str]
     device: str
     adapted_layers: int
     distilling: list[str]
@@ -167,29 +180,28 @@ class AnalyzeSpec(Spec):
     use_stemmer: bool
 
 
-class RunRow(BaseModel):
+class RunRow(Record):
     """A run at one seed, as tables name it.
 
-    `kind`: its part in tables and tests, which is its method; but AdaFedAvg's clients before aggregation are a row of
-    their own. `spec`: the hash of all its specs. `training`: None of the untrained backbone.
+    `part`: what it plays in tables and tests, which is its method; AdaFedAvg's clients before aggregation
+    are a row of their own. `orders`: the hash of all its orders. `training`: None of the untrained backbone.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str
     name: str
     seed: int
     method: str
-    kind: str
+    part: str
     setting: str
-    spec: str
-    training: TrainKnobs | None
+    orders: str
+    training: TrainingKnobs | None
     evaluate: Literal["local", "server"] | None
 
 
-class MainSpec(Spec):
-    """What the main table and its report say and compute."""
+class MainOrder(Order):
+    """What the main table and its report say and compute; `task` is the module of what is learned."""
 
+    task: str
     scale: str
     backbone: str
     span_end: str
@@ -202,21 +214,21 @@ class MainSpec(Spec):
     runs: list[RunRow]
 
 
-class ReportSpec(MainSpec):
+class ReportOrder(MainOrder):
     """What the page on the whole paper says and computes: `runs` are all, and `studies` names those of each figure."""
 
     corpora: list[str]
     studies: dict[str, list[str]]
 
 
-AnySpec = TypeVar("AnySpec", bound=BaseModel)
+AnyOrder = TypeVar("AnyOrder", bound=BaseModel)
 
 
-def read_spec(path: Path, kind: type[AnySpec]) -> AnySpec:
-    """A stage's spec.
+def read_order(path: Path, kind: type[AnyOrder]) -> AnyOrder:
+    """A stage's order.
 
     Raises:
-        QuorumError: the file is missing or not such a spec.
+        QuorumError: the file is missing, or is no such order.
     """
     data = read_json(path, remedy=REMEDY)
     try:
@@ -232,11 +244,11 @@ def planned_runs() -> list[RunRow]:
     Raises:
         QuorumError: there is no plan.
     """
-    return read_spec(stage_spec("report"), ReportSpec).runs
+    return read_order(order("report"), ReportOrder).runs
 
 
 def planned_alike(run_id: str) -> list[RunRow]:
     """The planned runs of a run's group: `dvc repro main` knows nothing of the others."""
     if group_of(run_id) == MORE:
         return [row for row in planned_runs() if group_of(row.id) == MORE]
-    return read_spec(stage_spec("main"), MainSpec).runs
+    return read_order(order("main"), MainOrder).runs

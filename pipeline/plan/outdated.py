@@ -12,7 +12,7 @@ from pipeline.workspace.files import read_json
 def outdated(params: Params) -> list[str]:
     """The stages of corpora and of weights that `dvc repro` would wrongly leave as they are."""
     stages = [f"ingest@{corpus}" for corpus in params.corpora if is_outdated(corpus, params.data_source)]
-    planned = layout.stage_spec("backbone")
+    planned = layout.order("backbone")
     if params.weights is not None and planned.is_file():
         known = read_json(planned)["weights"]
         if known is None or known["files"] != weights_folder(params.weights).files:

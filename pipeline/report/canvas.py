@@ -10,18 +10,22 @@ from markupsafe import Markup
 
 from pipeline.errors import QuorumError
 from pipeline.report.figures.style import save
-from pipeline.report.page import REPORT_COMMAND, embedded
+from pipeline.report.page import embedded, piece
 from pipeline.workspace import layout
 
 
 @dataclass(frozen=True)
 class Canvas:
-    """Where a piece's figures go, and how they come back as part of the page."""
+    """A folder of figures, and the command that makes them again."""
 
     folder: Path
+    command: str
 
-    def place(self, figure: Any, name: str, caption: str) -> Markup:
+    def place(self, figure: Any, name: str, caption: str, **about: Any) -> Markup:
         """Save a figure; what embeds it, with its caption.
+
+        Args:
+            caption: a macro of `pieces.html.j2`, which is told `about`.
 
         Raises:
             QuorumError: a study has taken its name.
@@ -29,4 +33,4 @@ class Canvas:
         if (self.folder / f"{name}.svg").exists():
             raise QuorumError(f"{layout.PARAMS}: studies.{name}: is the name of a figure; give the study another")
         save(figure, self.folder, name)
-        return embedded(self.folder / f"{name}.svg", f"{caption} To make it again: {REPORT_COMMAND}.")
+        return embedded(self.folder / f"{name}.svg", piece(caption, command=self.command, **about).striptags())

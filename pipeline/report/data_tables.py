@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.corpora.example import SPLITS
-from pipeline.report import caveats
+from pipeline.report.limits import truncation
 
 STATISTICS = ("pairs", "turns", "speakers", "words", "summary_words")
 
@@ -39,20 +39,16 @@ def corpora(statistics: Statistics, notes: Mapping[str, Mapping[str, Any]]) -> l
     return rows
 
 
-def span_end(statistics: Statistics) -> str:
-    """Which reading of a span's end gives the paper's turns: the one that drops every span's last turn."""
+def readings(statistics: Statistics) -> dict[str, int] | None:
+    """In how many rows each reading of a span's end gives the turns of the paper's Table II."""
     rows = [row for row in statistics.get("qmsum", ()) if row["paper_turns"]]
     if not rows:
-        return ""
+        return None
     same = {
         reading: sum(abs(float(row[f"{reading}_turns"]) - float(row["paper_turns"])) < 0.01 for row in rows)
         for reading in ("inclusive", "exclusive")
     }
-    return (
-        "In small print: Table II of the paper. Its average turns are those of QMSum read without each span's last "
-        f"turn (span_end: exclusive) in {same['exclusive']} of {len(rows)} rows, of QMSum as it means its spans in "
-        f"{same['inclusive']}."
-    )
+    return same | {"rows": len(rows)}
 
 
 def settings(indices: Mapping[str, Mapping[str, Any]], limits: Mapping[str, int]) -> list[dict[str, Any]]:
@@ -68,7 +64,5 @@ def settings(indices: Mapping[str, Mapping[str, Any]], limits: Mapping[str, int]
             f"{client} {'/'.join(str(len(splits[split])) for split in SPLITS)}"
             for client, splits in index["clients"].items()
         ]
-        rows.append(
-            {"name": name, "clients": ", ".join(clients), "truncation": caveats.of_truncation(index, limits[name])}
-        )
+        rows.append({"name": name, "clients": ", ".join(clients), "truncation": truncation(index, limits[name])})
     return rows

@@ -1,4 +1,4 @@
-"""reports/report.html: one self-contained page, assembled from tables and figures."""
+"""reports/report.html: the answer, how it came about, and what limits it, on one self-contained page."""
 
 from __future__ import annotations
 
@@ -8,23 +8,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipeline.clients.manifest import hash_order
-from pipeline.corpora.qmsum import DOMAINS
-from pipeline.corpora.sampled import is_sample
-from pipeline.evaluation.paper_scores import OURS, Paper, main_effects
-from pipeline.evaluation.rouge import AVERAGED
-from pipeline.evaluation.scores import MEAN
-from pipeline.evaluation.significance import DETECTABLE
-from pipeline.evaluation.words import grouped
-from pipeline.federated.history import History, best_rounds, has_converged
-from pipeline.plan.orders import MainSpec
-from pipeline.report import caveats
-from pipeline.report.figures.parts_of_speech import share_text
-from pipeline.report.naming import labels
-from pipeline.report.page import MAIN_COMMAND, embedded, page
-from pipeline.runs.results import Metrics
+from markupsafe import Markup
 
-TEMPLATE = Path(__file__).parent / "templates" / "main_page.html.j2"
+from pipeline.corpora.hash_order import hash_order
+from pipeline.corpora.prepared import is_sample
+from pipeline.corpora.qmsum import DOMAINS
+from pipeline.evaluation.claims import Judged
+from pipeline.evaluation.paper_scores import PaperScores
+from pipeline.evaluation.scores import MEAN, Comparison, Figures
+from pipeline.evaluation.words import grouped
+from pipeline.federated.algorithms import OURS
+from pipeline.federated.history import best_rounds
+from pipeline.plan.orders import MainOrder
+from pipeline.report.claim_rows import claim_row
+from pipeline.report.figures.parts_of_speech import share_text
+from pipeline.report.limits import limits, truncation
+from pipeline.report.naming import labels
+from pipeline.report.page import MAIN_COMMAND, embedded, page, piece
+from pipeline.runs.results import Results
+from pipeline.tasks.rouge import AVERAGED
+from pipeline.tasks.task import Metric
+
 PAPER_SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}
 PAPER_TABLES = {"bart-large": ("III", "BART-large"), "bart-base": ("IV", "BART-base"), "led-large": ("VI", "LED-large")}
 """Backbone -> (number, backbone) of the paper's table; beside one that the paper lacks stands BART-base."""
@@ -32,40 +36,22 @@ PAPER_METHODS = ("AdaSingle", "AdaCentralized", "AdaFedAvg", "AdaFedKD", "AdaFed
 
 
 @dataclass(frozen=True)
-class Column:
-    """A column of the main table; `sign` is −1 where less is better."""
-
-    metric: str
-    title: str
-    digits: int
-    sign: int = 1
-    ranked: bool = True
-
-
-COLUMNS = (
-    Column("rouge1", "R-1", 2),
-    Column("rouge2", "R-2", 2),
-    Column("rougeL", "R-L", 2),
-    Column("average", "average", 2),
-    Column("loss", "test loss", 3, sign=-1),
-    Column("similarity", "similarity", 3),
-    Column("length", "words", 1, ranked=False),
-    Column("repetition", "repeated 4-grams, %", 1, sign=-1, ranked=False),
-)
-
-
-@dataclass(frozen=True)
 class MainPage:
-    """Everything the page shows; `selective` is the run that distils selectively, `tau` its τ in nats."""
+    """Everything the page shows.
 
-    spec: MainSpec
+    `metrics`: those of the task, its loss last; the first is what runs are compared by. `selective`: the run that
+    distils selectively, `tau` its τ in nats.
+    """
+
+    order: MainOrder
     notes: Mapping[str, Any]
-    encoded: Mapping[str, Any]
+    index: Mapping[str, Any]
     target_limit: int
-    metrics: Metrics
-    histories: Mapping[str, History]
-    significance: Sequence[Mapping[str, Any]]
-    paper: Paper
+    results: Results
+    metrics: Sequence[Metric]
+    comparisons: Sequence[Comparison]
+    claims: Sequence[Judged]
+    paper: PaperScores
     pos: Sequence[Mapping[str, Any]] = ()
     shares: Sequence[Mapping[str, Any]] = ()
     sensitivities: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -74,135 +60,152 @@ class MainPage:
     selective: str | None = None
     tau: float = math.nan
 
+    @property
+    def clients(self) -> list[str]:
+        return [client for client in next(iter(self.results.metrics.values())) if client != MEAN]
+
 
 def render(data: MainPage, figures: Path) -> str:
     """The page; figures are read from a folder of SVG files and embedded."""
-    spec = data.spec
-    named = labels(spec.runs)
-    seeds = list(dict.fromkeys(row.seed for row in spec.runs))
-    paper_table = PAPER_TABLES.get(spec.backbone, PAPER_TABLES["bart-base"])
-    clients = [client for client in next(iter(data.metrics.values())) if client != MEAN]
+    order, histories = data.order, {name: rows for name, rows in data.results.histories.items() if rows}
+    named = labels(order.runs)
+    seeds = list(dict.fromkeys(row.seed for row in order.runs))
+    paper_table = PAPER_TABLES.get(order.backbone, PAPER_TABLES["bart-base"])
+    clients = data.clients
+
+    def figure(name: str, caption: str, runs: Sequence[str], **about: Any) -> Markup:
+        told = piece(caption, runs=list(runs), command=MAIN_COMMAND, **about)
+        return embedded(figures / f"{name}.svg", told.striptags())
+
     return page(
-        TEMPLATE,
+        "main_page.html.j2",
         sample=is_sample(data.notes),
+        answer=_answer(data),
+        summary=_summary(data, named),
+        claims=piece("claims", judged=[claim_row(one) for one in data.claims]),
         facts=_facts(data),
         command=MAIN_COMMAND,
-        truncation=caveats.of_truncation(data.encoded, data.target_limit),
-        columns=COLUMNS,
-        main=main_rows(data, named, clients),
-        figure=lambda name, caption, *runs: embedded(
-            figures / f"{name}.svg", _caption(caption, runs or list(data.metrics))
-        ),
-        bootstrap_samples=spec.bootstrap_samples,
-        permutation_samples=spec.permutation_samples,
+        truncation=truncation(data.index, data.target_limit),
+        columns=data.metrics,
+        main=main_rows(data, named),
+        figure=figure,
+        all_runs=list(data.results.metrics),
+        trained=list(histories),
+        sending=[run for run, history in histories.items() if any(one.sent for one in history)],
+        order=order,
         paper_clients=DOMAINS,
         paper=_paper_rows(data.paper, paper_table[0]),
         paper_table=paper_table,
-        same_backbone=data.spec.backbone in PAPER_TABLES,
-        paper_effects=_paper_effects(data.paper),
-        detectable=DETECTABLE,
+        same_backbone=order.backbone in PAPER_TABLES,
         ours=named[data.selective] if data.selective else OURS,
         selective=data.selective,
-        trained=list(data.histories),
-        sending=[run for run, history in data.histories.items() if any(one.sent for one in history)],
         seed="" if len(seeds) == 1 else f", of seed {seeds[0]}",
         tau=f"{data.tau:g}",
-        significance=[{**row, "against": named[row["against"]]} for row in data.significance if row["client"] == MEAN],
+        comparisons=[(named[one.against], one) for one in data.comparisons if one.client == MEAN],
         pos_clients=list(dict.fromkeys(row["client"] for row in data.pos)),
         pos_shares=_pos_shares(data),
         lens=_lens(data),
         cases=_cases(data, named, clients),
-        limits=_limits(data),
+        limits=limits(order.backbone, order.runs, {order.runs[0].setting: data.index}, data.results),
     )
 
 
-def _caption(text: str, runs: Sequence[str]) -> str:
-    return f"{text} Run{'s' if len(runs) > 1 else ''}: {', '.join(runs)}. To make it again: {MAIN_COMMAND}."
+def _answer(data: MainPage) -> dict[str, Any] | None:
+    """What the first sentence says: our method against federated averaging, and what was decided of it."""
+    first = next((one for one in data.claims if one.claim.number == 1 and one.gain is not None), None)
+    if first is None:
+        return None
+    gate = next((one for one in data.claims if one.claim.gate and one.metric == first.metric), None)
+    return {"gain": first.gain, "word": first.word, "why": first.why, "gate": gate}
+
+
+def _summary(data: MainPage, named: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The small table: every run's mean over clients, on the first metric and in loss."""
+    rows = []
+    for run, figures in data.results.metrics.items():
+        mean = figures[MEAN].metrics
+        cells = [_interval(mean, metric) for metric in (data.metrics[0], data.metrics[-1])]
+        rows.append({"label": named[run], "cells": cells, "converged": data.results.converged(run)})
+    return rows
+
+
+def _interval(figures: Mapping[str, Any], metric: Metric) -> dict[str, str]:
+    one = figures[metric.name]
+    value, low, high = (f"{number:.{metric.digits}f}" for number in (one.value, one.low, one.high))
+    return {"text": value, "interval": f"{low} … {high}"}
 
 
 def _facts(data: MainPage) -> list[tuple[str, str]]:
-    spec = data.spec
-    source = data.notes["source"]
-    cap = "all" if spec.validation_examples is None else f"at most {spec.validation_examples} a client"
+    order, source = data.order, data.notes["source"]
+    cap = "all" if order.validation_examples is None else f"at most {order.validation_examples} a client"
     return [
-        ("scale", spec.scale),
+        ("scale", order.scale),
         ("data", f"QMSum, {source['source']}" + (f" @ {source['commit']}" if source["commit"] else "")),
-        ("backbone", spec.backbone),
-        ("span_end", spec.span_end),
-        ("source / target tokens", f"{spec.source_tokens} / {spec.target_tokens}"),
-        ("training examples", f"{100 * spec.train_fraction:g}% of every client"),
+        ("backbone", order.backbone),
+        ("span_end", order.span_end),
+        ("source / target tokens", f"{order.source_tokens} / {order.target_tokens}"),
+        ("training examples", f"{100 * order.train_fraction:g}% of every client"),
         ("validation examples", cap),
-        ("seeds", ", ".join(str(seed) for seed in sorted({row.seed for row in spec.runs}))),
+        ("seeds", ", ".join(str(seed) for seed in sorted({row.seed for row in order.runs}))),
     ]
 
 
-def main_rows(data: MainPage, named: Mapping[str, str], clients: Sequence[str]) -> list[dict[str, Any]]:
+def main_rows(data: MainPage, named: Mapping[str, str]) -> list[dict[str, Any]]:
     """A group a client and the mean: every run's cells, ranked within the group."""
     groups = []
-    for client in [*clients, MEAN]:
-        ranks = {column.metric: _ranks(data, client, column) for column in COLUMNS}
+    everything = data.results.metrics
+    for client in [*data.clients, MEAN]:
+        ranks = {metric.name: _ranks(data, client, metric) for metric in data.metrics}
         rows = [
             {
                 "label": named[run],
-                "cells": [_cell(figures[client], column, ranks[column.metric].get(run, "")) for column in COLUMNS],
-                "note": "" if client == MEAN else _note(data.histories.get(run, ()), client, figures[client]),
+                "cells": [_cell(own[client], metric, ranks[metric.name].get(run, "")) for metric in data.metrics],
+                "note": "" if client == MEAN else _note(data.results, run, client),
             }
-            for run, figures in data.metrics.items()
+            for run, own in everything.items()
         ]
-        examples = next(iter(data.metrics.values()))[client]["examples"]
+        examples = next(iter(everything.values()))[client].examples
         groups.append({"client": "Mean over clients" if client == MEAN else client, "examples": examples, "rows": rows})
     return groups
 
 
-def _ranks(data: MainPage, client: str, column: Column) -> dict[str, str]:
-    if not column.ranked:
+def _ranks(data: MainPage, client: str, metric: Metric) -> dict[str, str]:
+    if metric.better is None or metric.name == "repetition":
         return {}
-    shown = {run: round(column.sign * of[client][column.metric], column.digits) for run, of in data.metrics.items()}
+    shown = {
+        run: round(metric.sign * own[client].metrics[metric.name].value, metric.digits)
+        for run, own in data.results.metrics.items()
+    }
     # What reads alike is marked alike; where all do, nobody is best.
     levels = sorted(set(shown.values()), reverse=True)
     places = dict(zip(levels, ("best", "second"), strict=False)) if len(levels) > 1 else {}
     return {run: places[value] for run, value in shown.items() if value in places}
 
 
-def _cell(figures: Mapping[str, Any], column: Column, rank: str) -> dict[str, str]:
-    value, low, high = (figures[f"{column.metric}{end}"] for end in ("", "_low", "_high"))
+def _cell(figures: Figures, metric: Metric, rank: str) -> dict[str, str]:
+    cell = _interval(figures.metrics, metric)
     dagger = {"best": "†", "second": "††"}.get(rank, "")
-    digits = column.digits
-    return {"text": f"{value:.{digits}f}{dagger}", "interval": f"{low:.{digits}f} … {high:.{digits}f}", "rank": rank}
+    return cell | {"text": cell["text"] + dagger, "rank": rank}
 
 
-def _note(history: History, client: str, figures: Mapping[str, Any]) -> str:
-    """The best round, and how the last one compares: the same, or its own test loss."""
+def _note(results: Results, run: str, client: str) -> str:
+    """The best round, and how the last one compares: not at all, or by its own test loss."""
+    history = results.histories[run]
     best = best_rounds(history, client)
     if not best:
         return ""
+    if not results.converged(run, [client]):
+        return f"{', '.join(map(str, best))} (not converged)"
     last = {one.seed: one.round for one in sorted(history, key=lambda one: one.round) if one.client == client}
-    which = "/".join(str(number) for number in last.values())
-    converged = has_converged(history, [client])
-    ending = f"test loss of round {which}: {figures['last_loss']:.3f}" if converged else "not converged"
-    return f"{', '.join(map(str, best))} ({ending})"
+    loss = results.metrics[run][client].other_losses["last"]
+    return f"{', '.join(map(str, best))} (test loss of round {'/'.join(map(str, last.values()))}: {loss:.3f})"
 
 
-def _paper_rows(paper: Paper, number: str) -> list[dict[str, Any]]:
+def _paper_rows(paper: PaperScores, number: str) -> list[dict[str, Any]]:
     rows = {(r["client"], r["method"]): r for r in paper if r["table"] == number}
     return [
-        {
-            "method": method,
-            "cells": [rows[c, method][m] for c in DOMAINS for m in AVERAGED],
-        }
-        for method in PAPER_METHODS
+        {"method": method, "cells": [rows[c, method][m] for c in DOMAINS for m in AVERAGED]} for method in PAPER_METHODS
     ]
-
-
-def _paper_effects(paper: Paper) -> str:
-    """The paper's own differences of average ROUGE, for scale."""
-    gains = {
-        other: " / ".join(f"{gain:.2f}" for gain in main_effects(paper, other)) for other in ("AdaFedAvg", "AdaFedKD")
-    }
-    return (
-        f"the paper's own gains in average ROUGE are {gains['AdaFedAvg']} over AdaFedAvg and {gains['AdaFedKD']} over "
-        "AdaFedKD (Tables III, IV, VI)."
-    )
 
 
 def _pos_shares(data: MainPage) -> list[dict[str, str]]:
@@ -252,18 +255,3 @@ def _cases(data: MainPage, named: Mapping[str, str], clients: Sequence[str]) -> 
             texts = [{"label": named[run], "text": rows[ids[0]]["prediction"]} for run, rows in by_run.items()]
             cases.append({"client": client, "query": row["query"], "reference": row["reference"], "rows": texts})
     return cases
-
-
-def _limits(data: MainPage) -> list[str]:
-    lines = [
-        "Prompt positions are unadapted (causal backbones): adapters act where a target word is predicted, as in an "
-        "encoder-decoder.",
-        *caveats.of_meetings({data.spec.runs[0].setting: data.encoded}),
-        *caveats.of_learning_rate(data.spec.runs),
-        *caveats.of_backbone(data.spec.backbone, data.spec.runs),
-    ]
-    if len({row.seed for row in data.spec.runs}) < 3:
-        lines.append(
-            "Fewer than three seeds: intervals cover the choice of test meetings, not the randomness of training."
-        )
-    return lines

@@ -13,12 +13,12 @@ def labels(runs: Sequence[RunRow]) -> dict[str, str]:
     named: dict[str, str] = {}
     for row in runs:
         if row.name not in named:
-            taken = row.kind in named.values()
-            named[row.name] = f"{row.kind} ({row.name})" if taken else row.kind
+            taken = row.part in named.values()
+            named[row.name] = f"{row.part} ({row.name})" if taken else row.part
     return named
 
 
 def colours(runs: Sequence[RunRow]) -> dict[str, str]:
     """Run -> its colour, one a method or part: the same in every figure of the page."""
-    kinds = list(dict.fromkeys(row.kind for row in runs))
-    return {row.name: colour(kinds.index(row.kind)) for row in runs}
+    kinds = list(dict.fromkeys(row.part for row in runs))
+    return {row.name: colour(kinds.index(row.part)) for row in runs}

@@ -1,9 +1,12 @@
-"""One self-contained HTML page: a template, the style that all pages share, figures within."""
+"""One self-contained HTML page: templates, the style that all pages share, figures within.
+
+Prose lives in `templates/`: a page's own, and `pieces.html.j2` with a macro a piece and a caption a figure.
+"""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,32 +14,36 @@ import jinja2
 from markupsafe import Markup
 
 MAIN_COMMAND, REPORT_COMMAND = "dvc repro main", "dvc repro report"
-STYLE = Path(__file__).parent / "templates" / "page.css"
+TEMPLATES = Path(__file__).parent / "templates"
 
 
-def page(template: Path, **content: Any) -> str:
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
+    )
+    environment.filters["signed"] = signed
+    environment.filters["thousands"] = "{:,}".format
+    return environment
+
+
+def page(template: str, **content: Any) -> str:
     """The page; what the template names must be given."""
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    style = Markup(STYLE.read_text(encoding="utf-8"))
-    return environment.from_string(template.read_text(encoding="utf-8")).render(style=style, **content)
+    style = Markup((TEMPLATES / "page.css").read_text(encoding="utf-8"))
+    return _environment().get_template(template).render(style=style, **content)
+
+
+def piece(name: str, **content: Any) -> Markup:
+    """A piece of a page: the macro of that name in `pieces.html.j2`."""
+    made = getattr(_environment().get_template("pieces.html.j2").module, name)(**content)
+    return Markup(made)
 
 
 def embedded(path: Path, caption: str) -> Markup:
     """An SVG file as part of the page, with its caption."""
     content = base64.b64encode(path.read_bytes()).decode("ascii")
-    return Markup(
-        '<figure><img alt="{}" src="data:image/svg+xml;base64,{}"><figcaption>{}</figcaption></figure>'
-    ).format(caption, content, caption)
+    return piece("figure", caption=caption, content=content)
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:
-    """A small table: `head`, and rows of as many cells, of which the first names the row."""
-    return Markup('<div class="scroll"><table><thead>{}</thead><tbody>{}</tbody></table></div>').format(
-        _row("th", head), Markup("").join(_row("td", row) for row in rows)
-    )
-
-
-def _row(cell: str, texts: Sequence[str]) -> Markup:
-    return Markup("<tr>{}</tr>").format(
-        Markup("").join(Markup("<{0}>{1}</{0}>").format(Markup(cell), text) for text in texts)
-    )
+def signed(value: float, digits: int) -> str:
+    return f"{value:+.{digits}f}".replace("-", "−")

@@ -11,7 +11,7 @@ from pipeline.evaluation.scores import MEAN
 from pipeline.federated.history import History
 from pipeline.report.canvas import Canvas
 from pipeline.report.figures import communication
-from pipeline.report.page import table
+from pipeline.report.page import piece
 from pipeline.runs.results import Results
 
 
@@ -28,14 +28,14 @@ def bytes_sent(
     if runs[0] not in shown:
         return []
     factor = full_model / max(one.bytes_up for one in shown[runs[0]])
-    caption = (
-        "Validation loss against bytes sent, by round, and ROUGE of the best rounds. A round counts what it sends both "
-        "ways; that the server's last average still has to reach the clients is not counted. "
-        f"Runs: {', '.join(shown)}."
-    )
     figures = {run: results.metrics[run][MEAN] for run in shown}
-    rouge = {run: (_sent_until_best(shown[run]), own["average"]) for run, own in figures.items() if "average" in own}
-    pieces = [canvas.place(communication.draw(shown, named, colours, rouge, factor), "communication", caption)]
+    rouge = {
+        run: (_sent_until_best(shown[run]), own.metrics["average"].value)
+        for run, own in figures.items()
+        if "average" in own.metrics
+    }
+    figure = communication.draw(shown, named, colours, rouge, factor)
+    pieces = [canvas.place(figure, "communication", "communication", runs=list(shown))]
     goal = min(loss for _, loss in communication.path_of(shown[runs[0]]))
     head = (
         *(f"to AdaFedAvg’s best loss, {goal:.3f}", "MB, adapters", "MB, full model"),
@@ -47,13 +47,13 @@ def bytes_sent(
             _reached(communication.path_of(history), goal),
             _reached(communication.path_of(history, factor), goal),
             f"{_sent_until_best(history):,.0f}",
-            f"{figures[run]['loss']:.3f}",
+            f"{figures[run].metrics['loss'].value:.3f}",
             f"{rouge[run][1]:.2f}" if run in rouge else "–",
         )
         for run, history in shown.items()
         if any(one.bytes_up for one in history)
     ]
-    return [*pieces, table(head, rows)]
+    return [*pieces, piece("table", head=head, rows=rows)]
 
 
 def _reached(path: Sequence[tuple[float, float]], goal: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from statistics import fmean
 from typing import Any
@@ -12,19 +12,15 @@ import torch
 from pipeline.clients.manifest import Manifest
 from pipeline.corpora.example import Example
 from pipeline.evaluation.deciles import deciles
-from pipeline.evaluation.distilled import example_tallies, merge
 from pipeline.evaluation.divergence import between_clients, topic_counts, word_counts
 from pipeline.evaluation.orientation import ROWS
-from pipeline.evaluation.rouge import rouge_of
-from pipeline.evaluation.similarity import embed
-from pipeline.evaluation.words import Tally
-from pipeline.federated.history import History, best_rounds, read_history
 from pipeline.federated.token_figures import token_cross_entropy, token_entropies
 from pipeline.model.adapter import read_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.model.loader import Loader
-from pipeline.plan.orders import RunRow
 from pipeline.runs.index import read_encoded
+from pipeline.tasks.rouge import rouge_of
+from pipeline.tasks.similarity import embed
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
 
@@ -43,46 +39,19 @@ def orientation_of(
     return found
 
 
-def words_distilled(
-    backbone: Backbone, loader: Loader, run_id: str, history: History, local_epochs: int
-) -> dict[str, dict[str, Tally]]:
-    """Client -> meeting -> the words of its training examples, counted over the rounds up to the client's best."""
-    bits = read_adapter(layout.distilled(run_id))
-    encoded = read_encoded(run_id)
-    found: dict[str, dict[str, Tally]] = {}
-    for client, splits in encoded.clients.items():
-        tokens = [loader.training([entry.key])[0]["targets"].tolist() for entry in splits["train"]]
-        best = best_rounds(history, client)[0]
-        trained = [one for one in history if one.client == client and one.round <= best and one.steps]
-        counted = example_tallies(bits[client], tokens, backbone.pieces, len(trained) * local_epochs)
-        by_meeting: dict[str, list[Tally]] = {}
-        for entry, tally in zip(encoded.index["clients"][client]["train"], counted, strict=True):
-            by_meeting.setdefault(entry["meeting"], []).append(tally)
-        found[client] = {meeting: merge(own) for meeting, own in by_meeting.items()}
-    return found
-
-
-def words_of_seeds(backbone: Backbone, loader: Loader, rows: Sequence[RunRow]) -> dict[str, dict[str, Tally]]:
-    """Client -> meeting -> the words of its training examples, counted over all seeds of a run."""
-    seeds: dict[str, dict[str, list[Tally]]] = {}
-    for row in rows:
-        assert row.training is not None, "a run that distils is trained"
-        history = read_history(row.id, row.seed)
-        for client, meetings in words_distilled(backbone, loader, row.id, history, row.training.local_epochs).items():
-            for meeting, counts in meetings.items():
-                seeds.setdefault(client, {}).setdefault(meeting, []).append(counts)
-    return {client: {meeting: merge(own) for meeting, own in meetings.items()} for client, meetings in seeds.items()}
-
-
 def deciles_of(backbone: Backbone, loader: Loader, run_id: str) -> dict[str, list[dict[str, float]]]:
-    """Client -> its ten groups of test tokens; the teacher is what the client was sent in its best round."""
+    """Client -> its ten groups of validation tokens.
+
+    The teacher is what the client was sent in its best round, the student its own adapter as the teacher met it: at the
+    end of the round before.
+    """
     found = {}
     for client, splits in read_encoded(run_id).clients.items():
-        student, teacher = (read_adapter(layout.adapter(run_id, client, which)) for which in ("", "teacher"))
+        student, teacher = (read_adapter(layout.adapter(run_id, client, which)) for which in ("before", "teacher"))
         losses = [
-            torch.cat(token_cross_entropy(backbone, loader.training, splits["test"], a)) for a in (teacher, student)
+            torch.cat(token_cross_entropy(backbone, loader.training, splits["val"], a)) for a in (teacher, student)
         ]
-        entropy = torch.cat(token_entropies(backbone, loader.training, splits["test"], teacher))
+        entropy = torch.cat(token_entropies(backbone, loader.training, splits["val"], teacher))
         found[client] = [asdict(group) for group in deciles(entropy, -losses[0], -losses[1])]
     return found
 

@@ -14,13 +14,14 @@ from pipeline.corpora.example import SPLITS, Example
 from pipeline.errors import QuorumError
 from pipeline.model.backbone import Backbone, Limits, Rendered
 from pipeline.model.store import PrefixStore, entry_key
-from pipeline.plan.orders import EncodeSpec
+from pipeline.plan.orders import EncodeOrder
+from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_json
 from pipeline.workspace.progress import progress, say
 
 
-def encode(spec: EncodeSpec, group: str, backbone: Backbone, digest: str, examples: Mapping[str, Example]) -> int:
+def encode(order: EncodeOrder, group: str, backbone: Backbone, digest: str, examples: Mapping[str, Example]) -> int:
     """Fill the store and write data/encoded/<run>.json for every run of a group; how many examples were computed.
 
     Args:
@@ -29,27 +30,27 @@ def encode(spec: EncodeSpec, group: str, backbone: Backbone, digest: str, exampl
     Raises:
         QuorumError: the main table's examples are longer than the backbone reads.
     """
-    store = PrefixStore(layout.store())
+    store, task = PrefixStore(layout.store()), load_task(order.task)
     computed = 0
     clients: dict[str, dict[str, Any]] = {}
     token_ids: dict[str, dict[str, Rendered]] = {}
-    for name, limits in spec.limits.items():
+    for name, limits in order.limits.items():
         if not _fits(backbone, limits, group, name):
             clients[name] = {}
             continue
         manifest: Manifest = read_json(layout.manifest_file(group, name))
         wanted = {i: split == "test" for splits in manifest.values() for split in SPLITS for i in splits[split]}
-        rendered = {i: backbone.render(examples[i], Limits(*limits)) for i in wanted}
-        keys = {i: entry_key(digest, backbone, rendered[i]) for i in wanted}
+        rendered = {i: task.render(backbone, examples[i], Limits(*limits)) for i in wanted}
+        keys = {i: entry_key(digest, order.encoding, backbone, rendered[i]) for i in wanted}
         computed += _fill(name, store, backbone, wanted, rendered, keys)
         token_ids[name] = rendered
         clients[name] = {
             client: {split: [_entry(i, keys[i], rendered[i], examples[i]) for i in splits[split]] for split in SPLITS}
             for client, splits in manifest.items()
         }
-    for run_id, name in spec.manifests.items():
-        held = {} if run_id in spec.left_out else clients[name]
-        if run_id in spec.uncached:
+    for run_id, name in order.manifests.items():
+        held = {} if run_id in order.left_out else clients[name]
+        if run_id in order.uncached:
             held = _with_ids(held, token_ids.get(name, {}))
         write_json(layout.encoded_index(run_id), {"backbone": digest, "clients": held})
     return computed

@@ -13,7 +13,7 @@ import subprocess
 from pathlib import Path
 
 from pipeline.errors import QuorumError
-from pipeline.plan.orders import MainSpec, read_spec
+from pipeline.plan.orders import MainOrder, read_order
 from pipeline.plan.schema import read_params
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_text
@@ -71,8 +71,8 @@ def take_over() -> None:
             f"{copy}: its QMSum is the made-up sample; lay a mirror (QUORUM_MIRROR) or go online, then run "
             "`make repro-full` again"
         )
-    spec = read_spec(copy / layout.stage_spec("main"), MainSpec)
-    scores = [layout.scores(row.id) for row in spec.runs]
+    order = read_order(copy / layout.order("main"), MainOrder)
+    scores = [layout.scores(row.id) for row in order.runs]
     new, old = layout.FULL.with_name("full.new"), layout.FULL.with_name("full.old")
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)

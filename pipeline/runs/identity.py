@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.corpora.prepared import prepared
-from pipeline.plan.orders import RunRow
+from pipeline.plan.orders import EncodeOrder, RunRow, read_order
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json, write_json
 
 
 def identity_of(row: RunRow) -> str:
-    """A run is its spec and its data: what else it depends on is behind these two.
+    """A run is its order and its data: what else it depends on is behind these two.
 
     Raises:
         QuorumError: its examples are not prepared or not encoded.
     """
     encoded = read_json(layout.encoded_index(row.id), remedy="run `dvc repro encode`")
     sources = {path.parent.name: read_json(path)["source"] for path in notes_behind(row)}
-    return sha256_json([row.spec, encoded, sources])
+    return sha256_json([row.orders, encoded, sources])
 
 
 def notes_behind(row: RunRow) -> list[Path]:
     """Where each corpus behind a run's group came from."""
-    return [layout.notes(path.parent.name) for path in prepared(layout.group_of(row.id))]
+    order = read_order(layout.order("encode", layout.group_of(row.id)), EncodeOrder)
+    return [layout.notes(corpus) for corpus in order.corpora]
 
 
 def record_identities(group: str, rows: Sequence[RunRow]) -> None:

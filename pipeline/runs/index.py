@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.corpora.example import SPLITS, Split
+from pipeline.federated.history import Round
 from pipeline.model.entry import Entry
-from pipeline.plan.orders import TrainSpec
+from pipeline.plan.orders import Training, TrainOrder, read_order
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json
+from pipeline.workspace.tables import read_table
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,31 @@ def _entry(row: dict[str, Any]) -> Entry:
     return Entry(row["id"], row["key"], row["tokens"], row["source_tokens"], *ids)
 
 
-def training_key(training: TrainSpec, encoded: Encoded) -> str:
-    """The name of a training: its spec and its data. Two runs with one key are one training under two names."""
+def training_key(training: Training, encoded: Encoded) -> str:
+    """The name of a training: its order and its data. Two runs with one key are one training under two names."""
     return sha256_json([training.model_dump(mode="json"), encoded.index])
+
+
+def read_history(run_id: str, seed: int) -> list[Round]:
+    """One run at one seed, as its training left it.
+
+    Raises:
+        QuorumError: it is not trained.
+    """
+    return [Round.of_row(row, seed) for row in read_table(layout.history(run_id))]
+
+
+def planned_key(run_id: str) -> str | None:
+    """The key of a run's planned training; None for the untrained backbone.
+
+    Raises:
+        QuorumError: its order or index is missing.
+    """
+    order = read_order(layout.order("train", run_id), TrainOrder)
+    return None if order.training is None else training_key(order.training, read_encoded(run_id))
+
+
+def is_as_planned(run_id: str) -> bool:
+    """Whether a run's adapters are those of its planned training."""
+    note = layout.trained_as(run_id)
+    return note.is_file() and read_json(note)["training"] == planned_key(run_id)

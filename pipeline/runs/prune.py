@@ -6,23 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.clients.setting import Setting
-from pipeline.plan.orders import PartitionSpec, RunRow, TrainSpec, TrainStageSpec, planned_runs, read_spec
-from pipeline.runs.index import read_encoded
+from pipeline.plan.orders import PartitionOrder, RunRow, Training, TrainOrder, planned_runs, read_order
+from pipeline.runs.index import is_as_planned, planned_key, read_encoded
 from pipeline.runs.scoring_job import scoring_job_of
 from pipeline.runs.summaries import decoding_job_of
-from pipeline.runs.trained import is_as_planned, planned_key
 from pipeline.workspace import layout
 from pipeline.workspace.files import is_locked
 from pipeline.workspace.progress import say
 
 
-def prune(running: str | None = None, *, unplanned: bool = False) -> None:
+def prune(*, unplanned: bool = False) -> None:
     """Remove the checkpoints of trainings all of whose runs have been written; resumable ones stay.
 
-    So do those that a run whose examples are not encoded yet has in common with one that is.
-
     Args:
-        running: a run that is about to train, whatever lies there of it.
         unplanned: remove also what only runs of other plans need: checkpoints, stored prefixes, summaries and scores.
 
     As long as a planned run's examples are not encoded, nobody can say what it needs of prefixes, summaries and scores:
@@ -31,38 +27,65 @@ def prune(running: str | None = None, *, unplanned: bool = False) -> None:
     planned = planned_runs()
     rows = [row for row in planned if layout.encoded_index(row.id).is_file()]
     unencoded = [row for row in planned if row not in rows]
-    later = [_shared(row) for row in unencoded]
-    waiting: dict[str, bool] = {}
-    for row in rows:
-        key = planned_key(row.id)
-        if key is not None:
-            wanted = row.id == running or not is_as_planned(row.id) or _shared(row) in later
-            waiting[key] = waiting.get(key, False) or wanted
+    waiting = _waiting(planned)
     folders = [path for path in layout.checkpoints().glob("*") if path.is_dir()]
-    unwanted = [folder for folder in folders if not waiting.get(folder.name, not unplanned)]
-    # A copy of the workspace may be training what is finished here.
-    unwanted = [folder for folder in unwanted if not is_locked(layout.checkpoint_lock(folder.name))]
-    files = [path for folder in unwanted for path in folder.iterdir()]
+    files = _emptied([folder for folder in folders if not waiting.get(folder.name, not unplanned)])
     if unplanned and unencoded:
         say(
             f"prune: prefixes, summaries and scores stay: {unencoded[0].id} is planned and not encoded, so that what "
             "it needs of them is not known; `dvc repro encode encode-more` encodes what is planned"
         )
     elif unplanned:
-        files += _unplanned_entries(rows)
-    freed = sum(path.stat().st_size for path in files)
+        files += _remove(_unplanned_entries(rows))
+    if files:
+        say(f"prune: {sum(files) / 1e9:.1f} GB of work/ that no run waits for removed")
+
+
+def prune_training(run_id: str) -> None:
+    """Remove the checkpoint of a run's training, unless another planned run of it is still to be written."""
+    key = planned_key(run_id)
+    folder = layout.checkpoints() / (key or "none")
+    if key is not None and folder.is_dir() and not _waiting(planned_runs()).get(key, False):
+        _emptied([folder])
+
+
+def _waiting(planned: Sequence[RunRow]) -> dict[str, bool]:
+    """Training -> whether one of its planned runs is still to be written.
+
+    A run whose examples are not encoded yet may have its training in common with one that is.
+    """
+    rows = [row for row in planned if layout.encoded_index(row.id).is_file()]
+    later = [_shared(row) for row in planned if row not in rows]
+    waiting: dict[str, bool] = {}
+    for row in rows:
+        key = planned_key(row.id)
+        if key is not None:
+            wanted = not is_as_planned(row.id) or _shared(row) in later
+            waiting[key] = waiting.get(key, False) or wanted
+    return waiting
+
+
+def _emptied(folders: Sequence[Path]) -> list[int]:
+    """Remove checkpoints that nobody is training, as a copy of the workspace may; the sizes of their files."""
+    sizes = []
+    for folder in folders:
+        if not is_locked(layout.checkpoint_lock(folder.name)):
+            sizes += _remove(list(folder.iterdir()))
+            folder.rmdir()
+    return sizes
+
+
+def _remove(files: Sequence[Path]) -> list[int]:
+    sizes = [path.stat().st_size for path in files]
     for path in files:
         path.unlink()
-    for folder in unwanted:
-        folder.rmdir()
-    if freed:
-        say(f"prune: {freed / 1e9:.1f} GB of work/ that no run waits for removed")
+    return sizes
 
 
-def _shared(row: RunRow) -> tuple[TrainSpec | None, Setting]:
+def _shared(row: RunRow) -> tuple[Training | None, Setting]:
     """What two runs have in common if they are one training."""
-    settings = read_spec(layout.stage_spec("partition", layout.group_of(row.id)), PartitionSpec).settings
-    return read_spec(layout.stage_spec("train", row.id), TrainStageSpec).training, settings[row.setting]
+    settings = read_order(layout.order("partition", layout.group_of(row.id)), PartitionOrder).settings
+    return read_order(layout.order("train", row.id), TrainOrder).training, settings[row.setting]
 
 
 def _unplanned_entries(rows: Sequence[RunRow]) -> list[Path]:

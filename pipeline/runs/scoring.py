@@ -8,22 +8,20 @@ from typing import Any
 
 import torch
 
-from pipeline.clients.manifest import hash_order
+from pipeline.corpora.hash_order import hash_order
 from pipeline.errors import QuorumError
-from pipeline.evaluation.rouge import rouge_of
-from pipeline.evaluation.similarity import similarities
-from pipeline.evaluation.surface import length, repetition
 from pipeline.federated.head import entropies_through_head
+from pipeline.federated.inputs import inputs
 from pipeline.federated.token_figures import token_cross_entropy
 from pipeline.model.adapter import Adapter, digest, on_device, read_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.model.entry import Entry
-from pipeline.model.inputs import inputs
 from pipeline.model.loader import Loader
 from pipeline.model.loading import choose_device, load_backbone
-from pipeline.plan.orders import EvaluateSpec
+from pipeline.plan.orders import EvaluateOrder
 from pipeline.runs.index import read_encoded
 from pipeline.runs.scoring_job import ScoringJob
+from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_jsonl, write_json
 
@@ -32,17 +30,17 @@ LENS_EXAMPLES = 2
 
 
 def score(jobs: Sequence[ScoringJob], advance: Callable[[int], None]) -> None:
-    """Score runs that share one spec, and keep each one's scores where its job says; `advance` a run.
+    """Score runs that share one order, and keep each one's scores where its job says; `advance` a run.
 
     Raises:
         QuorumError: the first run cannot be scored. Another that cannot is left to its own stage, which will say so.
     """
-    device = choose_device(jobs[0].spec.device)
-    spec = jobs[0].spec
-    losses = _Losses(load_backbone(layout.BACKBONE, spec.adapted_layers, device), Loader(device), spec)
+    device = choose_device(jobs[0].order.device)
+    order = jobs[0].order
+    losses = _Losses(load_backbone(layout.BACKBONE, order.adapted_layers, device), Loader(device), order)
     for job in jobs:
         try:
-            write_json(job.path, _scored(job.run_id, job.spec, losses))
+            write_json(job.path, _scored(job.run_id, job.order, losses))
         except QuorumError:
             if job is jobs[0]:
                 raise
@@ -55,21 +53,21 @@ class _Losses:
 
     backbone: Backbone
     loader: Loader
-    spec: EvaluateSpec
+    order: EvaluateOrder
     known: dict[tuple[str, ...], list[torch.Tensor]] = field(default_factory=dict)
 
     def of(self, entries: Sequence[Entry], adapter: Adapter) -> list[torch.Tensor]:
         key = (digest(adapter), *(entry.key for entry in entries))
         if key not in self.known:
-            seen, load = inputs(self.spec, self.backbone, self.loader, entries)
+            seen, load = inputs(self.order, load_task(self.order.task), self.backbone, self.loader, entries)
             self.known[key] = token_cross_entropy(seen, load, entries, adapter)
         return self.known[key]
 
 
-def _scored(run_id: str, spec: EvaluateSpec, losses: _Losses) -> dict[str, Any]:
+def _scored(run_id: str, order: EvaluateOrder, losses: _Losses) -> dict[str, Any]:
     """One run: the `scores` of its clients and examples, and its `lens`."""
     encoded = read_encoded(run_id)
-    rows = _text_scores(run_id, spec)
+    rows = _text_scores(run_id, order)
     if {entry.id for splits in encoded.clients.values() for entry in splits["test"]} != set(rows):
         raise QuorumError(f"{layout.predictions(run_id)}: is of other examples than the plan's; run `dvc repro`")
     clients: dict[str, dict[str, Any]] = {}
@@ -81,32 +79,21 @@ def _scored(run_id: str, spec: EvaluateSpec, losses: _Losses) -> dict[str, Any]:
             rows[entry.id] |= {"loss_sum": float(tokens.double().sum()), "tokens": entry.tokens}
         found.setdefault("last", found["best"])
         clients[client] = {f"{name}_loss": _mean(tokens) for name, tokens in found.items()}
-        if "teacher" in adapters and not spec.uncached:
+        if "teacher" in adapters and not order.uncached:
             lens += _lens(losses.backbone, losses.loader, client, splits["test"], adapters["teacher"])
     meetings = {e["id"]: e["meeting"] for splits in encoded.index["clients"].values() for e in splits["test"]}
     examples = [{**row, "id": i, "meeting": meetings[i]} for i, row in rows.items()]
     return {"scores": {"clients": clients, "examples": examples}, "lens": lens}
 
 
-def _text_scores(run_id: str, spec: EvaluateSpec) -> dict[str, dict[str, Any]]:
-    """Scores of the summaries, by example; of a run that wrote none, only whose the examples are (none: left out)."""
+def _text_scores(run_id: str, order: EvaluateOrder) -> dict[str, dict[str, Any]]:
+    """Scores of predictions, by example; of a run that made none, only whose the examples are (none: left out)."""
     predicted = read_jsonl(layout.predictions(run_id))
     if not predicted or any(row["prediction"] is None for row in predicted):
         return {row["id"]: {"client": row["client"]} for row in predicted}
-    references = [row["reference"] for row in predicted]
-    predictions = [row["prediction"] for row in predicted]
-    rouge = rouge_of(references, predictions, use_stemmer=spec.use_stemmer)
-    cosine = similarities(references, predictions)
-    return {
-        row["id"]: {
-            "client": row["client"],
-            **scores,
-            "similarity": similarity,
-            "length": length(row["prediction"]),
-            "repetition": repetition(row["prediction"]),
-        }
-        for row, scores, similarity in zip(predicted, rouge, cosine, strict=True)
-    }
+    references, predictions = ([row[name] for row in predicted] for name in ("reference", "prediction"))
+    scores = load_task(order.task).score(references, predictions, use_stemmer=order.use_stemmer)
+    return {row["id"]: {"client": row["client"], **own} for row, own in zip(predicted, scores, strict=True)}
 
 
 def _adapters(run_id: str, client: str) -> dict[str, Adapter]:

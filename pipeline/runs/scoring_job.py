@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.errors import QuorumError
-from pipeline.plan.orders import EvaluateSpec, read_spec
+from pipeline.plan.orders import EvaluateOrder, read_order
 from pipeline.runs.index import read_encoded
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_file, sha256_json
@@ -17,7 +17,7 @@ class ScoringJob:
     """One run's scores, and where they are kept."""
 
     run_id: str
-    spec: EvaluateSpec
+    order: EvaluateOrder
     path: Path
 
     def waits(self) -> bool:
@@ -28,9 +28,9 @@ def scoring_job_of(run_id: str) -> ScoringJob:
     """A run's job.
 
     Raises:
-        QuorumError: its spec, predictions, index or adapters are missing.
+        QuorumError: its order, predictions, index or adapters are missing.
     """
-    spec = read_spec(layout.stage_spec("evaluate", run_id), EvaluateSpec)
+    order = read_order(layout.order("evaluate", run_id), EvaluateOrder)
     needed = [layout.predictions(run_id), layout.encoded_index(run_id), layout.BACKBONE / layout.ABOUT_BACKBONE]
     for path in needed:
         if not path.is_file():
@@ -39,5 +39,5 @@ def scoring_job_of(run_id: str) -> ScoringJob:
     if not adapters and read_encoded(run_id).clients:
         raise QuorumError(f"{layout.adapters(run_id)}: holds no adapter; run `dvc repro`")
     contents = {path.name: sha256_file(path) for path in [*needed, *adapters]}
-    key = sha256_json([spec.model_dump(mode="json"), contents])
-    return ScoringJob(run_id, spec, layout.evaluated() / f"{key}.json")
+    key = sha256_json([order.model_dump(mode="json"), contents])
+    return ScoringJob(run_id, order, layout.evaluated() / f"{key}.json")

@@ -15,15 +15,16 @@ from typing import Any
 from pydantic import ValidationError
 
 from pipeline.errors import QuorumError
-from pipeline.plan.orders import TrainStageSpec
-from pipeline.plan.parts import Run
-from pipeline.plan.resolve import train_spec_of, unfit
-from pipeline.plan.schema import Params, first_problem, read_params
+from pipeline.plan.orders import TrainOrder
+from pipeline.plan.run import Run
+from pipeline.plan.schema import Params, read_params
+from pipeline.plan.training import training_order, unfit
 from pipeline.runs.index import read_encoded, training_key
 from pipeline.runs.training import train
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json, write_json
 from pipeline.workspace.progress import say
+from pipeline.workspace.record import first_problem
 from pipeline.workspace.tables import write_table
 
 COLUMNS = ("run", "method", "knobs", "validation_loss", "best_rounds", "chosen")
@@ -73,7 +74,7 @@ def search() -> None:
     say(f"search: {layout.SEARCH_TABLE}; set what it chose in params.yaml")
 
 
-def specs_of(params: Params) -> dict[Trial, TrainStageSpec]:
+def specs_of(params: Params) -> dict[Trial, TrainOrder]:
     """Every trial's training, so that a wrong knob of the last is found before the first has run.
 
     Raises:
@@ -82,10 +83,10 @@ def specs_of(params: Params) -> dict[Trial, TrainStageSpec]:
     return {trial: _spec(params, trial) for trial in trials_of(params)}
 
 
-def _spec(params: Params, trial: Trial) -> TrainStageSpec:
+def _spec(params: Params, trial: Trial) -> TrainOrder:
     try:
         changed = with_trial(params, trial)
-        spec = train_spec_of(changed, trial.run, params.search.seed)
+        order = training_order(changed, trial.run, params.search.seed)
         if reason := unfit(changed, trial.run):
             raise QuorumError(f"{reason}; leave it out")
     except ValidationError as error:
@@ -94,12 +95,12 @@ def _spec(params: Params, trial: Trial) -> TrainStageSpec:
     except (QuorumError, ValueError) as error:
         # The message is about the run with the trial's knobs in it.
         raise QuorumError(f"params.yaml: search.trials.{trial.run}, {trial}: {error}") from None
-    if spec.training is None:
+    if order.training is None:
         raise QuorumError(f"params.yaml: search.trials.{trial.run}: trains nothing; leave it out")
-    return spec
+    return order
 
 
-def _row(params: Params, trial: Trial, tried: TrainStageSpec) -> dict[str, Any]:
+def _row(params: Params, trial: Trial, tried: TrainOrder) -> dict[str, Any]:
     return {
         "run": trial.run,
         "method": params.all_runs[trial.run].method,
@@ -108,7 +109,7 @@ def _row(params: Params, trial: Trial, tried: TrainStageSpec) -> dict[str, Any]:
     }
 
 
-def _outcome(params: Params, trial: Trial, tried: TrainStageSpec) -> dict[str, Any]:
+def _outcome(params: Params, trial: Trial, tried: TrainOrder) -> dict[str, Any]:
     """The trial's validation loss and best rounds; kept, so that its checkpoint need not be."""
     assert tried.training is not None
     assert tried.evaluate is not None
@@ -118,7 +119,7 @@ def _outcome(params: Params, trial: Trial, tried: TrainStageSpec) -> dict[str, A
     kept = layout.trial(sha256_json([key, tried.evaluate]))
     if not kept.is_file():
         finished = train(tried.training, encoded, key, f"{trial.run}, {trial}", lambda rows: None)
-        best = finished.best[tried.evaluate].values()
+        best = finished.private.best[tried.evaluate].values()
         loss = round(fmean(one.loss for one in best), 5)
         write_json(kept, {"validation_loss": loss, "best_rounds": "/".join(str(one.round) for one in best)})
         shutil.rmtree(layout.checkpoints() / key, ignore_errors=True)

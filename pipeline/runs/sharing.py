@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from pipeline.errors import QuorumError
-from pipeline.plan.orders import Spec, planned_alike
-from pipeline.runs.trained import is_as_planned
+from pipeline.plan.orders import Order, planned_alike
+from pipeline.runs.index import is_as_planned
 
 
 class RunsJob(Protocol):
@@ -23,7 +23,7 @@ class RunsJob(Protocol):
     def run_id(self) -> str: ...
 
     @property
-    def spec(self) -> Spec: ...
+    def order(self) -> Order: ...
 
     @property
     def path(self) -> Path: ...
@@ -33,10 +33,10 @@ RunsJobT = TypeVar("RunsJobT", bound=RunsJob)
 
 
 def sharing_with(job: RunsJobT, job_of: Callable[[str], RunsJobT], waits: Callable[[RunsJobT], bool]) -> list[RunsJobT]:
-    """The job first, then those of the other planned runs with the same spec that are trained and still wait."""
+    """The job first, then those of the other planned runs with the same order that are trained and still wait."""
     found = {job.path: job}
     for other in _others(job.run_id, job_of):
-        if other.spec == job.spec and other.path not in found and waits(other):
+        if other.order == job.order and other.path not in found and waits(other):
             found[other.path] = other
     return list(found.values())
 

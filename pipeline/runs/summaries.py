@@ -12,10 +12,10 @@ from pathlib import Path
 from pipeline.model.adapter import digest, on_device, read_adapter
 from pipeline.model.backbone import Backbone, Row
 from pipeline.model.entry import Entry
-from pipeline.model.generation import generate
 from pipeline.model.loader import Loader
-from pipeline.plan.orders import GenerateSpec, read_spec
+from pipeline.plan.orders import GenerateOrder, read_order
 from pipeline.runs.index import read_encoded
+from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import locked, read_json, sha256_json, write_json
 
@@ -28,7 +28,7 @@ class DecodingJob:
     """One run's summaries: whose adapter (a file, its digest) writes which example, and where the texts are kept."""
 
     run_id: str
-    spec: GenerateSpec
+    order: GenerateOrder
     tests: list[tuple[str, Entry]]
     adapters: dict[str, Path]
     digests: dict[str, str]
@@ -43,7 +43,7 @@ class DecodingJob:
 
     def missing(self) -> list[tuple[str, Entry]]:
         """(client, entry) of what is still to be decoded; nothing where the run decodes none."""
-        if self.spec.rule is None:
+        if self.order.rule is None:
             return []
         done = self.texts()
         return [(client, entry) for client, entry in self.tests if entry.id not in done]
@@ -56,26 +56,26 @@ def decoding_job_of(run_id: str) -> DecodingJob:
     """A run's job.
 
     Raises:
-        QuorumError: its spec, index or an adapter is missing or damaged.
+        QuorumError: its order, index or an adapter is missing or damaged.
     """
-    spec = read_spec(layout.stage_spec("generate", run_id), GenerateSpec)
+    order = read_order(layout.order("generate", run_id), GenerateOrder)
     encoded = read_encoded(run_id)
     adapters = {client: layout.adapter(run_id, client) for client in encoded.clients}
     tests = [(client, entry) for client, splits in encoded.clients.items() for entry in splits["test"]]
     digests = {client: digest(read_adapter(path)) for client, path in adapters.items()}
     written = [[entry.id, entry.key, digests[client]] for client, entry in tests]
-    key = sha256_json([spec.model_dump(mode="json"), encoded.index["backbone"], written])
-    return DecodingJob(run_id, spec, tests, adapters, digests, layout.generated() / f"{key}.json")
+    key = sha256_json([order.model_dump(mode="json"), encoded.index["backbone"], written])
+    return DecodingJob(run_id, order, tests, adapters, digests, layout.generated() / f"{key}.json")
 
 
 def decode(jobs: Sequence[DecodingJob], backbone: Backbone, advance: Callable[[int], None]) -> None:
-    """Write the missing summaries of jobs with one spec, no two of one path, so many runs at a time."""
+    """Write the missing summaries of jobs with one order, no two of one path, so many runs at a time."""
     for at in range(0, len(jobs), RUNS):
         _decode(jobs[at : at + RUNS], backbone, advance)
 
 
 def _decode(jobs: Sequence[DecodingJob], backbone: Backbone, advance: Callable[[int], None]) -> None:
-    rule = jobs[0].spec.rule
+    rule = jobs[0].order.rule
     if rule is None:
         return
     longest = max(entry.source_tokens for job in jobs for _, entry in job.tests)
@@ -89,7 +89,7 @@ def _decode(jobs: Sequence[DecodingJob], backbone: Backbone, advance: Callable[[
     # Clients with equal adapters share one object, which is then applied to all their rows at once.
     files = {job.digests[client]: path for job in jobs for client, path in job.adapters.items()}
     adapters = {name: on_device(read_adapter(path), backbone.device) for name, path in files.items()}
-    loader = Loader(backbone.device)
+    loader, task = Loader(backbone.device), load_task(jobs[0].order.task)
     # Sources of like length share a batch, so that little of it is padding.
     keys = sorted(wanted, key=lambda key: (wanted[key][0][2].source_tokens, key))
     rows = sum(map(len, wanted.values()))
@@ -97,7 +97,7 @@ def _decode(jobs: Sequence[DecodingJob], backbone: Backbone, advance: Callable[[
     for batch in in_batches(keys, [len(wanted[key]) for key in keys], count):
         asked = [(place, *ask) for place, key in enumerate(batch) for ask in wanted[key]]
         pairs = [Row(place, adapters[job.digests[client]]) for place, job, client, _ in asked]
-        texts = [backbone.text(new) for new in generate(backbone, loader.generation(batch), pairs, rule)]
+        texts = task.predict(backbone, loader.generation(batch), pairs, rule)
         for job in jobs:
             new = {a[3].id: text for a, text in zip(asked, texts, strict=True) if a[1] is job}
             with locked(job.path.with_suffix(".lock")):

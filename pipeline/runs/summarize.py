@@ -10,7 +10,7 @@ from pipeline.corpora.example import Example, Turn
 from pipeline.corpora.qmsum import parse_meeting
 from pipeline.corpora.text import clean
 from pipeline.errors import QuorumError
-from pipeline.plan.orders import EncodeSpec, GenerateSpec, planned_runs, read_spec
+from pipeline.plan.orders import EncodeOrder, GenerateOrder, planned_runs, read_order
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
 from pipeline.workspace.progress import say
@@ -41,11 +41,11 @@ def _summarize(name: str, meeting: list[Turn], run_id: str, adapter_path: Path, 
 
     from pipeline.model.adapter import on_device, read_adapter
     from pipeline.model.backbone import Limits, Row
-    from pipeline.model.generation import generate
     from pipeline.model.loading import choose_device, load_backbone
+    from pipeline.tasks.task import load_task
 
-    encode = read_spec(layout.stage_spec("encode", layout.group_of(run_id)), EncodeSpec)
-    rule = read_spec(layout.stage_spec("generate", run_id), GenerateSpec).rule
+    encode = read_order(layout.order("encode", layout.group_of(run_id)), EncodeOrder)
+    rule, task = read_order(layout.order("generate", run_id), GenerateOrder).rule, load_task(encode.task)
     if rule is None:
         raise QuorumError(f"--run {run_id}: writes no summaries (decode: false); choose another run")
     device = choose_device(encode.device)
@@ -53,7 +53,7 @@ def _summarize(name: str, meeting: list[Turn], run_id: str, adapter_path: Path, 
     limits = Limits(*encode.limits[encode.manifests[run_id]])
 
     def fits(turns: list[Turn]) -> bool:
-        rendered = backbone.render(Example(name, "new", "new", "test", name, query, tuple(turns), ""), limits)
+        rendered = task.render(backbone, Example(name, "new", "new", "test", name, query, tuple(turns), ""), limits)
         return rendered.kept == rendered.transcript_tokens
 
     kept = meeting
@@ -66,11 +66,11 @@ def _summarize(name: str, meeting: list[Turn], run_id: str, adapter_path: Path, 
             )
     if not fits(kept):
         say(f"{name}: the end of the last turns was cut off, to fit {limits.source_tokens} tokens")
-    rendered = backbone.render(Example(name, "new", "new", "test", name, query, tuple(kept), ""), limits)
+    rendered = task.render(backbone, Example(name, "new", "new", "test", name, query, tuple(kept), ""), limits)
     prefix, extra = backbone.encode(rendered, for_generation=True)
     adapter = on_device(read_adapter(adapter_path), device)
     with torch.no_grad():
-        return backbone.text(generate(backbone, [prefix | extra], [Row(0, adapter)], rule)[0])
+        return task.predict(backbone, [prefix | extra], [Row(0, adapter)], rule)[0]
 
 
 def _run_id(run: str) -> str:
@@ -125,7 +125,7 @@ def turn_range(text: str | None, count: int) -> tuple[int, int]:
 
 def nearest_turns(meeting: list[Turn], query: str, fits: Callable[[list[Turn]], bool]) -> list[Turn]:
     """The turns nearest to the query by sentence embedding, as many as fit, in the meeting's own order."""
-    from pipeline.evaluation.similarity import embed
+    from pipeline.tasks.similarity import embed
 
     vectors = embed([query, *(f"{turn.speaker}: {turn.text}" for turn in meeting)])
     order = (vectors[1:] @ vectors[0]).argsort(descending=True).tolist()

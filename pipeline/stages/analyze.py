@@ -7,7 +7,7 @@ from pathlib import Path
 from pipeline.corpora.prepared import examples_of
 from pipeline.model.loader import Loader
 from pipeline.model.loading import choose_device, load_backbone
-from pipeline.plan.orders import AnalyzeSpec, read_spec
+from pipeline.plan.orders import AnalyzeOrder, read_order
 from pipeline.runs.analysis import crossed_of, deciles_of, divergence_of, orientation_of
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, write_json
@@ -15,22 +15,22 @@ from pipeline.workspace.progress import progress
 
 
 def run() -> None:
-    spec = read_spec(layout.stage_spec("analyze"), AnalyzeSpec)
+    order = read_order(layout.order("analyze"), AnalyzeOrder)
     empty_folder(layout.ANALYSIS)
-    device = choose_device(spec.device)
-    backbone = load_backbone(layout.BACKBONE, spec.adapted_layers, device)
+    device = choose_device(order.device)
+    backbone = load_backbone(layout.BACKBONE, order.adapted_layers, device)
     loader = Loader(device)
-    examples = examples_of(layout.MORE)
-    write_json(_path("orientation", "turns"), orientation_of(examples, spec.tested, use_stemmer=spec.use_stemmer))
-    with progress("analyze", len(spec.distilling) + len(spec.crossed) + len(spec.manifests)) as advance:
-        for run_id in spec.distilling:
+    examples = examples_of(order.corpora)
+    write_json(_path("orientation", "turns"), orientation_of(examples, order.tested, use_stemmer=order.use_stemmer))
+    with progress("analyze", len(order.distilling) + len(order.crossed) + len(order.manifests)) as advance:
+        for run_id in order.distilling:
             write_json(_path("deciles", run_id), deciles_of(backbone, loader, run_id))
             advance(1)
-        for run_id in spec.crossed:
+        for run_id in order.crossed:
             write_json(_path("crossed", run_id), crossed_of(backbone, loader, run_id))
             advance(1)
-        for name in spec.manifests:
-            write_json(_path("divergence", name), divergence_of(examples, name, spec.topics))
+        for name in order.manifests:
+            write_json(_path("divergence", name), divergence_of(examples, name, order.topics))
             advance(1)
 
 

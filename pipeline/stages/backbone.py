@@ -5,13 +5,13 @@ from __future__ import annotations
 import shutil
 
 from pipeline.model.obtain import obtain
-from pipeline.plan.orders import BackboneSpec, read_spec
+from pipeline.plan.orders import BackboneOrder, read_order
 from pipeline.workspace import layout
 
 
 def run() -> None:
-    spec = read_spec(layout.stage_spec("backbone"), BackboneSpec)
+    order = read_order(layout.order("backbone"), BackboneOrder)
     shutil.rmtree(layout.BACKBONE, ignore_errors=True)
     # At home: a folder that git does not know is missing from an experiment's copy of the workspace.
-    weights = None if spec.weights is None else layout.home() / spec.weights.folder
-    obtain(spec.backbone, layout.BACKBONE, layout.downloads(), weights)
+    weights = None if order.weights is None else layout.home() / order.weights.folder
+    obtain(order.backbone, layout.BACKBONE, layout.downloads(), weights)

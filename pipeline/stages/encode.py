@@ -6,7 +6,7 @@ import time
 
 from pipeline.corpora.prepared import examples_of
 from pipeline.model.loading import backbone_digest, choose_device, load_backbone
-from pipeline.plan.orders import EncodeSpec, read_spec
+from pipeline.plan.orders import EncodeOrder, read_order
 from pipeline.runs.encoding import encode
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, write_json
@@ -14,11 +14,11 @@ from pipeline.workspace.files import empty_folder, write_json
 
 def run(group: str) -> None:
     began = time.monotonic()
-    spec = read_spec(layout.stage_spec("encode", group), EncodeSpec)
+    order = read_order(layout.order("encode", group), EncodeOrder)
     empty_folder(layout.ENCODED / group)
-    backbone = load_backbone(layout.BACKBONE, spec.adapted_layers, choose_device(spec.device))
-    examples = examples_of(group)
-    computed = encode(spec, group, backbone, backbone_digest(layout.BACKBONE), examples)
+    backbone = load_backbone(layout.BACKBONE, order.adapted_layers, choose_device(order.device))
+    examples = examples_of(order.corpora)
+    computed = encode(order, group, backbone, backbone_digest(layout.BACKBONE), examples)
     if computed:
         timing = {"seconds": time.monotonic() - began, "examples": computed}
         write_json(layout.timing("encode", group), timing)

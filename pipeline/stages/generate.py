@@ -19,11 +19,11 @@ def run(run_id: str) -> None:
         from pipeline.model.loading import choose_device, load_backbone  # seconds, which the other runs' stages save
 
         jobs = sharing_with(job, decoding_job_of, DecodingJob.waits)
-        backbone = load_backbone(layout.BACKBONE, job.spec.adapted_layers, choose_device(job.spec.device))
+        backbone = load_backbone(layout.BACKBONE, job.order.adapted_layers, choose_device(job.order.device))
         with progress(label("generate", jobs), sum(len(j.missing()) for j in jobs)) as advance:
             decode(jobs, backbone, advance)
     texts = job.texts()
-    examples = examples_of(layout.group_of(run_id))
+    examples = examples_of(job.order.corpora)
     rows = [
         {
             "id": entry.id,

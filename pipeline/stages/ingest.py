@@ -6,18 +6,18 @@ import shutil
 
 from pipeline.corpora.own import split_folder
 from pipeline.corpora.sources import CORPORA, fetch, resolve
-from pipeline.plan.orders import IngestSpec, read_spec
+from pipeline.plan.orders import IngestOrder, read_order
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
 
 
 def run(corpus: str) -> None:
-    spec = read_spec(layout.stage_spec("ingest", corpus), IngestSpec)
+    order = read_order(layout.order("ingest", corpus), IngestOrder)
     folder = layout.raw(corpus)
     shutil.rmtree(folder, ignore_errors=True)
-    source = resolve(corpus, spec.data_source)
+    source = resolve(corpus, order.data_source)
     fetch(corpus, source, folder)
-    for client, own in spec.own.items():
+    for client, own in order.own.items():
         # At home: data/own is not in git, so an experiment's copy of the workspace lacks it.
         split_folder(layout.home() / own.folder, folder / "own" / client)
     commit = None if source == "sample" else CORPORA[corpus].commit

@@ -5,24 +5,24 @@ from __future__ import annotations
 from pipeline.clients.balanced import fitted
 from pipeline.clients.kinds import partition
 from pipeline.clients.manifest import check
-from pipeline.corpora.prepared import examples_of
-from pipeline.corpora.sampled import sampled
-from pipeline.plan.orders import PartitionSpec, read_spec
+from pipeline.clients.setting import Balanced
+from pipeline.corpora.prepared import examples_of, sampled
+from pipeline.plan.orders import PartitionOrder, read_order
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, write_json
 from pipeline.workspace.progress import say
 
 
 def run(group: str) -> None:
-    spec = read_spec(layout.stage_spec("partition", group), PartitionSpec)
+    order = read_order(layout.order("partition", group), PartitionOrder)
     empty_folder(layout.PARTITIONS / group)
-    examples = examples_of(group)
-    sample = sampled(group)
-    for name, asked in spec.settings.items():
+    examples = examples_of(order.corpora)
+    sample = sampled(order.corpora)
+    for name, asked in order.settings.items():
         setting = fitted(asked, examples, sample)
-        if setting != asked:
+        if isinstance(setting, Balanced) and setting != asked:
             say(f"partition {group}: {name}: the sample has less than params.yaml asks for: {setting.counts}")
-        for seed in spec.seeds:
+        for seed in order.seeds:
             manifest = partition(name, setting, examples, seed)
             path = layout.manifest(group, name, seed)
             check(manifest, examples, str(path))

@@ -1,10 +1,11 @@
-"""params.yaml -> one resolved spec a stage and run, so that a change re-runs exactly what depends on it."""
+"""params.yaml -> one resolved order a stage and run, so that a change re-runs exactly what depends on it."""
 
 from __future__ import annotations
 
 from pipeline.plan.changes import report_changes
-from pipeline.plan.resolve import resolve, unfit
+from pipeline.plan.resolve import resolve
 from pipeline.plan.schema import read_params
+from pipeline.plan.training import unfit
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
 from pipeline.workspace.progress import say
@@ -13,7 +14,7 @@ from pipeline.workspace.progress import say
 def run() -> None:
     """Check params.yaml, write `data/plan/`, and say what changed since the last plan."""
     params = read_params()
-    specs = resolve(params)
+    orders = resolve(params)
     for study, names in params.studies.items():
         absent = [name for name in names if name not in params.all_runs]
         if absent:
@@ -21,6 +22,6 @@ def run() -> None:
     for name in params.more_runs:
         if reason := unfit(params, name):
             say(f"plan: more_runs.{name}: left out: {reason}")
-    for path, spec in specs.items():
-        write_json(layout.PLAN / path, spec)
-    report_changes(specs)
+    for path, order in orders.items():
+        write_json(layout.PLAN / path, order)
+    report_changes(orders)

@@ -9,7 +9,8 @@ from pipeline.corpora.notes import Notes
 from pipeline.corpora.qmsum import DOMAINS, SpanEnd, read_folder
 from pipeline.corpora.readers import READERS
 from pipeline.corpora.statistics import compared, table
-from pipeline.plan.orders import PrepareSpec, read_spec
+from pipeline.plan.orders import PrepareOrder, read_order
+from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_json, write_jsonl
 from pipeline.workspace.progress import say
@@ -17,30 +18,32 @@ from pipeline.workspace.tables import write_table
 
 
 def run(corpus: str) -> None:
-    spec = read_spec(layout.stage_spec("prepare", corpus), PrepareSpec)
+    order = read_order(layout.order("prepare", corpus), PrepareOrder)
     notes = Notes()
-    if spec.span_end is None:  # a corpus whose queries are not its own
-        examples, meetings = READERS[corpus](layout.raw(corpus), spec.query or "", notes)
+    if order.span_end is None:  # a corpus whose queries are not its own
+        examples, meetings = READERS[corpus](layout.raw(corpus), order.query or "", notes)
         statistics = table(examples)
     else:
-        readings = {end: _read_qmsum(spec.own, end) for end in ("inclusive", "exclusive")}
-        examples, notes, meetings = readings[spec.span_end]
+        readings = {end: _read_qmsum(order.own, end) for end in ("inclusive", "exclusive")}
+        examples, notes, meetings = readings[order.span_end]
         statistics = compared(readings["inclusive"][0], readings["exclusive"][0])
-    write_jsonl(layout.examples(corpus), (example.to_json() for example in examples))
+    task = load_task(order.task)
+    read = [example for record in examples if (example := task.read(record)) is not None]
+    write_jsonl(layout.examples(corpus), (example.to_json() for example in read))
     write_json(
         layout.notes(corpus),
         {
             "source": read_json(layout.source_record(corpus)),
-            "span_end": spec.span_end,
-            "query": spec.query,
+            "span_end": order.span_end,
+            "query": order.query,
             "meetings": meetings,
-            "examples": len(examples),
+            "examples": len(read),
             **asdict(notes),
         },
     )
     write_table(layout.data_statistics(corpus), statistics)
     say(
-        f"prepare {corpus}: {len(examples)} examples of {meetings} meetings; {notes.spans_past_end} spans ran past "
+        f"prepare {corpus}: {len(read)} examples of {meetings} meetings; {notes.spans_past_end} spans ran past "
         f"their transcript's end, {len(notes.dropped_empty_target)} empty targets left out, "
         f"{len(notes.dropped_tested_meeting)} training examples of tested meetings left out, "
         f"{len(notes.kept_without_turns)} examples have no turns"

@@ -1,1 +1,10 @@
-"""What is learned, and how it is judged."""
+"""What is learned, and how it is judged; and task name -> the module that implements it.
+
+Only the plan reads this table: a stage imports the one task of its order.
+"""
+
+from __future__ import annotations
+
+TASKS: dict[str, str] = {
+    "summarize": "pipeline.tasks.summarize",
+}

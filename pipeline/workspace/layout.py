@@ -96,7 +96,7 @@ def checkpoint_lock(training: str) -> Path:
 
 
 def timing(stage: str, item: str | None = None) -> Path:
-    """How long a stage took when it last ran: `item` as in `stage_spec`."""
+    """How long a stage took when it last ran: `item` as in `order`."""
     return work() / "timings" / (f"{stage}.json" if item is None else f"{stage}/{item}.json")
 
 
@@ -121,7 +121,7 @@ def mlflow_artifacts() -> Path:
     return home() / "mlartifacts"
 
 
-def stage_spec(stage: str, item: str | None = None) -> Path:
+def order(stage: str, item: str | None = None) -> Path:
     """`data/plan/<stage>.json`, or `data/plan/<stage>/<item>.json` for a stage of a corpus, a group or a run."""
     return PLAN / f"{stage}.json" if item is None else PLAN / stage / f"{item}.json"
 
@@ -162,6 +162,11 @@ def metrics_of_seeds(group: str) -> Path:
     return REPORTS / "metrics" / group
 
 
+def all_metrics(group: str) -> Path:
+    """Every figure of a group's runs over all seeds."""
+    return metrics_of_seeds(group) / "all.json"
+
+
 def identities(group: str) -> Path:
     """What each run was of which a group's metrics speak."""
     return metrics_of_seeds(group) / "identities.json"
@@ -193,7 +198,7 @@ def adapters(run: str) -> Path:
 
 
 def adapter(run: str, owner: str, which: str = "") -> Path:
-    """A client's adapter, or the server's: what is evaluated, or `teacher`, `last`, `local`, `server`."""
+    """A client's adapter, or the server's: what is evaluated, or `teacher`, `before`, `last`, `local`, `server`."""
     return adapters(run) / (f"{owner}.{which}.safetensors" if which else f"{owner}.safetensors")
 
 
@@ -202,9 +207,9 @@ def history(run: str) -> Path:
     return MODELS / run / "history.csv"
 
 
-def distilled(run: str) -> Path:
-    """Which target tokens were distilled, a bit each."""
-    return MODELS / run / "distilled.safetensors"
+def masks(run: str) -> Path:
+    """Which target tokens a run's objective singled out, a bit each: those that were distilled."""
+    return MODELS / run / "masks.safetensors"
 
 
 def trained_as(run: str) -> Path:
@@ -238,7 +243,7 @@ def trial(key: str) -> Path:
 
 
 def last_plan() -> Path:
-    """Hashes of the last plan's specs, to say what a new one changes."""
+    """Hashes of the last plan's orders, to say what a new one changes."""
     return work() / "plan.json"
 
 

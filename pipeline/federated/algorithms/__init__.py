@@ -1,1 +1,31 @@
-"""One file an algorithm."""
+"""One file an algorithm; and method name -> the module that implements it.
+
+Only the plan reads this table; a training stage imports its own algorithm by the module's name in its order. So a new
+line here, and a new file beside it, retrain nothing.
+"""
+
+from __future__ import annotations
+
+ALGORITHMS: dict[str, str] = {
+    "AdaSingle": "pipeline.federated.algorithms.single",
+    "AdaCentralized": "pipeline.federated.algorithms.centralized",
+    "AdaFedAvg": "pipeline.federated.algorithms.fedavg",
+    "AdaFedOPT": "pipeline.federated.algorithms.fedopt",
+    "AdaFedProx": "pipeline.federated.algorithms.fedprox",
+    "AdaFedNova": "pipeline.federated.algorithms.fednova",
+    "AdaFedAvgM": "pipeline.federated.algorithms.fedavgm",
+    "SCAFFOLD": "pipeline.federated.algorithms.scaffold",
+    "Ditto": "pipeline.federated.algorithms.ditto",
+    "AdaFedKD": "pipeline.federated.algorithms.fedkd",
+    "AdaFedHardKD": "pipeline.federated.algorithms.fedhardkd",
+    "AdaFedSelectKD": "pipeline.federated.algorithms.fedselectkd",
+}
+
+OURS = "AdaFedSelectKD"
+"""The method that the first paper proposes, and every table compares with the others."""
+
+ZEROSHOT = "ZeroShot"
+"""The untrained backbone: a row of every table, and no algorithm."""
+
+ALONE = (ZEROSHOT, "AdaSingle", "AdaCentralized")
+"""Methods without a server, whose algorithms do not communicate."""

@@ -14,10 +14,10 @@ from dataclasses import replace
 
 from pydantic import Field
 
-from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, ClientUpdate, Knobs, Randomness, Update
+from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, ClientUpdate, Knobs, Sent, Trace, Update
 from pipeline.federated.algorithms.fedavg import averaging
 from pipeline.federated.algorithms.fedprox import proximal
-from pipeline.model.adapter import Adapter
+from pipeline.federated.randomness import Randomness
 
 
 class Hyperparameters(Knobs):
@@ -30,17 +30,17 @@ def training(mu: float) -> ClientUpdate:
     """The client's half of a round."""
 
     def client_update(
-        shared: Adapter, state: ClientState, data: ClientData, rng: Randomness
-    ) -> tuple[ClientState, Update]:
-        sent = data.fit(shared, rng)
-        personal = data.fit(state.adapter, rng, pull=proximal(mu, shared))
+        sent: Sent, state: ClientState, data: ClientData, rng: Randomness
+    ) -> tuple[ClientState, Update, Trace]:
+        shared = data.fit(sent.adapter, rng)
+        personal = data.fit(state.adapter, rng, pull=proximal(mu, sent.adapter))
         # What is evaluated is the personal adapter, so the loss is its own; time and steps are both trainings'.
         trace = replace(
             personal.trace,
-            steps=sent.trace.steps + personal.trace.steps,
-            seconds=sent.trace.seconds + personal.trace.seconds,
+            steps=shared.trace.steps + personal.trace.steps,
+            seconds=shared.trace.seconds + personal.trace.seconds,
         )
-        return ClientState(personal.adapter), Update(sent.adapter, data.examples, trace)
+        return ClientState(personal.adapter), Update(shared.adapter, data.examples, trace.steps), trace
 
     return client_update
 

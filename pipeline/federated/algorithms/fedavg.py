@@ -19,13 +19,17 @@ from pipeline.federated.algorithm import (
     ClientData,
     ClientState,
     ClientUpdate,
+    Context,
+    Fit,
     Knobs,
-    Randomness,
+    Sent,
     ServerState,
     ServerUpdate,
+    Trace,
     Update,
     weighted_average,
 )
+from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import Adapter
 
 Aggregation = Literal["weighted", "uniform"]
@@ -43,12 +47,17 @@ def training(*, keep_moments: bool) -> ClientUpdate:
     """The client's half of a round; `keep_moments` hands AdamW's moments on to the next one."""
 
     def client_update(
-        shared: Adapter, state: ClientState, data: ClientData, rng: Randomness
-    ) -> tuple[ClientState, Update]:
-        fit = data.fit(shared, rng, moments=state.memory if keep_moments else None)
-        return ClientState(fit.adapter, fit.moments), Update(fit.adapter, data.examples, fit.trace)
+        sent: Sent, state: ClientState, data: ClientData, rng: Randomness
+    ) -> tuple[ClientState, Update, Trace]:
+        fit = data.fit(sent.adapter, rng, moments=state.memory if keep_moments else None)
+        return ClientState(fit.adapter, fit.moments), update_of(fit, data), fit.trace
 
     return client_update
+
+
+def update_of(fit: Fit, data: ClientData) -> Update:
+    """What a client sends of a finished training: its adapter."""
+    return Update(fit.adapter, data.examples, fit.trace.steps)
 
 
 client_update = training(keep_moments=False)
@@ -63,7 +72,7 @@ def averaged(updates: Sequence[Update], aggregation: Aggregation = "weighted") -
 def averaging(aggregation: Aggregation) -> ServerUpdate:
     """The server's half of a round."""
 
-    def server_update(_state: ServerState, updates: Sequence[Update]) -> ServerState:
+    def server_update(_state: ServerState, updates: Sequence[Update], _context: Context) -> ServerState:
         return ServerState(averaged(updates, aggregation))
 
     return server_update

@@ -6,12 +6,11 @@ Feng et al., Section V-C, Fig. 12: s_t = 1 on every subword of a reference word 
 
 from __future__ import annotations
 
-import math
-
 from pipeline.corpora.tagging import nouns_and_verbs
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.algorithms.fedselectkd import Distilling, assemble
 from pipeline.federated.objectives.distillation import Distillation
+from pipeline.federated.objectives.threshold import EVERY_TOKEN
 
 
 class Hyperparameters(Distilling):
@@ -19,5 +18,5 @@ class Hyperparameters(Distilling):
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
-    how = Distillation(math.inf, hyper.weight, select="marked", direction=hyper.kd_direction)
-    return assemble(hyper, how, marks=nouns_and_verbs)
+    objective = Distillation(EVERY_TOKEN, hyper.weight, direction=hyper.kd_direction, mark=nouns_and_verbs)
+    return assemble(hyper, objective)

@@ -5,11 +5,10 @@ Feng et al., Section III-C2, Eq. 6: AdaFedSelectKD without the selection, s_t = 
 
 from __future__ import annotations
 
-import math
-
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.algorithms.fedselectkd import Distilling, assemble
 from pipeline.federated.objectives.distillation import Distillation
+from pipeline.federated.objectives.threshold import EVERY_TOKEN
 
 
 class Hyperparameters(Distilling):
@@ -17,4 +16,4 @@ class Hyperparameters(Distilling):
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
-    return assemble(hyper, Distillation(math.inf, hyper.weight, direction=hyper.kd_direction))
+    return assemble(hyper, Distillation(EVERY_TOKEN, hyper.weight, direction=hyper.kd_direction))

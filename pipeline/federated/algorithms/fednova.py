@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.federated.algorithm import Algorithm, Knobs, ServerState, Update, weighted_average
+from pipeline.federated.algorithm import Algorithm, Context, Knobs, ServerState, Update, weighted_average
 from pipeline.federated.algorithms.fedavg import client_update
 from pipeline.model.adapter import Adapter
 
@@ -26,7 +26,7 @@ def a_step(server: Adapter, update: Update) -> Adapter:
     return {name: (w - update.adapter[name]) / update.steps for name, w in server.items()}
 
 
-def server_update(state: ServerState, updates: Sequence[Update]) -> ServerState:
+def server_update(state: ServerState, updates: Sequence[Update], _context: Context) -> ServerState:
     examples = [update.examples for update in updates]
     mean_step = weighted_average([a_step(state.adapter, update) for update in updates], examples)
     effective = sum(update.examples * update.steps for update in updates) / sum(examples)

@@ -20,7 +20,7 @@ from typing import Literal
 import torch
 from pydantic import Field
 
-from pipeline.federated.algorithm import Algorithm, Knobs, ServerState, ServerUpdate, Update
+from pipeline.federated.algorithm import Algorithm, Context, Knobs, ServerState, ServerUpdate, Update
 from pipeline.federated.algorithms.fedavg import averaged, client_update
 from pipeline.model.adapter import Adapter
 
@@ -55,7 +55,7 @@ def stepping(hyper: Hyperparameters) -> ServerUpdate:
             return v - (1 - beta2) * squared * torch.sign(v - squared)
         return v + squared
 
-    def server_update(state: ServerState, updates: Sequence[Update]) -> ServerState:
+    def server_update(state: ServerState, updates: Sequence[Update], _context: Context) -> ServerState:
         adapter: Adapter = {}
         memory: dict[str, torch.Tensor] = {}
         for name, delta in change(state.adapter, updates).items():

@@ -18,10 +18,12 @@ from pipeline.federated.algorithm import (
     ClientUpdate,
     Knobs,
     Pull,
-    Randomness,
+    Sent,
+    Trace,
     Update,
 )
-from pipeline.federated.algorithms.fedavg import averaging
+from pipeline.federated.algorithms.fedavg import averaging, update_of
+from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import Adapter
 
 
@@ -40,10 +42,10 @@ def training(mu: float) -> ClientUpdate:
     """The client's half of a round."""
 
     def client_update(
-        shared: Adapter, _state: ClientState, data: ClientData, rng: Randomness
-    ) -> tuple[ClientState, Update]:
-        fit = data.fit(shared, rng, pull=proximal(mu, shared))
-        return ClientState(fit.adapter), Update(fit.adapter, data.examples, fit.trace)
+        sent: Sent, _state: ClientState, data: ClientData, rng: Randomness
+    ) -> tuple[ClientState, Update, Trace]:
+        fit = data.fit(sent.adapter, rng, pull=proximal(mu, sent.adapter))
+        return ClientState(fit.adapter), update_of(fit, data), fit.trace
 
     return client_update
 

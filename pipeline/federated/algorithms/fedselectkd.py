@@ -15,26 +15,26 @@ Controls at equal budget: `select` distils other tokens, `teacher` distils from 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
 from typing import Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, ClientUpdate, Knobs, Randomness, Update
-from pipeline.federated.algorithms.fedavg import Aggregation, OptimizerState, averaging
-from pipeline.federated.algorithms.teachers import (
-    INITIAL,
-    Teacher,
-    of_all,
-    remembered,
-    server_of,
-    teacher_of,
-    with_total,
+from pipeline.federated.algorithm import (
+    Algorithm,
+    ClientData,
+    ClientState,
+    ClientUpdate,
+    Knobs,
+    Sent,
+    Trace,
+    Update,
 )
-from pipeline.federated.objectives.distillation import Direction, Distillation
-from pipeline.federated.objectives.threshold import Tau, quantile_of
-from pipeline.model.adapter import Adapter
+from pipeline.federated.algorithms.fedavg import Aggregation, OptimizerState, averaging, update_of
+from pipeline.federated.algorithms.teachers import INITIAL, Teacher, of_all, remembered, teacher_of, with_total
+from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
+from pipeline.federated.objectives.distillation import Direction, Distillation, Select
+from pipeline.federated.objectives.threshold import Tau
+from pipeline.federated.randomness import Randomness
 
 LocalStart = Literal["own", "server"]
 
@@ -68,40 +68,34 @@ class Hyperparameters(Distilling):
     """τ in nats, or as a quantile of the teacher's entropies; and which tokens are distilled."""
 
     tau: Tau
-    select: Literal["entropy", "inverse", "random"] = "entropy"
+    select: Select = "entropy"
 
 
-def distilling(hyper: Distilling, how: Distillation) -> ClientUpdate:
-    """The client's half of a round, with its loss and its reading of Algorithm 1 bound."""
+def distilling(hyper: Distilling, objective: Distillation) -> ClientUpdate:
+    """The client's half of a round, with its objective and its reading of Algorithm 1 bound."""
 
     def client_update(
-        shared: Adapter, state: ClientState, data: ClientData, rng: Randomness
-    ) -> tuple[ClientState, Update]:
-        student = state.adapter if hyper.local_start == "own" else server_of(shared)
-        memory = remembered(hyper.teacher, shared, state)
+        sent: Sent, state: ClientState, data: ClientData, rng: Randomness
+    ) -> tuple[ClientState, Update, Trace]:
+        student = state.adapter if hyper.local_start == "own" else sent.adapter
+        memory = remembered(hyper.teacher, sent, state)
         known = {name: tensor for name, tensor in state.memory.items() if not name.startswith(INITIAL)}
         moments = known if hyper.client_optimizer_state == "keep" else None
-        if rng.round < hyper.kd_from_round:
-            fit = data.fit(student, rng, moments=moments)
-        else:
-            teacher = teacher_of(hyper.teacher, shared, state, data.examples)
-            fit = data.fit(student, rng, teacher, how, moments=moments)
-        return ClientState(fit.adapter, fit.moments | memory), Update(fit.adapter, data.examples, fit.trace)
+        teacher = teacher_of(hyper.teacher, sent, state, data.examples)
+        distils = rng.round >= hyper.kd_from_round
+        fit = data.fit(student, rng, objective.taught_by(teacher) if distils else CROSS_ENTROPY, moments=moments)
+        return ClientState(fit.adapter, fit.moments | memory), update_of(fit, data), fit.trace
 
     return client_update
 
 
-def assemble(
-    hyper: Distilling, how: Distillation, marks: Callable[[Sequence[str]], Sequence[bool]] | None = None
-) -> Algorithm:
-    """A distilling algorithm from its hyperparameters and its loss."""
-    client_update, server_update = distilling(hyper, how), averaging(hyper.aggregation)
+def assemble(hyper: Distilling, objective: Distillation) -> Algorithm:
+    """A distilling algorithm from its hyperparameters and its objective."""
+    client_update, server_update = distilling(hyper, objective), averaging(hyper.aggregation)
     if hyper.teacher != "others":
-        return Algorithm(client_update, server_update, evaluates="local", marks=marks)
-    return Algorithm(client_update, with_total(server_update), evaluates="local", shares=of_all, marks=marks)
+        return Algorithm(client_update, server_update, evaluates="local")
+    return Algorithm(client_update, with_total(server_update), evaluates="local", shares=of_all)
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
-    quantile = quantile_of(hyper.tau)
-    tau = math.nan if quantile is not None else float(hyper.tau)
-    return assemble(hyper, Distillation(tau, hyper.weight, hyper.select, hyper.kd_direction, quantile))
+    return assemble(hyper, Distillation(hyper.tau, hyper.weight, hyper.select, hyper.kd_direction))

@@ -21,16 +21,19 @@ import torch
 from torch import Tensor
 
 from pipeline.federated.algorithm import (
-    TOTAL,
     Algorithm,
     ClientData,
     ClientState,
+    Context,
     Knobs,
-    Randomness,
+    Sent,
     ServerState,
+    Trace,
     Update,
 )
 from pipeline.federated.algorithms.fedavg import averaged
+from pipeline.federated.algorithms.teachers import TOTAL
+from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import Adapter
 
 VARIATE = "variate."
@@ -53,21 +56,24 @@ def init(initial: Adapter, examples: int) -> ServerState:
     return ServerState(initial, named(variate_of({}, initial)) | {TOTAL: torch.tensor(examples)})
 
 
-def shares(state: ServerState) -> Adapter:
-    return state.adapter | named(variate_of(state.memory, state.adapter))
+def shares(state: ServerState) -> Sent:
+    return Sent(state.adapter, named(variate_of(state.memory, state.adapter)))
 
 
-def client_update(shared: Adapter, state: ClientState, data: ClientData, rng: Randomness) -> tuple[ClientState, Update]:
-    server = {name: tensor for name, tensor in shared.items() if not name.startswith(VARIATE)}
-    everyone, own = variate_of(shared, server), variate_of(state.memory, server)
+def client_update(
+    sent: Sent, state: ClientState, data: ClientData, rng: Randomness
+) -> tuple[ClientState, Update, Trace]:
+    server = sent.adapter
+    everyone, own = variate_of(sent.memory, server), variate_of(state.memory, server)
     correction = {name: everyone[name] - own[name] for name in server}
     fit = data.fit(server, rng, pull=lambda adapter: {n: correction[n].to(w.device) for n, w in adapter.items()})
     renewed = data.gradient(server)
     moved = {name: renewed[name] - own[name] for name in server}
-    return ClientState(fit.adapter, named(renewed)), Update(fit.adapter, data.examples, fit.trace, named(moved))
+    update = Update(fit.adapter, data.examples, fit.trace.steps, named(moved))
+    return ClientState(fit.adapter, named(renewed)), update, fit.trace
 
 
-def server_update(state: ServerState, updates: Sequence[Update]) -> ServerState:
+def server_update(state: ServerState, updates: Sequence[Update], _context: Context) -> ServerState:
     total = state.memory[TOTAL]
     moved = [(update.examples / int(total), variate_of(update.memory, state.adapter)) for update in updates]
     variate = {

@@ -7,8 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, Knobs, Randomness, ServerState, Update
-from pipeline.model.adapter import Adapter
+from pipeline.federated.algorithm import (
+    Algorithm,
+    ClientData,
+    ClientState,
+    Context,
+    Knobs,
+    Sent,
+    ServerState,
+    Trace,
+    Update,
+)
+from pipeline.federated.algorithms.fedavg import update_of
+from pipeline.federated.randomness import Randomness
 
 
 class Hyperparameters(Knobs):
@@ -16,13 +27,13 @@ class Hyperparameters(Knobs):
 
 
 def client_update(
-    _shared: Adapter, state: ClientState, data: ClientData, rng: Randomness
-) -> tuple[ClientState, Update]:
+    _sent: Sent, state: ClientState, data: ClientData, rng: Randomness
+) -> tuple[ClientState, Update, Trace]:
     fit = data.fit(state.adapter, rng)
-    return ClientState(fit.adapter), Update(fit.adapter, data.examples, fit.trace)
+    return ClientState(fit.adapter), update_of(fit, data), fit.trace
 
 
-def server_update(state: ServerState, _updates: Sequence[Update]) -> ServerState:
+def server_update(state: ServerState, _updates: Sequence[Update], _context: Context) -> ServerState:
     return state
 
 

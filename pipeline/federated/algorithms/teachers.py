@@ -13,40 +13,37 @@ from typing import Literal
 
 import torch
 
-from pipeline.federated.algorithm import TOTAL, ClientState, ServerState, ServerUpdate, Update
+from pipeline.federated.algorithm import ClientState, Context, Sent, ServerState, ServerUpdate, Update
 from pipeline.model.adapter import Adapter
 
 Teacher = Literal["server", "initial", "own", "others"]
+TOTAL = "examples_of_all"
+"""Where a server's memory keeps how many examples stand behind its adapter."""
 INITIAL = "initial."
 """Under names that begin so a client remembers the initial adapter."""
 
 
-def server_of(shared: Adapter) -> Adapter:
-    """The server's adapter, out of all that it sends."""
-    return {name: tensor for name, tensor in shared.items() if name != TOTAL}
-
-
-def teacher_of(teacher: Teacher, shared: Adapter, state: ClientState, examples: int) -> Adapter:
+def teacher_of(teacher: Teacher, sent: Sent, state: ClientState, examples: int) -> Adapter:
     """The adapter that a client with so many examples learns from in a round."""
     if teacher == "own":
         return state.adapter
     if teacher == "initial":
-        return initial_of(shared, state)
+        return initial_of(sent, state)
     if teacher == "others":
-        return others_mean(server_of(shared), state.adapter, examples, shared.get(TOTAL))
-    return server_of(shared)
+        return others_mean(sent.adapter, state.adapter, examples, sent.memory.get(TOTAL))
+    return sent.adapter
 
 
-def initial_of(shared: Adapter, state: ClientState) -> Adapter:
+def initial_of(sent: Sent, state: ClientState) -> Adapter:
     """The adapter that everyone began with: what the server sends in a client's first round, remembered after it."""
-    return {name: state.memory.get(INITIAL + name, tensor) for name, tensor in server_of(shared).items()}
+    return {name: state.memory.get(INITIAL + name, tensor) for name, tensor in sent.adapter.items()}
 
 
-def remembered(teacher: Teacher, shared: Adapter, state: ClientState) -> Adapter:
+def remembered(teacher: Teacher, sent: Sent, state: ClientState) -> Adapter:
     """What a client keeps for its next teachers."""
     if teacher != "initial":
         return {}
-    return {INITIAL + name: tensor for name, tensor in initial_of(shared, state).items()}
+    return {INITIAL + name: tensor for name, tensor in initial_of(sent, state).items()}
 
 
 def others_mean(server: Adapter, own: Adapter, examples: int, total: torch.Tensor | None) -> Adapter:
@@ -63,13 +60,13 @@ def others_mean(server: Adapter, own: Adapter, examples: int, total: torch.Tenso
 def with_total(server_update: ServerUpdate) -> ServerUpdate:
     """A server that also remembers how many examples are behind its adapter."""
 
-    def remembering(state: ServerState, updates: Sequence[Update]) -> ServerState:
+    def remembering(state: ServerState, updates: Sequence[Update], context: Context) -> ServerState:
         total = torch.tensor(sum(update.examples for update in updates))
-        return ServerState(server_update(state, updates).adapter, {TOTAL: total})
+        return ServerState(server_update(state, updates, context).adapter, {TOTAL: total})
 
     return remembering
 
 
-def of_all(state: ServerState) -> Adapter:
+def of_all(state: ServerState) -> Sent:
     """What the server sends: its adapter, and how many examples are behind it."""
-    return state.adapter | state.memory
+    return Sent(state.adapter, state.memory)

@@ -1,118 +1,137 @@
-"""The losses of a client.
+"""Selective distillation: a client learns from the references, and from its teacher where that is sure.
 
 Feng et al., "Adapter-based Selective Knowledge Distillation for Federated Multi-domain Meeting Summarization",
 Eq. 6 (distillation), Eq. 7 (entropy of the teacher) and Eq. 8 (selection). q_g is the teacher's distribution under the
 global adapter, q_l the student's under the local one. With s_t = 1[H(q_g,t) < τ] over the N target tokens of the
 whole batch that are not padding,
 
-    L = (1/N) Σ_t [ (1 − λ s_t) · (−ln q_l(y_t)) + λ s_t · Σ_v q_g(v) (ln q_g(v) − ln q_l(v)) ].
+    L = (1/N) Σ_t [ (1 − λ s_t) · (−ln q_l(y_t)) + λ s_t · Σ_v q_g(v) (ln q_g(v) − ln q_l(v)) ]
+
+    ∂L_t / ∂z = q_l − (1 − λ s_t) 1[y_t] − λ s_t q_g
 
 Natural logarithm, full vocabulary, temperature 1, fp32; no gradient reaches the teacher; N never shrinks to Σ s_t.
 
-Ablations change s_t (`select`), or turn the divergence round (`direction`): Eq. 6 is written KL(q_l, q_g).
+Ablations change s_t (`select`), or turn the divergence round (`direction`): Eq. 6 is written KL(q_l, q_g), with
+
+    ∂ KL(q_l ‖ q_g) / ∂z = q_l (ln q_l − ln q_g − KL)
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-Select = Literal["entropy", "inverse", "random", "marked"]
+from pipeline.federated.objectives.cross_entropy import less_the_target, reference_loss
+from pipeline.federated.objectives.objective import ItemLosses, Objective, Pupil
+from pipeline.federated.objectives.threshold import Threshold
+from pipeline.federated.randomness import Randomness
+from pipeline.model.adapter import Adapter
+
+Select = Literal["entropy", "inverse", "random"]
 Direction = Literal["forward", "reverse"]
+Mark = Callable[[Sequence[str]], Sequence[bool]]
+"""The pieces of a summary -> which of its tokens are marked."""
+
+DISTILLED = "distilled"
+"""The mask: which tokens were distilled."""
 
 
 @dataclass(frozen=True)
-class Distillation:
-    """How a client distils: τ in nats (Eq. 8; infinite distils every token) and λ, the weight of the KL term.
+class Distillation(Objective):
+    """How a client distils: from which teacher, below which entropy τ (Eq. 8), with which weight λ of the KL term.
 
-    `select` says which tokens: those the teacher is sure of (`entropy`: H < τ), those it is not (`inverse`: H ≥ τ), as
-    many as it is sure of but drawn at random (`random`), or those marked beforehand (`marked`).
-    `quantile` in (0, 1) takes τ from the teacher's entropies on the client's own training tokens, anew each round.
+    `select` says which tokens: those the teacher is sure of (`entropy`: H < τ), those it is not (`inverse`: H ≥ τ), or
+    as many as it is sure of but drawn at random (`random`); `mark` picks them beforehand, whatever the teacher says.
     """
 
-    tau: float
+    threshold: Threshold
     weight: float
     select: Select = "entropy"
     direction: Direction = "forward"
-    quantile: float | None = None
+    mark: Mark | None = None
+    guide: Adapter | None = None
+
+    def taught_by(self, teacher: Adapter) -> Distillation:
+        return replace(self, guide=teacher)
+
+    @property
+    def teacher(self) -> Adapter | None:
+        return self.guide
+
+    @property
+    def constants(self) -> Mapping[str, float]:
+        return {"tau": self.threshold.nats} if math.isfinite(self.threshold.nats) else {}
+
+    def begin(self, pupil: Pupil) -> Distillation:
+        """τ in nats, where it is a quantile of the teacher's entropies on the client's own training tokens."""
+        if self.guide is None:
+            raise ValueError("distillation needs a teacher; see `taught_by`")
+        guide = self.guide
+        return replace(self, threshold=self.threshold.in_nats(lambda: pupil.entropies(guide)))
+
+    def beside(self, pupil: Pupil, rng: Randomness, step: int, examples: Sequence[int]) -> Mapping[str, Tensor]:
+        """Marks, or numbers in [0, 1) by which tokens are drawn."""
+        if self.mark is not None:
+            marked = [torch.tensor(self.mark(pupil.pieces(i)), dtype=torch.bool) for i in examples]
+            return {"marked": torch.cat(marked)}
+        if self.select == "random":
+            return {"draw": torch.rand(pupil.items(examples), generator=rng.generator(f"draw/{step}"))}
+        return {}
+
+    @torch.no_grad()
+    def __call__(
+        self, logits: Tensor, targets: Tensor, teacher_logits: Tensor | None, beside: Mapping[str, Tensor]
+    ) -> ItemLosses:
+        assert teacher_logits is not None, "distillation needs a teacher's logits"
+        student = logits.float().log_softmax(-1)
+        reference = reference_loss(student, targets)
+        probability, entropy = distribution(teacher_logits)
+        distilled = self.selected(entropy, beside)
+        share = self.weight * distilled.float()
+        if self.direction == "forward":
+            divergence, gradient = _forward(student, probability, entropy, share)
+        else:
+            teacher = teacher_logits.float().log_softmax(-1).clamp(min=torch.finfo(torch.float32).min)
+            divergence, gradient = _reversed(student, teacher, share)
+        return ItemLosses(
+            loss=(1 - share) * reference + share * divergence,
+            gradient=less_the_target(gradient, targets, share),
+            figures={"teacher_entropy": entropy, "cross_entropy": reference},
+            masks={DISTILLED: distilled},
+        )
+
+    def selected(self, entropy: Tensor, beside: Mapping[str, Tensor]) -> Tensor:
+        """s_t: which tokens are distilled, boolean (tokens,)."""
+        if self.mark is not None:
+            return beside["marked"]
+        sure = entropy < self.threshold.nats
+        if self.select == "entropy":
+            return sure
+        if self.select == "inverse":
+            return ~sure
+        drawn = torch.zeros_like(sure)
+        drawn[beside["draw"].argsort()[: int(sure.sum())]] = True
+        return drawn
 
 
-@dataclass(frozen=True)
-class TokenLosses:
-    """One batch's tokens: each (tokens,)."""
-
-    loss: Tensor
-    distilled: Tensor
-    entropy: Tensor
-
-
-def cross_entropy(student_logits: Tensor, targets: Tensor) -> Tensor:
-    """−ln q_l(y_t) for each token: logits (tokens, vocabulary), targets (tokens,) -> (tokens,)."""
-    return reference_loss(student_logits.float().log_softmax(-1), targets)
-
-
-def distribution(teacher_logits: Tensor) -> tuple[Tensor, Tensor]:
-    """q_g (tokens, vocabulary) and its entropy in nats (tokens,), Eq. 7."""
-    log_probability = teacher_logits.float().log_softmax(-1)
+def distribution(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """q (tokens, vocabulary) and its entropy in nats (tokens,), Eq. 7."""
+    log_probability = logits.float().log_softmax(-1)
     probability = log_probability.exp()
     return probability, -expectation(probability, log_probability)
 
 
-@torch.no_grad()
-def losses_and_gradient(
-    student_logits: Tensor,
-    targets: Tensor,
-    teacher_logits: Tensor | None,
-    how: Distillation | None,
-    marks: Tensor | None = None,
-) -> tuple[TokenLosses, Tensor]:
-    """Eq. 8 token by token, or cross-entropy where there is no teacher, and the gradient of each in its own logits.
-
-    The gradient has a closed form, which costs a fraction of automatic differentiation over a whole vocabulary:
-
-        ∂L_t / ∂z = q_l − (1 − λ s_t) 1[y_t] − λ s_t q_g
-        ∂ KL(q_l ‖ q_g) / ∂z = q_l (ln q_l − ln q_g − KL)                                     (direction: reverse)
-
-    Args:
-        student_logits, teacher_logits: (tokens, vocabulary).
-        targets: (tokens,), none of them padding.
-        marks: (tokens,): booleans for `select: marked`, numbers in [0, 1) for `select: random`.
-    """
-    student = student_logits.float().log_softmax(-1)
-    reference = reference_loss(student, targets)
-    if teacher_logits is None or how is None:
-        nothing, unknown = torch.zeros_like(targets, dtype=torch.bool), torch.full_like(reference, torch.nan)
-        share = torch.zeros_like(reference)
-        return TokenLosses(reference, nothing, unknown), _less_the_target(student.exp_(), targets, share)
-    probability, entropy = distribution(teacher_logits)
-    distilled = selected(entropy, how, marks)
-    share = how.weight * distilled.float()
-    if how.direction == "forward":
-        divergence, gradient = _forward(student, probability, entropy, share)
-    else:
-        teacher = teacher_logits.float().log_softmax(-1).clamp(min=torch.finfo(torch.float32).min)
-        divergence, gradient = _reversed(student, teacher, share)
-    loss = (1 - share) * reference + share * divergence
-    return TokenLosses(loss, distilled, entropy), _less_the_target(gradient, targets, share)
-
-
-def selected(entropy: Tensor, how: Distillation, marks: Tensor | None = None) -> Tensor:
-    """s_t: which tokens are distilled, boolean (tokens,)."""
-    sure = entropy < how.tau
-    if how.select == "entropy":
-        return sure
-    if how.select == "inverse":
-        return ~sure
-    if marks is None:
-        raise ValueError(f"select: {how.select} needs marks")
-    if how.select == "marked":
-        return marks.bool()
-    drawn = torch.zeros_like(sure)
-    drawn[marks.argsort()[: int(sure.sum())]] = True
-    return drawn
+def expectation(probability: Tensor, log_probability: Tensor) -> Tensor:
+    """Σ p ln q over the vocabulary; 0 · ln 0 is 0, as a teacher may rule a word out altogether."""
+    expected = torch.einsum("tv,tv->t", probability, log_probability)
+    if not expected.isnan().any():  # else the rare case, which costs a pass over the vocabulary
+        return expected
+    return torch.einsum("tv,tv->t", probability, log_probability.clamp(min=torch.finfo(torch.float32).min))
 
 
 def _forward(student: Tensor, probability: Tensor, entropy: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
@@ -131,21 +150,3 @@ def _reversed(student: Tensor, teacher: Tensor, share: Tensor) -> tuple[Tensor, 
     divergence = torch.einsum("tv,tv->t", probability, ratio)
     turned = (ratio - divergence[:, None]) * share[:, None]
     return divergence, probability * (turned + (1 - share)[:, None])
-
-
-def _less_the_target(gradient: Tensor, targets: Tensor, share: Tensor) -> Tensor:
-    """The gradient with its − (1 − λ s) 1[y_t], in place."""
-    return gradient.scatter_add_(-1, targets[:, None], (share - 1)[:, None])
-
-
-def reference_loss(student: Tensor, targets: Tensor) -> Tensor:
-    """−ln q_l(y_t) for each token, from ln q_l."""
-    return -student.gather(-1, targets[:, None])[:, 0]
-
-
-def expectation(probability: Tensor, log_probability: Tensor) -> Tensor:
-    """Σ p ln q over the vocabulary; 0 · ln 0 is 0, as a teacher may rule a word out altogether."""
-    expected = torch.einsum("tv,tv->t", probability, log_probability)
-    if not expected.isnan().any():  # else the rare case, which costs a pass over the vocabulary
-        return expected
-    return torch.einsum("tv,tv->t", probability, log_probability.clamp(min=torch.finfo(torch.float32).min))

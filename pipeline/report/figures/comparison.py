@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import Any
 
 from matplotlib.figure import Figure
 
-from pipeline.evaluation.scores import MEAN
+from pipeline.evaluation.scores import MEAN, Figures
 from pipeline.report.figures.style import interval_row
 from pipeline.runs.results import Metrics, common_clients
 
@@ -29,7 +28,7 @@ def draw(metrics: Metrics, by_seed: Sequence[Metrics], labels: Mapping[str, str]
     common, everyone = common_clients(metrics)
     clients = [*everyone, MEAN]
     mean = "mean" if common == everyone else f"mean of {len(common)}"
-    with_metric = {metric: [run for run in metrics if metric in metrics[run][MEAN]] for metric in TITLES}
+    with_metric = {metric: [run for run in metrics if metric in metrics[run][MEAN].metrics] for metric in TITLES}
     shown = {metric: runs for metric, runs in with_metric.items() if len(runs) > 1 or len(runs) == len(metrics)}
     heights = [0.9 + 0.3 * len(runs) for runs in shown.values()]
     figure = Figure(figsize=(min(12.0, 1.6 + 2.0 * len(clients)), sum(heights)))
@@ -38,11 +37,10 @@ def draw(metrics: Metrics, by_seed: Sequence[Metrics], labels: Mapping[str, str]
         for axis, client in zip(panels, clients, strict=True):
             for row, run in enumerate(runs):
                 own = metrics[run].get(client)
-                if own is None or metric not in own:
+                if own is None or metric not in own.metrics:
                     continue
-                ends = own[f"{metric}_low"], own[f"{metric}_high"]
                 points = [_of_seed(one[run], client, metric, common) for one in by_seed]
-                interval_row(axis, row, ends, own[metric], points, colours[run])
+                interval_row(axis, row, own.metrics[metric], points, colours[run])
             axis.set_title(mean if client == MEAN else client)
             axis.grid(axis="y", visible=False)
         panels[0].set_ylabel(TITLES[metric])
@@ -52,7 +50,26 @@ def draw(metrics: Metrics, by_seed: Sequence[Metrics], labels: Mapping[str, str]
     return figure
 
 
-def _of_seed(figures: Mapping[str, Mapping[str, Any]], client: str, metric: str, common: Sequence[str]) -> float:
+def draw_means(
+    metrics: Metrics, by_seed: Sequence[Metrics], labels: Mapping[str, str], colours: Mapping[str, str]
+) -> Figure:
+    """The same of the means over clients alone, side by side; see `draw`."""
+    runs = list(metrics)
+    figure = Figure(figsize=(7.2, 0.9 + 0.34 * len(runs)))
+    axes = figure.subplots(1, len(TITLES), sharey=True)
+    for axis, (metric, title) in zip(axes, TITLES.items(), strict=True):
+        for row, run in enumerate(runs):
+            points = [one[run][MEAN].metrics[metric].value for one in by_seed]
+            interval_row(axis, row, metrics[run][MEAN].metrics[metric], points, colours[run])
+        axis.set_xlabel(title.replace("\n", " "))
+        axis.grid(axis="y", visible=False)
+    axes[0].set_yticks(range(len(runs)), [labels[run] for run in runs])
+    axes[0].invert_yaxis()
+    figure.tight_layout()
+    return figure
+
+
+def _of_seed(figures: Mapping[str, Figures], client: str, metric: str, common: Sequence[str]) -> float:
     """One run at one seed; its mean is over the common clients that it has."""
     averaged = [c for c in common if c in figures] if client == MEAN else [client]
-    return fmean(figures[one][metric] for one in averaged)
+    return fmean(figures[one].metrics[metric].value for one in averaged)

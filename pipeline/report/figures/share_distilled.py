@@ -16,8 +16,8 @@ def draw(history: History, clients: Sequence[str], tau: float) -> Figure:
     left, right = figure.subplots(1, 2)
     for index, client in enumerate(clients):
         own = [one for one in history if one.client == client]
-        shares = [(n, 100 * share) for n, share in mean_by_round(own, lambda one: one.share_distilled)]
-        entropies = mean_by_round(own, lambda one: one.teacher_entropy)
+        shares = [(n, 100 * share) for n, share in mean_by_round(own, lambda one: one.figures.get("share_distilled"))]
+        entropies = mean_by_round(own, lambda one: one.figures.get("teacher_entropy"))
         for axis, points in ((left, shares), (right, entropies)):
             axis.plot(*transposed(points), color=colour(index + 5), marker=marker(index), label=client)
     left.set_title("Target tokens distilled")

@@ -9,6 +9,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from pipeline.evaluation.intervals import Interval
 from pipeline.workspace.files import replacing
 
 mpl.use("Agg")
@@ -60,12 +61,10 @@ def transposed(points: Sequence[tuple[float, float]]) -> tuple[list[float], list
     return [x for x, _ in points], [y for _, y in points]
 
 
-def interval_row(
-    axis: Axes, row: int, ends: tuple[float, float], value: float, points: Sequence[float], colour: str
-) -> None:
+def interval_row(axis: Axes, row: int, interval: Interval, points: Sequence[float], colour: str) -> None:
     """A value with its interval on the line `row`; `points`, those of each seed, when there are several."""
-    axis.plot(ends, [row, row], color=colour, linewidth=2.4, solid_capstyle="butt")
-    axis.plot([value], [row], color=colour, marker="o", markersize=6)
+    axis.plot(interval.ends, [row, row], color=colour, linewidth=2.4, solid_capstyle="butt")
+    axis.plot([interval.value], [row], color=colour, marker="o", markersize=6)
     if len(points) > 1:
         axis.plot(points, [row] * len(points), "o", markersize=3, color="white", markeredgecolor=colour)
 

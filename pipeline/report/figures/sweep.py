@@ -7,24 +7,25 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
+from pipeline.evaluation.intervals import Interval
 from pipeline.report.figures.style import colour
 
 
 @dataclass(frozen=True)
 class Point:
-    """One value of the knob: the best rounds' mean validation loss; test loss and average ROUGE, each with interval."""
+    """One value of the knob: the best rounds' mean validation loss; test loss and average ROUGE."""
 
     value: float
     label: str
     validation: float
-    loss: tuple[float, float, float]
-    average: tuple[float, float, float] | None
+    loss: Interval
+    average: Interval | None
 
 
 def draw(points: Sequence[Point], knob: str, chosen: float) -> Figure:
     """`chosen`: the value that all other experiments use, marked by a dashed line."""
     panels = {
-        "validation loss, nats a token": [(p.value, (p.validation,) * 3) for p in points],
+        "validation loss, nats a token": [(p.value, _without_interval(p.validation)) for p in points],
         "test loss, nats a token": [(p.value, p.loss) for p in points],
         "average ROUGE on the test set": [(p.value, p.average) for p in points if p.average is not None],
     }
@@ -32,8 +33,8 @@ def draw(points: Sequence[Point], knob: str, chosen: float) -> Figure:
     figure = Figure(figsize=(3.4 * len(shown), 2.8))
     for axis, (title, own) in zip(figure.subplots(1, len(shown)), shown.items(), strict=True):
         axis.axvline(chosen, color="#999999", linestyle="--", linewidth=1)
-        values = [value for _, (value, _, _) in own]
-        ends = [[value - low for _, (value, low, _) in own], [high - value for _, (value, _, high) in own]]
+        values = [one.value for _, one in own]
+        ends = [[one.value - one.low for _, one in own], [one.high - one.value for _, one in own]]
         tested = any(map(any, ends))  # validation losses have no interval
         style = {"marker": "o", "color": colour(6 if tested else 7), "capsize": 3 if tested else 0}
         axis.errorbar([x for x, _ in own], values, yerr=ends, **style)
@@ -44,3 +45,7 @@ def draw(points: Sequence[Point], knob: str, chosen: float) -> Figure:
         axis.set_title(title, fontsize=9)
     figure.tight_layout()
     return figure
+
+
+def _without_interval(value: float) -> Interval:
+    return Interval(value, value, value, 0.0)

@@ -12,12 +12,12 @@ from pydantic import BaseModel, StringConstraints, ValidationError
 
 from pipeline.errors import QuorumError
 from pipeline.evaluation.agreement import Outcome
-from pipeline.evaluation.paper_scores import OURS
-from pipeline.plan.schema import first_problem
+from pipeline.federated.algorithms import OURS
 from pipeline.report.ratings.sheets import CRITERIA
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
 from pipeline.workspace.progress import say
+from pipeline.workspace.record import first_problem
 from pipeline.workspace.tables import read_table, write_table
 
 CHOICES = ("A", "B", "tie")

@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pipeline.clients.manifest import hash_order
 from pipeline.corpora.example import Example
+from pipeline.corpora.hash_order import hash_order
 from pipeline.corpora.prepared import examples_of
 from pipeline.errors import QuorumError
-from pipeline.evaluation.paper_scores import OURS
-from pipeline.plan.orders import MainSpec, RunRow, read_spec
+from pipeline.federated.algorithms import OURS
+from pipeline.plan.orders import EncodeOrder, MainOrder, RunRow, read_order
 from pipeline.report.rating_sheet import render
 from pipeline.runs.index import read_encoded
 from pipeline.workspace import layout
@@ -67,12 +67,12 @@ def export(raters: int, seed: int, folder: Path) -> list[Path]:
     Raises:
         QuorumError: one of the four methods is not in the main table, or was not run.
     """
-    runs = _runs(read_spec(layout.stage_spec("main"), MainSpec).runs)
+    runs = _runs(read_order(layout.order("main"), MainOrder).runs)
     missing = [method for method in (OURS, *OTHERS) if method not in runs]
     if missing:
         raise QuorumError(f"ratings: no run of {missing[0]} in params.yaml's runs; add one and run `dvc repro main`")
     summaries = _summaries(runs)
-    examples = examples_of(layout.MAIN)
+    examples = examples_of(read_order(layout.order("encode", layout.MAIN), EncodeOrder).corpora)
     index = read_encoded(runs[OURS].id).index["clients"]
     chosen = {
         client: spread({e["id"]: e["meeting"] for e in splits["test"]}, EXAMPLES, seed)
@@ -117,7 +117,7 @@ def _runs(rows: Sequence[RunRow]) -> dict[str, RunRow]:
     found: dict[str, RunRow] = {}
     for row in rows:
         if layout.group_of(row.id) == layout.MAIN:
-            found.setdefault(row.kind, row)
+            found.setdefault(row.part, row)
     return {method: found[method] for method in (OURS, *OTHERS) if method in found}
 
 

@@ -1,0 +1,113 @@
+"""All clients in this process, one after the other: the simulation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
+
+from pipeline.errors import QuorumError
+from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, Owner, Sent, Update
+from pipeline.federated.engine import Arrival, Losses
+from pipeline.federated.private import Best, Private
+from pipeline.federated.randomness import Randomness
+from pipeline.federated.wire import travelled
+from pipeline.model.adapter import Adapter
+
+
+class EvaluatedData(Protocol):
+    """A client's validation set."""
+
+    def validation_loss(self, adapter: Adapter) -> float:
+        """Mean loss a target token of the validation examples, in nats."""
+
+
+class InProcess:
+    """See `Engine`.
+
+    Args:
+        trained: the clients that train.
+        evaluated: the clients that are scored, each on its own validation data.
+        owner: scored client -> the one whose training makes its own model; itself where it is not named.
+    """
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        trained: Mapping[str, ClientData],
+        evaluated: Mapping[str, EvaluatedData],
+        private: Private,
+        *,
+        seed: int,
+        owner: Mapping[str, str] | None = None,
+    ) -> None:
+        self.private = private
+        self._algorithm, self._trained, self._evaluated, self._seed = algorithm, trained, evaluated, seed
+        self._owner = dict(owner or {})
+        self._waiting: list[tuple[str, Sent, int]] = []
+        self._on_the_wire: tuple[Sent, Sent, int] | None = None
+        self._before = {name: state.adapter for name, state in private.states.items()}
+
+    @property
+    def trainers(self) -> Sequence[str]:
+        return list(self._trained)
+
+    @property
+    def scored(self) -> Mapping[str, str]:
+        return {name: self._owner.get(name, name) for name in self._evaluated}
+
+    def join(self, name: str, adapter: Adapter) -> None:
+        self.private.states[name] = ClientState(adapter)
+
+    def submit(self, name: str, sent: Sent, version: int) -> None:
+        self._waiting.append((name, sent, version))
+
+    def arrivals(self) -> Iterator[Arrival]:
+        while self._waiting:
+            yield self._trained_once(*self._waiting.pop(0))
+
+    def _trained_once(self, name: str, sent: Sent, version: int) -> Arrival:
+        received, down = self._received(sent)
+        rng = Randomness(self._seed, name, version)
+        self._before[name] = self.private.states[name].adapter
+        state, update, trace = self._algorithm.client_update(
+            received, self.private.states[name], self._trained[name], rng
+        )
+        self.private.states[name] = state
+        for mask, rows in trace.masks.items():
+            self.private.masks.setdefault(name, {}).setdefault(mask, {})[version] = rows
+        up = 0
+        if self._algorithm.communicates:
+            adapter, memory, up = travelled(update.adapter, update.memory)
+            update = Update(adapter, update.examples, update.steps, memory)
+        return Arrival(name, update, version, trace, down, up)
+
+    def _received(self, sent: Sent) -> tuple[Sent, int]:
+        """What the server sent as it arrives, and its bytes; all are sent the same, so it is packed once."""
+        if not self._algorithm.communicates:
+            return sent, 0
+        if self._on_the_wire is None or self._on_the_wire[0] is not sent:
+            adapter, memory, size = travelled(sent.adapter, sent.memory)
+            self._on_the_wire = sent, Sent(adapter, memory), size
+        return self._on_the_wire[1:]
+
+    def loss(self, name: str, adapter: Adapter) -> float:
+        return self._evaluated[name].validation_loss(adapter)
+
+    def score(self, name: str, server: Adapter | None, sent: Adapter, version: int) -> Losses:
+        own = self.private.states[self.scored[name]].adapter
+        local = self._kept("local", name, own, sent, version)
+        return Losses(local, None if server is None else self._kept("server", name, server, sent, version))
+
+    def _kept(self, owner: Owner, name: str, adapter: Adapter, sent: Adapter, version: int) -> float:
+        """The loss of a model; the client keeps the model if it is its best so far."""
+        loss = self.loss(name, adapter)
+        if not math.isfinite(loss):
+            raise QuorumError(
+                f"round {version}, client {name}: the validation loss is {loss}; lower learning_rate and run again, "
+                "which begins anew"
+            )
+        best = self.private.best.setdefault(owner, {})
+        if name not in best or loss < best[name].loss:
+            best[name] = Best(version, loss, adapter, sent, self._before[self.scored[name]])
+        return loss

@@ -1,0 +1,180 @@
+"""Claims and the words they are judged by, fixed before any result.
+
+A claim says that one run is better than another, on an endpoint (average ROUGE, test loss), by an effect that the paper
+reports. A gain is ours less theirs, turned so that more is better. With its 95% interval and Holm's p:
+
+    supported    p at most 0.05 and the lower end above 0; *smaller* if the upper end is below half of the effect
+    excluded     the lower end at most 0 and the upper end below half of the effect
+    undecided    else; and whatever was trained without converging, or where pooling gains nothing (the gate)
+
+"No worse than theirs less a margin" is supported above the margin and excluded below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pydantic import Field
+
+from pipeline.evaluation.intervals import Clusters, Interval, bootstrap
+from pipeline.evaluation.scores import LOSS, Scored, by_client, clusters_of, differences
+from pipeline.evaluation.significance import holm, sign_flip
+from pipeline.workspace.record import Record
+
+Word = Literal["supported", "supported, smaller", "excluded", "undecided", "not run"]
+LEVEL = 0.05
+SUPPORTED: tuple[Word, ...] = ("supported", "supported, smaller")
+
+
+class Claim(Record):
+    """Two runs by their names in params.yaml, and the paper's effect on each endpoint that is judged.
+
+    `gate`: the others are undecided on an endpoint on which it is not supported. `family`: Holm's adjustment runs over
+    the claims of one family. `margin`: of a claim that ours is no worse than theirs less so much.
+    """
+
+    number: int
+    text: str
+    ours: str
+    theirs: str
+    effects: dict[str, float] = Field(min_length=1)
+    family: str = ""
+    gate: bool = False
+    margin: float | None = None
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim on one endpoint: the gain, its p, the word, and why there is no other.
+
+    `shared`: what other claims rest on the same adapters, and at which clients.
+    """
+
+    claim: Claim
+    metric: str
+    gain: Interval | None
+    p: float | None
+    word: Word
+    why: str = ""
+    p_holm: float | None = None
+    shared: tuple[str, ...] = ()
+
+    @property
+    def effect(self) -> float:
+        return self.claim.effects[self.metric]
+
+
+def word_of(gain: Interval, effect: float, p: float, margin: float | None = None) -> Word:
+    """The word that an interval and its p give.
+
+    >>> from pipeline.evaluation.intervals import Interval
+    >>> word_of(Interval(0.10, -0.09, 0.29, 0.1), effect=0.93, p=0.3)
+    'excluded'
+    >>> word_of(Interval(0.40, -0.10, 0.90, 0.2), effect=0.93, p=0.1)
+    'undecided'
+    """
+    if margin is not None:
+        return "supported" if gain.low > margin else "excluded" if gain.high < margin else "undecided"
+    if gain.low > 0 and p <= LEVEL:
+        return "supported, smaller" if gain.high < effect / 2 else "supported"
+    return "excluded" if gain.low <= 0 and gain.high < effect / 2 else "undecided"
+
+
+def judge(
+    claims: Sequence[Claim],
+    scored: Mapping[str, Sequence[Scored]],
+    converged: Callable[[str], bool],
+    *,
+    bootstrap_samples: int,
+    permutation_samples: int,
+) -> list[Judged]:
+    """Every claim on every endpoint that it names, in order of number.
+
+    Args:
+        scored: run -> its examples' scores; a run that is not there was not run.
+        converged: whether a run's training came to its end.
+    """
+    shared = _shared(claims, scored)
+    found: list[Judged] = []
+    for claim in claims:
+        for metric in claim.effects:
+            clusters = _gains(claim, metric, scored)
+            if clusters is None:
+                found.append(Judged(claim, metric, None, None, "not run"))
+                continue
+            gain, p = bootstrap(clusters, bootstrap_samples), sign_flip(clusters, permutation_samples)
+            found.append(Judged(claim, metric, gain, p, "undecided", shared=shared[claim.number]))
+    return _gated([_worded(one, converged) for one in _adjusted(found)])
+
+
+def _gains(claim: Claim, metric: str, scored: Mapping[str, Sequence[Scored]]) -> dict[str, Clusters] | None:
+    """Client -> ours less theirs by meeting, more being better; None where a run or its scores are missing."""
+    if claim.ours not in scored or claim.theirs not in scored:
+        return None
+    rows = differences(scored[claim.ours], scored[claim.theirs])
+    if not rows or metric not in rows[0].values:
+        return None
+    turned = [replace(row, values={metric: -row.values[metric]}) for row in rows] if metric == LOSS else rows
+    return clusters_of(turned, metric)
+
+
+def _adjusted(found: Sequence[Judged]) -> list[Judged]:
+    """With Holm's p over each family on each endpoint; a claim of no family keeps its own."""
+    adjusted = list(found)
+    families = {(one.claim.family, one.metric) for one in found if one.p is not None}
+    for family, metric in families:
+        places = [
+            i for i, one in enumerate(found) if (one.claim.family, one.metric) == (family, metric) and one.p is not None
+        ]
+        p_values = [found[i].p or 0.0 for i in places]
+        for i, p in zip(places, holm(p_values) if family else p_values, strict=True):
+            adjusted[i] = replace(found[i], p_holm=p)
+    return adjusted
+
+
+def _worded(one: Judged, converged: Callable[[str], bool]) -> Judged:
+    if one.gain is None or one.p_holm is None:
+        return one
+    open_ended = [run for run in (one.claim.ours, one.claim.theirs) if not converged(run)]
+    if open_ended:
+        return replace(one, why=f"not converged: {', '.join(open_ended)}")
+    return replace(one, word=word_of(one.gain, one.effect, one.p_holm, one.claim.margin))
+
+
+def _gated(found: Sequence[Judged]) -> list[Judged]:
+    """Where pooling all data gains nothing, no federated claim can be tested."""
+    shut = {one.metric for one in found if one.claim.gate and one.word not in SUPPORTED}
+    return [
+        replace(one, word="undecided", why=one.why or "the gate is not supported")
+        if one.metric in shut and not one.claim.gate and one.word != "not run"
+        else one
+        for one in found
+    ]
+
+
+def _shared(claims: Iterable[Claim], scored: Mapping[str, Sequence[Scored]]) -> dict[int, tuple[str, ...]]:
+    """Claim -> the others whose two runs are, at some clients, the same two adapters: one comparison, told twice."""
+    pairs = {
+        claim.number: {
+            client: (_fingerprint(scored[claim.ours], client), _fingerprint(scored[claim.theirs], client))
+            for client in by_client(scored[claim.ours])
+        }
+        for claim in claims
+        if claim.ours in scored and claim.theirs in scored
+    }
+    found: dict[int, tuple[str, ...]] = {}
+    for number, own in pairs.items():
+        told = []
+        for other, theirs in pairs.items():
+            same = [client for client in own if own[client] == theirs.get(client)]
+            if other != number and same:
+                told.append(f"claim {other} at {', '.join(same)}")
+        found[number] = tuple(told)
+    return found
+
+
+def _fingerprint(rows: Sequence[Scored], client: str) -> tuple[float, ...]:
+    """Equal losses of every reference, to the last bit: one adapter."""
+    return tuple(row.values[LOSS] for row in rows if row.client == client)

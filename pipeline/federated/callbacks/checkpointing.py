@@ -1,0 +1,23 @@
+"""A checkpoint after every round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.federated.callbacks.callback import Callback
+from pipeline.federated.checkpoint import save_progress
+from pipeline.federated.private import Private
+from pipeline.federated.progress import Progress
+
+
+@dataclass(frozen=True)
+class Checkpointing(Callback):
+    """What the server and the clients of this process need to go on, in a folder, under the training's key."""
+
+    folder: Path
+    key: str
+    private: Private
+
+    def after_round(self, progress: Progress) -> None:
+        save_progress(self.folder, self.key, progress, self.private)

@@ -1,0 +1,33 @@
+"""Telling of rounds: to the person who watches, and to whoever logs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pipeline.federated.algorithm import Owner
+from pipeline.federated.callbacks.callback import Callback
+from pipeline.federated.history import Round
+from pipeline.federated.progress import Progress
+from pipeline.workspace.progress import say
+
+OnRound = Callable[[Sequence[Round]], None]
+"""Who wants to know of a finished round: it is told the round's rows of history, one a client."""
+
+
+@dataclass(frozen=True)
+class Telling(Callback):
+    """One line a round, with the losses of the model that the algorithm is judged by."""
+
+    label: str
+    owner: Owner
+    on_round: OnRound
+
+    def after_round(self, progress: Progress) -> None:
+        self.on_round(progress.last)
+        brief = [f"{row.client} {_trained(row)}, validation {row.loss_of(self.owner):.3f}" for row in progress.last]
+        say(f"{self.label}: round {progress.round}: " + "; ".join(brief))
+
+
+def _trained(row: Round) -> str:
+    return "was not drawn" if row.train_loss is None else f"train {row.train_loss:.3f}"

@@ -1,0 +1,78 @@
+"""Who runs a round's clients: in this process, or on machines that are really apart.
+
+The loop says who trains when, and asks for losses; an engine keeps what clients never send: their data, their own
+adapters, their best rounds, their masks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pipeline.federated.algorithm import Sent, Trace, Update
+from pipeline.model.adapter import Adapter
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A client's answer: what it sends, which round it was asked for, how its training went, and the bytes it took."""
+
+    name: str
+    update: Update
+    version: int
+    trace: Trace
+    bytes_down: int = 0
+    bytes_up: int = 0
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Validation losses of a client, in nats a token: of its own model, and of the server's where there is one."""
+
+    local: float
+    server: float | None
+
+
+class Engine(Protocol):
+    """Runs clients; names are those of the run's clients."""
+
+    @property
+    def trainers(self) -> Sequence[str]:
+        """The clients that train."""
+
+    @property
+    def scored(self) -> Mapping[str, str]:
+        """Each client that is scored -> the one whose training makes its own model: most often itself."""
+
+    def join(self, name: str, adapter: Adapter) -> None:
+        """A client comes in late: its own adapter is this one."""
+
+    def submit(self, name: str, sent: Sent, version: int) -> None:
+        """Ask a client to train; `version` is the round."""
+
+    def arrivals(self) -> Iterator[Arrival]:
+        """What was asked for, as it comes in; ends when nothing is outstanding.
+
+        Raises:
+            QuorumError: a client's training failed.
+        """
+
+    def loss(self, name: str, adapter: Adapter) -> float:
+        """A client's validation loss of an adapter."""
+
+    def score(self, name: str, server: Adapter | None, sent: Adapter, version: int) -> Losses:
+        """A client's losses after a round; the client keeps its best model of either kind.
+
+        Args:
+            server: the server's new adapter; None where nothing travels.
+            sent: the adapter that this round began with.
+        """
+
+
+def train_round(engine: Engine, sent: Sent, names: Sequence[str], version: int) -> dict[str, Arrival]:
+    """One synchronous round: all are asked, all have answered; in the order of `names`."""
+    for name in names:
+        engine.submit(name, sent, version)
+    arrived = {arrival.name: arrival for arrival in engine.arrivals()}
+    return {name: arrived[name] for name in names}

@@ -1,0 +1,47 @@
+"""Cross-entropy: −ln q(y) of each target, with ∂/∂z = q − 1[y]."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pipeline.federated.objectives.objective import ItemLosses, Objective
+
+
+@dataclass(frozen=True)
+class CrossEntropy(Objective):
+    """Learning from the references alone; natural logarithm, in fp32."""
+
+    @torch.no_grad()
+    def __call__(
+        self,
+        logits: Tensor,
+        targets: Tensor,
+        teacher_logits: Tensor | None = None,
+        beside: Mapping[str, Tensor] | None = None,
+    ) -> ItemLosses:
+        del teacher_logits, beside
+        student = logits.float().log_softmax(-1)
+        loss = reference_loss(student, targets)
+        return ItemLosses(loss, less_the_target(student.exp_(), targets, torch.zeros_like(loss)))
+
+
+CROSS_ENTROPY = CrossEntropy()
+
+
+def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """−ln q(y_t) for each token: logits (tokens, vocabulary), targets (tokens,) -> (tokens,)."""
+    return reference_loss(logits.float().log_softmax(-1), targets)
+
+
+def reference_loss(log_probability: Tensor, targets: Tensor) -> Tensor:
+    """−ln q(y_t) for each token, from ln q."""
+    return -log_probability.gather(-1, targets[:, None])[:, 0]
+
+
+def less_the_target(gradient: Tensor, targets: Tensor, share: Tensor) -> Tensor:
+    """The gradient with its − (1 − share) 1[y_t], in place; `share` (tokens,) is what the references do not get."""
+    return gradient.scatter_add_(-1, targets[:, None], (share - 1)[:, None])

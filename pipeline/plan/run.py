@@ -1,0 +1,88 @@
+"""A run, as params.yaml has it: a row of the tables."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field, field_validator, model_validator
+
+from pipeline.federated.algorithms import ALGORITHMS, ALONE, ZEROSHOT
+from pipeline.workspace.record import Record
+
+AdapterKind = Literal["bottleneck", "lora"]
+AdaptedPositions = Literal["targets", "all"]
+
+
+class Run(Record):
+    """A method, a setting, and which of its models is scored.
+
+    `decode: false` scores the references alone, and writes no summaries. `prolonged` adds the scale's `added_rounds`,
+    and `late` names the clients that come in with the first of them. `rounds_share` scales `rounds`. `adapted_layers`,
+    `dropout` and `adapted_positions: all` are what the store rules out: such a run makes no use of it.
+    Other keys are a training's common knobs, or hyperparameters of the run's algorithm.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    method: str
+    setting: str = "domains"
+    evaluate: Literal["local", "server"] | None = None
+    adapter: AdapterKind | None = None
+    adapted_layers: int | None = Field(default=None, ge=1)
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    adapted_positions: AdaptedPositions = "targets"
+    decode: bool = True
+    prolonged: bool = False
+    late: list[str] = Field(default_factory=list)
+    rounds_share: float = Field(default=1.0, gt=0, le=1)
+
+    @property
+    def knobs(self) -> dict[str, Any]:
+        """What it sets for itself alone: common knobs of a training, and hyperparameters; null is no knob."""
+        return {name: value for name, value in (self.model_extra or {}).items() if value is not None}
+
+    @field_validator("method")
+    @classmethod
+    def _known(cls, method: str) -> str:
+        if method not in (ZEROSHOT, *ALGORITHMS):
+            raise ValueError(f"unknown method {method!r}; known: {', '.join((ZEROSHOT, *ALGORITHMS))}")
+        return method
+
+    @model_validator(mode="after")
+    def _is_of_a_piece(self) -> Run:
+        alone = self.method in ALONE
+        if self.evaluate == "server" and alone:
+            raise ValueError(f"evaluate: server, but {self.method} has no server")
+        if alone and (self.late or "clients_per_round" in self.knobs):
+            raise ValueError(f"late and clients_per_round are of federated methods; {self.method} is none")
+        if self.method == ZEROSHOT and self.model_fields_set - {"method", "setting", "decode"} | set(self.knobs):
+            raise ValueError(f"{ZEROSHOT} trains nothing, so it takes no knobs; remove them")
+        if self.decode and (self.adapted_layers or self.dropout or self.adapted_positions == "all"):
+            raise ValueError(
+                "a run with dropout, its own adapted_layers or adapted prompts has no store; set decode: false"
+            )
+        if self.rounds_share != 1 and "rounds" in self.knobs:
+            raise ValueError("rounds_share is of the scale's rounds; a run with its own rounds has none")
+        if self.late and not self.prolonged:
+            raise ValueError("late clients come in with the added rounds; set prolonged: true")
+        if self.prolonged and "rounds" in self.knobs:
+            raise ValueError("rounds: of a prolonged run is the scale's and added_rounds; set those")
+        return self
+
+
+class Search(Record):
+    """Fair tuning: the same number of settings of its knobs for each run, at a seed that no table reports."""
+
+    seed: int = Field(ge=0)
+    trials: dict[str, list[dict[str, Any]]]
+
+    @field_validator("trials")
+    @classmethod
+    def _as_many_for_each(cls, trials: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+        if len({len(own) for own in trials.values()}) > 1:
+            raise ValueError("every run gets the same number of trials")
+        for run, own in trials.items():
+            wrong = [key for knobs in own for key in knobs if key in Run.model_fields]
+            if wrong:
+                raise ValueError(f"{run}: {wrong[0]} is no knob of a training, so nothing to try")
+        return trials

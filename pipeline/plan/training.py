@@ -1,0 +1,76 @@
+"""What params.yaml means for one run's training, and whether its backbone and rounds allow it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+
+from pipeline.federated.algorithms import ALGORITHMS, ZEROSHOT
+from pipeline.model.presets import PRESETS
+from pipeline.plan.code import code_of
+from pipeline.plan.orders import Training, TrainOrder
+from pipeline.plan.packages import WORDS, packages_of
+from pipeline.plan.schema import Params
+from pipeline.tasks import TASKS
+
+
+def training_order(params: Params, name: str, seed: int) -> TrainOrder:
+    """A run's training; what its algorithm does not know is no part of it.
+
+    Raises:
+        QuorumError: its hyperparameters do not fit its algorithm.
+    """
+    run = params.all_runs[name]
+    if run.method == ZEROSHOT:
+        return TrainOrder(training=None, evaluate=None, code=code_of("pipeline.stages.train"))
+    module = ALGORITHMS[run.method]
+    algorithm = importlib.import_module(module)
+    lora = (run.adapter or params.adapter) == "lora"
+    hyper = params.hyperparameters_of(name, algorithm.Hyperparameters)
+    task = TASKS[params.task]
+    code = code_of("pipeline.stages.train", module, task)
+    tagged = WORDS if "pipeline.corpora.tagging" in code else ()
+    training = Training(
+        code=code,
+        packages=packages_of("train", *(("peft",) if lora else ()), *tagged),
+        task=task,
+        algorithm=module,
+        hyperparameters=json.loads(hyper.model_dump_json(by_alias=True)),
+        seed=seed,
+        device=params.device,
+        adapted_layers=run.adapted_layers or layers_of(params),
+        uncached=is_uncached(params, name),
+        dropout=run.dropout,
+        adapted_positions=run.adapted_positions,
+        bottleneck=None if lora else params.bottleneck or PRESETS[params.backbone].bottleneck,
+        lora_rank=params.lora_rank if lora else None,
+        joins=params.joins_of(name),
+        **params.training_of(name).model_dump(),
+    )
+    return TrainOrder(training=training, evaluate=run.evaluate or algorithm.build(hyper).evaluates, code={})
+
+
+def layers_of(params: Params) -> int:
+    """N, of all runs that have none of their own."""
+    return params.adapted_layers or PRESETS[params.backbone].adapted_layers
+
+
+def is_uncached(params: Params, name: str) -> bool:
+    """Whether the store cannot serve a run."""
+    run = params.all_runs[name]
+    other = run.adapted_layers is not None and run.adapted_layers != layers_of(params)
+    return other or run.dropout > 0 or run.adapted_positions == "all"
+
+
+def unfit(params: Params, name: str) -> str | None:
+    """Why a run cannot be made with this backbone, or in these rounds, if it cannot."""
+    run, preset = params.all_runs[name], PRESETS[params.backbone]
+    layers = run.adapted_layers or layers_of(params)
+    first, rounds = run.knobs.get("kd_from_round"), params.training_of(name).rounds
+    if isinstance(first, int) and first > rounds:
+        return f"kd_from_round: {first}, but of {rounds} rounds"
+    if layers > preset.decoder_layers:
+        return f"adapted_layers: {layers}, but {params.backbone} has {preset.decoder_layers} decoder layers"
+    if preset.family == "seq2seq" and run.adapted_positions == "all":
+        return f"adapted_positions: all, but the encoder of {params.backbone} reads the prompt, and has no adapters"
+    return None

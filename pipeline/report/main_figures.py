@@ -1,0 +1,28 @@
+"""The figures of the page on the main table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.model.loading import weights_bytes
+from pipeline.report.figures import comparison, learning_curves, parts_of_speech, share_distilled, traffic
+from pipeline.report.figures.style import save
+from pipeline.report.main_page import MainPage
+from pipeline.report.naming import colours, labels
+from pipeline.workspace import layout
+
+
+def draw(data: MainPage, folder: Path) -> None:
+    """All of them, as PNG and SVG."""
+    named, coloured, results = labels(data.order.runs), colours(data.order.runs), data.results
+    save(comparison.draw_means(results.metrics, list(results.by_seed.values()), named, coloured), folder, "main_scores")
+    trained = {run: history for run, history in results.histories.items() if history}
+    curves = {named[run]: history for run, history in trained.items()}
+    of_curves = {named[run]: coloured[run] for run in trained}
+    save(learning_curves.draw(curves, data.clients, of_curves), folder, "learning_curves")
+    save(traffic.draw(curves, weights_bytes(layout.BACKBONE), len(results.by_seed)), folder, "traffic")
+    if data.selective:
+        selective = results.histories[data.selective]
+        save(share_distilled.draw(selective, data.clients, data.tau), folder, "share_distilled")
+        for client in dict.fromkeys(row["client"] for row in data.pos):
+            save(parts_of_speech.draw(data.pos, client), folder, f"pos_{client}")

@@ -1,0 +1,36 @@
+"""The main table and its runs' rounds, as rows of CSV files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.evaluation.scores import LOSS
+from pipeline.federated.history import History, best_rounds, columns_of
+from pipeline.report.main_page import MainPage
+from pipeline.report.naming import labels
+
+COMPARED = ("average", LOSS)
+"""The two endpoints that are tested."""
+
+
+def main_table(data: MainPage) -> list[dict[str, Any]]:
+    """Rows of main.csv: one a client and run; each figure with its interval."""
+    named = labels(data.order.runs)
+    rows = []
+    for client in next(iter(data.results.metrics.values())):
+        for run, figures in data.results.metrics.items():
+            row: dict[str, Any] = {"client": client, "run": run, "method": named[run]}
+            for metric in data.metrics:
+                one = figures[client].metrics[metric.name]
+                row |= {metric.name: one.value, f"{metric.name}_low": one.low, f"{metric.name}_high": one.high}
+            best = best_rounds(data.results.histories[run], client)
+            rows.append({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()})
+            rows[-1]["best_round"] = "/".join(map(str, best))
+    return rows
+
+
+def history_rows(histories: Mapping[str, History]) -> tuple[list[dict[str, Any]], list[str]]:
+    """(Every round of every run, for what is read where models/ is not; the columns)."""
+    rows = [{"run": name, "seed": one.seed} | one.to_row() for name, history in histories.items() for one in history]
+    return rows, ["run", "seed", *columns_of(one for history in histories.values() for one in history)]

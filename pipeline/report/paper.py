@@ -1,0 +1,45 @@
+"""What the paper says, and which runs answer it: paper.yaml, typed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import yaml
+
+from pipeline.evaluation.claims import Claim
+from pipeline.workspace.record import Record
+
+PAPER = Path(__file__).with_name("paper.yaml")
+
+
+class Section(Record):
+    """One table or figure of the paper, and the study of params.yaml that is its counterpart.
+
+    `says`: the paper's words in short. `tables`: those of its tables in paper_results.csv. `remark`: what differs here,
+    or where the paper is at odds with itself.
+    """
+
+    study: str
+    source: str
+    title: str
+    says: str = ""
+    tables: tuple[str, ...] = ()
+    remark: str = ""
+
+
+class Paper(Record):
+    """Its claims and its sections, in its order."""
+
+    claims: tuple[Claim, ...]
+    sections: tuple[Section, ...]
+
+    def with_studies(self, studies: Iterable[str]) -> list[Section]:
+        """The sections, and one for each study of params.yaml that is no section's counterpart."""
+        known = {section.study for section in self.sections}
+        own = [Section(study=name, source="your study", title=name) for name in studies if name not in known]
+        return [*self.sections, *own]
+
+
+def read_paper(path: Path = PAPER) -> Paper:
+    return Paper.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))

@@ -1,0 +1,92 @@
+"""What each part of the page on the paper has beyond a comparison of runs, and the figures of comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from markupsafe import Markup
+
+from pipeline.federated.algorithms import OURS
+from pipeline.plan.orders import ReportOrder
+from pipeline.report import pieces, sending, tuning
+from pipeline.report.canvas import Canvas
+from pipeline.report.figures import comparison
+from pipeline.report.figures.style import save
+from pipeline.report.naming import colours, labels
+from pipeline.report.page import MAIN_COMMAND, REPORT_COMMAND, embedded, piece
+from pipeline.report.pieces import Analysis, Rows
+from pipeline.runs.results import Metrics, Results
+
+SELECTIVE, AVERAGING = "fedselectkd", "fedavg"
+"""The runs of the main table that Fig. 11, Table VIII and the rating sheets are about."""
+SELECTIVE_BASE, AVERAGING_BASE, DISTILLING_BASE = "fedselectkd-base", "fedavg-base", "fedkd-base"
+"""What runs beyond the main table are compared with."""
+SENDING = ("algorithms", "hard")
+"""Studies whose runs have the same clients and rounds, so that their bytes can be compared."""
+
+
+@dataclass(frozen=True)
+class Material:
+    """What the pieces are made of: tables that other stages left, summaries by run and example, the model's bytes."""
+
+    shares: Rows
+    pos: Rows
+    ratings: Rows
+    trials: Rows
+    analysis: Analysis
+    texts: Mapping[str, Mapping[str, Mapping[str, str]]]
+    model_bytes: int
+    main_figures: Path
+
+
+def extra_pieces(order: ReportOrder, results: Results, made: Material, folder: Path) -> dict[str, list[Markup]]:
+    """Section -> its pieces; figures go to a folder."""
+    canvas, studies = Canvas(folder, REPORT_COMMAND), order.studies
+
+    def runs(study: str) -> Sequence[str]:
+        return studies.get(study, ())
+
+    sent = [AVERAGING_BASE, DISTILLING_BASE, *(run for study in SENDING for run in runs(study))]
+    return {
+        "main": pieces.orientation(made.analysis),
+        "algorithms": tuning.tuned(results, made.trials, runs("algorithms")),
+        "hard": tuning.tuned(results, made.trials, runs("hard")),
+        "noniid": pieces.untrained(results.metrics, "zeroshot"),
+        "tau": pieces.knob_sweep(canvas, results, runs("tau"), "tau", "τ", SELECTIVE_BASE),
+        "human": pieces.ratings(canvas, made.ratings, OURS, order.bootstrap_samples),
+        "sampling": pieces.rounds_of_clients(results, runs("sampling")),
+        "words": [*pieces.words_learned(made.shares, made.pos), *_parts_of_speech(made)],
+        "case": pieces.median_cases(results, made.texts, SELECTIVE, AVERAGING),
+        "mechanism": [
+            *tuning.tuned(results, made.trials, runs("mechanism")),
+            *pieces.teacher_and_student(canvas, results, SELECTIVE),
+            *pieces.teacher_deciles(canvas, results, made.analysis),
+        ],
+        "matrix": pieces.crossed_losses(canvas, made.analysis),
+        "divergence": pieces.divergences(canvas, made.analysis),
+        "communication": sending.bytes_sent(
+            canvas, results, list(dict.fromkeys(sent)), labels(order.runs), colours(order.runs), made.model_bytes
+        ),
+    }
+
+
+def _parts_of_speech(made: Material) -> list[Markup]:
+    """The main page's figures of Fig. 11, here again."""
+    run = [row["run"] for row in made.shares][:1]
+    return [
+        embedded(
+            made.main_figures / f"pos_{client}.svg",
+            piece("parts_of_speech", client=client, runs=run, command=MAIN_COMMAND).striptags(),
+        )
+        for client in dict.fromkeys(row["client"] for row in made.pos)
+    ]
+
+
+def draw(order: ReportOrder, compared: Mapping[str, Metrics], by_seed: Sequence[Metrics], folder: Path) -> None:
+    """A figure a study that compares runs."""
+    named, coloured = labels(order.runs), colours(order.runs)
+    for study, shown in compared.items():
+        if shown:
+            save(comparison.draw(shown, by_seed, named, coloured), folder, study)

@@ -1,0 +1,198 @@
+"""Pieces of the page on the paper that are no comparison of runs: small tables, notes, and figures with captions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
+from typing import Any
+
+from markupsafe import Markup
+
+from pipeline.evaluation.agreement import Outcomes, outcomes_of
+from pipeline.evaluation.scores import MEAN, Scored
+from pipeline.federated.history import best_validation_loss, client_rounds
+from pipeline.report.canvas import Canvas
+from pipeline.report.figures import heatmap, human, learning_curves, surety, sweep
+from pipeline.report.figures.parts_of_speech import share_text
+from pipeline.report.figures.style import colour
+from pipeline.report.page import piece
+from pipeline.runs.results import Metrics, Results, knob_of
+
+Analysis = Mapping[str, Mapping[str, Any]]
+"""What the stage `analyze` wrote: kind -> name of a run or manifest -> its table."""
+Rows = Sequence[Mapping[str, str]]
+"""Of a CSV file."""
+Texts = Mapping[str, Mapping[str, Mapping[str, str]]]
+"""Run -> example -> its row of predictions."""
+
+
+def rounds_of_clients(results: Results, runs: Sequence[str]) -> list[Markup]:
+    """How many times a client trained in each run: what "equal client-rounds" are equal in."""
+    counts = {run: fmean(client_rounds(results.histories[run]).values()) for run in runs if results.histories.get(run)}
+    told = ", ".join(f"{run} {count:g}" for run, count in counts.items())
+    return [piece("client_rounds", counts=told)] if counts else []
+
+
+def words_learned(shares: Rows, pos: Rows) -> list[Markup]:
+    """Our counterpart of the paper's 86, 88 and 89%, and how it differs from one part of speech to another.
+
+    Args:
+        shares: rows of word_shares.csv.
+        pos: rows of pos_kd.csv.
+    """
+    found = [f"{row['client']} {share_text(row)}" for row in shares if row["share"] == "distilled"]
+    if not found:
+        return []
+    clients = list(dict.fromkeys(row["client"] for row in pos))
+    cells = {(row["client"], row["pos"]): row for row in pos}
+    rows = [
+        [part, *(_distilled(cells.get((client, part))) for client in clients)]
+        for part in sorted({row["pos"] for row in pos})
+    ]
+    head = ["distilled, of a part of speech (lift)", *clients]
+    return [piece("words_learned", shares="; ".join(found)), piece("table", head=head, rows=rows), piece("lift")]
+
+
+def _distilled(row: Mapping[str, str] | None) -> str:
+    return "–" if row is None else f"{float(row['distilled_given_pos']):.0%} ({float(row['lift']):.2f})"
+
+
+def orientation(analysis: Analysis) -> list[Markup]:
+    """Rows of the main table that cost nothing."""
+    rows = analysis.get("orientation", {}).get("turns", {})
+    if not rows:
+        return []
+    clients = list(next(iter(rows.values())))
+    scores = {name: [own[client]["average"] for client in clients] for name, own in rows.items()}
+    cells = [[name, *(f"{score:.2f}" for score in [*own, fmean(own)])] for name, own in scores.items()]
+    return [piece("table", head=["for orientation, average ROUGE", *clients, "mean"], rows=cells)]
+
+
+def untrained(metrics: Metrics, run: str) -> list[Markup]:
+    """How the backbone does before any training, a client: who is easy to summarize."""
+    own = {c: one.metrics["average"].value for c, one in metrics.get(run, {}).items() if c != MEAN}
+    told = ", ".join(f"{client} {value:.2f}" for client, value in own.items())
+    return [piece("untrained", scores=told)] if own else []
+
+
+def crossed_losses(canvas: Canvas, analysis: Analysis) -> list[Markup]:
+    tables = analysis.get("crossed", {})
+    if not tables:
+        return []
+    figure = heatmap.draw(tables, "trained by", "tested on", "Blues_r")
+    return [canvas.place(figure, "crossed", "crossed", runs=list(tables))]
+
+
+def divergences(canvas: Canvas, analysis: Analysis) -> list[Markup]:
+    return [
+        canvas.place(
+            heatmap.draw({"topics": found["topics"], "words": found["words"]}, "", "", limits=(0.0, 1.0)),
+            f"divergence_{name}",
+            "divergence",
+            setting=name,
+            sizes=", ".join(f"{client} {count}" for client, count in found["examples"].items()),
+            topics=f"{found['by_chance']['topics']:.2f}",
+            words=f"{found['by_chance']['words']:.2f}",
+        )
+        for name, found in analysis.get("divergence", {}).items()
+    ]
+
+
+def ratings(canvas: Canvas, rows: Rows, ours: str, samples: int) -> list[Markup]:
+    """Fig. 5: what raters said, or that nobody has."""
+    if not rows:
+        return [piece("nobody_rated")]
+    found = [outcomes_of(rows, against, samples) for against in dict.fromkeys(row["against"] for row in rows)]
+    count = len({row["rater"] for row in rows})
+    figure = canvas.place(
+        human.draw(found, ours),
+        "human",
+        "human",
+        eyes="one rater" if count == 1 else f"{count} raters",
+        agreement="; ".join(map(_agreement, found)),
+        methods=", ".join(dict.fromkeys([ours, *(one.against for one in found)])),
+    )
+    # The figure's numbers: a small share has no room for its interval in its bar.
+    cells = [
+        [one.against, *(f"{100 * s.value:.0f} ({100 * s.low:.0f} … {100 * s.high:.0f})" for s in one.shares.values())]
+        for one in found
+    ]
+    return [figure, piece("table", head=["% of ratings, against", *found[0].shares], rows=cells)]
+
+
+def _agreement(one: Outcomes) -> str:
+    kappa = "κ –" if one.kappa is None else f"κ {one.kappa:.2f} over {one.subjects} pairs and criteria"
+    return f"against {one.against} {one.ratings} ratings, {kappa}"
+
+
+def median_cases(results: Results, texts: Texts, ours: str, theirs: str) -> list[Markup]:
+    """Table VIII by rule: a client's test example at which ours − theirs, in average ROUGE, is the median."""
+    if ours not in results.scored or theirs not in results.scored:
+        return []
+    other = {row.id: row for row in results.scored[theirs]}
+
+    def gain(row: Scored) -> float:
+        return row.values["average"] - other[row.id].values["average"]
+
+    pieces = []
+    for client in dict.fromkeys(row.client for row in results.scored[ours]):
+        own = sorted((row for row in results.scored[ours] if row.client == client), key=lambda row: (gain(row), row.id))
+        chosen = own[len(own) // 2]
+        mine, others = texts[ours][chosen.id], texts[theirs][chosen.id]
+        pieces.append(
+            piece(
+                "case",
+                client=client,
+                query=mine["query"],
+                reference=mine["reference"],
+                ours=mine["prediction"],
+                theirs=others["prediction"],
+                gain=gain(chosen),
+                seeds=len(results.rows[ours]),
+            )
+        )
+    return pieces
+
+
+def teacher_deciles(canvas: Canvas, results: Results, analysis: Analysis) -> list[Markup]:
+    runs = {row.id.rpartition("/")[2]: name for name, rows in results.rows.items() for row in rows}
+    taus = {run: knob_of(results, runs[run], "tau") for run in analysis.get("deciles", {})}
+    return [
+        canvas.place(surety.draw(found, taus[run]), f"deciles_{run}", "deciles", run=run, tau=f"{taus[run]:.3g}")
+        for run, found in analysis.get("deciles", {}).items()
+    ]
+
+
+def teacher_and_student(canvas: Canvas, results: Results, run: str) -> list[Markup]:
+    student = [one for one in results.histories.get(run, ()) if one.sent_validation_loss is not None]
+    teacher = [replace(one, validation_loss=one.sent_validation_loss) for one in student]
+    if not teacher:
+        return []
+    clients = list(dict.fromkeys(one.client for one in teacher))
+    coloured = {"student": colour(1), "teacher": colour(2)}
+    figure = learning_curves.draw({"student": student, "teacher": teacher}, clients, coloured)
+    return [canvas.place(figure, f"teacher_{run}", "teacher_by_round", run=run)]
+
+
+def knob_sweep(canvas: Canvas, results: Results, runs: Sequence[str], knob: str, name: str, usual: str) -> list[Markup]:
+    """A knob of AdaFedSelectKD over the runs that set it.
+
+    Args:
+        usual: the run that has the knob's value as it is elsewhere.
+    """
+    known = [run for run in runs if run in results.metrics and not math.isnan(knob_of(results, run, knob))]
+    points = sorted((_point(results, run, knob) for run in known), key=lambda point: point.value)
+    if len(points) < 2:
+        return []
+    best = min(points, key=lambda point: point.validation)
+    chosen = knob_of(results, usual, knob) if usual in results.rows else math.nan
+    about = {"knob": name, "best": best.label, "marked": not math.isnan(chosen), "runs": known}
+    return [canvas.place(sweep.draw(points, name, chosen), f"sweep_{knob}", "sweep", **about)]
+
+
+def _point(results: Results, run: str, knob: str) -> sweep.Point:
+    value, own = knob_of(results, run, knob), results.metrics[run][MEAN].metrics
+    loss = best_validation_loss(results.histories[run])
+    return sweep.Point(value, f"{value:.3g}", loss, own["loss"], own.get("average"))

@@ -1,0 +1,37 @@
+"""Metrics files: a small one for people and `dvc metrics`, and all figures of a group of runs for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.evaluation.scores import MEAN, Figures
+from pipeline.runs.results import Metrics
+from pipeline.workspace import layout
+from pipeline.workspace.files import write_json
+
+SHOWN = ("average", "loss")
+"""What the small file has of each run: its means over clients."""
+
+
+def small_metrics(metrics: Metrics) -> dict[str, dict[str, float]]:
+    """Run -> a column each of `dvc exp show`."""
+    return {
+        run: {name: round(own[MEAN].metrics[name].value, 3) for name in SHOWN if name in own[MEAN].metrics}
+        for run, own in metrics.items()
+    }
+
+
+def write_metrics(group: str, metrics: Metrics, by_seed: Mapping[int, Metrics]) -> None:
+    """reports/metrics/<group>: figures over all seeds, and of each alone."""
+    write_json(layout.all_metrics(group), _plain(metrics))
+    for seed, own in by_seed.items():
+        write_json(layout.seed_metrics(group, seed), _plain({run: own[run] for run in metrics}))
+
+
+def _plain(metrics: Metrics) -> dict[str, Any]:
+    return {run: {client: _of(figures) for client, figures in own.items()} for run, own in metrics.items()}
+
+
+def _of(figures: Figures) -> dict[str, Any]:
+    return figures.to_json() | {"examples": figures.examples}

@@ -1,0 +1,239 @@
+"""What is logged in MLflow: the store there is a projection of files.
+
+A training logs its rounds as they finish; `project` then brings the store in line with what is on disk, run by run and
+idempotently, by the run's identity: runs that DVC restored from its cache appear, a deleted store comes back, nothing
+doubles, and results of a former plan are left alone. A parent run is an experiment of DVC's, else the workspace at its
+commit. A training that fails, or is killed, ends as FAILED.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.errors import QuorumError
+from pipeline.federated.algorithms import ZEROSHOT
+from pipeline.federated.callbacks.telling import OnRound
+from pipeline.federated.history import Round
+from pipeline.plan.orders import EncodeOrder, MainOrder, ReportOrder, RunRow, read_order
+from pipeline.runs.identity import identity_of, notes_behind, recorded_identities
+from pipeline.runs.index import planned_key, read_history
+from pipeline.workspace import layout
+from pipeline.workspace.files import is_locked, read_json, sha256_file, sha256_json
+from pipeline.workspace.progress import say
+from pipeline.workspace.tracking import PARENT_TAG, TRAINING_TAG, Store, failures
+
+PER_ROUND = (
+    "train_loss",
+    "validation_loss",
+    "local_validation_loss",
+    "server_validation_loss",
+    "sent_validation_loss",
+    "bytes_down",
+    "bytes_up",
+    "seconds",
+)
+NOT_KNOBS = ("code", "packages", "manifests", "limits", "left_out", "own", "query", "corpora", "encoding")
+
+
+@dataclass
+class Live:
+    """One training's run in MLflow; a store that fails does not stop the training, and is mended later."""
+
+    store: Store
+    run: str
+
+    def on_round(self, rows: Sequence[Round]) -> None:
+        try:
+            with failures():
+                for row in rows:
+                    _log_round(self.store, self.run, row)
+        except QuorumError as error:
+            say(f"track: a round was not logged: {error}")
+
+    def failed(self) -> None:
+        try:
+            with failures():
+                self.store.set_status(self.run, "FAILED")
+        except QuorumError as error:
+            say(f"track: the failure was not logged: {error}")
+
+
+@contextmanager
+def live(run_id: str) -> Iterator[OnRound]:
+    """Log a training's rounds as they finish, under the run that `project` will complete."""
+    started = _started(run_id)
+    if started is None:
+        yield lambda rows: None
+        return
+    try:
+        yield started.on_round
+    except BaseException:
+        started.failed()
+        raise
+
+
+def _started(run_id: str) -> Live | None:
+    """The MLflow run of a training that begins; None if it is complete, or MLflow out of order."""
+    order, row = _plan(run_id)
+    try:
+        with failures():
+            store = Store()
+            _end_the_dead(store)
+            run, complete = _known(store, order, row)
+            if complete:
+                return None
+            store.params(run, _of_training(row))
+            store.set_status(run, "RUNNING")
+            return Live(store, run)
+    except QuorumError as error:
+        say(f"track: training goes on without MLflow: {error}")
+        return None
+
+
+def _end_the_dead(store: Store) -> None:
+    """A training that was killed could say nothing: whatever runs without holding its lock has failed."""
+    for run, key in store.running().items():
+        if not is_locked(layout.checkpoint_lock(key)):
+            store.set_status(run, "FAILED")
+
+
+def project() -> None:
+    """Make the store say what the files say.
+
+    Raises:
+        QuorumError: the store cannot be opened or written.
+    """
+    order = read_order(layout.order("report"), ReportOrder)
+    new = 0
+    with failures():
+        store = Store()
+        _end_the_dead(store)
+        recorded = recorded_identities(layout.MAIN) | recorded_identities(layout.MORE)
+        for row in (row for row in order.runs if row.id in recorded and _is_here(row)):
+            # What was made of another plan or other data is no result of this one.
+            if recorded[row.id] != identity_of(row):
+                continue
+            run, complete = _known(store, order, row)
+            if not complete:
+                scores = read_json(layout.seed_metrics(layout.group_of(row.id), row.seed))[row.name]
+                _project_run(store, run, row, scores)
+                new += 1
+        _project_pages(store, order)
+    say(f"track: {new} runs brought into {layout.mlflow_uri()}; `make ui` shows them")
+
+
+def _is_here(row: RunRow) -> bool:
+    """Whether a run was made here: of others a clone has the metrics alone, which git holds."""
+    behind = [layout.encoded_index(row.id), layout.history(row.id), *notes_behind(row)]
+    return all(path.is_file() for path in behind)
+
+
+def _project_run(store: Store, run: str, row: RunRow, scores: Mapping[str, Mapping[str, Any]]) -> None:
+    """A run's resolved params, per-round metrics, final scores and best adapters."""
+    store.params(run, _resolved(row))
+    for one in read_history(row.id, row.seed):
+        _log_round(store, run, one)
+    for timed in _timed_rounds(row):
+        store.metrics(run, {f"{timed['client']}/seconds": timed["seconds"]}, int(timed["round"]))
+    for client, figures in scores.items():
+        store.metrics(run, {f"{client}/{name}": value for name, value in _values(figures).items()})
+        path = layout.adapter(row.id, client)
+        if path.is_file() and row.method != ZEROSHOT:
+            store.artifact(run, path, "adapters")
+    store.finish(run)
+
+
+def _values(figures: Mapping[str, Any]) -> dict[str, float]:
+    """A client's figures, their intervals' ends left out."""
+    return {name: figure["value"] if isinstance(figure, Mapping) else figure for name, figure in figures.items()}
+
+
+def _timed_rounds(row: RunRow) -> list[dict[str, Any]]:
+    """The seconds of each round, if what was timed last is this training: copies of the workspace share the note."""
+    note = layout.timing("train", row.id)
+    timed = read_json(note) if note.is_file() else {}
+    rounds: list[dict[str, Any]] = timed["rounds"] if timed and timed.get("training") == planned_key(row.id) else []
+    return rounds
+
+
+def _resolved(row: RunRow) -> dict[str, Any]:
+    """Every knob behind a run, from the orders of its stages, by its name in params.yaml."""
+    knobs: dict[str, Any] = {"method": row.method, "setting": row.setting, "seed": row.seed}
+    knobs |= {f"data_source.{path.parent.name}": read_json(path)["source"]["source"] for path in notes_behind(row)}
+    encode = read_order(layout.order("encode", layout.group_of(row.id)), EncodeOrder)
+    knobs["source_tokens"], knobs["target_tokens"] = encode.limits[encode.manifests[row.id]]
+    for path in (
+        layout.order("backbone"),
+        layout.order("prepare", "qmsum"),
+        layout.order("encode", layout.group_of(row.id)),
+        layout.order("generate", row.id),
+        layout.order("evaluate", row.id),
+    ):
+        order = read_json(path)
+        order |= order.pop("rule", None) or {}
+        knobs |= {name: value for name, value in order.items() if name not in NOT_KNOBS}
+    return knobs | _of_training(row) | {"evaluate": row.evaluate}
+
+
+def _of_training(row: RunRow) -> dict[str, Any]:
+    """What the identity of a run fixes before it is trained: MLflow takes a param once and refuses another value."""
+    training = {} if row.training is None else row.training.model_dump(mode="json")
+    hyperparameters: dict[str, Any] = training.pop("hyperparameters", {})
+    return {"method": row.method} | hyperparameters | training
+
+
+def _project_pages(store: Store, order: MainOrder) -> None:
+    """A run for each page, with its figures, once for each set of results."""
+    pages = ((layout.MAIN, layout.REPORT), (layout.MORE, layout.PAPER_REPORT))
+    for group, page in ((group, page) for group, page in pages if page.is_file()):
+        identity = sha256_json(["page", sha256_file(page)])
+        known, complete = store.run(identity, page.stem, lambda: {PARENT_TAG: _parent(store, order)})
+        if not complete:
+            for path in sorted(layout.figures(group).glob("*.png")):
+                store.artifact(known, path, "figures")
+            store.artifact(known, page, "report")
+            store.finish(known)
+
+
+def _plan(run_id: str) -> tuple[MainOrder, RunRow]:
+    order = read_order(layout.order("report"), ReportOrder)
+    for row in order.runs:
+        if row.id == run_id:
+            return order, row
+    known = ", ".join(row.id for row in order.runs)
+    raise QuorumError(f"run {run_id!r} is not in params.yaml; there are {known}")
+
+
+def _known(store: Store, order: MainOrder, row: RunRow) -> tuple[str, bool]:
+    """The MLflow run of one of ours, made if it is not there: (its id, whether it is complete)."""
+
+    def tags() -> dict[str, str]:
+        own = {"method": row.method, "setting": row.setting, "seed": str(row.seed), "scale": order.scale}
+        return own | {TRAINING_TAG: planned_key(row.id) or "", PARENT_TAG: _parent(store, order)}
+
+    return store.run(identity_of(row), f"{row.name}-{row.seed}", tags)
+
+
+def _parent(store: Store, order: MainOrder) -> str:
+    """DVC's experiment, else the workspace at its commit; it is a heading, so it is finished once it is there."""
+    name = os.environ.get("DVC_EXP_NAME") or f"workspace @ {_commit()}"
+    run, complete = store.run(sha256_json(["parent", name, order.scale]), name, lambda: {"scale": order.scale})
+    if not complete:
+        store.finish(run)
+    return run
+
+
+def _commit() -> str:
+    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "no commit"
+
+
+def _log_round(store: Store, run: str, row: Round) -> None:
+    values = {name: getattr(row, name) for name in PER_ROUND} | dict(row.figures)
+    present = {f"{row.client}/{name}": float(value) for name, value in values.items() if value is not None}
+    store.metrics(run, present, row.round)

@@ -1,0 +1,82 @@
+"""Which words of the training summaries a run distilled: from its masks on disk to tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from pipeline.evaluation.distilled import example_tallies, merge, shares_of, summarize
+from pipeline.evaluation.words import Tally
+from pipeline.federated.history import History, best_rounds
+from pipeline.federated.masks import unpacked
+from pipeline.federated.objectives.distillation import DISTILLED
+from pipeline.model.adapter import read_adapter
+from pipeline.model.backbone import Backbone
+from pipeline.model.loader import Loader
+from pipeline.model.loading import load_backbone
+from pipeline.plan.orders import RunRow
+from pipeline.runs.index import read_encoded, read_history
+from pipeline.workspace import layout
+
+
+@dataclass(frozen=True)
+class WordTables:
+    """Rows of pos_kd.csv and word_shares.csv, and each client's two sensitivities."""
+
+    parts: list[dict[str, Any]] = field(default_factory=list)
+    shares: list[dict[str, Any]] = field(default_factory=list)
+    sensitivities: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+def words_of_run(rows: Sequence[RunRow], samples: int) -> WordTables:
+    """Counted over all seeds of a run; of no run, and of one that is not trained, nothing.
+
+    Args:
+        samples: resamples of meetings behind every interval.
+    """
+    if not rows or rows[0].training is None:
+        return WordTables()
+    cpu = torch.device("cpu")
+    backbone = load_backbone(layout.BACKBONE, rows[0].training.adapted_layers, cpu)
+    tallies = _over_seeds(backbone, Loader(cpu), rows)
+    parts, sensitivities = summarize({client: merge(meetings.values()) for client, meetings in tallies.items()})
+    shares = [row for client, own in tallies.items() for row in shares_of(rows[0].name, client, own, samples)]
+    return WordTables(parts, shares, sensitivities)
+
+
+def _over_seeds(backbone: Backbone, loader: Loader, rows: Sequence[RunRow]) -> dict[str, dict[str, Tally]]:
+    """Client -> meeting -> the words of its training examples."""
+    seeds: dict[str, dict[str, list[Tally]]] = {}
+    for row in rows:
+        assert row.training is not None, "a run that distils is trained"
+        history = read_history(row.id, row.seed)
+        for client, meetings in _at_seed(backbone, loader, row.id, history, row.training.local_epochs).items():
+            for meeting, counts in meetings.items():
+                seeds.setdefault(client, {}).setdefault(meeting, []).append(counts)
+    return {client: {meeting: merge(own) for meeting, own in meetings.items()} for client, meetings in seeds.items()}
+
+
+def _at_seed(
+    backbone: Backbone, loader: Loader, run_id: str, history: History, local_epochs: int
+) -> Mapping[str, Mapping[str, Tally]]:
+    """Counted over the rounds up to each client's best; in a round without the mask nothing was distilled."""
+    masks = read_adapter(layout.masks(run_id))
+    encoded = read_encoded(run_id)
+    found: dict[str, dict[str, Tally]] = {}
+    for client, splits in encoded.clients.items():
+        tokens = [loader.training([entry.key])[0]["targets"].tolist() for entry in splits["train"]]
+        best = best_rounds(history, client)[0]
+        rounds = [one.round for one in history if one.client == client and one.round <= best and one.steps]
+        count = sum(map(len, tokens))
+        distilled = unpacked(masks, client, DISTILLED, count)
+        nothing = torch.zeros(local_epochs, count, dtype=torch.bool)
+        rows = torch.cat([nothing[:0], *(distilled.get(number, nothing) for number in rounds)])
+        by_meeting: dict[str, list[Tally]] = {}
+        counted = example_tallies(rows, tokens, backbone.pieces)
+        for entry, tally in zip(encoded.index["clients"][client]["train"], counted, strict=True):
+            by_meeting.setdefault(entry["meeting"], []).append(tally)
+        found[client] = {meeting: merge(own) for meeting, own in by_meeting.items()}
+    return found

@@ -1,0 +1,64 @@
+"""Query-based summarization: turns of a meeting and a query in, a summary out, judged by ROUGE and its looks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pipeline.corpora.example import Example
+from pipeline.model.backbone import Backbone, Head, Limits, Prefix, Rendered, Row
+from pipeline.model.decoding_rule import DecodingRule
+from pipeline.model.generation import generate
+from pipeline.tasks.task import Metric
+
+METRICS = (
+    Metric("average", "average", "ROUGE F1 x 100", "more", 2),
+    Metric("rouge1", "R-1", "ROUGE F1 x 100", "more", 2),
+    Metric("rouge2", "R-2", "ROUGE F1 x 100", "more", 2),
+    Metric("rougeL", "R-L", "ROUGE F1 x 100", "more", 2),
+    Metric("rougeLsum", "R-Lsum", "ROUGE F1 x 100", "more", 2),
+    Metric("similarity", "similarity", "cosine", "more", 3),
+    Metric("length", "words", "words", None, 1),
+    Metric("repetition", "repeated 4-grams, %", "%", "less", 1),
+)
+
+
+class Summarize:
+    """See `Task`."""
+
+    metrics = METRICS
+
+    def read(self, record: Example) -> Example | None:
+        return record
+
+    def render(self, backbone: Backbone, example: Example, limits: Limits) -> Rendered:
+        return backbone.render(example, limits)
+
+    def head(self, backbone: Backbone) -> Head:
+        """The frozen vocabulary."""
+        return backbone.head
+
+    def predict(
+        self, backbone: Backbone, prefixes: Sequence[Prefix], rows: Sequence[Row], rule: DecodingRule
+    ) -> list[str]:
+        return [backbone.text(tokens) for tokens in generate(backbone, prefixes, rows, rule)]
+
+    def score(
+        self, references: Sequence[str], predictions: Sequence[str], *, use_stemmer: bool
+    ) -> list[Mapping[str, float]]:
+        """ROUGE as `rouge_score` has it, cosine of sentence embeddings, words, repeated 4-grams."""
+        from pipeline.tasks.rouge import rouge_of
+        from pipeline.tasks.similarity import similarities
+        from pipeline.tasks.surface import length, repetition
+
+        return [
+            {**rouge, "similarity": cosine, "length": length(text), "repetition": repetition(text)}
+            for rouge, cosine, text in zip(
+                rouge_of(references, predictions, use_stemmer=use_stemmer),
+                similarities(references, predictions),
+                predictions,
+                strict=True,
+            )
+        ]
+
+
+TASK = Summarize()

@@ -1,0 +1,74 @@
+"""What a task is: how a corpus's records are read and shown to a model, what its head predicts, how that is scored.
+
+A task is one module with a `TASK`, and one line in `pipeline.tasks`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from pipeline.corpora.example import Example
+from pipeline.model.backbone import Backbone, Head, Limits, Prefix, Rendered, Row
+from pipeline.model.decoding_rule import DecodingRule
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A figure of one example's prediction, or of its reference: what tables call it, and which way is better.
+
+    `better`: None where neither more nor less is. `digits`: behind the point, in tables.
+    """
+
+    name: str
+    title: str
+    unit: str
+    better: Literal["more", "less"] | None
+    digits: int
+
+    @property
+    def sign(self) -> int:
+        return -1 if self.better == "less" else 1
+
+
+LOSS = Metric("loss", "test loss", "nats a token", "less", 3)
+"""Of the reference: every task has it."""
+
+
+class Task(Protocol):
+    """Plain functions; a task holds no state."""
+
+    @property
+    def metrics(self) -> Sequence[Metric]:
+        """Of predictions, the one by which runs are compared first."""
+
+    def read(self, record: Example) -> Example | None:
+        """A corpus's record as an example of this task; None where it is none."""
+
+    def render(self, backbone: Backbone, example: Example, limits: Limits) -> Rendered:
+        """What the model reads, and what it is to predict, as token ids."""
+
+    def head(self, backbone: Backbone) -> Head:
+        """Hidden states of the targets' positions (..., width) -> logits in fp32 (..., classes)."""
+
+    def predict(
+        self, backbone: Backbone, prefixes: Sequence[Prefix], rows: Sequence[Row], rule: DecodingRule
+    ) -> list[str]:
+        """A prediction a row."""
+
+    def score(
+        self, references: Sequence[str], predictions: Sequence[str], *, use_stemmer: bool
+    ) -> list[Mapping[str, float]]:
+        """Every metric of each example.
+
+        Raises:
+            QuorumError: a scorer's parts are at odds.
+        """
+
+
+def load_task(module: str) -> Task:
+    """The task that a module defines."""
+    task: Task = importlib.import_module(module).TASK
+    return task

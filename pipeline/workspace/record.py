@@ -1,0 +1,31 @@
+"""The base of records that are read from files: what a person or an earlier stage wrote is checked on its way in."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+TAGS = ("domains", "iid", "balanced")
+"""Kinds of settings, which pydantic puts into the place of a problem; a person did not write them there."""
+
+
+class Record(BaseModel):
+    """Frozen; an unknown key is an error, and a number is finite."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False)
+
+
+def first_problem(error: ValidationError) -> str:
+    """What is wrong, in one line that begins with the key."""
+    problems = error.errors()
+    # A misspelt key is both unknown and missing; the name that was written helps more.
+    problem = next((p for p in problems if p["type"] == "extra_forbidden"), problems[0])
+    where = ".".join(str(part) for part in problem["loc"] if part not in TAGS or problem["loc"][0] != "settings")
+    message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "extra_forbidden":
+        return f"{where}: unknown key"
+    if problem["type"] == "missing":
+        return f"{where}: is missing"
+    if problem["type"] == "value_error" and not where:
+        return message
+    prefix = f"{where}: " if where else ""
+    return f"{prefix}{message} (found {problem['input']!r:.60})"
