@@ -15,7 +15,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup repro repro-all repro-full search test ui lint bench clean
+.PHONY: help setup try repro repro-all repro-full ablations search test ui lint bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 14
@@ -31,6 +31,11 @@ $(STAMP): requirements.lock
 
 # What lies outside the workspace, and has changed or come within reach: dvc does not look there.
 RENEW = stages=$$(python -m pipeline outdated) && { [ -z "$$stages" ] || dvc repro --force --single-item $$stages; }
+
+try: setup  ## every file and page of the main table in two minutes: made-up meetings, random weights, a copy of its own
+	@$(GIT_IDENTITY) python -m pipeline copies try
+	@cd work/try && unset DVC_ROOT && dvc repro main
+	@echo "try: open work/try/reports/report.html"
 
 repro: setup  ## train and evaluate all methods, then reports/report.html
 	@$(RENEW)
@@ -54,9 +59,13 @@ test: lint  ## the whole test suite, linters and types included
 	@python -m pytest
 
 repro-full: setup  ## the main table on all of QMSum (hours), in a copy of the workspace: reports/full
-	@$(GIT_IDENTITY) python -m pipeline full lay
+	@$(GIT_IDENTITY) python -m pipeline copies full
 	@cd work/full && export DVC_ROOT=$(CURDIR) && $(RENEW) && for stage in train generate main; do dvc repro $$stage || exit 1; done
-	@python -m pipeline full take
+	@python -m pipeline copies take-full
+
+ablations: setup  ## what the paper lacks: experiments/ablations/reports/report.html
+	@dvc repro prepare backbone
+	@cd experiments/ablations && dvc repro train && dvc repro generate && dvc repro
 
 search: setup  ## fair tuning on validation: reports/tables/search.csv
 	@dvc repro encode encode-more
@@ -79,7 +88,7 @@ bench: setup $(FLOWER_STAMP)  ## every comparison of benchmarks/, into reports/b
 $(FLOWER_STAMP): benchmarks/flower.lock | $(STAMP)
 	@echo "bench: installing Flower, which the benchmarks compare with, into $(FLOWER)"
 	@test -x $(FLOWER)/bin/python || $(PYTHON) -m venv $(FLOWER)
-	@$(FLOWER)/bin/python -m pip install -qq --disable-pip-version-check --no-compile -r benchmarks/flower.lock || { rm -rf $(FLOWER); echo "error: pip could not install benchmarks/flower.lock; check the network, or run \`python -m benchmarks\`, which leaves Flower's rows out"; exit 1; }
+	@$(FLOWER)/bin/python -m pip install -qq --disable-pip-version-check -r benchmarks/flower.lock || { rm -rf $(FLOWER); echo "error: pip could not install benchmarks/flower.lock; check the network, or run \`python -m benchmarks\`, which leaves Flower's rows out"; exit 1; }
 	@python -c "import sysconfig; print(sysconfig.get_path('purelib'))" > "$$($(FLOWER)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/quorum.pth"
 	@rm -f $(FLOWER)/.installed-* && touch $@
 

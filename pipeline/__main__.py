@@ -129,6 +129,13 @@ def report() -> None:
 
 
 @app.command()
+def studies() -> None:
+    """Make the page on an experiment's studies."""
+    _stage("studies")()
+    _bring_into_mlflow()
+
+
+@app.command()
 def search() -> None:
     """Compare the values of params.yaml's `search` on validation, at a seed that no table reports."""
     from pipeline.runs.search import search as run
@@ -136,22 +143,30 @@ def search() -> None:
     run()
 
 
-full = typer.Typer(no_args_is_help=True, help="What `make repro-full` does before and after `dvc repro`.")
-app.add_typer(full, name="full")
+copies = typer.Typer(no_args_is_help=True, help="Copies of the workspace, for `make try` and `make repro-full`.")
+app.add_typer(copies, name="copies")
 
 
-@full.command("lay")
-def full_lay() -> None:
+@copies.command("try")
+def copies_try() -> None:
+    """Lay out work/try: the sample and random weights."""
+    from pipeline.runs.copies import lay_try
+
+    lay_try()
+
+
+@copies.command("full")
+def copies_full() -> None:
     """Lay out work/full, a copy of the workspace at `scale: full`."""
-    from pipeline.runs.full import lay_copy
+    from pipeline.runs.copies import lay_full
 
-    lay_copy()
+    lay_full()
 
 
-@full.command("take")
-def full_take() -> None:
+@copies.command("take-full")
+def copies_take_full() -> None:
     """Take its small outputs over into reports/full."""
-    from pipeline.runs.full import take_over
+    from pipeline.runs.copies import take_over
 
     take_over()
 

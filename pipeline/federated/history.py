@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pipeline.federated.algorithm import Owner
+if TYPE_CHECKING:
+    from pipeline.federated.algorithm import Owner
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,9 @@ _NOT_FIGURES = {"run", *(known.name for known in fields(Round))}
 
 History = Sequence[Round]
 """A run's rounds, of all its seeds."""
+
+OnRound = Callable[[Sequence[Round]], None]
+"""Who wants to know of a finished round: it is told the round's rows of history, one a client."""
 
 
 def columns_of(history: Iterable[Round]) -> list[str]:

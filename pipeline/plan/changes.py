@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 from pipeline.workspace import layout
@@ -21,7 +20,7 @@ def report_changes(orders: dict[str, dict[str, Any]]) -> None:
     now = {path.removesuffix(".json"): sha256_json(order) for path, order in orders.items()}
     changed = [name for name in now if before.get(name) != now[name]]
     # A copy of the workspace has a plan of its own, which is not the last one here.
-    if Path.cwd().resolve() == layout.home():
+    if not layout.is_copy():
         write_json(known, now)
     if not changed:
         say("plan: nothing has changed")

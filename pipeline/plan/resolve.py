@@ -59,20 +59,16 @@ def resolve(params: Params) -> dict[str, dict[str, Any]]:
     orders |= _of_corpora(params)
     rows: dict[str, list[RunRow]] = {}
     for group, runs in ((layout.MAIN, params.runs), (layout.MORE, params.more_runs)):
-        ids = {layout.run_id(group, name, seed): (name, seed) for name in runs for seed in params.seeds}
-        orders |= _of_group(params, group, ids)
         rows[group] = []
+        ids = {layout.run_id(group, name, seed): (name, seed) for name in runs for seed in params.seeds}
+        if runs or group == layout.MORE:
+            orders |= _of_group(params, group, ids)
         for identity, (name, seed) in ids.items():
             stages = _of_run(params, name, seed)
             orders |= {f"{stage}/{identity}": order for stage, order in stages.items()}
             rows[group].append(_row(params, identity, name, seed, stages))
-    orders["analyze"] = _analyze(params, rows[layout.MAIN])
-    orders["main"] = MainOrder(
-        code=_code("main", TASKS[params.task]) | _texts("main_page.html.j2", PAPER),
-        packages=packages_of("main"),
-        runs=rows[layout.MAIN],
-        **_common(params),
-    )
+    if rows[layout.MAIN]:
+        orders |= {"analyze": _analyze(params, rows[layout.MAIN]), "main": _main(params, rows[layout.MAIN])}
     orders["report"] = ReportOrder(
         code=_code("report", TASKS[params.task]) | _texts("paper_page.html.j2", PAPER),
         packages=packages_of("report"),
@@ -241,6 +237,11 @@ def _analyze(params: Params, rows: list[RunRow]) -> AnalyzeOrder:
         tested=rows[0].id,
         use_stemmer=params.use_stemmer,
     )
+
+
+def _main(params: Params, rows: list[RunRow]) -> MainOrder:
+    code = _code("main", TASKS[params.task]) | _texts("main_page.html.j2", PAPER)
+    return MainOrder(code=code, packages=packages_of("main"), runs=rows, **_common(params))
 
 
 def _texts(*names: str) -> dict[str, str]:

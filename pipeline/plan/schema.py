@@ -81,7 +81,7 @@ class Params(CommonKnobs):
     topics: int = Field(ge=2)
 
     settings: dict[str, Setting]
-    runs: dict[str, Run] = Field(min_length=1)
+    runs: dict[str, Run]
     more_runs: dict[str, Run]
     studies: dict[str, list[str]]
     search: Search
@@ -195,7 +195,7 @@ def read_params(path: Path = PARAMS) -> Params:
     Raises:
         QuorumError: the file is missing, not YAML, or a key is unknown, missing, of a wrong type or out of range.
     """
-    data = read_yaml(path)
+    data = _read(path)
     for group in ("runs", "more_runs", "studies", "own", "settings"):
         _check_names(path, group, data.get(group))
     scales = data.get("scales") if isinstance(data.get("scales"), dict) else {}
@@ -206,6 +206,17 @@ def read_params(path: Path = PARAMS) -> Params:
         return Params.model_validate(_filled(path, data, data.get("scale")))
     except ValidationError as error:
         raise QuorumError(f"{path}: {first_problem(error)}; correct it") from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The keys of a file; over those of the file that it `extends`, whose settings it shares."""
+    data = read_yaml(path)
+    base = data.pop("extends", None)
+    if base is None:
+        return data
+    under = _read(path.parent / str(base))
+    settings = [table for table in (under.get("settings"), data.get("settings")) if isinstance(table, dict)]
+    return {**under, **data, "settings": {name: setting for table in settings for name, setting in table.items()}}
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

@@ -37,6 +37,7 @@ class PaperPage:
     """
 
     order: ReportOrder
+    title: str
     results: Results
     sections: Sequence[Section]
     claims: Sequence[Judged]
@@ -56,7 +57,8 @@ def render(data: PaperPage, figures: Path) -> str:
         "paper_page.html.j2",
         samples=sorted(corpus for corpus, notes in data.notes.items() if is_sample(notes)),
         facts=_facts(data),
-        claims=piece("claims", judged=[claim_row(one) for one in data.claims]),
+        title=data.title,
+        claims=piece("claims", judged=[claim_row(one) for one in data.claims]) if data.claims else None,
         sections=[_section(section, data, figures) for section in data.sections],
         corpora=data_tables.corpora(data.statistics, data.notes),
         readings=data_tables.readings(data.statistics),

@@ -72,6 +72,15 @@ def extra_pieces(order: ReportOrder, results: Results, made: Material, folder: P
     }
 
 
+def experiment_pieces(order: ReportOrder, results: Results, folder: Path) -> dict[str, list[Markup]]:
+    """Of an experiment's studies: the sweep of a knob, where a study is called by one."""
+    canvas = Canvas(folder, "dvc repro studies")
+    return {
+        knob: pieces.knob_sweep(canvas, results, order.studies.get(knob, ()), knob, knob, SELECTIVE_BASE)
+        for knob in ("tau", "lambda")
+    }
+
+
 def _parts_of_speech(made: Material) -> list[Markup]:
     """The main page's figures of Fig. 11, here again."""
     run = [row["run"] for row in made.shares][:1]

@@ -8,8 +8,7 @@ from pathlib import Path
 from pipeline.clients.setting import Setting
 from pipeline.plan.orders import PartitionOrder, RunRow, Training, TrainOrder, planned_runs, read_order
 from pipeline.runs.index import is_as_planned, planned_key, read_encoded
-from pipeline.runs.scoring_job import scoring_job_of
-from pipeline.runs.summaries import decoding_job_of
+from pipeline.runs.jobs import decoding_job_of, scoring_job_of
 from pipeline.workspace import layout
 from pipeline.workspace.files import is_locked
 from pipeline.workspace.progress import say

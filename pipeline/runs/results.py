@@ -11,7 +11,7 @@ from typing import Any
 from pipeline.evaluation.scores import MEAN, Figures, Scored, figures_of, over_seeds
 from pipeline.federated.history import Round, has_converged
 from pipeline.federated.objectives.threshold import Threshold
-from pipeline.plan.orders import EncodeOrder, RunRow, read_order
+from pipeline.plan.orders import EncodeOrder, ReportOrder, RunRow, read_order
 from pipeline.runs.index import read_history
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
@@ -90,6 +90,15 @@ def _with_other_losses(
                 losses[other] = fmean(found)
         filled[client] = replace(own, other_losses=losses)
     return filled
+
+
+def first_runs(order: ReportOrder, results: Results) -> dict[str, str]:
+    """Setting -> its first run, of those that were made where there are any."""
+    made = {row.id for rows in results.rows.values() for row in rows}
+    first: dict[str, str] = {}
+    for row in sorted(order.runs, key=lambda row: row.id not in made):
+        first.setdefault(row.setting, row.id)
+    return first
 
 
 def target_limit(run_id: str) -> int:

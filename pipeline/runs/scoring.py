@@ -20,7 +20,7 @@ from pipeline.model.loader import Loader
 from pipeline.model.loading import choose_device, load_backbone
 from pipeline.plan.orders import EvaluateOrder
 from pipeline.runs.index import read_encoded
-from pipeline.runs.scoring_job import ScoringJob
+from pipeline.runs.jobs import ScoringJob
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_jsonl, write_json

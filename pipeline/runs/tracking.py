@@ -17,8 +17,7 @@ from typing import Any
 
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithms import ZEROSHOT
-from pipeline.federated.callbacks.telling import OnRound
-from pipeline.federated.history import Round
+from pipeline.federated.history import OnRound, Round
 from pipeline.plan.orders import EncodeOrder, MainOrder, ReportOrder, RunRow, read_order
 from pipeline.runs.identity import identity_of, notes_behind, recorded_identities
 from pipeline.runs.index import planned_key, read_history
@@ -221,7 +220,7 @@ def _known(store: Store, order: MainOrder, row: RunRow) -> tuple[str, bool]:
 
 def _parent(store: Store, order: MainOrder) -> str:
     """DVC's experiment, else the workspace at its commit; it is a heading, so it is finished once it is there."""
-    name = os.environ.get("DVC_EXP_NAME") or f"workspace @ {_commit()}"
+    name = os.environ.get("DVC_EXP_NAME") or f"{layout.workspace().name or 'workspace'} @ {_commit()}"
     run, complete = store.run(sha256_json(["parent", name, order.scale]), name, lambda: {"scale": order.scale})
     if not complete:
         store.finish(run)

@@ -10,8 +10,9 @@ from pathlib import Path
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.callbacks.stopping import Stopping
-from pipeline.federated.callbacks.telling import OnRound, Telling
+from pipeline.federated.callbacks.telling import Telling
 from pipeline.federated.checkpoint import load_progress
+from pipeline.federated.history import OnRound
 from pipeline.federated.inputs import inputs
 from pipeline.federated.local import StoredClientData
 from pipeline.federated.optimizer import LocalTraining

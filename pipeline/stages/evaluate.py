@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 
-from pipeline.runs.scoring_job import ScoringJob, scoring_job_of
-from pipeline.runs.sharing import label, sharing_with
+from pipeline.runs.jobs import ScoringJob, label, scoring_job_of, sharing_with
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_json
 from pipeline.workspace.progress import progress

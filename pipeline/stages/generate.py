@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 
 from pipeline.corpora.prepared import examples_of
-from pipeline.runs.sharing import label, sharing_with
-from pipeline.runs.summaries import DecodingJob, decode, decoding_job_of
+from pipeline.runs.jobs import DecodingJob, decoding_job_of, label, sharing_with
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json, write_jsonl
 from pipeline.workspace.progress import progress
@@ -16,7 +15,9 @@ def run(run_id: str) -> None:
     began = time.monotonic()
     job = decoding_job_of(run_id)
     if job.waits():
-        from pipeline.model.loading import choose_device, load_backbone  # seconds, which the other runs' stages save
+        # Seconds of imports, which the other runs' stages save.
+        from pipeline.model.loading import choose_device, load_backbone
+        from pipeline.runs.decoding import decode
 
         jobs = sharing_with(job, decoding_job_of, DecodingJob.waits)
         backbone = load_backbone(layout.BACKBONE, job.order.adapted_layers, choose_device(job.order.device))

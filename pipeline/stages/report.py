@@ -16,7 +16,7 @@ from pipeline.report.ratings.sheets import of_these_summaries
 from pipeline.runs.identity import record_identities
 from pipeline.runs.index import planned_key, read_encoded
 from pipeline.runs.metrics import write_metrics
-from pipeline.runs.results import Results, read_results, side_by_side, target_limit
+from pipeline.runs.results import Results, first_runs, read_results, side_by_side, target_limit
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, read_json, read_jsonl, write_json, write_text
 from pipeline.workspace.progress import say
@@ -44,9 +44,10 @@ def run() -> None:
     write_json(layout.PAPER_METRICS, {"claims": [claim_record(one) for one in claims]})
     compared = {study: side_by_side(results, names, order.bootstrap_samples) for study, names in order.studies.items()}
     draw(order, compared, list(results.by_seed.values()), figures)
-    first = _first_runs(order, results)
+    first = first_runs(order, results)
     data = PaperPage(
         order=order,
+        title="The paper’s tables and figures, regenerated",
         results=results,
         sections=paper.with_studies(order.studies),
         claims=claims,
@@ -61,15 +62,6 @@ def run() -> None:
     )
     write_text(layout.PAPER_REPORT, render(data, figures))
     say(f"report: {layout.PAPER_REPORT} is ready")
-
-
-def _first_runs(order: ReportOrder, results: Results) -> dict[str, str]:
-    """Setting -> its first run, of those that were made where there are any."""
-    made = {row.id for rows in results.rows.values() for row in rows}
-    first: dict[str, str] = {}
-    for row in sorted(order.runs, key=lambda row: row.id not in made):
-        first.setdefault(row.setting, row.id)
-    return first
 
 
 def _material(order: ReportOrder, results: Results) -> Material:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pipeline.corpora.example import Example
-from pipeline.model.backbone import Backbone, Head, Limits, Prefix, Rendered, Row
 from pipeline.model.decoding_rule import DecodingRule
-from pipeline.model.generation import generate
 from pipeline.tasks.task import Metric
+
+if TYPE_CHECKING:
+    from pipeline.model.backbone import Backbone, Head, Limits, Prefix, Rendered, Row
 
 METRICS = (
     Metric("average", "average", "ROUGE F1 x 100", "more", 2),
@@ -40,6 +42,8 @@ class Summarize:
     def predict(
         self, backbone: Backbone, prefixes: Sequence[Prefix], rows: Sequence[Row], rule: DecodingRule
     ) -> list[str]:
+        from pipeline.model.generation import generate
+
         return [backbone.text(tokens) for tokens in generate(backbone, prefixes, rows, rule)]
 
     def score(

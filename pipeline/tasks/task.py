@@ -8,11 +8,13 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from pipeline.corpora.example import Example
-from pipeline.model.backbone import Backbone, Head, Limits, Prefix, Rendered, Row
 from pipeline.model.decoding_rule import DecodingRule
+
+if TYPE_CHECKING:  # torch takes seconds, which stages that only read or score save
+    from pipeline.model.backbone import Backbone, Head, Limits, Prefix, Rendered, Row
 
 
 @dataclass(frozen=True)

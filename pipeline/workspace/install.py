@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import sysconfig
 import urllib.request
 from pathlib import Path
 
@@ -24,6 +25,8 @@ def install(lock: Path) -> None:
     _pip(*_cpu_builds(), torch)
     print(f"setup: {len(pins) - 1} more packages", flush=True)
     _pip("-r", str(lock))
+    print("setup: compiling them, once for all later starts (half a minute)", flush=True)
+    _compile()
 
 
 def _cpu_builds() -> list[str]:
@@ -37,11 +40,19 @@ def _cpu_builds() -> list[str]:
 
 
 def _pip(*arguments: str) -> None:
-    # Not compiled now: most modules of 200 packages are never imported.
     quietly = ["-qq", "--disable-pip-version-check", "--no-compile"]
     command = [sys.executable, "-m", "pip", "install", *quietly, *arguments]
     if subprocess.run(command, check=False).returncode:
         sys.exit(f"error: pip could not install {arguments[-1]}; check the network, then run the same command again")
+
+
+def _compile() -> None:
+    """Where Python may write no bytecode later on, every start would compile torch, transformers and MLflow anew."""
+    packages = sysconfig.get_path("purelib")
+    own = Path(__file__).parents[1]
+    # Some packages ship files for other versions of Python, which do not compile: no harm.
+    command = [sys.executable, "-m", "compileall", "-q", "-j", "0", packages, str(own)]
+    subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

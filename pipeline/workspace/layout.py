@@ -3,6 +3,9 @@
 Paths that DVC tracks are relative to the workspace that a stage runs in. State that outlives a stage
 (`work/`, the MLflow store, the mirror) is anchored at `DVC_ROOT`: in `dvc exp run --temp` and in queued
 experiments the workspace is a temporary copy, and what lay in it would be lost.
+
+An experiment below `experiments/` is a workspace of its own: what it shares with the root's (prepared corpora, the
+backbone, `work/`) it finds by `QUORUM_BASE`, the way from its folder to the root.
 """
 
 from __future__ import annotations
@@ -10,20 +13,23 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+BASE = Path(os.environ.get("QUORUM_BASE", "."))
+"""The way from the workspace to the repository's root: no way at all, but from an experiment's folder."""
+
 PARAMS = Path("params.yaml")
-SAMPLE = Path("data/sample")
-PAPER_RESULTS = Path("data/paper_results.csv")
+SAMPLE = BASE / "data/sample"
+PAPER_RESULTS = BASE / "data/paper_results.csv"
 OWN = Path("data/own")
 RATINGS = Path("data/ratings")
 
 PLAN = Path("data/plan")
 RAW = Path("data/raw")
-PREPARED = Path("data/prepared")
+PREPARED = BASE / "data/prepared"
 PARTITIONS = Path("data/partitions")
 ENCODED = Path("data/encoded")
 
 MODELS = Path("models")
-BACKBONE = MODELS / "backbone"
+BACKBONE = BASE / "models/backbone"
 ABOUT_BACKBONE, WEIGHTS = "quorum.json", "model.safetensors"
 """In a backbone's folder: the weights' name and digest, and the weights."""
 
@@ -56,7 +62,17 @@ MAIN, MORE = "main", "more"
 
 def home() -> Path:
     """The real repository, also from inside an experiment's temporary copy of it."""
-    return Path(os.environ.get("DVC_ROOT") or Path.cwd()).resolve()
+    return (Path(os.environ.get("DVC_ROOT") or Path.cwd()) / BASE).resolve()
+
+
+def workspace() -> Path:
+    """The workspace below the repository: an experiment's folder, else nothing."""
+    return Path(os.environ.get("DVC_ROOT") or Path.cwd()).resolve().relative_to(home())
+
+
+def is_copy() -> bool:
+    """Whether this is a temporary copy of the workspace, as of `dvc exp run --temp`."""
+    return Path.cwd().resolve() != home() / workspace()
 
 
 def work() -> Path:
@@ -78,6 +94,11 @@ def full_copy() -> Path:
     return work() / "full"
 
 
+def try_copy() -> Path:
+    """The copy of the workspace in which `make try` runs."""
+    return work() / "try"
+
+
 def checkpoints() -> Path:
     return work() / "checkpoints"
 
@@ -97,7 +118,7 @@ def checkpoint_lock(training: str) -> Path:
 
 def timing(stage: str, item: str | None = None) -> Path:
     """How long a stage took when it last ran: `item` as in `order`."""
-    return work() / "timings" / (f"{stage}.json" if item is None else f"{stage}/{item}.json")
+    return work() / "timings" / workspace() / (f"{stage}.json" if item is None else f"{stage}/{item}.json")
 
 
 def downloads() -> Path:
@@ -177,7 +198,7 @@ def figures(group: str) -> Path:
 
 
 def data_statistics(corpus: str) -> Path:
-    return TABLES / f"data_{corpus}.csv"
+    return BASE / TABLES / f"data_{corpus}.csv"
 
 
 def encoded_index(run: str) -> Path:
@@ -244,7 +265,7 @@ def trial(key: str) -> Path:
 
 def last_plan() -> Path:
     """Hashes of the last plan's orders, to say what a new one changes."""
-    return work() / "plan.json"
+    return work() / "plans" / workspace() / "plan.json"
 
 
 def predictions(run: str) -> Path:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pipeline.federated.algorithm import Owner
 from pipeline.federated.callbacks.callback import Callback
-from pipeline.federated.history import Round
+from pipeline.federated.history import OnRound, Round
 from pipeline.federated.progress import Progress
 from pipeline.workspace.progress import say
-
-OnRound = Callable[[Sequence[Round]], None]
-"""Who wants to know of a finished round: it is told the round's rows of history, one a client."""
 
 
 @dataclass(frozen=True)

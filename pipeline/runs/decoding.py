@@ -1,71 +1,19 @@
-"""Decoding for several runs at once, and work/generated, which keeps what was decoded; see `shared_work`.
-
-Runs that summarize one test set read the same sources: decoded together, each source is read once a step for all.
-"""
+"""Decoding for several runs at once: those that summarize one test set read each source once a step for all."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
-from pipeline.model.adapter import digest, on_device, read_adapter
+from pipeline.model.adapter import on_device, read_adapter
 from pipeline.model.backbone import Backbone, Row
 from pipeline.model.entry import Entry
 from pipeline.model.loader import Loader
-from pipeline.plan.orders import GenerateOrder, read_order
-from pipeline.runs.index import read_encoded
+from pipeline.runs.jobs import DecodingJob
 from pipeline.tasks.task import load_task
-from pipeline.workspace import layout
-from pipeline.workspace.files import locked, read_json, sha256_json, write_json
+from pipeline.workspace.files import locked, write_json
 
 SOURCE_BYTES, ROWS, RUNS = 2_000_000_000, 384, 12
 """What is decoded at once, about: enough to read the weights seldom, few enough for 8 GiB at laptop scale."""
-
-
-@dataclass(frozen=True)
-class DecodingJob:
-    """One run's summaries: whose adapter (a file, its digest) writes which example, and where the texts are kept."""
-
-    run_id: str
-    order: GenerateOrder
-    tests: list[tuple[str, Entry]]
-    adapters: dict[str, Path]
-    digests: dict[str, str]
-    path: Path
-
-    def texts(self) -> dict[str, str]:
-        """Example id -> summary, as far as decoded."""
-        if not self.path.is_file():
-            return {}
-        kept: dict[str, str] = read_json(self.path, remedy=f"delete {self.path} and run again")
-        return kept
-
-    def missing(self) -> list[tuple[str, Entry]]:
-        """(client, entry) of what is still to be decoded; nothing where the run decodes none."""
-        if self.order.rule is None:
-            return []
-        done = self.texts()
-        return [(client, entry) for client, entry in self.tests if entry.id not in done]
-
-    def waits(self) -> bool:
-        return bool(self.missing())
-
-
-def decoding_job_of(run_id: str) -> DecodingJob:
-    """A run's job.
-
-    Raises:
-        QuorumError: its order, index or an adapter is missing or damaged.
-    """
-    order = read_order(layout.order("generate", run_id), GenerateOrder)
-    encoded = read_encoded(run_id)
-    adapters = {client: layout.adapter(run_id, client) for client in encoded.clients}
-    tests = [(client, entry) for client, splits in encoded.clients.items() for entry in splits["test"]]
-    digests = {client: digest(read_adapter(path)) for client, path in adapters.items()}
-    written = [[entry.id, entry.key, digests[client]] for client, entry in tests]
-    key = sha256_json([order.model_dump(mode="json"), encoded.index["backbone"], written])
-    return DecodingJob(run_id, order, tests, adapters, digests, layout.generated() / f"{key}.json")
 
 
 def decode(jobs: Sequence[DecodingJob], backbone: Backbone, advance: Callable[[int], None]) -> None:

@@ -1,8 +1,7 @@
-"""The main table on all of QMSum, in a copy of the workspace: the copy laid out, and its small outputs taken over.
+"""Copies of the workspace: one at another scale, whose small outputs are taken over, and one to try the pipeline in.
 
-The copy has this commit and what git tracks of the changes since; cache, work/ and MLflow are those of the original,
-which DVC_ROOT names. `dvc exp run --temp` would be a fresh copy each time, and fails where dvc.lock names what no cache
-holds.
+A copy has this commit and what git tracks of the changes since. `dvc exp run --temp` would be a fresh copy each time,
+and fails where dvc.lock names what no cache holds.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from pipeline.errors import QuorumError
@@ -30,33 +30,50 @@ TAKEN = (
     layout.REPORTS / layout.HISTORY,
 )
 """What is taken over besides the scores of the planned runs."""
+TRY = {"data_source": "sample", "backbone": "tiny-llama", "max_tokens": "24"}
+"""The sample's few short meetings and random weights: every file and page of the main table, numbers without meaning."""
 
 
-def lay_copy() -> None:
-    """Make the copy, or bring it to what the workspace is now; what it has trained stays.
+def lay_full() -> None:
+    """The copy for the main table on all of QMSum; cache, work/ and MLflow are the original's.
 
     Raises:
-        QuorumError: params.yaml takes a part of the training examples or has no scale, a module is unknown to git, or
-            git fails.
+        QuorumError: params.yaml takes a part of the training examples, or `_lay` fails.
     """
-    copy = layout.full_copy()
-    if read_params().train_fraction is not None:
+    if re.search(r"^train_fraction:\s*(?!null)\S", layout.PARAMS.read_text(encoding="utf-8"), re.MULTILINE):
         raise QuorumError(f"{layout.PARAMS}: repro-full takes all training examples: set train_fraction: null")
+    _lay(layout.full_copy(), {"scale": "full"})
+    cache = f"[cache]\n    dir = {layout.home() / '.dvc' / 'cache'}\n"
+    write_text(layout.full_copy() / ".dvc" / "config.local", cache)
+
+
+def lay_try() -> None:
+    """The copy to try the pipeline in; all that it makes stays in it."""
+    _lay(layout.try_copy(), TRY)
+
+
+def _lay(copy: Path, knobs: Mapping[str, str]) -> None:
+    """Make a copy, or bring it to what the workspace is now; what it has made stays.
+
+    Raises:
+        QuorumError: params.yaml is wrong or lacks a knob, a module is unknown to git, or git fails.
+    """
+    read_params()
     unknown = _git("ls-files", "--others", "--exclude-standard", "--", "pipeline").split("\n")[0]
     if unknown:
         raise QuorumError(f"{unknown}: git does not know it, so the copy would lack it; `git add` it")
     if not copy.exists():
         _git("clone", "--quiet", "--shared", ".", str(copy))
     if not (copy / ".git").is_dir():
-        raise QuorumError(f"{copy}: is no copy of the workspace; delete it and run `make repro-full` again")
-    write_text(copy / ".dvc" / "config.local", f"[cache]\n    dir = {layout.home() / '.dvc' / 'cache'}\n")
+        raise QuorumError(f"{copy}: is no copy of the workspace; delete it and run the same command again")
     now = _git("stash", "create") or _git("rev-parse", "HEAD")
     _git("-C", str(copy), "checkout", "--quiet", "--force", "--detach", now)
     params = layout.PARAMS.read_text(encoding="utf-8")
-    of_full, found = re.subn(r"^scale:[^#\n]*", "scale: full  ", params, count=1, flags=re.MULTILINE)
-    if not found:
-        raise QuorumError(f"{layout.PARAMS}: has no line `scale:`; add `scale: laptop`")
-    write_text(copy / layout.PARAMS, of_full)
+    for knob, value in knobs.items():
+        params, found = re.subn(rf"^{knob}:[^#\n]*", f"{knob}: {value}  ", params, count=1, flags=re.MULTILINE)
+        if not found:
+            raise QuorumError(f"{layout.PARAMS}: has no line `{knob}:`; restore it from git")
+    write_text(copy / layout.PARAMS, params)
 
 
 def take_over() -> None:
@@ -85,7 +102,7 @@ def take_over() -> None:
         layout.FULL.rename(old)
     new.rename(layout.FULL)
     shutil.rmtree(old, ignore_errors=True)
-    say(f"repro-full: see {layout.FULL}; `dvc repro report` puts the page's claims to it")
+    say(f"repro-full: see {layout.FULL}")
 
 
 def _copy(path: Path, target: Path) -> None:
@@ -102,5 +119,5 @@ def _git(*arguments: str) -> str:
     done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
         reason = " ".join(done.stderr.split())[-200:]
-        raise QuorumError(f"git {arguments[0]}: {reason}; mend it and run `make repro-full` again")
+        raise QuorumError(f"git {arguments[0]}: {reason}; mend it and run the same command again")
     return done.stdout.strip()
