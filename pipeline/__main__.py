@@ -96,6 +96,18 @@ def train(run: RunId) -> None:
     prune_training(run)  # a few hundred MB, which need not wait for the last training
 
 
+@app.command(hidden=True)
+def log(run: RunId) -> None:
+    """Log in MLflow what a training tells on standard input."""
+    from pipeline.runs.tracking import log as log_rounds
+    from pipeline.workspace.progress import say
+
+    try:
+        log_rounds(run, sys.stdin)
+    except QuorumError as error:
+        say(f"track: training goes on without MLflow: {error}")
+
+
 @app.command()
 def generate(run: RunId) -> None:
     """Summarize every client's test set with a run's adapters."""

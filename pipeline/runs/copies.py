@@ -31,7 +31,7 @@ TAKEN = (
 )
 """What is taken over besides the scores of the planned runs."""
 TRY = {"data_source": "sample", "backbone": "tiny-llama", "max_tokens": "24"}
-"""The sample's few short meetings and random weights: every file and page of the main table, numbers without meaning."""
+"""The sample's few short meetings, random weights: every file and page of the main table; its numbers mean nothing."""
 
 
 def lay_full() -> None:

@@ -8,11 +8,13 @@ commit. A training that fails, or is killed, ends as FAILED.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from typing import Any
 
 from pipeline.errors import QuorumError
@@ -39,63 +41,56 @@ PER_ROUND = (
 NOT_KNOBS = ("code", "packages", "manifests", "limits", "left_out", "own", "query", "corpora", "encoding")
 
 
-@dataclass
-class Live:
-    """One training's run in MLflow; a store that fails does not stop the training, and is mended later."""
-
-    store: Store
-    run: str
-
-    def on_round(self, rows: Sequence[Round]) -> None:
-        try:
-            with failures():
-                for row in rows:
-                    _log_round(self.store, self.run, row)
-        except QuorumError as error:
-            say(f"track: a round was not logged: {error}")
-
-    def failed(self) -> None:
-        try:
-            with failures():
-                self.store.set_status(self.run, "FAILED")
-        except QuorumError as error:
-            say(f"track: the failure was not logged: {error}")
+FINISHED = "finished"
 
 
 @contextmanager
 def live(run_id: str) -> Iterator[OnRound]:
-    """Log a training's rounds as they finish, under the run that `project` will complete."""
-    started = _started(run_id)
-    if started is None:
-        yield lambda rows: None
-        return
-    try:
-        yield started.on_round
-    except BaseException:
-        started.failed()
-        raise
+    """Log a training's rounds as they finish, under the run that `project` will complete.
+
+    MLflow lives in a process of its own: its seconds of start-up run beside the training's, and what goes wrong in it
+    stops no training. Where the training ends without a word, as a killed one does, that process says FAILED.
+    """
+    _plan(run_id)
+    command = [sys.executable, "-m", "pipeline", "log", run_id]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, text=True) as logger:
+
+        def tell(line: str) -> None:
+            assert logger.stdin is not None
+            with suppress(OSError):  # it has said itself why it is gone
+                logger.stdin.write(line + "\n")
+                logger.stdin.flush()
+
+        yield lambda rows: tell(json.dumps([asdict(row) for row in rows]))
+        tell(json.dumps(FINISHED))
 
 
-def _started(run_id: str) -> Live | None:
-    """The MLflow run of a training that begins; None if it is complete, or MLflow out of order."""
+def log(run_id: str, lines: Iterable[str]) -> None:
+    """Log what a training tells: a line of JSON a round, and one when it has finished.
+
+    Raises:
+        QuorumError: MLflow is out of order.
+    """
     order, row = _plan(run_id)
-    try:
-        with failures():
-            store = Store()
-            _end_the_dead(store)
-            run, complete = _known(store, order, row)
-            if complete:
-                return None
-            store.params(run, _of_training(row))
-            store.set_status(run, "RUNNING")
-            return Live(store, run)
-    except QuorumError as error:
-        say(f"track: training goes on without MLflow: {error}")
-        return None
+    with failures():
+        store = Store()
+        _end_the_dead(store)
+        run, complete = _known(store, order, row)
+        if complete:
+            return
+        store.params(run, _of_training(row))
+        store.set_status(run, "RUNNING")
+        for line in lines:
+            told = json.loads(line)
+            if told == FINISHED:
+                return
+            for one in told:
+                _log_round(store, run, Round(**one))
+        store.set_status(run, "FAILED")
 
 
 def _end_the_dead(store: Store) -> None:
-    """A training that was killed could say nothing: whatever runs without holding its lock has failed."""
+    """Whatever is said to run without holding its training's lock has failed: its logger was killed, too."""
     for run, key in store.running().items():
         if not is_locked(layout.checkpoint_lock(key)):
             store.set_status(run, "FAILED")
