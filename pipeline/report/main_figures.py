@@ -15,7 +15,8 @@ from pipeline.workspace import layout
 def draw(data: MainPage, folder: Path) -> None:
     """All of them, as PNG and SVG."""
     named, coloured, results = labels(data.order.runs), colours(data.order.runs), data.results
-    save(comparison.draw_means(results.metrics, list(results.by_seed.values()), named, coloured), folder, "main_scores")
+    by_seed, endpoints = list(results.by_seed.values()), (data.metrics[0], data.metrics[-1])
+    save(comparison.draw_means(results.metrics, by_seed, named, coloured, endpoints), folder, "main_scores")
     trained = {run: history for run, history in results.histories.items() if history}
     curves = {named[run]: history for run, history in trained.items()}
     of_curves = {named[run]: coloured[run] for run in trained}

@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.evaluation.scores import LOSS
 from pipeline.federated.history import History, best_rounds, columns_of
 from pipeline.report.main_page import MainPage
 from pipeline.report.naming import labels
-
-COMPARED = ("average", LOSS)
-"""The two endpoints that are tested."""
 
 
 def main_table(data: MainPage) -> list[dict[str, Any]]:

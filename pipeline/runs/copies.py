@@ -94,7 +94,6 @@ def take_over() -> None:
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)
     shutil.copy2(copy / layout.PARAMS, new)
-    _copy(copy / layout.FULL / "README.md", new / "README.md")
     for path in (*TAKEN, *scores):
         _copy(copy / path, new / path.relative_to(layout.REPORTS))
     shutil.rmtree(old, ignore_errors=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.evaluation.scores import MEAN, Figures
@@ -10,14 +10,11 @@ from pipeline.runs.results import Metrics
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
 
-SHOWN = ("average", "loss")
-"""What the small file has of each run: its means over clients."""
 
-
-def small_metrics(metrics: Metrics) -> dict[str, dict[str, float]]:
-    """Run -> a column each of `dvc exp show`."""
+def small_metrics(metrics: Metrics, shown: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Run -> its means over clients, of the metrics that are shown: few enough for a terminal's columns."""
     return {
-        run: {name: round(own[MEAN].metrics[name].value, 3) for name in SHOWN if name in own[MEAN].metrics}
+        run: {name: round(own[MEAN].metrics[name].value, 3) for name in shown if name in own[MEAN].metrics}
         for run, own in metrics.items()
     }
 

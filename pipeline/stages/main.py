@@ -15,7 +15,7 @@ from pipeline.federated.algorithms import OURS
 from pipeline.plan.orders import MainOrder, read_order
 from pipeline.report.main_figures import draw
 from pipeline.report.main_page import MainPage, render
-from pipeline.report.main_tables import COMPARED, history_rows, main_table
+from pipeline.report.main_tables import history_rows, main_table
 from pipeline.report.paper import read_paper
 from pipeline.runs.identity import record_identities
 from pipeline.runs.index import read_encoded
@@ -35,7 +35,9 @@ def run() -> None:
     samples = {"bootstrap_samples": order.bootstrap_samples, "permutation_samples": order.permutation_samples}
     ours = next((name for name, rows in results.rows.items() if rows[0].method == OURS), None)
     parts = {name: rows[0].part for name, rows in results.rows.items()}
-    comparisons = significance(results.scored, ours, parts, COMPARED, **samples) if ours else []
+    metrics = (*load_task(order.task).metrics, LOSS)
+    endpoints = (metrics[0].name, LOSS.name)
+    comparisons = significance(results.scored, ours, parts, endpoints, **samples) if ours else []
     words = words_of_run(results.rows[ours] if ours else [], order.bootstrap_samples)
     data = MainPage(
         order=order,
@@ -43,7 +45,7 @@ def run() -> None:
         index=read_encoded(order.runs[0].id).index,
         target_limit=target_limit(order.runs[0].id),
         results=results,
-        metrics=(*load_task(order.task).metrics, LOSS),
+        metrics=metrics,
         comparisons=comparisons,
         claims=judge(read_paper().claims, results.scored, results.converged, **samples),
         paper=read_table(layout.PAPER_RESULTS),
@@ -55,7 +57,7 @@ def run() -> None:
         selective=ours,
         tau=knob_of(results, ours, "tau") if ours else math.nan,
     )
-    write_json(layout.METRICS, small_metrics(results.metrics))
+    write_json(layout.METRICS, small_metrics(results.metrics, endpoints))
     write_metrics(layout.MAIN, results.metrics, results.by_seed)
     record_identities(layout.MAIN, order.runs)
     write_table(layout.SIGNIFICANCE, [one.to_row() for one in comparisons], SIGNIFICANCE_COLUMNS)

@@ -11,6 +11,7 @@ from pipeline.runs.identity import record_identities
 from pipeline.runs.index import planned_key, read_encoded
 from pipeline.runs.metrics import small_metrics, write_metrics
 from pipeline.runs.results import first_runs, read_results, side_by_side, target_limit
+from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, read_json, write_json, write_text
 from pipeline.workspace.progress import say
@@ -23,7 +24,7 @@ def run() -> None:
     figures = layout.figures(layout.MORE)
     for folder in (figures, layout.metrics_of_seeds(layout.MORE)):
         empty_folder(folder)
-    write_json(layout.METRICS, small_metrics(results.metrics))
+    write_json(layout.METRICS, small_metrics(results.metrics, (load_task(order.task).metrics[0].name, LOSS.name)))
     write_metrics(layout.MORE, results.metrics, results.by_seed)
     write_table(layout.HISTORY_MORE, *history_rows(results.histories))
     record_identities(layout.MORE, [row for rows in results.rows.values() for row in rows])

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pipeline.model.backbone import Backbone, Head, Limits, Prefix, Rendered, Row
 
 METRICS = (
-    Metric("average", "average", "ROUGE F1 x 100", "more", 2),
+    Metric("average", "average ROUGE", "F1 x 100", "more", 2),
     Metric("rouge1", "R-1", "ROUGE F1 x 100", "more", 2),
     Metric("rouge2", "R-2", "ROUGE F1 x 100", "more", 2),
     Metric("rougeL", "R-L", "ROUGE F1 x 100", "more", 2),

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from pipeline.evaluation.scores import MEAN, Figures
 from pipeline.report.figures.style import interval_row
 from pipeline.runs.results import Metrics, common_clients
+from pipeline.tasks.task import Metric
 
 TITLES = {"average": "average ROUGE", "loss": "test loss, nats a token\n(less is better)"}
 
@@ -51,17 +52,21 @@ def draw(metrics: Metrics, by_seed: Sequence[Metrics], labels: Mapping[str, str]
 
 
 def draw_means(
-    metrics: Metrics, by_seed: Sequence[Metrics], labels: Mapping[str, str], colours: Mapping[str, str]
+    metrics: Metrics,
+    by_seed: Sequence[Metrics],
+    labels: Mapping[str, str],
+    colours: Mapping[str, str],
+    endpoints: Sequence[Metric],
 ) -> Figure:
-    """The same of the means over clients alone, side by side; see `draw`."""
+    """Means over clients alone, a panel an endpoint; see `draw`."""
     runs = list(metrics)
     figure = Figure(figsize=(7.2, 0.9 + 0.34 * len(runs)))
-    axes = figure.subplots(1, len(TITLES), sharey=True)
-    for axis, (metric, title) in zip(axes, TITLES.items(), strict=True):
+    axes = figure.subplots(1, len(endpoints), sharey=True)
+    for axis, endpoint in zip(axes, endpoints, strict=True):
         for row, run in enumerate(runs):
-            points = [one[run][MEAN].metrics[metric].value for one in by_seed]
-            interval_row(axis, row, metrics[run][MEAN].metrics[metric], points, colours[run])
-        axis.set_xlabel(title.replace("\n", " "))
+            points = [one[run][MEAN].metrics[endpoint.name].value for one in by_seed]
+            interval_row(axis, row, metrics[run][MEAN].metrics[endpoint.name], points, colours[run])
+        axis.set_xlabel(f"{endpoint.title}, {endpoint.unit}" + (" (less is better)" if endpoint.sign < 0 else ""))
         axis.grid(axis="y", visible=False)
     axes[0].set_yticks(range(len(runs)), [labels[run] for run in runs])
     axes[0].invert_yaxis()

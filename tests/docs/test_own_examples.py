@@ -1,0 +1,91 @@
+"""The three examples of docs/methods.md, taken out of the page and run: one file and one line each."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+
+import pytest
+import torch
+from workspaces import ROOT, SMALL, Workspace
+
+PAGE = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+STAGES = """
+from pipeline.stages import backbone, encode, evaluate, generate, ingest, main, partition, plan, prepare, train
+plan.run(); ingest.run("qmsum"); prepare.run("qmsum"); backbone.run(); partition.run("main"); encode.run("main")
+for stage in (train, generate, evaluate):
+    for run in ("fedmedian", "fedsmooth"):
+        stage.run(f"main/{run}-1")
+main.run()
+"""
+
+
+def examples() -> dict[str, str]:
+    """Path -> code: each block, under the file that was named last before it."""
+    found, path = {}, ""
+    for named, code in re.findall(r"`(pipeline/[\w/]+\.py)`|```python\n(.*?)```", PAGE, flags=re.DOTALL):
+        path = named or path
+        if code:
+            found[path] = code
+    return found
+
+
+def lines() -> list[tuple[str, str]]:
+    """(File, line) of every line that the page adds."""
+    rows = re.findall(r'"(\w+)": "(pipeline\.[\w.]+)",', PAGE)
+    folders = {module: module.rpartition(".")[0].replace(".", "/") for _, module in rows}
+    return [(f"{folders[module]}/__init__.py", f'    "{name}": "{module}",') for name, module in rows]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    runs = {"fedmedian": {"method": "AdaFedMedian"}, "fedsmooth": {"method": "AdaFedSmooth", "smoothing": 0.1}}
+    workspace = Workspace.laid(tmp_path_factory.mktemp("own"), **SMALL | {"runs": runs, "task": "talkative"})
+    for path, code in examples().items():
+        (workspace.folder / path).write_text(code, encoding="utf-8")
+    for path, line in lines():
+        registry = workspace.folder / path
+        text = registry.read_text(encoding="utf-8")
+        registry.write_text(re.sub(r"(: dict\[str, str\] = \{\n)", rf"\1{line}\n", text, count=1), encoding="utf-8")
+    workspace.run(sys.executable, "-c", STAGES)
+    return workspace
+
+
+def test_the_page_shows_three_files_and_three_lines() -> None:
+    assert len(examples()) == len(lines()) == 3
+
+
+def test_the_runs_are_scored_by_the_tasks_own_metric(made: Workspace) -> None:
+    metrics = json.loads((made.folder / "reports" / "metrics.json").read_text())
+    assert {run: sorted(figures) for run, figures in metrics.items()} == {
+        run: ["exact", "loss"] for run in ("fedmedian", "fedsmooth")
+    }
+
+
+def test_the_task_asks_who_speaks_most(made: Workspace) -> None:
+    rows = [json.loads(line) for line in (made.folder / "data/prepared/qmsum/examples.jsonl").read_text().splitlines()]
+    assert {row["query"] for row in rows} == {"Who speaks most?"}
+    for row in rows:
+        words: dict[str, int] = {}
+        for turn in row["turns"]:
+            words[turn["speaker"]] = words.get(turn["speaker"], 0) + len(turn["text"].split())
+        assert words[row["target"]] == max(words.values())
+
+
+def test_the_objectives_gradient_is_that_of_its_loss() -> None:
+    """Smoothing 0.1 over two words, logits (0, 0), target 0: L = ln 2, ∂L/∂z = (0.5 − 0.95, 0.5 − 0.05)."""
+    code = examples()["pipeline/federated/algorithms/fedsmooth.py"]
+    module: dict[str, object] = {"__name__": "fedsmooth"}
+    sys.modules["fedsmooth"] = type(sys)("fedsmooth")
+    exec(compile(code, "docs/methods.md", "exec"), module)
+    found = module["LabelSmoothing"](0.1)(torch.zeros(1, 2), torch.tensor([0]), None, {})  # type: ignore[operator]
+    assert found.loss.item() == pytest.approx(0.6931, abs=1e-4)
+    assert found.gradient.tolist()[0] == pytest.approx([-0.45, 0.45])
+
+
+def test_the_readmes_example_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    """(1 · 2 + 3 · 4) / 4 = 3.5."""
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    exec(compile(code, "README.md", "exec"), {})
+    assert capsys.readouterr().out.strip() == "{'w': tensor(3.5000)}" == code.strip().rpartition("# ")[2]
