@@ -23,11 +23,16 @@ from benchmarks import flower
 from benchmarks.backbones import NO_EMBEDDED, embedded, has_embedded
 from benchmarks.comparison import OURS, THEIRS, Row, interleaved
 from benchmarks.training_step import adapting_from
+from pipeline.engines.in_process import InProcess
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithm import Randomness
+from pipeline.federated.algorithm import ClientState
 from pipeline.federated.algorithms import fedavg
-from pipeline.federated.local import BETAS, EPSILON, LocalTraining, StoredClientData, batch_order
-from pipeline.federated.loop import Schedule, run_rounds, start
+from pipeline.federated.callbacks.stopping import Stopping
+from pipeline.federated.local import LocalClientData
+from pipeline.federated.loop import Participation, run_rounds, start
+from pipeline.federated.optimizer import BETAS, EPSILON, LocalTraining
+from pipeline.federated.private import Private
+from pipeline.federated.randomness import Randomness, batch_order
 from pipeline.model.adapter import Adapter, attached, init_adapter, read_adapter, write_adapter
 from pipeline.model.backbone import Rendered
 from pipeline.model.entry import Entry
@@ -72,12 +77,13 @@ def ours(folder: Path) -> None:
             if not store.has(key, for_generation=False):
                 store.put(key, backbone.encode(rendered, for_generation=False)[0])
             entries.append(Entry(key, key, len(rendered.target), SOURCE))
-        trained[client] = StoredClientData(entries, [], backbone, store.training, TRAINING)
+        trained[client] = LocalClientData(entries, [], backbone, store.training, TRAINING)
     algorithm = fedavg.build(fedavg.Hyperparameters())
-    progress = start(algorithm, trained, initial(backbone.adapted_layers, backbone.width))
-    progress = run_rounds(
-        algorithm, trained, {}, progress, Schedule(ROUNDS, ROUNDS), seed=SEED, on_round=lambda _progress: None
-    )
+    first = initial(backbone.adapted_layers, backbone.width)
+    private = Private({client: ClientState(first) for client in CLIENTS})
+    engine = InProcess(algorithm, trained, {}, private, seed=SEED)
+    begun, ending = start(algorithm, first, len(CLIENTS) * EXAMPLES), Stopping(ROUNDS, ROUNDS)
+    progress = run_rounds(algorithm, engine, begun, Participation(), [ending], seed=SEED)
     write_adapter(folder / "server.safetensors", progress.server.adapter)
 
 

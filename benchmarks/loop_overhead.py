@@ -14,10 +14,15 @@ import torch
 from benchmarks import flower
 from benchmarks.comparison import OURS, THEIRS, Row, peak_memory, spread
 from benchmarks.shapes import SHAPES
-from pipeline.federated.algorithm import Fit, Pull, Randomness, Trace
+from pipeline.engines.in_process import InProcess
+from pipeline.federated.algorithm import ClientState, Fit, Pull, Trace
 from pipeline.federated.algorithms import fedavg
-from pipeline.federated.loop import Schedule, run_rounds, start
-from pipeline.federated.objectives.distillation import Distillation
+from pipeline.federated.callbacks.stopping import Stopping
+from pipeline.federated.loop import Participation, run_rounds, start
+from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
+from pipeline.federated.objectives.objective import Objective
+from pipeline.federated.private import Private
+from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import Adapter
 
 CLIENTS, MANY = 1_000, 10_000
@@ -34,14 +39,14 @@ class Idle:
     def fit(
         self,
         start: Adapter,
-        _rng: Randomness,
-        _teacher: Adapter | None = None,
-        _how: Distillation | None = None,
+        rng: Randomness,
+        objective: Objective = CROSS_ENTROPY,
         *,
         pull: Pull | None = None,
         moments: Adapter | None = None,
     ) -> Fit:
-        return Fit(start, Trace(0.0, float("nan"), torch.zeros(1, 1, dtype=torch.bool), 0, 0.0), {})
+        del rng, objective, pull, moments
+        return Fit(start, Trace(loss=0.0, steps=0, seconds=0.0), {})
 
     def gradient(self, adapter: Adapter) -> Adapter:
         return adapter
@@ -55,9 +60,11 @@ def ours(clients: int, adapter: Adapter | None = None) -> float:
     """Seconds a client-round; the adapter is one number unless another is given."""
     trained = {f"client {number}": Idle() for number in range(clients)}
     algorithm = fedavg.build(fedavg.Hyperparameters())
-    progress = start(algorithm, trained, adapter or {"weight": torch.zeros(1)})
+    initial = adapter or {"weight": torch.zeros(1)}
+    engine = InProcess(algorithm, trained, {}, Private({name: ClientState(initial) for name in trained}), seed=1)
+    progress = start(algorithm, initial, clients)
     began = time.perf_counter()
-    run_rounds(algorithm, trained, {}, progress, Schedule(ROUNDS, ROUNDS), seed=1, on_round=lambda _: None)
+    run_rounds(algorithm, engine, progress, Participation(), [Stopping(ROUNDS, ROUNDS)], seed=1)
     return (time.perf_counter() - began) / (ROUNDS * clients)
 
 

@@ -25,10 +25,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.backbones import NO_EMBEDDED, Model, bart, embedded, has_embedded
 from benchmarks.comparison import OURS, THEIRS, Row, interleaved, peak_memory
+from benchmarks.eq8 import token_losses
 from pipeline.errors import QuorumError
-from pipeline.federated.eq8 import token_losses
 from pipeline.federated.head import backward_through_head
 from pipeline.federated.objectives.distillation import Distillation
+from pipeline.federated.objectives.threshold import Threshold
 from pipeline.model.adapter import Adapt, Adapter, adapting, apply_adapter, attached, init_adapter
 from pipeline.model.backbone import Backbone, Rendered, targets_of
 from pipeline.model.store import PrefixStore
@@ -93,7 +94,8 @@ def from_store(backbone: Backbone, prefixes: list[Any], student: Adapter, teache
     hidden = backbone.target_hidden(prefixes, student)
     with torch.no_grad():
         guide = backbone.target_hidden(prefixes, teacher)
-    losses = backward_through_head(backbone.head, hidden, targets, guide, Distillation(tau, WEIGHT))
+    objective = Distillation(Threshold(tau), WEIGHT)
+    losses = backward_through_head(backbone.head, hidden, targets, objective, guide)
     return float(losses.loss.mean())
 
 
@@ -143,8 +145,8 @@ def plainly(
     """Teacher without gradient, student with it, the loss on full logits, one backward pass."""
     with torch.no_grad():
         guide = logits(teacher)
-    how = Distillation(tau, WEIGHT)
-    loss = token_losses(logits(student).flatten(0, 1), guide.flatten(0, 1), targets.flatten(), how).loss.mean()
+    how = Distillation(Threshold(tau), WEIGHT)
+    loss = token_losses(logits(student).flatten(0, 1), guide.flatten(0, 1), targets.flatten(), how).mean()
     loss.backward()  # type: ignore[no-untyped-call]
     return float(loss.detach())
 

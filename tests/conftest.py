@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +19,11 @@ os.environ.update(
 
 import pytest
 import torch
-import yaml
+from workspaces import BOTH, SMALL, Workspace
 
 from pipeline.corpora.example import Example, Turn
-from pipeline.federated.local import LocalTraining, StoredClientData
+from pipeline.federated.local import LocalClientData
+from pipeline.federated.optimizer import LocalTraining
 from pipeline.model.adapter import Adapter, init_adapter
 from pipeline.model.backbone import Backbone, Limits, Prefix, Rendered
 from pipeline.model.causal import CausalBackbone
@@ -33,6 +31,7 @@ from pipeline.model.entry import Entry
 from pipeline.model.obtain import WHEEL
 from pipeline.model.seq2seq import Seq2SeqBackbone
 from pipeline.model.tiny import tiny_model, tiny_tokenizer
+from pipeline.workspace.files import locked
 from pipeline.workspace.layout import downloads, mirror
 
 torch.set_num_threads(1)  # two workers share two cores
@@ -47,9 +46,7 @@ needs_weights = pytest.mark.skipif(
 )
 
 
-SLOWEST = tuple(
-    f"test_{name}.py" for name in ("paper", "pipeline", "real", "other_plans", "bad_input", "checkpoint", "search")
-)
+SLOWEST = tuple(f"test_{name}.py" for name in ("dvc", "real", "other_plans", "killed", "mlflow", "bad_input", "search"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -88,10 +85,10 @@ def noisy_adapter(backbone: Backbone, seed: int = 0, bottleneck: int = 8) -> Ada
 
 
 @pytest.fixture
-def make_client() -> Callable[..., StoredClientData]:
+def make_client() -> Callable[..., LocalClientData]:
     """Clients over tiny prefixes held in memory: `make_client(backbone, first example, count, **training)`."""
 
-    def make(backbone: Backbone, first: int, count: int, **training: Any) -> StoredClientData:
+    def make(backbone: Backbone, first: int, count: int, **training: Any) -> LocalClientData:
         prefixes: dict[str, Prefix] = {}
         entries = []
         for number in range(first, first + count):
@@ -100,107 +97,45 @@ def make_client() -> Callable[..., StoredClientData]:
             entries.append(Entry(f"e{number}", str(number), len(rendered.target)))
         knobs = {"learning_rate": 1e-2, "weight_decay": 0.01, "batch_size": 2, "local_epochs": 1, "clip_norm": 1.0}
         local = LocalTraining(**(knobs | training))
-        return StoredClientData(entries[:-1], entries[-1:], backbone, lambda keys: [prefixes[k] for k in keys], local)
+        return LocalClientData(entries[:-1], entries[-1:], backbone, lambda keys: [prefixes[k] for k in keys], local)
 
     return make
 
 
 @pytest.fixture
-def clients(make_client: Callable[..., StoredClientData]) -> dict[str, StoredClientData]:
+def clients(make_client: Callable[..., LocalClientData]) -> dict[str, LocalClientData]:
     """Two that hold unlike many examples."""
     backbone = make_backbone("llama")
     return {"Academic": make_client(backbone, 0, 4), "Committee": make_client(backbone, 10, 6)}
 
 
-class Workspace:
-    """A clone of the project as a stranger has it, with its own params.yaml."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.env = os.environ | {
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "QUORUM_MIRROR": "",
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_CONFIG_SYSTEM": os.devnull,
-            "OMP_NUM_THREADS": "1",
-        }
-        self.env.pop("DVC_ROOT", None)
-        files = subprocess.run(
-            ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
-        ).stdout.split("\n")
-        for name in files:
-            made = name.startswith("reports/") and name != "reports/full/README.md"
-            if name and (ROOT / name).is_file() and not made and not name.startswith(("tests/", "dvc.lock")):
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, folder / name)
-        self.run("git", "init", "-q")
-        self.run("git", "add", "-A")
-        self.run("git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "start")
-
-    def run(
-        self, *command: str, ok: bool = True, env: dict[str, str] | None = None
-    ) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            list(command), cwd=self.folder, env=self.env | (env or {}), capture_output=True, text=True, check=False
-        )
-        if ok and done.returncode:
-            raise AssertionError(f"{' '.join(command)} failed:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
-        return done
-
-    def repro(self, *arguments: str) -> list[str]:
-        """`dvc repro`; the names of the stages that ran."""
-        return stages_run(self.run("dvc", "repro", *arguments).stdout)
-
-    def pipeline(self, *arguments: str, ok: bool = True) -> subprocess.CompletedProcess[str]:
-        return self.run(sys.executable, "-m", "pipeline", *arguments, ok=ok)
-
-    @contextmanager
-    def without(self, path: str) -> Iterator[None]:
-        """As long as it lasts, a file or folder is not there."""
-        there, away = self.folder / path, self.folder / f"{path}.away"
-        there.rename(away)
-        try:
-            yield
-        finally:
-            away.rename(there)
-
-    def params(self, **changes: Any) -> None:
-        path = self.folder / "params.yaml"
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-        path.write_text(yaml.safe_dump(data | changes, sort_keys=False), encoding="utf-8")
-
-
-def stages_run(output: str) -> list[str]:
-    return [line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage '")]
-
-
-SMALL = {
-    "backbone": "tiny-llama",
-    "data_source": "sample",
-    "max_tokens": 12,
-    "batch_size": 4,
-    "rounds": 2,
-    "train_fraction": 0.2,
-    "validation_examples": 2,
-    "source_tokens": 300,
-    "target_tokens": 60,
-    "bootstrap_samples": 200,
-    "permutation_samples": 200,
-    "corpora": ["qmsum"],
-    "more_runs": {},
-    "studies": {},
-    "runs": {
-        "zeroshot": {"method": "ZeroShot"},
-        "fedavg": {"method": "AdaFedAvg"},
-        "fedavg-local": {"method": "AdaFedAvg", "evaluate": "local"},
-        "fedselectkd": {"method": "AdaFedSelectKD"},
-    },
-}
-
-
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
-    made = Workspace(tmp_path_factory.mktemp("workspace"))
-    made.params(**SMALL)
+    """One in which nothing has run yet."""
+    made = Workspace.laid(tmp_path_factory.mktemp("workspace"), **SMALL)
     yield made
     shutil.rmtree(made.folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """The one workspace in which everything has run, to look at: made once, for all processes of pytest."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder, done = shared / "built", shared / "built.done"
+    with locked(shared / "built.lock"):
+        if not done.is_file():
+            shutil.rmtree(folder, ignore_errors=True)
+            made = Workspace.laid(folder, **BOTH)
+            made.make("main", "more")
+            made.call("track")
+            # Much faster than `dvc repro`, which starts Python for every stage; what dvc.lock then says is the same.
+            made.run("dvc", "commit", "--force")
+            done.touch()
+    return Workspace(folder)
+
+
+@pytest.fixture
+def copy(built: Workspace, tmp_path: Path) -> Workspace:
+    """The same workspace, to be changed."""
+    return built.copied(tmp_path / "copy")

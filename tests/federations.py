@@ -2,63 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 from conftest import make_backbone
 
-from pipeline.federated.algorithm import Algorithm
+from pipeline.engines.in_process import InProcess
+from pipeline.federated.algorithm import Algorithm, ClientState
 from pipeline.federated.algorithms import centralized, fedavg, fedkd, fedselectkd, single
-from pipeline.federated.local import StoredClientData
-from pipeline.federated.loop import POOLED, Progress, Schedule, run_rounds, start
+from pipeline.federated.callbacks.callback import Callback
+from pipeline.federated.callbacks.checkpointing import Checkpointing
+from pipeline.federated.callbacks.stopping import Stopping
+from pipeline.federated.local import LocalClientData
+from pipeline.federated.loop import Participation, run_rounds, start
+from pipeline.federated.private import Private
 from pipeline.model.adapter import Adapter, init_adapter
+from pipeline.runs.training import POOLED, Finished
 
-Make = Callable[..., StoredClientData]
+Make = Callable[..., LocalClientData]
 BACKBONE = make_backbone("llama")
 INITIAL = init_adapter(BACKBONE.adapted_layers, BACKBONE.width, 8, seed=3)
 
 MIDDLE = 4.92
 """About the median of the tiny teacher's entropies, in nats: some tokens are distilled, some are not."""
 
+KEY = "key"
+"""Of every training's checkpoint."""
+
 SINGLE = single.build(single.Hyperparameters())
 CENTRALIZED = centralized.build(centralized.Hyperparameters())
 FEDAVG = fedavg.build(fedavg.Hyperparameters())
 
 
-def select(tau: float, weight: float = 0.2, local_start: Any = "own") -> Algorithm:
-    return fedselectkd.build(fedselectkd.Hyperparameters(tau=tau, weight=weight, local_start=local_start))
+def select(tau: float | str, weight: float = 0.2, local_start: Any = "own") -> Algorithm:
+    knobs = {"tau": tau, "lambda": weight, "local_start": local_start}
+    return fedselectkd.build(fedselectkd.Hyperparameters.model_validate(knobs))
 
 
 def kd(weight: float = 0.2, local_start: Any = "own") -> Algorithm:
     return fedkd.build(fedkd.Hyperparameters(weight=weight, local_start=local_start))
 
 
-def train(algorithm: Algorithm, clients: dict[str, StoredClientData], rounds: int = 2, **schedule: Any) -> Progress:
-    trained = {POOLED: clients["pooled"]} if algorithm.pooled else clients
+def train(
+    algorithm: Algorithm,
+    clients: Mapping[str, LocalClientData],
+    rounds: int = 2,
+    *,
+    initial: Adapter = INITIAL,
+    patience: int = 3,
+    seed: int = 5,
+    clients_per_round: int | None = None,
+    joins: Mapping[str, int] | None = None,
+    checkpoints: Path | None = None,
+    callbacks: Sequence[Callback] = (),
+    done: Finished | None = None,
+) -> Finished:
+    """A training as a run makes it; `pooled` is the one client of a method that pools all data.
+
+    Args:
+        checkpoints: where each round's checkpoint is written.
+        done: what goes on; None begins.
+    """
+    trained = {POOLED: clients[POOLED]} if algorithm.pooled else clients
     evaluated = {name: data for name, data in clients.items() if name != POOLED}
-    return run_rounds(
+    private = done.private if done else Private({name: ClientState(initial) for name in trained})
+    owner = dict.fromkeys(evaluated, POOLED) if algorithm.pooled else {}
+    engine = InProcess(algorithm, trained, evaluated, private, seed=seed, owner=owner)
+    saving = [Checkpointing(checkpoints, KEY, private)] if checkpoints else []
+    progress = run_rounds(
         algorithm,
-        trained,
-        evaluated,
-        start(algorithm, trained, INITIAL),
-        Schedule(rounds, patience=3, **schedule),
-        seed=5,
-        on_round=lambda progress: None,
+        engine,
+        done.progress if done else start(algorithm, initial, sum(data.examples for data in trained.values())),
+        Participation(clients_per_round, joins or {}),
+        [Stopping(rounds, patience, joins or {}), *saving, *callbacks],
+        seed=seed,
     )
+    return Finished(progress, private)
 
 
-def same(a: Adapter, b: Adapter) -> bool:
+def same(a: Mapping[str, torch.Tensor], b: Mapping[str, torch.Tensor]) -> bool:
     return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 
-def locals_of(progress: Progress) -> dict[str, Adapter]:
-    return {name: state.adapter for name, state in progress.clients.items()}
+def server_of(run: Finished) -> Adapter:
+    return run.progress.server.adapter
 
 
-def same_locals(a: Progress, b: Progress) -> bool:
+def locals_of(run: Finished) -> dict[str, Adapter]:
+    return {name: state.adapter for name, state in run.private.states.items()}
+
+
+def same_locals(a: Finished, b: Finished) -> bool:
     return all(same(adapter, locals_of(b)[name]) for name, adapter in locals_of(a).items())
 
 
-def three(make_client: Make) -> dict[str, StoredClientData]:
+def three(make_client: Make) -> dict[str, LocalClientData]:
     return {name: make_client(BACKBONE, at, 4) for at, name in ((0, "A"), (10, "B"), (20, "C"))}
+
+
+def frozen(make_client: Make, first: int) -> LocalClientData:
+    """A client that a learning rate of almost nothing keeps where it is."""
+    return make_client(BACKBONE, first, 3, learning_rate=1e-12, weight_decay=0.0)

@@ -1,19 +1,23 @@
-"""Results of runs as if they had been made: what the tests of verdicts and of pages share."""
+"""Results of runs as if they had been made: what the tests of pages and of claims share."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from pipeline.evaluation.intervals import Interval
+from pipeline.evaluation.scores import Figures
 from pipeline.federated.history import Round
 from pipeline.plan.orders import RunRow, TrainingKnobs
 from pipeline.runs.results import Results
 
 
 def round_of(number: int, client: str, loss: float, seed: int = 1, **more: Any) -> Round:
-    return Round(seed, number, client, None, loss, **more)
+    """A round of one client, with its validation loss; `figures` are the objective's."""
+    return Round(seed, number, client, validation_loss=loss, **more)
 
 
 TRAINING = TrainingKnobs(
+    task="pipeline.tasks.summarize",
     algorithm="pipeline.federated.algorithms.fedselectkd",
     hyperparameters={},
     seed=1,
@@ -37,19 +41,25 @@ TRAINING = TrainingKnobs(
 
 
 def run_of(name: str, **hyperparameters: Any) -> list[RunRow]:
+    """A run at one seed that is judged by its clients' own models."""
     return [
         RunRow(
             id=f"more/{name}-1",
             name=name,
             seed=1,
             method="AdaFedSelectKD",
-            kind="AdaFedSelectKD",
+            part="AdaFedSelectKD",
             setting="domains",
-            spec="",
+            orders="",
             training=TRAINING.model_copy(update={"hyperparameters": hyperparameters}),
             evaluate="local",
         )
     ]
+
+
+def figures(examples: int = 1, *, spread: float = 0.0, **metrics: float) -> Figures:
+    """A client's figures; every interval reaches `spread` to both sides of its value."""
+    return Figures(examples, {name: Interval(v, v - spread, v + spread, spread / 2) for name, v in metrics.items()})
 
 
 def results_of(**parts: Any) -> Results:

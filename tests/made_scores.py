@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pipeline.evaluation.scores import Scored
 
 
@@ -15,12 +13,3 @@ def scored(shift: float, client: str = "A") -> list[Scored]:
 def spread(shift: float, client: str) -> list[Scored]:
     """Twenty meetings of the client's own."""
     return [Scored(row.id, client, f"{client}{row.meeting}", row.tokens, row.values) for row in scored(shift, client)]
-
-
-def always(_run: str, _clients: Sequence[str]) -> bool:
-    return True
-
-
-def wild(mean: float) -> list[Scored]:
-    """Twenty meetings of C's own, 40 points above and below the mean in turn."""
-    return [Scored(f"C{i}", "C", f"c{i}", 10, {"average": mean + 40.0 * (-1) ** i}) for i in range(20)]

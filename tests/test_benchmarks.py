@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 import subprocess
@@ -31,7 +32,9 @@ from benchmarks.__main__ import COMPARISONS, _kept
 from benchmarks.backbones import Model
 from benchmarks.comparison import OURS, THEIRS, interleaved, peak_memory
 from benchmarks.loop_overhead import ours as loop_seconds
-from pipeline.model.backbone import Backbone
+from pipeline.federated.algorithm import weighted_average
+from pipeline.model.adapter import read_adapter
+from pipeline.model.backbone import Backbone, Rendered
 from pipeline.model.tiny import tiny_model
 
 
@@ -93,6 +96,35 @@ def test_clients_of_the_federated_run_differ() -> None:
     first, second = (federated_run.examples_of(client) for client in federated_run.CLIENTS[:2])
     assert first != second
     assert first == federated_run.examples_of(federated_run.CLIENTS[0])
+
+
+def test_a_federated_run_is_the_one_written_plainly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a tiny model, without Flower, whose part is the mean of the clients' adapters."""
+
+    def examples_of(client: str) -> list[Rendered]:
+        return training_step.batch(5, 24, 6 + federated_run.CLIENTS.index(client), 250, 2)
+
+    model = Model(
+        lambda: make_backbone("llama"),
+        lambda: tiny_model("llama").eval().requires_grad_(False),
+        lambda: tiny_model("llama").config,
+        adapted=2,
+    )
+    for name, value in {
+        "embedded": lambda: model,
+        "examples_of": examples_of,
+        "SOURCE": 24,
+        "_plain_model": functools.cache(model.plain),
+    }.items():
+        monkeypatch.setattr(federated_run, name, value)
+    federated_run.ours(tmp_path)
+    found = read_adapter(tmp_path / "server.safetensors")
+    adapter = federated_run.initial(model.layers(), model.config().hidden_size)
+    for number in range(1, federated_run.ROUNDS + 1):
+        trained = [federated_run.train_plainly(adapter, client, number) for client in federated_run.CLIENTS]
+        adapter = weighted_average(trained, [1] * len(trained))
+    _, relative = federated_run._apart({OURS: found, "encoding": found, THEIRS: adapter})
+    assert relative < 1e-3
 
 
 def test_shapes_have_the_parameters_of_real_models() -> None:

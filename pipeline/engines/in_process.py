@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from pipeline.errors import QuorumError
@@ -46,7 +47,7 @@ class InProcess:
         self._owner = dict(owner or {})
         self._waiting: list[tuple[str, Sent, int]] = []
         self._on_the_wire: tuple[Sent, Sent, int] | None = None
-        self._before = {name: state.adapter for name, state in private.states.items()}
+        self._before: dict[str, tuple[int, Adapter]] = {}
 
     @property
     def trainers(self) -> Sequence[str]:
@@ -69,7 +70,7 @@ class InProcess:
     def _trained_once(self, name: str, sent: Sent, version: int) -> Arrival:
         received, down = self._received(sent)
         rng = Randomness(self._seed, name, version)
-        self._before[name] = self.private.states[name].adapter
+        self._before[name] = version, self.private.states[name].adapter
         state, update, trace = self._algorithm.client_update(
             received, self.private.states[name], self._trained[name], rng
         )
@@ -80,7 +81,7 @@ class InProcess:
         if self._algorithm.communicates:
             adapter, memory, up = travelled(update.adapter, update.memory)
             update = Update(adapter, update.examples, update.steps, memory)
-        return Arrival(name, update, version, trace, down, up)
+        return Arrival(name, update, version, replace(trace, masks={}), down, up)
 
     def _received(self, sent: Sent) -> tuple[Sent, int]:
         """What the server sent as it arrives, and its bytes; all are sent the same, so it is packed once."""
@@ -94,12 +95,12 @@ class InProcess:
     def loss(self, name: str, adapter: Adapter) -> float:
         return self._evaluated[name].validation_loss(adapter)
 
-    def score(self, name: str, server: Adapter | None, sent: Adapter, version: int) -> Losses:
+    def score(self, name: str, server: Adapter | None, began: Adapter, version: int) -> Losses:
         own = self.private.states[self.scored[name]].adapter
-        local = self._kept("local", name, own, sent, version)
-        return Losses(local, None if server is None else self._kept("server", name, server, sent, version))
+        local = self._kept("local", name, own, began, version)
+        return Losses(local, None if server is None else self._kept("server", name, server, began, version))
 
-    def _kept(self, owner: Owner, name: str, adapter: Adapter, sent: Adapter, version: int) -> float:
+    def _kept(self, owner: Owner, name: str, adapter: Adapter, began: Adapter, version: int) -> float:
         """The loss of a model; the client keeps the model if it is its best so far."""
         loss = self.loss(name, adapter)
         if not math.isfinite(loss):
@@ -109,5 +110,10 @@ class InProcess:
             )
         best = self.private.best.setdefault(owner, {})
         if name not in best or loss < best[name].loss:
-            best[name] = Best(version, loss, adapter, sent, self._before[self.scored[name]])
+            best[name] = Best(version, loss, adapter, began, self._began_with(self.scored[name], version))
         return loss
+
+    def _began_with(self, name: str, version: int) -> Adapter:
+        """A client's own adapter at the end of the round before; one that was idle still has it."""
+        known = self._before.get(name)
+        return known[1] if known is not None and known[0] == version else self.private.states[name].adapter

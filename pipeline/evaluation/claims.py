@@ -3,7 +3,8 @@
 A claim says that one run is better than another, on an endpoint (average ROUGE, test loss), by an effect that the paper
 reports. A gain is ours less theirs, turned so that more is better. With its 95% interval and Holm's p:
 
-    supported    p at most 0.05 and the lower end above 0; *smaller* if the upper end is below half of the effect
+    supported    p at most 0.05, the lower end above 0, and a gain at every seed;
+                 *smaller* if the upper end is below half of the effect
     excluded     the lower end at most 0 and the upper end below half of the effect
     undecided    else; and whatever was trained without converging, or where pooling gains nothing (the gate)
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Literal
 
 from pydantic import Field
@@ -42,7 +44,7 @@ class Claim(Record):
     effects: dict[str, float] = Field(min_length=1)
     family: str = ""
     gate: bool = False
-    margin: float | None = None
+    margin: float | None = Field(default=None, gt=0)
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def word_of(gain: Interval, effect: float, p: float, margin: float | None = None
     'undecided'
     """
     if margin is not None:
-        return "supported" if gain.low > margin else "excluded" if gain.high < margin else "undecided"
+        return "supported" if gain.low > -margin else "excluded" if gain.high < -margin else "undecided"
     if gain.low > 0 and p <= LEVEL:
         return "supported, smaller" if gain.high < effect / 2 else "supported"
     return "excluded" if gain.low <= 0 and gain.high < effect / 2 else "undecided"
@@ -85,6 +87,7 @@ def word_of(gain: Interval, effect: float, p: float, margin: float | None = None
 def judge(
     claims: Sequence[Claim],
     scored: Mapping[str, Sequence[Scored]],
+    by_seed: Sequence[Mapping[str, Sequence[Scored]]],
     converged: Callable[[str], bool],
     *,
     bootstrap_samples: int,
@@ -94,6 +97,7 @@ def judge(
 
     Args:
         scored: run -> its examples' scores; a run that is not there was not run.
+        by_seed: the same of each seed alone.
         converged: whether a run's training came to its end.
     """
     shared = _shared(claims, scored)
@@ -106,7 +110,7 @@ def judge(
                 continue
             gain, p = bootstrap(clusters, bootstrap_samples), sign_flip(clusters, permutation_samples)
             found.append(Judged(claim, metric, gain, p, "undecided", shared=shared[claim.number]))
-    return _gated([_worded(one, converged) for one in _adjusted(found)])
+    return _gated([_worded(one, converged, by_seed) for one in _adjusted(found)])
 
 
 def _gains(claim: Claim, metric: str, scored: Mapping[str, Sequence[Scored]]) -> dict[str, Clusters] | None:
@@ -134,13 +138,21 @@ def _adjusted(found: Sequence[Judged]) -> list[Judged]:
     return adjusted
 
 
-def _worded(one: Judged, converged: Callable[[str], bool]) -> Judged:
+def _worded(one: Judged, converged: Callable[[str], bool], by_seed: Sequence[Mapping[str, Sequence[Scored]]]) -> Judged:
     if one.gain is None or one.p_holm is None:
         return one
     open_ended = [run for run in (one.claim.ours, one.claim.theirs) if not converged(run)]
     if open_ended:
         return replace(one, why=f"not converged: {', '.join(open_ended)}")
-    return replace(one, word=word_of(one.gain, one.effect, one.p_holm, one.claim.margin))
+    word = word_of(one.gain, one.effect, one.p_holm, one.claim.margin)
+    if word in SUPPORTED and one.claim.margin is None and not _ahead_everywhere(one, by_seed):
+        return replace(one, why="not ahead at every seed")
+    return replace(one, word=word)
+
+
+def _ahead_everywhere(one: Judged, by_seed: Sequence[Mapping[str, Sequence[Scored]]]) -> bool:
+    gains = (_gains(one.claim, one.metric, scored) for scored in by_seed)
+    return all(fmean(client.ratio() for client in clients.values()) > 0 for clients in gains if clients)
 
 
 def _gated(found: Sequence[Judged]) -> list[Judged]:
@@ -155,7 +167,7 @@ def _gated(found: Sequence[Judged]) -> list[Judged]:
 
 
 def _shared(claims: Iterable[Claim], scored: Mapping[str, Sequence[Scored]]) -> dict[int, tuple[str, ...]]:
-    """Claim -> the others whose two runs are, at some clients, the same two adapters: one comparison, told twice."""
+    """Claim -> other claims that compare the same two adapters at some clients, so that they are no second evidence."""
     pairs = {
         claim.number: {
             client: (_fingerprint(scored[claim.ours], client), _fingerprint(scored[claim.theirs], client))

@@ -50,9 +50,9 @@ class Sent:
 
 @dataclass(frozen=True)
 class Update:
-    """What travels from a client to the server: its adapter, what its algorithm needs besides, and what is behind them.
+    """What travels from a client to the server: its adapter, its algorithm's memory, and how much training made them.
 
-    `examples` were trained on, in `steps` optimizer steps. Nothing else leaves a client.
+    `examples` were trained on, in `steps` optimizer steps. Beside it the loop is told losses and figures, never masks.
     """
 
     adapter: Adapter
@@ -63,7 +63,7 @@ class Update:
 
 @dataclass(frozen=True)
 class Trace:
-    """What a client's training looked like in one round; it stays with whoever runs the client.
+    """What a client's training looked like in one round; its masks stay with whoever runs the client.
 
     `loss` and `figures` are means over all items trained on, in the objective's units (nats a token). `masks` are
     boolean (local epochs, items of the client's training examples in their own order).

@@ -16,7 +16,10 @@ from pipeline.model.adapter import Adapter
 
 @dataclass(frozen=True)
 class Arrival:
-    """A client's answer: what it sends, which round it was asked for, how its training went, and the bytes it took."""
+    """A client's answer: what it sends, which round it was asked for, and the bytes that took.
+
+    Of its trace the loss and the figures come along; masks stay with the client.
+    """
 
     name: str
     update: Update
@@ -61,12 +64,12 @@ class Engine(Protocol):
     def loss(self, name: str, adapter: Adapter) -> float:
         """A client's validation loss of an adapter."""
 
-    def score(self, name: str, server: Adapter | None, sent: Adapter, version: int) -> Losses:
+    def score(self, name: str, server: Adapter | None, began: Adapter, version: int) -> Losses:
         """A client's losses after a round; the client keeps its best model of either kind.
 
         Args:
             server: the server's new adapter; None where nothing travels.
-            sent: the adapter that this round began with.
+            began: the server's adapter that this round began with.
         """
 
 

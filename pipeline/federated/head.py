@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from pipeline.federated.objectives.cross_entropy import cross_entropy
-from pipeline.federated.objectives.distillation import distribution
+from pipeline.federated.objectives.entropy import distribution
 from pipeline.federated.objectives.objective import ItemLosses, Objective
 from pipeline.model.backbone import Head
 

@@ -37,7 +37,7 @@ class Round:
     figures: Mapping[str, float] = field(default_factory=dict)
 
     @property
-    def sent(self) -> int:
+    def bytes_moved(self) -> int:
         """Bytes, down and up."""
         return self.bytes_down + self.bytes_up
 
@@ -96,7 +96,7 @@ def columns_of(history: Iterable[Round]) -> list[str]:
 
 
 def judged(history: History, owner: Owner) -> list[Round]:
-    """The same rounds as a run tells them whose row is about the clients' own models, or the server's.
+    """The same rounds with `validation_loss` and `best` filled in, for a row about `owner`'s model.
 
     A client's best round is the first with its least validation loss.
     """
@@ -159,8 +159,8 @@ def best_validation_loss(history: History) -> float:
 def has_converged(history: History, patience: int, clients: Sequence[str] = ()) -> bool:
     """Whether training longer would hardly have changed the rows of these clients (all, if none is named), at any seed.
 
-    Patience ended the training, and each client's cross-entropy in training was lower in its best round than in its
-    first. The best round coming before the last is not enough: a training that diverges has that, too.
+    No client's model improved in the last `patience` rounds, and each client's cross-entropy in training was lower in
+    its best round than in its first. A best round before the last is not enough: divergence has that, too.
     """
     return all(
         _patience_ended([one for one in history if one.seed == seed], patience)

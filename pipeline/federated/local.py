@@ -1,4 +1,4 @@
-"""A client's data and its training: AdamW on the loss of stored prefixes."""
+"""A client's data and its training: AdamW on the loss of stored prefixes, or of token ids."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from pipeline.model.backbone import Prefix, targets_of
 from pipeline.model.entry import Entry
 
 
-class StoredClientData:
-    """The examples of one client over the prefix store; see `ClientData`, and `Pupil` for what its objective may ask.
+class LocalClientData:
+    """The examples of one client; see `ClientData`, and `Pupil` for what its objective may ask.
 
     Args:
         load: keys -> prefixes, on the device that trains.

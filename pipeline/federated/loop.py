@@ -74,9 +74,9 @@ def _one_round(
     algorithm: Algorithm, engine: Engine, progress: Progress, participation: Participation, seed: int
 ) -> Progress:
     number = progress.round + 1
-    before = progress.server.adapter
+    began = progress.server.adapter
     for name in participation.joining(engine.trainers, number):
-        engine.join(name, before)
+        engine.join(name, began)
     names = drawn(participation.present(engine.trainers, number), participation.clients_per_round, seed, number)
     arrived = train_round(engine, algorithm.shares(progress.server), names, number)
     updates = [arrival.update for arrival in arrived.values()]
@@ -84,16 +84,16 @@ def _one_round(
     known = {row.client: row.server_validation_loss for row in progress.last}
     rows = []
     for name in participation.present(engine.scored, number):
-        losses = engine.score(name, server.adapter if algorithm.communicates else None, before, number)
+        losses = engine.score(name, server.adapter if algorithm.communicates else None, began, number)
         # What was sent is the last round's server, which has been scored but in a client's first round.
-        sent = known.get(name)
-        if algorithm.communicates and sent is None:
-            sent = engine.loss(name, before)
-        rows.append(_row(seed, number, name, arrived.get(engine.scored[name]), losses, sent))
+        sent_loss = known.get(name)
+        if algorithm.communicates and sent_loss is None:
+            sent_loss = engine.loss(name, began)
+        rows.append(_row(seed, number, name, arrived.get(engine.scored[name]), losses, sent_loss))
     return _after(progress, number, server, rows, algorithm)
 
 
-def _row(seed: int, number: int, name: str, arrival: Arrival | None, losses: Losses, sent: float | None) -> Round:
+def _row(seed: int, number: int, name: str, arrival: Arrival | None, losses: Losses, sent_loss: float | None) -> Round:
     """What one client's round is remembered by; what an idle client does not have is None."""
     round_ = Round(
         seed=seed,
@@ -101,7 +101,7 @@ def _row(seed: int, number: int, name: str, arrival: Arrival | None, losses: Los
         client=name,
         local_validation_loss=losses.local,
         server_validation_loss=losses.server,
-        sent_validation_loss=sent,
+        sent_validation_loss=sent_loss,
     )
     if arrival is None:
         return round_

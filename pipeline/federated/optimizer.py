@@ -15,7 +15,7 @@ MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 
 @dataclass(frozen=True)
 class LocalTraining:
-    """A client's optimizer; a fresh one each round, constant learning rate, no warm-up."""
+    """The knobs of a client's training; the learning rate is constant, without warm-up."""
 
     learning_rate: float
     weight_decay: float

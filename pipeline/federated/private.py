@@ -28,8 +28,8 @@ class Best:
 class Private:
     """Of all clients of one process.
 
-    `states` by client that trains; `best` by whose model and client that is scored; `masks` by client that trains, name
-    and round: boolean (local epochs, items).
+    `states`: training client -> state. `best`: whose model -> scored client -> its best round. `masks`: training client
+    -> name -> round -> boolean (local epochs, items).
     """
 
     states: dict[str, ClientState]

@@ -10,7 +10,7 @@ import torch
 
 @dataclass(frozen=True)
 class Randomness:
-    """What batch order is a function of, besides the epoch: never of the method, nor of who took part."""
+    """Names what is drawn. Batch order depends on these and the epoch, never on the method or on who took part."""
 
     seed: int
     client: str

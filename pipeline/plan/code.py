@@ -14,32 +14,43 @@ from pathlib import Path
 PACKAGE = "pipeline"
 NEUTRAL = (
     "pipeline.errors",
+    "pipeline.workspace.files",
     "pipeline.workspace.layout",
     "pipeline.workspace.progress",
     "pipeline.workspace.quiet",
     "pipeline.plan.orders",
 )
-"""No cause of a result: what is said or shown, where files lie, and the form of an order, whose values are its own."""
+"""No cause of a result: what is said or shown, where and how files lie, and the form of an order, not its values."""
 ROOT = Path(__file__).parents[1]
 
 
-def code_of(*modules: str) -> dict[str, str]:
-    """Module -> sha256 of its code, for the given modules and all of ours that they import."""
+TASKS = "pipeline.tasks"
+
+Parts = tuple[str, ...] | None
+"""The methods of a task that count; None: all."""
+
+
+def code_of(*modules: str, parts: Parts = None) -> dict[str, str]:
+    """Module -> sha256 of its code, for the given modules and all of ours that they import.
+
+    Args:
+        parts: the methods of a task that the stage calls; the others are no cause of its result.
+    """
     seen: set[str] = set()
     waiting = list(modules)
     while waiting:
         module = waiting.pop()
         if module not in seen:
             seen.add(module)
-            waiting += imports_of(module)
-    return {module: _digest(module) for module in sorted(seen)}
+            waiting += imports_of(module, parts)
+    return {module: _digest(module, parts) for module in sorted(seen)}
 
 
 @cache
-def imports_of(module: str) -> tuple[str, ...]:
+def imports_of(module: str, parts: Parts = None) -> tuple[str, ...]:
     """Our modules that a module imports, anywhere in it, also inside functions."""
     found: set[str] = set()
-    for node in ast.walk(_tree(module)):
+    for node in ast.walk(_tree(module, parts)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -59,16 +70,20 @@ def _file(module: str) -> Path | None:
     return None
 
 
-def _tree(module: str) -> ast.Module:
+def _tree(module: str, parts: Parts) -> ast.Module:
     path = _file(module)
     if path is None:
         raise ModuleNotFoundError(module)
-    return ast.parse(path.read_text(encoding="utf-8"))
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    if parts is not None and module.rpartition(".")[0] == TASKS:
+        for node in (node for node in tree.body if isinstance(node, ast.ClassDef)):
+            node.body = [s for s in node.body if not isinstance(s, ast.FunctionDef) or s.name in parts]
+    return tree
 
 
 @cache
-def _digest(module: str) -> str:
-    tree = _tree(module)
+def _digest(module: str, parts: Parts = None) -> str:
+    tree = _tree(module, parts)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):

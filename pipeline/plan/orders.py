@@ -128,7 +128,7 @@ class TrainingKnobs(CommonKnobs):
 
 
 class Training(TrainingKnobs):
-    """One training: everything but what its tables call it and which of its models they score."""
+    """One training. Runs that differ only in name, or in which of its models is scored, share it."""
 
     code: dict[str, str]
     packages: dict[str, str]
@@ -183,8 +183,9 @@ class AnalyzeOrder(Order):
 class RunRow(Record):
     """A run at one seed, as tables name it.
 
-    `part`: what it plays in tables and tests, which is its method; AdaFedAvg's clients before aggregation
-    are a row of their own. `orders`: the hash of all its orders. `training`: None of the untrained backbone.
+    `part`: what it plays in tables and tests, which is its method; AdaFedAvg's clients before aggregation are a row of
+    their own. `orders`: the hash of all its orders. `training`: None of the untrained backbone. `patience`: by which
+    its training is called converged, also where it did not stop by it, as a prolonged one.
     """
 
     id: str
@@ -195,6 +196,7 @@ class RunRow(Record):
     setting: str
     orders: str
     training: TrainingKnobs | None
+    patience: int
     evaluate: Literal["local", "server"] | None
 
 

@@ -69,8 +69,10 @@ def resolve(params: Params) -> dict[str, dict[str, Any]]:
             rows[group].append(_row(params, identity, name, seed, stages))
     if rows[layout.MAIN]:
         orders |= {"analyze": _analyze(params, rows[layout.MAIN]), "main": _main(params, rows[layout.MAIN])}
+    # An experiment has no main table; the page on its studies takes the place of the one on the paper.
+    stage = "report" if rows[layout.MAIN] else "studies"
     orders["report"] = ReportOrder(
-        code=_code("report", TASKS[params.task]) | _texts("paper_page.html.j2", PAPER),
+        code=_code(stage, TASKS[params.task], parts=("metrics",)) | _texts("paper_page.html.j2", PAPER),
         packages=packages_of("report"),
         runs=rows[layout.MAIN] + rows[layout.MORE],
         corpora=params.corpora,
@@ -98,7 +100,7 @@ def _of_corpora(params: Params) -> dict[str, Order]:
             checksums=sha256_file(listed) if listed.is_file() else None,
             own=own,
         )
-        code = _code("prepare", TASKS[params.task])
+        code = _code("prepare", TASKS[params.task], parts=("read",))
         if corpus == "qmsum":
             read = PrepareOrder(code=code, task=TASKS[params.task], span_end=params.span_end, own=list(own))
         else:
@@ -133,7 +135,7 @@ def _of_group(params: Params, group: str, ids: Ids) -> dict[str, Order]:
             seeds=params.seeds,
         ),
         f"encode/{group}": EncodeOrder(
-            code=_code("encode", TASKS[params.task]),
+            code=_code("encode", TASKS[params.task], parts=("render",)),
             packages=packages_of("encode"),
             task=TASKS[params.task],
             corpora=_corpora_of(params, group),
@@ -168,7 +170,7 @@ def _of_run(params: Params, name: str, seed: int) -> dict[str, Order]:
     return {
         "train": training_order(params, name, seed),
         "generate": GenerateOrder(
-            code=_code("generate", TASKS[params.task]),
+            code=_code("generate", TASKS[params.task], parts=("predict",)),
             packages=packages_of("generate"),
             task=TASKS[params.task],
             corpora=_corpora_of(params, layout.MAIN if name in params.runs else layout.MORE),
@@ -177,7 +179,7 @@ def _of_run(params: Params, name: str, seed: int) -> dict[str, Order]:
             rule=rule if run.decode else None,
         ),
         "evaluate": EvaluateOrder(
-            code=_code("evaluate", TASKS[params.task]),
+            code=_code("evaluate", TASKS[params.task], parts=("head", "score")),
             packages=packages_of("evaluate"),
             task=TASKS[params.task],
             device=params.device,
@@ -203,6 +205,7 @@ def _row(params: Params, identity: str, name: str, seed: int, stages: Mapping[st
         setting=run.setting,
         orders=sha256_json([json.loads(order.model_dump_json()) for order in stages.values()]),
         training=knobs,
+        patience=int(run.knobs.get("patience", params.patience)),
         evaluate=train.evaluate,
     )
 
@@ -240,7 +243,7 @@ def _analyze(params: Params, rows: list[RunRow]) -> AnalyzeOrder:
 
 
 def _main(params: Params, rows: list[RunRow]) -> MainOrder:
-    code = _code("main", TASKS[params.task]) | _texts("main_page.html.j2", PAPER)
+    code = _code("main", TASKS[params.task], parts=("metrics",)) | _texts("main_page.html.j2", PAPER)
     return MainOrder(code=code, packages=packages_of("main"), runs=rows, **_common(params))
 
 
@@ -256,5 +259,5 @@ def _common(params: Params) -> dict[str, Any]:
     return knobs | {"task": TASKS[params.task]}
 
 
-def _code(stage: str, *more: str) -> dict[str, str]:
-    return code_of(f"pipeline.stages.{stage}", *more)
+def _code(stage: str, *more: str, parts: tuple[str, ...] | None = None) -> dict[str, str]:
+    return code_of(f"pipeline.stages.{stage}", *more, parts=parts)

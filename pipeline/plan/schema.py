@@ -181,7 +181,7 @@ class Params(CommonKnobs):
             QuorumError: a key of the run is no knob of its training or its algorithm, or is out of range.
         """
         names = [field.alias or key for key, field in known.model_fields.items()]
-        here = self.model_dump(by_alias=True, include={"tau", "weight", "local_start"})
+        here = self.model_dump(by_alias=True)
         own = {key: value for key, value in self.all_runs[name].knobs.items() if key not in CommonKnobs.model_fields}
         try:
             return known.model_validate({key: here[key] for key in GLOBAL if key in names} | own)

@@ -13,9 +13,12 @@ from pipeline.plan.packages import WORDS, packages_of
 from pipeline.plan.schema import Params
 from pipeline.tasks import TASKS
 
+HEAD = ("head",)
+"""What a training calls of its task."""
+
 
 def training_order(params: Params, name: str, seed: int) -> TrainOrder:
-    """A run's training; what its algorithm does not know is no part of it.
+    """A run's training, with only those hyperparameters that its algorithm has.
 
     Raises:
         QuorumError: its hyperparameters do not fit its algorithm.
@@ -28,7 +31,7 @@ def training_order(params: Params, name: str, seed: int) -> TrainOrder:
     lora = (run.adapter or params.adapter) == "lora"
     hyper = params.hyperparameters_of(name, algorithm.Hyperparameters)
     task = TASKS[params.task]
-    code = code_of("pipeline.stages.train", module, task)
+    code = code_of("pipeline.runs.training", module, task, parts=HEAD)
     tagged = WORDS if "pipeline.corpora.tagging" in code else ()
     training = Training(
         code=code,
@@ -47,7 +50,11 @@ def training_order(params: Params, name: str, seed: int) -> TrainOrder:
         joins=params.joins_of(name),
         **params.training_of(name).model_dump(),
     )
-    return TrainOrder(training=training, evaluate=run.evaluate or algorithm.build(hyper).evaluates, code={})
+    return TrainOrder(
+        training=training,
+        evaluate=run.evaluate or algorithm.build(hyper).evaluates,
+        code=code_of("pipeline.stages.train", module, task, parts=HEAD),
+    )
 
 
 def layers_of(params: Params) -> int:

@@ -28,7 +28,7 @@ def claim_row(one: Judged) -> dict[str, Any]:
         "effect": signed(one.effect, digits),
         "gain": "–" if gain is None else signed(gain.value, digits),
         "interval": "" if gain is None else f"{signed(gain.low, digits)} … {signed(gain.high, digits)}",
-        "p": "" if one.p_holm is None else f"{one.p_holm:.3f}",
+        "p": "" if one.p_holm is None or one.claim.margin is not None else f"{one.p_holm:.3f}",
         "detectable": "" if gain is None else f"{DETECTABLE * gain.standard_error:.{digits}f}",
         "word": one.word,
         "colour": COLOURS[one.word],

@@ -91,7 +91,7 @@ def render(data: MainPage, figures: Path) -> str:
         figure=figure,
         all_runs=list(data.results.metrics),
         trained=list(histories),
-        sending=[run for run, history in histories.items() if any(one.sent for one in history)],
+        sending=[run for run, history in histories.items() if any(one.bytes_moved for one in history)],
         order=order,
         paper_clients=DOMAINS,
         paper=_paper_rows(data.paper, paper_table[0]),

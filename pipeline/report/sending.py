@@ -66,5 +66,5 @@ def _sent_until_best(history: History) -> float:
     for seed in dict.fromkeys(one.seed for one in history):
         own = [one for one in history if one.seed == seed]
         until = max(one.round for one in own if one.best)
-        sent.append(sum(one.sent for one in own if one.round <= until))
+        sent.append(sum(one.bytes_moved for one in own if one.round <= until))
     return fmean(sent) / communication.MEGABYTE

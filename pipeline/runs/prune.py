@@ -10,7 +10,7 @@ from pipeline.plan.orders import PartitionOrder, RunRow, Training, TrainOrder, p
 from pipeline.runs.index import is_as_planned, planned_key, read_encoded
 from pipeline.runs.jobs import decoding_job_of, scoring_job_of
 from pipeline.workspace import layout
-from pipeline.workspace.files import is_locked
+from pipeline.workspace.files import locked_if_free, read_json, sha256_json
 from pipeline.workspace.progress import say
 
 
@@ -44,8 +44,21 @@ def prune_training(run_id: str) -> None:
     """Remove the checkpoint of a run's training, unless another planned run of it is still to be written."""
     key = planned_key(run_id)
     folder = layout.checkpoints() / (key or "none")
-    if key is not None and folder.is_dir() and not _waiting(planned_runs()).get(key, False):
+    waiting = _waiting(planned_runs()).get(key or "", False) or _wanted_elsewhere(run_id)
+    if key is not None and folder.is_dir() and not waiting:
         _emptied([folder])
+
+
+def _wanted_elsewhere(run_id: str) -> bool:
+    """Whether another workspace, as that of an experiment, plans the same training and has not written it."""
+    order, plans = sha256_json(read_json(layout.order("train", run_id))), layout.work() / "plans"
+    return any(
+        digest == order and not (layout.home() / plan.parent.relative_to(plans) / layout.trained_as(run)).is_file()
+        for plan in plans.rglob("plan.json")
+        if plan != layout.last_plan()
+        for name, digest in read_json(plan).items()
+        if (run := name.removeprefix("train/")) != name
+    )
 
 
 def _waiting(planned: Sequence[RunRow]) -> dict[str, bool]:
@@ -68,9 +81,10 @@ def _emptied(folders: Sequence[Path]) -> list[int]:
     """Remove checkpoints that nobody is training, as a copy of the workspace may; the sizes of their files."""
     sizes = []
     for folder in folders:
-        if not is_locked(layout.checkpoint_lock(folder.name)):
-            sizes += _remove(list(folder.iterdir()))
-            folder.rmdir()
+        with locked_if_free(layout.checkpoint_lock(folder.name)) as free:
+            if free:
+                sizes += _remove(list(folder.iterdir()))
+                folder.rmdir()
     return sizes
 
 

@@ -27,14 +27,20 @@ class Results:
 
     rows: dict[str, list[RunRow]]
     scored: dict[str, list[Scored]]
+    scored_by_seed: dict[int, dict[str, list[Scored]]]
     metrics: Metrics
     by_seed: dict[int, Metrics]
     histories: dict[str, list[Round]]
 
+    @property
+    def seeds(self) -> list[dict[str, list[Scored]]]:
+        """Examples' scores of each seed alone."""
+        return list(self.scored_by_seed.values())
+
     def converged(self, run: str, clients: Sequence[str] = ()) -> bool:
         """Whether a run's training came to its end, at these clients (all, if none is named)."""
-        training = self.rows[run][0].training
-        return training is None or has_converged(self.histories[run], training.patience, clients)
+        row = self.rows[run][0]
+        return row.training is None or has_converged(self.histories[run], row.patience, clients)
 
 
 def read_results(rows: Sequence[RunRow], samples: int, label: str) -> Results:
@@ -56,23 +62,35 @@ def read_results(rows: Sequence[RunRow], samples: int, label: str) -> Results:
             metrics[name] = _with_other_losses(figures_of(scored[name], samples), clients)
             advance(1)
     histories = {name: [one for row in own for one in read_history(row.id, row.seed)] for name, own in by_name.items()}
-    return Results(by_name, scored, metrics, _by_seed(by_name, files, metrics, samples), histories)
+    alone = _alone(by_name, files)
+    by_seed = dict.fromkeys(alone, metrics) if len(alone) == 1 else _by_seed(by_name, files, alone, samples)
+    return Results(by_name, scored, alone, metrics, by_seed, histories)
+
+
+def _alone(by_name: Mapping[str, Sequence[RunRow]], files: Mapping[str, Any]) -> dict[int, dict[str, list[Scored]]]:
+    """Seed -> run -> its examples' scores at that seed."""
+    found: dict[int, dict[str, list[Scored]]] = {}
+    for name, rows in by_name.items():
+        for row in rows:
+            found.setdefault(row.seed, {})[name] = over_seeds([files[row.id]["examples"]])
+    return found
 
 
 def _by_seed(
-    by_name: Mapping[str, Sequence[RunRow]], files: Mapping[str, Any], metrics: Metrics, samples: int
+    by_name: Mapping[str, Sequence[RunRow]],
+    files: Mapping[str, Any],
+    alone: Mapping[int, Mapping[str, Sequence[Scored]]],
+    samples: int,
 ) -> dict[int, Metrics]:
-    seeds = sorted({row.seed for rows in by_name.values() for row in rows})
-    if len(seeds) == 1:
-        return {seeds[0]: metrics}
-    found: dict[int, Metrics] = {}
-    for seed in seeds:
-        found[seed] = {}
-        for name, rows in by_name.items():
-            own = next(files[row.id] for row in rows if row.seed == seed)
-            figures = figures_of(over_seeds([own["examples"]]), samples)
-            found[seed][name] = _with_other_losses(figures, [own["clients"]])
-    return found
+    """The figures of each seed alone."""
+    ids = {(row.name, row.seed): row.id for rows in by_name.values() for row in rows}
+    return {
+        seed: {
+            name: _with_other_losses(figures_of(rows, samples), [files[ids[name, seed]]["clients"]])
+            for name, rows in own.items()
+        }
+        for seed, own in alone.items()
+    }
 
 
 def _with_other_losses(

@@ -66,7 +66,7 @@ def search() -> None:
         QuorumError: a run's setting is not encoded, or a value does not fit its knob.
     """
     params = read_params()
-    rows = with_choices([_row(params, trial, tried) for trial, tried in specs_of(params).items()])
+    rows = with_choices([_row(params, trial, tried) for trial, tried in orders_of(params).items()])
     write_table(layout.SEARCH_TABLE, rows, COLUMNS)
     for row in rows:
         if row["chosen"]:
@@ -74,16 +74,16 @@ def search() -> None:
     say(f"search: {layout.SEARCH_TABLE}; set what it chose in params.yaml")
 
 
-def specs_of(params: Params) -> dict[Trial, TrainOrder]:
+def orders_of(params: Params) -> dict[Trial, TrainOrder]:
     """Every trial's training, so that a wrong knob of the last is found before the first has run.
 
     Raises:
         QuorumError: a trial's knob is unknown or out of range, or its run trains nothing.
     """
-    return {trial: _spec(params, trial) for trial in trials_of(params)}
+    return {trial: _order(params, trial) for trial in trials_of(params)}
 
 
-def _spec(params: Params, trial: Trial) -> TrainOrder:
+def _order(params: Params, trial: Trial) -> TrainOrder:
     try:
         changed = with_trial(params, trial)
         order = training_order(changed, trial.run, params.search.seed)

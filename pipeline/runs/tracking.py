@@ -61,8 +61,13 @@ def live(run_id: str) -> Iterator[OnRound]:
                 logger.stdin.write(line + "\n")
                 logger.stdin.flush()
 
-        yield lambda rows: tell(json.dumps([asdict(row) for row in rows]))
-        tell(json.dumps(FINISHED))
+        try:
+            yield lambda rows: tell(json.dumps([asdict(row) for row in rows]))
+            tell(json.dumps(FINISHED))
+        finally:
+            assert logger.stdin is not None
+            with suppress(OSError):  # what a dead logger left unread is flushed again by closing
+                logger.stdin.close()
 
 
 def log(run_id: str, lines: Iterable[str]) -> None:
@@ -83,6 +88,7 @@ def log(run_id: str, lines: Iterable[str]) -> None:
         for line in lines:
             told = json.loads(line)
             if told == FINISHED:
+                store.set_status(run, "FINISHED")
                 return
             for one in told:
                 _log_round(store, run, Round(**one))
@@ -183,7 +189,8 @@ def _of_training(row: RunRow) -> dict[str, Any]:
 
 def _project_pages(store: Store, order: MainOrder) -> None:
     """A run for each page, with its figures, once for each set of results."""
-    pages = ((layout.MAIN, layout.REPORT), (layout.MORE, layout.PAPER_REPORT))
+    own = layout.MAIN if layout.order("main").is_file() else layout.MORE  # an experiment's page is on its studies
+    pages = ((own, layout.REPORT), (layout.MORE, layout.PAPER_REPORT))
     for group, page in ((group, page) for group, page in pages if page.is_file()):
         identity = sha256_json(["page", sha256_file(page)])
         known, complete = store.run(identity, page.stem, lambda: {PARENT_TAG: _parent(store, order)})

@@ -14,7 +14,7 @@ from pipeline.federated.callbacks.telling import Telling
 from pipeline.federated.checkpoint import load_progress
 from pipeline.federated.history import OnRound
 from pipeline.federated.inputs import inputs
-from pipeline.federated.local import StoredClientData
+from pipeline.federated.local import LocalClientData
 from pipeline.federated.optimizer import LocalTraining
 from pipeline.federated.private import Private
 from pipeline.federated.progress import Progress
@@ -56,7 +56,7 @@ def train(order: Training, encoded: Encoded, key: str, run_id: str, on_round: On
         stopping = Stopping(order.rounds, order.patience, order.joins)
         done = load_progress(folder, key)
         if done is None:
-            return _go_on(order, encoded, folder, run_id, on_round, None)
+            return _go_on(order, encoded, folder, run_id, on_round, stopping, None)
         progress, private = done
         if not stopping.is_over(progress):
             say(f"train {run_id}: resuming after round {progress.round}")
@@ -65,11 +65,17 @@ def train(order: Training, encoded: Encoded, key: str, run_id: str, on_round: On
         if stopping.is_over(progress):
             say(f"train {run_id}: has been trained, under this name or another")
             return Finished(progress, private)
-        return _go_on(order, encoded, folder, run_id, on_round, Finished(progress, private))
+        return _go_on(order, encoded, folder, run_id, on_round, stopping, Finished(progress, private))
 
 
 def _go_on(
-    order: Training, encoded: Encoded, folder: Path, run_id: str, on_round: OnRound, done: Finished | None
+    order: Training,
+    encoded: Encoded,
+    folder: Path,
+    run_id: str,
+    on_round: OnRound,
+    stopping: Stopping,
+    done: Finished | None,
 ) -> Finished:
     """Train the rounds that are left."""
     # Seconds of imports, which a finished training saves.
@@ -90,7 +96,7 @@ def _go_on(
         owner = dict.fromkeys(evaluated, POOLED) if algorithm.pooled else {}
         engine = InProcess(algorithm, trained, evaluated, private, seed=order.seed, owner=owner)
         callbacks = [
-            Stopping(order.rounds, order.patience, order.joins),
+            stopping,
             Checkpointing(folder, folder.name, private),
             Telling(f"train {run_id}", algorithm.evaluates, on_round),
         ]
@@ -124,7 +130,7 @@ def bind(order: Training) -> Algorithm:
 
 def _clients(
     order: Training, encoded: Encoded, backbone: Backbone, advance: Callable[[int], None], *, pooled: bool
-) -> tuple[dict[str, StoredClientData], dict[str, StoredClientData]]:
+) -> tuple[dict[str, LocalClientData], dict[str, LocalClientData]]:
     """Who trains and who is evaluated: the same clients, or all their data as one."""
     loader = Loader(backbone.device)
     everything = [e for splits in encoded.clients.values() for own in splits.values() for e in own]
@@ -133,10 +139,10 @@ def _clients(
         order.learning_rate, order.weight_decay, order.batch_size, order.local_epochs, order.clip_norm
     )
     clients = {
-        name: StoredClientData(splits["train"], splits["val"], seen, load, local, advance)
+        name: LocalClientData(splits["train"], splits["val"], seen, load, local, advance)
         for name, splits in encoded.clients.items()
     }
     if not pooled:
         return clients, clients
     together = [entry for splits in encoded.clients.values() for entry in splits["train"]]
-    return {POOLED: StoredClientData(together, [], seen, load, local, advance)}, clients
+    return {POOLED: LocalClientData(together, [], seen, load, local, advance)}, clients

@@ -1,1 +1,1 @@
-"""One module a DVC stage: read declared dependencies, call the rooms below, write declared outs."""
+"""One module a DVC stage: it reads its order and calls the rooms below. `runs` knows how its files look."""

@@ -47,7 +47,7 @@ def run() -> None:
         results=results,
         metrics=metrics,
         comparisons=comparisons,
-        claims=judge(read_paper().claims, results.scored, results.converged, **samples),
+        claims=judge(read_paper().claims, results.scored, results.seeds, results.converged, **samples),
         paper=read_table(layout.PAPER_RESULTS),
         pos=words.parts,
         shares=words.shares,

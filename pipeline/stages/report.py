@@ -37,6 +37,7 @@ def run() -> None:
     claims = judge(
         paper.claims,
         results.scored,
+        results.seeds,
         results.converged,
         bootstrap_samples=order.bootstrap_samples,
         permutation_samples=order.permutation_samples,

@@ -61,16 +61,25 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def locked_if_free(path: Path) -> Iterator[bool]:
+    """Hold `path` unless another process does; yields whether it is held now."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            free = True
+        except BlockingIOError:
+            free = False
+        yield free
+
+
 def is_locked(path: Path) -> bool:
     """Whether another process holds `path`."""
     if not path.is_file():
         return False
-    with path.open("a") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        return False
+    with locked_if_free(path) as free:
+        return not free
 
 
 def write_bytes(path: Path, content: bytes) -> None:

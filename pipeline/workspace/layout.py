@@ -84,11 +84,6 @@ def store() -> Path:
     return work() / "store"
 
 
-def full_scores() -> Path:
-    """What `make repro-full` left of its runs' scores."""
-    return FULL / SCORES.relative_to(REPORTS) / MAIN
-
-
 def full_copy() -> Path:
     """The copy of the workspace in which `make repro-full` runs."""
     return work() / "full"

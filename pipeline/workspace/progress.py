@@ -7,12 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 PLAIN_LINE_SECONDS = 20.0
-
-OnRound = Callable[[list[dict[str, Any]]], None]
-"""Who wants to know of a finished round: it is told the round's rows of history, one a client."""
 
 
 @contextmanager

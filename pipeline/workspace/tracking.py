@@ -73,7 +73,7 @@ class Store:
         return {run.info.run_id: run.data.tags.get(TRAINING_TAG, "") for run in found}
 
     def set_status(self, run: str, status: str) -> None:
-        """`RUNNING` or `FAILED`."""
+        """`RUNNING`, or how it ended."""
         if status == "RUNNING":
             self._client.update_run(run, status=status)
         else:

@@ -1,76 +1,118 @@
-"""Plans unlike the shipped one, through the real `dvc`: own meetings, two seeds, an encoder-decoder."""
+"""Plans unlike the shared one, stage by stage: own meetings, two seeds with an encoder-decoder, fewer runs."""
 
 from __future__ import annotations
 
-import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
 
 import pytest
-from conftest import Workspace, stages_run
+from conftest import SMALL, Workspace
+
+from pipeline.stages import ingest
+from pipeline.workspace.files import read_json, read_jsonl
+
+FEDAVG = {"fedavg": {"method": "AdaFedAvg"}}
+OWN = {"Clinic": {"folder": "data/own/Clinic"}}
 
 
-def test_own_meetings_become_a_client(workspace: Workspace) -> None:
-    own = workspace.folder / "data" / "own" / "Clinic"
-    own.mkdir(parents=True)
-    for path in sorted((workspace.folder / "data/sample/qmsum/Product").rglob("*.json")):
-        (own / f"own-{path.name}").write_bytes(path.read_bytes())
-    workspace.params(
-        learning_rate=0.001, own={"Clinic": {"folder": "data/own/Clinic"}}, runs={"fedavg": {"method": "AdaFedAvg"}}
-    )
-    workspace.repro("main")
-    metrics = json.loads((workspace.folder / "reports" / "metrics.json").read_text())
+def meetings_into(folder: Path) -> None:
+    """The sample's, as if they were one's own."""
+    folder.mkdir(parents=True)
+    for path in sorted((folder.parents[2] / "data/sample/qmsum/Product").rglob("*.json")):
+        (folder / f"own-{path.name}").write_bytes(path.read_bytes())
+
+
+@pytest.fixture(scope="module")
+def clinic(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """A plan with own meetings, whose only run is made."""
+    made = Workspace.laid(tmp_path_factory.mktemp("clinic"), **SMALL | {"own": OWN, "runs": FEDAVG})
+    meetings_into(made.folder / "data/own/Clinic")
+    made.make("main")
+    return made
+
+
+def test_own_meetings_become_a_client(clinic: Workspace) -> None:
+    metrics = read_json(clinic.folder / "reports/metrics/main/all.json")
     assert list(metrics["fedavg"]) == ["Academic", "Committee", "Product", "Clinic", "mean"]
+    assert (clinic.folder / "models/main/fedavg-1/adapters/Clinic.safetensors").is_file()
 
 
-def test_own_meetings_reach_an_experiment_in_a_temporary_copy(workspace: Workspace) -> None:
-    """data/own is not in git: the copy finds it at the real root."""
-    workspace.run("git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qam", "own")
-    identity = {f"GIT_{who}_{what}": "t@t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    done = workspace.run("dvc", "exp", "run", "--temp", "-S", "span_end=exclusive", "prepare", env=identity)
-    assert "prepare@qmsum" in stages_run(done.stdout)
+def test_own_meetings_are_found_from_a_temporary_copy(
+    clinic: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """data/own is not in git, so that an experiment's copy lacks it: it is at the root that DVC names."""
+    shutil.copytree(clinic.folder / "data/plan", tmp_path / "data/plan")
+    shutil.copytree(clinic.folder / "data/sample", tmp_path / "data/sample")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DVC_ROOT", str(clinic.folder))
+    ingest.run("qmsum")
+    brought = {path.name for path in (tmp_path / "data/raw/qmsum/own/Clinic").rglob("*.json")}
+    assert brought == {path.name for path in (clinic.folder / "data/own/Clinic").iterdir()}
 
 
-def test_a_new_meeting_is_summarized(workspace: Workspace) -> None:
-    meeting = workspace.folder / "meeting.txt"
-    meeting.write_text("".join(f"Ann: We talk about the budget, point {i}.\n" for i in range(40)))
-    arguments = ("summarize", "--client", "Clinic", "--query", "What about the budget?", str(meeting))
-    done = workspace.pipeline(*arguments, "--run", "fedavg")
-    assert "of 40 turns left out" in done.stderr
-    assert len(done.stdout.strip()) > 0
-    short = workspace.pipeline(*arguments, "--run", "fedavg-1", "--turns", "1-2")
-    assert "left out" not in short.stderr
-    for wrong in (("--run", "nope"), ("--run", "fedavg", "--client", "Mars"), ("--run", "fedavg", "--turns", "9")):
-        failed = workspace.pipeline(*arguments, *wrong, ok=False)
-        assert failed.returncode == 1
-        assert failed.stderr.count("\n") == 1
-        assert failed.stderr.startswith("error: --")
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """Two runs at two seeds on an encoder-decoder."""
+    runs = {**FEDAVG, "fedselectkd": {"method": "AdaFedSelectKD"}}
+    params = {"seeds": [1, 2], "backbone": "tiny-bart", "runs": runs, "studies": {"main": list(runs)}}
+    made = Workspace.laid(tmp_path_factory.mktemp("seeds"), **SMALL | params)
+    made.make("main", "more")
+    return made
 
 
-def test_pruning_frees_finished_checkpoints_and_nothing_runs_again(workspace: Workspace) -> None:
-    assert "removed" in workspace.pipeline("prune").stderr
-    assert workspace.repro("main") == []
-    assert workspace.pipeline("prune").stderr == ""
+def of_seeds(seeds: Workspace, run: str, client: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A client's figures over both seeds, and of each."""
+    folder = seeds.folder / "reports/metrics/main"
+    both, *each = (read_json(folder / f"{name}.json")[run][client] for name in ("all", "seed-1", "seed-2"))
+    return both, each
 
 
-def test_two_seeds_and_an_encoder_decoder(workspace: Workspace) -> None:
-    workspace.params(
-        own={},
-        seeds=[1, 2],
-        backbone="tiny-bart",
-        runs={"fedavg": {"method": "AdaFedAvg"}, "fedselectkd": {"method": "AdaFedSelectKD"}},
-        studies={"main": ["fedavg", "fedselectkd"]},
-    )
-    workspace.repro("report")
-    reports = workspace.folder / "reports"
-    both = json.loads((reports / "metrics.json").read_text())["fedavg"]["Product"]
-    each = [
-        json.loads((reports / "metrics" / "main" / f"seed-{n}.json").read_text())["fedavg"]["Product"] for n in (1, 2)
-    ]
-    assert both["local_loss"] == pytest.approx(sum(one["local_loss"] for one in each) / 2, abs=1e-4)
-    assert both["rouge1"] == pytest.approx(sum(one["rouge1"] for one in each) / 2, abs=1e-2)
-    page = (reports / "paper.html").read_text()
-    assert "<dd>4, of 4 trainings</dd>" in page
-    assert "2 seeds: intervals say" in page
-    assert {path.stem for path in (reports / "analysis" / "deciles").iterdir()} == {"fedselectkd-1", "fedselectkd-2"}
-    freed = workspace.pipeline("prune", "--unplanned").stderr
-    assert "removed" in freed, "the other backbone's prefixes and summaries"
-    assert workspace.repro("report") == []
+@pytest.mark.parametrize("metric", ["rouge1", "loss"])
+def test_a_figure_over_seeds_is_their_mean(seeds: Workspace, metric: str) -> None:
+    both, each = of_seeds(seeds, "fedavg", "Product")
+    assert both[metric]["value"] == pytest.approx(sum(one[metric]["value"] for one in each) / 2, abs=2e-4)
+
+
+def test_the_loss_of_the_other_model_is_the_mean_of_the_seeds(seeds: Workspace) -> None:
+    both, each = of_seeds(seeds, "fedavg", "Product")
+    assert both["local_loss"] == pytest.approx(sum(one["local_loss"] for one in each) / 2, abs=2e-4)
+
+
+def test_two_seeds_are_two_trainings_a_run(seeds: Workspace) -> None:
+    page = (seeds.folder / "reports/paper.html").read_text(encoding="utf-8")
+    assert "<dt>runs</dt><dd>4, of 4 trainings</dd>" in page
+    assert "<dt>seeds</dt><dd>1, 2</dd>" in page
+
+
+def test_every_seeds_teacher_is_looked_into(seeds: Workspace) -> None:
+    names = {path.stem for path in (seeds.folder / "reports/analysis/deciles").iterdir()}
+    assert names == {"fedselectkd-1", "fedselectkd-2"}
+
+
+def test_the_summaries_on_the_page_are_the_first_seeds(seeds: Workspace) -> None:
+    page = (seeds.folder / "reports/report.html").read_text(encoding="utf-8")
+    rows = read_jsonl(seeds.folder / "reports/predictions/main/fedavg-1.jsonl")
+    shown = [row["reference"] for row in rows if f"<dt>Reference</dt><dd>{row['reference']}</dd>" in page]
+    assert len(shown) == 3, "one a client"
+
+
+def test_what_a_smaller_plan_does_not_need_is_pruned_and_the_rest_kept(
+    copy: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Prefixes of AMI and ICSI go, and checkpoints; the main table's runs find everything that they had."""
+    copy.params(more_runs={}, studies={})
+    copy.stage("plan")
+    entries = len(list((copy.folder / "work/store").rglob("*.safetensors")))
+    copy.call("prune", True)
+    left = len(list((copy.folder / "work/store").rglob("*.safetensors")))
+    assert 0 < left < entries
+    assert not [path for path in (copy.folder / "work/checkpoints").iterdir() if path.is_dir()]
+    capsys.readouterr()
+    copy.stage("encode", "main")
+    for stage in ("generate", "evaluate"):
+        copy.stage(stage, "main/fedselectkd-1")
+    told = re.findall(r"(\d+) examples, (\d+) already in the store", capsys.readouterr().err)
+    assert told
+    assert all(examples == stored for examples, stored in told)

@@ -52,3 +52,23 @@ def test_kappa_is_over_the_pairs_that_most_have_rated() -> None:
     three = [rating(r, "3", "tie") for r in "xyz"]
     found = outcomes_of([*two, *three], "AdaFedAvg", samples=200)
     assert (found.kappa, found.subjects) == (pytest.approx((0.5 - 0.625) / (1 - 0.625)), 2)
+
+
+def test_a_preference_is_wins_less_losses() -> None:
+    """Of ten examples seven are won, two lost and one tied: 5 of 10. Ratings against another run are another's."""
+    outcomes = ["win"] * 7 + ["loss"] * 2 + ["tie"]
+    rows = [rating("x", str(n), outcome) for n, outcome in enumerate(outcomes)]
+    others = [row | {"against": "AdaCentralized", "outcome": "loss"} for row in rows]
+    found = outcomes_of([*rows, *others], "AdaFedAvg", samples=200)
+    assert found.preference.value == pytest.approx(0.5)
+    assert found.ratings == 10
+    assert found.preference.low < 0.5 < found.preference.high
+    assert outcomes_of(others, "AdaCentralized", samples=200).preference.ends == (-1.0, -1.0)
+
+
+def test_one_rater_agrees_with_nobody() -> None:
+    """And of raters who put everything into one category nothing can be said."""
+    alone = [rating("x", "1", "win"), rating("x", "2", "loss")]
+    assert outcomes_of(alone, "AdaFedAvg", samples=200).kappa is None
+    same = [rating(rater, example, "win") for rater in "xy" for example in "12"]
+    assert outcomes_of(same, "AdaFedAvg", samples=200).kappa is None

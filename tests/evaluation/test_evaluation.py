@@ -1,63 +1,23 @@
-"""Scores, intervals and tests, with numbers worked by hand."""
+"""Figures, intervals and tests, with numbers worked by hand."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from pipeline.errors import QuorumError
-from pipeline.evaluation.intervals import Clusters, bootstrap
-from pipeline.evaluation.scores import METRICS, Scored, compare, differences, intervals_of, over_seeds
+from pipeline.evaluation.intervals import Clusters, Interval, bootstrap
+from pipeline.evaluation.scores import (
+    SIGNIFICANCE_COLUMNS,
+    Comparison,
+    Figures,
+    Scored,
+    compare,
+    differences,
+    figures_of,
+    over_seeds,
+    significance,
+)
 from pipeline.evaluation.significance import holm, sign_flip
-from pipeline.runs.results import Results, side_by_side
-from pipeline.tasks.rouge import rouge_of
-from pipeline.tasks.surface import length, repetition
-
-
-def test_rouge_by_hand() -> None:
-    """Reference `the cat sat`, prediction `the cat`: R-1 has P = 1, R = 2/3, F1 = 0.8; R-2 P = 1, R = 1/2, F1 = 2/3."""
-    row = rouge_of(["the cat sat"], ["the cat"], use_stemmer=False)[0]
-    assert row["rouge1"] == pytest.approx(80.0)
-    assert row["rouge2"] == pytest.approx(200 / 3)
-    assert row["rougeL"] == pytest.approx(80.0)
-    assert row["average"] == pytest.approx((80 + 200 / 3 + 80) / 3)
-
-
-def test_a_rouge_that_rouge_score_does_not_give_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.tasks.rouge.TOLERANCE", -1.0)
-    with pytest.raises(QuorumError, match=r"rouge1 of pair 1 is .* by rouge-score-rs and .* by rouge_score"):
-        rouge_of(["the cat sat"], ["the cat"], use_stemmer=False)
-
-
-def test_rouge_l_and_lsum_differ_by_lines() -> None:
-    """Lines in another order: one common subsequence over the whole text, both lines for the union of lines."""
-    row = rouge_of(["a b\nc d"], ["c d\na b"], use_stemmer=False)[0]
-    assert row["rougeL"] == pytest.approx(50.0)
-    assert row["rougeLsum"] == pytest.approx(100.0)
-
-
-def test_stemming_is_a_choice() -> None:
-    assert rouge_of(["meetings"], ["meeting"], use_stemmer=False)[0]["rouge1"] == 0
-    assert rouge_of(["meetings"], ["meeting"], use_stemmer=True)[0]["rouge1"] == 100
-
-
-def test_an_empty_prediction_scores_zero() -> None:
-    assert rouge_of(["a b"], [""], use_stemmer=False)[0]["average"] == 0
-
-
-def test_repetition_counts_four_grams_seen_before() -> None:
-    """`a b c d a b c d` has five 4-grams, abcd twice: 1/5."""
-    assert repetition("a b c d a b c d") == pytest.approx(20.0)
-    assert repetition("a b c") == 0
-    assert length(" two  words ") == 2
-
-
-def test_similarity_of_equal_texts_is_one() -> None:
-    from pipeline.tasks.similarity import similarities
-
-    same, other = similarities(["The board met.", "The board met."], ["The board met.", "Bananas are yellow."])
-    assert same == pytest.approx(1.0, abs=1e-5)
-    assert other < 0.5
 
 
 def test_clusters_sum_examples_by_meeting() -> None:
@@ -188,44 +148,108 @@ def test_holm_by_hand() -> None:
     assert holm([]) == []
 
 
-TEXT_METRICS = tuple(metric for metric in METRICS if metric != "loss")
-
-
 def example(identity: str, meeting: str, rouge: float, loss: float, tokens: int = 10) -> dict[str, object]:
-    scores = dict.fromkeys(TEXT_METRICS, rouge)
+    scores = dict.fromkeys(("average", "rouge1"), rouge)
     return {"id": identity, "client": "A", "meeting": meeting, "tokens": tokens, "loss_sum": loss, **scores}
 
 
 def test_seeds_are_averaged_an_example_first() -> None:
     rows = over_seeds([[example("x", "m", 10, 20)], [example("x", "m", 30, 40)]])
-    assert rows[0].values["rouge1"] == 20
-    assert rows[0].values["loss"] == 30
+    assert rows[0].values == {"average": 20.0, "rouge1": 20.0, "loss": 30.0}
+
+
+def test_a_run_that_wrote_nothing_has_but_its_loss() -> None:
+    scored = {"id": "x", "client": "A", "meeting": "m", "tokens": 10, "loss_sum": 20.0}
+    assert over_seeds([[scored]]) == [Scored("x", "A", "m", 10, {"loss": 20.0})]
 
 
 def test_loss_is_a_mean_over_tokens_rouge_over_examples() -> None:
+    """30 nats over 10 tokens and 30 over 20: 60 / 30."""
     rows = over_seeds([[example("x", "m", 10, 30, tokens=10), example("y", "n", 20, 30, tokens=20)]])
-    table = intervals_of(rows, 200)
-    assert table["A"]["loss"] == 2.0
-    assert table["A"]["rouge1"] == 15.0
-    assert table["A"]["examples"] == table["mean"]["examples"] == 2
+    figures = figures_of(rows, 200)
+    assert figures["A"].metrics["loss"].value == 2.0
+    assert figures["A"].metrics["rouge1"].value == 15.0
+    assert figures["A"].examples == figures["mean"].examples == 2
+
+
+def test_figures_are_of_each_client_and_of_their_mean() -> None:
+    """B has one example of 40, A two of 10: the mean over clients is 25, over examples 20."""
+    rows = [
+        Scored(f"{c}{i}", c, f"{c}{i}", 1, {"average": v}) for c, i, v in (("A", 0, 10), ("A", 1, 10), ("B", 0, 40))
+    ]
+    figures = figures_of(rows, 200)
+    assert {client: (own.examples, own.metrics["average"].value) for client, own in figures.items()} == {
+        "A": (2, 10.0),
+        "B": (1, 40.0),
+        "mean": (3, 25.0),
+    }
+
+
+def test_figures_are_written_to_four_digits() -> None:
+    """Each with its interval and its standard error; the losses of other models are numbers."""
+    figures = Figures(3, {"loss": Interval(2.00004, 1.99996, 2.1, 0.05)}, {"last": 2.123456})
+    assert figures.to_json() == {
+        "loss": {"value": 2.0, "low": 2.0, "high": 2.1, "standard_error": 0.05},
+        "last_loss": 2.1235,
+    }
+
+
+def eight(shift: float, ids: range = range(8)) -> list[Scored]:
+    """Eight examples, each of a meeting of its own."""
+    return over_seeds([[example(str(i), f"m{i}", 9 + 10 * i + shift, 5 - shift) for i in ids]])
+
+
+def compared(scored: dict[str, list[Scored]], family: list[str], others: list[str]) -> list[Comparison]:
+    return compare(scored, "ours", family, others, "average", bootstrap_samples=200, permutation_samples=2000)
 
 
 def test_a_comparison_is_paired() -> None:
-    ours = over_seeds([[example(str(i), f"m{i}", 10 + 10 * i, 5) for i in range(8)]])
-    theirs = over_seeds([[example(str(i), f"m{i}", 9 + 10 * i, 5) for i in range(8)]])
+    """A point more in each of eight meetings: all signs agree in 2 of 256 draws, p is near 0.008."""
+    ours, theirs = eight(1), eight(0)
     assert {row.values["average"] for row in differences(ours, theirs)} == {1}
-    rows = compare(
-        {"ours": ours, "theirs": theirs},
-        "ours",
-        ["theirs"],
-        [],
-        "average",
-        bootstrap_samples=200,
-        permutation_samples=2000,
-    )
-    assert (rows[0]["client"], rows[0]["difference"], rows[0]["low"], rows[0]["high"]) == ("mean", 1.0, 1.0, 1.0)
-    assert rows[0]["p"] == rows[0]["p_holm"] < 0.02
-    assert rows[1]["p_holm"] is None
+    mean, client = compared({"ours": ours, "theirs": theirs}, ["theirs"], [])
+    assert (mean.run, mean.against, mean.client, mean.difference.ends) == ("ours", "theirs", "mean", (1.0, 1.0))
+    assert mean.difference.value == 1.0
+    assert mean.p == mean.p_holm < 0.02
+    assert (client.client, client.p_holm) == ("A", None)
+
+
+def test_a_comparison_is_over_the_examples_and_scores_that_both_have() -> None:
+    """Ours lacks two of theirs, and theirs has no ROUGE-1."""
+    ours = eight(1, range(6))
+    theirs = [Scored(r.id, r.client, r.meeting, r.tokens, {"average": r.values["average"]}) for r in eight(0)]
+    found = differences(ours, theirs)
+    assert [row.id for row in found] == [str(i) for i in range(6)]
+    assert {tuple(row.values) for row in found} == {("average",)}
+
+
+def test_holm_runs_over_the_comparisons_named_in_advance() -> None:
+    """Two of them: the smaller p is doubled; another run is compared without an adjustment."""
+    scored = {"ours": eight(1), "sure": eight(0), "same": eight(1), "other": eight(0)}
+    found = {one.against: one for one in compared(scored, ["sure", "same"], ["other"]) if one.client == "mean"}
+    assert found["sure"].p_holm == pytest.approx(2 * found["sure"].p)
+    assert (found["same"].p, found["same"].p_holm) == (1.0, 1.0)
+    assert (found["other"].p, found["other"].p_holm) == (found["sure"].p, None)
+
+
+def test_the_family_is_of_methods() -> None:
+    """AdaFedProx is compared too, and is none of those named in advance; AdaFedAvg's clients are."""
+    scored = {"ours": eight(1), "avg": eight(0), "local": eight(0.5), "prox": eight(0)}
+    parts = {"ours": "AdaFedSelectKD", "avg": "AdaFedAvg", "local": "AdaFedAvg-local", "prox": "AdaFedProx"}
+    found = significance(scored, "ours", parts, ["average", "loss"], bootstrap_samples=200, permutation_samples=200)
+    over_all = [one for one in found if one.client == "mean"]
+    assert [(one.metric, one.against, one.p_holm is None) for one in over_all] == [
+        (metric, against, against == "prox") for metric in ("average", "loss") for against in ("avg", "local", "prox")
+    ]
+    assert over_all[3].difference.value == pytest.approx(-0.1), "a nat less over ten tokens"
+
+
+def test_what_could_have_been_seen_is_2_8_standard_errors() -> None:
+    one = Comparison("average", "a", "b", "mean", Interval(1.00004, 0.5, 1.5, 0.25), 0.0123456, None)
+    assert one.smallest_detectable == pytest.approx(0.7)
+    row = one.to_row()
+    assert tuple(row) == SIGNIFICANCE_COLUMNS
+    assert (row["difference"], row["low"], row["high"], row["p"], row["p_holm"]) == (1.0, 0.5, 1.5, 0.01235, None)
 
 
 def test_test_sets_that_are_drawn_anew_are_joined() -> None:
@@ -238,27 +262,3 @@ def test_test_sets_that_are_drawn_anew_are_joined() -> None:
         ("A", "y", 30),
         ("B", "x", 50),
     ]
-
-
-def test_means_beside_each_other_are_over_the_same_clients() -> None:
-    """One run has a fourth client with 40: its mean over the three that both have stays 20."""
-
-    def metrics(clients: str) -> dict[str, dict[str, float]]:
-        return {client: {"average": 40.0 if client == "D" else 20.0} for client in [*clients, "mean"]}
-
-    def scored(clients: str) -> list[Scored]:
-        return [
-            Scored(f"{c}{i}", c, f"m{i}", 1, {"average": 40.0 if c == "D" else 20.0}) for c in clients for i in range(4)
-        ]
-
-    runs = {"three": "ABC", "four": "ABCD"}
-    results = Results(
-        rows={},
-        scored={name: scored(clients) for name, clients in runs.items()},
-        metrics={name: metrics(clients) for name, clients in runs.items()},
-        by_seed={},
-        histories={},
-    )
-    beside = side_by_side(results, ["three", "four", "gone"], samples=200)
-    assert {name: figures["mean"]["average"] for name, figures in beside.items()} == {"three": 20.0, "four": 20.0}
-    assert beside["four"]["D"]["average"] == 40.0

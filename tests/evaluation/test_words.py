@@ -8,8 +8,7 @@ from conftest import make_backbone, make_example
 
 from pipeline.corpora.tagging import nouns_and_verbs, words_of
 from pipeline.evaluation.distilled import example_tallies, merge, shares_of, summarize
-from pipeline.evaluation.words import grouped, pos_rows, tally
-from pipeline.federated.bits import pack_bits
+from pipeline.evaluation.words import Tally, grouped, pos_rows, tally
 from pipeline.model.backbone import Limits
 
 PIECES = ["project", " manager", " dec", "ides", " to", " use", " lcd"]
@@ -68,8 +67,6 @@ def test_auxiliaries_are_no_verbs(text: str, verbs: list[str]) -> None:
 
 def test_base_rates_conditionals_and_lift_by_hand() -> None:
     """Four words, NOUN twice (both distilled), DET twice (one distilled): P(d) = 3/4, lift of NOUN 1/(3/4) = 4/3."""
-    from pipeline.evaluation.words import Tally
-
     rows = {row["pos"]: row for row in pos_rows("A", Tally({"NOUN": 2, "DET": 2}, {"NOUN": 2, "DET": 1}, 3, 3.0))}
     noun, det = rows["NOUN"], rows["DET"]
     assert (noun["base_rate"], noun["distilled_given_pos"], noun["lift"]) == (0.5, 1.0, 1.3333)
@@ -77,18 +74,27 @@ def test_base_rates_conditionals_and_lift_by_hand() -> None:
     assert (noun["pos_given_not_distilled"], det["pos_given_not_distilled"]) == (0.0, 1.0)
 
 
-def test_only_rounds_up_to_the_best_count() -> None:
+def test_an_examples_words_are_counted_over_the_passes() -> None:
+    """Two summaries, two passes, all tokens distilled in the first and none in the second: half of the occurrences."""
     backbone = make_backbone("llama")
     tokens = [list(backbone.render(make_example(i), Limits(90, 48)).target) for i in (1, 2)]
     length = sum(len(t) for t in tokens)
-    bits = pack_bits([torch.ones(1, length, dtype=torch.bool), torch.zeros(1, length, dtype=torch.bool)])
-    first = merge(example_tallies(bits, tokens, backbone.pieces, passes=1))
-    both = merge(example_tallies(bits, tokens, backbone.pieces, passes=2))
+    rows = torch.stack([torch.ones(length, dtype=torch.bool), torch.zeros(length, dtype=torch.bool)])
+    first, both = (merge(example_tallies(passes, tokens, backbone.pieces)) for passes in (rows[:1], rows))
     assert sum(first.distilled.values()) == sum(first.seen.values())
     assert 2 * sum(both.distilled.values()) == sum(both.seen.values())
-    rows, sensitivities = summarize({"A": merge([first, both])})
-    assert rows[-1]["words"] == sum(first.seen.values()) * 3
-    assert 0 < sensitivities["A"]["fraction"] < 1
+    parts, sensitivities = summarize({"A": merge([first, both])})
+    assert parts[-1]["words"] == sum(first.seen.values()) * 3
+    assert sensitivities["A"]["fraction"] == pytest.approx(2 / 3)
+
+
+def test_each_example_is_counted_by_its_own_part_of_the_tokens() -> None:
+    """`a plan` and `the lcd` lie end to end; of the second one every token is distilled."""
+    pieces = {1: "a", 2: " plan", 3: "the", 4: " lcd"}
+    rows = torch.tensor([[False, False, True, True]])
+    found = example_tallies(rows, [[1, 2], [3, 4]], lambda ids: [pieces[i] for i in ids])
+    assert [sum(one.distilled.values()) for one in found] == [0, 2]
+    assert [one.seen for one in found] == [{"DET": 1, "NOUN": 1}] * 2
 
 
 def test_shares_of_words_come_with_intervals_over_meetings() -> None:
@@ -96,8 +102,6 @@ def test_shares_of_words_come_with_intervals_over_meetings() -> None:
 
     Distilled: 9 of 12. Nouns among the distilled: 6 of 9; determiners among the 3 others: 1.
     """
-    from pipeline.evaluation.words import Tally
-
     meetings = {
         "first": Tally({"NOUN": 4, "DET": 2}, {"NOUN": 2, "DET": 1}, 0, 0.0),
         "second": Tally({"NOUN": 4, "DET": 2}, {"NOUN": 4, "DET": 2}, 0, 0.0),
@@ -113,7 +117,5 @@ def test_shares_of_words_come_with_intervals_over_meetings() -> None:
 
 
 def test_a_client_that_distilled_everything_left_nothing_out() -> None:
-    from pipeline.evaluation.words import Tally
-
     rows = shares_of("run", "A", {"m": Tally({"NOUN": 1}, {"NOUN": 1}, 1, 1.0)}, 10)
     assert "closed_given_not_distilled" not in {row["share"] for row in rows}

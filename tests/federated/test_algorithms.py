@@ -10,7 +10,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipeline.federated.algorithm import Algorithm, ClientState, Fit, Pull, Randomness, ServerState, Trace, Update
+from pipeline.federated.algorithm import (
+    Algorithm,
+    ClientState,
+    Context,
+    Fit,
+    Pull,
+    Sent,
+    ServerState,
+    Trace,
+    Update,
+    weighted_average,
+)
 from pipeline.federated.algorithms import (
     ditto,
     fedavg,
@@ -22,10 +33,13 @@ from pipeline.federated.algorithms import (
     scaffold,
     teachers,
 )
-from pipeline.federated.objectives.distillation import Distillation
+from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
+from pipeline.federated.objectives.objective import Objective
+from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import Adapter
 
 RNG = Randomness(1, "client", 1)
+CONTEXT = Context(seed=1, round=1)
 
 
 def one(value: float) -> Adapter:
@@ -36,46 +50,53 @@ def number(adapter: Adapter) -> float:
     return adapter["w"].item()
 
 
-def trace(steps: int = 1) -> Trace:
-    return Trace(0.0, math.nan, torch.zeros(1, 1, dtype=torch.bool), steps, 0.0)
-
-
-def sent(value: float, examples: int = 1, steps: int = 1, memory: dict[str, Tensor] | None = None) -> Update:
-    return Update(one(value), examples, trace(steps), memory or {})
+def update(value: float, examples: int = 1, steps: int = 1, memory: dict[str, Tensor] | None = None) -> Update:
+    return Update(one(value), examples, steps, memory or {})
 
 
 @dataclass
 class Known:
-    """A client whose training adds `moves` to its start, and that notes what it was asked to do."""
+    """A client whose training adds `moves` to its start, which is its loss; it notes start, teacher and first pull."""
 
     moves: float = 0.0
     examples: int = 1
     slope: float = 0.0
+    steps: int = 1
+    seconds: float = 0.0
     asked: list[tuple[float, float | None, float | None]] = field(default_factory=list)
 
     def fit(
         self,
         start: Adapter,
-        _rng: Randomness,
-        teacher: Adapter | None = None,
-        _how: Distillation | None = None,
+        rng: Randomness,
+        objective: Objective = CROSS_ENTROPY,
         *,
         pull: Pull | None = None,
         moments: Adapter | None = None,
     ) -> Fit:
+        del rng
         pulled = None if pull is None else number(pull(start))
+        teacher = objective.teacher
         self.asked.append((number(start), None if teacher is None else number(teacher), pulled))
-        return Fit(one(number(start) + self.moves), trace(), {} if moments is None else {"m": torch.ones(1)})
+        trace = Trace(loss=number(start), steps=self.steps, seconds=self.seconds)
+        return Fit(one(number(start) + self.moves), trace, {} if moments is None else {"m": torch.ones(1)})
 
     def gradient(self, _adapter: Adapter) -> Adapter:
         return one(self.slope)
 
 
+def test_averaging_weighs_by_examples() -> None:
+    """218, 284 and 593 examples, weights 1, 2 and 3: (218 + 2·284 + 3·593) / 1095 = 2565/1095 = 2.342466."""
+    average = weighted_average([one(float(i)) for i in (1, 2, 3)], [218, 284, 593])
+    assert average["w"].item() == pytest.approx(2565 / 1095)
+    assert average["w"].dtype == torch.float32
+
+
 def test_fedavg_weighted_and_uniform() -> None:
     """3 and 5 with 1 and 3 examples: (3 + 15) / 4 = 4.5; uniformly 4."""
-    updates = [sent(3.0, examples=1), sent(5.0, examples=3)]
-    assert number(fedavg.averaging("weighted")(ServerState(one(0.0)), updates).adapter) == 4.5
-    assert number(fedavg.averaging("uniform")(ServerState(one(0.0)), updates).adapter) == 4.0
+    updates = [update(3.0, examples=1), update(5.0, examples=3)]
+    assert number(fedavg.averaging("weighted")(ServerState(one(0.0)), updates, CONTEXT).adapter) == 4.5
+    assert number(fedavg.averaging("uniform")(ServerState(one(0.0)), updates, CONTEXT).adapter) == 4.0
 
 
 @pytest.mark.parametrize(
@@ -85,7 +106,7 @@ def test_fedavg_weighted_and_uniform() -> None:
 def test_fedopt_takes_the_optimizers_step(optimizer: fedopt.ServerOptimizer, v: float) -> None:
     """w = 1, clients 3 and 5: Δ = 3, m = 0.1 · 3, v from v₀ = ε² = 1e-6; w + η m / (√v + ε) with η = 0.1."""
     hyper = fedopt.Hyperparameters(server_optimizer=optimizer, server_learning_rate=0.1)
-    after = fedopt.stepping(hyper)(ServerState(one(1.0)), [sent(3.0), sent(5.0)])
+    after = fedopt.stepping(hyper)(ServerState(one(1.0)), [update(3.0), update(5.0)], CONTEXT)
     assert number(after.adapter) == pytest.approx(1 + 0.1 * 0.3 / (math.sqrt(v) + 1e-3), rel=1e-6)
     assert after.memory["v.w"].item() == pytest.approx(v, rel=1e-6)
 
@@ -96,7 +117,7 @@ def test_yogi_lets_the_second_moment_fall_slowly() -> None:
     found = {}
     for name in ("adam", "yogi"):
         hyper = fedopt.Hyperparameters(server_optimizer=name, server_learning_rate=0.1)
-        found[name] = fedopt.stepping(hyper)(state, [sent(1.0)]).memory["v.w"].item()
+        found[name] = fedopt.stepping(hyper)(state, [update(1.0)], CONTEXT).memory["v.w"].item()
     assert found == {"adam": pytest.approx(8.92), "yogi": pytest.approx(8.99)}
 
 
@@ -104,21 +125,21 @@ def test_momentum_of_the_server_adds_up() -> None:
     """β = 0.5, Δ = 2 twice: m = 2, then 3; w = 0 → 2 → 5. AdaFedAvgM is the same with η = 1."""
     hyper = fedopt.Hyperparameters(server_optimizer="momentum", server_learning_rate=1.0, server_momentum=0.5)
     for algorithm in (fedopt.build(hyper), fedavgm.build(fedavgm.Hyperparameters(server_momentum=0.5))):
-        first = algorithm.server_update(ServerState(one(0.0)), [sent(2.0)])
-        second = algorithm.server_update(first, [sent(4.0)])
+        first = algorithm.server_update(ServerState(one(0.0)), [update(2.0)], CONTEXT)
+        second = algorithm.server_update(first, [update(4.0)], CONTEXT)
         assert (number(first.adapter), number(second.adapter)) == (2.0, 5.0)
 
 
 def test_fednova_averages_steps_not_sums() -> None:
     """w = 0; one client moves by 2 in 2 steps, one by 9 in 3: d = −1, −3, mean −2, τ_eff = 2.5: w = 5, not 5.5."""
-    after = fednova.server_update(ServerState(one(0.0)), [sent(2.0, steps=2), sent(9.0, steps=3)])
+    after = fednova.server_update(ServerState(one(0.0)), [update(2.0, steps=2), update(9.0, steps=3)], CONTEXT)
     assert number(after.adapter) == pytest.approx(5.0)
 
 
 def test_fednova_weighs_both_means_by_examples() -> None:
     """The same with 1 and 3 examples: d = −1, −3, mean −2.5, τ_eff = (2 + 9) / 4 = 2.75: w = 6.875."""
-    updates = [sent(2.0, examples=1, steps=2), sent(9.0, examples=3, steps=3)]
-    assert number(fednova.server_update(ServerState(one(0.0)), updates).adapter) == pytest.approx(6.875)
+    updates = [update(2.0, examples=1, steps=2), update(9.0, examples=3, steps=3)]
+    assert number(fednova.server_update(ServerState(one(0.0)), updates, CONTEXT).adapter) == pytest.approx(6.875)
 
 
 def test_fedprox_pulls_towards_the_server() -> None:
@@ -128,7 +149,7 @@ def test_fedprox_pulls_towards_the_server() -> None:
 
 def test_fedprox_starts_at_the_server_where_the_pull_is_zero() -> None:
     client = Known(moves=1.0)
-    fedprox.training(0.5)(one(7.0), ClientState(one(3.0)), client, RNG)
+    fedprox.training(0.5)(Sent(one(7.0)), ClientState(one(3.0)), client, RNG)
     assert client.asked == [(7.0, None, 0.0)]
 
 
@@ -139,9 +160,9 @@ def test_scaffold_moves_its_variate_by_the_share_that_took_part() -> None:
     clients = {"a": Known(slope=4.0), "b": Known(slope=8.0)}
     updates, states = [], {}
     for name, client in clients.items():
-        states[name], update = algorithm.client_update(algorithm.shares(server), ClientState(one(0.0)), client, RNG)
-        updates.append(update)
-    server = algorithm.server_update(server, updates)
+        states[name], sent, _ = algorithm.client_update(algorithm.shares(server), ClientState(one(0.0)), client, RNG)
+        updates.append(sent)
+    server = algorithm.server_update(server, updates, CONTEXT)
     assert server.memory["variate.w"].item() == 3.0
     algorithm.client_update(algorithm.shares(server), states["a"], clients["a"], RNG)
     assert clients["a"].asked == [(0.0, None, 0.0), (0.0, None, -1.0)]
@@ -150,17 +171,24 @@ def test_scaffold_moves_its_variate_by_the_share_that_took_part() -> None:
 def test_scaffold_weighs_its_variates_by_examples() -> None:
     """1 and 3 of all 4 examples, variates 4 and 8: c = (4 + 3 · 8) / 4 = 7."""
     server = scaffold.init(one(0.0), 4)
-    moved = [sent(0.0, examples=n, memory={"variate.w": torch.tensor([v])}) for n, v in ((1, 4.0), (3, 8.0))]
-    assert scaffold.server_update(server, moved).memory["variate.w"].item() == 7.0
+    moved = [update(0.0, examples=n, memory={"variate.w": torch.tensor([v])}) for n, v in ((1, 4.0), (3, 8.0))]
+    assert scaffold.server_update(server, moved, CONTEXT).memory["variate.w"].item() == 7.0
 
 
 def test_ditto_sends_one_adapter_and_keeps_another() -> None:
     """Shared 1, personal 5, both move by 1, μ = 0.5: sent 2, kept 6, the personal one pulled by 0.5 (5 − 1) = 2."""
     client = Known(moves=1.0)
-    state, update = ditto.training(0.5)(one(1.0), ClientState(one(5.0)), client, RNG)
-    assert (number(update.adapter), number(state.adapter)) == (2.0, 6.0)
+    state, sent, _ = ditto.training(0.5)(Sent(one(1.0)), ClientState(one(5.0)), client, RNG)
+    assert (number(sent.adapter), number(state.adapter)) == (2.0, 6.0)
     assert client.asked == [(1.0, None, None), (5.0, None, 2.0)]
-    assert update.steps == 2, "both trainings count"
+
+
+def test_both_of_dittos_trainings_count() -> None:
+    """Two trainings of 3 steps and 1.5 s each; the loss is the personal one's, which starts at 5."""
+    client = Known(moves=1.0, steps=3, seconds=1.5)
+    _, sent, trace = ditto.training(0.5)(Sent(one(1.0)), ClientState(one(5.0)), client, RNG)
+    assert (sent.steps, trace.steps, trace.seconds, trace.loss) == (6, 6, 3.0, 5.0)
+    assert ditto.build(ditto.Hyperparameters(mu=0.5)).passes == 2
 
 
 def test_the_others_mean_leaves_the_clients_own_part_out() -> None:
@@ -188,9 +216,9 @@ def teachers_of(algorithm: Algorithm, rounds: int = 2) -> list[float | None]:
         updates = []
         for name, client in clients.items():
             rng = Randomness(1, name, round_number)
-            states[name], update = algorithm.client_update(algorithm.shares(server), states[name], client, rng)
-            updates.append(update)
-        server = algorithm.server_update(server, updates)
+            states[name], sent, _ = algorithm.client_update(algorithm.shares(server), states[name], client, rng)
+            updates.append(sent)
+        server = algorithm.server_update(server, updates, Context(1, round_number))
     return [teacher for _, teacher, _ in clients["a"].asked]
 
 
@@ -216,11 +244,5 @@ def test_distillation_can_start_in_a_later_round() -> None:
 )
 def test_moments_are_handed_on_only_where_they_are_kept(build: Callable[[str], Algorithm]) -> None:
     for keep, expected in (("keep", {"m"}), ("fresh", set())):
-        state, _ = build(keep).client_update(one(0.0), ClientState(one(0.0)), Known(), RNG)
+        state, _, _ = build(keep).client_update(Sent(one(0.0)), ClientState(one(0.0)), Known(), RNG)
         assert set(state.memory) == expected
-
-
-@pytest.mark.parametrize("tau", ["q1.5", "q0", "qq", "high", -1, float("inf"), True])
-def test_a_threshold_is_nats_or_a_quantile(tau: object) -> None:
-    with pytest.raises(ValueError, match=r"nats|quantile"):
-        select(tau=tau)

@@ -1,99 +1,89 @@
-"""Checkpoints: a killed training goes on with the same bits; a damaged or foreign one is one line."""
+"""Checkpoints: a training that goes on has the same bits; a damaged or foreign one is one line."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
-import subprocess
-import sys
-import time
-from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from conftest import make_backbone
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from federations import BACKBONE, KEY, MIDDLE, Make, select, train
 
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.algorithms import fedavg, fedopt, fedselectkd, scaffold
-from pipeline.federated.bits import pack_bits, unpack_bits
-from pipeline.federated.checkpoint import load_progress, save_progress
-from pipeline.federated.loop import Progress, Schedule, run_rounds, start
-from pipeline.model.adapter import digest, init_adapter
-
-ALGORITHM = fedselectkd.build(fedselectkd.Hyperparameters(tau=4.92, weight=0.2))
-BACKBONE = make_backbone("llama")
-INITIAL = init_adapter(BACKBONE.adapted_layers, BACKBONE.width, 8, seed=3)
+from pipeline.federated.checkpoint import load_progress
+from pipeline.federated.private import Private
+from pipeline.federated.progress import Progress
+from pipeline.model.adapter import digest
+from pipeline.runs.training import Finished
 
 
-def fingerprint(progress: Progress) -> str:
+def of_server(progress: Progress) -> Any:
     """Everything but seconds."""
-    history = [{k: v for k, v in row.items() if k != "seconds"} for row in progress.history]
-    states = {name: (digest(s.adapter), digest(s.memory)) for name, s in progress.clients.items()}
+    history = [{k: v for k, v in asdict(row).items() if k != "seconds"} for row in progress.history]
+    server = [digest(progress.server.adapter), digest(progress.server.memory)]
+    return [progress.round, server, dict(progress.least), progress.stale, history]
+
+
+def of_clients(private: Private) -> Any:
+    states = {name: [digest(state.adapter), digest(state.memory)] for name, state in private.states.items()}
     best = {
-        kind: {n: (b.round, b.loss, digest(b.adapter), digest(b.teacher)) for n, b in kept.items()}
-        for kind, kept in progress.best.items()
+        owner: {n: [b.round, b.loss, digest(b.adapter), digest(b.sent), digest(b.before)] for n, b in kept.items()}
+        for owner, kept in private.best.items()
     }
-    bits = {name: [row.tolist() for row in rows] for name, rows in progress.distilled.items()}
-    server = (digest(progress.server.adapter), digest(progress.server.memory))
-    return json.dumps([server, states, best, history, bits, progress.stale])
+    masks = {
+        name: {mask: {number: rows.tolist() for number, rows in rounds.items()} for mask, rounds in named.items()}
+        for name, named in private.masks.items()
+    }
+    return [states, best, masks]
 
 
 KEPT = fedavg.Hyperparameters(client_optimizer_state="keep")
 OPTIMIZED = fedopt.Hyperparameters(server_learning_rate=0.01)
+INITIALLY_TAUGHT = fedselectkd.Hyperparameters.model_validate(
+    {"tau": "q0.5", "lambda": 0.2, "teacher": "initial", "client_optimizer_state": "keep"}
+)
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "schedule"),
+    ("algorithm", "who"),
     [
-        (ALGORITHM, {}),
+        (select(MIDDLE), {}),
         (scaffold.build(scaffold.Hyperparameters()), {"clients_per_round": 1}),
         (fedopt.build(OPTIMIZED), {"joins": {"B": 2}}),
         (fedavg.build(KEPT), {}),
+        (fedselectkd.build(INITIALLY_TAUGHT), {}),
     ],
-    ids=["selective", "variates and a draw", "server moments and a late client", "client moments"],
+    ids=["selective", "variates and a draw", "server moments and a late client", "client moments", "first adapter"],
 )
-def test_a_resumed_training_equals_an_uninterrupted_one(  # type: ignore[no-untyped-def]
-    tmp_path: Path, make_client, algorithm: Algorithm, schedule: dict[str, Any]
+def test_a_resumed_training_equals_an_uninterrupted_one(
+    tmp_path: Path, make_client: Make, algorithm: Algorithm, who: dict[str, Any]
 ) -> None:
     clients = {"A": make_client(BACKBONE, 0, 4), "B": make_client(BACKBONE, 9, 5)}
-
-    def run(progress: Progress, rounds: int) -> Progress:
-        return run_rounds(
-            algorithm,
-            clients,
-            clients,
-            progress,
-            Schedule(rounds, patience=9, **schedule),
-            seed=1,
-            on_round=lambda p: save_progress(tmp_path, "key", p),
-        )
-
-    whole = run(start(algorithm, clients, INITIAL), 3)
-    run(start(algorithm, clients, INITIAL), 1)
-    resumed = load_progress(tmp_path, "key")
-    assert resumed is not None
-    assert resumed.round == 1
-    assert fingerprint(run(resumed, 3)) == fingerprint(whole)
+    whole = train(algorithm, clients, 3, patience=9, seed=1, **who)
+    train(algorithm, clients, 1, patience=9, seed=1, checkpoints=tmp_path, **who)
+    loaded = load_progress(tmp_path, KEY)
+    assert loaded is not None
+    assert loaded[0].round == 1
+    resumed = train(algorithm, clients, 3, patience=9, seed=1, done=Finished(*loaded), **who)
+    assert of_server(resumed.progress) == of_server(whole.progress)
+    assert of_clients(resumed.private) == of_clients(whole.private)
 
 
 @pytest.fixture
-def saved(tmp_path: Path, make_client) -> Path:  # type: ignore[no-untyped-def]
-    clients = {"A": make_client(BACKBONE, 0, 3)}
-    run_rounds(
-        ALGORITHM,
-        clients,
-        clients,
-        start(ALGORITHM, clients, INITIAL),
-        Schedule(rounds=2, patience=9),
-        seed=1,
-        on_round=lambda p: save_progress(tmp_path, "key", p),
-    )
+def saved(tmp_path: Path, make_client: Make) -> Path:
+    train(select(MIDDLE), {"A": make_client(BACKBONE, 0, 3)}, checkpoints=tmp_path)
     return tmp_path
+
+
+def test_a_checkpoint_gives_back_what_was_saved(tmp_path: Path, make_client: Make) -> None:
+    run = train(select(MIDDLE), {"A": make_client(BACKBONE, 0, 3)}, checkpoints=tmp_path)
+    loaded = load_progress(tmp_path, KEY)
+    assert loaded is not None
+    assert of_server(loaded[0]) == of_server(run.progress)
+    assert of_clients(loaded[1]) == of_clients(run.private)
 
 
 def test_only_what_the_last_round_needs_is_kept(saved: Path) -> None:
@@ -101,12 +91,28 @@ def test_only_what_the_last_round_needs_is_kept(saved: Path) -> None:
     assert all(blob.stem in text for blob in saved.glob("*.safetensors"))
 
 
+def test_equal_tensors_are_kept_once(saved: Path) -> None:
+    """Two rounds of one client: its adapter is also what the server holds, and its best round's; eight names in all."""
+    state = json.loads((saved / "state.json").read_text())
+    assert state["progress"]["server"][0] == state["private"]["states"]["A"][0]
+    best = state["private"]["best"]
+    assert best["local"]["A"]["adapter"] == best["server"]["A"]["adapter"]
+    names = {path.stem for path in saved.glob("*.safetensors")}
+    assert len(names) < len(list(_digests(state)))
+
+
+def _digests(value: Any) -> list[str]:
+    if isinstance(value, dict | list):
+        return [name for inner in (value.values() if isinstance(value, dict) else value) for name in _digests(inner)]
+    return [value] if isinstance(value, str) and len(value) == 64 else []
+
+
 def test_no_checkpoint_is_none(tmp_path: Path) -> None:
-    assert load_progress(tmp_path, "key") is None
+    assert load_progress(tmp_path, KEY) is None
 
 
-def test_a_checkpoint_of_another_spec_is_one_line(saved: Path) -> None:
-    with pytest.raises(QuorumError, match="checkpoint of another spec; delete"):
+def test_a_checkpoint_of_another_order_is_one_line(saved: Path) -> None:
+    with pytest.raises(QuorumError, match="checkpoint of another order; delete"):
         load_progress(saved, "other")
 
 
@@ -118,56 +124,19 @@ def test_a_damaged_blob_is_one_line(saved: Path, damage: str) -> None:
     else:
         blob.write_bytes(blob.read_bytes()[:-1])
     with pytest.raises(QuorumError, match="missing or damaged checkpoint"):
-        load_progress(saved, "key")
+        load_progress(saved, KEY)
 
 
 def test_a_half_written_state_is_one_line(saved: Path) -> None:
     (saved / "state.json").write_text("{", encoding="utf-8")
     with pytest.raises(QuorumError, match="malformed JSON"):
-        load_progress(saved, "key")
+        load_progress(saved, KEY)
 
 
-@settings(max_examples=40, deadline=None)
-@given(rows=st.integers(1, 4), length=st.integers(1, 40), seed=st.integers(0, 99))
-def test_bits_come_back(rows: int, length: int, seed: int) -> None:
-    mask = torch.rand(rows, length, generator=torch.Generator().manual_seed(seed)) < 0.5
-    packed = pack_bits([mask[i : i + 1] for i in range(rows)])
-    assert packed.shape == (rows, (length + 7) // 8)
-    assert torch.equal(unpack_bits(packed, length), mask)
-
-
-def test_bits_by_hand() -> None:
-    """1000 0000 1 -> 128 and 128 (the ninth bit opens a new byte)."""
-    mask = torch.tensor([[True, *([False] * 7), True]])
-    assert pack_bits([mask]).tolist() == [[128, 128]]
-
-
-def test_a_training_killed_by_sigkill_resumes_bit_for_bit(workspace) -> None:  # type: ignore[no-untyped-def]
-    """The real stage, killed with -9 after its first finished round, against one that was left alone."""
-    workspace.params(rounds=4, train_fraction=1.0, runs={"fedselectkd": {"method": "AdaFedSelectKD"}})
-    workspace.repro("encode")
-    checkpoints = workspace.folder / "work" / "checkpoints"
-    command = [sys.executable, "-m", "pipeline", "train", "main/fedselectkd-1"]
-    process = subprocess.Popen(
-        command, cwd=workspace.folder, env=workspace.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    deadline = time.monotonic() + 120
-    while not list(checkpoints.glob("*/state.json")) and time.monotonic() < deadline and process.poll() is None:
-        time.sleep(0.02)
-    process.kill()
-    assert process.wait() == -9
-    state = json.loads(next(checkpoints.glob("*/state.json")).read_text())
-    assert 1 <= state["round"] < 4
-    with closing(sqlite3.connect(workspace.folder / "mlflow.db")) as store:
-        assert ("tau", "5.0") in list(store.execute("select key, value from params")), "MLflow shows what is running"
-    assert "resuming after round" in workspace.run(*command).stderr
-    resumed = _outputs(workspace.folder / "models" / "main" / "fedselectkd-1")
-    assert {"adapters/Academic.safetensors", "history.csv"} <= set(resumed)
-    for path in checkpoints.glob("*/*"):
-        path.unlink()
-    assert "resuming" not in workspace.run(*command).stderr
-    assert _outputs(workspace.folder / "models" / "main" / "fedselectkd-1") == resumed
-
-
-def _outputs(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+@pytest.mark.parametrize("part", ["progress", "private"])
+def test_a_state_without_one_of_its_parts_is_one_line(saved: Path, part: str) -> None:
+    state = json.loads((saved / "state.json").read_text())
+    del state[part]
+    (saved / "state.json").write_text(json.dumps(state), encoding="utf-8")
+    with pytest.raises(QuorumError, match=f"damaged checkpoint .*{part}.*; delete"):
+        load_progress(saved, KEY)

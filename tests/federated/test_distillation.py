@@ -1,4 +1,4 @@
-"""The losses, with numbers worked by hand.
+"""The losses, with numbers worked by hand, and their gradients against automatic differentiation.
 
 One position, three words. Teacher logits ln(1/2), ln(1/4), ln(1/4) give q_g = (1/2, 1/4, 1/4); student logits of 0 give
 q_l = (1/3, 1/3, 1/3). Then
@@ -12,24 +12,46 @@ q_l = (1/3, 1/3, 1/3). Then
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
 
-from pipeline.federated.eq8 import selective_kd_loss
-from pipeline.federated.head import backward_through_head, cross_entropy_through_head
-from pipeline.federated.objectives.distillation import Distillation, distribution, losses_and_gradient, selected
+from benchmarks.eq8 import token_losses
+from pipeline.federated.head import backward_through_head, cross_entropy_through_head, entropies_through_head
+from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY, cross_entropy
+from pipeline.federated.objectives.distillation import DISTILLED, Direction, Distillation, distribution
+from pipeline.federated.objectives.objective import ItemLosses
+from pipeline.federated.objectives.threshold import EVERY_TOKEN, Threshold
+from pipeline.federated.randomness import Randomness
+from pipeline.model.adapter import Adapter
 
-TEACHER = torch.tensor([0.5, 0.25, 0.25]).log().view(1, 1, 3)
-STUDENT = torch.zeros(1, 1, 3)
-FIRST_WORD = torch.tensor([[0]])
+TEACHER = torch.tensor([[0.5, 0.25, 0.25]]).log()
+STUDENT = torch.zeros(1, 3)
+FIRST_WORD = torch.tensor([0])
 H = 1.5 * math.log(2)
 CE = math.log(3)
 KL = math.log(3) - H
 
 
+def distilled(
+    student: Tensor = STUDENT,
+    teacher: Tensor = TEACHER,
+    targets: Tensor = FIRST_WORD,
+    *,
+    tau: float = 9.0,
+    weight: float = 0.2,
+    direction: Direction = "forward",
+) -> ItemLosses:
+    return Distillation(Threshold(tau), weight, direction=direction)(student, targets, teacher, {})
+
+
 def test_entropy_is_in_nats() -> None:
-    assert distribution(TEACHER[0])[1].item() == pytest.approx(H)
+    assert distribution(TEACHER)[1].item() == pytest.approx(H)
 
 
 def test_entropy_of_a_certain_teacher_is_zero_and_finite() -> None:
@@ -37,88 +59,166 @@ def test_entropy_of_a_certain_teacher_is_zero_and_finite() -> None:
 
 
 def test_below_tau_cross_entropy_and_divergence_mix() -> None:
-    loss, distilled = selective_kd_loss(STUDENT, TEACHER, FIRST_WORD, tau=1.04, weight=0.2)
-    assert loss.item() == pytest.approx(0.8 * CE + 0.2 * KL)
-    assert distilled.tolist() == [[True]]
+    found = distilled(tau=1.04)
+    assert found.loss.item() == pytest.approx(0.8 * CE + 0.2 * KL)
+    assert found.masks[DISTILLED].tolist() == [True]
 
 
 def test_above_tau_only_cross_entropy_counts() -> None:
-    loss, distilled = selective_kd_loss(STUDENT, TEACHER, FIRST_WORD, tau=1.03, weight=0.2)
-    assert loss.item() == pytest.approx(CE)
-    assert distilled.tolist() == [[False]]
+    found = distilled(tau=1.03)
+    assert found.loss.item() == pytest.approx(CE)
+    assert found.masks[DISTILLED].tolist() == [False]
 
 
 def test_selection_is_strict() -> None:
-    entropy = distribution(TEACHER[0])[1].item()
-    assert not selective_kd_loss(STUDENT, TEACHER, FIRST_WORD, tau=entropy, weight=0.2)[1].item()
+    assert not distilled(tau=distribution(TEACHER)[1].item()).masks[DISTILLED].item()
 
 
-def test_the_mean_runs_over_all_real_tokens_not_over_the_distilled() -> None:
-    """A sure and an unsure token, and padding: (0.8 CE + 0.2 KL_sure + CE) / 2, with KL_sure = ln 3 − H(sure).
+def test_the_teachers_entropy_and_the_part_about_the_reference_are_told() -> None:
+    figures = distilled().figures
+    assert figures["teacher_entropy"].item() == pytest.approx(H)
+    assert figures["cross_entropy"].item() == pytest.approx(CE)
 
-    The sure teacher has q = (0.9, 0.05, 0.05), H = −0.9 ln 0.9 − 0.1 ln 0.05 = 0.3944.
+
+def test_the_gradient_by_hand() -> None:
+    """d/dz of CE is q_l − y, of KL it is q_l − q_g: 0.8 (1/3 − 1) + 0.2 (1/3 − 1/2) = −0.5667 at the first word.
+
+    At the others it is 0.8 · 1/3 + 0.2 (1/3 − 1/4) = 0.2833.
     """
-    sure = torch.tensor([0.9, 0.05, 0.05]).log()
-    teacher = torch.stack([sure, TEACHER[0, 0], sure])[None]
-    targets = torch.tensor([[0, 1, -100]])
-    loss, distilled = selective_kd_loss(torch.zeros(1, 3, 3), teacher, targets, tau=1.0, weight=0.2)
-    h_sure = -0.9 * math.log(0.9) - 0.1 * math.log(0.05)
-    assert loss.item() == pytest.approx((0.8 * CE + 0.2 * (math.log(3) - h_sure) + CE) / 2, rel=1e-5)
-    assert distilled.tolist() == [[True, False, False]]
+    torch.testing.assert_close(distilled().gradient, torch.tensor([[-17 / 30, 17 / 60, 17 / 60]]))
 
 
-def test_no_real_token_gives_zero() -> None:
-    loss, distilled = selective_kd_loss(STUDENT, TEACHER, torch.tensor([[-100]]), tau=9, weight=0.2)
-    assert loss.item() == 0.0
-    assert not distilled.any()
+def test_the_reverse_divergence_by_hand() -> None:
+    """KL(q_l ‖ q_g) of (1/3, 1/3, 1/3) and (1/2, 1/4, 1/4): −ln 3 + (ln 2 + 2 ln 4) / 3 = 0.0566."""
+    divergence = -math.log(3) + 5 / 3 * math.log(2)
+    assert distilled(weight=0.3, direction="reverse").loss.item() == pytest.approx(0.7 * CE + 0.3 * divergence)
 
 
-def test_no_gradient_reaches_the_teacher() -> None:
-    teacher = TEACHER.clone().requires_grad_()
-    student = STUDENT.clone().requires_grad_()
-    selective_kd_loss(student, teacher, FIRST_WORD, tau=9, weight=0.2)[0].backward()
-    assert teacher.grad is None
-    # d/dz of CE is q_l − y, of KL it is q_l − q_g: 0.8 (1/3 − 1) + 0.2 (1/3 − 1/2) = −0.5667 at the first word.
-    assert student.grad is not None
-    assert student.grad[0, 0, 0].item() == pytest.approx(0.8 * (1 / 3 - 1) + 0.2 * (1 / 3 - 1 / 2))
+def test_a_teacher_is_asked_for() -> None:
+    with pytest.raises(AssertionError, match="teacher"):
+        Distillation(EVERY_TOKEN, 0.2)(STUDENT, FIRST_WORD, None, {})
+    with pytest.raises(ValueError, match="needs a teacher"):
+        Distillation(EVERY_TOKEN, 0.2).begin(Asked())
 
 
-def test_a_teacher_that_rules_words_out_gives_finite_loss_and_gradient() -> None:
-    student = STUDENT.clone().requires_grad_()
-    teacher = torch.tensor([[[0.0, -torch.inf, 0.0]]])
-    loss, _ = selective_kd_loss(student, teacher, FIRST_WORD, tau=9, weight=0.2)
-    loss.backward()
-    assert student.grad is not None
-    assert torch.isfinite(student.grad).all()
+@pytest.mark.parametrize("direction", ["forward", "reverse"])
+def test_a_teacher_that_rules_words_out_gives_a_finite_gradient(direction: Direction) -> None:
+    found = distilled(teacher=torch.tensor([[0.0, -torch.inf, 0.0]]), direction=direction)
+    assert torch.isfinite(found.loss).all()
+    assert torch.isfinite(found.gradient).all()
+
+
+# -- against automatic differentiation --------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 9999),
+    tokens=st.integers(1, 6),
+    words=st.integers(2, 9),
+    tau=st.floats(0, 2.5),
+    weight=st.floats(0, 1),
+    direction=st.sampled_from(["forward", "reverse"]),
+)
+def test_loss_and_gradient_are_those_of_eq_8(
+    seed: int, tokens: int, words: int, tau: float, weight: float, direction: Direction
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    student = (2 * torch.randn(tokens, words, generator=generator)).requires_grad_()
+    teacher = (2 * torch.randn(tokens, words, generator=generator)).requires_grad_()
+    targets = torch.randint(0, words, (tokens,), generator=generator)
+    how = Distillation(Threshold(tau), weight, direction=direction)
+    plain = token_losses(student, teacher, targets, how)
+    plain.sum().backward()  # type: ignore[no-untyped-call]
+    found = how(student, targets, teacher, {})
+    torch.testing.assert_close(found.loss, plain.detach(), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(found.gradient, student.grad, atol=1e-5, rtol=1e-4)
+    assert teacher.grad is None, "nothing reaches the teacher"
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 9999), tokens=st.integers(1, 6), words=st.integers(2, 9))
+def test_cross_entropy_and_its_gradient_are_torchs(seed: int, tokens: int, words: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    logits = (2 * torch.randn(tokens, words, generator=generator)).requires_grad_()
+    targets = torch.randint(0, words, (tokens,), generator=generator)
+    plain = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
+    plain.sum().backward()  # type: ignore[no-untyped-call]
+    found = CROSS_ENTROPY(logits, targets, None, {})
+    torch.testing.assert_close(found.loss, plain.detach())
+    torch.testing.assert_close(found.gradient, logits.grad)
+    torch.testing.assert_close(cross_entropy(logits, targets), plain)
+
+
+def test_an_objective_leaves_its_logits_as_they_are() -> None:
+    student, teacher = STUDENT.clone(), TEACHER.clone()
+    for direction in ("forward", "reverse"):
+        distilled(student, teacher, direction=direction)  # type: ignore[arg-type]
+    CROSS_ENTROPY(student, FIRST_WORD)
+    assert torch.equal(student, STUDENT)
+    assert torch.equal(teacher, TEACHER)
+
+
+# -- through the head -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tokens", [1, 127, 128, 300])
-def test_the_chunked_head_equals_the_plain_one(tokens: int) -> None:
-    """Loss and gradient through chunks of 128 positions = the loss on all logits at once."""
+@pytest.mark.parametrize("direction", ["forward", "reverse"])
+def test_the_chunked_head_equals_the_plain_one(tokens: int, direction: Direction) -> None:
+    """Loss and gradient through chunks of 128 positions = those of the mean over all logits at once."""
     generator = torch.Generator().manual_seed(0)
     weight = torch.randn(50, 8, generator=generator)
     base = torch.randn(tokens, 8, generator=generator)
     teacher = torch.randn(tokens, 8, generator=generator)
     targets = torch.randint(0, 50, (tokens,), generator=generator)
+    how = Distillation(Threshold(2.5), 0.3, direction=direction)
     plain, chunked = base.clone().requires_grad_(), base.clone().requires_grad_()
-    expected, mask = selective_kd_loss(
-        (plain @ weight.T)[None], (teacher @ weight.T)[None], targets[None], tau=2.5, weight=0.3
-    )
-    expected.backward()
-    result = backward_through_head(
-        lambda h: h @ weight.T, chunked * 1.0, targets, teacher, Distillation(tau=2.5, weight=0.3)
-    )
-    assert result.loss.mean().item() == pytest.approx(expected.item(), rel=1e-5)
-    assert result.distilled.tolist() == mask[0].tolist()
+    expected = token_losses(plain @ weight.T, teacher @ weight.T, targets, how)
+    expected.mean().backward()  # type: ignore[no-untyped-call]
+    found = backward_through_head(lambda h: h @ weight.T, chunked * 1.0, targets, how, teacher)
+    torch.testing.assert_close(found.loss, expected.detach(), rtol=1e-4, atol=1e-5)
+    assert plain.grad is not None
     torch.testing.assert_close(chunked.grad, plain.grad, rtol=1e-4, atol=1e-7)
+    torch.testing.assert_close(found.gradient, plain.grad, rtol=1e-4, atol=1e-7)
+    entropies = entropies_through_head(lambda h: h @ weight.T, teacher)
+    torch.testing.assert_close(found.figures["teacher_entropy"], entropies)
+    assert torch.equal(found.masks[DISTILLED], entropies < 2.5)
+
+
+def test_the_mean_runs_over_all_tokens_not_over_the_distilled() -> None:
+    """A sure teacher and an unsure one, τ = 1: half of the first token's gradient and half of the other's.
+
+    The sure teacher has q = (0.9, 0.05, 0.05), H = −0.9 ln 0.9 − 0.1 ln 0.05 = 0.3944, so the first token's gradient is
+    0.8 (1/3 − 1) + 0.2 (1/3 − 0.9) = −0.6467 at its word; the other's, H = 1.0397, is 1/3 − 1.
+    """
+    teacher = torch.cat([torch.tensor([[0.9, 0.05, 0.05]]).log(), TEACHER])
+    hidden = torch.zeros(2, 3, requires_grad=True)
+    how = Distillation(Threshold(1.0), 0.2)
+    found = backward_through_head(lambda h: h, hidden * 1.0, torch.tensor([0, 1]), how, teacher)
+    h_sure = -0.9 * math.log(0.9) - 0.1 * math.log(0.05)
+    assert found.loss.tolist() == pytest.approx([0.8 * CE + 0.2 * (math.log(3) - h_sure), CE])
+    assert found.masks[DISTILLED].tolist() == [True, False]
+    assert hidden.grad is not None
+    first = 0.8 * (1 / 3 - 1) + 0.2 * (1 / 3 - 0.9)
+    assert [hidden.grad[0, 0].item(), hidden.grad[1, 1].item()] == pytest.approx([first / 2, (1 / 3 - 1) / 2])
+
+
+def test_what_an_objective_needs_besides_is_cut_as_the_positions_are() -> None:
+    """300 positions in chunks of 128, every third one marked."""
+    marked = torch.arange(300) % 3 == 0
+    how = Distillation(EVERY_TOKEN, 0.2, mark=lambda pieces: [True] * len(pieces))
+    hidden = torch.zeros(300, 3, requires_grad=True)
+    targets = torch.zeros(300, dtype=torch.long)
+    found = backward_through_head(lambda h: h, hidden * 1.0, targets, how, torch.zeros(300, 3), {"marked": marked})
+    assert torch.equal(found.masks[DISTILLED], marked)
 
 
 def test_without_a_teacher_the_chunked_head_is_cross_entropy() -> None:
     """Logits 0, 0, 0 and the first word: the loss is ln 3, its gradient q − y = (1/3 − 1, 1/3, 1/3)."""
     hidden = torch.zeros(1, 3, requires_grad=True)
-    result = backward_through_head(lambda h: h @ torch.eye(3), hidden * 1.0, torch.tensor([0]), None, None)
+    result = backward_through_head(lambda h: h @ torch.eye(3), hidden * 1.0, FIRST_WORD, CROSS_ENTROPY)
     assert result.loss.item() == pytest.approx(CE)
-    assert not result.distilled.any()
+    assert (result.figures, result.masks) == ({}, {})
     torch.testing.assert_close(hidden.grad, torch.tensor([[-2 / 3, 1 / 3, 1 / 3]]))
 
 
@@ -128,38 +228,89 @@ def test_losses_without_gradient_are_the_same() -> None:
     assert losses.item() == pytest.approx(math.log(sum(math.exp(x) for x in (0.1, 0.2, 0.3))) - 0.3)
 
 
+# -- which tokens -----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Asked:
+    """A client whose teacher's entropies, and whose summaries, are known; it notes whose entropies are asked for."""
+
+    known: Tensor = field(default_factory=lambda: torch.tensor([1.0, 2.0, 3.0]))
+    summaries: Sequence[Sequence[str]] = ()
+    asked: list[Adapter] = field(default_factory=list)
+
+    def entropies(self, adapter: Adapter) -> Tensor:
+        self.asked.append(adapter)
+        return self.known
+
+    def pieces(self, example: int) -> Sequence[str]:
+        return self.summaries[example]
+
+    def items(self, examples: Sequence[int]) -> int:
+        return sum(len(self.summaries[example]) for example in examples)
+
+
 ENTROPIES = torch.tensor([0.5, 3.0, 1.0, 4.0])
+RNG = Randomness(1, "A", 1)
 
 
 @pytest.mark.parametrize(
-    ("select", "marks", "expected"),
+    ("select", "beside", "expected"),
     [
-        ("entropy", None, [True, False, True, False]),
-        ("inverse", None, [False, True, False, True]),
-        ("random", torch.tensor([0.9, 0.1, 0.8, 0.2]), [False, True, False, True]),
-        ("marked", torch.tensor([True, True, False, False]), [True, True, False, False]),
+        ("entropy", {}, [True, False, True, False]),
+        ("inverse", {}, [False, True, False, True]),
+        ("random", {"draw": torch.tensor([0.9, 0.1, 0.8, 0.2])}, [False, True, False, True]),
     ],
 )
-def test_what_is_distilled(select: str, marks: torch.Tensor | None, expected: list[bool]) -> None:
+def test_what_is_distilled(select: str, beside: dict[str, Tensor], expected: list[bool]) -> None:
     """τ = 2: two of four are sure. `random` takes the two smallest numbers instead."""
-    assert selected(ENTROPIES, Distillation(2.0, 0.2, select), marks).tolist() == expected  # type: ignore[arg-type]
+    how = Distillation(Threshold(2.0), 0.2, select)  # type: ignore[arg-type]
+    assert how.selected(ENTROPIES, beside).tolist() == expected
 
 
-def test_marks_are_asked_for_where_they_are_needed() -> None:
-    with pytest.raises(ValueError, match="needs marks"):
-        selected(ENTROPIES, Distillation(2.0, 0.2, "marked"))
+def test_marks_go_before_what_the_teacher_is_sure_of() -> None:
+    marked = torch.tensor([True, True, False, False])
+    how = Distillation(Threshold(2.0), 0.2, mark=lambda pieces: [True] * len(pieces))
+    assert how.selected(ENTROPIES, {"marked": marked}).tolist() == marked.tolist()
 
 
-def test_the_reverse_divergence_by_hand_and_its_gradient_by_differentiation() -> None:
-    """KL(q_l ‖ q_g) of (1/3, 1/3, 1/3) and (1/2, 1/4, 1/4): −ln 3 + (ln 2 + 2 ln 4) / 3 = 0.0566."""
-    how = Distillation(tau=9.0, weight=0.3, direction="reverse")
-    targets = torch.tensor([0])
-    losses, gradient = losses_and_gradient(STUDENT[0], targets, TEACHER[0], how)
-    divergence = -math.log(3) + 5 / 3 * math.log(2)
-    assert losses.loss.item() == pytest.approx(0.7 * CE + 0.3 * divergence, rel=1e-5)
-    logits = torch.tensor([[0.3, -0.2, 0.9]], requires_grad=True)
-    student = logits.log_softmax(-1)
-    loss = -0.7 * student[0, 0] + 0.3 * (student.exp() * (student - TEACHER[0].log_softmax(-1))).sum()
-    loss.backward()
-    _, gradient = losses_and_gradient(logits.detach(), targets, TEACHER[0], how)
-    torch.testing.assert_close(gradient, logits.grad)
+def test_marks_are_those_of_the_batchs_examples_in_their_order() -> None:
+    """Examples 2 and 0 of three; marked are words of one letter."""
+    pupil = Asked(summaries=[["a", "bc"], ["d"], ["ef", "g", "h"]])
+    how = Distillation(EVERY_TOKEN, 0.2, mark=lambda pieces: [len(piece) == 1 for piece in pieces])
+    assert how.beside(pupil, RNG, 0, [2, 0])["marked"].tolist() == [False, True, True, True, False]
+
+
+def test_a_draw_has_a_number_a_token_that_another_step_does_not_repeat() -> None:
+    pupil = Asked(summaries=[["a", "bc"], ["d"]])
+    how = Distillation(Threshold(2.0), 0.2, "random")
+    first, again, next_step = (how.beside(pupil, RNG, step, [0, 1])["draw"] for step in (0, 0, 1))
+    assert first.shape == (3,)
+    assert torch.equal(first, again)
+    assert not torch.equal(first, next_step)
+
+
+def test_selection_by_entropy_needs_nothing_besides() -> None:
+    assert Distillation(Threshold(2.0), 0.2).beside(Asked(), RNG, 0, [0]) == {}
+
+
+def test_a_quantile_becomes_nats_of_the_teachers_entropies_when_a_round_begins() -> None:
+    """The median of 1, 2 and 3 is 2."""
+    pupil, teacher = Asked(), {"w": torch.ones(1)}
+    how = Distillation(Threshold(quantile=0.5), 0.2).taught_by(teacher)
+    assert how.constants == {}
+    begun = how.begin(pupil)
+    assert begun.threshold == Threshold(2.0)
+    assert begun.constants == {"tau": 2.0}
+    assert pupil.asked == [teacher]
+    assert how.threshold.quantile == 0.5, "anew each round"
+
+
+def test_a_threshold_in_nats_asks_for_no_entropies() -> None:
+    pupil = Asked()
+    begun = Distillation(Threshold(5.0), 0.2).taught_by({}).begin(pupil)
+    assert (begun.constants, pupil.asked) == ({"tau": 5.0}, [])
+
+
+def test_distilling_every_token_has_no_threshold_to_tell() -> None:
+    assert Distillation(EVERY_TOKEN, 0.2).taught_by({}).constants == {}

@@ -11,7 +11,7 @@ from conftest import FAMILIES, make_backbone, make_example, noisy_adapter, rende
 
 from pipeline.corpora.example import Example, Turn
 from pipeline.errors import QuorumError
-from pipeline.federated.objectives.distillation import cross_entropy
+from pipeline.federated.objectives.cross_entropy import cross_entropy
 from pipeline.model.backbone import Backbone, Limits, targets_of
 from pipeline.model.loading import decoder_depth, load_backbone
 from pipeline.model.obtain import _first_sentence, obtain

@@ -10,7 +10,6 @@ from pipeline.model.adapter import Adapter, adapting, attached
 from pipeline.model.backbone import Backbone, Prefix, Rendered, Row, closed_up
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.generation import banned_tokens, generate
-from pipeline.runs.summaries import in_batches
 
 RULES = {
     "greedy": DecodingRule(max_tokens=20),
@@ -119,10 +118,3 @@ def test_banned_tokens_complete_a_known_ngram() -> None:
     assert banned_tokens([1, 2, 3, 1, 2], 3) == {3}
     assert banned_tokens([1, 2], 3) == set()
     assert banned_tokens([4, 5], 1) == {4, 5}
-
-
-def test_batches_have_like_many_rows_and_keep_the_order() -> None:
-    """Keys with 1, 1, 1, 3, 3 and 3 rows in three batches of about four; equal ones are cut evenly."""
-    assert in_batches(list("abcdef"), [1, 1, 1, 3, 3, 3], 3) == [["a", "b", "c", "d"], ["e"], ["f"]]
-    assert in_batches(list("abcde"), [7] * 5, 2) == [["a", "b", "c"], ["d", "e"]]
-    assert in_batches(["a"], [2], 5) == [["a"]]

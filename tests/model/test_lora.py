@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 from conftest import FAMILIES, make_backbone, render_all
+from federations import FEDAVG, Make, locals_of, server_of, train
 
 from pipeline.federated.algorithm import weighted_average
-from pipeline.federated.algorithms import fedavg
-from pipeline.federated.loop import Schedule, run_rounds, start
-from pipeline.federated.objectives.distillation import cross_entropy
+from pipeline.federated.objectives.cross_entropy import cross_entropy
 from pipeline.model.adapter import Adapter, init_adapter
 from pipeline.model.backbone import Backbone, Row, targets_of
 from pipeline.model.decoding_rule import DecodingRule
@@ -94,26 +93,20 @@ def test_greedy_decoding_writes_what_the_uncached_model_would(backbone: Backbone
 
 @pytest.mark.parametrize("kind", ["lora", "bottleneck"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_federation_trains_either_adapter(family: str, kind: str, make_client) -> None:  # type: ignore[no-untyped-def]
+def test_a_federation_trains_either_adapter(family: str, kind: str, make_client: Make) -> None:
     backbone = make_backbone(family)
     clients = {"A": make_client(backbone, 0, 4), "B": make_client(backbone, 9, 4)}
-    algorithm = fedavg.build(fedavg.Hyperparameters())
     initial = (
         init_lora(backbone.lora_shapes(), rank=4, seed=0)
         if kind == "lora"
         else init_adapter(backbone.adapted_layers, backbone.width, 8, seed=0)
     )
-    seen = []
-    progress = run_rounds(
-        algorithm,
-        clients,
-        clients,
-        start(algorithm, clients, initial),
-        Schedule(2, patience=3),
-        seed=1,
-        on_round=lambda p: seen.append(p),
-    )
-    assert all(not torch.equal(progress.server.adapter[name], initial[name]) for name in initial)
-    mean = weighted_average([s.adapter for s in progress.clients.values()], [3, 3])
-    assert all(torch.equal(progress.server.adapter[name], mean[name]) for name in initial)
-    assert seen[-1].history[-1]["train_loss"] < seen[0].history[-1]["train_loss"]
+    run = train(FEDAVG, clients, initial=initial, seed=1)
+    server = server_of(run)
+    assert all(not torch.equal(server[name], initial[name]) for name in initial)
+    mean = weighted_average(list(locals_of(run).values()), [3, 3])
+    assert all(torch.equal(server[name], mean[name]) for name in initial)
+    first, last = (row.train_loss for row in run.progress.history if row.client == "B")
+    assert first is not None
+    assert last is not None
+    assert last < first

@@ -58,23 +58,24 @@ def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
     assert not store.has("ab", for_generation=False), "else encoding would not mend it"
 
 
-def test_an_entry_of_another_spec_is_refused(tmp_path: Path) -> None:
+def test_an_entry_of_another_order_is_refused(tmp_path: Path) -> None:
     store = PrefixStore(tmp_path)
     store.put("ab", PREFIX)
     store.path("ab").rename(store.path("ab").with_name("abc.safetensors"))
-    with pytest.raises(QuorumError, match="belongs to another spec"):
+    with pytest.raises(QuorumError, match="belongs to another order"):
         store.training(["abc"])
 
 
-def test_the_key_depends_on_weights_layers_and_tokens() -> None:
+def test_the_key_depends_on_weights_code_layers_and_tokens() -> None:
     two, one = make_backbone("llama", 2), make_backbone("llama", 1)
     rendered = render_all(two, 1)[0]
     shorter = two.render(make_example(0), Limits(90, 10))
     keys = {
-        entry_key("w", two, rendered),
-        entry_key("v", two, rendered),
-        entry_key("w", one, rendered),
-        entry_key("w", two, shorter),
+        entry_key("w", "e", two, rendered),
+        entry_key("v", "e", two, rendered),
+        entry_key("w", "f", two, rendered),
+        entry_key("w", "e", one, rendered),
+        entry_key("w", "e", two, shorter),
     }
-    assert len(keys) == 4
-    assert entry_key("w", two, rendered) in keys
+    assert len(keys) == 5
+    assert entry_key("w", "e", two, rendered) in keys

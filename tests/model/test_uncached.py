@@ -6,8 +6,9 @@ import pytest
 import torch
 from conftest import make_backbone, make_example, noisy_adapter
 
-from pipeline.federated.algorithm import Randomness
-from pipeline.federated.local import LocalTraining, StoredClientData
+from pipeline.federated.local import LocalClientData
+from pipeline.federated.optimizer import LocalTraining
+from pipeline.federated.randomness import Randomness
 from pipeline.model.backbone import Backbone, Limits
 from pipeline.model.entry import Entry
 from pipeline.model.uncached import UncachedBackbone, load_ids
@@ -51,7 +52,7 @@ def test_training_repeats_itself(dropped: float) -> None:
 
     def fit() -> dict[str, torch.Tensor]:
         seen = UncachedBackbone(backbone, everywhere=True, dropped=dropped)
-        data = StoredClientData(entries[:3], entries[3:], seen, load_ids(entries, backbone.device), training)
+        data = LocalClientData(entries[:3], entries[3:], seen, load_ids(entries, backbone.device), training)
         return data.fit(noisy_adapter(backbone), Randomness(1, "a", 1)).adapter
 
     first, again = fit(), fit()

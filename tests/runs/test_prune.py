@@ -9,7 +9,7 @@ import pytest
 from pipeline.plan.orders import RunRow
 from pipeline.runs import prune
 from pipeline.workspace import layout
-from pipeline.workspace.files import write_json
+from pipeline.workspace.files import locked, write_json
 
 
 def row(identity: str) -> RunRow:
@@ -18,9 +18,9 @@ def row(identity: str) -> RunRow:
         name="x",
         seed=1,
         method="AdaFedAvg",
-        kind="AdaFedAvg",
+        part="AdaFedAvg",
         setting="s",
-        spec="",
+        orders="",
         training=None,
         evaluate=None,
     )
@@ -58,3 +58,55 @@ def test_what_an_unencoded_run_needs_is_not_known(
     assert "more/b is planned and not encoded" in capsys.readouterr().err
     assert stored.is_file()
     assert not (layout.checkpoints() / "key").exists(), "the checkpoint of no planned training"
+
+
+@pytest.fixture
+def unplanned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """`main/a` is encoded and written; beside its prefix, checkpoint and results lie those of another plan."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
+    monkeypatch.setattr(prune, "planned_runs", lambda: [row("main/a")])
+    monkeypatch.setattr(prune, "planned_key", lambda identity: "key")
+    monkeypatch.setattr(prune, "is_as_planned", lambda identity: False)
+    monkeypatch.setattr(prune, "_shared", lambda of: "T")
+    entries = [{"id": "e", "key": "mine", "tokens": 1, "source_tokens": 1}]
+    write_json(layout.encoded_index("main/a"), {"clients": {"A": {"train": entries, "val": [], "test": []}}})
+    for name in ("mine", "other"):
+        write_json(layout.store() / "ab" / f"{name}.safetensors", {})
+        write_json(layout.store() / "ab" / f"{name}.generation.safetensors", {})
+    for folder in (layout.generated(), layout.evaluated()):
+        write_json(folder / "other.json", {})
+    for training in ("key", "other"):
+        write_json(layout.checkpoints() / training / "state.json", {})
+    return tmp_path
+
+
+def left(folder: Path) -> set[str]:
+    return {path.name for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.usefixtures("unplanned")
+def test_what_only_other_plans_need_is_removed_when_asked_for() -> None:
+    """The run's own training is still to be written, so its checkpoint stays."""
+    prune.prune(unplanned=True)
+    assert left(layout.store()) == {"mine.safetensors", "mine.generation.safetensors"}
+    assert left(layout.generated()) | left(layout.evaluated()) == set()
+    assert {path.name for path in layout.checkpoints().iterdir()} == {"key"}
+
+
+@pytest.mark.usefixtures("unplanned")
+def test_what_other_plans_need_stays_unless_asked_for() -> None:
+    prune.prune()
+    assert len(left(layout.store())) == 4
+    assert left(layout.generated()) == left(layout.evaluated()) == {"other.json"}
+    assert {path.name for path in layout.checkpoints().iterdir()} == {"key", "other"}
+
+
+@pytest.mark.usefixtures("unplanned")
+def test_a_checkpoint_that_somebody_trains_stays() -> None:
+    """A copy of the workspace holds its lock."""
+    with locked(layout.checkpoint_lock("other")):
+        prune.prune(unplanned=True)
+        assert (layout.checkpoints() / "other" / "state.json").is_file()
+    prune.prune(unplanned=True)
+    assert not (layout.checkpoints() / "other").exists()

@@ -32,11 +32,12 @@ from pipeline.federated.algorithm import (
     Update,
 )
 from pipeline.federated.algorithms.fedavg import averaged
-from pipeline.federated.algorithms.teachers import TOTAL
 from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import Adapter
 
 VARIATE = "variate."
+TOTAL = "examples_of_all"
+"""Where the server's memory keeps how many examples all clients have."""
 
 
 class Hyperparameters(Knobs):

@@ -1,7 +1,7 @@
 """Who teaches: the server's adapter, as in Feng et al., Algorithm 1, or one of three controls at equal budget.
 
 `initial`, the adapter that everyone began with; `own`, the client's of its last round; `others`, the mean of the other
-clients', which the server's average is without the client's own part of it:
+clients': the server's average less the client's own part:
 
     (w − p_i w_i) / (1 − p_i)
 """

@@ -43,5 +43,5 @@ def reference_loss(log_probability: Tensor, targets: Tensor) -> Tensor:
 
 
 def less_the_target(gradient: Tensor, targets: Tensor, share: Tensor) -> Tensor:
-    """The gradient with its − (1 − share) 1[y_t], in place; `share` (tokens,) is what the references do not get."""
+    """Subtract (1 − share) 1[y_t] from the gradient, in place; `share` (tokens,) is the teacher's part of the loss."""
     return gradient.scatter_add_(-1, targets[:, None], (share - 1)[:, None])

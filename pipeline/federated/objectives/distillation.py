@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 
 from pipeline.federated.objectives.cross_entropy import less_the_target, reference_loss
+from pipeline.federated.objectives.entropy import distribution, expectation
 from pipeline.federated.objectives.objective import ItemLosses, Objective, Pupil
 from pipeline.federated.objectives.threshold import Threshold
 from pipeline.federated.randomness import Randomness
@@ -46,7 +47,8 @@ class Distillation(Objective):
     """How a client distils: from which teacher, below which entropy τ (Eq. 8), with which weight λ of the KL term.
 
     `select` says which tokens: those the teacher is sure of (`entropy`: H < τ), those it is not (`inverse`: H ≥ τ), or
-    as many as it is sure of but drawn at random (`random`); `mark` picks them beforehand, whatever the teacher says.
+    as many as it is sure of but drawn at random (`random`), of each of the head's chunks of tokens apart. `mark` picks
+    them beforehand, whatever the teacher says.
     """
 
     threshold: Threshold
@@ -117,21 +119,6 @@ class Distillation(Objective):
         drawn = torch.zeros_like(sure)
         drawn[beside["draw"].argsort()[: int(sure.sum())]] = True
         return drawn
-
-
-def distribution(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """q (tokens, vocabulary) and its entropy in nats (tokens,), Eq. 7."""
-    log_probability = logits.float().log_softmax(-1)
-    probability = log_probability.exp()
-    return probability, -expectation(probability, log_probability)
-
-
-def expectation(probability: Tensor, log_probability: Tensor) -> Tensor:
-    """Σ p ln q over the vocabulary; 0 · ln 0 is 0, as a teacher may rule a word out altogether."""
-    expected = torch.einsum("tv,tv->t", probability, log_probability)
-    if not expected.isnan().any():  # else the rare case, which costs a pass over the vocabulary
-        return expected
-    return torch.einsum("tv,tv->t", probability, log_probability.clamp(min=torch.finfo(torch.float32).min))
 
 
 def _forward(student: Tensor, probability: Tensor, entropy: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:

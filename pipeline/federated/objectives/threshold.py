@@ -46,7 +46,7 @@ class Threshold:
     @property
     def plain(self) -> float | str:
         """As params.yaml has it."""
-        return self.nats if self.quantile is None else f"q{self.quantile:g}"
+        return self.nats if self.quantile is None else f"q{self.quantile!r}"
 
     def __str__(self) -> str:
         return str(self.plain)

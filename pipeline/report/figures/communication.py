@@ -22,7 +22,7 @@ def path_of(history: History, factor: float = 1.0) -> list[tuple[float, float]]:
     points: list[tuple[float, float]] = []
     sent = 0.0
     for number, loss in mean_by_round(history, lambda one: one.validation_loss):
-        sent += factor * sum(one.sent for one in history if one.round == number) / seeds
+        sent += factor * sum(one.bytes_moved for one in history if one.round == number) / seeds
         points.append((sent / MEGABYTE, loss))
     return points
 

@@ -22,7 +22,7 @@ def draw(histories: Mapping[str, History], full_model: int, seeds: int) -> Figur
     Args:
         full_model: bytes of the whole model, what each message would be without adapters.
     """
-    sent = {run: sum(one.sent for one in history) // seeds for run, history in histories.items()}
+    sent = {run: sum(one.bytes_moved for one in history) // seeds for run, history in histories.items()}
     runs = [run for run, total in sent.items() if total]
     whole = {run: _messages(histories[run]) * full_model // seeds for run in runs}
     figure = Figure(figsize=(7.2, 0.75 + 0.55 * len(runs)))

@@ -1,0 +1,109 @@
+"""What the real `dvc` runs again, and what it leaves alone, in a workspace in which everything has run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import Workspace
+from workspaces import SMALL, stages_run
+
+PAGE = ("metrics.json", "metrics/main/all.json", "tables/main.csv", "tables/significance.csv", "report.html")
+
+
+@pytest.fixture(scope="module")
+def still(built: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """A copy for commands of dvc that leave everything as it is: two of them in one workspace would wait."""
+    return built.copied(tmp_path_factory.mktemp("still") / "copy")
+
+
+def test_the_second_repro_runs_nothing(still: Workspace) -> None:
+    assert still.repro() == []
+
+
+def test_the_main_table_needs_none_of_the_other_runs(still: Workspace) -> None:
+    with still.without("data/partitions/more"):
+        assert still.repro("main") == []
+
+
+def test_pycache_is_no_change(still: Workspace) -> None:
+    for folder in ("pipeline", "data/own"):
+        (still.folder / folder / "__pycache__").mkdir(exist_ok=True)
+        (still.folder / folder / "__pycache__" / "x.cpython-311.pyc").write_bytes(b"new")
+    assert still.repro("main") == []
+
+
+def test_dvc_shows_metrics_a_column_a_run(still: Workspace) -> None:
+    assert "fedselectkd.average" in still.run("dvc", "metrics", "show", "--md").stdout
+
+
+def test_dvc_draws_its_plots_a_part_a_client(still: Workspace) -> None:
+    assert '"facet"' in still.run("dvc", "plots", "show", "--json").stdout
+
+
+def test_pruning_everything_that_no_run_needs_makes_nothing_run_again(copy: Workspace) -> None:
+    copy.call("prune", True)
+    assert copy.repro() == []
+
+
+def test_a_new_algorithm_runs_the_plan_and_retrains_nothing(copy: Workspace) -> None:
+    folder = copy.folder / "pipeline" / "federated" / "algorithms"
+    (folder / "fedmagic.py").write_text((folder / "fedavg.py").read_text(encoding="utf-8"), encoding="utf-8")
+    table, line = folder / "__init__.py", "ALGORITHMS: dict[str, str] = {\n"
+    known = table.read_text(encoding="utf-8")
+    assert line in known
+    magic = '    "AdaMagic": "pipeline.federated.algorithms.fedmagic",\n'
+    table.write_text(known.replace(line, line + magic), encoding="utf-8")
+    assert copy.repro("main") == ["plan"]
+
+
+@pytest.fixture(scope="module")
+def experiment(built: Workspace, tmp_path_factory: pytest.TempPathFactory) -> tuple[Workspace, list[str]]:
+    """`dvc exp run --temp -S tau=4 main`: (the workspace that it was asked of, the stages that it ran)."""
+    asked = built.copied(tmp_path_factory.mktemp("experiment") / "copy")
+    asked.commit()
+    timing(asked).unlink()
+    return asked, stages_run(asked.run("dvc", "exp", "run", "--temp", "-S", "tau=4", "main").stdout)
+
+
+def timing(workspace: Workspace) -> Path:
+    (path,) = (workspace.folder / "work" / "timings" / "train").rglob("main/fedselectkd-1.json")
+    return path
+
+
+def test_a_new_tau_runs_the_plan_the_run_that_uses_it_and_the_page(experiment: tuple[Workspace, list[str]]) -> None:
+    """fedavg has no τ; the runs beyond the main table are not asked for."""
+    of_the_run = [f"{stage}@fedselectkd-1" for stage in ("train", "generate", "evaluate")]
+    assert experiment[1] == ["plan", *of_the_run, "main"]
+
+
+def test_an_experiment_in_a_temporary_copy_shares_what_outlives_a_stage(
+    experiment: tuple[Workspace, list[str]],
+) -> None:
+    assert timing(experiment[0]).is_file(), "work/ is that of the real root"
+
+
+def test_an_experiment_in_a_temporary_copy_leaves_the_workspace_as_it_is(
+    built: Workspace, experiment: tuple[Workspace, list[str]]
+) -> None:
+    for path in ("params.yaml", "dvc.lock", "reports/report.html", "models/main/fedselectkd-1/history.csv"):
+        assert (experiment[0].folder / path).read_bytes() == (built.folder / path).read_bytes(), path
+
+
+def test_a_removed_run_leaves_every_table_and_trains_nothing(copy: Workspace) -> None:
+    copy.params(runs={name: row for name, row in SMALL["runs"].items() if name != "fedavg-local"})
+    assert copy.repro("main") == ["plan", "encode", "main"]
+    for path in PAGE:
+        assert "fedavg-local" not in (copy.folder / "reports" / path).read_text(encoding="utf-8"), path
+
+
+def test_a_training_that_fails_is_one_line_and_leaves_nothing_half_written(copy: Workspace) -> None:
+    copy.params(learning_rate=1e30)
+    done = copy.run("dvc", "repro", "train@fedavg-1", ok=False)
+    assert done.returncode != 0
+    assert [line.partition(": the loss is")[1] for line in done.stderr.splitlines() if line.startswith("error: ")] == [
+        ": the loss is"
+    ]
+    assert "Traceback" not in done.stderr
+    assert not (copy.folder / "models" / "main" / "fedavg-1").exists()
+    assert not list(copy.folder.rglob("*.tmp"))

@@ -1,0 +1,63 @@
+"""A training that is killed goes on where it was."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+from conftest import Workspace
+
+RUN = "main/fedselectkd-1"
+
+
+def test_a_training_killed_by_sigkill_resumes_bit_for_bit(
+    workspace: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The real stage, killed with -9 after its first finished round, against one that was left alone."""
+    workspace.params(rounds=4, train_fraction=1.0, runs={"fedselectkd": {"method": "AdaFedSelectKD"}})
+    for stage, *of in (["plan"], ["ingest", "qmsum"], ["prepare", "qmsum"], ["backbone"], ["partition", "main"]):
+        workspace.stage(stage, *of)
+    workspace.stage("encode", "main")
+    checkpoints = workspace.folder / "work" / "checkpoints"
+    command = [sys.executable, "-m", "pipeline", "train", RUN]
+    process = subprocess.Popen(
+        command, cwd=workspace.folder, env=workspace.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 120
+    while not list(checkpoints.glob("*/state.json")) and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.02)
+    process.kill()
+    assert process.wait() == -9
+    state = json.loads(next(checkpoints.glob("*/state.json")).read_text())
+    assert 1 <= state["progress"]["round"] < 4
+    assert _logged(workspace.folder / "mlflow.db") == [("5.0", "FAILED")]
+    assert "resuming after round" in workspace.run(*command).stderr
+    resumed = _outputs(workspace.folder / "models" / RUN)
+    assert {"adapters/Academic.safetensors", "history.csv"} <= set(resumed)
+    for path in checkpoints.glob("*/*"):
+        path.unlink()
+    capsys.readouterr()
+    workspace.stage("train", RUN)
+    assert "resuming" not in capsys.readouterr().err
+    assert _outputs(workspace.folder / "models" / RUN) == resumed
+
+
+def _logged(path: Path) -> list[tuple[str, str]]:
+    """(τ, status) of every training in MLflow, once its logger, which outlives it, has said how it ended."""
+    found: list[tuple[str, str]] = []
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and "FAILED" not in dict(found).values():
+        time.sleep(0.1)
+        with closing(sqlite3.connect(path, timeout=30)) as store, suppress(sqlite3.OperationalError):  # not made yet
+            found = list(store.execute("select value, status from params join runs using (run_uuid) where key = 'tau'"))
+    return found
+
+
+def _outputs(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}

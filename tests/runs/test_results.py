@@ -1,0 +1,140 @@
+"""Scores and histories of runs, read and put beside each other."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_results import results_of, round_of, run_of
+
+from pipeline.evaluation.intervals import Interval
+from pipeline.evaluation.scores import Figures, Scored, figures_of
+from pipeline.runs.metrics import small_metrics, write_metrics
+from pipeline.runs.results import common_clients, knob_of, read_results, side_by_side
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json, write_json
+from pipeline.workspace.tables import write_table
+
+
+def scored(clients: str) -> list[Scored]:
+    """Four examples a client, of 20 each; D's of 40."""
+    return [
+        Scored(f"{c}{i}", c, f"m{i}", 1, {"average": 40.0 if c == "D" else 20.0, "loss": 2.0})
+        for c in clients
+        for i in range(4)
+    ]
+
+
+def test_means_beside_each_other_are_over_the_same_clients() -> None:
+    """One run has a fourth client with 40: its mean over the three that both have stays 20."""
+    runs = {"three": "ABC", "four": "ABCD"}
+    results = results_of(
+        scored={name: scored(clients) for name, clients in runs.items()},
+        metrics={name: figures_of(scored(clients), 200) for name, clients in runs.items()},
+    )
+    beside = side_by_side(results, ["three", "four", "gone"], samples=200)
+    means = {name: figures["mean"].metrics["average"].value for name, figures in beside.items()}
+    assert means == {"three": 20.0, "four": 20.0}
+    assert beside["four"]["D"].metrics["average"].value == 40.0
+    assert results.metrics["four"]["mean"].metrics["average"].value == 25.0
+
+
+def test_runs_without_a_common_client_have_means_of_their_own() -> None:
+    runs: dict[str, dict[str, Any]] = {"a": {"A": 1, "mean": 1}, "b": {"B": 1, "mean": 1}}
+    assert common_clients(runs) == (["A", "B"], ["A", "B"])
+    assert common_clients({"a": runs["a"], "both": {"A": 1, "B": 1, "mean": 1}}) == (["A"], ["A", "B"])
+
+
+def test_a_runs_knob_is_its_own_and_a_quantile_what_it_was_in_nats() -> None:
+    """τ = q0.88 was 3.0 and 5.0 nats in two rounds; AdaFedAvg has none."""
+    history = [round_of(n, "A", 1.0, figures={"tau": tau}) for n, tau in ((1, 3.0), (2, 5.0))]
+    results = results_of(
+        rows={"four": run_of("four", tau=4.0), "quantile": run_of("quantile", tau="q0.88"), "avg": run_of("avg")},
+        histories={"four": [], "quantile": history, "avg": []},
+    )
+    assert [knob_of(results, run, "tau") for run in ("four", "quantile")] == [4.0, 4.0]
+    assert math.isnan(knob_of(results, "avg", "tau"))
+    assert knob_of(results_of(rows={"avg": run_of("avg", mu=0.1)}), "avg", "mu") == 0.1
+
+
+def lay(run: str, losses: dict[str, float], *, rounds: int = 1, other: dict[str, float] | None = None) -> None:
+    """Scores of a run of two examples a client, as its stage leaves them, and its history."""
+    examples = [
+        {"id": f"{c}{i}", "client": c, "meeting": f"m{i}", "tokens": 10, "loss_sum": 10 * loss, "average": 20.0}
+        for c, loss in losses.items()
+        for i in range(2)
+    ]
+    write_json(layout.scores(run), {"examples": examples, "clients": {c: other or {} for c in losses}})
+    history = [
+        round_of(n, c, loss, train_loss=3.0 - n, best=n == 2)
+        for n in range(1, rounds + 1)
+        for c, loss in losses.items()
+    ]
+    write_table(layout.history(run), [one.to_row() for one in history])
+
+
+@pytest.fixture
+def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("there")
+def test_a_run_is_read_over_its_seeds() -> None:
+    """Losses of 2.0 and 4.0: 3.0, and each seed's own; its last round's model lost 5.0 and 6.0."""
+    rows = [run_of("ours")[0].model_copy(update={"id": f"more/ours-{seed}", "seed": seed}) for seed in (1, 2)]
+    lay("more/ours-1", {"A": 2.0}, other={"last_loss": 5.0})
+    lay("more/ours-2", {"A": 4.0}, other={"last_loss": 6.0, "server_loss": 1.0})
+    results = read_results(rows, 200, "test")
+    assert results.metrics["ours"]["A"].metrics["loss"].value == 3.0
+    assert results.metrics["ours"]["A"].other_losses == {"last": 5.5}, "the server's is known of one seed alone"
+    assert {seed: own["ours"]["mean"].metrics["loss"].value for seed, own in results.by_seed.items()} == {
+        1: 2.0,
+        2: 4.0,
+    }
+    assert [(one.seed, one.round) for one in results.histories["ours"]] == [(1, 1), (2, 1)]
+
+
+@pytest.mark.usefixtures("there")
+def test_a_run_that_was_left_out_has_no_results() -> None:
+    """It has no clients, so no examples; its stages leave empty files."""
+    rows = [*run_of("ours"), *run_of("gone")]
+    lay("more/ours-1", {"A": 2.0})
+    lay("more/gone-1", {})
+    results = read_results(rows, 200, "test")
+    assert set(results.rows) == set(results.metrics) == {"ours"}
+
+
+@pytest.mark.usefixtures("there")
+def test_a_training_has_converged_when_patience_ended_it() -> None:
+    """The best round is the second of five, with a patience of three; of four rounds it is open."""
+    rows = [*run_of("ended"), *run_of("open")]
+    lay("more/ended-1", {"A": 2.0}, rounds=5)
+    lay("more/open-1", {"A": 2.0}, rounds=4)
+    results = read_results(rows, 200, "test")
+    assert (results.converged("ended"), results.converged("open")) == (True, False)
+
+
+@pytest.mark.usefixtures("there")
+def test_metrics_are_small_for_people_and_whole_for_programs() -> None:
+    """Two means a run to three digits; every figure with its interval, over seeds and of each."""
+    interval = Interval(20.12345, 19.0, 21.0, 0.5)
+    own = {client: Figures(4, {"average": interval, "rouge1": interval}) for client in ("A", "mean")}
+    loss = {"mean": Figures(2, {"loss": Interval(2.5, 2.0, 3.0, 0.1)}, {"last": 2.75})}
+    assert small_metrics({"ours": own, "loss": loss}, ("average", "loss")) == {
+        "ours": {"average": 20.123},
+        "loss": {"loss": 2.5},
+    }
+    write_metrics("more", {"loss": loss}, {1: {"loss": loss, "ours": own}, 2: {"loss": loss}})
+    whole = {
+        "loss": {
+            "mean": {
+                "loss": {"value": 2.5, "low": 2.0, "high": 3.0, "standard_error": 0.1},
+                "last_loss": 2.75,
+                "examples": 2,
+            }
+        }
+    }
+    assert read_json(layout.all_metrics("more")) == whole
+    assert [read_json(layout.seed_metrics("more", seed)) for seed in (1, 2)] == [whole, whole]

@@ -1,0 +1,98 @@
+"""Where everything lies: in the repository's root, in an experiment's folder, and in a copy of either."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+from pipeline.workspace import layout
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with an experiment in it."""
+    monkeypatch.delenv("DVC_ROOT", raising=False)
+    (tmp_path / "experiments" / "mine").mkdir(parents=True)
+    return tmp_path
+
+
+def test_the_root_is_its_own_home(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(root)
+    assert (layout.home(), layout.workspace()) == (root, Path())
+    assert layout.store() == root / "work" / "store"
+    assert layout.timing("main") == root / "work" / "timings" / "main.json"
+    assert layout.last_plan() == root / "work" / "plans" / "plan.json"
+    assert not layout.is_copy()
+
+
+def test_a_copy_of_the_root_keeps_its_state_at_home(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`dvc exp run --temp` runs in a folder below `.dvc/tmp`, and says by DVC_ROOT where it is from."""
+    copy = root / ".dvc" / "tmp" / "exps" / "one"
+    copy.mkdir(parents=True)
+    monkeypatch.chdir(copy)
+    monkeypatch.setenv("DVC_ROOT", str(root))
+    assert (layout.home(), layout.workspace()) == (root, Path())
+    assert layout.checkpoints() == root / "work" / "checkpoints"
+    assert layout.is_copy()
+
+
+def test_an_experiment_shares_the_roots_state_and_has_timings_of_its_own(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(root / "experiments" / "mine")
+    monkeypatch.setattr(layout, "BASE", Path("../.."))
+    assert (layout.home(), layout.workspace()) == (root, Path("experiments/mine"))
+    assert layout.store() == root / "work" / "store"
+    assert layout.timing("train", "more/a-1") == root / "work/timings/experiments/mine/train/more/a-1.json"
+    assert layout.last_plan() == root / "work/plans/experiments/mine/plan.json"
+    assert not layout.is_copy()
+
+
+def test_an_experiment_reads_the_roots_data_and_writes_its_own() -> None:
+    """By QUORUM_BASE, the way from its folder to the root; its plan, models and reports are its own."""
+    script = (
+        "from pipeline.workspace import layout as l; "
+        "print(l.SAMPLE, l.examples('qmsum'), l.BACKBONE, l.data_statistics('qmsum'), "
+        "l.order('report'), l.manifest('more', 'base', 1), l.history('more/a-1'), l.METRICS)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | {"QUORUM_BASE": "../..", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == [
+        "../../data/sample",
+        "../../data/prepared/qmsum/examples.jsonl",
+        "../../models/backbone",
+        "../../reports/tables/data_qmsum.csv",
+        "data/plan/report.json",
+        "data/partitions/more/base-1.json",
+        "models/more/a-1/history.csv",
+        "reports/metrics.json",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("named", "beside", "found"),
+    [("elsewhere", True, "elsewhere"), ("", True, None), (None, True, "shared/corpora"), (None, False, None)],
+)
+def test_the_mirror_is_the_named_folder_or_the_one_beside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str | None, beside: bool, found: str | None
+) -> None:
+    """An empty name means none."""
+    (tmp_path / "main").mkdir()
+    if beside:
+        (tmp_path / "shared" / "corpora").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "main")
+    monkeypatch.delenv("DVC_ROOT", raising=False)
+    monkeypatch.delenv("QUORUM_MIRROR", raising=False)
+    if named is not None:
+        monkeypatch.setenv("QUORUM_MIRROR", named and str(tmp_path / named))
+    assert layout.mirror() == (None if found is None else tmp_path / found)

@@ -1,0 +1,232 @@
+"""Workspaces in which the pipeline runs: laid out like a clone, made in this process, copied for the price of links."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pipeline import __main__ as command_line
+
+ROOT = Path(__file__).parents[1]
+LINKED = ("data", "models", "reports", "work", "mlartifacts", ".dvc/cache")
+"""Nothing below these is written in place: a copy can share their files."""
+IDENTITY = {f"GIT_{who}_{what}": "t@t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+
+
+class Workspace:
+    """A clone of the project as a stranger has it, with its own params.yaml."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.env = os.environ | {
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "QUORUM_MIRROR": "",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_SYSTEM": os.devnull,
+            "OMP_NUM_THREADS": "1",
+            **IDENTITY,
+        }
+        self.env.pop("DVC_ROOT", None)
+
+    @classmethod
+    def laid(cls, folder: Path, **params: Any) -> Workspace:
+        """A new one, under git."""
+        files = subprocess.run(
+            ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout.split("\n")
+        for name in files:
+            made = name.startswith("reports/") and name != "reports/full/README.md"
+            if name and (ROOT / name).is_file() and not made and not name.startswith(("tests/", "dvc.lock")):
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, folder / name)
+        workspace = cls(folder)
+        workspace.params(**params)
+        workspace.run("git", "init", "-q")
+        workspace.commit()
+        return workspace
+
+    def copied(self, folder: Path) -> Workspace:
+        """A copy to change: it shares the files that nobody writes in place."""
+
+        def put(source: str, target: str) -> None:
+            shared = str(Path(source).relative_to(self.folder)).startswith(tuple(f"{name}/" for name in LINKED))
+            (os.link if shared else shutil.copy2)(source, target)
+
+        shutil.copytree(self.folder, folder, symlinks=True, copy_function=put)
+        return Workspace(folder)
+
+    def commit(self) -> None:
+        """Everything that git does not ignore."""
+        self.run("git", "add", "-A")
+        self.run("git", "commit", "-qm", "as it is")
+
+    def run(
+        self, *command: str, ok: bool = True, env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            list(command), cwd=self.folder, env=self.env | (env or {}), capture_output=True, text=True, check=False
+        )
+        if ok and done.returncode:
+            raise AssertionError(f"{' '.join(command)} failed:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+        return done
+
+    def repro(self, *arguments: str) -> list[str]:
+        """`dvc repro`; the names of the stages that ran."""
+        return stages_run(self.run("dvc", "repro", *arguments).stdout)
+
+    def pipeline(self, *arguments: str, ok: bool = True) -> subprocess.CompletedProcess[str]:
+        """A command in a process of its own."""
+        return self.run(sys.executable, "-m", "pipeline", *arguments, ok=ok)
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """As long as it lasts, this process works there."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(self.folder)
+            patch.setenv("QUORUM_MIRROR", "")
+            patch.delenv("DVC_ROOT", raising=False)
+            yield
+
+    def call(self, command: str, *arguments: Any) -> None:
+        """A command in this process, which imports torch once for all of them."""
+        with self.entered():
+            getattr(command_line, command)(*arguments)
+
+    def stage(self, name: str, *arguments: str) -> None:
+        """A stage in this process; a training is not logged, and leaves its checkpoint."""
+        with self.entered():
+            importlib.import_module(f"pipeline.stages.{name}").run(*arguments)
+
+    def make(self, *groups: str) -> None:
+        """The stages of these groups of runs and of their pages, each after those that it depends on."""
+        params = self.read_params()
+        self.stage("plan")
+        for corpus in params["corpora"]:
+            self.stage("ingest", corpus)
+            self.stage("prepare", corpus)
+        self.stage("backbone")
+        for group in groups:
+            self.stage("partition", group)
+            self.stage("encode", group)
+        runs = [(group, run) for group in groups for run in params["runs" if group == "main" else "more_runs"]]
+        for stage in ("train", "generate", "evaluate"):
+            for group, run in runs:
+                for seed in params["seeds"]:
+                    self.stage(stage, f"{group}/{run}-{seed}")
+        self.stage("main")
+        if "more" in groups:
+            self.stage("analyze")
+            self.stage("report")
+
+    @contextmanager
+    def without(self, path: str) -> Iterator[None]:
+        """As long as it lasts, a file or folder is not there."""
+        there, away = self.folder / path, self.folder / f"{path}.away"
+        there.rename(away)
+        try:
+            yield
+        finally:
+            away.rename(there)
+
+    def read_params(self) -> dict[str, Any]:
+        params: dict[str, Any] = yaml.safe_load((self.folder / "params.yaml").read_text(encoding="utf-8"))
+        return params
+
+    def params(self, **changes: Any) -> None:
+        """Set keys of params.yaml."""
+        content = yaml.safe_dump(self.read_params() | changes, sort_keys=False)
+        (self.folder / "params.yaml").write_text(content, encoding="utf-8")
+
+
+def stages_run(output: str) -> list[str]:
+    """Those that `dvc repro` says it runs."""
+    return [line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage '")]
+
+
+SMALL: dict[str, Any] = {
+    "task": "summarize",
+    "seeds": [1],
+    "device": "cpu",
+    "backbone": "tiny-llama",
+    "data_source": "sample",
+    "corpora": ["qmsum"],
+    "own": {},
+    "train_fraction": 0.2,
+    "validation_examples": 2,
+    "source_tokens": 300,
+    "target_tokens": 60,
+    "max_tokens": 12,
+    "rounds": 2,
+    "added_rounds": 2,
+    "batch_size": 4,
+    "tau": 5.0,
+    "lambda": 0.2,
+    "bootstrap_samples": 200,
+    "permutation_samples": 200,
+    "settings": {"domains": {"kind": "domains", "clients": ["Academic", "Committee", "Product"]}},
+    "runs": {
+        "zeroshot": {"method": "ZeroShot"},
+        "fedavg": {"method": "AdaFedAvg"},
+        "fedavg-local": {"method": "AdaFedAvg", "evaluate": "local"},
+        "fedselectkd": {"method": "AdaFedSelectKD"},
+    },
+    "more_runs": {},
+    "studies": {},
+    "search": {"seed": 1000, "trials": {}},
+}
+"""The main table alone, in seconds."""
+
+_SAMSUM = {"train_fraction": 0.5, "test_examples": 2}
+BOTH: dict[str, Any] = SMALL | {
+    "corpora": ["qmsum", "samsum", "ami", "icsi"],
+    "settings": {
+        **SMALL["settings"],
+        "iid": {"kind": "iid", "clients": ["First", "Second", "Third"], "of": ["Academic", "Committee", "Product"]},
+        "balanced": {
+            "kind": "balanced",
+            "clients": ["Academic", "Product"],
+            "counts": {"train": 4, "val": 2, "test": 3},
+        },
+        "extreme": {"kind": "domains", "clients": ["Academic", "SAMSum"], "only": {"SAMSum": _SAMSUM}},
+        "long": {
+            "kind": "domains",
+            "clients": ["AMI", "ICSI"],
+            "train_fraction": 1.0,
+            "source_tokens": 500,
+            "target_tokens": 90,
+            "max_tokens": 20,
+        },
+        "endless": SMALL["settings"]["domains"] | {"source_tokens": 100_000},
+    },
+    "more_runs": {
+        "fedavg-base": {"method": "AdaFedAvg", "decode": False},
+        "scaffold": {"method": "SCAFFOLD", "decode": False, "clients_per_round": 2},
+        "fedhardkd": {"method": "AdaFedHardKD"},
+        "fedselectkd-iid": {"method": "AdaFedSelectKD", "setting": "iid"},
+        "fedavg-iid": {"method": "AdaFedAvg", "setting": "iid"},
+        "fedselectkd-balanced": {"method": "AdaFedSelectKD", "setting": "balanced", "tau": "q0.88"},
+        "fedselectkd-post": {"method": "AdaFedSelectKD", "setting": "extreme", "prolonged": True, "late": ["SAMSum"]},
+        "fedavg-long": {"method": "AdaFedAvg", "setting": "long"},
+        "fedavg-endless": {"method": "AdaFedAvg", "setting": "endless"},
+        "deep": {"method": "AdaSingle", "adapted_layers": 15, "decode": False},
+    },
+    "studies": {
+        "algorithms": ["fedavg-base", "scaffold"],
+        "iid": ["fedavg-iid", "fedselectkd-iid"],
+        "addition": ["fedselectkd-post", "gone"],
+        "length": ["fedavg-endless"],
+        "uncached": ["deep"],
+        "mine": ["fedavg-iid", "fedselectkd-iid"],
+    },
+}
+"""The main table and ten runs beyond it, two of which the backbone cannot make."""
