@@ -31,8 +31,8 @@ from pipeline.federated.callbacks.stopping import Stopping
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.loop import Participation, run_rounds, start
 from pipeline.federated.optimizer import BETAS, EPSILON, LocalTraining
-from pipeline.federated.private import Private
 from pipeline.federated.randomness import Randomness, batch_order
+from pipeline.federated.state import Private
 from pipeline.model.adapter import Adapter, attached, init_adapter, read_adapter, write_adapter
 from pipeline.model.backbone import Rendered
 from pipeline.model.entry import Entry

@@ -21,8 +21,8 @@ from pipeline.federated.callbacks.stopping import Stopping
 from pipeline.federated.loop import Participation, run_rounds, start
 from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
 from pipeline.federated.objectives.objective import Objective
-from pipeline.federated.private import Private
 from pipeline.federated.randomness import Randomness
+from pipeline.federated.state import Private
 from pipeline.model.adapter import Adapter
 
 CLIENTS, MANY = 1_000, 10_000

@@ -135,15 +135,8 @@ def analyze() -> None:
 
 @app.command()
 def report() -> None:
-    """Make the page on every table and figure of the paper."""
+    """Make the page on every table and figure of the paper; of an experiment, on its studies."""
     _stage("report")()
-    _bring_into_mlflow()
-
-
-@app.command()
-def studies() -> None:
-    """Make the page on an experiment's studies."""
-    _stage("studies")()
     _bring_into_mlflow()
 
 

@@ -12,12 +12,12 @@ from conftest import make_backbone
 from pipeline.engines.in_process import InProcess
 from pipeline.federated.algorithm import Algorithm, ClientState
 from pipeline.federated.algorithms import centralized, fedavg, fedkd, fedselectkd, single
-from pipeline.federated.callbacks.callback import Callback
+from pipeline.federated.callbacks import Callback
 from pipeline.federated.callbacks.checkpointing import Checkpointing
 from pipeline.federated.callbacks.stopping import Stopping
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.loop import Participation, run_rounds, start
-from pipeline.federated.private import Private
+from pipeline.federated.state import Private
 from pipeline.model.adapter import Adapter, init_adapter
 from pipeline.runs.training import POOLED, Finished
 

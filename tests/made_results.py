@@ -52,6 +52,7 @@ def run_of(name: str, **hyperparameters: Any) -> list[RunRow]:
             setting="domains",
             orders="",
             training=TRAINING.model_copy(update={"hyperparameters": hyperparameters}),
+            patience=TRAINING.patience,
             evaluate="local",
         )
     ]
@@ -63,5 +64,5 @@ def figures(examples: int = 1, *, spread: float = 0.0, **metrics: float) -> Figu
 
 
 def results_of(**parts: Any) -> Results:
-    known: dict[str, Any] = {"rows": {}, "scored": {}, "metrics": {}, "by_seed": {}, "histories": {}}
-    return Results(**(known | parts))
+    names = ("rows", "scored", "scored_by_seed", "metrics", "by_seed", "histories")
+    return Results(**{name: parts.get(name, {}) for name in names})

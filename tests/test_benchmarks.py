@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -204,18 +205,38 @@ def test_the_arithmetic_of_a_plain_forward_pass(family: str) -> None:
     assert (shapes.plain_flops(shape, 200) - back - adapters) / 2 == pytest.approx(once - masked, rel=0.01)
 
 
-def test_the_readme_shows_the_table_as_it_was_measured() -> None:
-    """As committed: who runs `make bench` has a table of their own, and a README of ours."""
+def committed(path: str) -> str:
+    """As committed: who runs `make bench` has a table of their own, and pages of ours."""
+    return subprocess.run(["git", "show", f"HEAD:{path}"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
-    def committed(path: str) -> str:
-        return subprocess.run(
-            ["git", "show", f"HEAD:{path}"], cwd=ROOT, check=True, capture_output=True, text=True
-        ).stdout
 
+def test_the_table_is_the_one_that_was_measured() -> None:
     results = json.loads(committed("reports/benchmarks/results.json"))
     measured = table.markdown([row for name in COMPARISONS for row in results[name]])
     assert committed("reports/benchmarks/table.md") == measured
-    assert measured in committed("README.md")
+
+
+CITED = (
+    "step of AdaFedSelectKD, SmolLM2-135M-Instruct, 448 source and 80 target tokens, batch 16",
+    "step of AdaFedSelectKD, BART-base's shape, 1024 source and 80 target tokens, batch 16",
+    "SmolLM2-135M-Instruct, 448 source tokens, 8 x 40 tokens, from a stored prefill",
+    "SmolLM2-135M-Instruct, 448 source tokens, 8 x 40 tokens, prefill included",
+    "512 source tokens, 16 x 80 tokens, from a stored prefill",
+    "512 source tokens, 16 x 80 tokens, prefill included",
+    "examples a client, from a filled store",
+    "examples a client, encoding included",
+    "ROUGE of 10,000 pairs",
+)
+"""How the measured rows end that docs/performance.md cites, in its order."""
+
+
+def test_the_page_on_performance_cites_what_was_measured() -> None:
+    """With a digit behind the point, or three in all."""
+    rows = [row for measured in json.loads(committed("reports/benchmarks/results.json")).values() for row in measured]
+    ratios = {end: row["ratio"] for end in CITED for row in rows if row["what"].endswith(end)}
+    short = committed("docs/performance.md").split("In short", 1)[1].split("\n## ", 1)[0]
+    told = [float(n) for cells in re.findall(r"^\|.*\| ([\d./ ]+) \|$", short, re.MULTILINE) for n in cells.split("/")]
+    assert told == [pytest.approx(ratios[end], abs=0.051, rel=0.005) for end in CITED]
 
 
 def test_a_table_says_what_was_missed_and_what_was_not_measured() -> None:

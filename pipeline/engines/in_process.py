@@ -10,8 +10,8 @@ from typing import Protocol
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, Owner, Sent, Update
 from pipeline.federated.engine import Arrival, Losses
-from pipeline.federated.private import Best, Private
 from pipeline.federated.randomness import Randomness
+from pipeline.federated.state import Best, Private
 from pipeline.federated.wire import travelled
 from pipeline.model.adapter import Adapter
 

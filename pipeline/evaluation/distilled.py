@@ -17,7 +17,6 @@ from pipeline.evaluation.intervals import Clusters, bootstrap
 from pipeline.evaluation.words import Tally, pos_rows, tally
 
 DETERMINERS_AND_PRONOUNS = ("DET", "PRON")
-SHARE_COLUMNS = ("run", "client", "share", "value", "low", "high")
 
 
 def example_tallies(

@@ -137,20 +137,6 @@ class Comparison:
         }
 
 
-SIGNIFICANCE_COLUMNS = (
-    "metric",
-    "run",
-    "against",
-    "client",
-    "difference",
-    "low",
-    "high",
-    "p",
-    "p_holm",
-    "smallest_detectable",
-)
-
-
 def compare(
     scored: Mapping[str, Sequence[Scored]],
     ours: str,

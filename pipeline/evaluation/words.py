@@ -12,18 +12,6 @@ from torch import Tensor
 
 from pipeline.corpora.tagging import Word, words_of
 
-POS_COLUMNS = (
-    "client",
-    "pos",
-    "words",
-    "distilled",
-    "base_rate",
-    "distilled_given_pos",
-    "pos_given_distilled",
-    "pos_given_not_distilled",
-    "lift",
-)
-
 
 def grouped(pieces: Sequence[str]) -> list[tuple[tuple[int, ...], bool]]:
     """All tokens that show something, in order and each once: (those of one word, or one alone; whether it is a word).
@@ -84,34 +72,23 @@ def tally(summaries: Sequence[Sequence[Word]], distilled: Sequence[Tensor]) -> T
 def pos_rows(client: str, counts: Tally) -> list[dict[str, str | int | float]]:
     """One row a part of speech: base rate, both conditionals, lift; the row `all` last."""
     seen, taken = sum(counts.seen.values()), sum(counts.distilled.values())
-    share = taken / seen if seen else 0.0
-    rows: list[dict[str, str | int | float]] = []
-    for pos in sorted(counts.seen, key=lambda p: (-counts.seen[p], p)):
-        n, k = counts.seen[pos], counts.distilled[pos]
-        rows.append(
-            {
-                "client": client,
-                "pos": pos,
-                "words": n,
-                "distilled": k,
-                "base_rate": round(n / seen, 4),
-                "distilled_given_pos": round(k / n, 4),
-                "pos_given_distilled": round(k / taken, 4) if taken else 0.0,
-                "pos_given_not_distilled": round((n - k) / (seen - taken), 4) if seen > taken else 0.0,
-                "lift": round(k / n / share, 4) if share else 0.0,
-            }
-        )
-    rows.append(
+    parts = sorted(counts.seen, key=lambda pos: (-counts.seen[pos], pos))
+    counted = [(pos, counts.seen[pos], counts.distilled[pos]) for pos in parts]
+    return [
         {
             "client": client,
-            "pos": "all",
-            "words": seen,
-            "distilled": taken,
-            "base_rate": 1.0,
-            "distilled_given_pos": round(share, 4),
-            "pos_given_distilled": 1.0,
-            "pos_given_not_distilled": 1.0,
-            "lift": 1.0,
+            "pos": pos,
+            "words": n,
+            "distilled": k,
+            "base_rate": _share(n, seen),
+            "distilled_given_pos": _share(k, n),
+            "pos_given_distilled": _share(k, taken),
+            "pos_given_not_distilled": _share(n - k, seen - taken),
+            "lift": _share(k * seen, n * taken),
         }
-    )
-    return rows
+        for pos, n, k in [*counted, ("all", seen, taken)]
+    ]
+
+
+def _share(part: int, whole: int) -> float:
+    return round(part / whole, 4) if whole else 0.0

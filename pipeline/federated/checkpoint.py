@@ -19,8 +19,7 @@ from torch import Tensor
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import ClientState, Owner, ServerState
 from pipeline.federated.history import Round
-from pipeline.federated.private import Best, Private
-from pipeline.federated.progress import Progress
+from pipeline.federated.state import Best, Private, Progress
 from pipeline.model.adapter import pack, unpack
 from pipeline.workspace.files import read_json, write_bytes, write_json
 

@@ -130,14 +130,6 @@ def mean_by_round(history: History, value: Callable[[Round], float | None]) -> l
     return points
 
 
-def rounds_taken(history: History) -> dict[int, int]:
-    """Seed -> how many rounds the run took."""
-    ends: dict[int, int] = {}
-    for one in history:
-        ends[one.seed] = max(ends.get(one.seed, 0), one.round)
-    return ends
-
-
 def client_rounds(history: History) -> dict[int, int]:
     """Seed -> how many times a client trained in the run."""
     counts = dict.fromkeys((one.seed for one in history), 0)

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pipeline.federated.algorithm import Algorithm, Context, ServerState
-from pipeline.federated.callbacks.callback import Callback
+from pipeline.federated.callbacks import Callback
 from pipeline.federated.engine import Arrival, Engine, Losses, train_round
 from pipeline.federated.history import Round
-from pipeline.federated.progress import Progress
+from pipeline.federated.state import Progress
 from pipeline.model.adapter import Adapter
 
 

@@ -69,10 +69,8 @@ def resolve(params: Params) -> dict[str, dict[str, Any]]:
             rows[group].append(_row(params, identity, name, seed, stages))
     if rows[layout.MAIN]:
         orders |= {"analyze": _analyze(params, rows[layout.MAIN]), "main": _main(params, rows[layout.MAIN])}
-    # An experiment has no main table; the page on its studies takes the place of the one on the paper.
-    stage = "report" if rows[layout.MAIN] else "studies"
     orders["report"] = ReportOrder(
-        code=_code(stage, TASKS[params.task], parts=("metrics",)) | _texts("paper_page.html.j2", PAPER),
+        code=_code("report", TASKS[params.task], parts=("metrics",)) | _texts("paper_page.html.j2", PAPER),
         packages=packages_of("report"),
         runs=rows[layout.MAIN] + rows[layout.MORE],
         corpora=params.corpora,

@@ -7,12 +7,12 @@ by itself goes over both.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import yaml
-from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from pipeline.clients.setting import NAME, Count, Domains, Fraction, Iid, Limited, Setting
 from pipeline.corpora.qmsum import SpanEnd
@@ -86,6 +86,14 @@ class Params(CommonKnobs):
     studies: dict[str, list[str]]
     search: Search
 
+    @field_validator("task", "backbone")
+    @classmethod
+    def _known(cls, value: str, info: ValidationInfo) -> str:
+        known: Collection[str] = TASKS if info.field_name == "task" else PRESETS
+        if value not in known:
+            raise ValueError(f"unknown {info.field_name} {value!r}; known: {', '.join(known)}")
+        return value
+
     @field_validator("corpora")
     @classmethod
     def _published(cls, corpora: list[str]) -> list[str]:
@@ -95,20 +103,6 @@ class Params(CommonKnobs):
         if "qmsum" not in corpora or len(set(corpora)) != len(corpora):
             raise ValueError("must hold qmsum, and each corpus once")
         return corpora
-
-    @field_validator("task")
-    @classmethod
-    def _implemented(cls, task: str) -> str:
-        if task not in TASKS:
-            raise ValueError(f"unknown task {task!r}; known: {', '.join(TASKS)}")
-        return task
-
-    @field_validator("backbone")
-    @classmethod
-    def _preset(cls, backbone: str) -> str:
-        if backbone not in PRESETS:
-            raise ValueError(f"unknown backbone {backbone!r}; known: {', '.join(PRESETS)}")
-        return backbone
 
     @field_validator("seeds")
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.model.loading import weights_bytes
-from pipeline.report.figures import comparison, learning_curves, parts_of_speech, share_distilled, traffic
+from pipeline.report.figures import communication, comparison, learning_curves, parts_of_speech, teacher
 from pipeline.report.figures.style import save
 from pipeline.report.main_page import MainPage
 from pipeline.report.naming import colours, labels
@@ -21,9 +21,9 @@ def draw(data: MainPage, folder: Path) -> None:
     curves = {named[run]: history for run, history in trained.items()}
     of_curves = {named[run]: coloured[run] for run in trained}
     save(learning_curves.draw(curves, data.clients, of_curves), folder, "learning_curves")
-    save(traffic.draw(curves, weights_bytes(layout.BACKBONE), len(results.by_seed)), folder, "traffic")
+    save(communication.draw_totals(curves, weights_bytes(layout.BACKBONE), len(results.by_seed)), folder, "traffic")
     if data.selective:
         selective = results.histories[data.selective]
-        save(share_distilled.draw(selective, data.clients, data.tau), folder, "share_distilled")
+        save(teacher.draw_rounds(selective, data.clients, data.tau), folder, "share_distilled")
         for client in dict.fromkeys(row["client"] for row in data.pos):
             save(parts_of_speech.draw(data.pos, client), folder, f"pos_{client}")

@@ -14,7 +14,6 @@ from pipeline.corpora.hash_order import hash_order
 from pipeline.corpora.prepared import is_sample
 from pipeline.corpora.qmsum import DOMAINS
 from pipeline.evaluation.claims import Judged
-from pipeline.evaluation.paper_scores import PaperScores
 from pipeline.evaluation.scores import MEAN, Comparison, Figures
 from pipeline.evaluation.words import grouped
 from pipeline.federated.algorithms import OURS
@@ -25,6 +24,7 @@ from pipeline.report.figures.parts_of_speech import share_text
 from pipeline.report.limits import limits, truncation
 from pipeline.report.naming import labels
 from pipeline.report.page import MAIN_COMMAND, embedded, page, piece
+from pipeline.report.paper import PaperScores
 from pipeline.runs.results import Results
 from pipeline.tasks.rouge import AVERAGED
 from pipeline.tasks.task import Metric

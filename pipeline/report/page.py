@@ -6,12 +6,17 @@ Prose lives in `templates/`: a page's own, and `pieces.html.j2` with a macro a p
 from __future__ import annotations
 
 import base64
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
+
+from pipeline.errors import QuorumError
+from pipeline.report.figures.style import save
+from pipeline.workspace import layout
 
 MAIN_COMMAND, REPORT_COMMAND = "dvc repro main", "dvc repro report"
 TEMPLATES = Path(__file__).parent / "templates"
@@ -43,6 +48,28 @@ def embedded(path: Path, caption: str) -> Markup:
     """An SVG file as part of the page, with its caption."""
     content = base64.b64encode(path.read_bytes()).decode("ascii")
     return piece("figure", caption=caption, content=content)
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """A folder of figures, and the command that makes them again."""
+
+    folder: Path
+    command: str
+
+    def place(self, figure: Any, name: str, caption: str, **about: Any) -> Markup:
+        """Save a figure; what embeds it, with its caption.
+
+        Args:
+            caption: a macro of `pieces.html.j2`, which is told `about`.
+
+        Raises:
+            QuorumError: a study has taken its name.
+        """
+        if (self.folder / f"{name}.svg").exists():
+            raise QuorumError(f"{layout.PARAMS}: studies.{name}: is the name of a figure; give the study another")
+        save(figure, self.folder, name)
+        return embedded(self.folder / f"{name}.svg", piece(caption, command=self.command, **about).striptags())
 
 
 def signed(value: float, digits: int) -> str:

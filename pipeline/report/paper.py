@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 
 import yaml
 
 from pipeline.evaluation.claims import Claim
+from pipeline.tasks.rouge import AVERAGED
 from pipeline.workspace.record import Record
 
 PAPER = Path(__file__).with_name("paper.yaml")
@@ -43,3 +45,12 @@ class Paper(Record):
 
 def read_paper(path: Path = PAPER) -> Paper:
     return Paper.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+
+
+PaperScores = Sequence[Mapping[str, str]]
+"""Rows of data/paper_results.csv: the paper's own numbers."""
+
+
+def average_of(row: Mapping[str, str]) -> float:
+    """One row's average ROUGE: as printed, or the mean of R-1, R-2 and R-L."""
+    return float(row["average"]) if row["average"] else fmean(float(row[m]) for m in AVERAGED)

@@ -13,7 +13,6 @@ from markupsafe import Markup
 
 from pipeline.corpora.prepared import is_sample
 from pipeline.evaluation.claims import Judged
-from pipeline.evaluation.paper_scores import PaperScores, average_of
 from pipeline.evaluation.scores import MEAN, Figures
 from pipeline.federated.history import best_rounds
 from pipeline.plan.orders import ReportOrder, TrainingKnobs
@@ -21,7 +20,7 @@ from pipeline.report import data_tables
 from pipeline.report.claim_rows import claim_row
 from pipeline.report.limits import limits, truncation
 from pipeline.report.page import REPORT_COMMAND, embedded, page, piece
-from pipeline.report.paper import Section
+from pipeline.report.paper import PaperScores, Section, average_of
 from pipeline.runs.results import Metrics, Results, common_clients
 from pipeline.tasks.rouge import AVERAGED
 

@@ -10,12 +10,11 @@ from markupsafe import Markup
 
 from pipeline.federated.algorithms import OURS
 from pipeline.plan.orders import ReportOrder
-from pipeline.report import pieces, sending, tuning
-from pipeline.report.canvas import Canvas
+from pipeline.report import pieces, sending
 from pipeline.report.figures import comparison
 from pipeline.report.figures.style import save
 from pipeline.report.naming import colours, labels
-from pipeline.report.page import MAIN_COMMAND, REPORT_COMMAND, embedded, piece
+from pipeline.report.page import MAIN_COMMAND, REPORT_COMMAND, Canvas, embedded, piece
 from pipeline.report.pieces import Analysis, Rows
 from pipeline.runs.results import Metrics, Results
 
@@ -49,18 +48,17 @@ def extra_pieces(order: ReportOrder, results: Results, made: Material, folder: P
         return studies.get(study, ())
 
     sent = [AVERAGING_BASE, DISTILLING_BASE, *(run for study in SENDING for run in runs(study))]
-    return {
+    return sweeps(order, results, folder) | {
         "main": pieces.orientation(made.analysis),
-        "algorithms": tuning.tuned(results, made.trials, runs("algorithms")),
-        "hard": tuning.tuned(results, made.trials, runs("hard")),
+        "algorithms": pieces.tuned(results, made.trials, runs("algorithms")),
+        "hard": pieces.tuned(results, made.trials, runs("hard")),
         "noniid": pieces.untrained(results.metrics, "zeroshot"),
-        "tau": pieces.knob_sweep(canvas, results, runs("tau"), "tau", "τ", SELECTIVE_BASE),
         "human": pieces.ratings(canvas, made.ratings, OURS, order.bootstrap_samples),
         "sampling": pieces.rounds_of_clients(results, runs("sampling")),
         "words": [*pieces.words_learned(made.shares, made.pos), *_parts_of_speech(made)],
         "case": pieces.median_cases(results, made.texts, SELECTIVE, AVERAGING),
         "mechanism": [
-            *tuning.tuned(results, made.trials, runs("mechanism")),
+            *pieces.tuned(results, made.trials, runs("mechanism")),
             *pieces.teacher_and_student(canvas, results, SELECTIVE),
             *pieces.teacher_deciles(canvas, results, made.analysis),
         ],
@@ -72,12 +70,12 @@ def extra_pieces(order: ReportOrder, results: Results, made: Material, folder: P
     }
 
 
-def experiment_pieces(order: ReportOrder, results: Results, folder: Path) -> dict[str, list[Markup]]:
-    """Of an experiment's studies: the sweep of a knob, where a study is called by one."""
-    canvas = Canvas(folder, "dvc repro studies")
+def sweeps(order: ReportOrder, results: Results, folder: Path) -> dict[str, list[Markup]]:
+    """τ and λ over the runs of the studies that are called by them."""
+    canvas = Canvas(folder, REPORT_COMMAND)
     return {
-        knob: pieces.knob_sweep(canvas, results, order.studies.get(knob, ()), knob, knob, SELECTIVE_BASE)
-        for knob in ("tau", "lambda")
+        knob: pieces.knob_sweep(canvas, results, order.studies.get(knob, ()), knob, name, SELECTIVE_BASE)
+        for knob, name in (("tau", "τ"), ("lambda", "λ"))
     }
 
 

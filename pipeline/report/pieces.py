@@ -13,11 +13,11 @@ from markupsafe import Markup
 from pipeline.evaluation.agreement import Outcomes, outcomes_of
 from pipeline.evaluation.scores import MEAN, Scored
 from pipeline.federated.history import best_validation_loss, client_rounds
-from pipeline.report.canvas import Canvas
-from pipeline.report.figures import heatmap, human, learning_curves, surety, sweep
+from pipeline.plan.orders import RunRow, TrainingKnobs
+from pipeline.report.figures import heatmap, human, learning_curves, sweep, teacher
 from pipeline.report.figures.parts_of_speech import share_text
 from pipeline.report.figures.style import colour
-from pipeline.report.page import piece
+from pipeline.report.page import Canvas, piece
 from pipeline.runs.results import Metrics, Results, knob_of
 
 Analysis = Mapping[str, Mapping[str, Any]]
@@ -160,19 +160,21 @@ def teacher_deciles(canvas: Canvas, results: Results, analysis: Analysis) -> lis
     runs = {row.id.rpartition("/")[2]: name for name, rows in results.rows.items() for row in rows}
     taus = {run: knob_of(results, runs[run], "tau") for run in analysis.get("deciles", {})}
     return [
-        canvas.place(surety.draw(found, taus[run]), f"deciles_{run}", "deciles", run=run, tau=f"{taus[run]:.3g}")
+        canvas.place(
+            teacher.draw_deciles(found, taus[run]), f"deciles_{run}", "deciles", run=run, tau=f"{taus[run]:.3g}"
+        )
         for run, found in analysis.get("deciles", {}).items()
     ]
 
 
 def teacher_and_student(canvas: Canvas, results: Results, run: str) -> list[Markup]:
     student = [one for one in results.histories.get(run, ()) if one.sent_validation_loss is not None]
-    teacher = [replace(one, validation_loss=one.sent_validation_loss) for one in student]
-    if not teacher:
+    sent = [replace(one, validation_loss=one.sent_validation_loss) for one in student]
+    if not sent:
         return []
-    clients = list(dict.fromkeys(one.client for one in teacher))
+    clients = list(dict.fromkeys(one.client for one in sent))
     coloured = {"student": colour(1), "teacher": colour(2)}
-    figure = learning_curves.draw({"student": student, "teacher": teacher}, clients, coloured)
+    figure = learning_curves.draw({"student": student, "teacher": sent}, clients, coloured)
     return [canvas.place(figure, f"teacher_{run}", "teacher_by_round", run=run)]
 
 
@@ -196,3 +198,47 @@ def _point(results: Results, run: str, knob: str) -> sweep.Point:
     value, own = knob_of(results, run, knob), results.metrics[run][MEAN].metrics
     loss = best_validation_loss(results.histories[run])
     return sweep.Point(value, f"{value:.3g}", loss, own["loss"], own.get("average"))
+
+
+def tuned(results: Results, trials: Rows, runs: Sequence[str]) -> list[Markup]:
+    """What `make search` chose each run's knobs from, whether it has them, and whether more trials might find better.
+
+    Args:
+        trials: rows of search.csv.
+    """
+    searched = {run: own for run in runs if (own := [row for row in trials if row["run"] == run])}
+    told = [_chosen(run, own, results.rows.get(run, ())) for run, own in searched.items()]
+    return [piece("chosen", trials="; ".join(told))] if told else []
+
+
+def _chosen(run: str, trials: Rows, made: Sequence[RunRow]) -> str:
+    best = next(row for row in trials if row["chosen"] == "1")
+    edge = ", the end of what was tried" if _is_at_an_end(best["knobs"], [row["knobs"] for row in trials]) else ""
+    training = made[0].training if made else None
+    other = "" if training is None or _has(training, best["knobs"]) else " (the run has another)"
+    return f"{run} {best['knobs']} of {len(trials)} trials{edge}{other}"
+
+
+def _has(training: TrainingKnobs, knobs: str) -> bool:
+    """Whether a training has the knobs of a trial, as in `tau=5 lambda=0.2`."""
+    known = training.model_dump() | training.hyperparameters
+    pairs = [knob.partition("=")[::2] for knob in knobs.split()]
+    return all(_same(value, str(known.get(name))) for name, value in pairs)
+
+
+def _same(one: str, other: str) -> bool:
+    try:
+        return float(one) == float(other)
+    except ValueError:
+        return one == other
+
+
+def _is_at_an_end(best: str, tried: Sequence[str]) -> bool:
+    """Whether one knob was tried, as in `mu=0.1`, and a value beyond the best one might be better."""
+    if any(len(knobs.split()) > 1 for knobs in tried):
+        return False
+    try:
+        values = {knob: float(knob.partition("=")[2]) for knob in tried}
+    except ValueError:  # no numbers, so there is no end
+        return False
+    return values[best] in (min(values.values()), max(values.values()))

@@ -9,9 +9,8 @@ from markupsafe import Markup
 
 from pipeline.evaluation.scores import MEAN
 from pipeline.federated.history import History
-from pipeline.report.canvas import Canvas
 from pipeline.report.figures import communication
-from pipeline.report.page import piece
+from pipeline.report.page import Canvas, piece
 from pipeline.runs.results import Results
 
 

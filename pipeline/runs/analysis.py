@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from statistics import fmean
 from typing import Any
@@ -13,7 +14,6 @@ from pipeline.clients.manifest import Manifest
 from pipeline.corpora.example import Example
 from pipeline.evaluation.deciles import deciles
 from pipeline.evaluation.divergence import between_clients, topic_counts, word_counts
-from pipeline.evaluation.orientation import ROWS
 from pipeline.federated.token_figures import token_cross_entropy, token_entropies
 from pipeline.model.adapter import read_adapter
 from pipeline.model.backbone import Backbone
@@ -23,6 +23,23 @@ from pipeline.tasks.rouge import rouge_of
 from pipeline.tasks.similarity import embed
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
+
+TURNS = 3
+"""Of a source, as a summary that costs nothing: the first three, or three at random. Rows for orientation."""
+
+
+def lead(example: Example) -> str:
+    """The first three turns."""
+    return " ".join(turn.text for turn in example.turns[:TURNS])
+
+
+def at_random(example: Example) -> str:
+    """Three turns, in their order; a function of the example alone."""
+    chosen = random.Random(example.id).sample(range(len(example.turns)), min(TURNS, len(example.turns)))
+    return " ".join(example.turns[i].text for i in sorted(chosen))
+
+
+ROWS: dict[str, Callable[[Example], str]] = {"lead-3 turns": lead, "random turns": at_random}
 
 
 def orientation_of(

@@ -16,8 +16,7 @@ from pipeline.federated.history import OnRound
 from pipeline.federated.inputs import inputs
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.optimizer import LocalTraining
-from pipeline.federated.private import Private
-from pipeline.federated.progress import Progress
+from pipeline.federated.state import Private, Progress
 from pipeline.model.adapter import Adapter, init_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.model.loader import Loader

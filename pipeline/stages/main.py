@@ -8,9 +8,7 @@ from __future__ import annotations
 import math
 
 from pipeline.evaluation.claims import judge
-from pipeline.evaluation.distilled import SHARE_COLUMNS
-from pipeline.evaluation.scores import SIGNIFICANCE_COLUMNS, significance
-from pipeline.evaluation.words import POS_COLUMNS
+from pipeline.evaluation.scores import significance
 from pipeline.federated.algorithms import OURS
 from pipeline.plan.orders import MainOrder, read_order
 from pipeline.report.main_figures import draw
@@ -60,9 +58,9 @@ def run() -> None:
     write_json(layout.METRICS, small_metrics(results.metrics, endpoints))
     write_metrics(layout.MAIN, results.metrics, results.by_seed)
     record_identities(layout.MAIN, order.runs)
-    write_table(layout.SIGNIFICANCE, [one.to_row() for one in comparisons], SIGNIFICANCE_COLUMNS)
-    write_table(layout.POS_SHARES, words.parts, POS_COLUMNS)
-    write_table(layout.REPORTS / layout.WORD_SHARES, words.shares, SHARE_COLUMNS)
+    write_table(layout.SIGNIFICANCE, [one.to_row() for one in comparisons])
+    write_table(layout.POS_SHARES, words.parts)
+    write_table(layout.REPORTS / layout.WORD_SHARES, words.shares)
     write_table(layout.MAIN_TABLE, main_table(data))
     write_table(layout.REPORTS / layout.HISTORY, *history_rows(results.histories))
     draw(data, layout.figures(layout.MAIN))

@@ -1,4 +1,4 @@
-"""Scores of all runs -> reports/paper.html, a section a table or figure of the paper, and reports/paper.json."""
+"""Scores of all runs -> a page with a section a table or figure of the paper; in an experiment, a section a study."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from pipeline.model.loading import weights_bytes
 from pipeline.plan.orders import ReportOrder, read_order
 from pipeline.report.claim_rows import claim_record
 from pipeline.report.main_tables import history_rows
-from pipeline.report.paper import read_paper
+from pipeline.report.paper import Section, read_paper
 from pipeline.report.paper_page import PaperPage, render
-from pipeline.report.paper_pieces import AVERAGING, SELECTIVE, Material, draw, extra_pieces
+from pipeline.report.paper_pieces import AVERAGING, SELECTIVE, Material, draw, extra_pieces, sweeps
 from pipeline.report.ratings.sheets import of_these_summaries
 from pipeline.runs.identity import record_identities
 from pipeline.runs.index import planned_key, read_encoded
-from pipeline.runs.metrics import write_metrics
+from pipeline.runs.metrics import small_metrics, write_metrics
 from pipeline.runs.results import Results, first_runs, read_results, side_by_side, target_limit
+from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, read_json, read_jsonl, write_json, write_text
 from pipeline.workspace.progress import say
@@ -25,7 +26,8 @@ from pipeline.workspace.tables import read_table, write_table
 
 def run() -> None:
     order = read_order(layout.order("report"), ReportOrder)
-    results = read_results(order.runs, order.bootstrap_samples, "report")
+    samples = order.bootstrap_samples
+    results = read_results(order.runs, samples, "report")
     figures = layout.figures(layout.MORE)
     for folder in (figures, layout.metrics_of_seeds(layout.MORE)):
         empty_folder(folder)
@@ -33,6 +35,32 @@ def run() -> None:
     write_metrics(layout.MORE, {name: results.metrics[name] for name in further}, results.by_seed)
     write_table(layout.HISTORY_MORE, *history_rows({name: results.histories[name] for name in further}))
     record_identities(layout.MORE, [row for name in further for row in results.rows[name]])
+    compared = {study: side_by_side(results, names, samples) for study, names in order.studies.items()}
+    draw(order, compared, list(results.by_seed.values()), figures)
+    first = first_runs(order, results)
+    known: dict[str, Any] = {
+        "order": order,
+        "results": results,
+        "notes": {corpus: read_json(layout.notes(corpus)) for corpus in order.corpora},
+        "statistics": {corpus: read_table(layout.data_statistics(corpus)) for corpus in order.corpora},
+        "compared": compared,
+        "indices": {setting: read_encoded(run).index for setting, run in first.items()},
+        "limits": {setting: target_limit(run) for setting, run in first.items()},
+        "trainings": {row.id: planned_key(row.id) for rows in results.rows.values() for row in rows},
+    }
+    # An experiment has no main table: its page is on its studies alone.
+    if any(layout.group_of(row.id) == layout.MAIN for row in order.runs):
+        page, data = layout.PAPER_REPORT, _on_the_paper(order, results, known)
+        write_json(layout.PAPER_METRICS, {"claims": [claim_record(one) for one in data.claims]})
+    else:
+        page, data = layout.REPORT, _on_studies(order, results, known)
+        shown = (load_task(order.task).metrics[0].name, LOSS.name)
+        write_json(layout.METRICS, small_metrics(results.metrics, shown))
+    write_text(page, render(data, figures))
+    say(f"report: {page} is ready")
+
+
+def _on_the_paper(order: ReportOrder, results: Results, known: dict[str, Any]) -> PaperPage:
     paper = read_paper()
     claims = judge(
         paper.claims,
@@ -42,27 +70,25 @@ def run() -> None:
         bootstrap_samples=order.bootstrap_samples,
         permutation_samples=order.permutation_samples,
     )
-    write_json(layout.PAPER_METRICS, {"claims": [claim_record(one) for one in claims]})
-    compared = {study: side_by_side(results, names, order.bootstrap_samples) for study, names in order.studies.items()}
-    draw(order, compared, list(results.by_seed.values()), figures)
-    first = first_runs(order, results)
-    data = PaperPage(
-        order=order,
+    return PaperPage(
+        **known,
         title="The paper’s tables and figures, regenerated",
-        results=results,
         sections=paper.with_studies(order.studies),
         claims=claims,
         paper=read_table(layout.PAPER_RESULTS),
-        notes={corpus: read_json(layout.notes(corpus)) for corpus in order.corpora},
-        statistics={corpus: read_table(layout.data_statistics(corpus)) for corpus in order.corpora},
-        compared=compared,
-        indices={setting: read_encoded(run).index for setting, run in first.items()},
-        limits={setting: target_limit(run) for setting, run in first.items()},
-        trainings={row.id: planned_key(row.id) for rows in results.rows.values() for row in rows},
-        extra=extra_pieces(order, results, _material(order, results), figures),
+        extra=extra_pieces(order, results, _material(order, results), layout.figures(layout.MORE)),
     )
-    write_text(layout.PAPER_REPORT, render(data, figures))
-    say(f"report: {layout.PAPER_REPORT} is ready")
+
+
+def _on_studies(order: ReportOrder, results: Results, known: dict[str, Any]) -> PaperPage:
+    return PaperPage(
+        **known,
+        title=layout.workspace().name or "studies",
+        sections=[Section(study=name, source="study", title=name) for name in order.studies],
+        claims=(),
+        paper=(),
+        extra=sweeps(order, results, layout.figures(layout.MORE)),
+    )
 
 
 def _material(order: ReportOrder, results: Results) -> Material:

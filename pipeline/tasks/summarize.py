@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from pipeline.model.backbone import Backbone, Head, Limits, Prefix, Rendered, Row
 
 
+NGRAM = 4
+
+
 class Summarize:
     """See `Task`."""
 
@@ -53,7 +56,6 @@ class Summarize:
         """ROUGE as `rouge_score` has it, cosine of sentence embeddings, words, repeated 4-grams."""
         from pipeline.tasks.rouge import rouge_of
         from pipeline.tasks.similarity import similarities
-        from pipeline.tasks.surface import length, repetition
 
         return [
             {**rouge, "similarity": cosine, "length": length(text), "repetition": repetition(text)}
@@ -64,6 +66,18 @@ class Summarize:
                 strict=True,
             )
         ]
+
+
+def length(text: str) -> int:
+    """Words, split at white space."""
+    return len(text.split())
+
+
+def repetition(text: str) -> float:
+    """The share, in percent, of 4-grams of words that occurred before in the same text; 0 below five words."""
+    words = text.lower().split()
+    ngrams = [tuple(words[i : i + NGRAM]) for i in range(len(words) - NGRAM + 1)]
+    return 100.0 * (1 - len(set(ngrams)) / len(ngrams)) if ngrams else 0.0
 
 
 TASK = Summarize()

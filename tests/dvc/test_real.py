@@ -1,4 +1,4 @@
-"""The stages of the main table on real meetings with the embedded backbone, at four examples a client."""
+"""The stages of the main table on real meetings with the embedded backbone, at three examples a client."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from conftest import MIRROR, SMALL, Workspace, needs_mirror, needs_weights
 from pipeline.workspace.files import read_json
 from pipeline.workspace.layout import downloads
 
-EXAMPLES = 4
-CLIENTS = ("RealAcademic", "RealCommittee", "RealProduct")
+EXAMPLES = 3
+CLIENTS = ("RealAcademic", "RealProduct")
 pytestmark = [needs_mirror, needs_weights]
 
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """Real meetings cut to four queries a split come in as own clients: QMSum's whole test set would take an hour."""
+    """Real meetings cut to three queries a split come in as own clients: QMSum's whole test set would take an hour."""
     assert MIRROR is not None
     params: dict[str, Any] = {
         "backbone": "smollm2-135m",
         "rounds": 1,
         "max_tokens": 24,
-        "source_tokens": 448,
+        "source_tokens": 256,
         "target_tokens": 160,
         "train_fraction": 1.0,
         "validation_examples": 12,
@@ -47,7 +47,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 
 def _cut(source: Path, target: Path) -> None:
-    """The first meetings of a split, until there are four specific queries."""
+    """The first meetings of a split, until there are three specific queries."""
     left = EXAMPLES
     target.mkdir(parents=True)
     for path in sorted(source.glob("*.json")):
@@ -80,4 +80,4 @@ def test_real_transcripts_are_longer_than_what_is_read(real: Workspace) -> None:
     entries = [entry for splits in index.values() for own in splits.values() for entry in own]
     assert len(entries) == len(CLIENTS) * 3 * EXAMPLES
     assert any(entry["kept_tokens"] < entry["transcript_tokens"] for entry in entries)
-    assert max(entry["source_tokens"] for entry in entries) == 448
+    assert max(entry["source_tokens"] for entry in entries) == 256

@@ -22,9 +22,8 @@ from pipeline.federated.engine import Arrival, train_round
 from pipeline.federated.loop import Participation, run_rounds, start
 from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
 from pipeline.federated.objectives.objective import Objective
-from pipeline.federated.private import Private
-from pipeline.federated.progress import Progress
 from pipeline.federated.randomness import Randomness
+from pipeline.federated.state import Private, Progress
 from pipeline.federated.wire import travelled
 from pipeline.model.adapter import Adapter
 
@@ -156,7 +155,7 @@ def test_where_nothing_travels_nothing_is_weighed() -> None:
     assert (arrival.bytes_down, arrival.bytes_up) == (0, 0)
 
 
-def test_only_an_update_leaves_a_client() -> None:
+def test_only_an_update_travels_to_the_server() -> None:
     """Its adapter, two counts and its algorithm's memory."""
     assert [known.name for known in fields(Update)] == ["adapter", "examples", "steps", "memory"]
 
@@ -165,7 +164,9 @@ def test_a_clients_state_and_masks_stay_with_it() -> None:
     made = engine(OWN, A=4.0)
     for version in (1, 2):
         made.submit("A", Sent(one(0.0)), version)
-    assert [number(arrival.update.adapter) for arrival in made.arrivals()] == [2.0, 3.0]
+    arrived = list(made.arrivals())
+    assert [number(arrival.update.adapter) for arrival in arrived] == [2.0, 3.0]
+    assert [arrival.trace.masks for arrival in arrived] == [{}, {}]
     assert number(made.private.states["A"].adapter) == 3.0
     kept = {version: rows.tolist() for version, rows in made.private.masks["A"]["odd"].items()}
     assert kept == {1: [[True, False]], 2: [[False, False]]}
@@ -245,6 +246,28 @@ def test_a_pooled_clients_round_stands_in_everyones_row() -> None:
         ("A", 1, 0.0),
         ("B", 1, 6.0),
     ]
+
+
+class Counted(dict[str, Halfway]):
+    """Counts how often all of it is gone through."""
+
+    passes = 0
+
+    def __iter__(self) -> Iterator[str]:
+        self.passes += 1
+        return super().__iter__()
+
+
+def test_a_round_goes_through_all_clients_a_few_times_not_once_a_client() -> None:
+    """Else ten times as many would cost a hundred times as much."""
+    passes = []
+    for count in (2, 20):
+        clients = Counted({f"client {i}": Halfway(4.0) for i in range(count)})
+        private = Private({name: ClientState(one(0.0)) for name in dict(clients)})
+        made = InProcess(FEDAVG, dict(clients), clients, private, seed=1)
+        run_rounds(FEDAVG, made, start(FEDAVG, one(0.0), count), Participation(), [Stopping(1, 1)], seed=1)
+        passes.append(clients.passes)
+    assert passes[0] == passes[1]
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pipeline.corpora.example import Example, Turn
 from pipeline.evaluation.deciles import deciles
 from pipeline.evaluation.divergence import between_clients, jensen_shannon, topic_counts, word_counts
-from pipeline.evaluation.orientation import at_random, lead
+from pipeline.runs.analysis import at_random, lead
 
 
 def test_divergence_by_hand() -> None:

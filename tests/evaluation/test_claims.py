@@ -65,7 +65,7 @@ def test_an_interval_its_p_and_the_effect_give_a_word(
 def test_no_worse_than_half_a_point_below_is_judged_by_the_margin_alone(low: float, high: float, word: Word) -> None:
     """Claim 7: whatever its p is, and whether the gain is above 0."""
     for p in (0.001, 0.9):
-        assert word_of(interval(low, high), effect=-0.5, p=p, margin=-0.5) == word
+        assert word_of(interval(low, high), effect=-0.5, p=p, margin=0.5) == word
 
 
 def claim(number: int, ours: str, theirs: str, family: str = "", gate: bool = False, **effects: float) -> Claim:
@@ -81,8 +81,18 @@ def claim(number: int, ours: str, theirs: str, family: str = "", gate: bool = Fa
     )
 
 
-def judged(claims: Sequence[Claim], runs: Runs, unfinished: Collection[str] = ()) -> list[Judged]:
-    return judge(claims, runs, lambda run: run not in unfinished, bootstrap_samples=200, permutation_samples=4000)
+def judged(
+    claims: Sequence[Claim], runs: Runs, unfinished: Collection[str] = (), seeds: Sequence[Runs] | None = None
+) -> list[Judged]:
+    """At one seed, unless said."""
+    return judge(
+        claims,
+        runs,
+        [runs] if seeds is None else seeds,
+        lambda run: run not in unfinished,
+        bootstrap_samples=200,
+        permutation_samples=4000,
+    )
 
 
 ONE = claim(1, "ours", "theirs")
@@ -189,6 +199,51 @@ def test_a_run_that_has_not_converged_leaves_its_claims_undecided() -> None:
     assert [one.why for one in both] == ["not converged: ours, theirs", "not converged: theirs"]
 
 
+def over(*gains: float) -> tuple[Runs, list[Runs]]:
+    """Two runs at seeds with these gains: (over all seeds, each alone)."""
+    seeds: list[Runs] = [{"ours": scored(gain), "theirs": scored(0.0)} for gain in gains]
+    return {"ours": scored(sum(gains) / len(gains)), "theirs": scored(0.0)}, seeds
+
+
+@pytest.mark.parametrize(
+    ("gains", "word", "why"),
+    [
+        ((2.0, 1.0, 0.5), "supported", ""),
+        ((0.3, 0.4, 0.2), "supported, smaller", ""),
+        ((2.0, 1.0, -0.1), "undecided", "not ahead at every seed"),
+        ((2.0, 1.0, 0.0), "undecided", "not ahead at every seed"),
+        ((0.6, -0.1, 0.4), "undecided", "not ahead at every seed"),  # else it were supported, smaller
+        ((0.5, -1.0, -0.5), "excluded", ""),
+    ],
+)
+def test_a_gain_is_supported_if_it_is_one_at_every_seed(gains: Sequence[float], word: Word, why: str) -> None:
+    """Over three seeds it is their mean; what is excluded needs no seed to be."""
+    (one,) = judged([ONE], over(*gains)[0], seeds=over(*gains)[1])
+    assert (one.word, one.why) == (word, why)
+
+
+def test_a_margin_is_kept_over_all_seeds_together() -> None:
+    """0.1 above at one seed and 0.7 below at another: 0.3 below, of 0.5 that it may be."""
+    margin = Claim(number=7, text="", ours="ours", theirs="theirs", effects={"average": -0.5}, margin=0.5)
+    runs, seeds = over(0.1, -0.7)
+    (one,) = judged([margin], runs, seeds=seeds)
+    assert one.word == "supported"
+
+
+def test_a_seed_at_which_a_run_was_not_made_says_nothing() -> None:
+    runs, seeds = over(1.0, 1.0)
+    (one,) = judged([ONE], runs, seeds=[*seeds, {"theirs": scored(0.0)}])
+    assert one.word == "supported"
+
+
+def test_a_gate_that_is_not_ahead_at_every_seed_is_shut() -> None:
+    pooled: list[Runs] = [{"centralized": scored(gain), "single": scored(0.0)} for gain in (3.0, -1.0)]
+    both: Runs = {"centralized": scored(1.0), "single": scored(0.0), "ours": scored(1.5), "theirs": scored(0.0)}
+    gate = claim(0, "centralized", "single", gate=True)
+    found = judged([gate, ONE], both, seeds=[{**both, **own} for own in pooled])
+    assert [one.why for one in found] == ["not ahead at every seed", "the gate is not supported"]
+
+
 def few(meetings: int, gain: float = 1.0) -> list[Scored]:
     """As many meetings with one gain: all signs agree in 2 of 2ⁿ draws."""
     return scored(gain)[:meetings]
@@ -274,7 +329,7 @@ def test_the_gate_shuts_the_others_on_its_endpoint_alone(gain: float, loss: floa
 def test_a_shut_gate_shuts_whatever_word_there_was() -> None:
     """Also what is excluded, and what is no worse than a margin; what was not run stays not run."""
     runs: Runs = {"centralized": scored(0.0), "single": scored(0.0), "ours": scored(-1.0), "theirs": scored(0.0)}
-    margin = Claim(number=7, text="", ours="theirs", theirs="single", effects={"average": -0.5}, margin=-0.5)
+    margin = Claim(number=7, text="", ours="theirs", theirs="single", effects={"average": -0.5}, margin=0.5)
     gate = claim(0, "centralized", "single", gate=True)
     found = judged([gate, ONE, margin, claim(2, "gone", "theirs")], runs)
     assert [one.word for one in found] == ["excluded", "undecided", "undecided", "not run"]
@@ -320,6 +375,12 @@ def test_one_training_under_two_names_is_one_comparison_at_all_clients() -> None
     theirs = losing(9.0, "A") + losing(9.0, "B")
     found = judged([ONE, claim(2, "twin", "theirs")], {"ours": rows, "twin": rows, "theirs": theirs})
     assert [one.shared for one in found] == [("claim 2 at A, B",), ("claim 1 at A, B",)]
+
+
+def test_a_margin_is_a_distance() -> None:
+    """So much worse ours may be; −0.5 would mean half a point better."""
+    with pytest.raises(ValueError, match="margin"):
+        Claim(number=7, text="", ours="a", theirs="b", effects={"average": -0.5}, margin=-0.5)
 
 
 def test_a_claim_names_an_effect() -> None:

@@ -11,15 +11,14 @@ import torch
 from federations import FEDAVG, SINGLE, train
 
 from pipeline.federated.algorithm import ClientState, ServerState
-from pipeline.federated.callbacks.callback import Callback
+from pipeline.federated.callbacks import Callback
 from pipeline.federated.callbacks.checkpointing import Checkpointing
 from pipeline.federated.callbacks.stopping import Stopping
 from pipeline.federated.callbacks.telling import Telling
 from pipeline.federated.checkpoint import load_progress
 from pipeline.federated.history import Round
 from pipeline.federated.local import LocalClientData
-from pipeline.federated.private import Private
-from pipeline.federated.progress import Progress
+from pipeline.federated.state import Private, Progress
 
 
 def after(number: int, stale: int = 0, history: Sequence[Round] = ()) -> Progress:

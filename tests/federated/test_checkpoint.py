@@ -14,8 +14,7 @@ from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.algorithms import fedavg, fedopt, fedselectkd, scaffold
 from pipeline.federated.checkpoint import load_progress
-from pipeline.federated.private import Private
-from pipeline.federated.progress import Progress
+from pipeline.federated.state import Private, Progress
 from pipeline.model.adapter import digest
 from pipeline.runs.training import Finished
 

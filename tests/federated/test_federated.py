@@ -55,7 +55,7 @@ def test_centralized_trains_one_model_on_all_and_evaluates_each_client(make_clie
 
 def test_nothing_travels_without_a_server(clients: dict[str, LocalClientData]) -> None:
     run = train(SINGLE, clients)
-    assert {row.sent for row in run.progress.history} == {0}
+    assert {row.bytes_moved for row in run.progress.history} == {0}
     assert {row.server_validation_loss for row in run.progress.history} == {None}
     assert {row.sent_validation_loss for row in run.progress.history} == {None}
     assert list(run.private.best) == ["local"]
@@ -162,7 +162,7 @@ def test_a_client_that_is_not_drawn_keeps_its_adapter_and_sends_nothing(make_cli
     assert idle.train_loss is None
     assert idle.cross_entropy is None
     assert idle.figures == {}
-    assert idle.sent == 0
+    assert idle.bytes_moved == 0
     assert idle.server_validation_loss is not None
     assert same(locals_of(run)[idle.client], INITIAL)
     assert idle.client not in run.private.masks

@@ -8,7 +8,7 @@ from pipeline.federated.algorithm import ServerState
 from pipeline.federated.algorithms import fedavg, scaffold
 from pipeline.federated.history import Round
 from pipeline.federated.loop import Participation, drawn, start
-from pipeline.federated.progress import Progress
+from pipeline.federated.state import Progress
 
 NAMES = [f"client {number}" for number in range(20)]
 

@@ -14,7 +14,13 @@ from pipeline.federated.objectives.threshold import EVERY_TOKEN, Threshold
 
 @pytest.mark.parametrize(
     ("written", "nats", "quantile", "plain"),
-    [(5, 5.0, None, 5.0), (0, 0.0, None, 0.0), ("2.5", 2.5, None, 2.5), ("q0.88", math.inf, 0.88, "q0.88")],
+    [
+        (5, 5.0, None, 5.0),
+        (0, 0.0, None, 0.0),
+        ("2.5", 2.5, None, 2.5),
+        ("q0.88", math.inf, 0.88, "q0.88"),
+        ("q0.123456789", math.inf, 0.123456789, "q0.123456789"),
+    ],
 )
 def test_a_threshold_is_nats_or_a_quantile(
     written: object, nats: float, quantile: float | None, plain: float | str

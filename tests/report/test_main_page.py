@@ -1,118 +1,267 @@
-"""The report's small texts."""
+"""The page on the main table: its rows, marks and notes, from numbers worked by hand."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
-from made_results import TRAINING, run_of
+import pytest
+from conftest import ROOT
+from made_results import figures, results_of, round_of, run_of
 
+from pipeline.evaluation.claims import Claim, Judged
+from pipeline.evaluation.intervals import Interval
+from pipeline.evaluation.scores import Figures
 from pipeline.federated.history import Round
-from pipeline.plan.orders import RunRow
-from pipeline.report.caveats import of_learning_rate, of_meetings, of_truncation
-from pipeline.report.main_page import Column, _note, _ranks
-from pipeline.report.naming import labels
+from pipeline.plan.orders import MainOrder, RunRow
+from pipeline.report.main_page import MainPage, _answer, _cases, _lens, _paper_rows, _pos_shares, main_rows
+from pipeline.report.naming import colours, labels
+from pipeline.runs.results import Results
+from pipeline.tasks.task import LOSS, load_task
+from pipeline.workspace.tables import read_table
+
+METRICS = (*load_task("pipeline.tasks.summarize").metrics, LOSS)
 
 
-def history(best: int, last: int) -> list[Round]:
-    return [Round(1, n, "A", None, 2.0, steps=1, best=n == best) for n in range(1, last + 1)]
+def scores(**values: float) -> Figures:
+    """Every metric of the page, 1 unless said, with intervals of half a point to both sides."""
+    return figures(7, spread=0.5, **{metric.name: values.get(metric.name, 1.0) for metric in METRICS})
 
 
-def test_a_best_round_that_is_the_last_says_not_converged() -> None:
-    assert _note(history(3, 3), "A", {}) == "3 (not converged)"
+def page_of(results: Results, **parts: Any) -> MainPage:
+    order = MainOrder(
+        code={},
+        task="pipeline.tasks.summarize",
+        scale="laptop",
+        backbone="tiny-llama",
+        span_end="inclusive",
+        source_tokens=448,
+        target_tokens=160,
+        train_fraction=1.0,
+        validation_examples=None,
+        bootstrap_samples=200,
+        permutation_samples=200,
+        runs=[row for rows in results.rows.values() for row in rows],
+    )
+    known = {"notes": {}, "index": {}, "target_limit": 160, "comparisons": (), "claims": (), "paper": ()}
+    return MainPage(order=order, results=results, metrics=METRICS, **known | parts)
 
 
-def test_an_earlier_best_round_stands_beside_the_last_ones_loss() -> None:
-    assert _note(history(2, 3), "A", {"last_loss": 2.5}) == "2 (test loss of round 3: 2.500)"
+# --- the main table -------------------------------------------------------------------------------------------------
 
 
-def test_each_seed_has_a_last_round_of_its_own() -> None:
-    """The second seed stopped two rounds earlier; the loss is the mean of both."""
-    rows = history(2, 5) + [replace(one, seed=2) for one in history(1, 3)]
-    assert _note(rows, "A", {"last_loss": 2.5}) == "2, 1 (test loss of round 5/3: 2.500)"
+def group_of(**averages: float) -> dict[str, Any]:
+    """Client A's rows of the main table, of runs with these averages and no training."""
+    metrics = {run: {"A": scores(average=value), "mean": scores(average=value)} for run, value in averages.items()}
+    results = results_of(
+        rows={run: run_of(run) for run in averages}, metrics=metrics, histories=dict.fromkeys(averages, [])
+    )
+    return main_rows(page_of(results), {run: run for run in averages})[0]
 
 
-def test_a_run_without_training_has_no_round() -> None:
-    assert _note([], "A", {}) == ""
+def cells(group: dict[str, Any], metric: str) -> dict[str, tuple[str, str]]:
+    """Run -> (its text, its rank) in the column of a metric."""
+    place = [one.name for one in METRICS].index(metric)
+    return {row["label"]: (row["cells"][place]["text"], row["cells"][place]["rank"]) for row in group["rows"]}
 
 
-def test_a_second_run_of_a_method_adds_its_own_name() -> None:
-    rows = [
-        RunRow(
-            id=f"main/{name}-1",
-            name=name,
-            seed=1,
-            method="AdaFedAvg",
-            kind=kind,
-            setting="domains",
-            spec="",
-            training=None,
-            evaluate=None,
-        )
-        for name, kind in (("fedavg", "AdaFedAvg"), ("slow", "AdaFedAvg"), ("fedavg-local", "AdaFedAvg-local"))
-    ]
-    assert labels(rows) == {"fedavg": "AdaFedAvg", "slow": "AdaFedAvg (slow)", "fedavg-local": "AdaFedAvg-local"}
+def test_a_group_a_client_and_one_for_the_mean() -> None:
+    results = results_of(
+        rows={"x": run_of("x")},
+        metrics={"x": {client: scores() for client in ("A", "B", "mean")}},
+        histories={"x": []},
+    )
+    groups = main_rows(page_of(results), {"x": "X"})
+    assert [(group["client"], group["examples"]) for group in groups[:2]] == [("A", 7), ("B", 7)]
+    assert [[row["label"] for row in group["rows"]] for group in groups] == [["X"]] * 3
+
+
+def test_a_cell_has_the_digits_of_its_metric_and_its_interval() -> None:
+    (row,) = group_of(x=20.126)["rows"]
+    average, loss = row["cells"][0], row["cells"][-1]
+    assert (average["text"], average["interval"]) == ("20.13", "19.63 … 20.63")
+    assert (loss["text"], loss["interval"]) == ("1.000", "0.500 … 1.500")
 
 
 def test_the_best_and_the_second_of_a_column_are_marked() -> None:
-    """More ROUGE is better, and less loss."""
-    metrics = {
-        run: {"A": {"average": a, "loss": b}} for run, a, b in (("x", 20.0, 2.5), ("y", 21.0, 2.9), ("z", 19.0, 2.7))
-    }
-    data = SimpleNamespace(metrics=metrics)
-    assert _ranks(data, "A", Column("average", "", 2)) == {"y": "best", "x": "second"}
-    assert _ranks(data, "A", Column("loss", "", 3, sign=-1)) == {"x": "best", "z": "second"}
-    assert _ranks(data, "A", Column("loss", "", 3, ranked=False)) == {}
+    found = cells(group_of(x=20.0, y=21.0, z=19.0), "average")
+    assert found == {"x": ("20.00††", "second"), "y": ("21.00†", "best"), "z": ("19.00", "")}
+
+
+def test_of_losses_the_least_is_the_best() -> None:
+    metrics = {run: {"A": scores(loss=loss), "mean": scores()} for run, loss in (("x", 2.5), ("y", 2.9), ("z", 2.7))}
+    results = results_of(rows={run: run_of(run) for run in "xyz"}, metrics=metrics, histories=dict.fromkeys("xyz", []))
+    group = main_rows(page_of(results), {run: run for run in "xyz"})[0]
+    assert cells(group, "loss") == {"x": ("2.500†", "best"), "y": ("2.900", ""), "z": ("2.700††", "second")}
+
+
+@pytest.mark.parametrize("metric", ["length", "repetition"])
+def test_what_no_run_should_be_chosen_by_is_not_ranked(metric: str) -> None:
+    """A summary is no better for being long, and n-grams that repeat are blocked."""
+    metrics = {run: {"A": scores(**{metric: value}), "mean": scores()} for run, value in (("x", 1.0), ("y", 2.0))}
+    results = results_of(rows={run: run_of(run) for run in "xy"}, metrics=metrics, histories=dict.fromkeys("xy", []))
+    group = main_rows(page_of(results), {run: run for run in "xy"})[0]
+    assert {rank for _, rank in cells(group, metric).values()} == {""}
 
 
 def test_what_reads_alike_is_marked_alike() -> None:
-    """21.001 and 21.004 both read 21.00: both are best; with z as well there is no best."""
-    two, all_three = (
-        SimpleNamespace(metrics={run: {"A": {"average": a}} for run, a in zip("xyz", values, strict=True)})
-        for values in ((21.001, 21.004, 20.0), (21.001, 21.004, 21.0))
-    )
-    assert _ranks(two, "A", Column("average", "", 2)) == {"x": "best", "y": "best", "z": "second"}
-    assert _ranks(all_three, "A", Column("average", "", 2)) == {}
+    """21.001 and 21.004 both read 21.00."""
+    found = cells(group_of(x=21.001, y=21.004, z=20.0), "average")
+    assert {run: rank for run, (_, rank) in found.items()} == {"x": "best", "y": "best", "z": "second"}
 
 
-def test_clients_with_few_test_meetings_are_named() -> None:
-    """A has ten meetings in one setting and two in the other; B nine, one of them with two examples; C enough."""
-
-    def index(**meetings: Sequence[int]) -> dict[str, Any]:
-        return {"clients": {client: {"test": [{"meeting": m} for m in of]} for client, of in meetings.items()}}
-
-    first, second = index(A=range(10), B=[*range(9), 0]), index(A=[1, 2], C=range(30))
-    (said,) = of_meetings({"one": first, "other": second})
-    assert "some clients have few: A 2 (other); B 9 (one). Resampling" in said
-    assert of_meetings({"other": index(C=range(30))}) == []
+def test_where_all_read_alike_nobody_is_best() -> None:
+    found = cells(group_of(x=21.001, y=21.004, z=21.0), "average")
+    assert {run: rank for run, (_, rank) in found.items()} == {"x": "", "y": "", "z": ""}
 
 
-def test_a_learning_rate_is_spoken_of_where_it_is_not_the_papers() -> None:
-    def said(*rates: float) -> str:
-        runs = [
-            run_of("run")[0].model_copy(update={"training": TRAINING.model_copy(update={"learning_rate": rate})})
-            for rate in rates
-        ]
-        return " ".join(of_learning_rate(runs))
-
-    assert said(0.0002) == ""
-    assert said(0.001).startswith("All methods share a learning rate. The server's")
-    assert said(0.0024).startswith(
-        "All methods share a learning rate; 0.0024, that of the scales laptop and full, was chosen with smollm2"
-    )
-    assert said(0.0002, 0.0024).startswith("Learning rates differ from run to run; 0.0024, that")
+# --- best rounds ----------------------------------------------------------------------------------------------------
 
 
-def test_what_truncation_lost_by_hand() -> None:
-    """10 of 10 and 30 of 60 tokens kept: one of two examples cut, 30 of 70 tokens (43%) lost; one reference is full."""
-    entries = [
-        {"transcript_tokens": 10, "kept_tokens": 10, "tokens": 7},
-        {"transcript_tokens": 60, "kept_tokens": 30, "tokens": 8},
+def history(best: int, last: int) -> list[Round]:
+    """Training losses fall by 0.1 a round."""
+    return [round_of(n, "A", 2.0, train_loss=3.0 - n / 10, best=n == best) for n in range(1, last + 1)]
+
+
+def note(rounds: list[Round], *, patience: int) -> str:
+    """Beside A's row, of a run whose last rounds have a mean test loss of 2.5."""
+    row = run_of("x")[0].model_copy(update={"patience": patience})
+    own = {"A": replace(scores(), other_losses={"last": 2.5}), "mean": scores()}
+    results = results_of(rows={"x": [row]}, metrics={"x": own}, histories={"x": rounds})
+    return str(main_rows(page_of(results), {"x": "x"})[0]["rows"][0]["note"])
+
+
+def test_a_best_round_that_is_the_last_says_that_it_has_not_converged() -> None:
+    assert note(history(3, 3), patience=1) == "3 (not converged)"
+
+
+def test_a_best_round_within_patience_of_the_last_has_not_converged() -> None:
+    assert note(history(2, 3), patience=2) == "2 (not converged)"
+
+
+def test_an_earlier_best_round_stands_beside_the_last_ones_loss() -> None:
+    assert note(history(2, 3), patience=1) == "2 (test loss of round 3: 2.500)"
+
+
+def test_each_seed_has_a_best_and_a_last_round_of_its_own() -> None:
+    """The second seed stopped two rounds earlier; the loss is the mean of both."""
+    rows = history(3, 5) + [replace(one, seed=2) for one in history(2, 3)]
+    assert note(rows, patience=1) == "3, 2 (test loss of round 5/3: 2.500)"
+
+
+def test_a_run_without_training_has_no_round() -> None:
+    assert note([], patience=1) == ""
+
+
+# --- the answer -----------------------------------------------------------------------------------------------------
+
+
+def claim(number: int, metric: str, gain: Interval | None, **more: Any) -> Judged:
+    asked = Claim(number=number, text="", ours="x", theirs="y", effects={metric: 1.0}, gate=number == 0)
+    return Judged(asked, metric, gain, None, "undecided", **more)
+
+
+def answer(*claims: Judged) -> dict[str, Any] | None:
+    return _answer(page_of(results_of(), claims=claims))
+
+
+GAIN = Interval(1.5, 0.5, 2.5, 0.5)
+
+
+def test_the_answer_is_claim_one_with_the_gate_on_the_same_endpoint() -> None:
+    gates = [claim(0, metric, GAIN) for metric in ("loss", "average")]
+    found = answer(*gates, claim(1, "average", GAIN, why="not converged: x"), claim(1, "loss", GAIN))
+    assert found == {"gain": GAIN, "word": "undecided", "why": "not converged: x", "gate": gates[1]}
+
+
+def test_without_a_gate_the_answer_stands_alone() -> None:
+    found = answer(claim(1, "average", GAIN))
+    assert found is not None
+    assert found["gate"] is None
+
+
+def test_without_claim_ones_runs_there_is_no_answer() -> None:
+    assert answer(claim(1, "average", None), claim(2, "average", GAIN)) is None
+
+
+# --- names ----------------------------------------------------------------------------------------------------------
+
+
+def row_of(name: str, part: str) -> RunRow:
+    return run_of(name)[0].model_copy(update={"part": part})
+
+
+def test_a_second_run_of_a_method_adds_its_own_name() -> None:
+    parts = (("fedavg", "AdaFedAvg"), ("slow", "AdaFedAvg"), ("fedavg-local", "AdaFedAvg-local"))
+    found = labels([row_of(name, part) for name, part in parts])
+    assert found == {"fedavg": "AdaFedAvg", "slow": "AdaFedAvg (slow)", "fedavg-local": "AdaFedAvg-local"}
+
+
+def test_a_method_has_one_colour() -> None:
+    found = colours([row_of("a", "AdaFedKD"), row_of("fedavg", "AdaFedAvg"), row_of("b", "AdaFedKD")])
+    assert found["a"] == found["b"] != found["fedavg"]
+
+
+# --- words, summaries, the paper's table ----------------------------------------------------------------------------
+
+
+def test_a_clients_distilled_words_stand_beside_the_papers() -> None:
+    shares = [
+        {"client": "Academic", "share": share, "value": value, "low": low, "high": high}
+        for share, value, low, high in (
+            ("distilled", "0.861", "0.8", "0.9"),
+            ("content_given_distilled", "0.5", "0.4", "0.6"),
+        )
     ]
-    text = of_truncation({"clients": {"A": {"test": entries}}}, 8)
-    assert "1 of 2 examples (50%)" in text
-    assert "43% of the tokens of transcripts" in text
-    assert "References that fill all 8 tokens that are read of one: 1 (50%);" in text
-    assert "No reference was cut." in of_truncation({"clients": {"A": {"test": entries}}}, 9)
+    sensitivities = {"Academic": {"all_subwords": 0.7, "fraction": 0.75}, "Clinic": {"all_subwords": 0, "fraction": 1}}
+    academic, clinic = _pos_shares(page_of(results_of(), shares=shares, sensitivities=sensitivities))
+    assert academic == {
+        "client": "Academic",
+        "share": "86.1% (80.0 … 90.0)",
+        "all_subwords": "70.0%",
+        "fraction": "75.0%",
+        "paper": "86%",
+        "nouns_verbs": "50.0% (40.0 … 60.0)",
+    }
+    assert (clinic["share"], clinic["paper"], clinic["nouns_verbs"]) == ("–", "–", "–")
+
+
+def test_a_word_under_the_lens_has_its_first_tokens_entropy() -> None:
+    """τ = 2: a word at 1 nat is distilled, one at 3 is not; shades reach their end at 2 τ = 4 nats. A dot is no word."""
+    item = {"id": "e", "client": "A", "pieces": ["We", " meet", "ing", "."], "entropy": [1.0, 3.0, 9.0, 0.5]}
+    texts = {"run": [{"id": "e", "query": "Q?"}]}
+    (shown,) = _lens(page_of(results_of(), lens=[item], predictions=texts, tau=2.0))
+    assert (shown["client"], shown["query"]) == ("A", "Q?")
+    assert [(word["text"], word["entropy"], word["distilled"]) for word in shown["words"]] == [
+        ("We", 1.0, True),
+        (" meeting", 3.0, False),
+        (".", 0.5, False),
+    ]
+    assert [word["shade"] for word in shown["words"]] == [pytest.approx(0.15), pytest.approx(0.45), 0.0]
+
+
+def test_a_case_a_client_has_every_runs_summary_of_one_example() -> None:
+    rows = [
+        {"id": f"{client}{n}", "client": client, "query": f"Q {client}{n}", "reference": f"R {client}{n}"}
+        for client in "AB"
+        for n in range(3)
+    ]
+    predictions = {run: [row | {"prediction": f"{run} on {row['id']}"} for row in rows] for run in ("x", "y")}
+    found = _cases(page_of(results_of(), predictions=predictions), {"x": "X", "y": "Y"}, ["A", "B", "C"])
+    assert [case["client"] for case in found] == ["A", "B"], "C has no test example"
+    for case in found:
+        identity = case["query"].removeprefix("Q ")
+        assert case["reference"] == f"R {identity}"
+        assert case["rows"] == [{"label": run.upper(), "text": f"{run} on {identity}"} for run in ("x", "y")]
+
+
+def test_the_papers_table_has_three_clients_of_three_scores() -> None:
+    rows = _paper_rows(read_table(ROOT / "data" / "paper_results.csv"), "IV")
+    assert [row["method"] for row in rows] == [
+        "AdaSingle",
+        "AdaCentralized",
+        "AdaFedAvg",
+        "AdaFedKD",
+        "AdaFedSelectKD",
+    ]
+    assert all(len(row["cells"]) == 9 for row in rows)

@@ -11,9 +11,8 @@ from conftest import ROOT
 from pydantic import ValidationError
 from shipped import SHIPPED
 
-from pipeline.evaluation.paper_scores import average_of
 from pipeline.plan.schema import Params, read_params
-from pipeline.report.paper import PAPER, Paper, read_paper
+from pipeline.report.paper import PAPER, Paper, average_of, read_paper
 from pipeline.workspace import layout
 from pipeline.workspace.tables import read_table
 
@@ -59,7 +58,7 @@ def test_each_claim_is_about_two_runs(paper: Paper) -> None:
 def test_one_claim_is_the_gate_and_one_has_a_margin(paper: Paper) -> None:
     """Holm's adjustment runs over claims 1 to 4 and over 5 and 6."""
     assert [claim.number for claim in paper.claims if claim.gate] == [0]
-    assert {claim.number: claim.margin for claim in paper.claims if claim.margin is not None} == {7: -0.5}
+    assert {claim.number: claim.margin for claim in paper.claims if claim.margin is not None} == {7: 0.5}
     families = {name: [c.number for c in paper.claims if c.family == name] for name in {c.family for c in paper.claims}}
     assert families.pop("") == [0, 7]
     assert sorted(families.values()) == [[1, 2, 3, 4], [5, 6]]

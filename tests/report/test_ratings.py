@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from pipeline.corpora.example import Example, Turn
 from pipeline.errors import QuorumError
-from pipeline.evaluation.paper_scores import OURS
 from pipeline.plan.orders import MainOrder, read_order
+from pipeline.report.paper import OURS
 from pipeline.report.ratings.returned import bring_in
 from pipeline.report.ratings.sheets import CRITERIA, Item, export, of_these_summaries, spread, write_sheet
 from pipeline.workspace.files import write_json, write_jsonl

@@ -15,7 +15,7 @@ from pipeline.plan.run import Search
 from pipeline.plan.schema import Params, read_params
 from pipeline.plan.training import training_order
 from pipeline.runs import search as searching
-from pipeline.runs.search import Trial, search, orders_of, trials_of, with_choices, with_trial
+from pipeline.runs.search import Trial, orders_of, search, trials_of, with_choices, with_trial
 from pipeline.stages import backbone, encode, ingest, partition, plan, prepare
 from pipeline.workspace import layout
 from pipeline.workspace.tables import read_table

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.errors import QuorumError
 from pipeline.tasks.rouge import rouge_of
-from pipeline.tasks.surface import length, repetition
+from pipeline.tasks.summarize import length, repetition
 from pipeline.tasks.task import LOSS, load_task
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.federated.callbacks.callback import Callback
+from pipeline.federated.callbacks import Callback
 from pipeline.federated.checkpoint import save_progress
-from pipeline.federated.private import Private
-from pipeline.federated.progress import Progress
+from pipeline.federated.state import Private, Progress
 
 
 @dataclass(frozen=True)

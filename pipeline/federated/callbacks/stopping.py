@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pipeline.federated.callbacks.callback import Callback
-from pipeline.federated.progress import Progress
+from pipeline.federated.callbacks import Callback
+from pipeline.federated.state import Progress
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeline.federated.algorithm import Owner
-from pipeline.federated.callbacks.callback import Callback
+from pipeline.federated.callbacks import Callback
 from pipeline.federated.history import OnRound, Round
-from pipeline.federated.progress import Progress
+from pipeline.federated.state import Progress
 from pipeline.workspace.progress import say
 
 

@@ -8,10 +8,14 @@ key beside the ratings, which hold no word of the corpus.
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
 
 from pipeline.corpora.example import Example
 from pipeline.corpora.hash_order import hash_order
@@ -19,7 +23,7 @@ from pipeline.corpora.prepared import examples_of
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithms import OURS
 from pipeline.plan.orders import EncodeOrder, MainOrder, RunRow, read_order
-from pipeline.report.rating_sheet import render
+from pipeline.report.page import page as render_page
 from pipeline.runs.index import read_encoded
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_jsonl, sha256_json, write_json, write_text
@@ -169,3 +173,15 @@ def write_sheet(items: Sequence[Item], rater: int, seed: int, folder: Path) -> l
     ]
     write_table(table, rows)
     return [page, table]
+
+
+def render(sheet: str, items: Sequence[Mapping[str, Any]], criteria: Sequence[str]) -> str:
+    """A rater's page: one file that works from disk, saves as it goes, and exports what was rated as JSON.
+
+    `items`: as `Item` without its key.
+    """
+    # Inside a script, the only text that could end it early is a tag's beginning.
+    content = json.dumps({"sheet": sheet, "criteria": criteria, "items": items}, ensure_ascii=False)
+    return render_page(
+        "rating_sheet.html.j2", sheet=sheet, count=len(items), content=Markup(content.replace("<", "\\u003c"))
+    )

@@ -1,13 +1,37 @@
-"""What clients hold between rounds and never send."""
+"""Where a training stands after a round: the server's side, and what clients hold and never send."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from pipeline.federated.algorithm import ClientState, Owner
+from pipeline.federated.algorithm import ClientState, Owner, ServerState
+from pipeline.federated.history import Round
 from pipeline.model.adapter import Adapter
+
+
+@dataclass(frozen=True)
+class Progress:
+    """After a round.
+
+    `least`: each client's least validation loss so far of the model that the algorithm is judged by; `stale`: how many
+    rounds ago one of them last fell.
+    """
+
+    round: int
+    server: ServerState
+    least: Mapping[str, float] = field(default_factory=dict)
+    stale: int = 0
+    history: tuple[Round, ...] = ()
+
+    @property
+    def last(self) -> list[Round]:
+        """The last round's rows, a client each."""
+        rows = itertools.takewhile(lambda row: row.round == self.round, reversed(self.history))
+        return list(rows)[::-1]
 
 
 @dataclass(frozen=True)
