@@ -1,4 +1,4 @@
-# Two commands do everything: `make repro` and `make test`. Each sets itself up first; nothing global is touched.
+# Each target sets itself up first; nothing global is touched.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 
@@ -34,7 +34,7 @@ RENEW = stages=$$(python -m pipeline outdated) && { [ -z "$$stages" ] || dvc rep
 
 try: setup  ## every file and page of the main table in two minutes: made-up meetings, random weights, a copy of its own
 	@$(GIT_IDENTITY) python -m pipeline copies try
-	@cd work/try && unset DVC_ROOT && dvc repro main
+	@cd work/try && unset DVC_ROOT && for stage in train generate main; do dvc repro $$stage || exit 1; done
 	@echo "try: open work/try/reports/report.html"
 
 repro: setup  ## train and evaluate all methods, then reports/report.html
@@ -56,7 +56,8 @@ repro-all: setup  ## every table and figure of the paper: reports/paper.html
 
 test: lint  ## the whole test suite, linters and types included
 	@python -m pipeline weights || echo "test: going on without the embedded backbone: the test that needs it is left out"
-	@python -m pytest
+	@python -m pytest --cov=pipeline --cov-report=
+	@echo "coverage of pipeline/ by lines: $$(python -m coverage report --format=total) %"
 
 repro-full: setup  ## the main table on all of QMSum (hours), in a copy of the workspace: reports/full
 	@$(GIT_IDENTITY) python -m pipeline copies full

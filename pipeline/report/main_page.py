@@ -18,7 +18,7 @@ from pipeline.evaluation.scores import MEAN, Comparison, Figures
 from pipeline.evaluation.words import grouped
 from pipeline.federated.algorithms import OURS
 from pipeline.federated.history import best_rounds
-from pipeline.plan.orders import MainOrder
+from pipeline.plan.orders import CommonKnobs, MainOrder
 from pipeline.report.claim_rows import claim_row
 from pipeline.report.figures.parts_of_speech import share_text
 from pipeline.report.limits import limits, truncation
@@ -138,6 +138,8 @@ def _interval(figures: Mapping[str, Any], metric: Metric) -> dict[str, str]:
 def _facts(data: MainPage) -> list[tuple[str, str]]:
     order, source = data.order, data.notes["source"]
     cap = "all" if order.validation_examples is None else f"at most {order.validation_examples} a client"
+    trained = next((row.training for row in order.runs if row.name == data.selective), None)
+    knobs = {**trained.hyperparameters, **trained.model_dump(include=set(CommonKnobs.model_fields))} if trained else {}
     return [
         ("scale", order.scale),
         ("data", f"QMSum, {source['source']}" + (f" @ {source['commit']}" if source["commit"] else "")),
@@ -147,6 +149,7 @@ def _facts(data: MainPage) -> list[tuple[str, str]]:
         ("training examples", f"{100 * order.train_fraction:g}% of every client"),
         ("validation examples", cap),
         ("seeds", ", ".join(str(seed) for seed in sorted({row.seed for row in order.runs}))),
+        *((f"{data.selective}: {name}", str(value)) for name, value in knobs.items()),
     ]
 
 

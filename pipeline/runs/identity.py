@@ -34,6 +34,4 @@ def record_identities(group: str, rows: Sequence[RunRow]) -> None:
 
 def recorded_identities(group: str) -> dict[str, str]:
     """Run id -> identity; empty where no metrics have been made."""
-    path = layout.identities(group)
-    found: dict[str, str] = read_json(path) if path.is_file() else {}
-    return found
+    return read_json(layout.identities(group)) if layout.identities(group).is_file() else {}

@@ -73,10 +73,7 @@ def _messages(history: History) -> int:
 def draw_totals(histories: Mapping[str, History], full_model: int, seeds: int) -> Figure:
     """Bytes sent in a whole training, against exchanging the full model as often; the mean over seeds.
 
-    `histories`: of each run, of all seeds; runs that send nothing are left out.
-
-    Args:
-        full_model: bytes of the whole model, what each message would be without adapters.
+    `histories`: of each run, of all seeds; runs that send nothing are left out. `full_model`: bytes of the whole model.
     """
     sent = {run: sum(one.bytes_moved for one in history) // seeds for run, history in histories.items()}
     runs = [run for run, total in sent.items() if total]
@@ -86,7 +83,8 @@ def draw_totals(histories: Mapping[str, History], full_model: int, seeds: int) -
     for offset, values, index, label in ((-0.18, sent, 7, "adapters"), (0.18, whole, 0, "full model")):
         megabytes = [values[run] / MEGABYTE for run in runs]
         bars = axis.barh([i + offset for i in range(len(runs))], megabytes, 0.34, color=colour(index), label=label)
-        axis.bar_label(bars, [f"{m:,.0f} MB" for m in megabytes], padding=3, fontsize=8, color="#333333")
+        written = [f"{m:,.0f} MB" if m >= 10 else f"{m:.2g} MB" for m in megabytes]
+        axis.bar_label(bars, written, padding=3, fontsize=8, color="#333333")
     axis.set_yticks(range(len(runs)), runs)
     axis.invert_yaxis()
     axis.set_xlabel("MB sent, up and down, all clients and rounds")
