@@ -44,7 +44,7 @@ class InProcess:
     ) -> None:
         self.private = private
         self._algorithm, self._trained, self._evaluated, self._seed = algorithm, trained, evaluated, seed
-        self._owner = dict(owner or {})
+        self._scored = {name: (owner or {}).get(name, name) for name in evaluated}
         self._waiting: list[tuple[str, Sent, int]] = []
         self._on_the_wire: tuple[Sent, Sent, int] | None = None
         self._before: dict[str, tuple[int, Adapter]] = {}
@@ -55,7 +55,7 @@ class InProcess:
 
     @property
     def scored(self) -> Mapping[str, str]:
-        return {name: self._owner.get(name, name) for name in self._evaluated}
+        return self._scored
 
     def join(self, name: str, adapter: Adapter) -> None:
         self.private.states[name] = ClientState(adapter)

@@ -193,6 +193,9 @@ def read_params(path: Path = PARAMS) -> Params:
     for group in ("runs", "more_runs", "studies", "own", "settings"):
         _check_names(path, group, data.get(group))
     scales = data.get("scales") if isinstance(data.get("scales"), dict) else {}
+    for where, scale in [("scale", data.get("scale")), *((f"scales.{one}", one) for one in scales or ())]:
+        if scale not in get_args(Scale):
+            raise QuorumError(f"{path}: {where}: is no scale; known: {', '.join(get_args(Scale))}; correct it")
     try:
         # The others too: a mistake in them should not wait until they are chosen.
         for scale in scales or ():

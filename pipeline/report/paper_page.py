@@ -104,8 +104,7 @@ def _section(section: Section, data: PaperPage, figures: Path) -> dict[str, Any]
 def _row(name: str, figures: Mapping[str, Figures], common: Sequence[str], results: Results) -> dict[str, Any]:
     """A run's average ROUGE by client with intervals, its summaries' surface, its test loss, its best rounds.
 
-    Args:
-        common: the clients that means are over.
+    Means are over the clients in `common`.
     """
     history, mean = results.histories[name], figures[MEAN].metrics
     rounds = [number for client in figures if client != MEAN for number in best_rounds(history, client)]

@@ -38,7 +38,7 @@ def lay_full() -> None:
     """The copy for the main table on all of QMSum; cache, work/ and MLflow are the original's.
 
     Raises:
-        QuorumError: params.yaml takes a part of the training examples, or `_lay` fails.
+        QuorumError: params.yaml takes a part of the training examples, is wrong or lacks a knob, or git fails.
     """
     if re.search(r"^train_fraction:\s*(?!null)\S", layout.PARAMS.read_text(encoding="utf-8"), re.MULTILINE):
         raise QuorumError(f"{layout.PARAMS}: repro-full takes all training examples: set train_fraction: null")
@@ -53,11 +53,7 @@ def lay_try() -> None:
 
 
 def _lay(copy: Path, knobs: Mapping[str, str]) -> None:
-    """Make a copy, or bring it to what the workspace is now; what it has made stays.
-
-    Raises:
-        QuorumError: params.yaml is wrong or lacks a knob, a module is unknown to git, or git fails.
-    """
+    """Make a copy, or bring it to what the workspace is now; what it has made stays."""
     read_params()
     unknown = _git("ls-files", "--others", "--exclude-standard", "--", "pipeline").split("\n")[0]
     if unknown:

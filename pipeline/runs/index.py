@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.corpora.example import SPLITS, Split
-from pipeline.federated.history import Round
 from pipeline.model.entry import Entry
 from pipeline.plan.orders import Training, TrainOrder, read_order
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json
-from pipeline.workspace.tables import read_table
 
 
 @dataclass(frozen=True)
@@ -39,15 +37,6 @@ def _entry(row: dict[str, Any]) -> Entry:
 def training_key(training: Training, encoded: Encoded) -> str:
     """The name of a training: its order and its data. Two runs with one key are one training under two names."""
     return sha256_json([training.model_dump(mode="json"), encoded.index])
-
-
-def read_history(run_id: str, seed: int) -> list[Round]:
-    """One run at one seed, as its training left it.
-
-    Raises:
-        QuorumError: it is not trained.
-    """
-    return [Round.of_row(row, seed) for row in read_table(layout.history(run_id))]
 
 
 def planned_key(run_id: str) -> str | None:

@@ -12,7 +12,7 @@ from pipeline.evaluation.scores import MEAN, Figures, Scored, figures_of, over_s
 from pipeline.federated.history import Round, has_converged
 from pipeline.federated.objectives.threshold import Threshold
 from pipeline.plan.orders import EncodeOrder, ReportOrder, RunRow, read_order
-from pipeline.runs.index import read_history
+from pipeline.runs.histories import read_history
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
 from pipeline.workspace.progress import progress

@@ -21,8 +21,9 @@ from pipeline.errors import QuorumError
 from pipeline.federated.algorithms import ZEROSHOT
 from pipeline.federated.history import OnRound, Round
 from pipeline.plan.orders import EncodeOrder, MainOrder, ReportOrder, RunRow, read_order
+from pipeline.runs.histories import read_history
 from pipeline.runs.identity import identity_of, notes_behind, recorded_identities
-from pipeline.runs.index import planned_key, read_history
+from pipeline.runs.index import planned_key
 from pipeline.workspace import layout
 from pipeline.workspace.files import is_locked, read_json, sha256_file, sha256_json
 from pipeline.workspace.progress import say

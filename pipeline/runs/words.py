@@ -18,7 +18,8 @@ from pipeline.model.backbone import Backbone
 from pipeline.model.loader import Loader
 from pipeline.model.loading import load_backbone
 from pipeline.plan.orders import RunRow
-from pipeline.runs.index import read_encoded, read_history
+from pipeline.runs.histories import read_history
+from pipeline.runs.index import read_encoded
 from pipeline.workspace import layout
 
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-TAGS = ("domains", "iid", "balanced")
-"""Kinds of settings, which pydantic puts into the place of a problem; a person did not write them there."""
-
 
 class Record(BaseModel):
     """Frozen; an unknown key is an error, and a number is finite."""
@@ -19,7 +16,10 @@ def first_problem(error: ValidationError) -> str:
     problems = error.errors()
     # A misspelt key is both unknown and missing; the name that was written helps more.
     problem = next((p for p in problems if p["type"] == "extra_forbidden"), problems[0])
-    where = ".".join(str(part) for part in problem["loc"] if part not in TAGS or problem["loc"][0] != "settings")
+    place = problem["loc"]
+    if place[:1] == ("settings",):  # behind a setting's name pydantic puts its kind, which nobody wrote there
+        place = place[:2] + place[3:]
+    where = ".".join(map(str, place))
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "extra_forbidden":
         return f"{where}: unknown key"
