@@ -139,7 +139,7 @@ def _texts(one: str, other: str) -> str:
 
 
 def of_these_summaries(rows: Sequence[RunRow]) -> list[dict[str, str]]:
-    """The ratings of the main table's summaries as they are now; those of former ones are kept in the file and told of."""
+    """The ratings of the main table's summaries as they are now; former ones stay in the file, and are told of."""
     path = layout.ratings_table()
     if not path.is_file():
         return []
