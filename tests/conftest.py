@@ -136,6 +136,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 
 @pytest.fixture
-def copy(built: Workspace, tmp_path: Path) -> Workspace:
+def copy(built: Workspace, tmp_path: Path) -> Iterator[Workspace]:
     """The same workspace, to be changed."""
-    return built.copied(tmp_path / "copy")
+    yield built.copied(tmp_path / "copy")
+    shutil.rmtree(tmp_path / "copy", ignore_errors=True)

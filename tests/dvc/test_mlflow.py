@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, nullcontext
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +19,8 @@ from conftest import Workspace
 from workspaces import BOTH
 
 from pipeline.errors import QuorumError
+from pipeline.federated.history import Round
 from pipeline.runs import tracking
-from pipeline.runs.index import planned_key
-from pipeline.workspace import layout
 
 NEW = {"learning_rate": 0.005, "rounds": 3}
 """Knobs of a plan whose trainings have not been made."""
@@ -117,29 +119,39 @@ def test_a_clone_that_has_only_the_metrics_of_a_run_is_no_error(
     copy: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Git has metrics of all runs, and a clone may make but some of them."""
-    (copy.folder / "mlflow.db").unlink()
     (copy.folder / "data/encoded/main/zeroshot-1.json").unlink()
     copy.call("track")
-    assert "track: 11 runs brought" in capsys.readouterr().err
-    assert "zeroshot-1" not in names(copy)
+    assert "track: 0 runs brought" in capsys.readouterr().err
 
 
 def test_results_of_a_former_plan_are_not_put_under_the_new_one(
     copy: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Only the trainings that a new τ does not touch are those of the plan."""
-    (copy.folder / "mlflow.db").unlink()
+    """Of the three runs with the new τ nothing is made yet; all others are there already."""
     copy.params(tau=4.0)
     copy.stage("plan")
     copy.call("track")
-    assert {"fedavg-1", "fedselectkd-balanced-1"} <= set(names(copy)), "the latter has a τ of its own"
-    assert not {"fedselectkd-1", "fedselectkd-iid-1", "fedselectkd-post-1"} & set(names(copy))
+    assert "track: 0 runs brought" in capsys.readouterr().err
 
 
-def test_a_training_that_is_finished_is_running_until_it_is_scored(copy: Workspace) -> None:
-    """Two trainings of that name: that of the first plan, and the new one, whose adapters wait for their scores."""
-    planned_anew(copy).call("train", "main/fedavg-1")
-    assert statuses(copy, "fedavg-1") == ["FINISHED", "RUNNING"]
+def told(workspace: Workspace, *lines: str) -> None:
+    """What a training of the new plan says to its logger."""
+    with planned_anew(workspace).entered():
+        rounds = [Round(1, n, "Academic", train_loss=3.0 - n, validation_loss=3.0 - n) for n in (1, 2)]
+        tracking.log("main/fedavg-1", [*(json.dumps([asdict(one)]) for one in rounds), *lines])
+
+
+def test_a_training_that_says_that_it_has_finished_is_finished(copy: Workspace) -> None:
+    """Two trainings of that name: the first plan's, and the new one, whose adapters are still to be scored."""
+    told(copy, json.dumps(tracking.FINISHED))
+    assert statuses(copy, "fedavg-1") == ["FINISHED", "FINISHED"]
+
+
+def test_rounds_are_logged_as_they_are_told(copy: Workspace) -> None:
+    told(copy)
+    assert statuses(copy, "fedavg-1") == ["FINISHED", "FAILED"], "it ended without a word"
+    logged = "select step, value from metrics join runs using (run_uuid) where status = 'FAILED' and key = ?"
+    assert sorted(rows(copy, logged, "Academic/train_loss")) == [(1, 2.0), (2, 1.0)]
 
 
 def test_a_training_that_fails_is_told_as_failed(copy: Workspace) -> None:
@@ -206,15 +218,17 @@ def history(workspace: Workspace) -> list[str]:
     return (workspace.folder / "models/main/fedavg-1/history.csv").read_text(encoding="utf-8").splitlines()[1:]
 
 
-def test_a_training_removes_its_own_checkpoint_and_no_others(copy: Workspace) -> None:
+def test_a_training_removes_its_own_checkpoint_and_no_others(copy: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """That of a training that is under way elsewhere, or of another plan, is still wanted."""
-    with planned_anew(copy).entered():
-        own = layout.checkpoints() / (planned_key("main/fedavg-1") or "")
-        others = {path for path in layout.checkpoints().iterdir() if path.is_dir()}
+    monkeypatch.setattr(tracking, "live", lambda run: nullcontext(lambda rows: None))
+
+    def kept() -> set[Path]:
+        return {path for path in (copy.folder / "work/checkpoints").iterdir() if path.is_dir()}
+
+    others = kept()
     assert len(others) == 9, "one a training of the first plan"
-    copy.call("train", "main/fedavg-1")
-    kept = {path for path in own.parent.iterdir() if path.is_dir()}
-    assert kept == others | {own}, "fedavg-local, which is the same training, is still to be written"
+    planned_anew(copy).call("train", "main/fedavg-1")
+    assert len(kept() - others) == 1, "fedavg-local, which is the same training, is still to be written"
     copy.call("train", "main/fedavg-local-1")
     copy.call("train", "more/fedavg-base-1")
-    assert {path for path in own.parent.iterdir() if path.is_dir()} == others
+    assert kept() == others

@@ -1,8 +1,10 @@
-"""The stages of the main table on real meetings with the embedded backbone, at three examples a client."""
+"""The stages of the main table on real meetings with the embedded backbone, at two examples a client."""
 
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +14,14 @@ from conftest import MIRROR, SMALL, Workspace, needs_mirror, needs_weights
 from pipeline.workspace.files import read_json
 from pipeline.workspace.layout import downloads
 
-EXAMPLES = 3
+EXAMPLES = 2
 CLIENTS = ("RealAcademic", "RealProduct")
 pytestmark = [needs_mirror, needs_weights]
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """Real meetings cut to three queries a split come in as own clients: QMSum's whole test set would take an hour."""
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    """Real meetings cut to two queries a split come in as own clients: QMSum's whole test set would take an hour."""
     assert MIRROR is not None
     params: dict[str, Any] = {
         "backbone": "smollm2-135m",
@@ -43,11 +45,12 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
             domain = MIRROR / "qmsum/data" / client.removeprefix("Real") / split
             _cut(domain, workspace.folder / "data/own" / client / split)
     workspace.make("main")
-    return workspace
+    yield workspace
+    shutil.rmtree(workspace.folder, ignore_errors=True)  # weights in fp32: half a gigabyte
 
 
 def _cut(source: Path, target: Path) -> None:
-    """The first meetings of a split, until there are three specific queries."""
+    """The first meetings of a split, until there are two specific queries."""
     left = EXAMPLES
     target.mkdir(parents=True)
     for path in sorted(source.glob("*.json")):

@@ -48,6 +48,7 @@ class Halfway:
 
     best: float
     examples: int = 1
+    scored: int = 0
 
     def fit(
         self,
@@ -67,6 +68,7 @@ class Halfway:
         return adapter
 
     def validation_loss(self, adapter: Adapter) -> float:
+        self.scored += 1
         return abs(number(adapter) - self.best)
 
 
@@ -189,6 +191,14 @@ def test_both_models_are_scored() -> None:
     losses = made.score("A", one(3.0), one(0.0), 1)
     assert (losses.local, losses.server) == (2.0, 1.0)
     assert made.score("A", None, one(0.0), 1).server is None
+
+
+def test_no_model_is_scored_twice() -> None:
+    """A client's own, the server's, and in the first round what was sent, which later is the last round's server."""
+    client = Halfway(4.0)
+    made = InProcess(FEDAVG, {"A": client}, {"A": client}, Private({"A": ClientState(one(0.0))}), seed=1)
+    run_rounds(FEDAVG, made, start(FEDAVG, one(0.0), 1), Participation(), [Stopping(3, 3)], seed=1)
+    assert client.scored == 3 + 2 + 2
 
 
 def test_a_clients_best_round_is_kept_for_each_model() -> None:

@@ -10,10 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.corpora.example import Example, Turn
 from pipeline.evaluation.deciles import deciles
 from pipeline.evaluation.divergence import between_clients, jensen_shannon, topic_counts, word_counts
-from pipeline.runs.analysis import at_random, lead
 
 
 def test_divergence_by_hand() -> None:
@@ -58,17 +56,6 @@ def test_what_chance_gives_two_single_examples() -> None:
 def test_there_are_never_more_topics_than_sources_can_tell_apart() -> None:
     embeddings = np.random.default_rng(0).normal(size=(30, 4))
     assert topic_counts(embeddings, topics=20).shape == (30, 6)  # five sources a topic
-
-
-def test_what_costs_nothing_is_turns_of_the_source() -> None:
-    turns = tuple(Turn("A", str(i)) for i in range(5))
-    example = Example("i", "q", "A", "test", "m", "q", turns, "t")
-    assert lead(example) == "0 1 2"
-    drawn = at_random(example).split()
-    assert len(drawn) == 3
-    assert drawn == sorted(drawn)
-    assert at_random(example) == at_random(example)
-    assert lead(Example("i", "q", "A", "test", "m", "q", (), "t")) == ""
 
 
 def test_deciles_put_the_surest_first() -> None:

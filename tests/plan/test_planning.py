@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +63,9 @@ def test_prolonged_runs_do_not_stop_early(tmp_path: Path) -> None:
     orders = planned(
         tmp_path, rounds=3, added_rounds=2, **further(longer={"method": "AdaFedSelectKD", "prolonged": True})
     )
-    training = orders["train/more/longer-1.json"]["training"]
+    training, row = orders["train/more/longer-1.json"]["training"], orders["report.json"]["runs"][-1]
     assert (training["rounds"], training["patience"]) == (5, 5)
+    assert (row["id"], row["patience"]) == ("more/longer-1", SHIPPED["patience"]), "by which it is called converged"
 
 
 def test_averages_clients_before_aggregation_are_a_part_of_their_own(tmp_path: Path) -> None:
@@ -126,30 +128,67 @@ def test_lora_has_a_rank_and_no_bottleneck(tmp_path: Path) -> None:
     assert [(one["bottleneck"], one["lora_rank"]) for one in kinds] == [(1152, None), (None, 5)]
 
 
-def test_code_hashes_see_neither_comments_nor_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A docstring, a constant's too, is no code; a value is."""
-    monkeypatch.setattr(closure, "ROOT", tmp_path)
-    texts = ('A = 1\n"""One."""\n', "A = 1  # one\n", '"""Two."""\n\n\nA = 1\n', "A = 2\n")
-    for number, text in enumerate(texts):
-        (tmp_path / f"m{number}.py").write_text(text)
-    digests = [next(iter(closure.code_of(f"pipeline.m{number}").values())) for number in range(len(texts))]
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Another package in the place of ours: `package(a="import b")` writes its modules."""
+    root = tmp_path / "package"
+
+    def write(**modules: str) -> None:
+        for name, text in modules.items():
+            path = root / f"{name.replace('__', '/')}.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+    monkeypatch.setattr(closure, "ROOT", root)
     closure.imports_of.cache_clear()
     closure._digest.cache_clear()
+    yield write
+    closure.imports_of.cache_clear()
+    closure._digest.cache_clear()
+
+
+def test_code_hashes_see_neither_comments_nor_texts(package: Callable[..., None]) -> None:
+    """A docstring, a constant's too, is no code; a value is."""
+    texts = ('A = 1\n"""One."""\n', "A = 1  # one\n", '"""Two."""\n\n\nA = 1\n', "A = 2\n")
+    package(**{f"m{number}": text for number, text in enumerate(texts)})
+    digests = [next(iter(closure.code_of(f"pipeline.m{number}").values())) for number in range(len(texts))]
     assert digests[0] == digests[1] == digests[2] != digests[3]
 
 
-def test_a_module_counts_with_all_that_it_imports_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`a` imports `b` at its top, `b` imports `room.c` in a function; `d` is nobody's."""
-    monkeypatch.setattr(closure, "ROOT", tmp_path)
-    (tmp_path / "room").mkdir()
-    files = {"a": "from pipeline import b", "b": "def f():\n    import pipeline.room.c", "d": "", "errors": ""}
-    files |= {"room/__init__": "", "room/c": "from pipeline.errors import x"}
-    for name, text in files.items():
-        (tmp_path / f"{name}.py").write_text(text)
-    found = closure.code_of("pipeline.a")
-    closure.imports_of.cache_clear()
-    closure._digest.cache_clear()
-    assert set(found) == {"pipeline.a", "pipeline.b", "pipeline.room.c"}, "what is said is no cause of a result"
+def test_a_module_counts_with_all_that_it_imports_anywhere(package: Callable[..., None]) -> None:
+    """`a` imports `b` at its top, `b` imports `room.c` in a function; `d` is nobody's, and errors are no cause."""
+    package(a="from pipeline import b", b="def f():\n    import pipeline.room.c", d="", errors="")
+    package(room__c="from pipeline.errors import x")
+    assert set(closure.code_of("pipeline.a")) == {"pipeline.a", "pipeline.b", "pipeline.room.c"}
+
+
+def test_of_a_task_the_methods_count_that_are_called(package: Callable[..., None]) -> None:
+    """`read` imports `a`, `score` imports `b`: who only reads knows nothing of `b`, and of no change in `score`."""
+    text = "class Task:\n def read(self):\n  import pipeline.a\n def score(self):\n  import pipeline.b\n"
+    package(a="", b="", tasks__one=text, tasks__two=f"{text}  return 1\n")
+    reading, whole = (
+        [closure.code_of(f"pipeline.tasks.{task}", parts=parts) for task in ("one", "two")]
+        for parts in (("read",), None)
+    )
+    assert set(reading[0]) == {"pipeline.tasks.one", "pipeline.a"}
+    assert set(whole[0]) == {"pipeline.tasks.one", "pipeline.a", "pipeline.b"}
+    assert reading[0]["pipeline.tasks.one"] == reading[1]["pipeline.tasks.two"]
+    assert whole[0]["pipeline.tasks.one"] != whole[1]["pipeline.tasks.two"]
+
+
+def test_an_order_holds_the_part_of_the_task_that_its_stage_calls(tmp_path: Path) -> None:
+    """Who scores by ROUGE decodes nothing, who trains does neither."""
+    orders = planned(tmp_path)
+    codes = {
+        "prepare": orders["prepare/qmsum.json"]["code"],
+        "encode": orders["encode/main.json"]["code"],
+        "train": orders["train/main/fedavg-1.json"]["training"]["code"],
+        "generate": orders["generate/main/fedavg-1.json"]["code"],
+        "evaluate": orders["evaluate/main/fedavg-1.json"]["code"],
+    }
+    assert all("pipeline.tasks.summarize" in code for code in codes.values())
+    assert {stage for stage, code in codes.items() if "pipeline.tasks.rouge" in code} == {"evaluate"}
+    assert {stage for stage, code in codes.items() if "pipeline.model.generation" in code} == {"generate"}
 
 
 def test_a_preset_or_the_losses_are_no_cause_of_an_untrained_runs_summaries(tmp_path: Path) -> None:
@@ -300,7 +339,9 @@ def test_the_store_knows_the_code_that_encodes(tmp_path: Path, monkeypatch: pyte
     before = encoding(tmp_path, backbone)
     known = resolving.code_of
     for edited in (FAMILIES[backbone], "pipeline.model.backbone"):
-        monkeypatch.setattr(resolving, "code_of", lambda *modules, edited=edited: known(*modules) | {edited: "new"})
+        monkeypatch.setattr(
+            resolving, "code_of", lambda *modules, edited=edited, **more: known(*modules, **more) | {edited: "new"}
+        )
         assert encoding(tmp_path, backbone) != before
     monkeypatch.setattr(resolving, "code_of", known)
     other = next(module for name, module in FAMILIES.items() if name != backbone)

@@ -50,13 +50,15 @@ def page_of(results: Results, **parts: Any) -> MainPage:
 # --- the main table -------------------------------------------------------------------------------------------------
 
 
-def group_of(**averages: float) -> dict[str, Any]:
-    """Client A's rows of the main table, of runs with these averages and no training."""
-    metrics = {run: {"A": scores(average=value), "mean": scores(average=value)} for run, value in averages.items()}
+def group_of(metric: str, **values: float) -> dict[str, Any]:
+    """Client A's rows of the main table, of runs with these values of a metric and no training."""
+    own = {run: scores(**{metric: value}) for run, value in values.items()}
     results = results_of(
-        rows={run: run_of(run) for run in averages}, metrics=metrics, histories=dict.fromkeys(averages, [])
+        rows={run: run_of(run) for run in values},
+        metrics={run: {"A": found, "mean": found} for run, found in own.items()},
+        histories={run: [] for run in values},
     )
-    return main_rows(page_of(results), {run: run for run in averages})[0]
+    return main_rows(page_of(results), {run: run for run in values})[0]
 
 
 def cells(group: dict[str, Any], metric: str) -> dict[str, tuple[str, str]]:
@@ -77,41 +79,36 @@ def test_a_group_a_client_and_one_for_the_mean() -> None:
 
 
 def test_a_cell_has_the_digits_of_its_metric_and_its_interval() -> None:
-    (row,) = group_of(x=20.126)["rows"]
+    (row,) = group_of("average", x=20.126)["rows"]
     average, loss = row["cells"][0], row["cells"][-1]
     assert (average["text"], average["interval"]) == ("20.13", "19.63 … 20.63")
     assert (loss["text"], loss["interval"]) == ("1.000", "0.500 … 1.500")
 
 
 def test_the_best_and_the_second_of_a_column_are_marked() -> None:
-    found = cells(group_of(x=20.0, y=21.0, z=19.0), "average")
+    found = cells(group_of("average", x=20.0, y=21.0, z=19.0), "average")
     assert found == {"x": ("20.00††", "second"), "y": ("21.00†", "best"), "z": ("19.00", "")}
 
 
 def test_of_losses_the_least_is_the_best() -> None:
-    metrics = {run: {"A": scores(loss=loss), "mean": scores()} for run, loss in (("x", 2.5), ("y", 2.9), ("z", 2.7))}
-    results = results_of(rows={run: run_of(run) for run in "xyz"}, metrics=metrics, histories=dict.fromkeys("xyz", []))
-    group = main_rows(page_of(results), {run: run for run in "xyz"})[0]
-    assert cells(group, "loss") == {"x": ("2.500†", "best"), "y": ("2.900", ""), "z": ("2.700††", "second")}
+    found = cells(group_of("loss", x=2.5, y=2.9, z=2.7), "loss")
+    assert found == {"x": ("2.500†", "best"), "y": ("2.900", ""), "z": ("2.700††", "second")}
 
 
 @pytest.mark.parametrize("metric", ["length", "repetition"])
 def test_what_no_run_should_be_chosen_by_is_not_ranked(metric: str) -> None:
     """A summary is no better for being long, and n-grams that repeat are blocked."""
-    metrics = {run: {"A": scores(**{metric: value}), "mean": scores()} for run, value in (("x", 1.0), ("y", 2.0))}
-    results = results_of(rows={run: run_of(run) for run in "xy"}, metrics=metrics, histories=dict.fromkeys("xy", []))
-    group = main_rows(page_of(results), {run: run for run in "xy"})[0]
-    assert {rank for _, rank in cells(group, metric).values()} == {""}
+    assert {rank for _, rank in cells(group_of(metric, x=1.0, y=2.0), metric).values()} == {""}
 
 
 def test_what_reads_alike_is_marked_alike() -> None:
     """21.001 and 21.004 both read 21.00."""
-    found = cells(group_of(x=21.001, y=21.004, z=20.0), "average")
+    found = cells(group_of("average", x=21.001, y=21.004, z=20.0), "average")
     assert {run: rank for run, (_, rank) in found.items()} == {"x": "best", "y": "best", "z": "second"}
 
 
 def test_where_all_read_alike_nobody_is_best() -> None:
-    found = cells(group_of(x=21.001, y=21.004, z=21.0), "average")
+    found = cells(group_of("average", x=21.001, y=21.004, z=21.0), "average")
     assert {run: rank for run, (_, rank) in found.items()} == {"x": "", "y": "", "z": ""}
 
 
@@ -227,7 +224,7 @@ def test_a_clients_distilled_words_stand_beside_the_papers() -> None:
 
 
 def test_a_word_under_the_lens_has_its_first_tokens_entropy() -> None:
-    """τ = 2: a word at 1 nat is distilled, one at 3 is not; shades reach their end at 2 τ = 4 nats. A dot is no word."""
+    """τ = 2: a word at 1 nat is distilled, one at 3 is not. The darkest is at 2 τ = 4 nats. A dot is no word."""
     item = {"id": "e", "client": "A", "pieces": ["We", " meet", "ing", "."], "entropy": [1.0, 3.0, 9.0, 0.5]}
     texts = {"run": [{"id": "e", "query": "Q?"}]}
     (shown,) = _lens(page_of(results_of(), lens=[item], predictions=texts, tau=2.0))

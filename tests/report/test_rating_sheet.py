@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.report.rating_sheet import render
-from pipeline.report.ratings.sheets import CRITERIA
+from pipeline.report.ratings.sheets import CRITERIA, render
 
 
 def test_the_page_names_its_keys() -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from pipeline.corpora.example import Example, Turn
 from pipeline.errors import QuorumError
+from pipeline.federated.algorithms import OURS
 from pipeline.plan.orders import MainOrder, read_order
-from pipeline.report.paper import OURS
 from pipeline.report.ratings.returned import bring_in
 from pipeline.report.ratings.sheets import CRITERIA, Item, export, of_these_summaries, spread, write_sheet
 from pipeline.workspace.files import write_json, write_jsonl
@@ -202,9 +202,10 @@ def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What `export` reads of a finished main table: one client, 24 test examples of 6 meetings, four methods."""
     monkeypatch.chdir(tmp_path)
     methods = ("AdaFedSelectKD", "AdaCentralized", "AdaFedAvg", "AdaFedKD")
-    rows = [{"id": f"main/{m}-1", "name": m, "seed": 1, "method": m, "kind": m, "setting": "domains"} for m in methods]
+    row = {"seed": 1, "setting": "domains", "orders": "", "training": None, "patience": 3, "evaluate": "local"}
     plan = {
         "code": {},
+        "task": "pipeline.tasks.summarize",
         "scale": "laptop",
         "backbone": "tiny-llama",
         "span_end": "inclusive",
@@ -214,9 +215,14 @@ def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "validation_examples": None,
         "bootstrap_samples": 200,
         "permutation_samples": 200,
-        "runs": [row | {"spec": "", "training": None, "evaluate": "local"} for row in rows],
+        "runs": [
+            row | {"id": f"main/{method}-1", "name": method, "method": method, "part": method} for method in methods
+        ],
     }
     write_json(order("main"), plan)
+    encode = {"task": "", "corpora": ["qmsum"], "encoding": "", "device": "cpu", "adapted_layers": 2}
+    empty = {"code": {}, "manifests": {}, "limits": {}, "uncached": [], "left_out": []}
+    write_json(order("encode", "main"), encode | empty)
     tests = [(f"e{n}", f"m{n % 6}") for n in range(24)]
     turns = (Turn("Ann", "We agree."),)
     write_jsonl(

@@ -1,20 +1,23 @@
-"""What the page says of knobs: sweeps, the controls at equal weight, the trials of `make search`."""
+"""What the page says of knobs: sweeps over studies, and the trials of `make search`."""
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
+from typing import Any
 
 import pytest
-from made_results import results_of, round_of, run_of
+from made_results import TRAINING, figures, results_of, round_of, run_of
 
-from pipeline.report import tuning
-from pipeline.report.canvas import Canvas
-from pipeline.runs.results import Results, knob_of
+from pipeline.report.page import Canvas
+from pipeline.report.pieces import _chosen, _has, _is_at_an_end, knob_sweep, tuned
+from pipeline.runs.results import Results
+
+# --- sweeps ---------------------------------------------------------------------------------------------------------
 
 
 def swept(best_loss: dict[str, float]) -> Results:
-    mean = {f"{metric}{end}": 2.0 for metric in ("loss", "average") for end in ("", "_low", "_high")}
+    """Runs tau-2, tau-3, …, whose best round has this validation loss."""
+    mean = figures(spread=0.5, loss=2.0, average=2.0)
     return results_of(
         rows={f"tau-{tau}": run_of(f"tau-{tau}", tau=float(tau)) for tau in best_loss},
         metrics={f"tau-{tau}": {"mean": mean} for tau in best_loss},
@@ -22,62 +25,83 @@ def swept(best_loss: dict[str, float]) -> Results:
     )
 
 
-def test_a_sweep_is_chosen_from_on_validation(tmp_path: Path) -> None:
-    results = swept({"2": 3.0, "3": 2.5, "4": 2.8})
-    (piece,) = tuning.knob_sweep(Canvas(tmp_path), results, ["tau-2", "tau-3", "tau-4", "gone"], "tau", "τ", "tau-3")
-    assert "validation loss (which would choose 3)" in piece
+def sweep(tmp_path: Path, results: Results, runs: list[str]) -> list[str]:
+    return [str(one) for one in knob_sweep(Canvas(tmp_path, ""), results, runs, "tau", "τ", "tau-3")]
+
+
+def test_a_sweep_names_the_value_with_the_least_validation_loss(tmp_path: Path) -> None:
+    results = swept({"2": 3.0, "3": 2.8, "4": 2.5})
+    (piece,) = sweep(tmp_path, results, ["tau-2", "tau-3", "tau-4", "gone"])
+    assert "would choose 4," in piece
+    assert "Runs: tau-2, tau-3, tau-4." in piece
     assert (tmp_path / "sweep_tau.png").is_file()
 
 
 def test_one_point_is_no_sweep(tmp_path: Path) -> None:
-    assert tuning.knob_sweep(Canvas(tmp_path), swept({"2": 3.0}), ["tau-2"], "tau", "τ", "tau-2") == []
-
-
-def test_a_threshold_that_is_a_quantile_is_shown_in_nats() -> None:
-    results = results_of(
-        rows={"q": run_of("q", tau="q0.88")}, histories={"q": [round_of(1, "A", 1, tau=4), round_of(2, "A", 1, tau=5)]}
-    )
-    assert knob_of(results, "q", "tau") == pytest.approx(4.5)
-
-
-def test_the_untrained_backbone_has_no_knob() -> None:
-    untrained = [run_of("zeroshot")[0].model_copy(update={"training": None})]
-    assert math.isnan(knob_of(results_of(rows={"zeroshot": untrained}), "zeroshot", "tau"))
+    assert sweep(tmp_path, swept({"2": 3.0}), ["tau-2"]) == []
 
 
 def test_a_run_without_the_knob_is_no_point_of_its_sweep(tmp_path: Path) -> None:
     results = swept({"2": 3.0, "3": 2.5})
     results.rows["tau-3"] = run_of("tau-3", **{"lambda": 0.2})
-    assert tuning.knob_sweep(Canvas(tmp_path), results, ["tau-2", "tau-3"], "tau", "τ", "tau-2") == []
+    assert sweep(tmp_path, results, ["tau-2", "tau-3"]) == []
 
 
-def test_the_controls_weight_stands_beside_what_it_should_be() -> None:
-    """Shares of 80% and 100% distilled at λ = 0.2: 0.18."""
-    results = results_of(
-        rows={"ours": run_of("ours", **{"lambda": 0.2}), "scaled": run_of("scaled", **{"lambda": 0.17})},
-        histories={"ours": [round_of(1, "A", 1, share_distilled=0.8), round_of(2, "A", 1, share_distilled=1.0)]},
-    )
-    (piece,) = tuning.scaled_weight(results, "ours", "scaled")
-    assert "0.2 × 0.900 = 0.180; scaled has λ = 0.17" in piece
-    assert tuning.scaled_weight(results, "ours", "gone") == []
+def test_the_untrained_backbone_is_no_point_of_a_sweep(tmp_path: Path) -> None:
+    results = swept({"2": 3.0, "3": 2.5})
+    results.rows["tau-3"] = [results.rows["tau-3"][0].model_copy(update={"training": None})]
+    assert sweep(tmp_path, results, ["tau-2", "tau-3"]) == []
 
 
-def test_trials_say_what_was_chosen_and_whether_it_is_at_the_end() -> None:
-    def tried(run: str, chosen: str, *knobs: str) -> list[dict[str, str]]:
-        return [{"run": run, "knobs": k, "chosen": str(int(k == chosen))} for k in knobs]
+# --- trials ---------------------------------------------------------------------------------------------------------
 
-    trials = [
-        *tried("fedopt", "eta=0.1", "eta=0.1", "eta=0.02", "eta=0.05"),
-        *tried("ditto", "mu=1", "mu=1", "mu=0.1", "mu=2"),
-        *tried("select", "tau=5 lambda=0.2", "tau=5 lambda=0.2", "tau=3 lambda=0.2"),
-    ]
-    used: dict[str, dict[str, float]] = {
-        "fedopt": {"eta": 0.1},
-        "ditto": {"mu": 2.0},
-        "select": {"tau": 5.0, "lambda": 0.2},
-    }
-    results = results_of(rows={run: run_of(run, **knobs) for run, knobs in used.items()})
-    (piece,) = tuning.tuned(results, trials, ["fedopt", "ditto", "select", "gone"])
-    assert "fedopt eta=0.1 of 3 trials, the end of what was tried; ditto mu=1 of 3 trials (the" in piece
-    assert "(the run has another); select tau=5 lambda=0.2 of 2 trials.</p>" in piece
-    assert tuning.tuned(results, [], ["fedopt"]) == []
+
+def tried(run: str, chosen: str, *knobs: str) -> list[dict[str, str]]:
+    return [{"run": run, "knobs": k, "chosen": str(int(k == chosen))} for k in knobs]
+
+
+@pytest.mark.parametrize(
+    ("best", "others", "is_at_an_end"),
+    [
+        ("eta=0.1", ["eta=0.02", "eta=0.05"], True),
+        ("eta=0.05", ["eta=0.02", "eta=0.1"], False),
+        ("eta=0.0010", ["eta=0.01", "eta=0.1"], True),
+        ("tau=5 lambda=0.2", ["tau=3 lambda=0.2"], False),
+        ("select=random", ["select=inverse"], False),
+    ],
+)
+def test_one_number_that_is_the_least_or_most_of_all_is_at_an_end(
+    best: str, others: list[str], is_at_an_end: bool
+) -> None:
+    """Of two knobs at once, or of words, nobody can say."""
+    assert _is_at_an_end(best, [best, *others]) == is_at_an_end
+
+
+@pytest.mark.parametrize(
+    ("knobs", "has"),
+    [("mu=0.10", True), ("mu=2", False), ("mu=0.1 batch_size=4", True), ("select=random", True), ("eta=0.1", False)],
+)
+def test_a_training_has_a_trials_knobs_as_numbers_and_as_words(knobs: str, has: bool) -> None:
+    known: dict[str, Any] = {"mu": 0.1, "select": "random"}
+    assert _has(TRAINING.model_copy(update={"hyperparameters": known}), knobs) == has
+
+
+def test_a_run_with_what_was_chosen_is_told_with_its_trials() -> None:
+    trials = tried("fedprox", "mu=0.1", "mu=0.01", "mu=0.1", "mu=1")
+    assert _chosen("fedprox", trials, run_of("fedprox", mu=0.1)) == "fedprox mu=0.1 of 3 trials"
+
+
+def test_a_run_with_another_value_and_one_that_is_not_made_differ() -> None:
+    """What is said of the first is more than of the second, which has no value."""
+    trials = tried("fedprox", "mu=0.1", "mu=0.01", "mu=0.1", "mu=1")
+    other, gone = (_chosen("fedprox", trials, made) for made in (run_of("fedprox", mu=2.0), ()))
+    assert gone == "fedprox mu=0.1 of 3 trials"
+    assert other.startswith(f"{gone} (")
+
+
+def test_runs_that_were_searched_are_told_and_no_others() -> None:
+    trials = [*tried("fedprox", "mu=0.1", "mu=0.01", "mu=0.1", "mu=1"), *tried("ditto", "mu=1", "mu=1")]
+    results = results_of(rows={"fedprox": run_of("fedprox", mu=0.1)})
+    (piece,) = tuned(results, trials, ["fedprox", "gone"])
+    assert "fedprox mu=0.1 of 3 trials.</p>" in piece
+    assert tuned(results, [], ["fedprox"]) == []

@@ -9,7 +9,7 @@ import pytest
 from pipeline.plan.orders import RunRow
 from pipeline.runs import prune
 from pipeline.workspace import layout
-from pipeline.workspace.files import locked, write_json
+from pipeline.workspace.files import locked, sha256_json, write_json
 
 
 def row(identity: str) -> RunRow:
@@ -22,6 +22,7 @@ def row(identity: str) -> RunRow:
         setting="s",
         orders="",
         training=None,
+        patience=3,
         evaluate=None,
     )
 
@@ -81,6 +82,11 @@ def unplanned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def trainings() -> set[str]:
+    """Those that have a checkpoint."""
+    return {path.name for path in layout.checkpoints().iterdir() if path.is_dir()}
+
+
 def left(folder: Path) -> set[str]:
     return {path.name for path in folder.rglob("*") if path.is_file()}
 
@@ -91,7 +97,7 @@ def test_what_only_other_plans_need_is_removed_when_asked_for() -> None:
     prune.prune(unplanned=True)
     assert left(layout.store()) == {"mine.safetensors", "mine.generation.safetensors"}
     assert left(layout.generated()) | left(layout.evaluated()) == set()
-    assert {path.name for path in layout.checkpoints().iterdir()} == {"key"}
+    assert trainings() == {"key"}
 
 
 @pytest.mark.usefixtures("unplanned")
@@ -99,7 +105,7 @@ def test_what_other_plans_need_stays_unless_asked_for() -> None:
     prune.prune()
     assert len(left(layout.store())) == 4
     assert left(layout.generated()) == left(layout.evaluated()) == {"other.json"}
-    assert {path.name for path in layout.checkpoints().iterdir()} == {"key", "other"}
+    assert trainings() == {"key", "other"}
 
 
 @pytest.mark.usefixtures("unplanned")
@@ -110,3 +116,38 @@ def test_a_checkpoint_that_somebody_trains_stays() -> None:
         assert (layout.checkpoints() / "other" / "state.json").is_file()
     prune.prune(unplanned=True)
     assert not (layout.checkpoints() / "other").exists()
+
+
+@pytest.mark.parametrize(("done", "kept"), [(False, True), (True, False)])
+def test_a_checkpoint_waits_for_the_same_training_in_an_experiment(
+    done: bool, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here it is written. The experiment, which keeps its trainings in the same place, plans it too."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
+    monkeypatch.setattr(prune, "planned_runs", lambda: [row("more/a")])
+    monkeypatch.setattr(prune, "planned_key", lambda identity: "key")
+    monkeypatch.setattr(prune, "is_as_planned", lambda identity: True)
+    monkeypatch.setattr(prune, "_shared", lambda of: "T")
+    write_json(layout.encoded_index("more/a"), {})
+    write_json(layout.checkpoints() / "key" / "state.json", {})
+    order = {"training": "T"}
+    write_json(layout.order("train", "more/a"), order)
+    write_json(layout.last_plan(), {"train/more/a": sha256_json(order)})
+    there = {"plan": "P", "train/more/b": sha256_json(order), "train/more/c": "another"}
+    write_json(layout.work() / "plans" / "experiments" / "mine" / "plan.json", there)
+    if done:
+        write_json(tmp_path / "experiments" / "mine" / layout.trained_as("more/b"), {"training": "key"})
+    prune.prune_training("more/a")
+    assert (trainings() == {"key"}) == kept
+
+
+def test_the_untrained_backbone_has_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
+    monkeypatch.setattr(prune, "planned_runs", list)
+    monkeypatch.setattr(prune, "planned_key", lambda identity: None)
+    write_json(layout.order("train", "main/zeroshot"), {"training": None})
+    write_json(layout.checkpoints() / "key" / "state.json", {})
+    prune.prune_training("main/zeroshot")
+    assert trainings() == {"key"}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_results import results_of, round_of, run_of
+from made_results import TRAINING, results_of, round_of, run_of
 
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Figures, Scored, figures_of
@@ -93,6 +93,7 @@ def test_a_run_is_read_over_its_seeds() -> None:
         1: 2.0,
         2: 4.0,
     }
+    assert [own["ours"][0].values["loss"] for own in results.seeds] == [20.0, 40.0]
     assert [(one.seed, one.round) for one in results.histories["ours"]] == [(1, 1), (2, 1)]
 
 
@@ -114,6 +115,16 @@ def test_a_training_has_converged_when_patience_ended_it() -> None:
     lay("more/open-1", {"A": 2.0}, rounds=4)
     results = read_results(rows, 200, "test")
     assert (results.converged("ended"), results.converged("open")) == (True, False)
+
+
+@pytest.mark.usefixtures("there")
+def test_a_prolonged_training_is_judged_by_the_patience_of_the_others() -> None:
+    """It takes its five rounds whatever comes, so its own patience is five; the last three brought nothing."""
+    row = run_of("longer")[0]
+    training = TRAINING.model_copy(update={"patience": 5, "rounds": 5})
+    lay("more/longer-1", {"A": 2.0}, rounds=5)
+    results = read_results([row.model_copy(update={"training": training, "patience": 3})], 200, "test")
+    assert results.converged("longer")
 
 
 @pytest.mark.usefixtures("there")

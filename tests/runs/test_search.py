@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import ROOT, SMALL
+from conftest import ROOT
 from shipped import SHIPPED, params_with
+from workspaces import SMALL
 
 from pipeline.errors import QuorumError
 from pipeline.plan.run import Search

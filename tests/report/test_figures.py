@@ -1,0 +1,184 @@
+"""What stands in figures: points, bars and cells, from numbers worked by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from made_results import figures, round_of
+
+from pipeline.evaluation.scores import Figures
+from pipeline.federated.history import Round
+from pipeline.report.figures import communication, comparison, heatmap, learning_curves, parts_of_speech, sweep, teacher
+from pipeline.report.figures.style import save
+from pipeline.tasks.task import LOSS, Metric
+
+AVERAGE = Metric("average", "average", "ROUGE F1 x 100", "more", 2)
+SAME = {name: name for name in "xyz"}
+BLACK = dict.fromkeys("xyz", "#000000")
+
+
+# --- bytes ----------------------------------------------------------------------------------------------------------
+
+
+def test_bytes_add_up_over_rounds_and_are_a_mean_over_seeds() -> None:
+    """Two clients send 1 MB up and 2 MB down a round: 6 MB, then 12; a second seed with the same traffic adds none."""
+    rows = [
+        round_of(number, client, loss, seed, bytes_up=1_000_000, bytes_down=2_000_000)
+        for seed in (1, 2)
+        for number, loss in ((1, 3.0), (2, 2.0))
+        for client in ("A", "B")
+    ]
+    assert communication.path_of(rows) == [(6.0, 3.0), (12.0, 2.0)]
+    assert communication.path_of(rows, 10.0) == [(60.0, 3.0), (120.0, 2.0)]
+
+
+def test_a_seed_that_stopped_early_goes_on_with_its_last_value() -> None:
+    """Losses 3.0 and 2.9, and 2.0 alone: without the 2.0 the mean would rise from 2.5 to 2.9. It sends no more, too."""
+    rows = [
+        round_of(1, "A", 3.0, bytes_up=1_000_000),
+        round_of(2, "A", 2.9, bytes_up=1_000_000),
+        round_of(1, "A", 2.0, 2, bytes_up=1_000_000),
+    ]
+    assert communication.path_of(rows) == [(1.0, 2.5), (1.5, pytest.approx(2.45))]
+
+
+def idle_in_round_2() -> list[Round]:
+    """A sends 2 MB and is sent 2 MB in round 1, in which half of the tokens are distilled."""
+    distilled = {"share_distilled": 0.5, "teacher_entropy": 1.0}
+    return [
+        round_of(1, "A", 3.0, bytes_up=2_000_000, bytes_down=2_000_000, figures=distilled),
+        round_of(2, "A", 3.0),
+    ]
+
+
+def test_an_idle_round_costs_nothing() -> None:
+    """Two messages: 4 MB of adapters, and as whole models of 10 MB 20 MB."""
+    bars = communication.draw_totals({"run": idle_in_round_2()}, 10_000_000, 1).axes[0].patches
+    assert [bar.get_width() for bar in bars] == [4.0, 20.0]
+
+
+def test_a_run_that_sends_nothing_has_no_bar() -> None:
+    bars = communication.draw_totals({"alone": [round_of(1, "A", 3.0)], "run": idle_in_round_2()}, 1, 1).axes[0].patches
+    assert len(bars) == 2
+    assert not communication.draw_totals({}, 1, 1).axes[0].patches
+
+
+# --- rounds ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_idle_round_distils_nothing() -> None:
+    (line,) = teacher.draw_rounds(idle_in_round_2(), ["A"], 5.0).axes[0].lines
+    assert line.get_xydata().tolist() == [[1.0, 50.0]]
+
+
+def test_a_panel_a_client_and_a_line_a_run() -> None:
+    histories = {name: [round_of(n, client, n) for n in (1, 2) for client in "AB"] for name in "xy"}
+    panels = learning_curves.draw(histories, ["A", "B"], BLACK).axes
+    assert [panel.get_title(loc="left") for panel in panels] == ["A", "B"]
+    assert [[line.get_ydata().tolist() for line in panel.lines] for panel in panels] == [[[1, 2], [1, 2]]] * 2
+
+
+def test_nothing_trained_is_nothing_drawn() -> None:
+    """The untrained backbone alone has no history."""
+    assert not learning_curves.draw({}, ["A"], {}).axes[0].lines
+
+
+def test_deciles_are_drawn_at_their_entropy() -> None:
+    groups = [{"entropy": float(n), "teacher_better": n / 10, "gain": -float(n)} for n in range(3)]
+    left, right = teacher.draw_deciles({"A": groups}, 2.5).axes
+    assert left.lines[0].get_xydata().tolist() == [[0.0, 0.0], [1.0, 10.0], [2.0, 20.0]]
+    assert right.lines[0].get_xydata().tolist() == [[0.0, 0.0], [1.0, -1.0], [2.0, -2.0]]
+    assert [list(axis.lines[-1].get_xdata()) for axis in (left, right)] == [[2.5, 2.5]] * 2, "τ"
+
+
+# --- tables as pictures ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limits", "dark"), [((0.0, 1.0), [False, False, False, True]), (None, [False, False, True, True])]
+)
+def test_dark_cells_have_light_numbers(limits: tuple[float, float] | None, dark: list[bool]) -> None:
+    """Over 0 to 1 only 1.0 is dark; over each column's own range the larger of its two numbers is."""
+    table = {"a": {"x": 0.0, "y": 0.1}, "b": {"x": 0.3, "y": 1.0}}
+    (axis,) = heatmap.draw({"t": table}, "", "", limits=limits).axes
+    assert [(text.get_text(), text.get_color() == "white") for text in axis.texts] == [
+        *zip(("0.000", "0.100", "0.300", "1.000"), dark, strict=True)
+    ]
+
+
+def test_parts_of_speech_stand_beside_their_base_rate() -> None:
+    row = {"client": "A", "pos": "NOUN", "base_rate": "0.3"}
+    row |= {"pos_given_distilled": "0.4", "pos_given_not_distilled": "0.1"}
+    rows = [row, row | {"pos": "all"}, row | {"client": "B"}]
+    panels = parts_of_speech.draw(rows, "A").axes
+    assert [[bar.get_height() for bar in panel.patches] for panel in panels] == [[40.0], [10.0]]
+    assert [panel.lines[0].get_ydata() for panel in panels] == [[30.0], [30.0]]
+
+
+# --- runs side by side ----------------------------------------------------------------------------------------------
+
+
+def shown(**runs: Figures) -> dict[str, list[str]]:
+    """Metric -> the runs in its rows."""
+    metrics = {name: {"mean": own} for name, own in runs.items()}
+    axes = comparison.draw(metrics, [], SAME, BLACK).axes
+    return {axis.get_ylabel()[:9]: [label.get_text() for label in axis.get_yticklabels()] for axis in axes}
+
+
+BOTH, LOSS_ALONE = figures(average=1.0, loss=1.0), figures(loss=1.0)
+
+
+def test_a_run_without_summaries_has_a_loss_and_no_rouge() -> None:
+    assert shown(x=BOTH, y=LOSS_ALONE, z=BOTH) == {"average R": ["x", "z"], "test loss": ["x", "y", "z"]}
+
+
+def test_one_rouge_alone_is_no_comparison() -> None:
+    assert shown(x=BOTH, y=LOSS_ALONE) == {"test loss": ["x", "y"]}
+    assert shown(x=BOTH) == {"average R": ["x"], "test loss": ["x"]}, "unless it is all that there is"
+
+
+def clients(**values: float) -> dict[str, Figures]:
+    return {name: figures(average=value, loss=value) for name, value in values.items()}
+
+
+def test_seeds_are_points_and_their_mean_is_over_the_clients_that_all_have() -> None:
+    """One run has B besides: the mean is A's alone. Two seeds, two points a panel."""
+    metrics = {"x": clients(A=2.0, B=9.0, mean=2.0), "y": clients(A=2.0, mean=2.0)}
+    seeds = [{"x": clients(A=a, B=9.0, mean=5.0), "y": clients(A=a, mean=a)} for a in (1.0, 3.0)]
+    of_mean = comparison.draw(metrics, seeds, SAME, BLACK).axes[2]
+    points = [line.get_xdata() for line in of_mean.lines if line.get_markersize() == 3]
+    assert [list(map(float, own)) for own in points] == [[1.0, 3.0], [1.0, 3.0]]
+
+
+def test_means_over_clients_have_a_panel_an_endpoint_and_a_row_a_run() -> None:
+    metrics = {name: {"mean": figures(average=value, loss=value)} for name, value in (("x", 2.0), ("y", 3.0))}
+    panels = comparison.draw_means(metrics, [metrics], SAME, BLACK, (AVERAGE, LOSS)).axes
+    values = [[float(line.get_xdata()[0]) for line in panel.lines if line.get_markersize() == 6] for panel in panels]
+    assert values == [[2.0, 3.0], [2.0, 3.0]]
+
+
+# --- a knob ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_sweep_has_no_panel_for_what_one_point_alone_has() -> None:
+    """Two values of a knob; one run alone wrote summaries."""
+    one = figures(spread=0.5, loss=2.0, average=20.0).metrics
+    points = [
+        sweep.Point(2.0, "2", 3.0, one["loss"], one["average"]),
+        sweep.Point(3.0, "3", 2.5, one["loss"], None),
+    ]
+    panels = sweep.draw(points, "τ", 3.0).axes
+    assert len(panels) == 2
+    assert [label.get_text() for label in panels[0].get_xticklabels()] == ["2", "3"]
+    assert list(panels[0].lines[0].get_xdata()) == [3.0, 3.0], "the value used elsewhere"
+
+
+# --- files ----------------------------------------------------------------------------------------------------------
+
+
+def test_one_figure_is_the_same_bytes_every_time(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        save(heatmap.draw({"t": {"a": {"x": 0.0}}}, "", ""), tmp_path / folder, "figure")
+    for name in ("figure.png", "figure.svg"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
