@@ -46,7 +46,10 @@ needs_weights = pytest.mark.skipif(
 )
 
 
-SLOWEST = tuple(f"test_{name}.py" for name in ("dvc", "real", "other_plans", "killed", "mlflow", "bad_input", "search"))
+SLOWEST = tuple(
+    f"test_{name}.py"
+    for name in ("dvc", "real", "killed", "temporary_copy", "mlflow", "other_plans", "bad_input", "search")
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pipeline.corpora.sources import checksum_file
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithms import OURS
+from pipeline.federated.methods import OURS
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.presets import PRESETS
 from pipeline.plan.code import code_of

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from pipeline.federated.algorithms import ALGORITHMS, ALONE, ZEROSHOT
+from pipeline.federated.algorithms import ALGORITHMS
+from pipeline.federated.methods import ALONE, ZEROSHOT
 from pipeline.workspace.record import Record
 
 AdapterKind = Literal["bottleneck", "lora"]

@@ -18,7 +18,7 @@ from pipeline.clients.setting import NAME, Count, Domains, Fraction, Iid, Limite
 from pipeline.corpora.qmsum import SpanEnd
 from pipeline.corpora.sources import CORPORA
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithms import ALONE
+from pipeline.federated.methods import ALONE
 from pipeline.federated.objectives.threshold import Tau
 from pipeline.model.presets import PRESETS
 from pipeline.plan.orders import CommonKnobs

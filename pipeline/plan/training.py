@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import json
 
-from pipeline.federated.algorithms import ALGORITHMS, ZEROSHOT
+from pipeline.federated.algorithms import ALGORITHMS
+from pipeline.federated.methods import ZEROSHOT
 from pipeline.model.presets import PRESETS
 from pipeline.plan.code import code_of
 from pipeline.plan.orders import Training, TrainOrder

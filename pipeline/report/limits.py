@@ -55,14 +55,10 @@ def _few_meetings(indices: Mapping[str, Mapping[str, Any]]) -> str:
 
 def first_rounds(results: Results) -> tuple[int, int]:
     """(How many adapters that runs with distillation are judged by are of the first round, how many there are)."""
-    local = [name for name, rows in results.rows.items() if rows[0].evaluate == "local"]
-    best = [
-        one
-        for name in local
-        if any("share_distilled" in one.figures for one in results.histories[name])
-        for one in results.histories[name]
-        if one.best
-    ]
+    local = [(rows[0], results.histories[name]) for name, rows in results.rows.items() if rows[0].evaluate == "local"]
+    distilling = [(row, own) for row, own in local if any("share_distilled" in one.figures for one in own)]
+    trainings = {(str(row.training), row.setting): own for row, own in distilling}  # one under two names counts once
+    best = [one for history in trainings.values() for one in history if one.best]
     return sum(one.round == 1 for one in best), len(best)
 
 

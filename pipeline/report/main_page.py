@@ -16,8 +16,8 @@ from pipeline.corpora.qmsum import DOMAINS
 from pipeline.evaluation.claims import Judged
 from pipeline.evaluation.scores import MEAN, Comparison, Figures
 from pipeline.evaluation.words import grouped
-from pipeline.federated.algorithms import OURS
 from pipeline.federated.history import best_rounds
+from pipeline.federated.methods import OURS
 from pipeline.plan.orders import CommonKnobs, MainOrder
 from pipeline.report.claim_rows import claim_row
 from pipeline.report.figures.parts_of_speech import share_text

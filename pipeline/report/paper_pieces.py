@@ -8,7 +8,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from pipeline.federated.algorithms import OURS
+from pipeline.federated.methods import OURS
 from pipeline.plan.orders import ReportOrder
 from pipeline.report import pieces, sending
 from pipeline.report.figures import comparison

@@ -18,8 +18,8 @@ from dataclasses import asdict
 from typing import Any
 
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithms import ZEROSHOT
 from pipeline.federated.history import OnRound, Round
+from pipeline.federated.methods import ZEROSHOT
 from pipeline.plan.orders import EncodeOrder, MainOrder, ReportOrder, RunRow, read_order
 from pipeline.runs.histories import read_history
 from pipeline.runs.identity import identity_of, notes_behind, recorded_identities

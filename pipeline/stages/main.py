@@ -9,7 +9,7 @@ import math
 
 from pipeline.evaluation.claims import judge
 from pipeline.evaluation.scores import significance
-from pipeline.federated.algorithms import OURS
+from pipeline.federated.methods import OURS
 from pipeline.plan.orders import MainOrder, read_order
 from pipeline.report.main_figures import draw
 from pipeline.report.main_page import MainPage, render

@@ -188,7 +188,8 @@ def test_a_training_killed_with_its_logger_is_failed_after_the_next_projection(c
     """As by a machine that goes down. As long as it holds its lock, it is taken for what it says: running."""
     process = begun(copy, "time.sleep(600)")
     deadline = time.monotonic() + 120
-    while "RUNNING" not in statuses(copy, "fedavg-1") and time.monotonic() < deadline:
+    logged = "select step from metrics join runs using (run_uuid) where status = 'RUNNING'"
+    while not rows(copy, logged) and time.monotonic() < deadline:
         time.sleep(0.1)
     copy.call("track")
     assert statuses(copy, "fedavg-1") == ["FINISHED", "RUNNING"]

@@ -11,7 +11,8 @@ import pytest
 from shipped import SHIPPED, params_with
 
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithms import ALGORITHMS, ALONE, OURS, ZEROSHOT
+from pipeline.federated.algorithms import ALGORITHMS
+from pipeline.federated.methods import ALONE, OURS, ZEROSHOT
 from pipeline.plan import changes, packages
 from pipeline.plan import code as closure
 from pipeline.plan import resolve as resolving

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline.corpora.example import Example, Turn
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithms import OURS
+from pipeline.federated.methods import OURS
 from pipeline.plan.orders import MainOrder, read_order
 from pipeline.report.ratings.returned import bring_in
 from pipeline.report.ratings.sheets import CRITERIA, Item, export, of_these_summaries, spread, write_sheet

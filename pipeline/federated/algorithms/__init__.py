@@ -20,12 +20,3 @@ ALGORITHMS: dict[str, str] = {
     "AdaFedHardKD": "pipeline.federated.algorithms.fedhardkd",
     "AdaFedSelectKD": "pipeline.federated.algorithms.fedselectkd",
 }
-
-OURS = "AdaFedSelectKD"
-"""The method that the first paper proposes, and every table compares with the others."""
-
-ZEROSHOT = "ZeroShot"
-"""The untrained backbone: a row of every table, and no algorithm."""
-
-ALONE = (ZEROSHOT, "AdaSingle", "AdaCentralized")
-"""Methods without a server, whose algorithms do not communicate."""

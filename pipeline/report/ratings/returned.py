@@ -12,7 +12,7 @@ from pydantic import BaseModel, StringConstraints, ValidationError
 
 from pipeline.errors import QuorumError
 from pipeline.evaluation.agreement import Outcome
-from pipeline.federated.algorithms import OURS
+from pipeline.federated.methods import OURS
 from pipeline.report.ratings.sheets import CRITERIA
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json

@@ -21,7 +21,7 @@ from pipeline.corpora.example import Example
 from pipeline.corpora.hash_order import hash_order
 from pipeline.corpora.prepared import examples_of
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithms import OURS
+from pipeline.federated.methods import OURS
 from pipeline.plan.orders import EncodeOrder, MainOrder, RunRow, read_order
 from pipeline.report.page import page as render_page
 from pipeline.runs.index import read_encoded

@@ -1,0 +1,42 @@
+"""An experiment of `dvc exp run --temp`: what it runs, and what it shares with the workspace that it was asked of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import Workspace
+from workspaces import stages_run
+
+
+@pytest.fixture(scope="module")
+def experiment(built: Workspace, tmp_path_factory: pytest.TempPathFactory) -> tuple[Workspace, list[str]]:
+    """`dvc exp run --temp -S tau=4 main`: (the workspace that it was asked of, the stages that it ran)."""
+    asked = built.copied(tmp_path_factory.mktemp("experiment") / "copy")
+    asked.commit()
+    timing(asked).unlink()
+    return asked, stages_run(asked.run("dvc", "exp", "run", "--temp", "-S", "tau=4", "main").stdout)
+
+
+def timing(workspace: Workspace) -> Path:
+    (path,) = (workspace.folder / "work" / "timings" / "train").rglob("main/fedselectkd-1.json")
+    return path
+
+
+def test_a_new_tau_runs_the_plan_the_run_that_uses_it_and_the_page(experiment: tuple[Workspace, list[str]]) -> None:
+    """fedavg has no τ; the runs beyond the main table are not asked for."""
+    of_the_run = [f"{stage}@fedselectkd-1" for stage in ("train", "generate", "evaluate")]
+    assert experiment[1] == ["plan", *of_the_run, "main"]
+
+
+def test_an_experiment_in_a_temporary_copy_shares_what_outlives_a_stage(
+    experiment: tuple[Workspace, list[str]],
+) -> None:
+    assert timing(experiment[0]).is_file(), "work/ is that of the real root"
+
+
+def test_an_experiment_in_a_temporary_copy_leaves_the_workspace_as_it_is(
+    built: Workspace, experiment: tuple[Workspace, list[str]]
+) -> None:
+    for path in ("params.yaml", "dvc.lock", "reports/report.html", "models/main/fedselectkd-1/history.csv"):
+        assert (experiment[0].folder / path).read_bytes() == (built.folder / path).read_bytes(), path
