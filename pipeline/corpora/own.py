@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pipeline.corpora.example import SPLITS, Split
 from pipeline.corpora.hash_order import hash_order
+from pipeline.corpora.qmsum import parse_meeting
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import replacing
 
@@ -17,7 +18,7 @@ def split_folder(folder: Path, into: Path) -> None:
     """Copy a client's meetings to `into/{train,val,test}`.
 
     Raises:
-        QuorumError: the folder is missing, or holds fewer than three meetings.
+        QuorumError: the folder is missing or holds fewer than three meetings, or a file is none.
     """
     if not folder.is_dir():
         raise QuorumError(f"params.yaml: own: folder {folder} does not exist; create it, or remove the client")
@@ -27,6 +28,7 @@ def split_folder(folder: Path, into: Path) -> None:
         chosen = _split(folder)
     for split, paths in chosen.items():
         for path in paths:
+            parse_meeting(path)  # here, since a later stage knows only the copy's path
             with replacing(into / split / path.name) as temporary:
                 shutil.copyfile(path, temporary)
 

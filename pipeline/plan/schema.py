@@ -196,13 +196,18 @@ def read_params(path: Path = PARAMS) -> Params:
     for where, scale in [("scale", data.get("scale")), *((f"scales.{one}", one) for one in scales or ())]:
         if scale not in get_args(Scale):
             raise QuorumError(f"{path}: {where}: is no scale; known: {', '.join(get_args(Scale))}; correct it")
+    chosen = _checked(path, data, data.get("scale"), "")
+    # The others too: a mistake in them should not wait until they are chosen.
+    for scale in scales or ():
+        _checked(path, data, scale, f"at scale {scale}: ")
+    return chosen
+
+
+def _checked(path: Path, data: Mapping[str, Any], scale: Any, where: str) -> Params:
     try:
-        # The others too: a mistake in them should not wait until they are chosen.
-        for scale in scales or ():
-            Params.model_validate(_filled(path, data, scale))
-        return Params.model_validate(_filled(path, data, data.get("scale")))
+        return Params.model_validate(_filled(path, data, scale))
     except ValidationError as error:
-        raise QuorumError(f"{path}: {first_problem(error)}; correct it") from None
+        raise QuorumError(f"{path}: {where}{first_problem(error)}; correct it") from None
 
 
 def _read(path: Path) -> dict[str, Any]:

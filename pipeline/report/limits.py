@@ -43,6 +43,11 @@ def limits(
     return piece("limits", facts=facts)
 
 
+def random_weights(backbone: str) -> Markup:
+    """A warning above everything else, of a backbone that has learned nothing."""
+    return piece("random_weights") if PRESETS[backbone].origin == "tiny" else Markup("")
+
+
 def _few_meetings(indices: Mapping[str, Mapping[str, Any]]) -> str:
     few: dict[tuple[str, int], list[str]] = {}
     for setting, index in indices.items():

@@ -21,7 +21,7 @@ from pipeline.federated.methods import OURS
 from pipeline.plan.orders import CommonKnobs, MainOrder
 from pipeline.report.claim_rows import claim_row
 from pipeline.report.figures.parts_of_speech import share_text
-from pipeline.report.limits import limits, truncation
+from pipeline.report.limits import limits, random_weights, truncation
 from pipeline.report.naming import labels
 from pipeline.report.page import MAIN_COMMAND, embedded, page, piece
 from pipeline.report.paper import PaperScores
@@ -80,6 +80,7 @@ def render(data: MainPage, figures: Path) -> str:
     return page(
         "main_page.html.j2",
         sample=is_sample(data.notes),
+        random_weights=random_weights(order.backbone),
         answer=_answer(data),
         summary=_summary(data, named),
         claims=piece("claims", judged=[claim_row(one) for one in data.claims]),

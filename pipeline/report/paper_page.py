@@ -18,7 +18,7 @@ from pipeline.federated.history import best_rounds
 from pipeline.plan.orders import ReportOrder, TrainingKnobs
 from pipeline.report import data_tables
 from pipeline.report.claim_rows import claim_row
-from pipeline.report.limits import limits, truncation
+from pipeline.report.limits import limits, random_weights, truncation
 from pipeline.report.page import REPORT_COMMAND, embedded, page, piece
 from pipeline.report.paper import PaperScores, Section, average_of
 from pipeline.runs.results import Metrics, Results, common_clients
@@ -55,6 +55,7 @@ def render(data: PaperPage, figures: Path) -> str:
     return page(
         "paper_page.html.j2",
         samples=sorted(corpus for corpus, notes in data.notes.items() if is_sample(notes)),
+        random_weights=random_weights(data.order.backbone),
         facts=_facts(data),
         title=data.title,
         claims=piece("claims", judged=[claim_row(one) for one in data.claims]) if data.claims else None,

@@ -10,7 +10,7 @@ from pipeline.plan.orders import PartitionOrder, RunRow, Training, TrainOrder, p
 from pipeline.runs.index import is_as_planned, planned_key, read_encoded
 from pipeline.runs.jobs import decoding_job_of, scoring_job_of
 from pipeline.workspace import layout
-from pipeline.workspace.files import locked_if_free, read_json, sha256_json
+from pipeline.workspace.files import locked_if_free, read_json
 from pipeline.workspace.progress import say
 
 
@@ -51,13 +51,17 @@ def prune_training(run_id: str) -> None:
 
 def _wanted_elsewhere(run_id: str) -> bool:
     """Whether another workspace, as that of an experiment, plans the same training and has not written it."""
-    order, plans = sha256_json(read_json(layout.order("train", run_id))), layout.work() / "plans"
-    return any(
-        digest == order and not (layout.home() / plan.parent.relative_to(plans) / layout.trained_as(run)).is_file()
-        for plan in plans.rglob("plan.json")
+    training, plans = read_json(layout.order("train", run_id))["training"], layout.work() / "plans"
+    elsewhere = [
+        layout.home() / plan.parent.relative_to(plans)
+        for plan in plans.rglob(layout.last_plan().name)
         if plan != layout.last_plan()
-        for name, digest in read_json(plan).items()
-        if (run := name.removeprefix("train/")) != name
+    ]
+    return any(
+        read_json(path)["training"] == training and not (there / layout.trained_as(f"{group}/{path.stem}")).is_file()
+        for there in elsewhere
+        for group in (layout.MAIN, layout.MORE)
+        for path in (there / layout.order("train", group)).with_suffix("").glob("*.json")
     )
 
 

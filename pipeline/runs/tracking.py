@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from itertools import chain
 from typing import Any
 
 from pipeline.errors import QuorumError
@@ -78,15 +79,18 @@ def log(run_id: str, lines: Iterable[str]) -> None:
         QuorumError: MLflow is out of order.
     """
     order, row = _plan(run_id)
+    told_lines = iter(lines)
     with failures():
         store = Store()
         _end_the_dead(store)
+        # A training speaks once it holds its lock; said to run before that, it would be taken for a dead one.
+        first = next(told_lines, None)
         run, complete = _known(store, order, row)
         if complete:
             return
         store.params(run, _of_training(row))
         store.set_status(run, "RUNNING")
-        for line in lines:
+        for line in chain([] if first is None else [first], told_lines):
             told = json.loads(line)
             if told == FINISHED:
                 store.set_status(run, "FINISHED")

@@ -46,11 +46,13 @@ def train(order: Training, encoded: Encoded, key: str, run_id: str, on_round: On
 
     Args:
         key: the training's name. Where two processes want one training, the second waits, and finds it done.
+        on_round: told each round's rows; of no round once the training's lock is held.
 
     Raises:
         QuorumError: the checkpoint is damaged, or a loss or a gradient is not finite.
     """
     with locked(layout.checkpoint_lock(key)):
+        on_round([])
         folder = layout.checkpoints() / key
         stopping = Stopping(order.rounds, order.patience, order.joins)
         done = load_progress(folder, key)

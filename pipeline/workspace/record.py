@@ -27,5 +27,6 @@ def first_problem(error: ValidationError) -> str:
         return f"{where}: is missing"
     if problem["type"] == "value_error" and not where:
         return message
+    found = f"{problem['input']!r:.60}"
     prefix = f"{where}: " if where else ""
-    return f"{prefix}{message} (found {problem['input']!r:.60})"
+    return f"{prefix}{message}" if found in message else f"{prefix}{message} (found {found})"

@@ -167,6 +167,14 @@ def test_too_few_own_meetings_are_one_line(tmp_path: Path) -> None:
         split_folder(tmp_path / "none", tmp_path / "a")
 
 
+def test_a_malformed_meeting_of_ones_own_is_refused_under_its_own_path(tmp_path: Path) -> None:
+    for i in range(3):
+        write_meeting(tmp_path / "own" / f"m{i}.json")
+    (tmp_path / "own" / "m1.json").write_text('{"meeting_transcripts": [', encoding="utf-8")
+    with pytest.raises(QuorumError, match=r"own/m1\.json: line 1: malformed JSON"):
+        split_folder(tmp_path / "own", tmp_path / "a")
+
+
 def test_the_sample_is_three_domains_of_a_dozen_meetings() -> None:
     for domain in DOMAINS:
         notes = Notes()

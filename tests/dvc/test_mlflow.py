@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -32,7 +33,8 @@ from pipeline.stages import train
 with live("main/fedavg-1") as on_round:
     def told(rows):
         on_round(rows)
-        {after_a_round}
+        if rows:
+            {after_a_round}
     train.run("main/fedavg-1", told)
 """
 
@@ -139,6 +141,19 @@ def told(workspace: Workspace, *lines: str) -> None:
     with planned_anew(workspace).entered():
         rounds = [Round(1, n, "Academic", train_loss=3.0 - n, validation_loss=3.0 - n) for n in (1, 2)]
         tracking.log("main/fedavg-1", [*(json.dumps([asdict(one)]) for one in rounds), *lines])
+
+
+def test_a_training_that_waits_for_its_lock_is_not_said_to_run(copy: Workspace) -> None:
+    """Else another training's clean-up, which finds the lock free, would call it failed."""
+
+    def lines() -> Iterator[str]:
+        assert statuses(copy, "fedavg-1") == ["FINISHED"]
+        yield "[]"
+        assert statuses(copy, "fedavg-1") == ["FINISHED", "RUNNING"]
+
+    with planned_anew(copy).entered():
+        tracking.log("main/fedavg-1", lines())
+    assert statuses(copy, "fedavg-1") == ["FINISHED", "FAILED"]
 
 
 def test_a_training_that_says_that_it_has_finished_is_finished(copy: Workspace) -> None:

@@ -103,7 +103,7 @@ def test_the_page_has_a_study_of_ones_own(built: Workspace) -> None:
 
 
 def test_the_page_is_of_the_sample_and_complete_in_itself(built: Workspace) -> None:
-    assert page(built).count('<p class="loud">') == 1
+    assert page(built).count('<p class="loud">') == 2
     assert "http" not in page(built).replace("http://www.w3.org", "")
     assert len(page(built)) < 15_000_000
 

@@ -312,7 +312,7 @@ def test_a_scale_sets_sizes_and_a_single_knob_goes_over_it(tmp_path: Path) -> No
 
 def test_a_mistake_in_a_scale_that_is_not_chosen_is_found(tmp_path: Path) -> None:
     scales = SHIPPED["scales"] | {"paper": SHIPPED["scales"]["paper"] | {"learning_rate": 0}}
-    with pytest.raises(QuorumError, match="learning_rate: Input should be greater than 0"):
+    with pytest.raises(QuorumError, match="at scale paper: learning_rate: Input should be greater than 0"):
         read(tmp_path, scale="laptop", scales=scales)
 
 

@@ -9,7 +9,7 @@ import pytest
 from pipeline.plan.orders import RunRow
 from pipeline.runs import prune
 from pipeline.workspace import layout
-from pipeline.workspace.files import locked, sha256_json, write_json
+from pipeline.workspace.files import locked, write_json
 
 
 def row(identity: str) -> RunRow:
@@ -27,16 +27,22 @@ def row(identity: str) -> RunRow:
     )
 
 
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *planned: str, written: bool) -> None:
+    """A workspace that plans these runs, whose training is `key`; of them all the training is written, or none."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
+    monkeypatch.setattr(prune, "planned_runs", lambda: [row(identity) for identity in planned])
+    monkeypatch.setattr(prune, "planned_key", lambda identity: "key")
+    monkeypatch.setattr(prune, "is_as_planned", lambda identity: written)
+    monkeypatch.setattr(prune, "_shared", lambda of: "T")
+
+
 @pytest.mark.parametrize(("trainings", "kept"), [({"a": "T", "b": "T"}, True), ({"a": "T", "b": "U"}, False)])
 def test_a_finished_checkpoint_waits_for_the_same_training_under_a_later_name(
     trainings: dict[str, str], kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`main/a` is encoded and written, `more/b` is not encoded yet."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
-    monkeypatch.setattr(prune, "planned_runs", lambda: [row("main/a"), row("more/b")])
-    monkeypatch.setattr(prune, "planned_key", lambda identity: "key")
-    monkeypatch.setattr(prune, "is_as_planned", lambda identity: True)
+    plan(tmp_path, monkeypatch, "main/a", "more/b", written=True)
     monkeypatch.setattr(prune, "_shared", lambda of: trainings[of.id[-1]])
     write_json(layout.encoded_index("main/a"), {})
     write_json(layout.checkpoints() / "key" / "state.json", {})
@@ -48,12 +54,9 @@ def test_what_an_unencoded_run_needs_is_not_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An interrupted `encode-more` leaves no index: its prefixes, summaries and scores would be taken for others'."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
-    monkeypatch.setattr(prune, "planned_runs", lambda: [row("more/b")])
+    plan(tmp_path, monkeypatch, "more/b", written=False)
     stored = layout.store() / "ab" / "abcd.safetensors"
     write_json(stored, {})
-    monkeypatch.setattr(prune, "_shared", lambda of: "T")
     write_json(layout.checkpoints() / "key" / "state.json", {})
     prune.prune(unplanned=True)
     assert "more/b is planned and not encoded" in capsys.readouterr().err
@@ -64,12 +67,7 @@ def test_what_an_unencoded_run_needs_is_not_known(
 @pytest.fixture
 def unplanned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """`main/a` is encoded and written; beside its prefix, checkpoint and results lie those of another plan."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
-    monkeypatch.setattr(prune, "planned_runs", lambda: [row("main/a")])
-    monkeypatch.setattr(prune, "planned_key", lambda identity: "key")
-    monkeypatch.setattr(prune, "is_as_planned", lambda identity: False)
-    monkeypatch.setattr(prune, "_shared", lambda of: "T")
+    plan(tmp_path, monkeypatch, "main/a", written=False)
     entries = [{"id": "e", "key": "mine", "tokens": 1, "source_tokens": 1}]
     write_json(layout.encoded_index("main/a"), {"clients": {"A": {"train": entries, "val": [], "test": []}}})
     for name in ("mine", "other"):
@@ -122,30 +120,24 @@ def test_a_checkpoint_that_somebody_trains_stays() -> None:
 def test_a_checkpoint_waits_for_the_same_training_in_an_experiment(
     done: bool, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Here it is written. The experiment, which keeps its trainings in the same place, plans it too."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
-    monkeypatch.setattr(prune, "planned_runs", lambda: [row("more/a")])
-    monkeypatch.setattr(prune, "planned_key", lambda identity: "key")
-    monkeypatch.setattr(prune, "is_as_planned", lambda identity: True)
-    monkeypatch.setattr(prune, "_shared", lambda of: "T")
+    """Here it is written. The experiment keeps its trainings in the same place and plans this for its other model."""
+    plan(tmp_path, monkeypatch, "more/a", written=True)
     write_json(layout.encoded_index("more/a"), {})
     write_json(layout.checkpoints() / "key" / "state.json", {})
-    order = {"training": "T"}
-    write_json(layout.order("train", "more/a"), order)
-    write_json(layout.last_plan(), {"train/more/a": sha256_json(order)})
-    there = {"plan": "P", "train/more/b": sha256_json(order), "train/more/c": "another"}
-    write_json(layout.work() / "plans" / "experiments" / "mine" / "plan.json", there)
+    experiment = tmp_path / "experiments" / "mine"
+    write_json(layout.order("train", "more/a"), {"training": "T", "evaluate": "local"})
+    write_json(experiment / layout.order("train", "more/b"), {"training": "T", "evaluate": "server"})
+    write_json(experiment / layout.order("train", "more/c"), {"training": "U", "evaluate": "local"})
+    for where in (layout.last_plan(), layout.work() / "plans" / "experiments" / "mine" / "plan.json"):
+        write_json(where, {})
     if done:
-        write_json(tmp_path / "experiments" / "mine" / layout.trained_as("more/b"), {"training": "key"})
+        write_json(experiment / layout.trained_as("more/b"), {"training": "key"})
     prune.prune_training("more/a")
     assert (trainings() == {"key"}) == kept
 
 
 def test_the_untrained_backbone_has_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
-    monkeypatch.setattr(prune, "planned_runs", list)
+    plan(tmp_path, monkeypatch, written=False)
     monkeypatch.setattr(prune, "planned_key", lambda identity: None)
     write_json(layout.order("train", "main/zeroshot"), {"training": None})
     write_json(layout.checkpoints() / "key" / "state.json", {})
