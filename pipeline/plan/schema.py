@@ -18,7 +18,6 @@ from pipeline.clients.setting import NAME, Count, Domains, Fraction, Iid, Limite
 from pipeline.corpora.qmsum import SpanEnd
 from pipeline.corpora.sources import CORPORA
 from pipeline.errors import QuorumError
-from pipeline.federated.methods import ALONE
 from pipeline.federated.objectives.threshold import Tau
 from pipeline.model.presets import PRESETS
 from pipeline.plan.orders import CommonKnobs
@@ -157,8 +156,6 @@ class Params(CommonKnobs):
         common = {knob: getattr(self, knob) for knob in CommonKnobs.model_fields} | {"rounds": rounds}
         if run.prolonged:  # runs with added rounds are compared at equal rounds: none may stop early
             common["patience"] = rounds
-        if run.method in ALONE:
-            common["clients_per_round"] = None
         own = {knob: value for knob, value in run.knobs.items() if knob in CommonKnobs.model_fields}
         try:
             return CommonKnobs.model_validate(common | own)
@@ -175,6 +172,8 @@ class Params(CommonKnobs):
             QuorumError: a key of the run is no knob of its training or its algorithm, or is out of range.
         """
         names = [field.alias or key for key, field in known.model_fields.items()]
+        if taken := [name for name in names if name in (*Run.model_fields, *CommonKnobs.model_fields)]:
+            raise QuorumError(f"{known.__module__}: {taken[0]}: is a knob of all runs; choose another name")
         here = self.model_dump(by_alias=True)
         own = {key: value for key, value in self.all_runs[name].knobs.items() if key not in CommonKnobs.model_fields}
         try:
@@ -234,7 +233,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise QuorumError(f"{path}: is missing; run from the repository's root") from None
     except yaml.YAMLError as error:
-        raise QuorumError(f"{path}: not YAML: {' '.join(str(error).split())}; correct it") from None
+        mark = getattr(error, "problem_mark", None)
+        where = "" if mark is None else f"line {mark.line + 1}: "
+        raise QuorumError(f"{path}: {where}not YAML: {getattr(error, 'problem', error)}; correct it") from None
     if not isinstance(data, dict):
         raise QuorumError(f"{path}: holds no keys; restore it from git")
     return data

@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib
 import json
 
+from pipeline.errors import QuorumError
 from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.federated.methods import ZEROSHOT
 from pipeline.model.presets import PRESETS
 from pipeline.plan.code import code_of
 from pipeline.plan.orders import Training, TrainOrder
 from pipeline.plan.packages import WORDS, packages_of
+from pipeline.plan.run import Run
 from pipeline.plan.schema import Params
 from pipeline.tasks import TASKS
 
@@ -29,8 +31,13 @@ def training_order(params: Params, name: str, seed: int) -> TrainOrder:
         return TrainOrder(training=None, evaluate=None, code=code_of("pipeline.stages.train"))
     module = ALGORITHMS[run.method]
     algorithm = importlib.import_module(module)
-    lora = (run.adapter or params.adapter) == "lora"
+    lora = is_lora(params, name)
     hyper = params.hyperparameters_of(name, algorithm.Hyperparameters)
+    bound = algorithm.build(hyper)
+    knobs = params.training_of(name)
+    if not bound.communicates:
+        _check_alone(params.where(name), run)
+        knobs = knobs.model_copy(update={"clients_per_round": None})
     task = TASKS[params.task]
     code = code_of("pipeline.runs.training", module, task, parts=HEAD)
     tagged = WORDS if "pipeline.corpora.tagging" in code else ()
@@ -49,18 +56,32 @@ def training_order(params: Params, name: str, seed: int) -> TrainOrder:
         bottleneck=None if lora else params.bottleneck or PRESETS[params.backbone].bottleneck,
         lora_rank=params.lora_rank if lora else None,
         joins=params.joins_of(name),
-        **params.training_of(name).model_dump(),
+        **knobs.model_dump(),
     )
     return TrainOrder(
         training=training,
-        evaluate=run.evaluate or algorithm.build(hyper).evaluates,
+        evaluate=run.evaluate or bound.evaluates,
         code=code_of("pipeline.stages.train", module, task, parts=HEAD),
     )
+
+
+def _check_alone(where: str, run: Run) -> None:
+    """What a method without a server cannot have."""
+    if run.evaluate == "server":
+        raise QuorumError(f"params.yaml: {where}.evaluate: server, but {run.method} has no server; correct it")
+    if run.late or "clients_per_round" in run.knobs:
+        wrong = "late and clients_per_round are of federated methods"
+        raise QuorumError(f"params.yaml: {where}: {wrong}; {run.method} is none; correct it")
 
 
 def layers_of(params: Params) -> int:
     """N, of all runs that have none of their own."""
     return params.adapted_layers or PRESETS[params.backbone].adapted_layers
+
+
+def is_lora(params: Params, name: str) -> bool:
+    """Whether a run's adapters are LoRA's: PEFT's layers apply them."""
+    return (params.all_runs[name].adapter or params.adapter) == "lora"
 
 
 def is_uncached(params: Params, name: str) -> bool:

@@ -11,8 +11,9 @@ import pytest
 from shipped import SHIPPED, params_with
 
 from pipeline.errors import QuorumError
+from pipeline.federated.algorithm import Knobs
 from pipeline.federated.algorithms import ALGORITHMS
-from pipeline.federated.methods import ALONE, OURS, ZEROSHOT
+from pipeline.federated.methods import OURS, ZEROSHOT
 from pipeline.plan import changes, packages
 from pipeline.plan import code as closure
 from pipeline.plan import resolve as resolving
@@ -21,8 +22,6 @@ from pipeline.plan.orders import MainOrder, TrainOrder, read_order
 from pipeline.plan.outdated import outdated
 from pipeline.plan.resolve import resolve
 from pipeline.plan.schema import read_params
-from pipeline.plan.training import training_order
-from pipeline.runs.training import bind
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
 
@@ -49,14 +48,26 @@ def test_methods_without_a_server_know_no_drawing_of_clients(tmp_path: Path) -> 
     assert found == {"single": None, "fedavg": 2}
 
 
-def test_methods_without_a_server_are_those_that_do_not_communicate(tmp_path: Path) -> None:
-    runs = {
-        name: {"method": name, "mu": 1} if name in ("AdaFedProx", "Ditto") else {"method": name} for name in METHODS
-    }
-    runs["AdaFedOPT"]["server_learning_rate"] = 0.1
-    params = read_params(params_with(tmp_path, runs=runs, more_runs={}))
-    built = {name: bind(order) for name in METHODS if (order := training_order(params, name, 1).training) is not None}
-    assert {name for name, algorithm in built.items() if not algorithm.communicates} == set(ALONE) - {ZEROSHOT}
+@pytest.mark.parametrize(
+    ("knobs", "message"),
+    [
+        ({"evaluate": "server"}, "more_runs.x.evaluate: server, but AdaSingle has no server"),
+        ({"clients_per_round": 2}, "clients_per_round are of federated methods; AdaSingle is none"),
+    ],
+)
+def test_a_method_that_does_not_communicate_has_no_server(tmp_path: Path, knobs: Any, message: str) -> None:
+    with pytest.raises(QuorumError, match=message):
+        planned(tmp_path, **further(x=ALONE_IN_A_SETTING | knobs))
+
+
+def test_an_algorithm_cannot_take_the_name_of_a_knob_of_all_runs(tmp_path: Path) -> None:
+    """The run's own value would go to the training, and the algorithm's default would hold."""
+
+    class Hyperparameters(Knobs):
+        patience: int = 3
+
+    with pytest.raises(QuorumError, match="patience: is a knob of all runs"):
+        read_params(params_with(tmp_path)).hyperparameters_of("fedavg", Hyperparameters)
 
 
 def test_prolonged_runs_do_not_stop_early(tmp_path: Path) -> None:
@@ -161,6 +172,14 @@ def test_a_module_counts_with_all_that_it_imports_anywhere(package: Callable[...
     package(a="from pipeline import b", b="def f():\n    import pipeline.room.c", d="", errors="")
     package(room__c="from pipeline.errors import x")
     assert set(closure.code_of("pipeline.a")) == {"pipeline.a", "pipeline.b", "pipeline.room.c"}
+
+
+def test_what_a_task_has_besides_counts_for_all_who_call_it(package: Callable[..., None]) -> None:
+    """A helper of its own, and a property of its metrics, are behind whatever calls them."""
+    text = "class Task:\n def score(self):\n  return self.helper()\n def helper(self):\n  return 1\n"
+    package(tasks__one=text, tasks__two=text.replace("return 1", "return 2"))
+    one, two = (closure.code_of(f"pipeline.tasks.{task}", parts=("score",)) for task in ("one", "two"))
+    assert one["pipeline.tasks.one"] != two["pipeline.tasks.two"]
 
 
 def test_of_a_task_the_methods_count_that_are_called(package: Callable[..., None]) -> None:
