@@ -102,7 +102,9 @@ def decoding_job_of(run_id: str) -> DecodingJob:
     tests = [(client, entry) for client, splits in encoded.clients.items() for entry in splits["test"]]
     digests = {client: digest_of_tensors(path) for client, path in adapters.items()}
     written = [[entry.id, entry.key, digests[client]] for client, entry in tests]
-    key = sha256_json([order.model_dump(mode="json"), encoded.index["backbone"], written])
+    # The corpora are where a summary's query and reference stand, of which it does not depend.
+    cause = order.model_dump(mode="json", exclude={"corpora"})
+    key = sha256_json([cause, encoded.index["backbone"], written])
     return DecodingJob(run_id, order, tests, adapters, digests, layout.generated() / f"{key}.json")
 
 

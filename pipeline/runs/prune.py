@@ -10,7 +10,7 @@ from pipeline.plan.orders import PartitionOrder, RunRow, Training, TrainOrder, p
 from pipeline.runs.index import is_as_planned, planned_key, read_encoded
 from pipeline.runs.jobs import decoding_job_of, scoring_job_of
 from pipeline.workspace import layout
-from pipeline.workspace.files import locked_if_free, read_json
+from pipeline.workspace.files import locked_if_free, read_json, sha256_json
 from pipeline.workspace.progress import say
 
 
@@ -28,7 +28,7 @@ def prune(*, unplanned: bool = False) -> None:
     unencoded = [row for row in planned if row not in rows]
     waiting = _waiting(planned)
     folders = [path for path in layout.checkpoints().glob("*") if path.is_dir()]
-    files = _emptied([folder for folder in folders if not waiting.get(folder.name, not unplanned)])
+    files = remove_checkpoints([folder for folder in folders if not waiting.get(folder.name, not unplanned)])
     if unplanned and unencoded:
         say(
             f"prune: prefixes, summaries and scores stay: {unencoded[0].id} is planned and not encoded, so that what "
@@ -44,44 +44,47 @@ def prune_training(run_id: str) -> None:
     """Remove the checkpoint of a run's training, unless another planned run of it is still to be written."""
     key = planned_key(run_id)
     folder = layout.checkpoints() / (key or "none")
-    waiting = _waiting(planned_runs()).get(key or "", False) or _wanted_elsewhere(run_id)
-    if key is not None and folder.is_dir() and not waiting:
-        _emptied([folder])
+    if key is not None and folder.is_dir() and not _waiting(planned_runs()).get(key, False):
+        remove_checkpoints([folder])
 
 
-def _wanted_elsewhere(run_id: str) -> bool:
-    """Whether another workspace, as that of an experiment, plans the same training and has not written it."""
-    training, plans = read_json(layout.order("train", run_id))["training"], layout.work() / "plans"
-    elsewhere = [
-        layout.home() / plan.parent.relative_to(plans)
-        for plan in plans.rglob(layout.last_plan().name)
-        if plan != layout.last_plan()
-    ]
-    return any(
-        read_json(path)["training"] == training and not (there / layout.trained_as(f"{group}/{path.stem}")).is_file()
-        for there in elsewhere
+def _elsewhere() -> list[Path]:
+    """The other workspaces that have a plan, as those of experiments."""
+    plans = layout.work() / "plans"
+    others = (plan.parent for plan in plans.rglob(layout.last_plan().name) if plan != layout.last_plan())
+    return [layout.home() / folder.relative_to(plans) for folder in others]
+
+
+def _awaited_elsewhere() -> set[str]:
+    """The trainings, by the hash of their knobs, that other workspaces plan and have not written."""
+    return {
+        sha256_json(read_json(path)["training"])
+        for there in _elsewhere()
         for group in (layout.MAIN, layout.MORE)
         for path in (there / layout.order("train", group)).with_suffix("").glob("*.json")
-    )
+        if not (there / layout.trained_as(f"{group}/{path.stem}")).is_file()
+    }
 
 
 def _waiting(planned: Sequence[RunRow]) -> dict[str, bool]:
-    """Training -> whether one of its planned runs is still to be written.
+    """Training -> whether one of its planned runs is still to be written, here or in another workspace.
 
     A run whose examples are not encoded yet may have its training in common with one that is.
     """
     rows = [row for row in planned if layout.encoded_index(row.id).is_file()]
     later = [_shared(row) for row in planned if row not in rows]
+    awaited = _awaited_elsewhere()
     waiting: dict[str, bool] = {}
     for row in rows:
         key = planned_key(row.id)
         if key is not None:
-            wanted = not is_as_planned(row.id) or _shared(row) in later
+            here = not is_as_planned(row.id) or _shared(row) in later
+            wanted = here or sha256_json(read_json(layout.order("train", row.id))["training"]) in awaited
             waiting[key] = waiting.get(key, False) or wanted
     return waiting
 
 
-def _emptied(folders: Sequence[Path]) -> list[int]:
+def remove_checkpoints(folders: Sequence[Path]) -> list[int]:
     """Remove checkpoints that nobody is training, as a copy of the workspace may; the sizes of their files."""
     sizes = []
     for folder in folders:
@@ -106,7 +109,10 @@ def _shared(row: RunRow) -> tuple[Training | None, Setting]:
 
 
 def _unplanned_entries(rows: Sequence[RunRow]) -> list[Path]:
-    """Files of the store and of the kept summaries and scores that belong to no example of a planned run."""
+    """Files of the store and of the kept summaries and scores that belong to no example of a planned run.
+
+    A prefix that another workspace has encoded stays; summaries and scores that it still needs are made again.
+    """
     keys: set[str] = set()
     kept: set[Path] = set()
     for row in rows:
@@ -116,6 +122,9 @@ def _unplanned_entries(rows: Sequence[RunRow]) -> list[Path]:
             kept.add(decoding_job_of(row.id).path)
         if layout.predictions(row.id).is_file():
             kept.add(scoring_job_of(row.id).path)
+    for path in (path for there in _elsewhere() for path in (there / layout.ENCODED).rglob("*.json")):
+        clients = read_json(path)["clients"].values()
+        keys |= {entry["key"] for splits in clients for entries in splits.values() for entry in entries}
     stored = [path for path in layout.store().rglob("*.safetensors") if path.name.split(".")[0] not in keys]
     results = [*layout.generated().glob("*.json"), *layout.evaluated().glob("*.json")]
     return stored + [path for path in results if path not in kept]

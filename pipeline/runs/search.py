@@ -6,7 +6,6 @@ loss. The test set is never read. The table that results says what params.yaml's
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -20,6 +19,7 @@ from pipeline.plan.run import Run
 from pipeline.plan.schema import Params, read_params
 from pipeline.plan.training import training_order, unfit
 from pipeline.runs.index import read_encoded, training_key
+from pipeline.runs.prune import remove_checkpoints
 from pipeline.runs.training import train
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json, write_json
@@ -122,7 +122,7 @@ def _outcome(params: Params, trial: Trial, tried: TrainOrder) -> dict[str, Any]:
         best = finished.private.best[tried.evaluate].values()
         loss = round(fmean(one.loss for one in best), 5)
         write_json(kept, {"validation_loss": loss, "best_rounds": "/".join(str(one.round) for one in best)})
-        shutil.rmtree(layout.checkpoints() / key, ignore_errors=True)
+        remove_checkpoints([layout.checkpoints() / key])
     outcome: dict[str, Any] = read_json(kept, remedy=f"delete {kept} and run again")
     return outcome
 

@@ -45,6 +45,7 @@ def test_a_finished_checkpoint_waits_for_the_same_training_under_a_later_name(
     plan(tmp_path, monkeypatch, "main/a", "more/b", written=True)
     monkeypatch.setattr(prune, "_shared", lambda of: trainings[of.id[-1]])
     write_json(layout.encoded_index("main/a"), {})
+    write_json(layout.order("train", "main/a"), {"training": "T"})
     write_json(layout.checkpoints() / "key" / "state.json", {})
     prune.prune()
     assert (layout.checkpoints() / "key").exists() == kept
@@ -96,6 +97,15 @@ def test_what_only_other_plans_need_is_removed_when_asked_for() -> None:
     assert left(layout.store()) == {"mine.safetensors", "mine.generation.safetensors"}
     assert left(layout.generated()) | left(layout.evaluated()) == set()
     assert trainings() == {"key"}
+
+
+@pytest.mark.usefixtures("unplanned")
+def test_a_prefix_that_an_experiment_has_encoded_is_not_removed() -> None:
+    write_json(layout.work() / "plans" / "experiments" / "mine" / layout.last_plan().name, {})
+    index = {"clients": {"A": {"train": [{"key": "other"}], "val": [], "test": []}}}
+    write_json(layout.home() / "experiments" / "mine" / layout.encoded_index("more/b"), index)
+    prune.prune(unplanned=True)
+    assert len(left(layout.store())) == 4
 
 
 @pytest.mark.usefixtures("unplanned")
