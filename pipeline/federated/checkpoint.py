@@ -19,6 +19,7 @@ from torch import Tensor
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import ClientState, Owner, ServerState
 from pipeline.federated.history import Round
+from pipeline.federated.masks import flat, nested
 from pipeline.federated.state import Best, Private, Progress
 from pipeline.model.adapter import pack, unpack
 from pipeline.workspace.files import read_json, write_bytes, write_json
@@ -83,45 +84,28 @@ def _to_progress(state: Mapping[str, Any], get: Get) -> Progress:
 
 
 def _of_private(private: Private, put: Put) -> dict[str, Any]:
-    rows = {
-        f"{client}/{mask}/{number}": values
-        for client, masks in private.masks.items()
-        for mask, rounds in masks.items()
-        for number, values in rounds.items()
-    }
     return {
         "states": {name: [put(state.adapter), put(state.memory)] for name, state in private.states.items()},
         "best": {
             owner: {
-                name: {
-                    "round": b.round,
-                    "loss": b.loss,
-                    "adapter": put(b.adapter),
-                    "sent": put(b.sent),
-                    "before": put(b.before),
-                }
+                name: {"round": b.round, "loss": b.loss} | {model: put(getattr(b, model)) for model in MODELS}
                 for name, b in kept.items()
             }
             for owner, kept in private.best.items()
         },
-        "masks": put(rows),
+        "masks": put(flat(private.masks)),
     }
 
 
 def _to_private(state: Mapping[str, Any], get: Get) -> Private:
     best: dict[Owner, dict[str, Best]] = {
         owner: {
-            name: Best(b["round"], b["loss"], get(b["adapter"]), get(b["sent"]), get(b["before"]))
-            for name, b in kept.items()
+            name: Best(b["round"], b["loss"], **{model: get(b[model]) for model in MODELS}) for name, b in kept.items()
         }
         for owner, kept in state["best"].items()
     }
-    masks: dict[str, dict[str, dict[int, Tensor]]] = {}
-    for name, values in get(state["masks"]).items():
-        client, mask, number = name.split("/")
-        masks.setdefault(client, {}).setdefault(mask, {})[int(number)] = values
     states = {name: ClientState(*map(get, blobs)) for name, blobs in state["states"].items()}
-    return Private(states, best, masks)
+    return Private(states, best, nested(get(state["masks"])))
 
 
 def _writer(folder: Path) -> Put:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, fields, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from pipeline.errors import QuorumError
+
 if TYPE_CHECKING:
     from pipeline.federated.algorithm import Owner
 
@@ -82,6 +84,18 @@ _CELLS: dict[str, Callable[[str], Any]] = {
 COLUMNS = tuple(_CELLS)
 """Those of history.csv that every method has; its objective's figures follow."""
 _NOT_FIGURES = {"run", *(known.name for known in fields(Round))}
+
+
+def check_names(figures: Iterable[str], masks: Iterable[str]) -> None:
+    """What an objective names must not be taken for something else when it is read back.
+
+    Raises:
+        QuorumError: a figure is called like a column, or a mask has a slash in its name.
+    """
+    taken = [*(_NOT_FIGURES & set(figures)), *(mask for mask in masks if "/" in mask)]
+    if taken:
+        raise QuorumError(f"objective: {taken[0]!r} is a column of history, or has a slash; choose another name")
+
 
 History = Sequence[Round]
 """A run's rounds, of all its seeds."""

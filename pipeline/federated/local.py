@@ -13,6 +13,7 @@ from torch import Tensor
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Fit, Pull, Trace
 from pipeline.federated.head import backward_through_head
+from pipeline.federated.history import check_names
 from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
 from pipeline.federated.objectives.objective import ItemLosses, Objective
 from pipeline.federated.optimizer import LocalTraining, adamw, moments_of, restore_moments
@@ -199,6 +200,7 @@ class _Record:
         items = self.offsets[-1] * self.epochs
         means = {name: total / items for name, total in self.figures.items()}
         shares = {f"share_{name}": float(rows.float().mean()) for name, rows in self.masks.items()}
+        check_names([*shares, *means, *constants], self.masks)
         return Trace(self.loss / items, self.steps, seconds, {**shares, **means, **constants}, self.masks)
 
 

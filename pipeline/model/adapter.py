@@ -22,7 +22,7 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.nn.functional import dropout, layer_norm, relu
 
-from pipeline.errors import QuorumError
+from pipeline.model.tensor_file import adapter_bytes, damaged
 from pipeline.workspace.files import canonical, write_bytes
 
 Adapter = dict[str, Tensor]
@@ -177,10 +177,6 @@ def read_adapter(path: Path) -> Adapter:
         QuorumError: the file is missing or damaged.
     """
     try:
-        return unpack(path.read_bytes())
-    except FileNotFoundError:
-        raise QuorumError(f"{path}: no such adapter; run `dvc repro` or correct the run's or client's name") from None
+        return unpack(adapter_bytes(path))
     except SafetensorError as error:
-        raise QuorumError(
-            f"{path}: damaged adapter ({error}); run `dvc repro --force` on the stage that writes it"
-        ) from None
+        raise damaged(path, error) from None

@@ -71,7 +71,6 @@ class Backbone(Protocol):
     """A frozen language model with room for adapters on its top decoder layers."""
 
     name: str
-    family: str
     post_norm: bool
     width: int
     vocabulary: int

@@ -30,7 +30,6 @@ _CONTENT = "\N{OBJECT REPLACEMENT CHARACTER}"
 class CausalBackbone:
     """A causal model behind the `Backbone` interface."""
 
-    family: str = "causal"
     post_norm: bool = False
     start_token_forced: int | None = None
     end_token_forced: int | None = None

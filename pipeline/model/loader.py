@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from pipeline.model.backbone import Prefix
 from pipeline.model.store import PrefixStore
-from pipeline.workspace import layout
 
 
 class Loader:
-    """Prefixes by key, on one device."""
+    """Prefixes by key, from a store's folder to one device."""
 
-    def __init__(self, device: torch.device) -> None:
-        self._store, self._device = PrefixStore(layout.store()), device
+    def __init__(self, store: Path, device: torch.device) -> None:
+        self._store, self._device = PrefixStore(store), device
 
     def training(self, keys: Sequence[str]) -> list[Prefix]:
         return [self._moved(prefix) for prefix in self._store.training(keys)]

@@ -30,8 +30,6 @@ T5_SHAPED = ("t5", "longt5", "mt5")
 class Seq2SeqBackbone:
     """An encoder-decoder model behind the `Backbone` interface."""
 
-    family: str = "seq2seq"
-
     def __init__(self, name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, adapted: int) -> None:
         self.name = name
         self.model: Any = model.eval().requires_grad_(False)
@@ -128,15 +126,22 @@ class Seq2SeqBackbone:
             arguments["global_attention_mask"] = marks
         return arguments
 
-    def _decoder_inputs(self, targets: Sequence[int]) -> Tensor:
-        return torch.tensor([[self._start, *targets[:-1]]], device=self.model.device)
-
-    @torch.no_grad()
-    def encode(self, rendered: Rendered, *, for_generation: bool) -> tuple[Prefix, Prefix]:
+    def _teacher_forced(self, rendered: Rendered) -> tuple[Tensor, Tensor]:
+        """The encoder's states, (1, source, width), and the decoder's, (1, target, width)."""
         source = torch.tensor([rendered.source], device=self.model.device)
         states = self.model.get_encoder()(**self._encoder_arguments(source)).last_hidden_state
         # LED pads its source to a multiple of the attention window inside the encoder.
         states = states[:, : source.shape[1]]
+        output = self._decoder(
+            input_ids=torch.tensor([[self._start, *rendered.target[:-1]]], device=self.model.device),
+            encoder_hidden_states=states,
+            encoder_attention_mask=torch.ones_like(source),
+            use_cache=False,
+        )
+        return states, output.last_hidden_state
+
+    @torch.no_grad()
+    def encode(self, rendered: Rendered, *, for_generation: bool) -> tuple[Prefix, Prefix]:
         caught: list[Tensor] = []
 
         def catch(_module: Any, _inputs: Any, output: Any) -> None:
@@ -144,12 +149,7 @@ class Seq2SeqBackbone:
 
         handle = self._layers[self.adapted_layers[0]].register_forward_hook(catch)
         try:
-            self._decoder(
-                input_ids=self._decoder_inputs(rendered.target),
-                encoder_hidden_states=states,
-                encoder_attention_mask=torch.ones_like(source),
-                use_cache=False,
-            )
+            states, _ = self._teacher_forced(rendered)
         finally:
             handle.remove()
         targets = torch.tensor(rendered.target, dtype=torch.long)
@@ -204,17 +204,10 @@ class Seq2SeqBackbone:
         del everywhere
         hidden = []
         for item in rendered:
-            source = torch.tensor([item.source], device=self.model.device)
-            states = self.model.get_encoder()(**self._encoder_arguments(source)).last_hidden_state
             adapt = adapting(adapter, post_norm=self.post_norm, dropped=dropped)
             with attached(self._layers, adapt), lora(self._layers, adapter):
-                output = self._decoder(
-                    input_ids=self._decoder_inputs(item.target),
-                    encoder_hidden_states=states[:, : source.shape[1]],
-                    encoder_attention_mask=torch.ones_like(source),
-                    use_cache=False,
-                )
-            hidden.append(output.last_hidden_state[0])
+                _, states = self._teacher_forced(item)
+            hidden.append(states[0])
         return torch.cat(hidden)
 
     def head(self, hidden: Tensor) -> Tensor:

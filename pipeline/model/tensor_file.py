@@ -19,15 +19,28 @@ def digest_of_tensors(path: Path) -> str:
     Raises:
         QuorumError: the file is missing or damaged.
     """
+    content = adapter_bytes(path)
+    end = HEAD + int.from_bytes(content[:HEAD], "little")
     try:
-        content = path.read_bytes()
-        end = HEAD + int.from_bytes(content[:HEAD], "little")
         header = json.loads(content[HEAD:end])
-    except FileNotFoundError:
-        raise QuorumError(f"{path}: no such adapter; run `dvc repro` or correct the run's or client's name") from None
     except ValueError as error:
-        raise QuorumError(
-            f"{path}: damaged adapter ({error}); run `dvc repro --force` on the stage that writes it"
-        ) from None
+        raise damaged(path, error) from None
     header.pop("__metadata__", None)
     return hashlib.sha256(canonical(header).encode() + content[end:]).hexdigest()
+
+
+def adapter_bytes(path: Path) -> bytes:
+    """An adapter's file.
+
+    Raises:
+        QuorumError: it is missing.
+    """
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise QuorumError(f"{path}: no such adapter; run `dvc repro` or correct the run's or client's name") from None
+
+
+def damaged(path: Path, error: Exception) -> QuorumError:
+    """What an adapter's file that cannot be read is told as."""
+    return QuorumError(f"{path}: damaged adapter ({error}); run `dvc repro --force` on the stage that writes it")

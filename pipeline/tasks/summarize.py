@@ -30,7 +30,7 @@ class Summarize:
             Metric("rougeLsum", "R-Lsum", "ROUGE F1 x 100", "more", 2),
             Metric("similarity", "similarity", "cosine", "more", 3),
             Metric("length", "words", "words", None, 1),
-            Metric("repetition", "repeated 4-grams, %", "%", "less", 1),
+            Metric("repetition", "repeated 4-grams, %", "%", "less", 1, ranked=False),
         )
 
     def read(self, record: Example) -> Example | None:

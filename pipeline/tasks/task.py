@@ -21,7 +21,8 @@ if TYPE_CHECKING:  # torch takes seconds, which stages that only read or score s
 class Metric:
     """A figure of one example's prediction, or of its reference: what tables call it, and which way is better.
 
-    `better`: None where neither more nor less is. `digits`: behind the point, in tables.
+    `better`: None where neither more nor less is. `digits`: behind the point, in tables. `ranked`: whether tables mark
+    the best, which of a mere symptom they do not.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Metric:
     unit: str
     better: Literal["more", "less"] | None
     digits: int
+    ranked: bool = True
 
     @property
     def sign(self) -> int:

@@ -107,12 +107,9 @@ def read_json(path: Path, remedy: str = "run `dvc repro`") -> Any:
     Raises:
         QuorumError: the file is missing, unreadable or not JSON.
     """
+    text = _read_text(path, remedy)
     try:
-        return json.loads(path.read_bytes().decode("utf-8"))
-    except FileNotFoundError:
-        raise QuorumError(f"{path}: is missing; {remedy}") from None
-    except UnicodeDecodeError as error:
-        raise QuorumError(f"{path}: is not UTF-8 (byte {error.start}); {remedy}") from None
+        return json.loads(text)
     except json.JSONDecodeError as error:
         raise QuorumError(f"{path}: line {error.lineno}: malformed JSON ({error.msg}); {remedy}") from None
 
@@ -123,12 +120,7 @@ def read_jsonl(path: Path, remedy: str = "run `dvc repro`") -> list[Any]:
     Raises:
         QuorumError: the file is missing, or a line is not JSON.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise QuorumError(f"{path}: is missing; {remedy}") from None
-    except UnicodeDecodeError as error:
-        raise QuorumError(f"{path}: is not UTF-8 (byte {error.start}); {remedy}") from None
+    text = _read_text(path, remedy)
     rows = []
     # Not splitlines: it would also cut at the separators of Unicode, which stand unescaped in JSON.
     for number, line in enumerate(text.removesuffix("\n").split("\n") if text else [], 1):
@@ -137,6 +129,15 @@ def read_jsonl(path: Path, remedy: str = "run `dvc repro`") -> list[Any]:
         except json.JSONDecodeError as error:
             raise QuorumError(f"{path}: line {number}: malformed JSON ({error.msg}); {remedy}") from None
     return rows
+
+
+def _read_text(path: Path, remedy: str) -> str:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise QuorumError(f"{path}: is missing; {remedy}") from None
+    except UnicodeDecodeError as error:
+        raise QuorumError(f"{path}: is not UTF-8 (byte {error.start}); {remedy}") from None
 
 
 def sha256_file(path: Path) -> str:

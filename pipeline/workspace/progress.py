@@ -15,25 +15,18 @@ PLAIN_LINE_SECONDS = 20.0
 def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
     """Yield `advance(n)`, to be called as units of work are finished."""
     if sys.stderr.isatty():
+        from rich import progress as rich
         from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
 
         columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+            rich.TextColumn("{task.description}"),
+            rich.BarColumn(),
+            rich.MofNCompleteColumn(),
+            rich.TimeElapsedColumn(),
+            rich.TextColumn("left"),
+            rich.TimeRemainingColumn(),
         )
-        with Progress(*columns, console=Console(stderr=True)) as bar:
+        with rich.Progress(*columns, console=Console(stderr=True)) as bar:
             task = bar.add_task(label, total=total)
             yield partial(bar.advance, task)
         return

@@ -215,6 +215,21 @@ def test_an_objective_of_ones_own_is_trained_on_and_told(make_client: Make) -> N
     assert all(torch.allclose(ours.adapter[name], plain.adapter[name], atol=1e-3) for name in INITIAL)
 
 
+class Misnamed(Halved):
+    """Its figure would stand where a column of history does."""
+
+    def __call__(
+        self, logits: Tensor, targets: Tensor, teacher_logits: Tensor | None, beside: Mapping[str, Tensor]
+    ) -> ItemLosses:
+        found = super().__call__(logits, targets, teacher_logits, beside)
+        return replace(found, figures={"steps": found.loss})
+
+
+def test_a_figure_cannot_be_called_like_a_column_of_history(make_client: Make) -> None:
+    with pytest.raises(QuorumError, match="'steps' is a column of history"):
+        make_client(BACKBONE, 0, 3).fit(INITIAL, Randomness(1, "a", 1), Misnamed())
+
+
 def test_every_example_of_every_epoch_is_progress(make_client: Make) -> None:
     made, done = make_client(BACKBONE, 0, 6, local_epochs=2), []
     data = LocalClientData(made.train, made.val, BACKBONE, made._load, made._training, advance=done.append)

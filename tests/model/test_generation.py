@@ -8,6 +8,7 @@ from conftest import make_backbone, noisy_adapter, render_all
 
 from pipeline.model.adapter import Adapter, adapting, attached
 from pipeline.model.backbone import Backbone, Prefix, Rendered, Row, closed_up
+from pipeline.model.causal import CausalBackbone
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.generation import banned_tokens, generate
 
@@ -36,7 +37,7 @@ def by_transformers(backbone: Backbone, rendered: Rendered, adapter: Adapter, ru
         "early_stopping": False,
     }
     ids = torch.tensor([rendered.source])
-    if backbone.family == "causal":
+    if isinstance(backbone, CausalBackbone):
         # Embeddings instead of ids: the no-repeat rule then sees what is generated, not the source.
         tokens = model.generate(
             inputs_embeds=model.get_input_embeddings()(ids), attention_mask=torch.ones_like(ids), **options
@@ -50,7 +51,7 @@ def by_transformers(backbone: Backbone, rendered: Rendered, adapter: Adapter, ru
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES.keys())
 def test_equal_to_transformers(backbone: Backbone, rule: DecodingRule) -> None:
     """In one batch of unequal lengths. A causal model's prompt is unadapted, which `generate` cannot express."""
-    adapter = {} if backbone.family == "causal" else noisy_adapter(backbone)
+    adapter = {} if isinstance(backbone, CausalBackbone) else noisy_adapter(backbone)
     rendered = render_all(backbone)
     prefixes = [decodable(backbone, r) for r in rendered]
     ours = generate(backbone, prefixes, [Row(i, adapter) for i in range(len(prefixes))], rule)

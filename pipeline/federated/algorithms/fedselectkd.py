@@ -19,16 +19,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.federated.algorithm import (
-    Algorithm,
-    ClientData,
-    ClientState,
-    ClientUpdate,
-    Knobs,
-    Sent,
-    Trace,
-    Update,
-)
+from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, ClientUpdate, Knobs, Sent, Trace, Update
 from pipeline.federated.algorithms.fedavg import Aggregation, OptimizerState, averaging, update_of
 from pipeline.federated.algorithms.teachers import INITIAL, Teacher, of_all, remembered, teacher_of, with_total
 from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY

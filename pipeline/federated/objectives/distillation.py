@@ -111,6 +111,7 @@ class Distillation(Objective):
         """s_t: which tokens are distilled, boolean (tokens,)."""
         if self.mark is not None:
             return beside["marked"]
+        assert self.threshold.quantile is None, "a quantile is turned into nats by `begin`"
         sure = entropy < self.threshold.nats
         if self.select == "entropy":
             return sure
