@@ -7,15 +7,19 @@ relevant_text_span [[first, last], ...]}], `general_query_list`, `topic_list`. S
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
+
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from pipeline.corpora.example import SPLITS, Example, Split, Turn
 from pipeline.corpora.notes import Notes
 from pipeline.corpora.text import clean
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import read_json
+from pipeline.workspace.record import first_problem
 
 SpanEnd = Literal["inclusive", "exclusive"]
 DOMAINS = ("Academic", "Committee", "Product")
@@ -30,13 +34,32 @@ class Meeting:
     queries: tuple[Query, ...]
 
 
-@dataclass(frozen=True)
-class Query:
+class Query(BaseModel):
     """One specific query: its words, its reference summary, and its spans as published."""
 
     query: str
     answer: str
-    spans: tuple[tuple[int, int], ...]
+    spans: tuple[tuple[int, int], ...] = Field(alias="relevant_text_span")
+
+    @field_validator("spans")
+    @classmethod
+    def _run_forwards(cls, spans: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+        wrong = [span for span in spans if span[0] < 0 or span[1] < span[0]]
+        if wrong:
+            raise ValueError(f"{list(wrong[0])} runs backwards or starts below 0")
+        return spans
+
+
+class _Utterance(BaseModel):
+    speaker: str
+    content: str
+
+
+class _File(BaseModel):
+    """A meeting file; what it holds besides is not read."""
+
+    meeting_transcripts: list[_Utterance] = Field(min_length=1)
+    specific_query_list: tuple[Query, ...] = ()
 
 
 def parse_meeting(path: Path) -> Meeting:
@@ -47,31 +70,12 @@ def parse_meeting(path: Path) -> Meeting:
     """
     data = read_json(path, remedy="replace the file by a valid one in QMSum's schema")
     try:
-        turns = tuple(Turn(_text(t["speaker"]), _text(t["content"])) for t in data["meeting_transcripts"])
-        queries = tuple(_query(path, number, q) for number, q in enumerate(data.get("specific_query_list", ())))
-    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
-        what = f"key {error} is missing" if isinstance(error, KeyError) else str(error)
-        raise QuorumError(f"{path}: not a QMSum meeting: {what}; see data/sample for the schema") from None
-    if not turns:
-        raise QuorumError(f"{path}: meeting_transcripts is empty; remove the file or add the transcript")
-    return Meeting(path.stem, turns, queries)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"expected text, found {value!r:.40}")
-    return value
-
-
-def _query(path: Path, number: int, row: dict[str, Any]) -> Query:
-    spans = tuple((int(first), int(last)) for first, last in row["relevant_text_span"])
-    for first, last in spans:
-        if first < 0 or last < first:
-            raise QuorumError(
-                f"{path}: specific_query_list[{number}]: span [{first}, {last}] runs backwards or starts below 0; "
-                "correct it"
-            )
-    return Query(_text(row["query"]).strip(), _text(row["answer"]).strip(), spans)
+        found = _File.model_validate(data)
+    except ValidationError as error:
+        wrong = first_problem(error)
+        raise QuorumError(f"{path}: not a QMSum meeting: {wrong}; correct it, see data/sample for the schema") from None
+    turns = tuple(Turn(turn.speaker, turn.content) for turn in found.meeting_transcripts)
+    return Meeting(path.stem, turns, found.specific_query_list)
 
 
 def span_turns(turns: tuple[Turn, ...], spans: tuple[tuple[int, int], ...], span_end: SpanEnd) -> tuple[Turn, ...]:
@@ -94,7 +98,7 @@ def examples_of(
         cleaned = tuple(Turn(turn.speaker, clean(turn.text)) for turn in turns)
         # Files of two clients may share a name, QMSum's meetings do not.
         name = meeting.name if corpus == "qmsum" else f"{corpus}/{meeting.name}"
-        example = Example(identity, corpus, domain, split, name, query.query, cleaned, query.answer)
+        example = Example(identity, corpus, domain, split, name, query.query.strip(), cleaned, query.answer.strip())
         if notes.keeps(example):
             notes.spans_past_end += sum(last >= len(meeting.turns) for _, last in query.spans)
             examples.append(example)
@@ -121,3 +125,28 @@ def read_folder(
                 parse_meeting(path), corpus=corpus, domain=domain, split=split, span_end=span_end, notes=notes
             )
     return examples, meetings
+
+
+def read_domains(raw: Path, own: Sequence[str], span_end: SpanEnd) -> tuple[list[Example], Notes, int]:
+    """QMSum's domains, and clients with meetings of their own: (examples, what was mended, number of meetings).
+
+    Args:
+        raw: the folder of the corpus, in which that of an own client is `own_folder`'s.
+
+    Raises:
+        QuorumError: as `read_folder`.
+    """
+    notes, meetings = Notes(), 0
+    examples: list[Example] = []
+    folders = [("qmsum", domain, raw / domain) for domain in DOMAINS]
+    folders += [(client, client, own_folder(raw, client)) for client in own]
+    for corpus, domain, folder in folders:
+        found, count = read_folder(folder, corpus=corpus, domain=domain, span_end=span_end, notes=notes)
+        examples += found
+        meetings += count
+    return examples, notes, meetings
+
+
+def own_folder(raw: Path, client: str) -> Path:
+    """Where a client's own meetings lie beside QMSum's."""
+    return raw / "own" / client

@@ -25,7 +25,7 @@ READERS: dict[str, Reader] = {
     "elitr": elitr.read,
     "meetingbank": meetingbank.read,
 }
-"""QMSum, whose queries are its own, has another; see `qmsum.read_folder`."""
+"""QMSum, whose queries are its own, has another; see `qmsum.read_domains`."""
 
 CLIENT_OF = {"samsum": "SAMSum", "ami": "AMI", "icsi": "ICSI", "elitr": "ELITR", "meetingbank": "MeetingBank"}
 """The client that holds a corpus."""

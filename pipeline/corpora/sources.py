@@ -83,7 +83,7 @@ def reachable(corpus: str, source: SourceName) -> bool:
         return False
 
 
-def resolve(corpus: str, wanted: str) -> SourceName:
+def choose(corpus: str, wanted: str) -> SourceName:
     """`auto` -> the first of mirror, upstream and sample that answers; any other name stands as it is.
 
     Raises:

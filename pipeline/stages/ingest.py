@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 
 from pipeline.corpora.own import split_folder
-from pipeline.corpora.sources import CORPORA, fetch, resolve
+from pipeline.corpora.qmsum import own_folder
+from pipeline.corpora.sources import CORPORA, choose, fetch
 from pipeline.plan.orders import IngestOrder, read_order
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
@@ -15,10 +16,10 @@ def run(corpus: str) -> None:
     order = read_order(layout.order("ingest", corpus), IngestOrder)
     folder = layout.raw(corpus)
     shutil.rmtree(folder, ignore_errors=True)
-    source = resolve(corpus, order.data_source)
+    source = choose(corpus, order.data_source)
     fetch(corpus, source, folder)
     for client, own in order.own.items():
         # At home: data/own is not in git, so an experiment's copy of the workspace lacks it.
-        split_folder(layout.home() / own.folder, folder / "own" / client)
+        split_folder(layout.home() / own.folder, own_folder(folder, client))
     commit = None if source == "sample" else CORPORA[corpus].commit
     write_json(layout.source_record(corpus), {"source": source, "commit": commit})

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from pipeline.corpora.example import Example
 from pipeline.corpora.notes import Notes
-from pipeline.corpora.qmsum import DOMAINS, SpanEnd, read_folder
+from pipeline.corpora.qmsum import read_domains
 from pipeline.corpora.readers import READERS
 from pipeline.corpora.statistics import compared, table
 from pipeline.plan.orders import PrepareOrder, read_order
@@ -24,7 +23,7 @@ def run(corpus: str) -> None:
         examples, meetings = READERS[corpus](layout.raw(corpus), order.query or "", notes)
         statistics = table(examples)
     else:
-        readings = {end: _read_qmsum(order.own, end) for end in ("inclusive", "exclusive")}
+        readings = {end: read_domains(layout.raw(corpus), order.own, end) for end in ("inclusive", "exclusive")}
         examples, notes, meetings = readings[order.span_end]
         statistics = compared(readings["inclusive"][0], readings["exclusive"][0])
     task = load_task(order.task)
@@ -48,17 +47,3 @@ def run(corpus: str) -> None:
         f"{len(notes.dropped_tested_meeting)} training examples of tested meetings left out, "
         f"{len(notes.kept_without_turns)} examples have no turns"
     )
-
-
-def _read_qmsum(own: list[str], span_end: SpanEnd) -> tuple[list[Example], Notes, int]:
-    notes = Notes()
-    examples: list[Example] = []
-    meetings = 0
-    folder = layout.raw("qmsum")
-    folders = [("qmsum", domain, folder / domain) for domain in DOMAINS]
-    folders += [(client, client, folder / "own" / client) for client in own]
-    for corpus, domain, path in folders:
-        found, count = read_folder(path, corpus=corpus, domain=domain, span_end=span_end, notes=notes)
-        examples += found
-        meetings += count
-    return examples, notes, meetings

@@ -77,19 +77,25 @@ def write_meeting(path: Path, **changes: Any) -> Path:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"meeting_transcripts": []}, "meeting_transcripts is empty"),
-        ({"meeting_transcripts": [{"speaker": "A"}]}, "key 'content' is missing"),
-        ({"meeting_transcripts": [{"speaker": "A", "content": 3}]}, "expected text, found 3"),
+        ({"meeting_transcripts": []}, "meeting_transcripts: List should have at least 1 item"),
+        ({"meeting_transcripts": [{"speaker": "A"}]}, r"meeting_transcripts\.0\.content: is missing"),
+        (
+            {"meeting_transcripts": [{"speaker": "A", "content": 3}]},
+            r"\.0\.content: Input should be a valid string",
+        ),
         (
             {"specific_query_list": [{"query": "q", "answer": "a", "relevant_text_span": [["x", "1"]]}]},
-            "invalid literal",
+            r"specific_query_list\.0\.relevant_text_span\.0\.0: Input should be a valid integer",
         ),
         (
             {"specific_query_list": [{"query": "q", "answer": "a", "relevant_text_span": [["3", "1"]]}]},
             "runs backwards",
         ),
-        ({"specific_query_list": [{"query": "q", "answer": "a"}]}, "key 'relevant_text_span' is missing"),
-        ({"specific_query_list": 7}, "not iterable"),
+        (
+            {"specific_query_list": [{"query": "q", "answer": "a"}]},
+            r"query_list\.0\.relevant_text_span: is missing",
+        ),
+        ({"specific_query_list": 7}, "specific_query_list: Input should be a valid"),
     ],
 )
 def test_a_meeting_that_is_wrong_is_one_line_with_its_file(tmp_path: Path, changes: Any, message: str) -> None:
@@ -259,11 +265,11 @@ def test_upstream_serves_the_same_bytes_and_resumes(
 
 def test_auto_takes_the_first_that_answers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sources, "reachable", lambda corpus, source: source == "sample")
-    assert sources.resolve("qmsum", "auto") == "sample"
+    assert sources.choose("qmsum", "auto") == "sample"
     assert "SAMPLE" in capsys.readouterr().err
     monkeypatch.setattr(sources, "reachable", lambda corpus, source: True)
-    assert sources.resolve("qmsum", "auto") == "mirror"
-    assert sources.resolve("qmsum", "upstream") == "upstream"
+    assert sources.choose("qmsum", "auto") == "mirror"
+    assert sources.choose("qmsum", "upstream") == "upstream"
 
 
 def test_a_better_source_than_was_used_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ def test_what_only_its_publisher_gives_says_how_to_get_it(
 ) -> None:
     monkeypatch.setenv("QUORUM_MIRROR", str(tmp_path))
     with pytest.raises(QuorumError, match=where):
-        sources.resolve(corpus, "auto")
+        sources.choose(corpus, "auto")
     with pytest.raises(QuorumError, match=where):
         READERS[corpus](tmp_path, "q", Notes())
 
