@@ -9,6 +9,9 @@ from pipeline.evaluation.scores import Figures
 from pipeline.federated.history import Round
 from pipeline.plan.orders import RunRow, TrainingKnobs
 from pipeline.runs.results import Results
+from pipeline.tasks.task import Metric
+
+AVERAGE = Metric("average", "average ROUGE", "F1 x 100", "more", 2)
 
 
 def round_of(number: int, client: str, loss: float, seed: int = 1, **more: Any) -> Round:

@@ -20,7 +20,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from pipeline.evaluation.intervals import Clusters, Interval, bootstrap
+from pipeline.evaluation.intervals import Clusters, Interval, Samples, bootstrap
 from pipeline.evaluation.scores import LOSS, Scored, by_client, clusters_of, differences
 from pipeline.evaluation.significance import holm, sign_flip
 from pipeline.workspace.record import Record
@@ -89,9 +89,7 @@ def judge(
     scored: Mapping[str, Sequence[Scored]],
     by_seed: Sequence[Mapping[str, Sequence[Scored]]],
     converged: Callable[[str], bool],
-    *,
-    bootstrap_samples: int,
-    permutation_samples: int,
+    samples: Samples,
 ) -> list[Judged]:
     """Every claim on every endpoint that it names, in order of number.
 
@@ -108,7 +106,7 @@ def judge(
             if clusters is None:
                 found.append(Judged(claim, metric, None, None, "not run"))
                 continue
-            gain, p = bootstrap(clusters, bootstrap_samples), sign_flip(clusters, permutation_samples)
+            gain, p = bootstrap(clusters, samples.bootstrap), sign_flip(clusters, samples.permutation)
             found.append(Judged(claim, metric, gain, p, "undecided", shared=shared[claim.number]))
     return _gated([_worded(one, converged, by_seed) for one in _adjusted(found)])
 

@@ -6,6 +6,7 @@ occurrences distilled, is 3/(2·6) = 25%.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -33,9 +34,7 @@ def example_tallies(
     return [tally([words_of(pieces(ids))], [part]) for ids, part in zip(tokens, parts, strict=True)]
 
 
-def summarize(
-    tallies: Mapping[str, Tally],
-) -> tuple[list[dict[str, Any]], dict[str, dict[str, float]]]:
+def pos_tables(tallies: Mapping[str, Tally]) -> tuple[list[dict[str, Any]], dict[str, dict[str, float]]]:
     """Rows of pos_kd.csv for all clients, and each client's two sensitivities as shares of its words."""
     rows: list[dict[str, Any]] = []
     sensitivities: dict[str, dict[str, float]] = {}
@@ -82,10 +81,9 @@ def _taken(counts: Tally, parts: Sequence[str] | None = None) -> int:
 def merge(tallies: Iterable[Tally]) -> Tally:
     """Tallies of several examples or seeds as one."""
     tallies = list(tallies)
-    seen: dict[str, int] = {}
-    taken: dict[str, int] = {}
+    seen: Counter[str] = Counter()
+    taken: Counter[str] = Counter()
     for counts in tallies:
-        for pos, n in counts.seen.items():
-            seen[pos] = seen.get(pos, 0) + n
-            taken[pos] = taken.get(pos, 0) + counts.distilled.get(pos, 0)
+        seen.update(counts.seen)
+        taken.update(counts.distilled)
     return Tally(seen, taken, sum(t.all_subwords for t in tallies), sum(t.fraction for t in tallies))

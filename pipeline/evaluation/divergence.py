@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import jensenshannon
 
 Array = NDArray[np.float64]
 Matrix = dict[str, dict[str, float]]
@@ -24,18 +25,6 @@ Matrix = dict[str, dict[str, float]]
 WORD = r"[a-z]+(?:'[a-z]+)?"
 SHUFFLES = 100
 SOURCES_A_TOPIC = 5
-
-
-def jensen_shannon(p: Array, q: Array) -> float:
-    """Of two vectors of counts, each (outcomes,), none of them all zero."""
-    p, q = p / p.sum(), q / q.sum()
-    middle = (p + q) / 2
-
-    def half(one: Array) -> float:
-        seen = one > 0
-        return float((one[seen] * np.log2(one[seen] / middle[seen])).sum()) / 2
-
-    return half(p) + half(q)
 
 
 def between_clients(counts: Any, owners: Sequence[str]) -> tuple[Matrix, float]:
@@ -53,7 +42,7 @@ def between_clients(counts: Any, owners: Sequence[str]) -> tuple[Matrix, float]:
     def divergences(number: NDArray[np.int64]) -> dict[tuple[str, str], float]:
         sums = np.eye(len(clients))[number].T @ counts
         named = dict(zip(clients, sums, strict=True))
-        return {(a, b): jensen_shannon(named[a], named[b]) for a, b in combinations(clients, 2)}
+        return {(a, b): float(jensenshannon(named[a], named[b], base=2)) ** 2 for a, b in combinations(clients, 2)}
 
     found = divergences(number)
     draw = np.random.default_rng(0)

@@ -24,6 +24,14 @@ LEVEL = 0.95
 
 
 @dataclass(frozen=True)
+class Samples:
+    """How many times meetings are drawn anew for an interval, and their signs flipped for a test."""
+
+    bootstrap: int
+    permutation: int
+
+
+@dataclass(frozen=True)
 class Clusters:
     """One client: a numerator and a denominator a meeting, each (meetings,), and the meetings' names."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pipeline.evaluation.intervals import Clusters, Interval, bootstrap
+from pipeline.evaluation.intervals import Clusters, Interval, Samples, bootstrap
 from pipeline.evaluation.significance import DETECTABLE, holm, sign_flip
 
 MEAN = "mean"
@@ -14,9 +14,6 @@ LOSS = "loss"
 
 NO_SCORES = ("id", "client", "meeting", "tokens", "loss_sum")
 """What an example's row of scores holds besides its metrics."""
-
-HOLM_FAMILY = ("AdaFedAvg", "AdaFedKD", "AdaFedAvg-local", "AdaSingle")
-"""The comparisons named in advance: Holm's adjustment runs over these, other runs are compared unadjusted."""
 
 
 @dataclass(frozen=True)
@@ -143,9 +140,7 @@ def compare(
     family: Sequence[str],
     others: Sequence[str],
     metric: str,
-    *,
-    bootstrap_samples: int,
-    permutation_samples: int,
+    samples: Samples,
 ) -> list[Comparison]:
     """One run against others on one metric: over all clients, then each client.
 
@@ -156,8 +151,8 @@ def compare(
         clusters = clusters_of(differences(scored[ours], scored[theirs]), metric)
         groups = {MEAN: clusters} | {client: {client: own} for client, own in clusters.items()}
         for client, group in groups.items():
-            interval = bootstrap(group, bootstrap_samples)
-            p = sign_flip(group, permutation_samples)
+            interval = bootstrap(group, samples.bootstrap)
+            p = sign_flip(group, samples.permutation)
             found.append(Comparison(metric, ours, theirs, client, interval, p, None))
     tested = [place for place, one in enumerate(found) if one.client == MEAN and one.against in family]
     for place, adjusted in zip(tested, holm([found[place].p for place in tested]), strict=True):
@@ -168,25 +163,11 @@ def compare(
 def significance(
     scored: Mapping[str, Sequence[Scored]],
     ours: str,
-    parts: Mapping[str, str],
+    named: Collection[str],
     metrics: Sequence[str],
-    *,
-    bootstrap_samples: int,
-    permutation_samples: int,
+    samples: Samples,
 ) -> list[Comparison]:
-    """One run against all others, on the metrics that are tested; `parts` says which part of the family a run plays."""
-    family = [run for run in scored if run != ours and parts[run] in HOLM_FAMILY]
-    others = [run for run in scored if run != ours and run not in family]
-    return [
-        one
-        for metric in metrics
-        for one in compare(
-            scored,
-            ours,
-            family,
-            others,
-            metric,
-            bootstrap_samples=bootstrap_samples,
-            permutation_samples=permutation_samples,
-        )
-    ]
+    """One run against all others, on the metrics that are tested; `named`: those named in advance, Holm's family."""
+    family = [run for run in scored if run != ours and run in named]
+    others = [run for run in scored if run != ours and run not in named]
+    return [one for metric in metrics for one in compare(scored, ours, family, others, metric, samples)]

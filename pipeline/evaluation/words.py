@@ -5,6 +5,7 @@ The loss decides token by token; for counting, a word is distilled if its first 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -55,15 +56,15 @@ def tally(summaries: Sequence[Sequence[Word]], distilled: Sequence[Tensor]) -> T
         summaries: the words of each training summary.
         distilled: for each summary a boolean (passes, tokens), one row a pass over the data.
     """
-    seen: dict[str, int] = {}
-    taken: dict[str, int] = {}
+    seen: Counter[str] = Counter()
+    taken: Counter[str] = Counter()
     everything = 0
     fraction = 0.0
     for words, mask in zip(summaries, distilled, strict=True):
         for word in words:
             subwords = mask[:, list(word.tokens)]
-            seen[word.pos] = seen.get(word.pos, 0) + mask.shape[0]
-            taken[word.pos] = taken.get(word.pos, 0) + int(subwords[:, 0].sum())
+            seen[word.pos] += mask.shape[0]
+            taken[word.pos] += int(subwords[:, 0].sum())
             everything += int(subwords.all(1).sum())
             fraction += float(subwords.float().mean(1).sum())
     return Tally(seen, taken, everything, fraction)

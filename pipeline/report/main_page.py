@@ -174,7 +174,7 @@ def main_rows(data: MainPage, named: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def _ranks(data: MainPage, client: str, metric: Metric) -> dict[str, str]:
-    if metric.better is None or metric.name == "repetition":
+    if metric.better is None or not metric.ranked:
         return {}
     shown = {
         run: round(metric.sign * own[client].metrics[metric.name].value, metric.digits)

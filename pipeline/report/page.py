@@ -73,4 +73,5 @@ class Canvas:
 
 
 def signed(value: float, digits: int) -> str:
-    return f"{value:+.{digits}f}".replace("-", "−")
+    text = f"{value:+.{digits}f}".replace("-", "−")
+    return text if text.strip("+−0.") else text[1:]  # nothing, as it is shown, has no sign

@@ -23,6 +23,7 @@ from pipeline.report.page import REPORT_COMMAND, embedded, page, piece
 from pipeline.report.paper import PaperScores, Section, average_of
 from pipeline.runs.results import Metrics, Results, common_clients
 from pipeline.tasks.rouge import AVERAGED
+from pipeline.tasks.task import Metric, load_task
 
 
 @dataclass(frozen=True)
@@ -86,13 +87,14 @@ def _facts(data: PaperPage) -> list[tuple[str, str]]:
 
 def _section(section: Section, data: PaperPage, figures: Path) -> dict[str, Any]:
     compared = data.compared.get(section.study, {})
-    runs = list(compared)
+    runs, metric = list(compared), load_task(data.order.task).metrics[0]
     common, clients = common_clients(compared)
     caption = piece("comparison", title=section.title, runs=runs, command=REPORT_COMMAND).striptags()
     return {
         **section.model_dump(exclude={"tables"}),
         "paper": [paper_table(data.paper, table) for table in section.tables],
-        "rows": [_row(name, compared[name], common, data.results) for name in runs],
+        "rows": [_row(name, compared[name], common, data.results, metric) for name in runs],
+        "metric": metric,
         "trained_on": _trained_on(runs, data),
         "clients": clients,
         "mean": "mean" if common == clients else f"mean of {', '.join(common)}",
@@ -102,8 +104,10 @@ def _section(section: Section, data: PaperPage, figures: Path) -> dict[str, Any]
     }
 
 
-def _row(name: str, figures: Mapping[str, Figures], common: Sequence[str], results: Results) -> dict[str, Any]:
-    """A run's average ROUGE by client with intervals, its summaries' surface, its test loss, its best rounds.
+def _row(
+    name: str, figures: Mapping[str, Figures], common: Sequence[str], results: Results, metric: Metric
+) -> dict[str, Any]:
+    """A run's scores by client with intervals, its summaries' surface, its test loss, its best rounds.
 
     Means are over the clients in `common`.
     """
@@ -113,8 +117,8 @@ def _row(name: str, figures: Mapping[str, Figures], common: Sequence[str], resul
     return {
         "part": results.rows[name][0].part,
         "name": name,
-        "cells": {client: _cell(own) for client, own in figures.items()},
-        "of_all": _cell(results.metrics[name][MEAN]),
+        "cells": {client: _cell(own, metric) for client, own in figures.items()},
+        "of_all": _cell(results.metrics[name][MEAN], metric),
         "words": f"{values['length']:.0f}" if "length" in values else "–",
         "surface": "{similarity:.2f}, {repetition:.2f}".format(**values) if "length" in values else "",
         "loss": f"{values['loss']:.3f}",
@@ -130,11 +134,12 @@ def _span(rounds: Sequence[int]) -> str:
     return f"{min(rounds)}–{max(rounds)}" if min(rounds) < max(rounds) else str(rounds[0])
 
 
-def _cell(figures: Figures) -> dict[str, str]:
-    average, loss = figures.metrics.get("average"), figures.metrics["loss"]
-    if average is None:
+def _cell(figures: Figures, metric: Metric) -> dict[str, str]:
+    score, loss = figures.metrics.get(metric.name), figures.metrics["loss"]
+    if score is None:
         return {"value": "–", "interval": f"loss {loss.value:.3f}"}
-    return {"value": f"{average.value:.2f}", "interval": f"{average.low:.1f} … {average.high:.1f}"}
+    ends = metric.digits - 1
+    return {"value": f"{score.value:.{metric.digits}f}", "interval": f"{score.low:.{ends}f} … {score.high:.{ends}f}"}
 
 
 def _ending(figures: Mapping[str, Figures], common: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ from pipeline.report.naming import colours, labels
 from pipeline.report.page import MAIN_COMMAND, REPORT_COMMAND, Canvas, embedded, piece
 from pipeline.report.pieces import Analysis, Rows
 from pipeline.runs.results import Metrics, Results
+from pipeline.tasks.task import LOSS, load_task
 
 SELECTIVE, AVERAGING = "fedselectkd", "fedavg"
 """The runs of the main table that Fig. 11, Table VIII and the rating sheets are about."""
@@ -43,20 +44,21 @@ class Material:
 def extra_pieces(order: ReportOrder, results: Results, made: Material, folder: Path) -> dict[str, list[Markup]]:
     """Section -> its pieces; figures go to a folder."""
     canvas, studies = Canvas(folder, REPORT_COMMAND), order.studies
+    metric = load_task(order.task).metrics[0]
 
     def runs(study: str) -> Sequence[str]:
         return studies.get(study, ())
 
     sent = [AVERAGING_BASE, DISTILLING_BASE, *(run for study in SENDING for run in runs(study))]
     return sweeps(order, results, folder) | {
-        "main": pieces.orientation(made.analysis),
+        "main": pieces.orientation(made.analysis, metric),
         "algorithms": pieces.tuned(results, made.trials, runs("algorithms")),
         "hard": pieces.tuned(results, made.trials, runs("hard")),
-        "noniid": pieces.untrained(results.metrics, "zeroshot"),
+        "noniid": pieces.untrained(results.metrics, "zeroshot", metric),
         "human": pieces.ratings(canvas, made.ratings, OURS, order.bootstrap_samples),
         "sampling": pieces.rounds_of_clients(results, runs("sampling")),
         "words": [*pieces.words_learned(made.shares, made.pos), *_parts_of_speech(made)],
-        "case": pieces.median_cases(results, made.texts, SELECTIVE, AVERAGING),
+        "case": pieces.median_cases(results, made.texts, SELECTIVE, AVERAGING, metric),
         "mechanism": [
             *pieces.tuned(results, made.trials, runs("mechanism")),
             *pieces.teacher_and_student(canvas, results, SELECTIVE),
@@ -72,9 +74,9 @@ def extra_pieces(order: ReportOrder, results: Results, made: Material, folder: P
 
 def sweeps(order: ReportOrder, results: Results, folder: Path) -> dict[str, list[Markup]]:
     """τ and λ over the runs of the studies that are called by them."""
-    canvas = Canvas(folder, REPORT_COMMAND)
+    canvas, metric = Canvas(folder, REPORT_COMMAND), load_task(order.task).metrics[0]
     return {
-        knob: pieces.knob_sweep(canvas, results, order.studies.get(knob, ()), knob, name, SELECTIVE_BASE)
+        knob: pieces.knob_sweep(canvas, results, order.studies.get(knob, ()), knob, name, SELECTIVE_BASE, metric)
         for knob, name in (("tau", "τ"), ("lambda", "λ"))
     }
 
@@ -94,6 +96,7 @@ def _parts_of_speech(made: Material) -> list[Markup]:
 def draw(order: ReportOrder, compared: Mapping[str, Metrics], by_seed: Sequence[Metrics], folder: Path) -> None:
     """A figure a study that compares runs."""
     named, coloured = labels(order.runs), colours(order.runs)
+    endpoints = (load_task(order.task).metrics[0], LOSS)
     for study, shown in compared.items():
         if shown:
-            save(comparison.draw(shown, by_seed, named, coloured), folder, study)
+            save(comparison.draw(shown, by_seed, named, coloured, endpoints), folder, study)

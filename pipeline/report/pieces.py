@@ -11,6 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from pipeline.evaluation.agreement import Outcomes, outcomes_of
+from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import MEAN, Scored
 from pipeline.federated.history import best_validation_loss, client_rounds
 from pipeline.plan.orders import RunRow, TrainingKnobs
@@ -19,6 +20,7 @@ from pipeline.report.figures.parts_of_speech import share_text
 from pipeline.report.figures.style import colour
 from pipeline.report.page import Canvas, piece
 from pipeline.runs.results import Metrics, Results, knob_of
+from pipeline.tasks.task import Metric
 
 Analysis = Mapping[str, Mapping[str, Any]]
 """What the stage `analyze` wrote: kind -> name of a run or manifest -> its table."""
@@ -59,22 +61,22 @@ def _distilled(row: Mapping[str, str] | None) -> str:
     return "–" if row is None else f"{float(row['distilled_given_pos']):.0%} ({float(row['lift']):.2f})"
 
 
-def orientation(analysis: Analysis) -> list[Markup]:
+def orientation(analysis: Analysis, metric: Metric) -> list[Markup]:
     """Rows of the main table that cost nothing."""
     rows = analysis.get("orientation", {}).get("turns", {})
     if not rows:
         return []
     clients = list(next(iter(rows.values())))
-    scores = {name: [own[client]["average"] for client in clients] for name, own in rows.items()}
+    scores = {name: [own[client][metric.name] for client in clients] for name, own in rows.items()}
     cells = [[name, *(f"{score:.2f}" for score in [*own, fmean(own)])] for name, own in scores.items()]
-    return [piece("table", head=["for orientation, average ROUGE", *clients, "mean"], rows=cells)]
+    return [piece("table", head=[f"for orientation, {metric.title}", *clients, "mean"], rows=cells)]
 
 
-def untrained(metrics: Metrics, run: str) -> list[Markup]:
+def untrained(metrics: Metrics, run: str, metric: Metric) -> list[Markup]:
     """How the backbone does before any training, a client: who is easy to summarize."""
-    own = {c: one.metrics["average"].value for c, one in metrics.get(run, {}).items() if c != MEAN}
+    own = {c: one.metrics[metric.name].value for c, one in metrics.get(run, {}).items() if c != MEAN}
     told = ", ".join(f"{client} {value:.2f}" for client, value in own.items())
-    return [piece("untrained", scores=told)] if own else []
+    return [piece("untrained", metric=metric.title, scores=told)] if own else []
 
 
 def crossed_losses(canvas: Canvas, analysis: Analysis) -> list[Markup]:
@@ -127,14 +129,14 @@ def _agreement(one: Outcomes) -> str:
     return f"against {one.against} {one.ratings} ratings, {kappa}"
 
 
-def median_cases(results: Results, texts: Texts, ours: str, theirs: str) -> list[Markup]:
-    """Table VIII by rule: a client's test example at which ours − theirs, in average ROUGE, is the median."""
+def median_cases(results: Results, texts: Texts, ours: str, theirs: str, metric: Metric) -> list[Markup]:
+    """Table VIII by rule: a client's test example at which ours − theirs, in a metric, is the median."""
     if ours not in results.scored or theirs not in results.scored:
         return []
     other = {row.id: row for row in results.scored[theirs]}
 
     def gain(row: Scored) -> float:
-        return row.values["average"] - other[row.id].values["average"]
+        return row.values[metric.name] - other[row.id].values[metric.name]
 
     pieces = []
     for client in dict.fromkeys(row.client for row in results.scored[ours]):
@@ -178,26 +180,29 @@ def teacher_and_student(canvas: Canvas, results: Results, run: str) -> list[Mark
     return [canvas.place(figure, f"teacher_{run}", "teacher_by_round", run=run)]
 
 
-def knob_sweep(canvas: Canvas, results: Results, runs: Sequence[str], knob: str, name: str, usual: str) -> list[Markup]:
+def knob_sweep(
+    canvas: Canvas, results: Results, runs: Sequence[str], knob: str, name: str, usual: str, metric: Metric
+) -> list[Markup]:
     """A knob of AdaFedSelectKD over the runs that set it.
 
     Args:
         usual: the run that has the knob's value as it is elsewhere.
+        metric: of predictions, beside the losses.
     """
     known = [run for run in runs if run in results.metrics and not math.isnan(knob_of(results, run, knob))]
-    points = sorted((_point(results, run, knob) for run in known), key=lambda point: point.value)
+    points = sorted((_point(results, run, knob, metric) for run in known), key=lambda point: point.value)
     if len(points) < 2:
         return []
-    best = min(points, key=lambda point: point.validation)
+    best = min(points, key=lambda point: point.validation.value)
     chosen = knob_of(results, usual, knob) if usual in results.rows else math.nan
     about = {"knob": name, "best": best.label, "marked": not math.isnan(chosen), "runs": known}
-    return [canvas.place(sweep.draw(points, name, chosen), f"sweep_{knob}", "sweep", **about)]
+    return [canvas.place(sweep.draw(points, name, chosen, metric.title), f"sweep_{knob}", "sweep", **about)]
 
 
-def _point(results: Results, run: str, knob: str) -> sweep.Point:
+def _point(results: Results, run: str, knob: str, metric: Metric) -> sweep.Point:
     value, own = knob_of(results, run, knob), results.metrics[run][MEAN].metrics
     loss = best_validation_loss(results.histories[run])
-    return sweep.Point(value, f"{value:.3g}", loss, own["loss"], own.get("average"))
+    return sweep.Point(value, f"{value:.3g}", Interval(loss, loss, loss, 0.0), own["loss"], own.get(metric.name))
 
 
 def tuned(results: Results, trials: Rows, runs: Sequence[str]) -> list[Markup]:

@@ -14,13 +14,13 @@ from pipeline.clients.manifest import Manifest
 from pipeline.corpora.example import Example
 from pipeline.evaluation.deciles import deciles
 from pipeline.evaluation.divergence import between_clients, topic_counts, word_counts
+from pipeline.federated.inputs import Seen
 from pipeline.federated.token_figures import token_cross_entropy, token_entropies
 from pipeline.model.adapter import read_adapter
-from pipeline.model.backbone import Backbone
 from pipeline.model.loader import Loader
 from pipeline.runs.index import read_encoded
-from pipeline.tasks.rouge import rouge_of
 from pipeline.tasks.similarity import embed
+from pipeline.tasks.task import Task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
 
@@ -43,20 +43,20 @@ ROWS: dict[str, Callable[[Example], str]] = {"lead-3 turns": lead, "random turns
 
 
 def orientation_of(
-    examples: Mapping[str, Example], run_id: str, *, use_stemmer: bool
+    task: Task, examples: Mapping[str, Example], run_id: str, *, use_stemmer: bool
 ) -> dict[str, dict[str, dict[str, float]]]:
-    """What cost nothing -> client -> its mean ROUGE, on the test sets of a run."""
+    """What cost nothing -> client -> its mean scores, on the test sets of a run."""
     found: dict[str, dict[str, dict[str, float]]] = {}
     for name, write in ROWS.items():
         found[name] = {}
         for client, splits in read_encoded(run_id).clients.items():
             own = [examples[entry.id] for entry in splits["test"]]
-            scores = rouge_of([e.target for e in own], [write(e) for e in own], use_stemmer=use_stemmer)
+            scores = task.score([e.target for e in own], [write(e) for e in own], use_stemmer=use_stemmer)
             found[name][client] = {m: round(fmean(row[m] for row in scores), 4) for m in scores[0]}
     return found
 
 
-def deciles_of(backbone: Backbone, loader: Loader, run_id: str) -> dict[str, list[dict[str, float]]]:
+def deciles_of(seen: Seen, loader: Loader, run_id: str) -> dict[str, list[dict[str, float]]]:
     """Client -> its ten groups of validation tokens.
 
     The teacher is what the client was sent in its best round, the student its own adapter as the teacher met it: at the
@@ -65,22 +65,20 @@ def deciles_of(backbone: Backbone, loader: Loader, run_id: str) -> dict[str, lis
     found = {}
     for client, splits in read_encoded(run_id).clients.items():
         student, teacher = (read_adapter(layout.adapter(run_id, client, which)) for which in ("before", "teacher"))
-        losses = [
-            torch.cat(token_cross_entropy(backbone, loader.training, splits["val"], a)) for a in (teacher, student)
-        ]
-        entropy = torch.cat(token_entropies(backbone, loader.training, splits["val"], teacher))
+        losses = [torch.cat(token_cross_entropy(seen, loader.training, splits["val"], a)) for a in (teacher, student)]
+        entropy = torch.cat(token_entropies(seen, loader.training, splits["val"], teacher))
         found[client] = [asdict(group) for group in deciles(entropy, -losses[0], -losses[1])]
     return found
 
 
-def crossed_of(backbone: Backbone, loader: Loader, run_id: str) -> dict[str, dict[str, float]]:
+def crossed_of(seen: Seen, loader: Loader, run_id: str) -> dict[str, dict[str, float]]:
     """Train client -> test client -> mean loss of the reference, nats a token."""
     clients = read_encoded(run_id).clients
     found: dict[str, dict[str, float]] = {}
     for trained in clients:
         adapter = read_adapter(layout.adapter(run_id, trained))
         found[trained] = {
-            tested: float(torch.cat(token_cross_entropy(backbone, loader.training, splits["test"], adapter)).mean())
+            tested: float(torch.cat(token_cross_entropy(seen, loader.training, splits["test"], adapter)).mean())
             for tested, splits in clients.items()
         }
     return found

@@ -16,7 +16,7 @@ from pipeline.errors import QuorumError
 from pipeline.plan.orders import MainOrder, read_order
 from pipeline.plan.schema import read_params
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, write_text
+from pipeline.workspace.files import read_json, write_bytes, write_text
 from pipeline.workspace.progress import say
 
 TAKEN = (
@@ -58,6 +58,8 @@ def _lay(copy: Path, knobs: Mapping[str, str]) -> None:
     unknown = _git("ls-files", "--others", "--exclude-standard", "--", "pipeline").split("\n")[0]
     if unknown:
         raise QuorumError(f"{unknown}: git does not know it, so the copy would lack it; `git add` it")
+    lock = copy / "dvc.lock"
+    made = lock.read_bytes() if lock.is_file() else None
     if not copy.exists():
         _git("clone", "--quiet", "--shared", ".", str(copy))
     if not (copy / ".git").is_dir():
@@ -65,6 +67,8 @@ def _lay(copy: Path, knobs: Mapping[str, str]) -> None:
     _git("update-index", "-q", "--refresh")  # a file that was only touched would make the stash fail
     now = _git("stash", "create") or _git("rev-parse", "HEAD")
     _git("-C", str(copy), "checkout", "--quiet", "--force", "--detach", now)
+    # What the original has made is nothing that the copy could use, and DVC writes it all again after every stage.
+    lock.unlink(missing_ok=True) if made is None else write_bytes(lock, made)
     params = layout.PARAMS.read_text(encoding="utf-8")
     for knob, value in knobs.items():
         params, found = re.subn(rf"^{knob}:[^#\n]*", f"{knob}: {value}  ", params, count=1, flags=re.MULTILINE)

@@ -10,6 +10,7 @@ from pipeline.model.entry import Entry
 from pipeline.model.loader import Loader
 from pipeline.runs.jobs import DecodingJob
 from pipeline.tasks.task import load_task
+from pipeline.workspace import layout
 from pipeline.workspace.files import locked, write_json
 
 SOURCE_BYTES, ROWS, RUNS = 2_000_000_000, 384, 12
@@ -37,7 +38,7 @@ def _decode(jobs: Sequence[DecodingJob], backbone: Backbone, advance: Callable[[
     # Clients with equal adapters share one object, which is then applied to all their rows at once.
     files = {job.digests[client]: path for job in jobs for client, path in job.adapters.items()}
     adapters = {name: on_device(read_adapter(path), backbone.device) for name, path in files.items()}
-    loader, task = Loader(backbone.device), load_task(jobs[0].order.task)
+    loader, task = Loader(layout.store(), backbone.device), load_task(jobs[0].order.task)
     # Sources of like length share a batch, so that little of it is padding.
     keys = sorted(wanted, key=lambda key: (wanted[key][0][2].source_tokens, key))
     rows = sum(map(len, wanted.values()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline.evaluation.scores import MEAN, Figures
+from pipeline.evaluation.scores import MEAN
 from pipeline.runs.results import Metrics
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
@@ -27,8 +27,7 @@ def write_metrics(group: str, metrics: Metrics, by_seed: Mapping[int, Metrics]) 
 
 
 def _plain(metrics: Metrics) -> dict[str, Any]:
-    return {run: {client: _of(figures) for client, figures in own.items()} for run, own in metrics.items()}
-
-
-def _of(figures: Figures) -> dict[str, Any]:
-    return figures.to_json() | {"examples": figures.examples}
+    return {
+        run: {client: figures.to_json() | {"examples": figures.examples} for client, figures in own.items()}
+        for run, own in metrics.items()
+    }

@@ -37,7 +37,8 @@ def score(jobs: Sequence[ScoringJob], advance: Callable[[int], None]) -> None:
     """
     device = choose_device(jobs[0].order.device)
     order = jobs[0].order
-    losses = _Losses(load_backbone(layout.BACKBONE, order.adapted_layers, device), Loader(device), order)
+    backbone = load_backbone(layout.BACKBONE, order.adapted_layers, device)
+    losses = _Losses(backbone, Loader(layout.store(), device), order)
     for job in jobs:
         try:
             write_json(job.path, _scored(job.run_id, job.order, losses))

@@ -41,8 +41,6 @@ PER_ROUND = (
     "seconds",
 )
 NOT_KNOBS = ("code", "packages", "manifests", "limits", "left_out", "own", "query", "corpora", "encoding")
-
-
 FINISHED = "finished"
 
 
@@ -53,9 +51,13 @@ def live(run_id: str) -> Iterator[OnRound]:
     MLflow lives in a process of its own: its seconds of start-up run beside the training's, and what goes wrong in it
     stops no training. Where the training ends without a word, as a killed one does, that process says FAILED.
     """
-    _plan(run_id)
+    _, row = _plan(run_id)
+    if row.training is None:  # nothing happens that could be followed
+        yield lambda rows: None
+        return
     command = [sys.executable, "-m", "pipeline", "log", run_id]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, text=True) as logger:
+    # In a session of its own: a Ctrl-C is the training's, of which its pipe's end tells it.
+    with subprocess.Popen(command, stdin=subprocess.PIPE, text=True, start_new_session=True) as logger:
 
         def tell(line: str) -> None:
             assert logger.stdin is not None
@@ -129,7 +131,7 @@ def project() -> None:
                 _project_run(store, run, row, scores)
                 new += 1
         _project_pages(store, order)
-    say(f"track: {new} runs brought into {layout.mlflow_uri()}; `make ui` shows them")
+    say(f"track: {new} runs brought into {layout.mlflow_uri()}")
 
 
 def _is_here(row: RunRow) -> bool:

@@ -133,7 +133,7 @@ def _clients(
     order: Training, encoded: Encoded, backbone: Backbone, advance: Callable[[int], None], *, pooled: bool
 ) -> tuple[dict[str, LocalClientData], dict[str, LocalClientData]]:
     """Who trains and who is evaluated: the same clients, or all their data as one."""
-    loader = Loader(backbone.device)
+    loader = Loader(layout.store(), backbone.device)
     everything = [e for splits in encoded.clients.values() for own in splits.values() for e in own]
     seen, load = inputs(order, load_task(order.task), backbone, loader, everything, dropped=order.dropout)
     local = LocalTraining(

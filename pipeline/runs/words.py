@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from pipeline.evaluation.distilled import example_tallies, merge, shares_of, summarize
+from pipeline.evaluation.distilled import example_tallies, merge, pos_tables, shares_of
 from pipeline.evaluation.words import Tally
 from pipeline.federated.history import History, best_rounds
 from pipeline.federated.masks import unpacked
@@ -42,8 +42,8 @@ def words_of_run(rows: Sequence[RunRow], samples: int) -> WordTables:
         return WordTables()
     cpu = torch.device("cpu")
     backbone = load_backbone(layout.BACKBONE, rows[0].training.adapted_layers, cpu)
-    tallies = _over_seeds(backbone, Loader(cpu), rows)
-    parts, sensitivities = summarize({client: merge(meetings.values()) for client, meetings in tallies.items()})
+    tallies = _over_seeds(backbone, Loader(layout.store(), cpu), rows)
+    parts, sensitivities = pos_tables({client: merge(meetings.values()) for client, meetings in tallies.items()})
     shares = [row for client, own in tallies.items() for row in shares_of(rows[0].name, client, own, samples)]
     return WordTables(parts, shares, sensitivities)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.corpora.prepared import examples_of
+from pipeline.federated.inputs import Seen
 from pipeline.model.loader import Loader
 from pipeline.model.loading import choose_device, load_backbone
 from pipeline.plan.orders import AnalyzeOrder, read_order
 from pipeline.runs.analysis import crossed_of, deciles_of, divergence_of, orientation_of
+from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, write_json
 from pipeline.workspace.progress import progress
@@ -19,15 +21,17 @@ def run() -> None:
     empty_folder(layout.ANALYSIS)
     device = choose_device(order.device)
     backbone = load_backbone(layout.BACKBONE, order.adapted_layers, device)
-    loader = Loader(device)
+    loader, task = Loader(layout.store(), device), load_task(order.task)
+    seen = Seen(backbone, task.head(backbone))
     examples = examples_of(order.corpora)
-    write_json(_path("orientation", "turns"), orientation_of(examples, order.tested, use_stemmer=order.use_stemmer))
+    scored = orientation_of(task, examples, order.tested, use_stemmer=order.use_stemmer)
+    write_json(_path("orientation", "turns"), scored)
     with progress("analyze", len(order.distilling) + len(order.crossed) + len(order.manifests)) as advance:
         for run_id in order.distilling:
-            write_json(_path("deciles", run_id), deciles_of(backbone, loader, run_id))
+            write_json(_path("deciles", run_id), deciles_of(seen, loader, run_id))
             advance(1)
         for run_id in order.crossed:
-            write_json(_path("crossed", run_id), crossed_of(backbone, loader, run_id))
+            write_json(_path("crossed", run_id), crossed_of(seen, loader, run_id))
             advance(1)
         for name in order.manifests:
             write_json(_path("divergence", name), divergence_of(examples, name, order.topics))

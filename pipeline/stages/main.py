@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from pipeline.evaluation.claims import judge
+from pipeline.evaluation.intervals import Samples
 from pipeline.evaluation.scores import significance
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import MainOrder, read_order
@@ -30,12 +31,13 @@ from pipeline.workspace.tables import read_table, write_table
 def run() -> None:
     order = read_order(layout.order("main"), MainOrder)
     results = read_results(order.runs, order.bootstrap_samples, "main")
-    samples = {"bootstrap_samples": order.bootstrap_samples, "permutation_samples": order.permutation_samples}
+    samples = Samples(order.bootstrap_samples, order.permutation_samples)
+    claims = [claim for claim in read_paper().claims if {claim.ours, claim.theirs} <= set(results.rows)]
     ours = next((name for name, rows in results.rows.items() if rows[0].method == OURS), None)
-    parts = {name: rows[0].part for name, rows in results.rows.items()}
+    named = {claim.theirs for claim in claims if claim.family and claim.ours == ours}
     metrics = (*load_task(order.task).metrics, LOSS)
     endpoints = (metrics[0].name, LOSS.name)
-    comparisons = significance(results.scored, ours, parts, endpoints, **samples) if ours else []
+    comparisons = significance(results.scored, ours, named, endpoints, samples) if ours else []
     words = words_of_run(results.rows[ours] if ours else [], order.bootstrap_samples)
     data = MainPage(
         order=order,
@@ -45,7 +47,7 @@ def run() -> None:
         results=results,
         metrics=metrics,
         comparisons=comparisons,
-        claims=judge(read_paper().claims, results.scored, results.seeds, results.converged, **samples),
+        claims=judge(claims, results.scored, results.seeds, results.converged, samples),
         paper=read_table(layout.PAPER_RESULTS),
         pos=words.parts,
         shares=words.shares,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipeline.evaluation.claims import judge
+from pipeline.evaluation.intervals import Samples
 from pipeline.model.loading import weights_bytes
 from pipeline.plan.orders import ReportOrder, read_order
 from pipeline.report.claim_rows import claim_record
@@ -62,19 +63,12 @@ def run() -> None:
 
 def _on_the_paper(order: ReportOrder, results: Results, known: dict[str, Any]) -> PaperPage:
     paper = read_paper()
-    claims = judge(
-        paper.claims,
-        results.scored,
-        results.seeds,
-        results.converged,
-        bootstrap_samples=order.bootstrap_samples,
-        permutation_samples=order.permutation_samples,
-    )
+    samples = Samples(order.bootstrap_samples, order.permutation_samples)
     return PaperPage(
         **known,
         title="The paper’s tables and figures, regenerated",
         sections=paper.with_studies(order.studies),
-        claims=claims,
+        claims=judge(paper.claims, results.scored, results.seeds, results.converged, samples),
         paper=read_table(layout.PAPER_RESULTS),
         extra=extra_pieces(order, results, _material(order, results), layout.figures(layout.MORE)),
     )

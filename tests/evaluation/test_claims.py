@@ -8,7 +8,7 @@ import pytest
 from made_scores import scored, spread
 
 from pipeline.evaluation.claims import Claim, Judged, Word, judge, word_of
-from pipeline.evaluation.intervals import Interval
+from pipeline.evaluation.intervals import Interval, Samples
 from pipeline.evaluation.scores import Scored
 
 Runs = dict[str, Sequence[Scored]]
@@ -90,8 +90,7 @@ def judged(
         runs,
         [runs] if seeds is None else seeds,
         lambda run: run not in unfinished,
-        bootstrap_samples=200,
-        permutation_samples=4000,
+        Samples(bootstrap=200, permutation=4000),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.evaluation.intervals import Clusters, Interval, bootstrap
+from pipeline.evaluation.intervals import Clusters, Interval, Samples, bootstrap
 from pipeline.evaluation.scores import (
     Comparison,
     Figures,
@@ -199,7 +199,7 @@ def eight(shift: float, ids: range = range(8)) -> list[Scored]:
 
 
 def compared(scored: dict[str, list[Scored]], family: list[str], others: list[str]) -> list[Comparison]:
-    return compare(scored, "ours", family, others, "average", bootstrap_samples=200, permutation_samples=2000)
+    return compare(scored, "ours", family, others, "average", Samples(200, 2000))
 
 
 def test_a_comparison_is_paired() -> None:
@@ -231,11 +231,10 @@ def test_holm_runs_over_the_comparisons_named_in_advance() -> None:
     assert (found["other"].p, found["other"].p_holm) == (found["sure"].p, None)
 
 
-def test_the_family_is_of_methods() -> None:
-    """AdaFedProx is compared too, and is none of those named in advance; AdaFedAvg's clients are."""
+def test_every_run_is_compared_and_tested_if_it_was_named_in_advance() -> None:
+    """AdaFedProx is none of those; a run that was not made is no comparison."""
     scored = {"ours": eight(1), "avg": eight(0), "local": eight(0.5), "prox": eight(0)}
-    parts = {"ours": "AdaFedSelectKD", "avg": "AdaFedAvg", "local": "AdaFedAvg-local", "prox": "AdaFedProx"}
-    found = significance(scored, "ours", parts, ["average", "loss"], bootstrap_samples=200, permutation_samples=200)
+    found = significance(scored, "ours", {"avg", "local", "kd"}, ["average", "loss"], Samples(200, 200))
     over_all = [one for one in found if one.client == "mean"]
     assert [(one.metric, one.against, one.p_holm is None) for one in over_all] == [
         (metric, against, against == "prox") for metric in ("average", "loss") for against in ("avg", "local", "prox")

@@ -7,7 +7,7 @@ import torch
 from conftest import make_backbone, make_example
 
 from pipeline.corpora.tagging import nouns_and_verbs, words_of
-from pipeline.evaluation.distilled import example_tallies, merge, shares_of, summarize
+from pipeline.evaluation.distilled import example_tallies, merge, pos_tables, shares_of
 from pipeline.evaluation.words import Tally, grouped, pos_rows, tally
 from pipeline.model.backbone import Limits
 
@@ -83,7 +83,7 @@ def test_an_examples_words_are_counted_over_the_passes() -> None:
     first, both = (merge(example_tallies(passes, tokens, backbone.pieces)) for passes in (rows[:1], rows))
     assert sum(first.distilled.values()) == sum(first.seen.values())
     assert 2 * sum(both.distilled.values()) == sum(both.seen.values())
-    parts, sensitivities = summarize({"A": merge([first, both])})
+    parts, sensitivities = pos_tables({"A": merge([first, both])})
     assert parts[-1]["words"] == sum(first.seen.values()) * 3
     assert sensitivities["A"]["fraction"] == pytest.approx(2 / 3)
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from made_results import figures, round_of
+from made_results import AVERAGE, figures, round_of
 
 from pipeline.evaluation.scores import Figures
 from pipeline.federated.history import Round
 from pipeline.report.figures import communication, comparison, heatmap, learning_curves, parts_of_speech, sweep, teacher
 from pipeline.report.figures.style import save
-from pipeline.tasks.task import LOSS, Metric
+from pipeline.tasks.task import LOSS
 
-AVERAGE = Metric("average", "average", "ROUGE F1 x 100", "more", 2)
 SAME = {name: name for name in "xyz"}
 BLACK = dict.fromkeys("xyz", "#000000")
 
@@ -122,7 +121,7 @@ def test_parts_of_speech_stand_beside_their_base_rate() -> None:
 def shown(**runs: Figures) -> dict[str, list[str]]:
     """Metric -> the runs in its rows."""
     metrics = {name: {"mean": own} for name, own in runs.items()}
-    axes = comparison.draw(metrics, [], SAME, BLACK).axes
+    axes = comparison.draw(metrics, [], SAME, BLACK, (AVERAGE, LOSS)).axes
     return {axis.get_ylabel()[:9]: [label.get_text() for label in axis.get_yticklabels()] for axis in axes}
 
 
@@ -146,7 +145,7 @@ def test_seeds_are_points_and_their_mean_is_over_the_clients_that_all_have() -> 
     """One run has B besides: the mean is A's alone. Two seeds, two points a panel."""
     metrics = {"x": clients(A=2.0, B=9.0, mean=2.0), "y": clients(A=2.0, mean=2.0)}
     seeds = [{"x": clients(A=a, B=9.0, mean=5.0), "y": clients(A=a, mean=a)} for a in (1.0, 3.0)]
-    of_mean = comparison.draw(metrics, seeds, SAME, BLACK).axes[2]
+    of_mean = comparison.draw(metrics, seeds, SAME, BLACK, (AVERAGE, LOSS)).axes[2]
     points = [line.get_xdata() for line in of_mean.lines if line.get_markersize() == 3]
     assert [list(map(float, own)) for own in points] == [[1.0, 3.0], [1.0, 3.0]]
 
@@ -165,10 +164,10 @@ def test_a_sweep_has_no_panel_for_what_one_point_alone_has() -> None:
     """Two values of a knob; one run alone wrote summaries."""
     one = figures(spread=0.5, loss=2.0, average=20.0).metrics
     points = [
-        sweep.Point(2.0, "2", 3.0, one["loss"], one["average"]),
-        sweep.Point(3.0, "3", 2.5, one["loss"], None),
+        sweep.Point(2.0, "2", one["loss"], one["loss"], one["average"]),
+        sweep.Point(3.0, "3", one["loss"], one["loss"], None),
     ]
-    panels = sweep.draw(points, "τ", 3.0).axes
+    panels = sweep.draw(points, "τ", 3.0, AVERAGE.title).axes
     assert len(panels) == 2
     assert [label.get_text() for label in panels[0].get_xticklabels()] == ["2", "3"]
     assert list(panels[0].lines[0].get_xdata()) == [3.0, 3.0], "the value used elsewhere"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from made_results import TRAINING, figures, results_of, round_of, run_of
+from made_results import AVERAGE, TRAINING, figures, results_of, round_of, run_of
 
 from pipeline.evaluation.scores import Figures
 from pipeline.report.paper_page import _ending, _other_loss, _row, _span, _steps, paper_table
@@ -53,7 +53,7 @@ def row(**more: Any) -> dict[str, Any]:
     own = {client: figures(spread=0.5, loss=2.0, average=20.0, **known) for client in ("A", "B", "mean")}
     all_of_it = {"mean": figures(loss=9.0, average=30.0)}
     results = results_of(rows={"x": run_of("x")}, histories={"x": rounds}, metrics={"x": all_of_it})
-    return _row("x", own, ["A"], results)
+    return _row("x", own, ["A"], results, AVERAGE)
 
 
 def test_a_row_has_rouge_a_client_and_what_the_summaries_look_like() -> None:
@@ -68,7 +68,7 @@ def test_a_run_without_summaries_has_its_loss_in_each_cell() -> None:
     own = {client: figures(loss=2.0) for client in ("A", "mean")}
     untrained = [run_of("x")[0].model_copy(update={"training": None})]
     results = results_of(rows={"x": untrained}, histories={"x": []}, metrics={"x": own})
-    found = _row("x", own, ["A"], results)
+    found = _row("x", own, ["A"], results, AVERAGE)
     assert found["cells"]["A"]["value"] == "–"
     assert "2.000" in found["cells"]["A"]["interval"]
     assert (found["words"], found["surface"], found["rounds"]) == ("–", "", "")

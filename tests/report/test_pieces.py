@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_results import figures, results_of, round_of, run_of
+from made_results import AVERAGE, figures, results_of, round_of, run_of
 from markupsafe import Markup
 
 from pipeline.errors import QuorumError
@@ -63,7 +63,7 @@ def cases(**runs: list[Scored]) -> list[Markup]:
         run: {i: {"query": f"Q {i}?", "reference": "R", "prediction": f"{run} on {i}"} for i in GAINS} for run in runs
     }
     results = results_of(rows={run: run_of(run) for run in runs}, scored=runs)
-    return pieces.median_cases(results, texts, "ours", "theirs")
+    return pieces.median_cases(results, texts, "ours", "theirs", AVERAGE)
 
 
 def test_the_case_is_the_median_gain_not_the_best() -> None:
@@ -79,18 +79,18 @@ def test_the_case_is_the_median_gain_not_the_best() -> None:
 
 def test_what_nobody_trained_is_shown_a_client() -> None:
     own = {client: figures(average=value) for client, value in (("A", 12.4), ("B", 17.2), ("mean", 14.8))}
-    (piece,) = pieces.untrained({"zeroshot": own}, "zeroshot")
+    (piece,) = pieces.untrained({"zeroshot": own}, "zeroshot", AVERAGE)
     assert "A 12.40, B 17.20" in piece
     assert "14.80" not in piece
-    assert pieces.untrained({"zeroshot": own}, "gone") == []
+    assert pieces.untrained({"zeroshot": own}, "gone", AVERAGE) == []
 
 
 def test_rows_that_cost_nothing_have_a_mean_over_clients() -> None:
     rows = {"lead": {"A": {"average": 10.0}, "B": {"average": 13.0}}}
-    (table,) = pieces.orientation({"orientation": {"turns": rows}})
+    (table,) = pieces.orientation({"orientation": {"turns": rows}}, AVERAGE)
     assert rows_of(table)[0][1:] == ["A", "B", "mean"]
     assert rows_of(table)[1] == ["lead", "10.00", "13.00", "11.50"]
-    assert pieces.orientation({}) == []
+    assert pieces.orientation({}, AVERAGE) == []
 
 
 # --- words ----------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_results import TRAINING, figures, results_of, round_of, run_of
+from made_results import AVERAGE, TRAINING, figures, results_of, round_of, run_of
 
 from pipeline.report.page import Canvas
 from pipeline.report.pieces import _chosen, _has, _is_at_an_end, knob_sweep, tuned
@@ -26,7 +26,7 @@ def swept(best_loss: dict[str, float]) -> Results:
 
 
 def sweep(tmp_path: Path, results: Results, runs: list[str]) -> list[str]:
-    return [str(one) for one in knob_sweep(Canvas(tmp_path, ""), results, runs, "tau", "τ", "tau-3")]
+    return [str(one) for one in knob_sweep(Canvas(tmp_path, ""), results, runs, "tau", "τ", "tau-3", AVERAGE)]
 
 
 def test_a_sweep_names_the_value_with_the_least_validation_loss(tmp_path: Path) -> None:

@@ -65,11 +65,6 @@ def draw(
     return figure
 
 
-def _messages(history: History) -> int:
-    """An idle client is sent nothing and sends nothing."""
-    return sum((one.bytes_up > 0) + (one.bytes_down > 0) for one in history)
-
-
 def draw_totals(histories: Mapping[str, History], full_model: int, seeds: int) -> Figure:
     """Bytes sent in a whole training, against exchanging the full model as often; the mean over seeds.
 
@@ -77,7 +72,9 @@ def draw_totals(histories: Mapping[str, History], full_model: int, seeds: int) -
     """
     sent = {run: sum(one.bytes_moved for one in history) // seeds for run, history in histories.items()}
     runs = [run for run, total in sent.items() if total]
-    whole = {run: _messages(histories[run]) * full_model // seeds for run in runs}
+    # An idle client is sent nothing and sends nothing.
+    messages = {run: sum((one.bytes_up > 0) + (one.bytes_down > 0) for one in histories[run]) for run in runs}
+    whole = {run: count * full_model // seeds for run, count in messages.items()}
     figure = Figure(figsize=(7.2, 0.75 + 0.55 * len(runs)))
     axis = figure.subplots()
     for offset, values, index, label in ((-0.18, sent, 7, "adapters"), (0.18, whole, 0, "full model")):

@@ -1,4 +1,4 @@
-"""Runs side by side: a panel a client and one for the mean, average ROUGE above and test loss below, with intervals.
+"""Runs side by side: a panel a client and one for the mean, an endpoint a row, with intervals.
 
 Several seeds stand there as points, too.
 """
@@ -15,11 +15,15 @@ from pipeline.report.figures.style import interval_row
 from pipeline.runs.results import Metrics, common_clients
 from pipeline.tasks.task import Metric
 
-TITLES = {"average": "average ROUGE", "loss": "test loss, nats a token\n(less is better)"}
 
-
-def draw(metrics: Metrics, by_seed: Sequence[Metrics], labels: Mapping[str, str], colours: Mapping[str, str]) -> Figure:
-    """ROUGE has a row for each run with summaries, and is left out where only one of several has any.
+def draw(
+    metrics: Metrics,
+    by_seed: Sequence[Metrics],
+    labels: Mapping[str, str],
+    colours: Mapping[str, str],
+    endpoints: Sequence[Metric],
+) -> Figure:
+    """An endpoint has a row for each run that has it, and is left out where only one of several does.
 
     Args:
         metrics: run -> client -> figures, of the runs shown, in their order.
@@ -29,12 +33,13 @@ def draw(metrics: Metrics, by_seed: Sequence[Metrics], labels: Mapping[str, str]
     common, everyone = common_clients(metrics)
     clients = [*everyone, MEAN]
     mean = "mean" if common == everyone else f"mean of {len(common)}"
-    with_metric = {metric: [run for run in metrics if metric in metrics[run][MEAN].metrics] for metric in TITLES}
-    shown = {metric: runs for metric, runs in with_metric.items() if len(runs) > 1 or len(runs) == len(metrics)}
+    having = {one: [run for run in metrics if one.name in metrics[run][MEAN].metrics] for one in endpoints}
+    shown = {endpoint: runs for endpoint, runs in having.items() if len(runs) > 1 or len(runs) == len(metrics)}
     heights = [0.9 + 0.3 * len(runs) for runs in shown.values()]
     figure = Figure(figsize=(min(12.0, 1.6 + 2.0 * len(clients)), sum(heights)))
     grid = figure.subplots(len(shown), len(clients), sharey="row", squeeze=False, height_ratios=heights)
-    for (metric, runs), panels in zip(shown.items(), grid, strict=True):
+    for (endpoint, runs), panels in zip(shown.items(), grid, strict=True):
+        metric = endpoint.name
         for axis, client in zip(panels, clients, strict=True):
             for row, run in enumerate(runs):
                 own = metrics[run].get(client)
@@ -44,7 +49,7 @@ def draw(metrics: Metrics, by_seed: Sequence[Metrics], labels: Mapping[str, str]
                 interval_row(axis, row, own.metrics[metric], points, colours[run])
             axis.set_title(mean if client == MEAN else client)
             axis.grid(axis="y", visible=False)
-        panels[0].set_ylabel(TITLES[metric])
+        panels[0].set_ylabel(_title(endpoint, "\n"))
         panels[0].set_yticks(range(len(runs)), [labels[run] for run in runs])
         panels[0].set_ylim(len(runs) - 0.5, -0.5)
     figure.tight_layout()
@@ -66,12 +71,16 @@ def draw_means(
         for row, run in enumerate(runs):
             points = [one[run][MEAN].metrics[endpoint.name].value for one in by_seed]
             interval_row(axis, row, metrics[run][MEAN].metrics[endpoint.name], points, colours[run])
-        axis.set_xlabel(f"{endpoint.title}, {endpoint.unit}" + (" (less is better)" if endpoint.sign < 0 else ""))
+        axis.set_xlabel(_title(endpoint, " "))
         axis.grid(axis="y", visible=False)
     axes[0].set_yticks(range(len(runs)), [labels[run] for run in runs])
     axes[0].invert_yaxis()
     figure.tight_layout()
     return figure
+
+
+def _title(metric: Metric, before: str) -> str:
+    return f"{metric.title}, {metric.unit}" + (f"{before}(less is better)" if metric.sign < 0 else "")
 
 
 def _of_seed(figures: Mapping[str, Figures], client: str, metric: str, common: Sequence[str]) -> float:

@@ -13,21 +13,21 @@ from pipeline.report.figures.style import colour
 
 @dataclass(frozen=True)
 class Point:
-    """One value of the knob: the best rounds' mean validation loss; test loss and average ROUGE."""
+    """One value of the knob: the best rounds' mean validation loss (a point), test loss, the score of predictions."""
 
     value: float
     label: str
-    validation: float
+    validation: Interval
     loss: Interval
-    average: Interval | None
+    score: Interval | None
 
 
-def draw(points: Sequence[Point], knob: str, chosen: float) -> Figure:
-    """`chosen`: the value that all other experiments use, marked by a dashed line."""
+def draw(points: Sequence[Point], knob: str, chosen: float, scored: str) -> Figure:
+    """`chosen`: the value that all other experiments use, marked by a dashed line. `scored`: the score's title."""
     panels = {
-        "validation loss, nats a token": [(p.value, _without_interval(p.validation)) for p in points],
+        "validation loss, nats a token": [(p.value, p.validation) for p in points],
         "test loss, nats a token": [(p.value, p.loss) for p in points],
-        "average ROUGE on the test set": [(p.value, p.average) for p in points if p.average is not None],
+        f"{scored} on the test set": [(p.value, p.score) for p in points if p.score is not None],
     }
     shown = {title: own for title, own in panels.items() if len(own) > 1}
     figure = Figure(figsize=(3.4 * len(shown), 2.8))
@@ -45,7 +45,3 @@ def draw(points: Sequence[Point], knob: str, chosen: float) -> Figure:
         axis.set_title(title, fontsize=9)
     figure.tight_layout()
     return figure
-
-
-def _without_interval(value: float) -> Interval:
-    return Interval(value, value, value, 0.0)
