@@ -32,10 +32,10 @@ $(STAMP): requirements.lock
 # What lies outside the workspace, and has changed or come within reach: dvc does not look there.
 RENEW = stages=$$(python -m pipeline outdated) && { [ -z "$$stages" ] || dvc repro --force --single-item $$stages; }
 
-try: setup  ## every file and page of the main table in two minutes: made-up meetings, random weights, a copy of its own
+try: setup  ## every file and page of the main table in a minute and a half: made-up meetings, random weights, a copy of its own
 	@$(GIT_IDENTITY) python -m pipeline copies try
 	@cd work/try && unset DVC_ROOT && for stage in train generate main; do dvc repro $$stage || exit 1; done
-	@echo "try: open work/try/reports/report.html"
+	@echo "try: open work/try/reports/report.html; its runs: make ui STORE=work/try"
 
 repro: setup  ## train and evaluate all methods, then reports/report.html
 	@$(RENEW)
@@ -72,9 +72,11 @@ search: setup  ## fair tuning on validation: reports/tables/search.csv
 	@dvc repro encode encode-more
 	@python -m pipeline search
 
-ui: setup  ## MLflow on the runs, at http://127.0.0.1:5000
-	@python -m pipeline track
-	@mlflow ui --backend-store-uri sqlite:///mlflow.db --host 127.0.0.1 --port 5000
+STORE ?= .
+ui: setup  ## MLflow on the runs, at http://127.0.0.1:5000; those of make try: make ui STORE=work/try
+	@cd $(STORE) && python -m pipeline track
+	@echo "ui: open http://127.0.0.1:5000/#/experiments/1/runs?workflowType=machine_learning (Ctrl-C ends it)"
+	@cd $(STORE) && mlflow ui --backend-store-uri sqlite:///mlflow.db --host 127.0.0.1 --port 5000
 
 lint: setup  ## ruff and mypy alone
 	@ruff format --check --quiet pipeline tests benchmarks

@@ -7,8 +7,9 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -32,10 +33,27 @@ Corpus = Annotated[str, typer.Argument(help="a corpus of params.yaml, as in qmsu
 Group = Annotated[str, typer.Argument(help="main, or more: the runs beyond the main table")]
 
 
-def _stage(name: str) -> Callable[..., None]:
-    """A stage's `run`, imported only when it is wanted: torch alone takes seconds."""
-    run: Callable[..., None] = importlib.import_module(f"pipeline.stages.{name}").run
-    return run
+def _add(group: typer.Typer, name: str, target: str, about: str, /, **arguments: Any) -> None:
+    """A command that calls a function, imported only when it is wanted: torch alone takes seconds.
+
+    Args:
+        target: `module:function`, below `pipeline`.
+        arguments: annotations of what the function is called with, by the name that usage shows.
+    """
+
+    def command(**of: str) -> None:
+        _function(target)(*of.values())
+
+    wanted = [Parameter(one, Parameter.KEYWORD_ONLY, annotation=about_it) for one, about_it in arguments.items()]
+    command.__signature__ = Signature(wanted)  # type: ignore[attr-defined]
+    command.__annotations__ = dict(arguments)
+    group.command(name, help=about)(command)
+
+
+def _function(target: str) -> Callable[..., None]:
+    module, name = target.split(":")
+    function: Callable[..., None] = getattr(importlib.import_module(f"pipeline.{module}"), name)
+    return function
 
 
 def _bring_into_mlflow() -> None:
@@ -49,40 +67,12 @@ def _bring_into_mlflow() -> None:
         say(f"track: the results are there, MLflow is not up to date: {error}")
 
 
-@app.command()
-def plan() -> None:
-    """Resolve params.yaml into one order a stage and run."""
-    _stage("plan")()
-
-
-@app.command()
-def ingest(corpus: Corpus) -> None:
-    """Bring the corpora, checked, into data/raw."""
-    _stage("ingest")(corpus)
-
-
-@app.command()
-def backbone() -> None:
-    """Bring the backbone's weights into models/backbone."""
-    _stage("backbone")()
-
-
-@app.command()
-def prepare(corpus: Corpus) -> None:
-    """Turn the corpora into examples."""
-    _stage("prepare")(corpus)
-
-
-@app.command()
-def partition(group: Group) -> None:
-    """Split the examples over clients."""
-    _stage("partition")(group)
-
-
-@app.command()
-def encode(group: Group) -> None:
-    """Compute what is frozen of every example, once."""
-    _stage("encode")(group)
+_add(app, "plan", "stages.plan:run", "Resolve params.yaml into one order a stage and run.")
+_add(app, "ingest", "stages.ingest:run", "Bring the corpora, checked, into data/raw.", corpus=Corpus)
+_add(app, "backbone", "stages.backbone:run", "Bring the backbone's weights into models/backbone.")
+_add(app, "prepare", "stages.prepare:run", "Turn the corpora into examples.", corpus=Corpus)
+_add(app, "partition", "stages.partition:run", "Split the examples over clients.", group=Group)
+_add(app, "encode", "stages.encode:run", "Compute what is frozen of every example, once.", group=Group)
 
 
 @app.command()
@@ -92,7 +82,7 @@ def train(run: RunId) -> None:
     from pipeline.runs.tracking import live
 
     with live(run) as on_round:
-        _stage("train")(run, on_round)
+        _function("stages.train:run")(run, on_round)
     prune_training(run)  # a few hundred MB, which need not wait for the last training
 
 
@@ -108,73 +98,36 @@ def log(run: RunId) -> None:
         say(f"track: training goes on without MLflow: {error}")
 
 
-@app.command()
-def generate(run: RunId) -> None:
-    """Summarize every client's test set with a run's adapters."""
-    _stage("generate")(run)
-
-
-@app.command()
-def evaluate(run: RunId) -> None:
-    """Score a run's predictions and adapters."""
-    _stage("evaluate")(run)
+_add(app, "generate", "stages.generate:run", "Summarize every client's test set with a run's adapters.", run=RunId)
+_add(app, "evaluate", "stages.evaluate:run", "Score a run's predictions and adapters.", run=RunId)
 
 
 @app.command()
 def main() -> None:
     """Make the main table, the POS analysis, the figures and the report."""
-    _stage("main")()
+    _function("stages.main:run")()
     _bring_into_mlflow()
 
 
-@app.command()
-def analyze() -> None:
-    """Look behind the scores: entropy deciles, train client by test domain, divergence between clients."""
-    _stage("analyze")()
+_add(app, "analyze", "stages.analyze:run", "Look behind the scores: teachers' deciles, crossed tests, divergence.")
 
 
 @app.command()
 def report() -> None:
     """Make the page on every table and figure of the paper; of an experiment, on its studies."""
-    _stage("report")()
+    _function("stages.report:run")()
     _bring_into_mlflow()
 
 
-@app.command()
-def search() -> None:
-    """Compare the values of params.yaml's `search` on validation, at a seed that no table reports."""
-    from pipeline.runs.search import search as run
-
-    run()
-
+_add(app, "search", "runs.search:search", "Compare the values of params.yaml's `search` on validation.")
 
 copies = typer.Typer(no_args_is_help=True, help="Copies of the workspace, for `make try` and `make repro-full`.")
 app.add_typer(copies, name="copies")
 
 
-@copies.command("try")
-def copies_try() -> None:
-    """Lay out work/try: the sample and random weights."""
-    from pipeline.runs.copies import lay_try
-
-    lay_try()
-
-
-@copies.command("full")
-def copies_full() -> None:
-    """Lay out work/full, a copy of the workspace at `scale: full`."""
-    from pipeline.runs.copies import lay_full
-
-    lay_full()
-
-
-@copies.command("take-full")
-def copies_take_full() -> None:
-    """Take its small outputs over into reports/full."""
-    from pipeline.runs.copies import take_over
-
-    take_over()
-
+_add(copies, "try", "runs.copies:lay_try", "Lay out work/try: the sample and random weights.")
+_add(copies, "full", "runs.copies:lay_full", "Lay out work/full, a copy of the workspace at `scale: full`.")
+_add(copies, "take-full", "runs.copies:take_over", "Take its small outputs over into reports/full.")
 
 ratings = typer.Typer(no_args_is_help=True, help="Human evaluation: blind rating sheets out, ratings in.")
 app.add_typer(ratings, name="ratings")
@@ -202,12 +155,7 @@ def ratings_import(
     bring_in(files)
 
 
-@app.command()
-def track() -> None:
-    """Bring the MLflow store in line with what is on disk."""
-    from pipeline.runs.tracking import project
-
-    project()
+_add(app, "track", "runs.tracking:project", "Bring the MLflow store in line with what is on disk.")
 
 
 @app.command()

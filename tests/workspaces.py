@@ -97,10 +97,10 @@ class Workspace:
             patch.delenv("DVC_ROOT", raising=False)
             yield
 
-    def call(self, command: str, *arguments: Any) -> None:
+    def call(self, *arguments: str) -> None:
         """A command in this process, which imports torch once for all of them."""
         with self.entered():
-            getattr(command_line, command)(*arguments)
+            command_line.app(list(arguments), standalone_mode=False)
 
     def stage(self, name: str, *arguments: str) -> None:
         """A stage in this process; a training is not logged, and leaves its checkpoint."""

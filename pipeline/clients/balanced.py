@@ -1,4 +1,4 @@
-"""Setting `noniid_balanced` (Fig. 7): a client a domain, each with the same number of examples, drawn for each seed.
+"""Kind `balanced`, as in Fig. 7: a client a domain, each with the same number of examples, drawn for each seed.
 
 Feng et al., Section V-B2: 200 training, 40 validation and 40 test examples of each domain.
 """

@@ -1,4 +1,4 @@
-"""Settings `domains`, `extreme`, `long`: a client a domain or corpus, and the corpus's own splits."""
+"""Kind `domains`: a client a domain or corpus, and the corpus's own splits."""
 
 from __future__ import annotations
 

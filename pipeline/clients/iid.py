@@ -1,4 +1,4 @@
-"""Setting `iid_balanced` (Fig. 6): every client holds an equal part of every domain, drawn anew for each seed.
+"""Kind `iid`, as in Fig. 6: every client holds an equal part of every domain, drawn anew for each seed.
 
 Feng et al., Section V-B1: the data of each domain is divided evenly, and each client gets one part of each domain.
 """

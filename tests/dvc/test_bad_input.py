@@ -65,7 +65,7 @@ CASES: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "an empty transcript": (
         "prepare qmsum",
         lambda folder: replaced(folder / "data/raw/qmsum/Product/train/Spr001.json", EMPTY),
-        "data/raw/qmsum/Product/train/Spr001.json: meeting_transcripts is empty",
+        "data/raw/qmsum/Product/train/Spr001.json: not a QMSum meeting: meeting_transcripts: List should have",
     ),
     "a domain without meetings": (
         "prepare qmsum",

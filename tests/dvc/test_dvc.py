@@ -40,7 +40,7 @@ def test_dvc_draws_its_plots_a_part_a_client(still: Workspace) -> None:
 
 
 def test_pruning_everything_that_no_run_needs_makes_nothing_run_again(copy: Workspace) -> None:
-    copy.call("prune", True)
+    copy.call("prune", "--unplanned")
     assert copy.repro() == []
 
 

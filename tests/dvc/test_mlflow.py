@@ -156,6 +156,13 @@ def test_a_training_that_waits_for_its_lock_is_not_said_to_run(copy: Workspace) 
     assert statuses(copy, "fedavg-1") == ["FINISHED", "FAILED"]
 
 
+def test_the_untrained_backbone_is_not_followed(built: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing happens round by round, so no process is started for it; the projection brings its scores."""
+    monkeypatch.setattr(tracking.subprocess, "Popen", None)
+    with built.entered(), tracking.live("main/zeroshot-1") as on_round:
+        on_round([])
+
+
 def test_a_training_that_says_that_it_has_finished_is_finished(copy: Workspace) -> None:
     """Two trainings of that name: the first plan's, and the new one, whose adapters are still to be scored."""
     told(copy, json.dumps(tracking.FINISHED))

@@ -105,7 +105,7 @@ def test_what_a_smaller_plan_does_not_need_is_pruned_and_the_rest_kept(
     copy.params(more_runs={}, studies={})
     copy.stage("plan")
     entries = len(list((copy.folder / "work/store").rglob("*.safetensors")))
-    copy.call("prune", True)
+    copy.call("prune", "--unplanned")
     left = len(list((copy.folder / "work/store").rglob("*.safetensors")))
     assert 0 < left < entries
     assert not [path for path in (copy.folder / "work/checkpoints").iterdir() if path.is_dir()]

@@ -14,7 +14,7 @@ def test_ctrl_c_says_that_nothing_is_lost(monkeypatch: pytest.MonkeyPatch, capsy
     def interrupted() -> NoReturn:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command_line, "_stage", lambda name: interrupted)
+    monkeypatch.setattr(command_line, "_function", lambda target: interrupted)
     monkeypatch.setattr(sys, "argv", ["quorum", "analyze"])
     with pytest.raises(SystemExit) as ended:
         command_line.cli()

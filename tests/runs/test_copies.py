@@ -61,6 +61,18 @@ def test_a_copy_to_try_is_of_the_sample_and_random_weights(here: Workspace) -> N
     assert read_params(here.folder / "params.yaml").backbone == "smollm2-135m", "the workspace's own file stays"
 
 
+def test_a_copy_begins_with_nothing_made_and_keeps_what_it_has_made(here: Workspace) -> None:
+    """The original's dvc.lock is of other knobs; the copy's own says where it stopped."""
+    (here.folder / "dvc.lock").write_text("schema: '2.0'\nstages: {}\n")
+    here.commit()
+    copies.lay_try()
+    lock = layout.try_copy() / "dvc.lock"
+    assert not lock.exists()
+    lock.write_text("the copy's own")
+    copies.lay_try()
+    assert lock.read_text() == "the copy's own"
+
+
 @pytest.mark.parametrize(("value", "refused"), [(0.5, True), (1.0, True), (None, False)])
 def test_part_of_the_training_examples_is_refused(here: Workspace, value: float | None, refused: bool) -> None:
     here.params(train_fraction=value)

@@ -8,6 +8,7 @@ import pytest
 
 from pipeline.corpora.example import Example, Turn
 from pipeline.runs.analysis import at_random, lead, orientation_of
+from pipeline.tasks.summarize import TASK
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
 
@@ -46,7 +47,7 @@ def test_they_are_scored_on_the_test_sets_of_a_run(tmp_path: Path, monkeypatch: 
     clients = {"A": [entries["1"], entries["2"]], "B": [entries["3"]]}
     index = {client: {"train": [], "val": [], "test": tests} for client, tests in clients.items()}
     write_json(layout.encoded_index("main/a-1"), {"clients": index})
-    found = orientation_of(examples, "main/a-1", use_stemmer=False)["lead-3 turns"]
+    found = orientation_of(TASK, examples, "main/a-1", use_stemmer=False)["lead-3 turns"]
     assert {client: (own["rouge1"], own["rougeL"]) for client, own in found.items()} == {
         "A": (50.0, 50.0),
         "B": (pytest.approx(80.0), pytest.approx(80.0)),

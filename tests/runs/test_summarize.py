@@ -35,7 +35,7 @@ def test_qmsum_json_needs_no_queries(tmp_path: Path) -> None:
         ("m.txt", b"\xff\xfe", "not UTF-8"),
         ("m.json", b"{", "malformed JSON"),
         ("m.json", b"[]", "not a QMSum meeting"),
-        ("m.json", b'{"meeting_transcripts": []}', "is empty"),
+        ("m.json", b'{"meeting_transcripts": []}', "at least 1 item"),
         (None, b"", "no such file"),
     ],
 )
