@@ -18,14 +18,7 @@ def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
         from rich import progress as rich
         from rich.console import Console
 
-        columns = (
-            rich.TextColumn("{task.description}"),
-            rich.BarColumn(),
-            rich.MofNCompleteColumn(),
-            rich.TimeElapsedColumn(),
-            rich.TextColumn("left"),
-            rich.TimeRemainingColumn(),
-        )
+        columns = (*rich.Progress.get_default_columns(), rich.MofNCompleteColumn(), rich.TimeElapsedColumn())
         with rich.Progress(*columns, console=Console(stderr=True)) as bar:
             task = bar.add_task(label, total=total)
             yield partial(bar.advance, task)
