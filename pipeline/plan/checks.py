@@ -66,7 +66,7 @@ def _run(params: Params, name: str, run: Run) -> None:
         raise ValueError(f"{where}.late: setting {run.setting} has no client {absent[0]!r}")
     if run.late and not set(clients) - set(run.late):
         raise ValueError(f"{where}.late: leaves no client to begin with; leave one out")
-    if run.dropout and (run.adapter or params.adapter) == "lora":
+    if run.dropout and params.is_lora(name):
         raise ValueError(f"{where}.dropout: lora has none; set adapter: bottleneck for this run, or dropout: 0")
     drawn = params.training_of(name).clients_per_round or math.inf
     if run.knobs.get("teacher") in ("initial", "others") and (run.late or drawn < len(clients)):

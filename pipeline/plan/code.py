@@ -78,8 +78,8 @@ def _tree(module: str, parts: Parts) -> ast.Module:
         raise ModuleNotFoundError(module)
     tree = ast.parse(path.read_text(encoding="utf-8"))
     if parts is not None and module.rpartition(".")[0] == TASKS:
+        left_out = set(PARTS) - set(parts)
         for node in (node for node in tree.body if isinstance(node, ast.ClassDef)):
-            left_out = set(PARTS) - set(parts)
             node.body = [s for s in node.body if not isinstance(s, ast.FunctionDef) or s.name not in left_out]
     return tree
 

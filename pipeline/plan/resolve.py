@@ -34,7 +34,7 @@ from pipeline.plan.orders import (
 )
 from pipeline.plan.packages import packages_of
 from pipeline.plan.schema import Params
-from pipeline.plan.training import is_lora, is_uncached, layers_of, training_order, unfit
+from pipeline.plan.training import is_uncached, layers_of, training_order, unfit
 from pipeline.tasks import TASKS
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_file, sha256_json
@@ -162,7 +162,7 @@ def _encoding(params: Params) -> str:
 def _of_run(params: Params, name: str, seed: int) -> dict[str, Order]:
     """A run's own stages."""
     run, layers = params.all_runs[name], layers_of(params)
-    lora = ("peft",) if is_lora(params, name) else ()
+    lora = ("peft",) if params.is_lora(name) else ()
     knobs = {field.name: getattr(params, field.name) for field in fields(DecodingRule)}
     longer = params.settings[run.setting].max_tokens
     rule = DecodingRule(**(knobs | ({"max_tokens": longer} if longer else {})))

@@ -136,6 +136,10 @@ class Params(CommonKnobs):
             filled["clients"] = [*wanted.clients, *sorted(self.own)]
         return wanted.model_copy(update=filled)
 
+    def is_lora(self, name: str) -> bool:
+        """Whether a run's adapters are LoRA's: PEFT's layers apply them."""
+        return (self.all_runs[name].adapter or self.adapter) == "lora"
+
     def limits_of(self, name: str) -> tuple[int, int]:
         """(source tokens, target tokens) of a setting."""
         own: Limited = self.settings[name]
@@ -197,7 +201,7 @@ def read_params(path: Path = PARAMS) -> Params:
             raise QuorumError(f"{path}: {where}: is no scale; known: {', '.join(get_args(Scale))}; correct it")
     chosen = _checked(path, data, data.get("scale"), "")
     # The others too: a mistake in them should not wait until they are chosen.
-    for scale in scales or ():
+    for scale in (one for one in scales or () if one != chosen.scale):
         _checked(path, data, scale, f"at scale {scale}: ")
     return chosen
 

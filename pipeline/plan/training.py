@@ -31,7 +31,7 @@ def training_order(params: Params, name: str, seed: int) -> TrainOrder:
         return TrainOrder(training=None, evaluate=None, code=code_of("pipeline.stages.train"))
     module = ALGORITHMS[run.method]
     algorithm = importlib.import_module(module)
-    lora = is_lora(params, name)
+    lora = params.is_lora(name)
     hyper = params.hyperparameters_of(name, algorithm.Hyperparameters)
     bound = algorithm.build(hyper)
     knobs = params.training_of(name)
@@ -77,11 +77,6 @@ def _check_alone(where: str, run: Run) -> None:
 def layers_of(params: Params) -> int:
     """N, of all runs that have none of their own."""
     return params.adapted_layers or PRESETS[params.backbone].adapted_layers
-
-
-def is_lora(params: Params, name: str) -> bool:
-    """Whether a run's adapters are LoRA's: PEFT's layers apply them."""
-    return (params.all_runs[name].adapter or params.adapter) == "lora"
 
 
 def is_uncached(params: Params, name: str) -> bool:

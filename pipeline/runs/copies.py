@@ -68,7 +68,10 @@ def _lay(copy: Path, knobs: Mapping[str, str]) -> None:
     now = _git("stash", "create") or _git("rev-parse", "HEAD")
     _git("-C", str(copy), "checkout", "--quiet", "--force", "--detach", now)
     # What the original has made is nothing that the copy could use, and DVC writes it all again after every stage.
-    lock.unlink(missing_ok=True) if made is None else write_bytes(lock, made)
+    if made is None:
+        lock.unlink(missing_ok=True)
+    else:
+        write_bytes(lock, made)
     params = layout.PARAMS.read_text(encoding="utf-8")
     for knob, value in knobs.items():
         params, found = re.subn(rf"^{knob}:[^#\n]*", f"{knob}: {value}  ", params, count=1, flags=re.MULTILINE)
