@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import nll_loss
 
-from pipeline.federated.objectives.cross_entropy import reference_loss
 from pipeline.federated.objectives.distillation import Distillation
-from pipeline.federated.objectives.entropy import distribution, expectation
 
 
 def token_losses(student_logits: Tensor, teacher_logits: Tensor, targets: Tensor, how: Distillation) -> Tensor:
@@ -23,11 +22,12 @@ def token_losses(student_logits: Tensor, teacher_logits: Tensor, targets: Tensor
     """
     student = student_logits.float().log_softmax(-1)
     with torch.no_grad():
-        probability, entropy = distribution(teacher_logits)
+        teacher = teacher_logits.float().log_softmax(-1)
+        entropy = -(teacher.exp() * teacher.clamp(min=torch.finfo(torch.float32).min)).sum(-1)
         share = how.weight * (entropy < how.threshold.nats).float()
     if how.direction == "forward":
-        divergence = -entropy - expectation(probability, student)
+        divergence = (teacher.exp() * (teacher - student)).sum(-1)
     else:
-        teacher = teacher_logits.detach().float().log_softmax(-1)
         divergence = (student.exp() * (student - teacher)).sum(-1)
-    return (1 - share) * reference_loss(student, targets) + share * divergence
+    reference = nll_loss(student, targets, reduction="none")
+    return (1 - share) * reference + share * divergence

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pipeline.federated.objectives.entropy import predicted
 from pipeline.federated.objectives.objective import ItemLosses, Objective
 
 
@@ -24,9 +25,9 @@ class CrossEntropy(Objective):
         beside: Mapping[str, Tensor] | None = None,
     ) -> ItemLosses:
         del teacher_logits, beside
-        student = logits.float().log_softmax(-1)
-        loss = reference_loss(student, targets)
-        return ItemLosses(loss, less_the_target(student.exp_(), targets, torch.zeros_like(loss)))
+        student, total = predicted(logits)
+        loss = reference_loss(logits, total, targets)
+        return ItemLosses(loss, less_the_target(student, targets, torch.zeros_like(loss)))
 
 
 CROSS_ENTROPY = CrossEntropy()
@@ -34,12 +35,12 @@ CROSS_ENTROPY = CrossEntropy()
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     """−ln q(y_t) for each token: logits (tokens, vocabulary), targets (tokens,) -> (tokens,)."""
-    return reference_loss(logits.float().log_softmax(-1), targets)
+    return reference_loss(logits, predicted(logits)[1], targets)
 
 
-def reference_loss(log_probability: Tensor, targets: Tensor) -> Tensor:
-    """−ln q(y_t) for each token, from ln q."""
-    return -log_probability.gather(-1, targets[:, None])[:, 0]
+def reference_loss(logits: Tensor, total: Tensor, targets: Tensor) -> Tensor:
+    """−ln q(y_t) for each token, from z and ln Σ exp z."""
+    return total - logits.gather(-1, targets[:, None])[:, 0]
 
 
 def less_the_target(gradient: Tensor, targets: Tensor, share: Tensor) -> Tensor:

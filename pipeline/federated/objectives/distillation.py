@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from pipeline.federated.objectives.cross_entropy import less_the_target, reference_loss
-from pipeline.federated.objectives.entropy import distribution, expectation
+from pipeline.federated.objectives.entropy import distribution, expectation, predicted
 from pipeline.federated.objectives.objective import ItemLosses, Objective, Pupil
 from pipeline.federated.objectives.threshold import Threshold
 from pipeline.federated.randomness import Randomness
@@ -90,16 +90,18 @@ class Distillation(Objective):
         self, logits: Tensor, targets: Tensor, teacher_logits: Tensor | None, beside: Mapping[str, Tensor]
     ) -> ItemLosses:
         assert teacher_logits is not None, "distillation needs a teacher's logits"
-        student = logits.float().log_softmax(-1)
-        reference = reference_loss(student, targets)
+        student, total = predicted(logits)
+        reference = reference_loss(logits, total, targets)
         probability, entropy = distribution(teacher_logits)
         distilled = self.selected(entropy, beside)
         share = self.weight * distilled.float()
         if self.direction == "forward":
-            divergence, gradient = _forward(student, probability, entropy, share)
+            # q_l and q_g are used up: fresh tensors of a whole vocabulary cost as much as the arithmetic.
+            divergence = total - entropy - expectation(probability, logits)
+            gradient = student.addcmul_(probability, -share[:, None])
         else:
-            teacher = teacher_logits.float().log_softmax(-1).clamp(min=torch.finfo(torch.float32).min)
-            divergence, gradient = _reversed(student, teacher, share)
+            teacher = teacher_logits.log_softmax(-1).clamp(min=torch.finfo(torch.float32).min)
+            divergence, gradient = _reversed(logits.log_softmax(-1), teacher, share)
         return ItemLosses(
             loss=(1 - share) * reference + share * divergence,
             gradient=less_the_target(gradient, targets, share),
@@ -122,19 +124,10 @@ class Distillation(Objective):
         return drawn
 
 
-def _forward(student: Tensor, probability: Tensor, entropy: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
-    """KL(q_g ‖ q_l) from ln q_l, q_g and H(q_g), and the gradient of (1 − λ s) CE + λ s KL without its 1[y_t].
-
-    It uses both up: fresh tensors of a whole vocabulary cost as much as the arithmetic.
-    """
-    divergence = -entropy - expectation(probability, student)
-    return divergence, student.exp_().sub_(probability.mul_(share[:, None]))
-
-
 def _reversed(student: Tensor, teacher: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
     """KL(q_l ‖ q_g) from ln q_l and ln q_g, and the gradient of (1 − λ s) CE + λ s KL without its 1[y_t]."""
     probability = student.exp()
     ratio = student - teacher
-    divergence = torch.einsum("tv,tv->t", probability, ratio)
+    divergence = torch.linalg.vecdot(probability, ratio)
     turned = (ratio - divergence[:, None]) * share[:, None]
     return divergence, probability * (turned + (1 - share)[:, None])
