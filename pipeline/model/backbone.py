@@ -16,12 +16,23 @@ from torch import Tensor
 
 from pipeline.corpora.example import Example
 from pipeline.model.adapter import Adapter
+from pipeline.model.precision import Precision
 
 GROUP = 4
 """Examples that are padded to one length: enough for full speed on a CPU, few enough for little padding."""
 
-Head = Callable[[Tensor], Tensor]
-"""Hidden states (..., width) -> logits in fp32 (..., classes)."""
+
+class Head(Protocol):
+    """The frozen layer above the hidden states."""
+
+    def __call__(self, hidden: Tensor, targets: Tensor | None = None, /) -> Tensor:
+        """Logits in fp32: (items, width) -> (items, classes).
+
+        Args:
+            targets: (items,). A head in bf16 then takes each target's logit from its row's, which softmax does not see
+                and which keeps the digits that count.
+        """
+
 
 Prefix = dict[str, Tensor]
 """What is stored of one example: `targets` (T,) and the family's own frozen tensors."""
@@ -74,6 +85,7 @@ class Backbone(Protocol):
     post_norm: bool
     width: int
     vocabulary: int
+    precision: Precision
     adapted_layers: range
     end_token: int
     start_token_forced: int | None
@@ -116,8 +128,8 @@ class Backbone(Protocol):
             dropped: the share of an adapter's inner width that is dropped in training.
         """
 
-    def head(self, hidden: Tensor) -> Tensor:
-        """Logits in fp32: (..., width) -> (..., vocabulary)."""
+    def head(self, hidden: Tensor, targets: Tensor | None = None, /) -> Tensor:
+        """Logits of the vocabulary; see `Head`."""
 
     def bytes_of_source(self, tokens: int) -> int:
         """Memory that decoding keeps for a source of so many tokens, however many rows read it."""

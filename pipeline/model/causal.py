@@ -13,16 +13,18 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import Adapt, RowAdapters, adapting, attached
 from pipeline.model.attention import NAME as GROUPED_ATTENTION
-from pipeline.model.backbone import Decoding, Limits, Prefix, Rendered, Row, in_groups_of_like_length, pad
+from pipeline.model.backbone import Decoding, Limits, Prefix, Rendered, Row
+from pipeline.model.frozen_linear import DTYPES, freeze_linear_layers, logits_of
 from pipeline.model.lora import lora, projections
-from pipeline.model.packed_linear import pack_linear_layers
+from pipeline.model.precision import Precision, products_in
 from pipeline.model.shared_source import SharedSource
+from pipeline.model.stored_source import StoredSource
 
 _CONTENT = "\N{OBJECT REPLACEMENT CHARACTER}"
 
@@ -35,10 +37,18 @@ class CausalBackbone:
     end_token_forced: int | None = None
     decoder_start: tuple[int, ...] = ()
 
-    def __init__(self, name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, adapted: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        adapted: int,
+        precision: Precision = "fp32",
+    ) -> None:
         self.name = name
         self.model: Any = model.eval().requires_grad_(False)
-        pack_linear_layers(self.model)
+        freeze_linear_layers(self.model, precision)
+        self.precision = precision
         self.tokenizer: Any = tokenizer
         model.config._attn_implementation = GROUPED_ATTENTION
         self.device = torch.device(model.device)
@@ -112,80 +122,70 @@ class CausalBackbone:
     ) -> Tensor:
         """Some of the layers, one after the other; no mask: each position sees those before it and itself."""
         rope = self.model.model.rotary_emb(hidden, position_ids=positions)
-        for index in layers:
-            hidden = self._layers[index](
-                hidden, attention_mask=mask, position_embeddings=rope, past_key_values=cache, **attention
-            )
-            hidden = adapt(index, hidden)
+        with products_in(self.precision, hidden.device):
+            for index in layers:
+                hidden = self._layers[index](
+                    hidden, attention_mask=mask, position_embeddings=rope, past_key_values=cache, **attention
+                )
+                hidden = adapt(index, hidden)
         return hidden
 
     @torch.no_grad()
     def encode(self, rendered: Rendered, *, for_generation: bool) -> tuple[Prefix, Prefix]:
-        first = self.adapted_layers[0]
-        embed = self.model.model.embed_tokens
-        device = embed.weight.device
-        source = torch.tensor([rendered.source[:-1]], device=device)
-        length = source.shape[1]
-        cache = DynamicCache()
-        self._run(
-            embed(source),
-            range(len(self._layers)),
-            torch.arange(length, device=device)[None],
-            None,
-            cache,
-            _unadapted,
-        )
-        # Taken now: the target's pass below appends to the lower layers' caches.
-        keys = [layer.keys[0] for layer in cache.layers]
-        values = [layer.values[0] for layer in cache.layers]
-        inputs = torch.tensor([(rendered.source[-1], *rendered.target[:-1])], device=device)
-        hidden = self._run(
-            embed(inputs),
-            range(first + 1),
-            torch.arange(length, length + inputs.shape[1], device=device)[None],
-            _causal_mask(inputs.shape[1], length, device),
-            cache,
-            _unadapted,
-        )
+        first, length = self.adapted_layers[0], len(rendered.source) - 1
+        ids = torch.tensor([rendered.source + rendered.target[:-1]], device=self.device)
+        positions = torch.arange(ids.shape[1], device=self.device)[None]
+        cache = _Kept(DTYPES[self.precision])
+        hidden = self.model.model.embed_tokens(ids)
+        hidden = self._run(hidden, range(first + 1), positions, None, cache, _unadapted)
+        targets, source = hidden[:, length:], hidden[:, :length]
+        # Above the first adapted layer the source goes on alone: there the targets' states are the adapters' work.
+        self._run(source, range(first + 1, len(self._layers)), positions[:, :length], None, cache, _unadapted)
+        keys, values = cache.keys, cache.values
         prefix = {
             "targets": torch.tensor(rendered.target),
-            "hidden": hidden[0].cpu(),
+            "hidden": targets[0].cpu(),
             # (layers, key-value heads, length, d), as attention reads them.
-            "keys": _stacked(keys[first + 1 :], length, self._layers[0]),
-            "values": _stacked(values[first + 1 :], length, self._layers[0]),
+            "keys": self._stacked(keys[first + 1 :], length),
+            "values": self._stacked(values[first + 1 :], length),
         }
         if not for_generation:
             return prefix, {}
         lower = {
             "last_token": torch.tensor(rendered.source[-1:]),
-            "lower_keys": _stacked(keys[: first + 1], length, self._layers[0]),
-            "lower_values": _stacked(values[: first + 1], length, self._layers[0]),
+            "lower_keys": self._stacked(keys[: first + 1], length),
+            "lower_values": self._stacked(values[: first + 1], length),
         }
         return prefix, lower
+
+    def _stacked(self, tensors: Sequence[Tensor], length: int) -> Tensor:
+        """Per-layer (heads, ≥ length, d) -> (layers, heads, length, d), on the CPU; of no layer, an empty one."""
+        if not tensors:
+            attention = self._layers[0].self_attn
+            heads = attention.k_proj.out_features // attention.head_dim
+            return torch.zeros(0, heads, length, attention.head_dim, dtype=DTYPES[self.precision])
+        return torch.stack([tensor[:, :length] for tensor in tensors]).contiguous().cpu()
 
     # -- adapted part -------------------------------------------------------------------------------------------------
 
     def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
-        return in_groups_of_like_length(prefixes, lambda group: self._padded_hidden(group, adapter))
+        first = self.adapted_layers[0]
+        adapt = adapting(adapter, post_norm=False)
+        above = range(first + 1, len(self._layers))
+        targets = [len(prefix["targets"]) for prefix in prefixes]
+        stored = StoredSource([p["keys"] for p in prefixes], [p["values"] for p in prefixes], targets, above.start)
+        hidden = torch.cat([prefix["hidden"] for prefix in prefixes])[None]
+        begins = [prefix["keys"].shape[2] for prefix in prefixes]
+        positions = torch.cat([torch.arange(at, at + n) for at, n in zip(begins, targets, strict=True)])[None]
+        with lora(self._layers, adapter):
+            hidden = self._run(
+                adapt(first, hidden), above, positions.to(hidden.device), None, None, adapt, stored_source=stored
+            )
+        normed: Tensor = self.model.model.norm(hidden[0])
+        return normed
 
     def lora_shapes(self) -> dict[str, tuple[int, int]]:
         return projections(self._layers, self.adapted_layers[1:])
-
-    def _padded_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
-        first = self.adapted_layers[0]
-        adapt = adapting(adapter, post_norm=False)
-        hidden, real = pad([prefix["hidden"] for prefix in prefixes])
-        above = range(first + 1, len(self._layers))
-        keys, values, source = _padded_source(prefixes, hidden.device)
-        lengths = source.sum(1)
-        steps = torch.arange(hidden.shape[1], device=hidden.device)
-        seen = (steps[None, :] <= steps[:, None]).expand(len(prefixes), -1, -1)
-        mask = torch.cat([source[:, None, :].expand(-1, hidden.shape[1], -1), seen], dim=2)[:, None]
-        cache = _TeacherForcing(above, keys, values)
-        with lora(self._layers, adapter):
-            hidden = self._run(adapt(first, hidden), above, lengths[:, None] + steps, mask, cache, adapt)
-        normed: Tensor = self.model.model.norm(hidden[real])
-        return normed
 
     def reference_hidden(
         self,
@@ -201,16 +201,22 @@ class CausalBackbone:
             start = len(item.source) - 1
             where = None if everywhere else torch.arange(ids.shape[1], device=ids.device)[None] >= start
             adapt = adapting(adapter, post_norm=False, where=where, dropped=dropped)
-            with attached(self._layers, adapt), lora(self._layers, adapter, where):
+            products = products_in(self.precision, self.device)
+            with products, attached(self._layers, adapt), lora(self._layers, adapter, where):
                 hidden.append(self.model.model(ids, use_cache=False).last_hidden_state[0, start:])
         return torch.cat(hidden)
 
-    def head(self, hidden: Tensor) -> Tensor:
-        logits: Tensor = self.model.lm_head(hidden)
-        return logits.float()
+    def head(self, hidden: Tensor, targets: Tensor | None = None, /) -> Tensor:
+        return logits_of(self.model.lm_head, hidden, targets)
 
     def bytes_of_source(self, tokens: int) -> int:
-        return int(8 * len(self._layers) * self._layers[0].self_attn.k_proj.out_features * tokens)
+        return int(
+            2
+            * DTYPES[self.precision].itemsize
+            * len(self._layers)
+            * self._layers[0].self_attn.k_proj.out_features
+            * tokens
+        )
 
     def decoding(self, prefixes: Sequence[Prefix], rows: Sequence[Row], new_tokens: int) -> tuple[Decoding, Tensor]:
         owners = [row.source for row in rows]
@@ -248,15 +254,19 @@ class _CausalDecoding:
         self._adapters = self._adapters.select(rows)
 
 
-class _TeacherForcing:
-    """A batch's padded sources, joined with the target a layer at a time; transformers' cache interface."""
+class _Kept:
+    """Keys and values of one row as its layers make them; transformers' cache interface."""
 
-    def __init__(self, layers: range, keys: Tensor, values: Tensor) -> None:
-        self._first, self._keys, self._values = layers.start, keys, values
+    def __init__(self, dtype: torch.dtype) -> None:
+        self.keys: list[Tensor] = []
+        self.values: list[Tensor] = []
+        self._dtype = dtype
 
-    def update(self, keys: Tensor, values: Tensor, layer: int, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        place = layer - self._first
-        return torch.cat([self._keys[place], keys], 2), torch.cat([self._values[place], values], 2)
+    def update(self, keys: Tensor, values: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+        keys, values = keys.to(self._dtype), values.to(self._dtype)
+        self.keys.append(keys[0])
+        self.values.append(values[0])
+        return keys, values
 
 
 def _padded_source(
@@ -271,7 +281,8 @@ def _padded_source(
     layers = [prefixes[0][f"{part}keys"].shape[0] for part in parts]
     _, heads, _, d = prefixes[0]["keys"].shape
     shape = (sum(layers), len(prefixes), heads, max(lengths), d)
-    padded = {name: torch.zeros(shape, device=device) for name in ("keys", "values")}
+    dtype = prefixes[0]["keys"].dtype
+    padded = {name: torch.zeros(shape, dtype=dtype, device=device) for name in ("keys", "values")}
     for i, prefix in enumerate(prefixes):
         for name, buffer in padded.items():
             for part, layer in zip(parts, torch.split(buffer, layers), strict=True):
@@ -280,19 +291,5 @@ def _padded_source(
     return padded["keys"], padded["values"], seen.to(device)
 
 
-def _stacked(tensors: Sequence[Tensor], length: int, layer: Any) -> Tensor:
-    """Per-layer (heads, ≥ length, d) -> (layers, heads, length, d), on the CPU; of no layer, an empty one."""
-    if not tensors:
-        attention = layer.self_attn
-        heads = attention.k_proj.out_features // attention.head_dim
-        return torch.zeros(0, heads, length, attention.head_dim)
-    return torch.stack([tensor[:, :length] for tensor in tensors]).contiguous().cpu()
-
-
 def _unadapted(_layer: int, hidden: Tensor) -> Tensor:
     return hidden
-
-
-def _causal_mask(queries: int, past: int, device: torch.device) -> Tensor:
-    """(1, 1, queries, past + queries): each position sees the past and itself."""
-    return torch.ones(queries, past + queries, dtype=torch.bool, device=device).tril(past)[None, None]

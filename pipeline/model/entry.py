@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -18,3 +19,8 @@ class Entry:
     source_tokens: int = 0
     source: tuple[int, ...] = ()
     target: tuple[int, ...] = ()
+
+
+def entry_file(store: Path, key: str) -> Path:
+    """Where the prefix store keeps an entry."""
+    return store / key[:2] / f"{key}.safetensors"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
@@ -12,13 +12,37 @@ from transformers.utils import logging
 from pipeline.errors import QuorumError
 from pipeline.model.backbone import Backbone
 from pipeline.model.causal import CausalBackbone
+from pipeline.model.precision import Precision, resolve
 from pipeline.model.seq2seq import Seq2SeqBackbone
 from pipeline.workspace.files import read_json
-from pipeline.workspace.layout import ABOUT_BACKBONE, WEIGHTS
+from pipeline.workspace.layout import ABOUT_BACKBONE, BACKBONE, WEIGHTS
 
 
-def load_backbone(folder: Path, adapted_layers: int, device: torch.device) -> Backbone:
-    """The backbone in a folder that the `backbone` stage wrote, in fp32.
+class Wanted(Protocol):
+    """What an order says of the backbone that its stage needs."""
+
+    @property
+    def adapted_layers(self) -> int: ...
+
+    @property
+    def device(self) -> str: ...
+
+    @property
+    def precision(self) -> Precision: ...
+
+
+def planned_backbone(order: Wanted) -> Backbone:
+    """The backbone of the workspace, as an order wants it.
+
+    Raises:
+        QuorumError: it is missing or damaged, or this machine has no such device or precision.
+    """
+    resolve(order.precision, order.device)
+    return load_backbone(BACKBONE, order.adapted_layers, choose_device(order.device), order.precision)
+
+
+def load_backbone(folder: Path, adapted_layers: int, device: torch.device, precision: Precision = "fp32") -> Backbone:
+    """The backbone in a folder that the `backbone` stage wrote.
 
     Raises:
         QuorumError: the folder is missing or damaged, or has fewer decoder layers than are to be adapted.
@@ -38,8 +62,8 @@ def load_backbone(folder: Path, adapted_layers: int, device: torch.device) -> Ba
     if adapted_layers > depth:
         raise QuorumError(f"adapted_layers: {adapted_layers}, but {name} has {depth} decoder layers; lower it")
     if causal:
-        return CausalBackbone(name, model, tokenizer, adapted_layers)
-    return Seq2SeqBackbone(name, model, tokenizer, adapted_layers)
+        return CausalBackbone(name, model, tokenizer, adapted_layers, precision)
+    return Seq2SeqBackbone(name, model, tokenizer, adapted_layers, precision)
 
 
 def decoder_depth(config: Any) -> int:

@@ -8,7 +8,7 @@ layers above it and nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
@@ -19,9 +19,10 @@ from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import RowAdapters, adapting, attached
 from pipeline.model.backbone import Decoding, Limits, Prefix, Rendered, Row, in_groups_of_like_length, pad
+from pipeline.model.frozen_linear import DTYPES, freeze_linear_layers, logits_of
 from pipeline.model.growing import GrowingLayer, select_rows
 from pipeline.model.lora import lora, projections
-from pipeline.model.packed_linear import pack_linear_layers
+from pipeline.model.precision import Precision, products_in
 from pipeline.model.shared_source import Seats
 
 T5_SHAPED = ("t5", "longt5", "mt5")
@@ -30,10 +31,18 @@ T5_SHAPED = ("t5", "longt5", "mt5")
 class Seq2SeqBackbone:
     """An encoder-decoder model behind the `Backbone` interface."""
 
-    def __init__(self, name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, adapted: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        adapted: int,
+        precision: Precision = "fp32",
+    ) -> None:
         self.name = name
         self.model: Any = model.eval().requires_grad_(False)
-        pack_linear_layers(self.model)
+        freeze_linear_layers(self.model, precision)
+        self.precision = precision
         self.tokenizer: Any = tokenizer
         config: Any = model.config
         self._t5 = config.model_type in T5_SHAPED
@@ -61,6 +70,9 @@ class Seq2SeqBackbone:
     def _cross_attention(self) -> list[Any]:
         """The modules in which decoder layers read the source."""
         return [layer.layer[1].EncDecAttention if self._t5 else layer.encoder_attn for layer in self._layers]
+
+    def _products(self) -> AbstractContextManager[object]:
+        return products_in(self.precision, self.device)
 
     # -- text ---------------------------------------------------------------------------------------------------------
 
@@ -149,11 +161,13 @@ class Seq2SeqBackbone:
 
         handle = self._layers[self.adapted_layers[0]].register_forward_hook(catch)
         try:
-            states, _ = self._teacher_forced(rendered)
+            with self._products():
+                states, _ = self._teacher_forced(rendered)
         finally:
             handle.remove()
         targets = torch.tensor(rendered.target, dtype=torch.long)
-        return {"targets": targets, "hidden": caught[0][0].cpu(), "source": states[0].cpu()}, {}
+        source = states[0].to(DTYPES[self.precision]).cpu()
+        return {"targets": targets, "hidden": caught[0][0].cpu(), "source": source}, {}
 
     # -- adapted part -------------------------------------------------------------------------------------------------
 
@@ -178,7 +192,7 @@ class Seq2SeqBackbone:
             extra["position_bias"] = bias + self_mask
             extra["encoder_decoder_position_bias"] = cross_mask
         hidden = adapt(first, hidden)
-        with lora(self._layers, adapter):
+        with self._products(), lora(self._layers, adapter):
             for index in range(first + 1, len(self._layers)):
                 output = self._layers[index](
                     hidden,
@@ -205,20 +219,20 @@ class Seq2SeqBackbone:
         hidden = []
         for item in rendered:
             adapt = adapting(adapter, post_norm=self.post_norm, dropped=dropped)
-            with attached(self._layers, adapt), lora(self._layers, adapter):
+            with self._products(), attached(self._layers, adapt), lora(self._layers, adapter):
                 _, states = self._teacher_forced(item)
             hidden.append(states[0])
         return torch.cat(hidden)
 
-    def head(self, hidden: Tensor) -> Tensor:
+    def head(self, hidden: Tensor, targets: Tensor | None = None, /) -> Tensor:
         if self._t5 and self.model.config.scale_decoder_outputs:
             hidden = hidden * self.width**-0.5
-        logits: Tensor = self.model.lm_head(hidden)
+        logits = logits_of(self.model.lm_head, hidden, targets)
         bias = getattr(self.model, "final_logits_bias", None)
-        return (logits if bias is None else logits + bias).float()
+        return logits if bias is None else logits + bias
 
     def bytes_of_source(self, tokens: int) -> int:
-        return int(8 * len(self._layers) * self.width * tokens)
+        return int(2 * DTYPES[self.precision].itemsize * len(self._layers) * self.width * tokens)
 
     def decoding(self, prefixes: Sequence[Prefix], rows: Sequence[Row], new_tokens: int) -> tuple[Decoding, Tensor]:
         source, seen = (part.to(self.device) for part in pad([prefix["source"] for prefix in prefixes]))
@@ -245,7 +259,7 @@ class _Seq2SeqDecoding:
         new_tokens: int,
     ) -> None:
         self._backbone, self._adapters, self._seats, self._source = backbone, adapters, seats, source
-        self._bias = _additive(seen[:, None, None], source.dtype)
+        self._bias = _additive(seen[:, None, None], torch.float32)
         self._grown = [GrowingLayer(new_tokens) for _ in backbone._layers]
         self._cache = EncoderDecoderCache(Cache(layers=self._grown), DynamicCache())
 
@@ -253,7 +267,8 @@ class _Seq2SeqDecoding:
     def step(self, tokens: Tensor) -> Tensor:
         backbone = self._backbone
         layers = backbone._layers
-        with attached(layers, self._adapters), lora(layers, self._adapters.common), self._folded():
+        products = backbone._products()
+        with products, attached(layers, self._adapters), lora(layers, self._adapters.common), self._folded():
             hidden = backbone._decoder(
                 input_ids=tokens[:, None],
                 encoder_hidden_states=self._source,

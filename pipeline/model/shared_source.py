@@ -4,8 +4,8 @@ The beams of one example, and one example under several adapters, attend to the 
 source, they are read once a step and not once a row. `Seats` folds the rows that read one source into one batch entry
 with as many queries, which attention keeps apart anyway.
 
-A decoder without an encoder attends to source and own words at once. The softmax over both parts is the mean of the
-softmax over each, weighted by their shares of the total: σ(logsumexp(far) − logsumexp(near)) is the source's.
+A decoder without an encoder attends to source and own words at once: scores of both are laid side by side, seat by
+seat, under one softmax.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class SharedSource:
         return grown
 
     def update(self, keys: Tensor, values: Tensor, layer: int, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        return self._new[layer].update(keys, values)
+        return self._new[layer].update(keys.to(self._keys.dtype), values.to(self._keys.dtype))
 
     def attend(self, layer: int, query: Tensor, keys: Tensor, values: Tensor, scaling: float) -> Tensor:
         """Attention of one new token a row: query (rows, heads, 1, d), grown keys and values as `update` gave them.
@@ -89,14 +89,18 @@ class SharedSource:
             (rows, 1, heads, d).
         """
         rows, heads, _, d = query.shape
-        shared_heads = self._keys.shape[2]
-        own = query.reshape(rows, shared_heads, heads // shared_heads, d) * scaling
-        asked = self._seats.fold(own).transpose(1, 2).flatten(2, 3)
-        far, far_total = _attended(asked, self._keys[layer], self._values[layer], self._bias[:, None, None])
-        near = own @ keys.transpose(-1, -2)
-        share = torch.sigmoid(self._unseated(far_total) - near.logsumexp(-1, keepdim=True))
-        attended = torch.lerp(near.softmax(-1) @ values, self._unseated(far), share)
-        return attended.reshape(rows, 1, heads, d)
+        shared, longest = self._keys.shape[2:4]
+        own = (query.reshape(rows, shared, heads // shared, d) * scaling).to(self._keys.dtype)
+        far = self._seated(own) @ self._keys[layer].transpose(-1, -2)
+        near = self._seated(own @ keys.transpose(-1, -2))
+        weights = torch.cat([far.add_(self._bias[:, None, None]), near], -1).softmax(-1)
+        of_source = self._unseated(weights[..., :longest] @ self._values[layer])
+        of_own = self._unseated(weights[..., longest:]) @ values
+        return (of_source + of_own).reshape(rows, 1, heads, d)
+
+    def _seated(self, rows: Tensor) -> Tensor:
+        """(rows, key-value heads, groups, n) -> (sources, key-value heads, places x groups, n)."""
+        return self._seats.fold(rows).transpose(1, 2).flatten(2, 3)
 
     def _unseated(self, seated: Tensor) -> Tensor:
         """(sources, key-value heads, places x groups, n) -> (rows, key-value heads, groups, n)."""
@@ -115,13 +119,3 @@ class SharedSource:
                     self._bias[place] = self._bias[source]
             self._keys, self._values = self._keys[:, : len(kept)], self._values[:, : len(kept)]
             self._bias = self._bias[: len(kept)]
-
-
-def _attended(query: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """softmax(q kᵀ + bias) v and the logarithm of the softmax's total: (..., queries, d) and (..., queries, 1)."""
-    if query.device.type == "cpu":
-        flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-        mean, total = flash(query, keys, values, attn_mask=bias.expand(-1, 1, query.shape[2], -1), scale=1.0)
-        return mean, total[..., None]
-    scores = query @ keys.transpose(-1, -2) + bias
-    return scores.softmax(-1) @ values, scores.logsumexp(-1, keepdim=True)

@@ -1,7 +1,7 @@
 """The frozen-prefix store: what the frozen backbone computes of an example, kept on disk once and for all.
 
-Content-addressed, one file an example: the key hashes the backbone, the code that encodes, the layers, the number
-format and the token ids. So another run, method, seed or limit finds what is there, and computes only what is new.
+Content-addressed, one file an example: the key hashes the backbone, the code that encodes, the layers, the
+precision and the token ids. So another run, method, seed or limit finds what is there, and computes only what is new.
 Each file carries the checksum of its tensors.
 """
 
@@ -19,12 +19,13 @@ from torch import Tensor
 
 from pipeline.errors import QuorumError
 from pipeline.model.backbone import Backbone, Prefix, Rendered
+from pipeline.model.entry import entry_file
 from pipeline.workspace.files import canonical, sha256_json, write_bytes
 
-FORMAT = 4  # one more for every change of how entries lie on disk
+FORMAT = 5  # one more for every change of how entries lie on disk
 REMEDY = (
     "run `dvc repro --force --single-item encode` (for runs beyond the main table encode-more), which computes what is "
-    "missing"
+    "missing of training and validation, or, of a test set, the run's generate stage"
 )
 
 
@@ -40,7 +41,7 @@ def entry_key(backbone_digest: str, encoding: str, backbone: Backbone, rendered:
             "backbone": backbone_digest,
             "encoding": encoding,
             "layers": list(backbone.adapted_layers),
-            "dtype": "float32",
+            "precision": backbone.precision,
             "source": rendered.source,
             "target": rendered.target,
         }
@@ -48,26 +49,24 @@ def entry_key(backbone_digest: str, encoding: str, backbone: Backbone, rendered:
 
 
 class PrefixStore:
-    """Entries under one folder; `generation` parts lie beside them, as only test examples need them."""
+    """Entries under one folder: what a loss needs. What decoding needs besides is far larger, and is computed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._verified: set[Path] = set()
 
-    def path(self, key: str, *, generation: bool = False) -> Path:
-        suffix = ".generation.safetensors" if generation else ".safetensors"
-        return self.folder / key[:2] / (key + suffix)
+    def path(self, key: str) -> Path:
+        return entry_file(self.folder, key)
 
-    def has(self, key: str, *, for_generation: bool) -> bool:
+    def has(self, key: str) -> bool:
         """Whether an entry is there, whole in length; a damaged one counts as missing and is computed again."""
-        paths = [self.path(key)] + ([self.path(key, generation=True)] if for_generation else [])
-        return all(path.is_file() and _is_sound(path, key) for path in paths)
+        path = self.path(key)
+        return path.is_file() and _is_sound(path, key)
 
-    def put(self, key: str, prefix: Prefix, extra: Prefix | None = None) -> None:
-        """Keep an example's entry; `extra` is its part for generation, empty for an encoder-decoder."""
-        if extra is not None:
-            self._write(self.path(key, generation=True), key, extra)
-        self._write(self.path(key), key, prefix)
+    def put(self, key: str, prefix: Prefix) -> None:
+        """Keep an example's entry."""
+        about = canonical({"key": key, "checksum": _checksum(prefix)})
+        write_bytes(self.path(key), save({name: t.contiguous() for name, t in prefix.items()}, {"quorum": about}))
 
     def training(self, keys: Sequence[str]) -> list[Prefix]:
         """What a loss needs of each example.
@@ -76,14 +75,6 @@ class PrefixStore:
             QuorumError: an entry is missing, damaged, or belongs to another order.
         """
         return [self._read(self.path(key), key) for key in keys]
-
-    def generation(self, key: str) -> Prefix:
-        """What generation needs besides."""
-        return self._read(self.path(key, generation=True), key)
-
-    def _write(self, path: Path, key: str, tensors: Prefix) -> None:
-        about = canonical({"key": key, "checksum": _checksum(tensors)})
-        write_bytes(path, save({name: t.contiguous() for name, t in tensors.items()}, {"quorum": about}))
 
     def _read(self, path: Path, key: str) -> Prefix:
         if not path.is_file():

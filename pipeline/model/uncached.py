@@ -33,8 +33,8 @@ class UncachedBackbone:
         rendered = [Rendered(tuple(p["source"].tolist()), tuple(p["targets"].tolist()), 0, 0) for p in prefixes]
         return self.backbone.reference_hidden(rendered, adapter, everywhere=self.everywhere, dropped=self.dropped)
 
-    def head(self, hidden: Tensor) -> Tensor:
-        return self.backbone.head(hidden)
+    def head(self, hidden: Tensor, targets: Tensor | None = None, /) -> Tensor:
+        return self.backbone.head(hidden, targets)
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:
         return self.backbone.pieces(tokens)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field, ValidationError
 from pipeline.clients.setting import Setting
 from pipeline.errors import QuorumError
 from pipeline.model.decoding_rule import DecodingRule
+from pipeline.model.precision import Precision
 from pipeline.workspace.files import read_json
 from pipeline.workspace.layout import MORE, group_of, order
 from pipeline.workspace.record import Record
@@ -87,6 +88,7 @@ class EncodeOrder(Order):
     corpora: list[str]
     encoding: str
     device: str
+    precision: Precision
     adapted_layers: int
     manifests: dict[str, str]
     limits: dict[str, tuple[int, int]]
@@ -118,6 +120,7 @@ class TrainingKnobs(CommonKnobs):
     hyperparameters: dict[str, Any]
     seed: int
     device: str
+    precision: Precision
     adapted_layers: int
     bottleneck: int | None
     lora_rank: int | None
@@ -147,6 +150,7 @@ class GenerateOrder(Order):
     task: str
     corpora: list[str]
     device: str
+    precision: Precision
     adapted_layers: int
     rule: DecodingRule | None
 
@@ -156,6 +160,7 @@ class EvaluateOrder(Order):
 
     task: str
     device: str
+    precision: Precision
     adapted_layers: int
     adapted_positions: Literal["targets", "all"]
     uncached: bool
@@ -172,6 +177,7 @@ class AnalyzeOrder(Order):
     task: str
     corpora: list[str]
     device: str
+    precision: Precision
     adapted_layers: int
     distilling: list[str]
     crossed: list[str]
@@ -207,6 +213,7 @@ class MainOrder(Order):
     task: str
     scale: str
     backbone: str
+    precision: Precision
     span_end: str
     source_tokens: int
     target_tokens: int

@@ -1,20 +1,33 @@
-"""Stages whose inputs lie outside the workspace and have changed since: DVC looks only inside it."""
+"""Stages whose inputs lie outside the workspace and have changed since: DVC looks only inside it.
+
+Corpora, a folder of weights, and the machine, which decides in which precision products are taken.
+"""
 
 from __future__ import annotations
 
 from pipeline.corpora.sources import is_outdated
 from pipeline.plan.resolve import weights_folder
 from pipeline.plan.schema import Params
+from pipeline.plan.training import precision_of
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
 
 
 def outdated(params: Params) -> list[str]:
-    """The stages of corpora and of weights that `dvc repro` would wrongly leave as they are."""
+    """The stages that `dvc repro` would wrongly leave as they are."""
     stages = [f"ingest@{corpus}" for corpus in params.corpora if is_outdated(corpus, params.data_source)]
+    return [*stages, "plan"] if _other_weights(params) or _other_machine(params) else stages
+
+
+def _other_weights(params: Params) -> bool:
     planned = layout.order("backbone")
-    if params.weights is not None and planned.is_file():
-        known = read_json(planned)["weights"]
-        if known is None or known["files"] != weights_folder(params.weights).files:
-            stages.append("plan")
-    return stages
+    if params.weights is None or not planned.is_file():
+        return False
+    known = read_json(planned)["weights"]
+    return known is None or bool(known["files"] != weights_folder(params.weights).files)
+
+
+def _other_machine(params: Params) -> bool:
+    """Whether the plan was made where products are taken in another precision."""
+    planned = layout.order("report")
+    return planned.is_file() and read_json(planned).get("precision") != precision_of(params)

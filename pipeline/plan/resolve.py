@@ -34,7 +34,7 @@ from pipeline.plan.orders import (
 )
 from pipeline.plan.packages import packages_of
 from pipeline.plan.schema import Params
-from pipeline.plan.training import is_uncached, layers_of, training_order, unfit
+from pipeline.plan.training import is_uncached, layers_of, precision_of, training_order, unfit
 from pipeline.tasks import TASKS
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_file, sha256_json
@@ -139,6 +139,7 @@ def _of_group(params: Params, group: str, ids: Ids) -> dict[str, Order]:
             corpora=_corpora_of(params, group),
             encoding=_encoding(params),
             device=params.device,
+            precision=precision_of(params),
             adapted_layers=layers_of(params),
             manifests=manifests,
             uncached=[i for i, (name, _) in ids.items() if is_uncached(params, name)],
@@ -174,6 +175,7 @@ def _of_run(params: Params, name: str, seed: int) -> dict[str, Order]:
             task=TASKS[params.task],
             corpora=_corpora_of(params, layout.MAIN if name in params.runs else layout.MORE),
             device=params.device,
+            precision=precision_of(params),
             adapted_layers=layers,
             rule=rule if run.decode else None,
         ),
@@ -182,6 +184,7 @@ def _of_run(params: Params, name: str, seed: int) -> dict[str, Order]:
             packages=packages_of("evaluate", *lora),
             task=TASKS[params.task],
             device=params.device,
+            precision=precision_of(params),
             adapted_layers=layers if unfit(params, name) else run.adapted_layers or layers,
             adapted_positions=run.adapted_positions,
             uncached=is_uncached(params, name),
@@ -232,6 +235,7 @@ def _analyze(params: Params, rows: list[RunRow]) -> AnalyzeOrder:
         task=TASKS[params.task],
         corpora=params.corpora,
         device=params.device,
+        precision=precision_of(params),
         adapted_layers=layers_of(params),
         distilling=ids(OURS),
         crossed=ids("AdaSingle", OURS),
@@ -256,7 +260,7 @@ def _common(params: Params) -> dict[str, Any]:
     """What both pages say of the whole."""
     told = ("scale", "backbone", "span_end", "source_tokens", "target_tokens", "train_fraction", "validation_examples")
     knobs = {knob: getattr(params, knob) for knob in (*told, "bootstrap_samples", "permutation_samples")}
-    return knobs | {"task": TASKS[params.task]}
+    return knobs | {"task": TASKS[params.task], "precision": precision_of(params)}
 
 
 def _code(stage: str, *more: str, parts: tuple[str, ...] | None = None) -> dict[str, str]:

@@ -45,6 +45,7 @@ class Params(CommonKnobs):
     scale: Scale
     seeds: list[int] = Field(min_length=1)
     device: Literal["auto", "cpu", "cuda"]
+    precision: Literal["auto", "fp32", "bf16"]
 
     corpora: list[str] = Field(min_length=1)
     data_source: Literal["auto", "mirror", "upstream", "sample"]

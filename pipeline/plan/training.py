@@ -8,6 +8,7 @@ import json
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.federated.methods import ZEROSHOT
+from pipeline.model.precision import Precision, resolve
 from pipeline.model.presets import PRESETS
 from pipeline.plan.code import code_of
 from pipeline.plan.orders import Training, TrainOrder
@@ -49,6 +50,7 @@ def training_order(params: Params, name: str, seed: int) -> TrainOrder:
         hyperparameters=json.loads(hyper.model_dump_json(by_alias=True)),
         seed=seed,
         device=params.device,
+        precision=precision_of(params),
         adapted_layers=run.adapted_layers or layers_of(params),
         uncached=is_uncached(params, name),
         dropout=run.dropout,
@@ -77,6 +79,15 @@ def _check_alone(where: str, run: Run) -> None:
 def layers_of(params: Params) -> int:
     """N, of all runs that have none of their own."""
     return params.adapted_layers or PRESETS[params.backbone].adapted_layers
+
+
+def precision_of(params: Params) -> Precision:
+    """In which precision this machine multiplies.
+
+    Raises:
+        QuorumError: it cannot do what params.yaml asks for.
+    """
+    return resolve(params.precision, params.device)
 
 
 def is_uncached(params: Params, name: str) -> bool:

@@ -1,4 +1,7 @@
-"""Encoding a group: the frozen part of every example of its manifests into the store, and an index a run.
+"""Encoding a group: the frozen part of every example that trains or validates into the store, and an index a run.
+
+Test examples are read by the generate stage, which needs the whole of what is frozen of them, and keeps of it what a
+loss needs.
 
 Of the runs beyond the main table, those whose setting is longer than the backbone has positions, and those that the
 plan leaves out, have no clients, and the report says that they were not run.
@@ -39,20 +42,22 @@ def encode(order: EncodeOrder, group: str, backbone: Backbone, digest: str, exam
             clients[name] = {}
             continue
         manifest: Manifest = read_json(layout.manifest_file(group, name))
-        wanted = {i: split == "test" for splits in manifest.values() for split in SPLITS for i in splits[split]}
-        rendered = {i: task.render(backbone, examples[i], Limits(*limits)) for i in wanted}
-        keys = {i: entry_key(digest, order.encoding, backbone, rendered[i]) for i in wanted}
-        computed += _fill(name, store, backbone, wanted, rendered, keys)
+        held = {i: split for splits in manifest.values() for split in SPLITS for i in splits[split]}
+        rendered = {i: task.render(backbone, examples[i], Limits(*limits)) for i in held}
+        keys = {i: entry_key(digest, order.encoding, backbone, rendered[i]) for i in held}
+        read = [i for i, split in held.items() if split != "test"]
+        computed += _fill(name, store, backbone, {keys[i]: rendered[i] for i in read})
         token_ids[name] = rendered
         clients[name] = {
             client: {split: [_entry(i, keys[i], rendered[i], examples[i]) for i in splits[split]] for split in SPLITS}
             for client, splits in manifest.items()
         }
     for run_id, name in order.manifests.items():
-        held = {} if run_id in order.left_out else clients[name]
+        own = {} if run_id in order.left_out else clients[name]
         if run_id in order.uncached:
-            held = _with_ids(held, token_ids.get(name, {}))
-        write_json(layout.encoded_index(run_id), {"backbone": digest, "clients": held})
+            own = _with_ids(own, token_ids.get(name, {}))
+        index = {"backbone": digest, "limits": order.limits[name], "clients": own}
+        write_json(layout.encoded_index(run_id), index)
     return computed
 
 
@@ -78,23 +83,15 @@ def _with_ids(clients: dict[str, Any], rendered: dict[str, Rendered]) -> dict[st
     }
 
 
-def _fill(
-    name: str,
-    store: PrefixStore,
-    backbone: Backbone,
-    wanted: dict[str, bool],
-    rendered: dict[str, Rendered],
-    keys: dict[str, str],
-) -> int:
-    """Compute what the store lacks of a manifest; how many examples that were."""
-    missing = [i for i, generates in wanted.items() if not store.has(keys[i], for_generation=generates)]
+def _fill(name: str, store: PrefixStore, backbone: Backbone, wanted: dict[str, Rendered]) -> int:
+    """Compute what the store lacks of a manifest, by key; how many examples that were."""
+    missing = [key for key in wanted if not store.has(key)]
     say(f"encode {name}: {len(wanted)} examples, {len(wanted) - len(missing)} already in the store")
     if not missing:
         return 0
     with progress(f"encode {name}", len(missing)) as advance:
-        for identity in missing:
-            prefix, extra = backbone.encode(rendered[identity], for_generation=wanted[identity])
-            store.put(keys[identity], prefix, extra if wanted[identity] else None)
+        for key in missing:
+            store.put(key, backbone.encode(wanted[key], for_generation=False)[0])
             advance(1)
     return len(missing)
 

@@ -19,6 +19,17 @@ class Encoded:
     clients: dict[str, dict[Split, list[Entry]]]
     index: dict[str, Any]
 
+    @property
+    def limits(self) -> tuple[int, int]:
+        """(source tokens, target tokens) that its examples were cut to."""
+        source, target = self.index["limits"]
+        return source, target
+
+    @property
+    def tests(self) -> list[tuple[str, Entry]]:
+        """(client, entry) of every test example."""
+        return [(client, entry) for client, splits in self.clients.items() for entry in splits["test"]]
+
 
 def read_encoded(run_id: str) -> Encoded:
     index = read_json(layout.encoded_index(run_id))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from pipeline.errors import QuorumError
-from pipeline.model.entry import Entry
+from pipeline.model.entry import Entry, entry_file
 from pipeline.model.tensor_file import digest_of_tensors
 from pipeline.plan.orders import EvaluateOrder, GenerateOrder, Order, planned_alike, read_order
 from pipeline.runs.index import is_as_planned, read_encoded
@@ -63,11 +63,15 @@ def _others(run_id: str, job_of: Callable[[str], RunsJobT]) -> Iterator[RunsJobT
 
 @dataclass(frozen=True)
 class DecodingJob:
-    """One run's summaries: whose adapter (a file, its digest) writes which example, and where the texts are kept."""
+    """One run's summaries: whose adapter (a file, its digest) writes which example, and where the texts are kept.
+
+    `limits`: the source and target tokens that its examples are cut to.
+    """
 
     run_id: str
     order: GenerateOrder
     tests: list[tuple[str, Entry]]
+    limits: tuple[int, int]
     adapters: dict[str, Path]
     digests: dict[str, str]
     path: Path
@@ -86,8 +90,16 @@ class DecodingJob:
         done = self.texts()
         return [(client, entry) for client, entry in self.tests if entry.id not in done]
 
+    def unread(self) -> list[tuple[str, Entry]]:
+        """(client, entry) of what the prefix store lacks; nothing where the run has no use for it."""
+        return [
+            (client, entry)
+            for client, entry in self.tests
+            if not entry.source and not entry_file(layout.store(), entry.key).is_file()
+        ]
+
     def waits(self) -> bool:
-        return bool(self.missing())
+        return bool(self.missing() or self.unread())
 
 
 def decoding_job_of(run_id: str) -> DecodingJob:
@@ -99,13 +111,13 @@ def decoding_job_of(run_id: str) -> DecodingJob:
     order = read_order(layout.order("generate", run_id), GenerateOrder)
     encoded = read_encoded(run_id)
     adapters = {client: layout.adapter(run_id, client) for client in encoded.clients}
-    tests = [(client, entry) for client, splits in encoded.clients.items() for entry in splits["test"]]
+    tests = encoded.tests
     digests = {client: digest_of_tensors(path) for client, path in adapters.items()}
     written = [[entry.id, entry.key, digests[client]] for client, entry in tests]
     # The corpora are where a summary's query and reference stand, of which it does not depend.
     cause = order.model_dump(mode="json", exclude={"corpora"})
     key = sha256_json([cause, encoded.index["backbone"], written])
-    return DecodingJob(run_id, order, tests, adapters, digests, layout.generated() / f"{key}.json")
+    return DecodingJob(run_id, order, tests, encoded.limits, adapters, digests, layout.generated() / f"{key}.json")
 
 
 @dataclass(frozen=True)

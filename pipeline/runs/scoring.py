@@ -14,10 +14,10 @@ from pipeline.federated.head import entropies_through_head
 from pipeline.federated.inputs import inputs
 from pipeline.federated.token_figures import token_cross_entropy
 from pipeline.model.adapter import Adapter, digest, on_device, read_adapter
-from pipeline.model.backbone import Backbone
+from pipeline.model.backbone import Backbone, targets_of
 from pipeline.model.entry import Entry
 from pipeline.model.loader import Loader
-from pipeline.model.loading import choose_device, load_backbone
+from pipeline.model.loading import planned_backbone
 from pipeline.plan.orders import EvaluateOrder
 from pipeline.runs.index import read_encoded
 from pipeline.runs.jobs import ScoringJob
@@ -35,10 +35,9 @@ def score(jobs: Sequence[ScoringJob], advance: Callable[[int], None]) -> None:
     Raises:
         QuorumError: the first run cannot be scored. Another that cannot is left to its own stage, which will say so.
     """
-    device = choose_device(jobs[0].order.device)
     order = jobs[0].order
-    backbone = load_backbone(layout.BACKBONE, order.adapted_layers, device)
-    losses = _Losses(backbone, Loader(layout.store(), device), order)
+    backbone = planned_backbone(order)
+    losses = _Losses(backbone, Loader(layout.store(), backbone.device), order)
     for job in jobs:
         try:
             write_json(job.path, _scored(job.run_id, job.order, losses))
@@ -121,7 +120,7 @@ def _lens(
         prefixes = loader.training([entry.key])
         with torch.no_grad():
             hidden = backbone.target_hidden(prefixes, on_device(teacher, backbone.device))
-        entropy = entropies_through_head(backbone.head, hidden)
+        entropy = entropies_through_head(backbone.head, hidden, targets_of(prefixes))
         tokens = prefixes[0]["targets"].tolist()
         rows.append({"client": client, "id": entry.id, "pieces": backbone.pieces(tokens), "entropy": entropy.tolist()})
     return rows

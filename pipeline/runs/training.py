@@ -84,10 +84,10 @@ def _go_on(
     from pipeline.federated.algorithm import ClientState
     from pipeline.federated.callbacks.checkpointing import Checkpointing
     from pipeline.federated.loop import Participation, run_rounds, start
-    from pipeline.model.loading import choose_device, load_backbone
+    from pipeline.model.loading import planned_backbone
 
     algorithm = bind(order)
-    backbone = load_backbone(layout.BACKBONE, order.adapted_layers, choose_device(order.device))
+    backbone = planned_backbone(order)
     initial = _initial(order, backbone)
     examples = sum(len(splits["train"]) for splits in encoded.clients.values())
     passes = (order.rounds - (done.progress.round if done else 0)) * order.local_epochs * algorithm.passes

@@ -7,7 +7,7 @@ from pathlib import Path
 from pipeline.corpora.prepared import examples_of
 from pipeline.federated.inputs import Seen
 from pipeline.model.loader import Loader
-from pipeline.model.loading import choose_device, load_backbone
+from pipeline.model.loading import planned_backbone
 from pipeline.plan.orders import AnalyzeOrder, read_order
 from pipeline.runs.analysis import crossed_of, deciles_of, divergence_of, orientation_of
 from pipeline.tasks.task import load_task
@@ -19,9 +19,8 @@ from pipeline.workspace.progress import progress
 def run() -> None:
     order = read_order(layout.order("analyze"), AnalyzeOrder)
     empty_folder(layout.ANALYSIS)
-    device = choose_device(order.device)
-    backbone = load_backbone(layout.BACKBONE, order.adapted_layers, device)
-    loader, task = Loader(layout.store(), device), load_task(order.task)
+    backbone, task = planned_backbone(order), load_task(order.task)
+    loader = Loader(layout.store(), backbone.device)
     seen = Seen(backbone, task.head(backbone))
     examples = examples_of(order.corpora)
     scored = orientation_of(task, examples, order.tested, use_stemmer=order.use_stemmer)

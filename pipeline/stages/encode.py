@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from pipeline.corpora.prepared import examples_of
-from pipeline.model.loading import backbone_digest, choose_device, load_backbone
+from pipeline.model.loading import backbone_digest, planned_backbone
 from pipeline.plan.orders import EncodeOrder, read_order
 from pipeline.runs.encoding import encode
 from pipeline.workspace import layout
@@ -16,7 +16,7 @@ def run(group: str) -> None:
     began = time.monotonic()
     order = read_order(layout.order("encode", group), EncodeOrder)
     empty_folder(layout.ENCODED / group)
-    backbone = load_backbone(layout.BACKBONE, order.adapted_layers, choose_device(order.device))
+    backbone = planned_backbone(order)
     examples = examples_of(order.corpora)
     computed = encode(order, group, backbone, backbone_digest(layout.BACKBONE), examples)
     if computed:

@@ -14,17 +14,17 @@ from pipeline.workspace.progress import progress
 def run(run_id: str) -> None:
     began = time.monotonic()
     job = decoding_job_of(run_id)
+    examples = examples_of(job.order.corpora)
     if job.waits():
         # Seconds of imports, which the other runs' stages save.
-        from pipeline.model.loading import choose_device, load_backbone
+        from pipeline.model.loading import planned_backbone
         from pipeline.runs.decoding import decode
 
         jobs = sharing_with(job, decoding_job_of, DecodingJob.waits)
-        backbone = load_backbone(layout.BACKBONE, job.order.adapted_layers, choose_device(job.order.device))
-        with progress(label("generate", jobs), sum(len(j.missing()) for j in jobs)) as advance:
-            decode(jobs, backbone, advance)
+        backbone = planned_backbone(job.order)
+        with progress(label("generate", jobs), sum(len(j.missing() or j.unread()) for j in jobs)) as advance:
+            decode(jobs, backbone, examples, advance)
     texts = job.texts()
-    examples = examples_of(job.order.corpora)
     rows = [
         {
             "id": entry.id,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pipeline.plan.changes import report_changes
 from pipeline.plan.resolve import resolve
-from pipeline.plan.schema import read_params
-from pipeline.plan.training import unfit
+from pipeline.plan.schema import Params, read_params
+from pipeline.plan.training import precision_of, unfit
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
 from pipeline.workspace.progress import say
@@ -15,6 +15,7 @@ def run() -> None:
     """Check params.yaml, write `data/plan/`, and say what changed since the last plan."""
     params = read_params()
     orders = resolve(params)
+    say(_of_precision(params))
     for study, names in params.studies.items():
         absent = [name for name in names if name not in params.all_runs]
         if absent:
@@ -25,3 +26,11 @@ def run() -> None:
     for path, order in orders.items():
         write_json(layout.PLAN / path, order)
     report_changes(orders)
+
+
+def _of_precision(params: Params) -> str:
+    found = precision_of(params)
+    if params.precision != "auto":
+        return f"plan: precision: {found}, as params.yaml has it"
+    does = "multiplies bf16 natively" if found == "bf16" else "does not multiply bf16 natively"
+    return f"plan: precision: {found}, as this machine {does}"

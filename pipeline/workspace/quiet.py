@@ -16,8 +16,6 @@ ENVIRONMENT = {
     "TOKENIZERS_PARALLELISM": "false",
     "MPLBACKEND": "Agg",
     "TRANSFORMERS_VERBOSITY": "error",
-    # Large tensors in large pages: filling fresh memory page by page costs several times as much.
-    "THP_MEM_ALLOC_ENABLE": "1",
 }
 
 

@@ -176,12 +176,12 @@ def test_the_chunked_head_equals_the_plain_one(tokens: int, direction: Direction
     plain, chunked = base.clone().requires_grad_(), base.clone().requires_grad_()
     expected = token_losses(plain @ weight.T, teacher @ weight.T, targets, how)
     expected.mean().backward()  # type: ignore[no-untyped-call]
-    found = backward_through_head(lambda h: h @ weight.T, chunked * 1.0, targets, how, teacher)
+    found = backward_through_head(lambda h, *_: h @ weight.T, chunked * 1.0, targets, how, teacher)
     torch.testing.assert_close(found.loss, expected.detach(), rtol=1e-4, atol=1e-5)
     assert plain.grad is not None
     torch.testing.assert_close(chunked.grad, plain.grad, rtol=1e-4, atol=1e-7)
     torch.testing.assert_close(found.gradient, plain.grad, rtol=1e-4, atol=1e-7)
-    entropies = entropies_through_head(lambda h: h @ weight.T, teacher)
+    entropies = entropies_through_head(lambda h, *_: h @ weight.T, teacher, targets)
     torch.testing.assert_close(found.figures["teacher_entropy"], entropies)
     assert torch.equal(found.masks[DISTILLED], entropies < 2.5)
 
@@ -195,7 +195,7 @@ def test_the_mean_runs_over_all_tokens_not_over_the_distilled() -> None:
     teacher = torch.cat([torch.tensor([[0.9, 0.05, 0.05]]).log(), TEACHER])
     hidden = torch.zeros(2, 3, requires_grad=True)
     how = Distillation(Threshold(1.0), 0.2)
-    found = backward_through_head(lambda h: h, hidden * 1.0, torch.tensor([0, 1]), how, teacher)
+    found = backward_through_head(lambda h, *_: h, hidden * 1.0, torch.tensor([0, 1]), how, teacher)
     h_sure = -0.9 * math.log(0.9) - 0.1 * math.log(0.05)
     assert found.loss.tolist() == pytest.approx([0.8 * CE + 0.2 * (math.log(3) - h_sure), CE])
     assert found.masks[DISTILLED].tolist() == [True, False]
@@ -210,14 +210,14 @@ def test_what_an_objective_needs_besides_is_cut_as_the_positions_are() -> None:
     how = Distillation(EVERY_TOKEN, 0.2, mark=lambda pieces: [True] * len(pieces))
     hidden = torch.zeros(300, 3, requires_grad=True)
     targets = torch.zeros(300, dtype=torch.long)
-    found = backward_through_head(lambda h: h, hidden * 1.0, targets, how, torch.zeros(300, 3), {"marked": marked})
+    found = backward_through_head(lambda h, *_: h, hidden * 1.0, targets, how, torch.zeros(300, 3), {"marked": marked})
     assert torch.equal(found.masks[DISTILLED], marked)
 
 
 def test_without_a_teacher_the_chunked_head_is_cross_entropy() -> None:
     """Logits 0, 0, 0 and the first word: the loss is ln 3, its gradient q − y = (1/3 − 1, 1/3, 1/3)."""
     hidden = torch.zeros(1, 3, requires_grad=True)
-    result = backward_through_head(lambda h: h @ torch.eye(3), hidden * 1.0, FIRST_WORD, CROSS_ENTROPY)
+    result = backward_through_head(lambda h, *_: h @ torch.eye(3), hidden * 1.0, FIRST_WORD, CROSS_ENTROPY)
     assert result.loss.item() == pytest.approx(CE)
     assert (result.figures, result.masks) == ({}, {})
     torch.testing.assert_close(hidden.grad, torch.tensor([[-2 / 3, 1 / 3, 1 / 3]]))
@@ -225,7 +225,7 @@ def test_without_a_teacher_the_chunked_head_is_cross_entropy() -> None:
 
 def test_losses_without_gradient_are_the_same() -> None:
     weight, hidden = torch.eye(3), torch.tensor([[0.1, 0.2, 0.3]])
-    losses = cross_entropy_through_head(lambda h: h @ weight, hidden, torch.tensor([2]))
+    losses = cross_entropy_through_head(lambda h, *_: h @ weight, hidden, torch.tensor([2]))
     assert losses.item() == pytest.approx(math.log(sum(math.exp(x) for x in (0.1, 0.2, 0.3))) - 0.3)
 
 

@@ -17,18 +17,10 @@ PREFIX = {"targets": torch.tensor([1, 2]), "hidden": torch.tensor([[1.0, 2.0]])}
 
 def test_an_entry_comes_back_bit_for_bit_also_the_second_time(tmp_path: Path) -> None:
     store = PrefixStore(tmp_path)
-    store.put("ab", PREFIX, {"keys": torch.ones(1)})
+    store.put("ab", PREFIX)
     for _ in range(2):
         found = store.training(["ab"])[0]
         assert all(torch.equal(found[name], tensor) for name, tensor in PREFIX.items())
-    assert torch.equal(store.generation("ab")["keys"], torch.ones(1))
-
-
-def test_generation_is_missing_where_only_training_was_stored(tmp_path: Path) -> None:
-    store = PrefixStore(tmp_path)
-    store.put("ab", PREFIX)
-    assert store.has("ab", for_generation=False)
-    assert not store.has("ab", for_generation=True)
 
 
 def test_a_missing_entry_is_one_line(tmp_path: Path) -> None:
@@ -44,7 +36,7 @@ def test_a_truncated_entry_is_one_line_and_counts_as_missing(tmp_path: Path) -> 
     store.path("ab").write_bytes(store.path("ab").read_bytes()[:50])
     with pytest.raises(QuorumError, match="damaged"):
         store.training(["ab"])
-    assert not store.has("ab", for_generation=False)
+    assert not store.has("ab")
 
 
 def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
@@ -55,7 +47,7 @@ def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
     store.path("ab").write_bytes(bytes(content))
     with pytest.raises(QuorumError, match="checksum does not match"):
         store.training(["ab"])
-    assert not store.has("ab", for_generation=False), "else encoding would not mend it"
+    assert not store.has("ab"), "else encoding would not mend it"
 
 
 def test_an_entry_of_another_order_is_refused(tmp_path: Path) -> None:

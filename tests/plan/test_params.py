@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import ROOT
+from conftest import ROOT, a_processor_with
 from shipped import DOMAINS, IID, SHIPPED, params_with
 
 from pipeline.clients.setting import Balanced, Counts, Domains, Share
@@ -221,6 +221,7 @@ def test_a_mistake_in_a_setting_of_another_kind_names_it(tmp_path: Path, setting
             settings(domains=on_laptop(DOMAINS, only={"Product": {"test_examples": 9}})),
             "runs.zeroshot.setting: the main table tests on whole test sets",
         ),
+        ({"precision": "fp16"}, "precision: Input should be 'auto', 'fp32' or 'bf16'"),
         ({"backbone": "bart-base", "adapted_layers": 7}, "adapted_layers: 7, but bart-base has 6 decoder layers"),
     ],
 )
@@ -238,7 +239,7 @@ def line_of(tmp_path: Path, changes: dict[str, Any]) -> str:
 
 ANOTHER: dict[str, Any] = yaml.safe_load(
     """
-    {scale: full, seeds: [2, 3], device: cpu, corpora: [qmsum, icsi, samsum, ami], data_source: sample,
+    {scale: full, seeds: [2, 3], device: cpu, precision: fp32, corpora: [qmsum, icsi, samsum, ami], data_source: sample,
      span_end: exclusive, train_fraction: 0.5, validation_examples: 3, backbone: tiny-llama, adapted_layers: 2,
      adapter: lora, bottleneck: 4, source_tokens: 100, target_tokens: 50, rounds: 2, added_rounds: 3,
      patience: 1, local_epochs: 2, batch_size: 4, learning_rate: 0.001, weight_decay: 0.0, clip_norm: 2.0,
@@ -250,13 +251,19 @@ ANOTHER: dict[str, Any] = yaml.safe_load(
 
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The orders of the file as it is shipped."""
-    return told(tmp_path_factory.mktemp("shipped"), {})
+    """The orders of the file as it is shipped, on a machine that multiplies bf16."""
+    with pytest.MonkeyPatch.context() as machine:
+        folder = tmp_path_factory.mktemp("shipped")
+        a_processor_with("avx512_bf16", folder, machine)
+        return told(folder, {})
 
 
 @pytest.mark.parametrize("knob", sorted(ANOTHER))
-def test_every_knob_can_be_set_by_itself(tmp_path: Path, shipped: dict[str, Any], knob: str) -> None:
+def test_every_knob_can_be_set_by_itself(
+    tmp_path: Path, shipped: dict[str, Any], knob: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever the file's runs set for themselves; what cannot is in the test of mistakes."""
+    a_processor_with("avx512_bf16", tmp_path, monkeypatch)
     assert SHIPPED[knob] != ANOTHER[knob]
     assert told(tmp_path, {knob: ANOTHER[knob]}) != shipped
 

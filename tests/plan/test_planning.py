@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import a_processor_with
 from shipped import SHIPPED, params_with
 
 from pipeline.errors import QuorumError
@@ -22,6 +23,7 @@ from pipeline.plan.orders import MainOrder, TrainOrder, read_order
 from pipeline.plan.outdated import outdated
 from pipeline.plan.resolve import resolve
 from pipeline.plan.schema import read_params
+from pipeline.stages import plan
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
 
@@ -492,3 +494,53 @@ def test_changed_weights_are_seen_and_change_the_plan(tmp_path: Path, monkeypatc
         write_json(layout.order("backbone"), orders[-1])
         assert outdated(params) == []
     assert orders[0]["weights"]["files"] != orders[1]["weights"]["files"]
+
+
+COMPUTING = ("encode/", "train/", "generate/", "evaluate/", "analyze", "main", "report")
+
+
+def test_auto_is_what_the_machine_multiplies_natively(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On another one all that computes has another order, and `outdated` names the plan until it is made anew."""
+    monkeypatch.chdir(tmp_path)
+    path, orders = params_with(tmp_path, corpora=["qmsum"], **further()), []
+    for flags, found in (("avx2 avx512_bf16", "bf16"), ("avx2", "fp32")):
+        a_processor_with(flags, tmp_path, monkeypatch)
+        params = read_params(path)
+        assert outdated(params) == (["plan"] if orders else []), "a first plan is none"
+        orders.append(resolve(params))
+        write_json(layout.order("report"), orders[-1]["report.json"])
+        assert outdated(params) == []
+        assert orders[-1]["main.json"]["precision"] == found
+        trained = [order["training"] for name, order in orders[-1].items() if name.startswith("train/")]
+        assert {training["precision"] for training in trained if training} == {found}
+    assert all(name.startswith(COMPUTING) for name in changed(*orders))
+    assert {name.partition("/")[0].removesuffix(".json") + "/" for name in changed(*orders)} >= {"encode/", "generate/"}
+
+
+def test_bf16_that_the_machine_does_not_multiply_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a_processor_with("avx2", tmp_path, monkeypatch)
+    with pytest.raises(QuorumError, match="precision: bf16, but this machine does not multiply it natively"):
+        planned(tmp_path, precision="bf16")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "flags", "said"),
+    [
+        ("auto", "avx512_bf16", "bf16, as this machine multiplies bf16 natively"),
+        ("auto", "avx2", "fp32, as this machine does not multiply bf16 natively"),
+        ("fp32", "amx_bf16", "fp32, as params.yaml has it"),
+    ],
+)
+def test_the_plan_says_in_which_precision_products_are_taken(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    wanted: str,
+    flags: str,
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    a_processor_with(flags, tmp_path, monkeypatch)
+    params_with(tmp_path, precision=wanted, corpora=["qmsum"], **further())
+    plan.run()
+    assert f"plan: precision: {said}\n" in capsys.readouterr().err

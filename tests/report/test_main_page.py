@@ -34,6 +34,7 @@ def page_of(results: Results, **parts: Any) -> MainPage:
         task="pipeline.tasks.summarize",
         scale="laptop",
         backbone="tiny-llama",
+        precision="fp32",
         span_end="inclusive",
         source_tokens=448,
         target_tokens=160,

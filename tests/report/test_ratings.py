@@ -208,6 +208,7 @@ def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "task": "pipeline.tasks.summarize",
         "scale": "laptop",
         "backbone": "tiny-llama",
+        "precision": "fp32",
         "span_end": "inclusive",
         "source_tokens": 448,
         "target_tokens": 160,
@@ -220,7 +221,14 @@ def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ],
     }
     write_json(order("main"), plan)
-    encode = {"task": "", "corpora": ["qmsum"], "encoding": "", "device": "cpu", "adapted_layers": 2}
+    encode = {
+        "task": "",
+        "corpora": ["qmsum"],
+        "encoding": "",
+        "device": "cpu",
+        "precision": "fp32",
+        "adapted_layers": 2,
+    }
     empty = {"code": {}, "manifests": {}, "limits": {}, "uncached": [], "left_out": []}
     write_json(order("encode", "main"), encode | empty)
     tests = [(f"e{n}", f"m{n % 6}") for n in range(24)]

@@ -73,7 +73,6 @@ def unplanned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_json(layout.encoded_index("main/a"), {"clients": {"A": {"train": entries, "val": [], "test": []}}})
     for name in ("mine", "other"):
         write_json(layout.store() / "ab" / f"{name}.safetensors", {})
-        write_json(layout.store() / "ab" / f"{name}.generation.safetensors", {})
     for folder in (layout.generated(), layout.evaluated()):
         write_json(folder / "other.json", {})
     for training in ("key", "other"):
@@ -94,7 +93,7 @@ def left(folder: Path) -> set[str]:
 def test_what_only_other_plans_need_is_removed_when_asked_for() -> None:
     """The run's own training is still to be written, so its checkpoint stays."""
     prune.prune(unplanned=True)
-    assert left(layout.store()) == {"mine.safetensors", "mine.generation.safetensors"}
+    assert left(layout.store()) == {"mine.safetensors"}
     assert left(layout.generated()) | left(layout.evaluated()) == set()
     assert trainings() == {"key"}
 
@@ -105,13 +104,13 @@ def test_a_prefix_that_an_experiment_has_encoded_is_not_removed() -> None:
     index = {"clients": {"A": {"train": [{"key": "other"}], "val": [], "test": []}}}
     write_json(layout.home() / "experiments" / "mine" / layout.encoded_index("more/b"), index)
     prune.prune(unplanned=True)
-    assert len(left(layout.store())) == 4
+    assert len(left(layout.store())) == 2
 
 
 @pytest.mark.usefixtures("unplanned")
 def test_what_other_plans_need_stays_unless_asked_for() -> None:
     prune.prune()
-    assert len(left(layout.store())) == 4
+    assert len(left(layout.store())) == 2
     assert left(layout.generated()) == left(layout.evaluated()) == {"other.json"}
     assert trainings() == {"key", "other"}
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from pipeline.model.packed_linear import PackedLinear, pack_linear_layers
+from pipeline.model.frozen_linear import PackedLinear, freeze_linear_layers
 
 pytestmark = pytest.mark.skipif(
     not torch.backends.mkldnn.is_available(),  # type: ignore[no-untyped-call]
@@ -44,7 +44,7 @@ def test_equals_the_plain_layer_in_any_shape() -> None:
 
 def test_replaces_the_linear_layers_of_a_model_and_nothing_else() -> None:
     model = nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2), nn.Sequential(nn.Linear(2, 2))).requires_grad_(False)
-    pack_linear_layers(model)
+    freeze_linear_layers(model, "fp32")
     assert [type(layer) for layer in (model[0], model[1], model[2][0])] == [PackedLinear, nn.LayerNorm, PackedLinear]  # type: ignore[index]
 
 
@@ -54,16 +54,16 @@ def test_a_weight_is_kept_once_unless_an_embedding_shares_it() -> None:
     model.embed, model.head, model.inner = nn.Embedding(5, 4), nn.Linear(4, 5, bias=False), nn.Linear(4, 5, bias=False)
     model.head.weight = model.embed.weight
     before = model.inner.weight.detach().clone()
-    pack_linear_layers(model.requires_grad_(False))
+    freeze_linear_layers(model.requires_grad_(False), "fp32")
     assert model.head.weight is model.embed.weight
     assert (model.inner.weight.shape, model.inner.weight.dtype) == (before.shape, before.dtype)
     assert model.inner.weight.untyped_storage().nbytes() == before.element_size()
     torch.testing.assert_close(model.inner(torch.eye(4)), before.t())
 
 
-def test_other_number_formats_stay_plain() -> None:
+def test_other_number_formats_stay_as_they_are() -> None:
     model = nn.Sequential(nn.Linear(2, 2).double())
-    pack_linear_layers(model)
+    freeze_linear_layers(model, "fp32")
     assert type(model[0]) is nn.Linear
 
 
@@ -72,7 +72,7 @@ def test_no_weight_goes_on_mapping_the_file_that_it_was_read_from() -> None:
     file = torch.arange(32.0)
     model = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4)).requires_grad_(False)
     model[0].weight.data, model[1].weight.data = file[:16].view(4, 4), file[16:20]
-    pack_linear_layers(model)
+    freeze_linear_layers(model, "fp32")
     held = {tensor.untyped_storage().data_ptr() for tensor in model.state_dict().values()}
     assert file.untyped_storage().data_ptr() not in held
     assert torch.equal(model[1].weight, file[16:20])

@@ -1,0 +1,141 @@
+"""bf16: what may differ from fp32, and by how much, for every family."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import FAMILIES, a_processor_with, make_backbone, make_example, needs_bf16, noisy_adapter, render_all
+from torch import nn
+
+from pipeline.errors import QuorumError
+from pipeline.federated.head import backward_through_head, cross_entropy_through_head
+from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
+from pipeline.model.adapter import Adapter
+from pipeline.model.backbone import Backbone, Limits, Row, targets_of
+from pipeline.model.decoding_rule import DecodingRule
+from pipeline.model.frozen_linear import PackedLinear, Vocabulary
+from pipeline.model.generation import generate
+from pipeline.model.loading import planned_backbone
+from pipeline.model.obtain import obtain
+from pipeline.model.precision import multiplies_bf16, resolve
+from pipeline.model.store import entry_key
+from pipeline.plan.orders import GenerateOrder
+from pipeline.workspace.layout import BACKBONE
+
+
+@pytest.mark.parametrize("flags", ["avx512_bf16", "amx_bf16"])
+def test_a_processor_says_what_it_multiplies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: str) -> None:
+    a_processor_with(flags, tmp_path, monkeypatch)
+    assert multiplies_bf16("auto")
+    assert resolve("auto", "cpu") == resolve("bf16", "cpu") == "bf16"
+    assert resolve("fp32", "cpu") == "fp32"
+
+
+def test_without_a_processor_that_does_a_gpu_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a_processor_with("avx2", tmp_path, monkeypatch)
+    assert resolve("auto", "auto") == "fp32"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: not including_emulation)
+    assert resolve("auto", "auto") == resolve("bf16", "cuda") == "bf16"
+    assert resolve("auto", "cpu") == "fp32"
+
+
+def test_an_order_of_another_machine_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a_processor_with("avx2", tmp_path, monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    obtain("tiny-llama", BACKBONE, tmp_path)
+    order = GenerateOrder(
+        code={}, task="", corpora=[], device="cpu", precision="bf16", adapted_layers=2, rule=DecodingRule()
+    )
+    with pytest.raises(QuorumError, match="set precision: auto or fp32"):
+        planned_backbone(order)
+    assert planned_backbone(order.model_copy(update={"precision": "fp32"})).precision == "fp32"
+
+
+@needs_bf16
+def test_a_product_in_bf16_by_hand() -> None:
+    """bf16 has 8 digits: 1 + 2⁻⁹ is 1, and 3 · 1 + 1 · 5 is 8 exactly; gradients are W's columns."""
+    layer = nn.Linear(2, 1, bias=False).requires_grad_(False)
+    layer.weight.data = torch.tensor([[3.0, 5.0]])
+    inputs = torch.tensor([[1 + 2**-9, 1.0]], requires_grad=True)
+    product = PackedLinear(layer, "bf16")(inputs)
+    assert product.dtype == torch.bfloat16
+    assert product.item() == 8.0
+    product.float().sum().backward()
+    assert inputs.grad is not None
+    assert inputs.grad.tolist() == [[3.0, 5.0]]
+
+
+@needs_bf16
+def test_logits_keep_their_digits_near_the_target() -> None:
+    """Logits 100.25 and 100: bf16 has steps of 1/2 there, of which 0.25 is lost; less the target's, 0.25 and 0."""
+    layer = nn.Linear(2, 2, bias=False).requires_grad_(False)
+    layer.weight.data = torch.tensor([[1.0, 0.25], [1.0, 0.0]])
+    head, hidden = Vocabulary(layer, layer.weight), torch.tensor([[100.0, 1.0]])
+    assert head(hidden).tolist() == [[100.0, 100.0]]
+    assert head(hidden, torch.tensor([1])).tolist() == [[0.25, 0.0]]
+    assert head(hidden, torch.tensor([0])).diff().item() == pytest.approx(-0.25, abs=1e-6)
+
+
+@needs_bf16
+@pytest.mark.parametrize("family", FAMILIES)
+def test_losses_gradients_and_stored_prefixes(family: str) -> None:
+    """Of one adapter in both precisions; what is stored of a source takes half the bytes."""
+    (fp32, bf16), adapter = both(family), noisy_adapter(make_backbone(family))
+    exact, of_exact = loss_and_gradient(fp32, adapter)
+    rounded, of_rounded = loss_and_gradient(bf16, adapter)
+    assert rounded == pytest.approx(exact, rel=0.02)
+    within = 1.0 if family == "longt5" else 0.2  # with random weights T5's unscaled attention is all or nothing
+    for name, gradient in of_exact.items():
+        assert float((of_rounded[name] - gradient).norm()) < within * float(gradient.norm())
+        assert of_rounded[name].dtype == torch.float32
+    item = render_all(fp32, 1)[0]
+    stored, halved = (b.encode(item, for_generation=False)[0] for b in (fp32, bf16))
+    large = {"keys", "values", "source"} & set(stored)
+    assert large
+    assert all(2 * halved[name].nbytes == stored[name].nbytes for name in large)
+    assert halved["hidden"].dtype == torch.float32, "the residual stream"
+    assert entry_key("", "", fp32, item) != entry_key("", "", bf16, item)
+
+
+@needs_bf16
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_store_agrees_with_the_whole_model(family: str) -> None:
+    """Cached and uncached in bf16: other orders of summation, each rounded."""
+    backbone = make_backbone(family, precision="bf16")
+    rendered, adapter = render_all(backbone), noisy_adapter(backbone)
+    prefixes = [backbone.encode(item, for_generation=False)[0] for item in rendered]
+    targets = targets_of(prefixes)
+    with torch.no_grad():
+        hidden = backbone.target_hidden(prefixes, adapter), backbone.reference_hidden(rendered, adapter)
+    cached, plain = (cross_entropy_through_head(backbone.head, states, targets).mean() for states in hidden)
+    assert float(cached) == pytest.approx(float(plain), rel=2e-3)
+
+
+@needs_bf16
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("beams", [1, 2])
+def test_decoding(family: str, beams: int) -> None:
+    """A row depends on its own prefix and adapter alone, in bf16, too."""
+    backbone = make_backbone(family, precision="bf16")
+    item = backbone.render(make_example(1), Limits(90, 48))
+    parts = backbone.encode(item, for_generation=True)
+    prefix, adapter = parts[0] | parts[1], noisy_adapter(backbone)
+    rule = DecodingRule(beams=beams, max_tokens=10, min_tokens=4)
+    once, again = generate(backbone, [prefix], [Row(0, adapter), Row(0, adapter)], rule)
+    assert once == again
+    assert len(once) >= 4
+
+
+def both(family: str) -> tuple[Backbone, Backbone]:
+    return make_backbone(family), make_backbone(family, precision="bf16")
+
+
+def loss_and_gradient(backbone: Backbone, adapter: Adapter) -> tuple[float, Adapter]:
+    prefixes = [backbone.encode(item, for_generation=False)[0] for item in render_all(backbone)]
+    leaves = {name: tensor.clone().requires_grad_() for name, tensor in adapter.items()}
+    hidden = backbone.target_hidden(prefixes, leaves)
+    losses = backward_through_head(backbone.head, hidden, targets_of(prefixes), CROSS_ENTROPY)
+    return float(losses.loss.mean()), {name: t.grad for name, t in leaves.items() if t.grad is not None}
