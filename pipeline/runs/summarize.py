@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipeline.corpora.example import Example, Turn
 from pipeline.corpora.qmsum import parse_meeting
 from pipeline.corpora.text import clean
 from pipeline.errors import QuorumError
+from pipeline.model.decoding_rule import DecodingRule
+from pipeline.model.precision import Precision, multiplies_bf16
 from pipeline.plan.orders import EncodeOrder, GenerateOrder, planned_runs, read_order
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
 from pipeline.workspace.progress import say
+
+if TYPE_CHECKING:  # seconds, which a mistake in what was asked for saves
+    from pipeline.model.backbone import Backbone, Limits, Rendered
+    from pipeline.tasks.task import Task
 
 LINE = re.compile(r"^\s*([^:\n]{1,60}):\s+(\S.*)$")
 
@@ -36,24 +45,62 @@ def summarize_file(file: Path, *, run: str, client: str, query: str, turns: str 
     return _summarize(file.stem, meeting[first:last], run_id, adapter_path, query, chosen=turns is not None)
 
 
+@dataclass(frozen=True)
+class _Opened:
+    """A run ready to summarize; the second summary of a process finds it so."""
+
+    backbone: Backbone
+    task: Task
+    rule: DecodingRule
+    limits: Limits
+
+    def rendered(self, name: str, turns: list[Turn], query: str) -> Rendered:
+        example = Example(name, "new", "new", "test", name, query, tuple(turns), "")
+        return self.task.render(self.backbone, example, self.limits)
+
+
+def _opened(run_id: str) -> _Opened:
+    """A run's backbone, and how it reads and writes.
+
+    Raises:
+        QuorumError: the run writes no summaries, or its backbone is missing.
+    """
+    from pipeline.model.backbone import Limits
+    from pipeline.model.loading import backbone_digest
+    from pipeline.tasks.task import load_task
+
+    encode = read_order(layout.order("encode", layout.group_of(run_id)), EncodeOrder)
+    rule = read_order(layout.order("generate", run_id), GenerateOrder).rule
+    if rule is None:
+        raise QuorumError(f"--run {run_id}: writes no summaries (decode: false); choose another run")
+    limits = Limits(*encode.limits[encode.manifests[run_id]])
+    precision = encode.precision
+    if precision == "bf16" and not multiplies_bf16(encode.device):
+        say("summarize: in fp32, as this machine does not multiply bf16 natively; the run was trained in bf16")
+        precision = "fp32"
+    digest = backbone_digest(layout.BACKBONE)
+    backbone = _backbone(layout.home(), digest, encode.adapted_layers, encode.device, precision)
+    return _Opened(backbone, load_task(encode.task), rule, limits)
+
+
+@lru_cache(maxsize=1)
+def _backbone(_home: Path, _digest: str, adapted_layers: int, device: str, precision: Precision) -> Backbone:
+    """Loaded, once for all summaries that a process writes with it."""
+    from pipeline.model.loading import choose_device, load_backbone
+
+    return load_backbone(layout.BACKBONE, adapted_layers, choose_device(device), precision)
+
+
 def _summarize(name: str, meeting: list[Turn], run_id: str, adapter_path: Path, query: str, *, chosen: bool) -> str:
     import torch
 
     from pipeline.model.adapter import on_device, read_adapter
-    from pipeline.model.backbone import Limits, Row
-    from pipeline.model.loading import choose_device, load_backbone
-    from pipeline.tasks.task import load_task
+    from pipeline.model.backbone import Row
 
-    encode = read_order(layout.order("encode", layout.group_of(run_id)), EncodeOrder)
-    rule, task = read_order(layout.order("generate", run_id), GenerateOrder).rule, load_task(encode.task)
-    if rule is None:
-        raise QuorumError(f"--run {run_id}: writes no summaries (decode: false); choose another run")
-    device = choose_device(encode.device)
-    backbone = load_backbone(layout.BACKBONE, encode.adapted_layers, device)
-    limits = Limits(*encode.limits[encode.manifests[run_id]])
+    run = _opened(run_id)
 
     def fits(turns: list[Turn]) -> bool:
-        rendered = task.render(backbone, Example(name, "new", "new", "test", name, query, tuple(turns), ""), limits)
+        rendered = run.rendered(name, turns, query)
         return rendered.kept == rendered.transcript_tokens
 
     kept = meeting
@@ -61,16 +108,15 @@ def _summarize(name: str, meeting: list[Turn], run_id: str, adapter_path: Path, 
         kept = nearest_turns(meeting, query, fits)
         if len(kept) < len(meeting):
             say(
-                f"{name}: {len(meeting) - len(kept)} of {len(meeting)} turns left out, to fit {limits.source_tokens} "
-                "tokens: those least like the query; --turns A-B chooses others"
+                f"{name}: {len(meeting) - len(kept)} of {len(meeting)} turns left out, to fit "
+                f"{run.limits.source_tokens} tokens: those least like the query; --turns A-B chooses others"
             )
     if not fits(kept):
-        say(f"{name}: the end of the last turns was cut off, to fit {limits.source_tokens} tokens")
-    rendered = task.render(backbone, Example(name, "new", "new", "test", name, query, tuple(kept), ""), limits)
-    prefix, extra = backbone.encode(rendered, for_generation=True)
-    adapter = on_device(read_adapter(adapter_path), device)
+        say(f"{name}: the end of the last turns was cut off, to fit {run.limits.source_tokens} tokens")
+    prefix, extra = run.backbone.encode(run.rendered(name, kept, query), for_generation=True)
+    adapter = on_device(read_adapter(adapter_path), run.backbone.device)
     with torch.no_grad():
-        return task.predict(backbone, [prefix | extra], [Row(0, adapter)], rule)[0]
+        return run.task.predict(run.backbone, [prefix | extra], [Row(0, adapter)], run.rule)[0]
 
 
 def _run_id(run: str) -> str:

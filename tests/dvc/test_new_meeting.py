@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import Workspace
+from conftest import Workspace, a_processor_with
 
+import pipeline
 from pipeline.errors import QuorumError
+from pipeline.model import loading
 from pipeline.runs.summarize import summarize_file
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json, write_json
 
 QUERY = "What about the budget?"
 
@@ -32,6 +36,30 @@ def test_turns_that_were_chosen_are_read_and_no_others(meeting: Path, capsys: py
     assert capsys.readouterr().err == ""
     meeting.write_text("".join(meeting.read_text(encoding="utf-8").splitlines(keepends=True)[:2]), encoding="utf-8")
     assert summarize_file(meeting, run="fedavg-1", client="Product", query=QUERY, turns=None) == chosen
+
+
+def test_from_python_the_backbone_is_loaded_once(meeting: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {"run": "fedavg", "client": "Product", "query": QUERY, "turns": "1-2"}
+    first = pipeline.summarize(str(meeting), **asked)
+    monkeypatch.setattr(loading, "load_backbone", lambda *_: pytest.fail("loaded again"))
+    assert pipeline.summarize(meeting, **asked) == first
+    assert pipeline.summarize(meeting, **asked | {"client": "Academic"}), "another client's adapter"
+
+
+def test_a_run_in_bf16_is_used_in_fp32_where_the_machine_has_no_bf16(
+    copy: Workspace,
+    meeting: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As a result that is carried to another machine."""
+    monkeypatch.chdir(copy.folder)
+    a_processor_with("avx2", tmp_path, monkeypatch)
+    order = read_json(layout.order("encode", "main"))
+    write_json(layout.order("encode", "main"), order | {"precision": "bf16"})
+    assert pipeline.summarize(meeting, run="fedavg", client="Product", query=QUERY, turns="1-2")
+    assert "summarize: in fp32, as this machine does not multiply bf16 natively" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
