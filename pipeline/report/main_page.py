@@ -145,6 +145,7 @@ def _facts(data: MainPage) -> list[tuple[str, str]]:
         ("scale", order.scale),
         ("data", f"QMSum, {source['source']}" + (f" @ {source['commit']}" if source["commit"] else "")),
         ("backbone", order.backbone),
+        ("products with its weights", order.precision),
         ("span_end", order.span_end),
         ("source / target tokens", f"{order.source_tokens} / {order.target_tokens}"),
         ("training examples", f"{100 * order.train_fraction:g}% of every client"),

@@ -76,6 +76,7 @@ def _facts(data: PaperPage) -> list[tuple[str, str]]:
     return [
         ("scale", order.scale),
         ("backbone", order.backbone),
+        ("products with its weights", order.precision),
         ("runs", f"{len(made)}, of {len(set(data.trainings.values()) - {None})} trainings"),
         ("seeds", ", ".join(map(str, sorted({row.seed for row in order.runs})))),
         ("source / target tokens", f"{order.source_tokens} / {order.target_tokens}"),
