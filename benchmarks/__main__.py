@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import flower, table
+from pipeline.model.precision import multiplies_bf16
 from pipeline.workspace.files import read_json, write_json, write_text
 from pipeline.workspace.layout import REPORTS
 from pipeline.workspace.progress import say
@@ -26,7 +27,7 @@ from pipeline.workspace.quiet import silence
 
 OUT = REPORTS / "benchmarks"
 FLOWER_LOCK = Path(__file__).with_name("flower.lock")
-COMPARISONS = ("training_step", "beam_search", "federated_run", "loop_overhead", "rouge", "arithmetic")
+COMPARISONS = ("training_step", "prefill", "beam_search", "federated_run", "loop_overhead", "rouge", "arithmetic")
 PACKAGES = ("torch", "transformers", "rouge-score", "rouge-score-rs")
 PEERS = ("flwr", "ray")
 
@@ -92,6 +93,7 @@ def machine() -> dict[str, Any]:
         "processor": models[0] if models else platform.machine(),
         "cores": os.cpu_count(),
         "avx512": "avx512f" in flags,
+        "bf16": multiplies_bf16("cpu"),
         "python": platform.python_version(),
         **packages,
     }

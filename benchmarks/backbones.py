@@ -14,6 +14,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, BartConfig, BartForCo
 
 from pipeline.model.backbone import Backbone
 from pipeline.model.loading import decoder_depth, load_backbone
+from pipeline.model.precision import Precision
 from pipeline.model.seq2seq import Seq2SeqBackbone
 from pipeline.model.tiny import tiny_tokenizer
 from pipeline.workspace import layout
@@ -27,11 +28,11 @@ ADAPTED = {6: 3, 12: 6}
 class Model:
     """One model, made when it is asked for: a process that measures one side holds only that.
 
-    `adapted`: how many of its top decoder layers carry adapters.
+    `backbone` of a precision, `plain` of a number format; `adapted`: how many of its top decoder layers carry adapters.
     """
 
-    backbone: Callable[[], Backbone]
-    plain: Callable[[], Any]
+    backbone: Callable[[Precision], Backbone]
+    plain: Callable[[torch.dtype], Any]
     config: Callable[[], Any]
     adapted: int
 
@@ -46,14 +47,14 @@ def has_embedded() -> bool:
 
 def embedded() -> Model:
     return Model(
-        lambda: load_backbone(layout.BACKBONE, 6, torch.device("cpu")),
-        lambda: AutoModelForCausalLM.from_pretrained(layout.BACKBONE, dtype=torch.float32).requires_grad_(False),
+        lambda precision: load_backbone(layout.BACKBONE, 6, torch.device("cpu"), precision),
+        lambda dtype: AutoModelForCausalLM.from_pretrained(layout.BACKBONE, dtype=dtype).requires_grad_(False),
         lambda: AutoConfig.from_pretrained(layout.BACKBONE),
         adapted=6,
     )
 
 
-def bart(width: int, layers: int = 6, device: str = "cpu", dtype: torch.dtype = torch.float32, **changes: Any) -> Model:
+def bart(width: int, layers: int = 6, device: str = "cpu", **changes: Any) -> Model:
     """Encoder and decoder of so many layers with heads of 64, 50,265 words."""
 
     def config() -> BartConfig:
@@ -71,11 +72,11 @@ def bart(width: int, layers: int = 6, device: str = "cpu", dtype: torch.dtype = 
             **changes,
         )
 
-    def plain() -> Any:
+    def plain(dtype: torch.dtype) -> Any:
         torch.manual_seed(0)
         return BartForConditionalGeneration(config()).requires_grad_(False).eval().to(device, dtype)
 
-    def backbone() -> Backbone:
-        return Seq2SeqBackbone(f"bart-{width}", plain(), tiny_tokenizer(), ADAPTED[layers])
+    def backbone(precision: Precision) -> Backbone:
+        return Seq2SeqBackbone(f"bart-{width}", plain(torch.float32), tiny_tokenizer(), ADAPTED[layers], precision)
 
     return Model(backbone, plain, config, ADAPTED[layers])

@@ -3,8 +3,9 @@
 The obvious way: transformers' own full forward of source and target, adapters as modules on the top layers by hooks,
 once without gradient for the teacher and once for the student, one backward pass; logits and adapters where a target
 is predicted and nowhere else. Both give the same numbers, which is checked. A step is loss and gradients here: clipping
-and AdamW, the same few milliseconds on both sides, are left out. The two sides' peak memory is taken in a process of
-its own each. On a GPU both sides run in bf16 with the loss in fp32, the other one through `torch.compile`.
+and AdamW, the same few milliseconds on both sides, are left out. The peak memory of each side is taken in a process of
+its own. In bf16 the other side has all of its model and adapters in bf16 and the loss in fp32; where `torch.compile`
+makes it faster, compiled.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from pipeline.federated.objectives.distillation import Distillation
 from pipeline.federated.objectives.threshold import Threshold
 from pipeline.model.adapter import Adapt, Adapter, adapting, apply_adapter, attached, init_adapter
 from pipeline.model.backbone import Backbone, Rendered, targets_of
+from pipeline.model.frozen_linear import DTYPES
+from pipeline.model.precision import Precision, multiplies_bf16
 from pipeline.model.store import PrefixStore
 
 TAU, RANDOM_TAU, WEIGHT = 5.0, 20.0, 0.2
@@ -42,38 +45,70 @@ H200_BF16 = 989e12
 
 
 @dataclass(frozen=True)
+class Side:
+    """Who takes the step, and in what; `compiled`: through `torch.compile`."""
+
+    who: str
+    precision: Precision
+    compiled: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.who}, {self.precision}" + (", compiled" if self.compiled else "")
+
+
+@dataclass(frozen=True)
+class Aim:
+    """Two sides of a row, and how many times faster and smaller ours has to be."""
+
+    ours: Precision
+    theirs: Precision
+    faster: float | None
+    smaller: float | None = None
+
+
+@dataclass(frozen=True)
 class Case:
-    """A model, what it reads, its adapters' inner width, and how many times faster and smaller a step has to be.
+    """A model, what it reads, its adapters' inner width, and its rows.
 
-    `compiled`: the other side goes through `torch.compile`.
-
-    `tau`: random weights are sure of nothing, so a threshold that distils something is a high one.
+    `compiled`: the other side in bf16 is timed through `torch.compile`, too. `tau`: random weights are sure of nothing,
+    so a threshold that distils something is a high one.
     """
 
     model: Callable[[], Model]
     source: int
     bottleneck: int
-    faster: float
-    smaller: float | None = None
+    aims: tuple[Aim, ...]
     tau: float = TAU
     device: str = "cpu"
-    dtype: torch.dtype = torch.float32
     compiled: bool = False
+
+    def sides(self) -> list[Side]:
+        """All that its rows name, each once."""
+        found = [side for aim in self.aims for side in (Side(OURS, aim.ours), Side(THEIRS, aim.theirs))]
+        if self.compiled:
+            found += [Side(THEIRS, aim.theirs, compiled=True) for aim in self.aims if aim.theirs == "bf16"]
+        return list(dict.fromkeys(found))
 
 
 SMOLLM = "SmolLM2-135M-Instruct"
 GPU = "BART-large's shape in bf16 on a GPU"
+COMPILES = shutil.which("g++") is not None
 CASES = {
-    SMOLLM: Case(embedded, 448, 1152, faster=12.0, smaller=3.0),
-    "BART-base's shape": Case(lambda: bart(768), 1024, 1536, faster=5.0, tau=RANDOM_TAU),
+    SMOLLM: Case(
+        embedded,
+        448,
+        1152,
+        (Aim("bf16", "fp32", 20.0, 3.0), Aim("fp32", "fp32", None, 1.8), Aim("bf16", "bf16", 6.0)),
+        compiled=COMPILES,
+    ),
+    "BART-base's shape": Case(lambda: bart(768), 1024, 1536, (Aim("bf16", "fp32", 5.0),), tau=RANDOM_TAU),
     GPU: Case(
-        lambda: bart(1024, 12, "cuda", torch.bfloat16),
+        lambda: bart(1024, 12, "cuda"),
         1024,
         2048,
-        faster=4.0,
+        (Aim("bf16", "bf16", 4.0),),
         tau=RANDOM_TAU,
         device="cuda",
-        dtype=torch.bfloat16,
         compiled=True,
     ),
 }
@@ -151,40 +186,51 @@ def plainly(
     return float(loss.detach())
 
 
-Side = Callable[[], tuple[float, Adapter]]
+Step = Callable[[], tuple[float, Adapter]]
 """One step, from the same adapters and batch: () -> (loss, gradients)."""
 
 
-def sides_of(case: Case, wanted: tuple[str, ...] = (OURS, THEIRS)) -> dict[str, Side]:
+def step_of(case: Case, side: Side) -> Step:
     made = case.model()
     config = made.config()
     rendered = batch(BATCH, case.source, TARGET, config.vocab_size, config.eos_token_id)
-    start = init_adapter(made.layers(), config.hidden_size, case.bottleneck, 1)
-    teacher = {name: tensor.to(case.device, case.dtype) for name, tensor in start.items()}
+    first = init_adapter(made.layers(), config.hidden_size, case.bottleneck, 1)
     generator = torch.Generator().manual_seed(2)
-    moved = {name: t + 0.01 * torch.randn(t.shape, generator=generator) for name, t in start.items()}
-
-    def student() -> Adapter:
-        return {name: t.to(case.device, case.dtype, copy=True).requires_grad_() for name, t in moved.items()}
-
-    makers = {
-        OURS: lambda: _from_store(made.backbone(), rendered, case, student, teacher),
-        THEIRS: lambda: _plainly(made.plain(), rendered, case, student, teacher),
-    }
-    return {name: makers[name]() for name in wanted}
+    moved = {name: t + 0.01 * torch.randn(t.shape, generator=generator) for name, t in first.items()}
+    if side.who == OURS:
+        adapters = Adapters(moved, first, case.device, torch.float32)
+        return _from_store(made.backbone(side.precision), rendered, case, adapters)
+    dtype = DTYPES[side.precision]
+    logits = plain_logits(made.plain(dtype), rendered, compiled=side.compiled)
+    return _plainly(logits, rendered, case, Adapters(moved, first, case.device, dtype))
 
 
-def _from_store(
-    backbone: Backbone, rendered: list[Rendered], case: Case, student: Callable[[], Adapter], teacher: Adapter
-) -> Side:
+@dataclass(frozen=True)
+class Adapters:
+    """The student's and the teacher's, where and as a side computes with them."""
+
+    moved: Adapter
+    first: Adapter
+    device: str
+    dtype: torch.dtype
+
+    def student(self) -> Adapter:
+        return {name: t.to(self.device, self.dtype, copy=True).requires_grad_() for name, t in self.moved.items()}
+
+    def teacher(self) -> Adapter:
+        return {name: tensor.to(self.device, self.dtype) for name, tensor in self.first.items()}
+
+
+def _from_store(backbone: Backbone, rendered: list[Rendered], case: Case, adapters: Adapters) -> Step:
     store = PrefixStore(Path(tempfile.mkdtemp(prefix="quorum-bench-")))
     atexit.register(shutil.rmtree, store.folder, ignore_errors=True)
     keys = [f"{number:064d}" for number in range(BATCH)]
     for key, item in zip(keys, rendered, strict=True):
         store.put(key, backbone.encode(item, for_generation=False)[0])
+    teacher = adapters.teacher()
 
     def step() -> tuple[float, Adapter]:
-        trained = student()
+        trained = adapters.student()
         prefixes = [{n: t.to(case.device) for n, t in prefix.items()} for prefix in store.training(keys)]
         return from_store(backbone, prefixes, trained, teacher, case.tau), _gradients(trained)
 
@@ -192,13 +238,13 @@ def _from_store(
 
 
 def _plainly(
-    model: Any, rendered: list[Rendered], case: Case, student: Callable[[], Adapter], teacher: Adapter
-) -> Side:
-    logits = plain_logits(model, rendered, compiled=case.compiled)
-    targets = torch.tensor([r.target for r in rendered], device=model.device)
+    logits: Callable[[Adapter], torch.Tensor], rendered: list[Rendered], case: Case, adapters: Adapters
+) -> Step:
+    targets = torch.tensor([r.target for r in rendered], device=case.device)
+    teacher = adapters.teacher()
 
     def step() -> tuple[float, Adapter]:
-        trained = student()
+        trained = adapters.student()
         return plainly(logits, targets, trained, teacher, case.tau), _gradients(trained)
 
     return step
@@ -211,43 +257,77 @@ def _gradients(trained: Adapter) -> Adapter:
 def measure(name: str, repeats: int) -> list[Row]:
     case = CASES[name]
     what = f"a training step of AdaFedSelectKD, {name}, {case.source} source and {TARGET} target tokens, batch {BATCH}"
-    against = f"{PLAINLY}, compiled" if case.compiled else PLAINLY
-    of_memory = f"{what}: peak memory of the process"
-    if case.device == "cuda" and not torch.cuda.is_available():
-        return [Row(what, against, promised=case.faster, skipped="no GPU here")]
+    missing = _missing(name)
+    if missing:
+        return [row for aim in case.aims for row in _skipped(what, aim, missing)]
+    steps = {str(side): step_of(case, side) for side in case.sides()}
+    settle = torch.cuda.synchronize if case.device == "cuda" else None
+    seconds, results = interleaved(steps, repeats, settle=settle)
+    found: list[Row] = []
+    for aim in case.aims:
+        ours, plain = Side(OURS, aim.ours), [s for s in case.sides() if (s.who, s.precision) == (THEIRS, aim.theirs)]
+        theirs = min(plain, key=lambda side: seconds[str(side)].median)
+        agreement = _agreement(name, results[str(ours)], results[str(theirs)], exact=aim.ours == aim.theirs == "fp32")
+        ratio = seconds[str(theirs)].median / seconds[str(ours)].median
+        details = {**agreement, **{str(side): seconds[str(side)].median for side in plain}}
+        if case.device == "cuda":
+            details |= _of_the_gpu(steps[str(ours)], seconds[str(ours)].median)
+        sides = seconds[str(ours)], seconds[str(theirs)]
+        found.append(Row(_named(what, aim), _against(aim, theirs), ratio, aim.faster, *sides, details=details))
+        if aim.smaller is not None:
+            memory = {who: _memory_of(name, side) for who, side in ((OURS, ours), (THEIRS, theirs))}
+            smaller = memory[THEIRS] / memory[OURS]
+            of_memory = f"{_named(what, aim)}: peak memory of the process"
+            found.append(Row(of_memory, _against(aim, theirs), smaller, aim.smaller, unit="MB", details=memory))
+    return found
+
+
+def _missing(name: str) -> str | None:
+    if CASES[name].device == "cuda" and not torch.cuda.is_available():
+        return "no GPU here"
     if name == SMOLLM and not has_embedded():
-        promises = ((what, case.faster), (of_memory, case.smaller))
-        return [Row(missing, against, promised=promised, skipped=NO_EMBEDDED) for missing, promised in promises]
-    sides = sides_of(case)
-    seconds, results = interleaved(sides, repeats, settle=torch.cuda.synchronize if case.device == "cuda" else None)
-    losses = {side: result[0] for side, result in results.items()}
-    difference = disagreement({side: result[1] for side, result in results.items()})
-    # bf16 keeps 8 bits of a number, of which the order of summation costs some.
-    of_losses, of_gradients = (1e-4, 1e-2) if case.dtype == torch.float32 else (0.05, 0.2)
-    if abs(losses[OURS] - losses[THEIRS]) > of_losses or difference > of_gradients:
+        return NO_EMBEDDED
+    if any("bf16" in (aim.ours, aim.theirs) for aim in CASES[name].aims) and not multiplies_bf16(CASES[name].device):
+        return "this machine does not multiply bf16 natively"
+    return None
+
+
+def _skipped(what: str, aim: Aim, why: str) -> list[Row]:
+    rows = [Row(_named(what, aim), _against(aim), promised=aim.faster, skipped=why)]
+    of_memory = f"{_named(what, aim)}: peak memory of the process"
+    more = [Row(of_memory, _against(aim), promised=aim.smaller, skipped=why)] if aim.smaller is not None else []
+    return rows + more
+
+
+def _named(what: str, aim: Aim) -> str:
+    return f"{what}, {aim.ours}"
+
+
+def _against(aim: Aim, side: Side | None = None) -> str:
+    return f"{PLAINLY} in {aim.theirs}" + (", compiled" if side is not None and side.compiled else "")
+
+
+def _agreement(name: str, ours: tuple[float, Adapter], theirs: tuple[float, Adapter], *, exact: bool) -> dict[str, Any]:
+    """How far the two sides' losses and gradients are apart; bf16 keeps 8 bits of a number.
+
+    Raises:
+        QuorumError: further than that.
+    """
+    difference = disagreement({OURS: ours[1], THEIRS: theirs[1]})
+    of_losses, of_gradients = (1e-4, 1e-2) if exact else (0.05, 0.2)
+    losses = {OURS: ours[0], THEIRS: theirs[0]}
+    if abs(ours[0] - theirs[0]) > of_losses or difference > of_gradients:
         raise QuorumError(f"{name}: the two sides disagree: losses {losses}, gradients by {difference:.1e}")
-    details: dict[str, Any] = {"losses": losses, "largest_relative_gradient_difference": difference}
-    if case.device == "cuda":
-        with FlopCounterMode(display=False) as counter:
-            sides[OURS]()
-        details["gpu"] = torch.cuda.get_device_name()
-        details["flops_a_second"] = counter.get_total_flops() / seconds[OURS].median
-        if "H200" in details["gpu"]:
-            details["share_of_its_peak"] = details["flops_a_second"] / H200_BF16
-    ratio = seconds[THEIRS].median / seconds[OURS].median
-    faster = Row(what, against, ratio, case.faster, seconds[OURS], seconds[THEIRS], details=details)
-    if case.device == "cuda":
-        return [faster]
-    memory = {side: _memory_of(name, side) for side in (OURS, THEIRS)}
-    smaller = Row(
-        of_memory,
-        against,
-        ratio=memory[THEIRS] / memory[OURS],
-        promised=case.smaller,
-        unit="MB",
-        details=memory,
-    )
-    return [faster, smaller]
+    return {"losses": losses, "largest_relative_gradient_difference": difference}
+
+
+def _of_the_gpu(step: Step, seconds: float) -> dict[str, Any]:
+    with FlopCounterMode(display=False) as counter:
+        step()
+    rate = counter.get_total_flops() / seconds
+    name = torch.cuda.get_device_name()
+    share = {"share_of_its_peak": rate / H200_BF16} if "H200" in name else {}
+    return {"gpu": name, "flops_a_second": rate, **share}
 
 
 def disagreement(gradients: dict[str, Adapter]) -> float:
@@ -258,9 +338,10 @@ def disagreement(gradients: dict[str, Adapter]) -> float:
     )
 
 
-def _memory_of(name: str, side: str) -> float:
+def _memory_of(name: str, side: Side) -> float:
     """Two steps of one side in a fresh process, and the most memory that it held."""
-    command = [sys.executable, "-m", "benchmarks.training_step", name, side]
+    asked = [name, side.who, side.precision, *(["compiled"] if side.compiled else [])]
+    command = [sys.executable, "-m", "benchmarks.training_step", *asked]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
 
 
@@ -269,7 +350,8 @@ def rows(repeats: int) -> list[Row]:
 
 
 if __name__ == "__main__":
-    step_of = sides_of(CASES[sys.argv[1]], (sys.argv[2],))[sys.argv[2]]
+    asked, whose, of = sys.argv[1:4]
+    taken = step_of(CASES[asked], Side(whose, "bf16" if of == "bf16" else "fp32", compiled=len(sys.argv) > 4))
     for _step in range(2):
-        step_of()
+        taken()
     print(peak_memory())

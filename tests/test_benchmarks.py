@@ -9,13 +9,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from conftest import ROOT, make_backbone
+from conftest import ROOT, make_backbone, needs_bf16
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import (
     BartConfig,
@@ -33,27 +32,34 @@ from benchmarks.__main__ import COMPARISONS, _kept
 from benchmarks.backbones import Model
 from benchmarks.comparison import OURS, THEIRS, interleaved, peak_memory
 from benchmarks.loop_overhead import ours as loop_seconds
+from benchmarks.training_step import Side
 from pipeline.federated.algorithm import weighted_average
 from pipeline.model.adapter import read_adapter
 from pipeline.model.backbone import Backbone, Rendered
+from pipeline.model.precision import Precision
 from pipeline.model.tiny import tiny_model
 
 
-def case_of(family: str, dtype: torch.dtype = torch.float32) -> training_step.Case:
-    def plain() -> Any:
+def case_of(family: str) -> training_step.Case:
+    def plain(dtype: torch.dtype) -> Any:
         return tiny_model(family).eval().requires_grad_(False).to(dtype)
 
-    def backbone() -> Backbone:
-        return make_backbone(family, dtype=dtype)
+    def backbone(precision: Precision) -> Backbone:
+        return make_backbone(family, precision=precision)
 
     # Random weights are sure of nothing: only a threshold above all entropies distils anything.
     model = Model(backbone, plain, lambda: tiny_model(family).config, adapted=2)
-    return training_step.Case(lambda: model, 24, 8, faster=1.0, tau=20.0, dtype=dtype)
+    return training_step.Case(lambda: model, 24, 8, (), tau=20.0)
+
+
+def steps_of(family: str, precision: Precision, *, compiled: bool = False) -> dict[str, training_step.Step]:
+    sides = Side(OURS, precision), Side(THEIRS, precision, compiled)
+    return {side.who: training_step.step_of(case_of(family), side) for side in sides}
 
 
 @pytest.mark.parametrize("family", ["llama", "bart"])
 def test_a_step_from_the_store_is_the_step_written_plainly(family: str) -> None:
-    results = {side: step() for side, step in training_step.sides_of(case_of(family)).items()}
+    results = {side: step() for side, step in steps_of(family, "fp32").items()}
     assert results[OURS][0] == pytest.approx(results[THEIRS][0], abs=1e-5)
     assert training_step.disagreement({side: result[1] for side, result in results.items()}) < 1e-3
 
@@ -62,16 +68,18 @@ def test_the_compiled_other_side_sees_both_adapters() -> None:
     """Hooks that came after compilation would not be called: the loss would be the bare model's."""
     if shutil.which("g++") is None:
         pytest.skip("left out: torch.compile needs a C++ compiler")
-    sides = training_step.sides_of(replace(case_of("bart"), compiled=True))
+    steps = steps_of("bart", "fp32", compiled=True)
     for _step in range(2):
-        results = {side: step() for side, step in sides.items()}
+        results = {side: step() for side, step in steps.items()}
     assert results[OURS][0] == pytest.approx(results[THEIRS][0], abs=1e-5)
     assert training_step.disagreement({side: result[1] for side, result in results.items()}) < 1e-3
 
 
-def test_the_gpus_number_format_runs_here_too() -> None:
+@needs_bf16
+@pytest.mark.parametrize("family", ["llama", "bart"])
+def test_a_step_in_bf16_is_the_one_written_plainly(family: str) -> None:
     """bf16 has 8 bits: 1 in 256, over a loss of five to six nats."""
-    results = {side: step() for side, step in training_step.sides_of(case_of("bart", torch.bfloat16)).items()}
+    results = {side: step() for side, step in steps_of(family, "bf16").items()}
     assert results[OURS][0] == pytest.approx(results[THEIRS][0], abs=0.05)
 
 
@@ -106,8 +114,8 @@ def test_a_federated_run_is_the_one_written_plainly(tmp_path: Path, monkeypatch:
         return training_step.batch(5, 24, 6 + federated_run.CLIENTS.index(client), 250, 2)
 
     model = Model(
-        lambda: make_backbone("llama"),
-        lambda: tiny_model("llama").eval().requires_grad_(False),
+        lambda precision: make_backbone("llama", precision=precision),
+        lambda _dtype: tiny_model("llama").eval().requires_grad_(False),
         lambda: tiny_model("llama").config,
         adapted=2,
     )
@@ -115,7 +123,8 @@ def test_a_federated_run_is_the_one_written_plainly(tmp_path: Path, monkeypatch:
         "embedded": lambda: model,
         "examples_of": examples_of,
         "SOURCE": 24,
-        "_plain_model": functools.cache(model.plain),
+        "PRECISION": "fp32",
+        "_plain_model": functools.cache(lambda: model.plain(torch.float32)),
     }.items():
         monkeypatch.setattr(federated_run, name, value)
     federated_run.ours(tmp_path)
