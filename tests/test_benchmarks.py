@@ -221,7 +221,7 @@ def committed(path: str) -> str:
 
 def test_the_table_is_the_one_that_was_measured() -> None:
     results = json.loads(committed("reports/benchmarks/results.json"))
-    measured = table.markdown([row for name in COMPARISONS for row in results[name]])
+    measured = table.markdown([row for name in COMPARISONS for row in results.get(name, ())])
     assert committed("reports/benchmarks/table.md") == measured
 
 

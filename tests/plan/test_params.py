@@ -341,12 +341,12 @@ def share_of(params: Params, name: str, client: str) -> float | None:
 
 
 def test_a_client_has_what_its_own_share_leaves_open_of_its_setting(tmp_path: Path) -> None:
-    """Product's two validation examples stand beside the setting's half of the training examples."""
+    """Product's two validation examples stand beside the setting's half of the training examples; 40 are the scale's."""
     setting = DOMAINS | {"train_fraction": 0.5, "only": {"Product": {"validation_examples": 2}}}
     found = read(tmp_path, **settings(mine=setting)).setting_of("mine")
     assert isinstance(found, Domains)
     assert found.share_of("Product") == Share(train_fraction=0.5, validation_examples=2)
-    assert found.share_of("Academic") == Share(train_fraction=0.5, validation_examples=12)
+    assert found.share_of("Academic") == Share(train_fraction=0.5, validation_examples=40)
 
 
 def test_a_settings_limits_go_over_the_scales(tmp_path: Path) -> None:
@@ -358,17 +358,23 @@ def test_a_settings_limits_go_over_the_scales(tmp_path: Path) -> None:
 
 
 def test_the_shipped_laptop_has_the_sizes_that_its_numbers_were_made_with() -> None:
-    """24 training examples a client in Fig. 7, 1% of SAMSum in Fig. 8, 960 target tokens in Fig. 9."""
+    """A third of Academic's 218 training examples is five steps of 16; 24 training examples a client in Fig. 7, 1% of
+    SAMSum in Fig. 8, 960 target tokens in Fig. 9.
+    """
     params = read_params(ROOT / "params.yaml")
     assert params.scale == "laptop"
+    assert params.limits_of("domains") == (1024, 160)
+    domains = params.setting_of("domains")
+    assert isinstance(domains, Domains)
+    assert domains.share_of("Academic") == Share(train_fraction=0.334, validation_examples=40)
     balanced, extreme, long = (params.setting_of(name) for name in ("noniid_balanced", "extreme", "long"))
     assert isinstance(balanced, Balanced)
     assert balanced.counts == Counts(train=24, val=12, test=40)
     assert isinstance(extreme, Domains)
-    assert extreme.share_of("SAMSum") == Share(train_fraction=0.01, validation_examples=12, test_examples=50)
-    assert extreme.share_of("Product") == Share(train_fraction=0.075, validation_examples=12)
+    assert extreme.share_of("SAMSum") == Share(train_fraction=0.01, validation_examples=40, test_examples=50)
+    assert extreme.share_of("Product") == Share(train_fraction=0.075, validation_examples=40)
     assert isinstance(long, Domains)
-    assert long.share_of("ICSI") == Share(train_fraction=0.2, validation_examples=12)
+    assert long.share_of("ICSI") == Share(train_fraction=0.2, validation_examples=40)
     assert (params.limits_of("long"), params.settings["long"].max_tokens) == ((1024, 960), 512)
 
 
