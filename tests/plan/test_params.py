@@ -108,7 +108,7 @@ def test_a_mistake_is_one_line_that_names_the_key(tmp_path: Path, changes: Any, 
         ({"method": "ZeroShot", "rounds": 3}, "runs.x: ZeroShot trains nothing"),
         ({"method": "ZeroShot", "adapter": "lora"}, "runs.x: ZeroShot trains nothing"),
         ({"method": "AdaSingle", "dropout": 0.1}, "has no store; set decode: false"),
-        ({"method": "AdaFedSelectKD", "kd_from_round": 9}, "runs.x: kd_from_round: 9, but of 3 rounds"),
+        ({"method": "AdaFedSelectKD", "kd_from_round": 9}, "runs.x: kd_from_round: 9, but of 8 rounds"),
         ({"method": "AdaFedAvg", "prolonged": True, "rounds": 2}, "rounds: of a prolonged run is the scale's"),
         ({"method": "AdaFedAvg", "rounds_share": 0.5, "rounds": 2}, "rounds_share is of the scale's rounds"),
         ({"method": "AdaFedAvg", "setting": "extreme"}, "the main table is about QMSum, not SAMSum"),
@@ -241,7 +241,7 @@ ANOTHER: dict[str, Any] = yaml.safe_load(
     """
     {scale: full, seeds: [2, 3], device: cpu, precision: fp32, corpora: [qmsum, icsi, samsum, ami], data_source: sample,
      span_end: exclusive, train_fraction: 0.5, validation_examples: 3, backbone: tiny-llama, adapted_layers: 2,
-     adapter: lora, bottleneck: 4, source_tokens: 100, target_tokens: 50, rounds: 2, added_rounds: 3,
+     adapter: lora, bottleneck: 4, source_tokens: 100, target_tokens: 50, rounds: 2, added_rounds: 4,
      patience: 1, local_epochs: 2, batch_size: 4, learning_rate: 0.001, weight_decay: 0.0, clip_norm: 2.0,
      clients_per_round: 3, tau: q0.5, lambda: 0.4, local_start: server, beams: 2, no_repeat_ngram: 0, min_tokens: 1,
      max_tokens: 99, use_stemmer: true, bootstrap_samples: 100, topics: 5, permutation_samples: 100}
@@ -341,7 +341,7 @@ def share_of(params: Params, name: str, client: str) -> float | None:
 
 
 def test_a_client_has_what_its_own_share_leaves_open_of_its_setting(tmp_path: Path) -> None:
-    """Product's two validation examples stand beside the setting's half of the training examples; 40 are the scale's."""
+    """Product's two validation examples stand beside the setting's half of the training examples; the scale has 40."""
     setting = DOMAINS | {"train_fraction": 0.5, "only": {"Product": {"validation_examples": 2}}}
     found = read(tmp_path, **settings(mine=setting)).setting_of("mine")
     assert isinstance(found, Domains)
