@@ -65,7 +65,7 @@ def test_a_trial_changes_no_other_run(params: Params) -> None:
         ("fedprox", {"mu": -1}, "search.trials.fedprox, mu=-1: params.yaml: more_runs.fedprox.mu: Input should be"),
         ("fedprox", {"batch_size": 0}, "search.trials.fedprox, batch_size=0: more_runs.fedprox.batch_size"),
         ("zeroshot", {}, "search.trials.zeroshot: trains nothing"),
-        ("fedselectkd-base", {"kd_from_round": 4}, "kd_from_round=4: kd_from_round: 4, but of 3 rounds; leave it out"),
+        ("fedselectkd-base", {"kd_from_round": 9}, "kd_from_round=9: kd_from_round: 9, but of 8 rounds; leave it out"),
     ],
 )
 def test_a_wrong_trial_is_one_line(params: Params, run: str, knobs: dict[str, object], message: str) -> None:
