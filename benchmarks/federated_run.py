@@ -27,6 +27,7 @@ from pipeline.engines.in_process import InProcess
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import ClientState
 from pipeline.federated.algorithms import fedavg
+from pipeline.federated.blobs import Blobs
 from pipeline.federated.callbacks.stopping import Stopping
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.loop import Participation, run_rounds, start
@@ -83,7 +84,7 @@ def ours(folder: Path) -> None:
         trained[client] = LocalClientData(entries, [], backbone, store.training, TRAINING)
     algorithm = fedavg.build(fedavg.Hyperparameters())
     first = initial(backbone.adapted_layers, backbone.width)
-    private = Private({client: ClientState(first) for client in CLIENTS})
+    private = Private.begin(Blobs(folder / "states"), {client: ClientState(first) for client in CLIENTS})
     engine = InProcess(algorithm, trained, {}, private, seed=SEED)
     begun, ending = start(algorithm, first, len(CLIENTS) * EXAMPLES), Stopping(ROUNDS, ROUNDS)
     progress = run_rounds(algorithm, engine, begun, Participation(), [ending], seed=SEED)

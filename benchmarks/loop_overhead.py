@@ -1,6 +1,6 @@
 """What the loop itself costs: a client-round with nothing to train, against Flower's simulation.
 
-The model is one number and the client returns it, so all that is timed is who is asked, what travels and how it is
+The model is one number and the client adds to it, so all that is timed is who is asked, what travels and how it is
 averaged. Flower's start-up is left out: its time is that between the ends of its first and its last round.
 """
 
@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
 
@@ -17,6 +20,7 @@ from benchmarks.shapes import SHAPES
 from pipeline.engines.in_process import InProcess
 from pipeline.federated.algorithm import ClientState, Fit, Pull, Trace
 from pipeline.federated.algorithms import fedavg
+from pipeline.federated.blobs import Blobs
 from pipeline.federated.callbacks.stopping import Stopping
 from pipeline.federated.loop import Participation, run_rounds, start
 from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
@@ -31,10 +35,12 @@ WHAT = "the loop alone, a client-round"
 AGAINST = "Flower's simulation, the same client"
 
 
+@dataclass(frozen=True, slots=True)
 class Idle:
-    """A client that returns what it is sent."""
+    """A client that returns what it is sent and a number of its own, so that no two clients' states are equal."""
 
-    examples = 1
+    number: int
+    examples: int = 1
 
     def fit(
         self,
@@ -46,26 +52,29 @@ class Idle:
         moments: Adapter | None = None,
     ) -> Fit:
         del rng, objective, pull, moments
-        return Fit(start, Trace(loss=0.0, steps=0, seconds=0.0), {})
+        own = {name: tensor + self.number for name, tensor in start.items()}
+        return Fit(own, Trace(loss=0.0, steps=0, seconds=0.0), {})
 
     def gradient(self, adapter: Adapter) -> Adapter:
         return adapter
 
 
 REAL = 3
-"""Clients whose adapters have the embedded backbone's size; the loop holds each one's until the round ends."""
+"""Clients whose adapters have the embedded backbone's size."""
 
 
 def ours(clients: int, adapter: Adapter | None = None) -> float:
     """Seconds a client-round; the adapter is one number unless another is given."""
-    trained = {f"client {number}": Idle() for number in range(clients)}
+    trained = {f"client {number}": Idle(number) for number in range(clients)}
     algorithm = fedavg.build(fedavg.Hyperparameters())
     initial = adapter or {"weight": torch.zeros(1)}
-    engine = InProcess(algorithm, trained, {}, Private({name: ClientState(initial) for name in trained}), seed=1)
-    progress = start(algorithm, initial, clients)
-    began = time.perf_counter()
-    run_rounds(algorithm, engine, progress, Participation(), [Stopping(ROUNDS, ROUNDS)], seed=1)
-    return (time.perf_counter() - began) / (ROUNDS * clients)
+    with TemporaryDirectory() as folder:
+        private = Private.begin(Blobs(Path(folder)), {name: ClientState(initial) for name in trained})
+        engine = InProcess(algorithm, trained, {}, private, seed=1)
+        progress = start(algorithm, initial, clients)
+        began = time.perf_counter()
+        run_rounds(algorithm, engine, progress, Participation(), [Stopping(ROUNDS, ROUNDS)], seed=1)
+        return (time.perf_counter() - began) / (ROUNDS * clients)
 
 
 def theirs(clients: int) -> float:

@@ -12,6 +12,7 @@ from conftest import make_backbone
 from pipeline.engines.in_process import InProcess
 from pipeline.federated.algorithm import Algorithm, ClientState
 from pipeline.federated.algorithms import centralized, fedavg, fedkd, fedselectkd, single
+from pipeline.federated.blobs import Blobs
 from pipeline.federated.callbacks import Callback
 from pipeline.federated.callbacks.checkpointing import Checkpointing
 from pipeline.federated.callbacks.stopping import Stopping
@@ -67,10 +68,10 @@ def train(
     """
     trained = {POOLED: clients[POOLED]} if algorithm.pooled else clients
     evaluated = {name: data for name, data in clients.items() if name != POOLED}
-    private = done.private if done else Private({name: ClientState(initial) for name in trained})
+    private = done.private if done else begin({name: ClientState(initial) for name in trained}, checkpoints)
     owner = dict.fromkeys(evaluated, POOLED) if algorithm.pooled else {}
     engine = InProcess(algorithm, trained, evaluated, private, seed=seed, owner=owner)
-    saving = [Checkpointing(checkpoints, KEY, private)] if checkpoints else []
+    saving = [Checkpointing(KEY, private)] if checkpoints else []
     progress = run_rounds(
         algorithm,
         engine,
@@ -80,6 +81,11 @@ def train(
         seed=seed,
     )
     return Finished(progress, private)
+
+
+def begin(states: Mapping[str, ClientState], folder: Path | None = None) -> Private:
+    """What so few clients keep is never written, unless a checkpoint is."""
+    return Private.begin(Blobs(folder or Path("nowhere")), states)
 
 
 def same(a: Mapping[str, torch.Tensor], b: Mapping[str, torch.Tensor]) -> bool:

@@ -132,7 +132,7 @@ def test_a_federated_run_is_the_one_written_plainly(tmp_path: Path, monkeypatch:
     adapter = federated_run.initial(model.layers(), model.config().hidden_size)
     for number in range(1, federated_run.ROUNDS + 1):
         trained = [federated_run.train_plainly(adapter, client, number) for client in federated_run.CLIENTS]
-        adapter = weighted_average(trained, [1] * len(trained))
+        adapter = weighted_average((adapter, 1) for adapter in trained)
     _, relative = federated_run._apart({OURS: found, "encoding": found, THEIRS: adapter})
     assert relative < 1e-3
 

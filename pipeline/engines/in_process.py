@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, Owner, Sent, Update
-from pipeline.federated.engine import Arrival, Losses
+from pipeline.federated.engine import Arrival, Losses, Report
 from pipeline.federated.randomness import Randomness
-from pipeline.federated.state import Best, Private
+from pipeline.federated.shelf import Shelf
+from pipeline.federated.state import ADAPTERS, Best, Private
 from pipeline.federated.wire import travelled
 from pipeline.model.adapter import Adapter
 
@@ -45,9 +46,9 @@ class InProcess:
         self.private = private
         self._algorithm, self._trained, self._evaluated, self._seed = algorithm, trained, evaluated, seed
         self._scored = {name: (owner or {}).get(name, name) for name in evaluated}
-        self._waiting: list[tuple[str, Sent, int]] = []
+        self._waiting: deque[tuple[str, Sent, int]] = deque()
         self._on_the_wire: tuple[Sent, Sent, int] | None = None
-        self._before: dict[str, tuple[int, Adapter]] = {}
+        self._before, self._of_round = Shelf(private.blobs, ADAPTERS), 0
 
     @property
     def trainers(self) -> Sequence[str]:
@@ -65,15 +66,14 @@ class InProcess:
 
     def arrivals(self) -> Iterator[Arrival]:
         while self._waiting:
-            yield self._trained_once(*self._waiting.pop(0))
+            yield self._trained_once(*self._waiting.popleft())
 
     def _trained_once(self, name: str, sent: Sent, version: int) -> Arrival:
         received, down = self._received(sent)
         rng = Randomness(self._seed, name, version)
-        self._before[name] = version, self.private.states[name].adapter
-        state, update, trace = self._algorithm.client_update(
-            received, self.private.states[name], self._trained[name], rng
-        )
+        own = self.private.states[name]
+        self._remember(name, own.adapter, version)
+        state, update, trace = self._algorithm.client_update(received, own, self._trained[name], rng)
         self.private.states[name] = state
         for mask, rows in trace.masks.items():
             self.private.masks.setdefault(name, {}).setdefault(mask, {})[version] = rows
@@ -81,7 +81,8 @@ class InProcess:
         if self._algorithm.communicates:
             adapter, memory, up = travelled(update.adapter, update.memory)
             update = Update(adapter, update.examples, update.steps, memory)
-        return Arrival(name, update, version, replace(trace, masks={}), down, up)
+        report = Report(trace.loss, trace.steps, trace.seconds, trace.figures, down, up)
+        return Arrival(name, update, version, report)
 
     def _received(self, sent: Sent) -> tuple[Sent, int]:
         """What the server sent as it arrives, and its bytes; all are sent the same, so it is packed once."""
@@ -108,12 +109,19 @@ class InProcess:
                 f"round {version}, client {name}: the validation loss is {loss}; lower learning_rate and run again, "
                 "which begins anew"
             )
-        best = self.private.best.setdefault(owner, {})
+        best = self.private.best_of(owner)
         if name not in best or loss < best[name].loss:
             best[name] = Best(version, loss, adapter, began, self._began_with(self.scored[name], version))
         return loss
 
+    def _remember(self, name: str, own: Adapter, version: int) -> None:
+        """With what a client begins a round; what it began the last one with is no longer asked for."""
+        if version != self._of_round:
+            self._before.clear()
+            self._of_round = version
+        self._before[name] = own
+
     def _began_with(self, name: str, version: int) -> Adapter:
         """A client's own adapter at the end of the round before; one that was idle still has it."""
-        known = self._before.get(name)
-        return known[1] if known is not None and known[0] == version else self.private.states[name].adapter
+        trained = version == self._of_round and name in self._before
+        return self._before[name] if trained else self.private.states[name].adapter

@@ -5,13 +5,14 @@
     client_update(sent, client state, data, randomness) -> (ClientState, Update, Trace)
     server_update(server state, updates, context) -> ServerState
 
-The first two have defaults: the server holds an adapter and sends it. No algorithm reads a file, logs, or knows how
-many clients there are.
+Updates are an iterator: each is there once, when its client has answered, and need not be held after that. `init` and
+`shares` have defaults: the server holds an adapter and sends it. No algorithm reads a file, logs, or knows how many
+clients there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
@@ -61,7 +62,7 @@ class Update:
     memory: Memory = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Trace:
     """What a client's training looked like in one round; its masks stay with whoever runs the client.
 
@@ -143,8 +144,8 @@ class ClientData(Protocol):
 ClientUpdate = Callable[[Sent, ClientState, ClientData, Randomness], tuple[ClientState, Update, Trace]]
 """The client's half of a round."""
 
-ServerUpdate = Callable[[ServerState, Sequence[Update], Context], ServerState]
-"""The server's half of a round; updates come in the order of the clients' names in the run."""
+ServerUpdate = Callable[[ServerState, Iterable[Update], Context], ServerState]
+"""The server's half of a round; updates come once, in the order of the clients' names in the run."""
 
 
 def adapter_alone(state: ServerState) -> Sent:
@@ -171,7 +172,7 @@ class Algorithm:
     ...     fit = data.fit(sent.adapter, rng)
     ...     return ClientState(fit.adapter), Update(fit.adapter, data.examples, fit.trace.steps), fit.trace
     >>> def server_update(state, updates, context):
-    ...     return ServerState(weighted_average([u.adapter for u in updates], [u.examples for u in updates]))
+    ...     return ServerState(weighted_average((update.adapter, update.examples) for update in updates))
     >>> toy = Algorithm(client_update, server_update, evaluates="server")
     >>> server = toy.init({"w": torch.tensor(0.0)}, 4)
     >>> clients = {"A": Toy(4.0, 1), "B": Toy(8.0, 3)}
@@ -197,17 +198,37 @@ class Algorithm:
     passes: int = 1
 
 
-def weighted_average(adapters: Sequence[Adapter], weights: Sequence[float]) -> Adapter:
-    """Σ p_i w_i with p_i = weight_i / Σ weights (Eq. 2): summed in float64, rounded once.
+class Mean:
+    """Σ n_i w_i / Σ n_i (Eq. 2), one adapter after the other: summed in float64, rounded once.
 
-    One adapter alone comes back bit for bit.
+    One adapter alone comes back bit for bit. `weight` is Σ n_i so far.
     """
-    total = float(sum(weights))
-    shares = [weight / total for weight in weights]
-    average = {}
-    for name, first in adapters[0].items():
-        summed = first.double() * shares[0]
-        for adapter, share in zip(adapters[1:], shares[1:], strict=True):
-            summed += adapter[name].double() * share
-        average[name] = summed.to(first.dtype)
-    return average
+
+    def __init__(self) -> None:
+        self.weight = 0.0
+        self._sums: dict[str, Tensor] = {}
+        self._types: dict[str, torch.dtype] = {}
+
+    def add(self, adapter: Adapter, weight: float) -> None:
+        self.weight += weight
+        for name, tensor in adapter.items():
+            part = tensor.double() * weight
+            self._sums[name] = self._sums[name].add_(part) if name in self._sums else part
+            self._types[name] = tensor.dtype
+
+    def value(self) -> Adapter:
+        """
+        Raises:
+            ValueError: nothing has been added.
+        """
+        if not self.weight:
+            raise ValueError("a mean of nothing: updates can be read once")
+        return {name: (summed / self.weight).to(self._types[name]) for name, summed in self._sums.items()}
+
+
+def weighted_average(weighted: Iterable[tuple[Adapter, float]]) -> Adapter:
+    """The mean of (w_i, n_i)."""
+    mean = Mean()
+    for adapter, weight in weighted:
+        mean.add(adapter, weight)
+    return mean.value()

@@ -10,23 +10,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pipeline.federated.algorithm import Sent, Trace, Update
+from pipeline.federated.algorithm import Sent, Update
 from pipeline.model.adapter import Adapter
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a client tells of a round beside its update: its trace without the masks, and the bytes of both ways."""
+
+    loss: float
+    steps: int
+    seconds: float
+    figures: Mapping[str, float]
+    bytes_down: int
+    bytes_up: int
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """A client's answer: what it sends, which round it was asked for, and the bytes that took.
-
-    Of its trace the loss and the figures come along; masks stay with the client.
-    """
+    """A client's answer: what it sends, and which round it was asked for."""
 
     name: str
     update: Update
     version: int
-    trace: Trace
-    bytes_down: int = 0
-    bytes_up: int = 0
+    report: Report
 
 
 @dataclass(frozen=True)
@@ -73,9 +80,18 @@ class Engine(Protocol):
         """
 
 
-def train_round(engine: Engine, sent: Sent, names: Sequence[str], version: int) -> dict[str, Arrival]:
-    """One synchronous round: all are asked, all have answered; in the order of `names`."""
+def train_round(engine: Engine, sent: Sent, names: Sequence[str], version: int) -> Iterator[Arrival]:
+    """One synchronous round: all are asked, and their answers come in the order of `names`.
+
+    Only who answers before its turn is held until then.
+    """
     for name in names:
         engine.submit(name, sent, version)
-    arrived = {arrival.name: arrival for arrival in engine.arrivals()}
-    return {name: arrived[name] for name in names}
+    early: dict[str, Arrival] = {}
+    turns = iter(names)
+    turn = next(turns, None)
+    for arrival in engine.arrivals():
+        early[arrival.name] = arrival
+        while turn in early:
+            yield early.pop(turn)
+            turn = next(turns, None)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pipeline.federated.algorithm import Algorithm, Context, ServerState
+from pipeline.federated.algorithm import Algorithm, Context, ServerState, Update
 from pipeline.federated.callbacks import Callback
-from pipeline.federated.engine import Arrival, Engine, Losses, train_round
+from pipeline.federated.engine import Engine, Losses, Report, train_round
 from pipeline.federated.history import Round
 from pipeline.federated.state import Progress
 from pipeline.model.adapter import Adapter
@@ -78,9 +78,7 @@ def _one_round(
     for name in participation.joining(engine.trainers, number):
         engine.join(name, began)
     names = drawn(participation.present(engine.trainers, number), participation.clients_per_round, seed, number)
-    arrived = train_round(engine, algorithm.shares(progress.server), names, number)
-    updates = [arrival.update for arrival in arrived.values()]
-    server = algorithm.server_update(progress.server, updates, Context(seed, number))
+    server, reports = _trained(algorithm, engine, progress.server, names, Context(seed, number))
     known = {row.client: row.server_validation_loss for row in progress.last}
     rows = []
     for name in participation.present(engine.scored, number):
@@ -89,11 +87,29 @@ def _one_round(
         sent_loss = known.get(name)
         if algorithm.communicates and sent_loss is None:
             sent_loss = engine.loss(name, began)
-        rows.append(_row(seed, number, name, arrived.get(engine.scored[name]), losses, sent_loss))
+        rows.append(_row(seed, number, name, reports.get(engine.scored[name]), losses, sent_loss))
     return _after(progress, number, server, rows, algorithm)
 
 
-def _row(seed: int, number: int, name: str, arrival: Arrival | None, losses: Losses, sent_loss: float | None) -> Round:
+def _trained(
+    algorithm: Algorithm, engine: Engine, server: ServerState, names: Sequence[str], context: Context
+) -> tuple[ServerState, dict[str, Report]]:
+    """The server's next state, made while updates come in, and what those clients tell beside them."""
+    reports: dict[str, Report] = {}
+
+    def updates() -> Iterator[Update]:
+        for arrival in train_round(engine, algorithm.shares(server), names, context.round):
+            reports[arrival.name] = arrival.report
+            yield arrival.update
+
+    coming = updates()
+    renewed = algorithm.server_update(server, coming, context)
+    for _ in coming:
+        pass  # clients train, too, where the server wants nothing of them
+    return renewed, reports
+
+
+def _row(seed: int, number: int, name: str, report: Report | None, losses: Losses, sent_loss: float | None) -> Round:
     """What one client's round is remembered by; what an idle client does not have is None."""
     round_ = Round(
         seed=seed,
@@ -103,17 +119,16 @@ def _row(seed: int, number: int, name: str, arrival: Arrival | None, losses: Los
         server_validation_loss=losses.server,
         sent_validation_loss=sent_loss,
     )
-    if arrival is None:
+    if report is None:
         return round_
-    trace = arrival.trace
     return replace(
         round_,
-        train_loss=trace.loss,
-        steps=trace.steps,
-        seconds=trace.seconds,
-        bytes_down=arrival.bytes_down,
-        bytes_up=arrival.bytes_up,
-        figures=dict(trace.figures),
+        train_loss=report.loss,
+        steps=report.steps,
+        seconds=report.seconds,
+        bytes_down=report.bytes_down,
+        bytes_up=report.bytes_up,
+        figures=dict(report.figures),
     )
 
 

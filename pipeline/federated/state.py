@@ -1,15 +1,18 @@
-"""Where a training stands after a round: the server's side, and what clients hold and never send."""
+"""Where a training stands after a round: the server's side, and what clients keep and never send."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from torch import Tensor
 
 from pipeline.federated.algorithm import ClientState, Owner, ServerState
+from pipeline.federated.blobs import Blobs, Get, Put
 from pipeline.federated.history import Round
+from pipeline.federated.shelf import Form, Shelf
 from pipeline.model.adapter import Adapter
 
 
@@ -50,12 +53,44 @@ class Best:
 
 @dataclass
 class Private:
-    """Of all clients of one process.
+    """Of all clients of one process; what is not in memory lies in `blobs`.
 
     `states`: training client -> state. `best`: whose model -> scored client -> its best round. `masks`: training client
     -> name -> round -> boolean (local epochs, items).
     """
 
-    states: dict[str, ClientState]
-    best: dict[Owner, dict[str, Best]] = field(default_factory=dict)
+    blobs: Blobs
+    states: Shelf[ClientState]
+    best: dict[Owner, Shelf[Best]] = field(default_factory=dict)
     masks: dict[str, dict[str, dict[int, Tensor]]] = field(default_factory=dict)
+
+    @classmethod
+    def begin(cls, blobs: Blobs, states: Mapping[str, ClientState]) -> Private:
+        """Before the first round."""
+        shelf = Shelf(blobs, STATES)
+        shelf.update(states)
+        return cls(blobs, shelf)
+
+    def best_of(self, owner: Owner) -> Shelf[Best]:
+        """Scored client -> its best round of one kind of model."""
+        return self.best.setdefault(owner, Shelf(self.blobs, BESTS))
+
+
+MODELS = ("adapter", "sent", "before")
+"""The tensors of a client's best round."""
+
+
+def _of_best(best: Best, put: Put) -> Any:
+    return {"round": best.round, "loss": best.loss} | {model: put(getattr(best, model)) for model in MODELS}
+
+
+def _to_best(record: Mapping[str, Any], get: Get) -> Best:
+    return Best(record["round"], record["loss"], **{model: get(record[model]) for model in MODELS})
+
+
+STATES: Form[ClientState] = Form(
+    lambda state, put: [put(state.adapter), put(state.memory)], lambda record, get: ClientState(*map(get, record))
+)
+BESTS: Form[Best] = Form(_of_best, _to_best)
+ADAPTERS: Form[Adapter] = Form(lambda adapter, put: put(adapter), lambda record, get: get(record))
+"""How what a client keeps is written down."""

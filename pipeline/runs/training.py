@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm
+from pipeline.federated.blobs import Blobs
 from pipeline.federated.callbacks.stopping import Stopping
 from pipeline.federated.callbacks.telling import Telling
 from pipeline.federated.checkpoint import load_progress
@@ -93,12 +94,14 @@ def _go_on(
     passes = (order.rounds - (done.progress.round if done else 0)) * order.local_epochs * algorithm.passes
     with progress_bar(f"train {run_id}", passes * examples) as advance:
         trained, evaluated = _clients(order, encoded, backbone, advance, pooled=algorithm.pooled)
-        private = done.private if done else Private({name: ClientState(initial) for name in trained})
+        private = (
+            done.private if done else Private.begin(Blobs(folder), {name: ClientState(initial) for name in trained})
+        )
         owner = dict.fromkeys(evaluated, POOLED) if algorithm.pooled else {}
         engine = InProcess(algorithm, trained, evaluated, private, seed=order.seed, owner=owner)
         callbacks = [
             stopping,
-            Checkpointing(folder, folder.name, private),
+            Checkpointing(folder.name, private),
             Telling(f"train {run_id}", algorithm.evaluates, on_round),
         ]
         progress = run_rounds(

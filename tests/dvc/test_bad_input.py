@@ -12,6 +12,7 @@ import pytest
 from conftest import Workspace
 
 from pipeline import __main__ as command_line
+from pipeline.federated.blobs import FILE
 from pipeline.runs import tracking
 from pipeline.runs.index import planned_key
 
@@ -40,8 +41,7 @@ def damaged_store(folder: Path) -> None:
 
 def damaged_checkpoint(folder: Path) -> None:
     """That of the training of fedavg; the tests are inside the folder."""
-    for path in folder.glob(f"work/checkpoints/{planned_key('main/fedavg-1')}/*.safetensors"):
-        cut(path)
+    cut(folder / "work/checkpoints" / planned_key("main/fedavg-1") / FILE)
 
 
 EMPTY = b'{"meeting_transcripts": [], "specific_query_list": []}'
@@ -88,7 +88,7 @@ CASES: dict[str, tuple[str, Callable[[Path], None], str]] = {
         "models/backbone: damaged backbone (",
     ),
     "a damaged store": ("train fedavg-1", damaged_store, "run `dvc repro --force --single-item encode`"),
-    "a damaged checkpoint": ("train fedavg-1", damaged_checkpoint, "missing or damaged checkpoint; delete "),
+    "a damaged checkpoint": ("train fedavg-1", damaged_checkpoint, "damaged checkpoint ("),
     "a damaged adapter": (
         "generate fedavg-1",
         lambda folder: cut(folder / "models/main/fedavg-1/adapters/Academic.safetensors"),

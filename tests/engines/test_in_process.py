@@ -9,21 +9,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from pathlib import Path
 
 import pytest
 import torch
+from federations import begin
 
 from pipeline.engines.in_process import InProcess
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, ClientState, Fit, Pull, Sent, Trace, Update
 from pipeline.federated.algorithms import centralized, fedavg, fedselectkd, single
 from pipeline.federated.callbacks.stopping import Stopping
-from pipeline.federated.engine import Arrival, train_round
+from pipeline.federated.engine import Arrival, Report, train_round
 from pipeline.federated.loop import Participation, run_rounds, start
 from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
 from pipeline.federated.objectives.objective import Objective
 from pipeline.federated.randomness import Randomness
-from pipeline.federated.state import Private, Progress
+from pipeline.federated.shelf import Shelf
+from pipeline.federated.state import STATES, Private, Progress
 from pipeline.federated.wire import travelled
 from pipeline.model.adapter import Adapter
 
@@ -75,13 +78,13 @@ class Halfway:
 def engine(algorithm: Algorithm, kind: type[InProcess] = InProcess, seed: int = 1, **best: float) -> InProcess:
     """Clients by name and best number; all begin at 0."""
     clients = {name: Halfway(value) for name, value in best.items()}
-    private = Private({name: ClientState(one(0.0)) for name in clients})
+    private = begin({name: ClientState(one(0.0)) for name in clients})
     return kind(algorithm, clients, clients, private, seed=seed)
 
 
 def pooled() -> InProcess:
     """One model, drawn to 4, which is scored for A, whose best is 2, and for B, whose best is 8."""
-    private = Private({"all": ClientState(one(0.0))})
+    private = begin({"all": ClientState(one(0.0))})
     evaluated = {"A": Halfway(2.0), "B": Halfway(8.0)}
     return InProcess(CENTRALIZED, {"all": Halfway(4.0)}, evaluated, private, seed=1, owner={"A": "all", "B": "all"})
 
@@ -122,7 +125,41 @@ class Backwards(InProcess):
 
 def test_a_round_is_in_the_order_of_names_whoever_answers_first() -> None:
     made = engine(FEDAVG, Backwards, A=4.0, B=8.0)
-    assert list(train_round(made, Sent(one(0.0)), ["A", "B"], 1)) == ["A", "B"]
+    assert [arrival.name for arrival in train_round(made, Sent(one(0.0)), ["A", "B"], 1)] == ["A", "B"]
+
+
+def test_an_update_arrives_before_the_next_client_trains() -> None:
+    """So that a server that takes a mean holds one update at a time."""
+    made = engine(FEDAVG, A=4.0, B=8.0)
+    answers = train_round(made, Sent(one(0.0)), ["A", "B"], 1)
+    next(answers)
+    assert [number(made.private.states[name].adapter) for name in "AB"] == [2.0, 0.0]
+
+
+def test_clients_train_where_the_server_wants_no_update() -> None:
+    made = engine(SINGLE, A=4.0, B=8.0)
+    run_rounds(SINGLE, made, start(SINGLE, one(0.0), 2), Participation(), [Stopping(1, 1)], seed=1)
+    assert [number(made.private.states[name].adapter) for name in "AB"] == [2.0, 4.0]
+
+
+def test_clients_in_files_train_as_those_in_memory_do(tmp_path: Path) -> None:
+    """Forty clients, of whom three are held, and eight best models; those that sit a round out still have what they began with."""
+
+    def trained(held: int) -> tuple[Progress, Private]:
+        best = {f"client {place}": Halfway(float(place)) for place in range(40)}
+        private = begin({}, tmp_path / str(held))
+        private.states = Shelf(private.blobs, STATES, held=held)
+        private.states.update({name: ClientState(one(0.0)) for name in best})
+        made = InProcess(OWN, best, best, private, seed=1)
+        who = Participation(clients_per_round=35)
+        return run_rounds(OWN, made, start(OWN, one(0.0), 40), who, [Stopping(3, 3)], seed=1), private
+
+    (progress, private), (other, in_memory) = trained(3), trained(99)
+    assert progress.history == other.history
+    assert number(progress.server.adapter) == number(other.server.adapter)
+    for name in private.states:
+        ours, theirs = private.best["local"][name], in_memory.best["local"][name]
+        assert [number(a) for a in (ours.adapter, ours.before)] == [number(a) for a in (theirs.adapter, theirs.before)]
 
 
 def test_who_answers_first_changes_nothing() -> None:
@@ -139,27 +176,29 @@ def test_randomness_is_named_by_seed_client_and_round() -> None:
     made = engine(FEDAVG, seed=7, A=4.0)
     made.submit("A", Sent(one(0.0)), 3)
     (arrival,) = made.arrivals()
-    assert arrival.trace.loss == Randomness(7, "A", 3).number("loss")
+    assert arrival.report.loss == Randomness(7, "A", 3).number("loss")
 
 
 def test_what_travels_is_weighed_both_ways() -> None:
     made = engine(FEDAVG, A=4.0)
     made.submit("A", Sent(one(0.0), {"memory": torch.zeros(100)}), 1)
     (arrival,) = made.arrivals()
-    assert arrival.bytes_down == travelled(one(0.0), {"memory": torch.zeros(100)})[2]
-    assert arrival.bytes_up == travelled(one(2.0), {})[2]
+    assert arrival.report.bytes_down == travelled(one(0.0), {"memory": torch.zeros(100)})[2]
+    assert arrival.report.bytes_up == travelled(one(2.0), {})[2]
 
 
 def test_where_nothing_travels_nothing_is_weighed() -> None:
     made = engine(SINGLE, A=4.0)
     made.submit("A", Sent(one(0.0)), 1)
     (arrival,) = made.arrivals()
-    assert (arrival.bytes_down, arrival.bytes_up) == (0, 0)
+    assert (arrival.report.bytes_down, arrival.report.bytes_up) == (0, 0)
 
 
-def test_only_an_update_travels_to_the_server() -> None:
-    """Its adapter, two counts and its algorithm's memory."""
+def test_only_an_update_and_numbers_travel_to_the_server() -> None:
+    """Its adapter, two counts and its algorithm's memory; and numbers beside it, never a mask."""
     assert [known.name for known in fields(Update)] == ["adapter", "examples", "steps", "memory"]
+    told = ["loss", "steps", "seconds", "figures", "bytes_down", "bytes_up"]
+    assert [known.name for known in fields(Report)] == told
 
 
 def test_a_clients_state_and_masks_stay_with_it() -> None:
@@ -168,7 +207,6 @@ def test_a_clients_state_and_masks_stay_with_it() -> None:
         made.submit("A", Sent(one(0.0)), version)
     arrived = list(made.arrivals())
     assert [number(arrival.update.adapter) for arrival in arrived] == [2.0, 3.0]
-    assert [arrival.trace.masks for arrival in arrived] == [{}, {}]
     assert number(made.private.states["A"].adapter) == 3.0
     kept = {version: rows.tolist() for version, rows in made.private.masks["A"]["odd"].items()}
     assert kept == {1: [[True, False]], 2: [[False, False]]}
@@ -196,7 +234,7 @@ def test_both_models_are_scored() -> None:
 def test_no_model_is_scored_twice() -> None:
     """A client's own, the server's, and in the first round what was sent, which later is the last round's server."""
     client = Halfway(4.0)
-    made = InProcess(FEDAVG, {"A": client}, {"A": client}, Private({"A": ClientState(one(0.0))}), seed=1)
+    made = InProcess(FEDAVG, {"A": client}, {"A": client}, begin({"A": ClientState(one(0.0))}), seed=1)
     run_rounds(FEDAVG, made, start(FEDAVG, one(0.0), 1), Participation(), [Stopping(3, 3)], seed=1)
     assert client.scored == 3 + 2 + 2
 
@@ -273,7 +311,7 @@ def test_a_round_goes_through_all_clients_a_few_times_not_once_a_client() -> Non
     passes = []
     for count in (2, 20):
         clients = Counted({f"client {i}": Halfway(4.0) for i in range(count)})
-        private = Private({name: ClientState(one(0.0)) for name in dict(clients)})
+        private = begin({name: ClientState(one(0.0)) for name in dict(clients)})
         made = InProcess(FEDAVG, dict(clients), clients, private, seed=1)
         run_rounds(FEDAVG, made, start(FEDAVG, one(0.0), count), Participation(), [Stopping(1, 1)], seed=1)
         passes.append(clients.passes)

@@ -87,7 +87,7 @@ class Known:
 
 def test_averaging_weighs_by_examples() -> None:
     """218, 284 and 593 examples, weights 1, 2 and 3: (218 + 2·284 + 3·593) / 1095 = 2565/1095 = 2.342466."""
-    average = weighted_average([one(float(i)) for i in (1, 2, 3)], [218, 284, 593])
+    average = weighted_average((one(float(i)), n) for i, n in ((1, 218), (2, 284), (3, 593)))
     assert average["w"].item() == pytest.approx(2565 / 1095)
     assert average["w"].dtype == torch.float32
 

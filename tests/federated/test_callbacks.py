@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from federations import FEDAVG, SINGLE, train
+from federations import FEDAVG, SINGLE, begin, train
 
 from pipeline.federated.algorithm import ClientState, ServerState
 from pipeline.federated.callbacks import Callback
@@ -18,7 +18,7 @@ from pipeline.federated.callbacks.telling import Telling
 from pipeline.federated.checkpoint import load_progress
 from pipeline.federated.history import Round
 from pipeline.federated.local import LocalClientData
-from pipeline.federated.state import Private, Progress
+from pipeline.federated.state import Progress
 
 
 def after(number: int, stale: int = 0, history: Sequence[Round] = ()) -> Progress:
@@ -85,8 +85,8 @@ def test_a_training_of_no_rounds_is_over_before_it_begins(clients: dict[str, Loc
 
 
 def test_every_round_has_its_checkpoint(tmp_path: Path) -> None:
-    private = Private({"A": ClientState({"w": torch.zeros(1)})})
-    saving = Checkpointing(tmp_path, "key", private)
+    private = begin({"A": ClientState({"w": torch.zeros(1)})}, tmp_path)
+    saving = Checkpointing("key", private)
     for number in (1, 2):
         private.states["A"] = ClientState({"w": torch.full((1,), float(number))})
         saving.after_round(after(number))

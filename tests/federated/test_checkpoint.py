@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from federations import BACKBONE, KEY, MIDDLE, Make, select, train
+from federations import BACKBONE, KEY, MIDDLE, Make, begin, select, train
 from torch import Tensor
 
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, ClientState, ServerState
 from pipeline.federated.algorithms import fedavg, fedopt, fedselectkd, scaffold
+from pipeline.federated.blobs import FILE, Blobs
 from pipeline.federated.checkpoint import load_progress, save_progress
 from pipeline.federated.history import Round
 from pipeline.federated.state import Best, Private, Progress
@@ -92,15 +95,11 @@ def test_a_checkpoint_gives_back_all_that_was_saved(tmp_path: Path) -> None:
         Round(1, 7, "A", server_validation_loss=2.125),
     )
     progress = Progress(7, ServerState(tensors("w"), tensors("m")), {"A": 2.0}, stale=2, history=history)
-    private = Private(
-        {name: ClientState(tensors("w"), tensors("v.w", "step")) for name in ("A", "B")},
-        {
-            "local": {"A": Best(5, 2.0, tensors("w"), tensors("w"), tensors("w"))},
-            "server": {"A": Best(6, 2.125, tensors("w"), tensors("w"), tensors("w"))},
-        },
-        {"A": {"distilled": {5: torch.tensor([[True, False]]), 6: torch.tensor([[False, True]])}}},
-    )
-    save_progress(tmp_path, KEY, progress, private)
+    private = begin({name: ClientState(tensors("w"), tensors("v.w", "step")) for name in ("A", "B")}, tmp_path)
+    private.best_of("local")["A"] = Best(5, 2.0, tensors("w"), tensors("w"), tensors("w"))
+    private.best_of("server")["A"] = Best(6, 2.125, tensors("w"), tensors("w"), tensors("w"))
+    private.masks["A"] = {"distilled": {5: torch.tensor([[True, False]]), 6: torch.tensor([[False, True]])}}
+    save_progress(KEY, progress, private)
     loaded = load_progress(tmp_path, KEY)
     assert loaded is not None
     assert of_server(loaded[0]) == of_server(progress)
@@ -108,22 +107,49 @@ def test_a_checkpoint_gives_back_all_that_was_saved(tmp_path: Path) -> None:
     assert of_clients(loaded[1]) == of_clients(private)
 
 
+def changed(folder: Path, statement: str, *values: Any) -> None:
+    """Break a checkpoint's file from inside."""
+    with closing(sqlite3.connect(folder / FILE)) as file:
+        file.execute(statement, values)
+        file.commit()
+
+
+def blobs_of(folder: Path) -> set[str]:
+    with closing(sqlite3.connect(folder / FILE)) as file:
+        return {name for (name,) in file.execute("SELECT name FROM blobs")}
+
+
 def test_only_what_the_last_round_needs_is_kept(saved: Path) -> None:
-    text = (saved / "state.json").read_text()
-    assert all(blob.stem in text for blob in saved.glob("*.safetensors"))
+    text = Blobs(saved).state()
+    assert text is not None
+    assert all(name in text for name in blobs_of(saved))
 
 
 def test_equal_tensors_are_kept_once(tmp_path: Path) -> None:
     """One adapter with nine names: the server's, a client's, three of its best round of either kind; and no memory."""
     adapter = {"w": torch.ones(1)}
     best = Best(1, 2.0, adapter, dict(adapter), dict(adapter))
-    private = Private({"A": ClientState(adapter)}, {"local": {"A": best}, "server": {"A": best}})
-    save_progress(tmp_path, KEY, Progress(1, ServerState(dict(adapter))), private)
-    kept = {path.stem for path in tmp_path.glob("*.safetensors")}
-    assert kept == {digest(adapter), digest({})}
+    private = begin({"A": ClientState(adapter)}, tmp_path)
+    private.best_of("local")["A"] = private.best_of("server")["A"] = best
+    save_progress(KEY, Progress(1, ServerState(dict(adapter))), private)
+    assert blobs_of(tmp_path) == {digest(adapter)}
+
+
+def test_what_was_not_committed_is_gone(saved: Path) -> None:
+    before, blobs = blobs_of(saved), Blobs(saved)
+    blobs.put({"w": torch.ones(1)})
+    del blobs
+    assert blobs_of(saved) == before
 
 
 def test_no_checkpoint_is_none(tmp_path: Path) -> None:
+    assert load_progress(tmp_path, KEY) is None
+
+
+def test_a_checkpoint_without_a_finished_round_is_none(tmp_path: Path) -> None:
+    """A training that was killed in its first round."""
+    Blobs(tmp_path).put({"w": torch.ones(1)})
+    assert (tmp_path / FILE).is_file()
     assert load_progress(tmp_path, KEY) is None
 
 
@@ -132,27 +158,40 @@ def test_a_checkpoint_of_another_order_is_one_line(saved: Path) -> None:
         load_progress(saved, "other")
 
 
-@pytest.mark.parametrize("damage", ["truncate", "remove"])
+@pytest.mark.parametrize(
+    "damage", ["UPDATE blobs SET content = substr(content, 2)", "DELETE FROM blobs"], ids=["truncated", "missing"]
+)
 def test_a_damaged_blob_is_one_line(saved: Path, damage: str) -> None:
-    blob = next(saved.glob("*.safetensors"))
-    if damage == "remove":
-        blob.unlink()
-    else:
-        blob.write_bytes(blob.read_bytes()[:-1])
-    with pytest.raises(QuorumError, match="missing or damaged checkpoint"):
+    changed(saved, damage)
+    with pytest.raises(QuorumError, match=r"missing or damaged checkpoint; delete .* and run again"):
         load_progress(saved, KEY)
 
 
+@pytest.mark.parametrize("size", [20, 5000])
+def test_a_truncated_file_is_one_line(saved: Path, size: int) -> None:
+    content = (saved / FILE).read_bytes()
+    (saved / FILE).write_bytes(content[:size])
+    with pytest.raises(QuorumError, match="damaged checkpoint") as caught:
+        load_progress(saved, KEY)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(saved: Path, tmp_path: Path) -> None:
+    progress, private = Progress(1, ServerState({})), begin({}, tmp_path / FILE)
+    with pytest.raises(QuorumError, match="free disk space or check permissions"):
+        save_progress(KEY, progress, private)
+
+
 def test_a_half_written_state_is_one_line(saved: Path) -> None:
-    (saved / "state.json").write_text("{", encoding="utf-8")
-    with pytest.raises(QuorumError, match="malformed JSON"):
+    changed(saved, "UPDATE state SET content = '{'")
+    with pytest.raises(QuorumError, match=r"damaged checkpoint .*; delete"):
         load_progress(saved, KEY)
 
 
 @pytest.mark.parametrize("part", ["progress", "private"])
 def test_a_state_without_one_of_its_parts_is_one_line(saved: Path, part: str) -> None:
-    state = json.loads((saved / "state.json").read_text())
+    state = json.loads(Blobs(saved).state() or "")
     del state[part]
-    (saved / "state.json").write_text(json.dumps(state), encoding="utf-8")
+    changed(saved, "UPDATE state SET content = ?", json.dumps(state))
     with pytest.raises(QuorumError, match=f"damaged checkpoint .*{part}.*; delete"):
         load_progress(saved, KEY)

@@ -31,7 +31,7 @@ from pipeline.model.adapter import Adapter
 
 def test_one_adapter_averages_to_itself_bit_for_bit() -> None:
     adapter = noisy_adapter(BACKBONE)
-    assert same(weighted_average([adapter], [7]), adapter)
+    assert same(weighted_average([(adapter, 7)]), adapter)
 
 
 def test_selectkd_without_a_sure_teacher_is_single(clients: dict[str, LocalClientData]) -> None:

@@ -11,7 +11,7 @@ next adapter is their average, weighted by examples:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Literal
 
 from pipeline.federated.algorithm import (
@@ -63,16 +63,16 @@ def update_of(fit: Fit, data: ClientData) -> Update:
 client_update = training(keep_moments=False)
 
 
-def averaged(updates: Sequence[Update], aggregation: Aggregation = "weighted") -> Adapter:
+def averaged(updates: Iterable[Update], aggregation: Aggregation = "weighted") -> Adapter:
     """Σ p_i w_i (Eq. 2), or the plain mean."""
-    weights = [update.examples if aggregation == "weighted" else 1 for update in updates]
-    return weighted_average([update.adapter for update in updates], weights)
+    weighs = aggregation == "weighted"
+    return weighted_average((update.adapter, update.examples if weighs else 1) for update in updates)
 
 
 def averaging(aggregation: Aggregation) -> ServerUpdate:
     """The server's half of a round."""
 
-    def server_update(_state: ServerState, updates: Sequence[Update], _context: Context) -> ServerState:
+    def server_update(_state: ServerState, updates: Iterable[Update], _context: Context) -> ServerState:
         return ServerState(averaged(updates, aggregation))
 
     return server_update

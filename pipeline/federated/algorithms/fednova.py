@@ -10,9 +10,9 @@ Where all τ_i are equal this is AdaFedAvg.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
-from pipeline.federated.algorithm import Algorithm, Context, Knobs, ServerState, Update, weighted_average
+from pipeline.federated.algorithm import Algorithm, Context, Knobs, Mean, ServerState, Update
 from pipeline.federated.algorithms.fedavg import client_update
 from pipeline.model.adapter import Adapter
 
@@ -26,11 +26,13 @@ def a_step(server: Adapter, update: Update) -> Adapter:
     return {name: (w - update.adapter[name]) / update.steps for name, w in server.items()}
 
 
-def server_update(state: ServerState, updates: Sequence[Update], _context: Context) -> ServerState:
-    examples = [update.examples for update in updates]
-    mean_step = weighted_average([a_step(state.adapter, update) for update in updates], examples)
-    effective = sum(update.examples * update.steps for update in updates) / sum(examples)
-    return ServerState({name: w - effective * mean_step[name] for name, w in state.adapter.items()})
+def server_update(state: ServerState, updates: Iterable[Update], _context: Context) -> ServerState:
+    mean_step, steps = Mean(), 0
+    for update in updates:
+        mean_step.add(a_step(state.adapter, update), update.examples)
+        steps += update.examples * update.steps
+    effective, d = steps / mean_step.weight, mean_step.value()
+    return ServerState({name: w - effective * d[name] for name, w in state.adapter.items()})
 
 
 def build(_hyper: Hyperparameters) -> Algorithm:

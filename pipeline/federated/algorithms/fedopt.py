@@ -14,7 +14,7 @@ is AdaFedAvg.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Literal
 
 import torch
@@ -37,7 +37,7 @@ class Hyperparameters(Knobs):
     server_epsilon: float = Field(default=1e-3, gt=0)
 
 
-def change(server: Adapter, updates: Sequence[Update]) -> Adapter:
+def change(server: Adapter, updates: Iterable[Update]) -> Adapter:
     """Δ = Σ p_i (w_i − w)."""
     mean = averaged(updates)
     return {name: mean[name] - w for name, w in server.items()}
@@ -55,7 +55,7 @@ def stepping(hyper: Hyperparameters) -> ServerUpdate:
             return v - (1 - beta2) * squared * torch.sign(v - squared)
         return v + squared
 
-    def server_update(state: ServerState, updates: Sequence[Update], _context: Context) -> ServerState:
+    def server_update(state: ServerState, updates: Iterable[Update], _context: Context) -> ServerState:
         adapter: Adapter = {}
         memory: dict[str, torch.Tensor] = {}
         for name, delta in change(state.adapter, updates).items():

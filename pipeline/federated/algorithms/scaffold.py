@@ -15,7 +15,7 @@ bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor
@@ -26,12 +26,12 @@ from pipeline.federated.algorithm import (
     ClientState,
     Context,
     Knobs,
+    Mean,
     Sent,
     ServerState,
     Trace,
     Update,
 )
-from pipeline.federated.algorithms.fedavg import averaged
 from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import Adapter
 
@@ -74,14 +74,15 @@ def client_update(
     return ClientState(fit.adapter, named(renewed)), update, fit.trace
 
 
-def server_update(state: ServerState, updates: Sequence[Update], _context: Context) -> ServerState:
+def server_update(state: ServerState, updates: Iterable[Update], _context: Context) -> ServerState:
+    adapter, moved = Mean(), Mean()
+    for update in updates:
+        adapter.add(update.adapter, update.examples)
+        moved.add(variate_of(update.memory, state.adapter), update.examples)
     total = state.memory[TOTAL]
-    moved = [(update.examples / int(total), variate_of(update.memory, state.adapter)) for update in updates]
-    variate = {
-        name: c + torch.stack([share * m[name] for share, m in moved]).sum(0)
-        for name, c in variate_of(state.memory, state.adapter).items()
-    }
-    return ServerState(averaged(updates), named(variate) | {TOTAL: total})
+    share, mean = moved.weight / int(total), moved.value()
+    variate = {name: c + share * mean[name] for name, c in variate_of(state.memory, state.adapter).items()}
+    return ServerState(adapter.value(), named(variate) | {TOTAL: total})
 
 
 def build(_hyper: Hyperparameters) -> Algorithm:

@@ -5,7 +5,7 @@ The paper's non-federated lower reference (Feng et al., Section IV-B).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from pipeline.federated.algorithm import (
     Algorithm,
@@ -33,7 +33,7 @@ def client_update(
     return ClientState(fit.adapter), update_of(fit, data), fit.trace
 
 
-def server_update(state: ServerState, _updates: Sequence[Update], _context: Context) -> ServerState:
+def server_update(state: ServerState, _updates: Iterable[Update], _context: Context) -> ServerState:
     return state
 
 

@@ -8,7 +8,7 @@ clients': the server's average less the client's own part:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import torch
@@ -60,9 +60,17 @@ def others_mean(server: Adapter, own: Adapter, examples: int, total: torch.Tenso
 def with_total(server_update: ServerUpdate) -> ServerUpdate:
     """A server that also remembers how many examples are behind its adapter."""
 
-    def remembering(state: ServerState, updates: Sequence[Update], context: Context) -> ServerState:
-        total = torch.tensor(sum(update.examples for update in updates))
-        return ServerState(server_update(state, updates, context).adapter, {TOTAL: total})
+    def remembering(state: ServerState, updates: Iterable[Update], context: Context) -> ServerState:
+        total = 0
+
+        def counted() -> Iterator[Update]:
+            nonlocal total
+            for update in updates:
+                total += update.examples
+                yield update
+
+        adapter = server_update(state, counted(), context).adapter
+        return ServerState(adapter, {TOTAL: torch.tensor(total)})
 
     return remembering
 

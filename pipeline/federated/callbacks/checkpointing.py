@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from pipeline.federated.callbacks import Callback
 from pipeline.federated.checkpoint import save_progress
@@ -12,11 +11,10 @@ from pipeline.federated.state import Private, Progress
 
 @dataclass(frozen=True)
 class Checkpointing(Callback):
-    """What the server and the clients of this process need to go on, in a folder, under the training's key."""
+    """What the server and the clients of this process need to go on, beside the clients' blobs, under a key."""
 
-    folder: Path
     key: str
     private: Private
 
     def after_round(self, progress: Progress) -> None:
-        save_progress(self.folder, self.key, progress, self.private)
+        save_progress(self.key, progress, self.private)
