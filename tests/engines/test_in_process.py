@@ -143,7 +143,7 @@ def test_clients_train_where_the_server_wants_no_update() -> None:
 
 
 def test_clients_in_files_train_as_those_in_memory_do(tmp_path: Path) -> None:
-    """Forty clients, of whom three are held, and eight best models; those that sit a round out still have what they began with."""
+    """Forty clients, of whom three are held; those that sit a round out still have what they began with."""
 
     def trained(held: int) -> tuple[Progress, Private]:
         best = {f"client {place}": Halfway(float(place)) for place in range(40)}
