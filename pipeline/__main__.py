@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import importlib
 import os
 import sys
@@ -203,6 +205,7 @@ def summarize(
 def cli() -> None:
     """Run a command; what is wrong outside the code is one line and exit status 1."""
     silence()
+    _collect_rarely()
     try:
         app()
     except QuorumError as error:
@@ -214,6 +217,15 @@ def cli() -> None:
         raise
     except OSError as error:
         _fail(f"{error.filename or 'a file'}: {error.strerror or error}; check the path, permissions and free space")
+
+
+def _collect_rarely() -> None:
+    """Imports of torch and transformers make a million objects and no garbage: looking for it takes a second, twice.
+
+    Trainings make hardly any, so that what lies around longer is small.
+    """
+    gc.set_threshold(50_000, 20, 20)
+    atexit.register(gc.freeze)  # the interpreter looks once more as it ends
 
 
 def _fail(message: str) -> None:

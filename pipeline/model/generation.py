@@ -19,6 +19,9 @@ from pipeline.model.lora import is_lora
 KEEP_WHILE_ACTIVE = 0.9
 """Finished rows are dropped once they are a tenth of the batch: others' caches are copied to fill their places."""
 
+NORMED = 8
+"""Rows of logits whose normalizers are computed at once: so few stay in the processor's cache."""
+
 
 def generate(
     backbone: Backbone, prefixes: Sequence[Prefix], rows: Sequence[Row], rule: DecodingRule
@@ -44,10 +47,15 @@ def _without_end(tokens: list[int], end: int) -> list[int]:
     return tokens[:-1] if tokens and tokens[-1] == end else tokens
 
 
+def _forced(backbone: Backbone, step: int, rule: DecodingRule) -> int | None:
+    """The one token that may come now, where the model says which."""
+    return {0: backbone.start_token_forced, rule.max_tokens - 1: backbone.end_token_forced}.get(step)
+
+
 def _allowed(backbone: Backbone, scores: Tensor, histories: Sequence[Sequence[int]], rule: DecodingRule) -> Tensor:
-    """Logits or log-probabilities (rows, vocabulary), in place, with what the rule forbids at −inf."""
+    """Logits (rows, vocabulary), in place, with what the rule forbids at −inf."""
     step = len(histories[0])
-    forced = {0: backbone.start_token_forced, rule.max_tokens - 1: backbone.end_token_forced}.get(step)
+    forced = _forced(backbone, step, rule)
     if forced is not None:
         scores.fill_(-torch.inf)[:, forced] = 0.0
         return scores
@@ -127,17 +135,13 @@ def _beam_search(
     everyone = [_Hypotheses(beams, [[] for _ in range(beams)], [0.0] + [-1e9] * (beams - 1)) for _ in wanted]
     open_ = list(everyone)
     for length in range(1, rule.max_tokens + 1):
-        scores = torch.log_softmax(state.step(tokens), dim=-1)
-        scores = _allowed(backbone, scores, [row for item in open_ for row in item.running], rule)
-        vocabulary = scores.shape[-1]
-        totals = scores + torch.tensor([s for item in open_ for s in item.scores], device=scores.device)[:, None]
-        best, where = totals.view(len(open_), -1).topk(2 * beams)
+        best, where = _best(backbone, state.step(tokens), open_, rule)
         origins: list[int] = []
         grown: list[int] = []
         still_open: list[_Hypotheses] = []
-        candidates = zip(open_, best.tolist(), where.tolist(), strict=True)
+        candidates = zip(open_, best.tolist(), where, strict=True)
         for position, (item, item_best, item_where) in enumerate(candidates):
-            parents, new = _extend(item, item_best, item_where, vocabulary, length, rule, backbone.end_token)
+            parents, new = _extend(item, item_best, item_where, length, rule, backbone.end_token)
             if length < rule.max_tokens and item.can_improve(length, rule.length_penalty):
                 still_open.append(item)
                 origins += [position * beams + parent for parent in parents]
@@ -145,13 +149,37 @@ def _beam_search(
         if not still_open:
             break
         open_ = still_open
-        state.select(torch.tensor(origins, device=scores.device))
-        tokens = torch.tensor(grown, device=scores.device)
+        state.select(torch.tensor(origins, device=tokens.device))
+        tokens = torch.tensor(grown, device=tokens.device)
     return [item.finished[0][1] for item in everyone]
 
 
+def _best(
+    backbone: Backbone, logits: Tensor, open_: Sequence[_Hypotheses], rule: DecodingRule
+) -> tuple[Tensor, list[list[tuple[int, int]]]]:
+    """The 2K best continuations of each example: (examples, 2K) log-probabilities, and (beam, token) of each.
+
+    Each beam's own 2K best are found first: those alone need the logarithm of a probability.
+    """
+    histories = [row for item in open_ for row in item.running]
+    forced = _forced(backbone, len(histories[0]), rule) is not None
+    norms = torch.zeros_like(logits[:, :1]) if forced else _norms(logits)
+    logits, words = _allowed(backbone, logits, histories, rule).topk(min(2 * rule.beams, logits.shape[1]))
+    so_far = torch.tensor([score for item in open_ for score in item.scores], device=logits.device)
+    totals = (logits - norms + so_far[:, None]).view(len(open_), -1)
+    best, where = totals.topk(2 * rule.beams)
+    tokens = words.view(len(open_), -1).gather(1, where).tolist()
+    beams = (where // words.shape[1]).tolist()
+    return best, [list(zip(*pair, strict=True)) for pair in zip(beams, tokens, strict=True)]
+
+
+def _norms(logits: Tensor) -> Tensor:
+    """What a logit less its logarithm of a probability is: (rows, 1)."""
+    return torch.cat([rows.logsumexp(-1, keepdim=True) for rows in torch.split(logits, NORMED)])
+
+
 def _extend(
-    item: _Hypotheses, best: list[float], where: list[int], vocabulary: int, length: int, rule: DecodingRule, end: int
+    item: _Hypotheses, best: list[float], where: list[tuple[int, int]], length: int, rule: DecodingRule, end: int
 ) -> tuple[list[int], list[int]]:
     """Grow one example's beams by its 2K best continuations; the parents and new tokens of those that run on.
 
@@ -161,8 +189,7 @@ def _extend(
     new: list[int] = []
     running: list[list[int]] = []
     scores: list[float] = []
-    for rank, (score, index) in enumerate(zip(best, where, strict=True)):
-        parent, token = divmod(index, vocabulary)
+    for rank, (score, (parent, token)) in enumerate(zip(best, where, strict=True)):
         grown = [*item.running[parent], token]
         if token == end or length == rule.max_tokens:
             if rank < rule.beams:

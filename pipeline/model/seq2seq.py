@@ -7,18 +7,20 @@ layers above it and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import Cache, DynamicCache, EncoderDecoderCache, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import Cache, EncoderDecoderCache, PreTrainedModel, PreTrainedTokenizerBase
 
 from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import RowAdapters, adapting, attached
+from pipeline.model.attention import NAME as GROUPED_ATTENTION
 from pipeline.model.backbone import Decoding, Limits, Prefix, Rendered, Row, in_groups_of_like_length, pad
+from pipeline.model.cross_attention import MASK, SourceLayer, folded_queries
 from pipeline.model.frozen_linear import DTYPES, freeze_linear_layers, logits_of
 from pipeline.model.growing import GrowingLayer, select_rows
 from pipeline.model.lora import lora, projections
@@ -45,6 +47,8 @@ class Seq2SeqBackbone:
         self.precision = precision
         self.tokenizer: Any = tokenizer
         config: Any = model.config
+        if config._attn_implementation == "sdpa":
+            config._attn_implementation = GROUPED_ATTENTION
         self._t5 = config.model_type in T5_SHAPED
         self.post_norm = not self._t5
         self.device = torch.device(model.device)
@@ -57,6 +61,8 @@ class Seq2SeqBackbone:
         self.start_token_forced = generation.forced_bos_token_id
         self.end_token_forced = generation.forced_eos_token_id
         self._start = config.decoder_start_token_id
+        bias = getattr(model, "final_logits_bias", None)
+        self._bias: Tensor | None = bias if bias is not None and bool(bias.any()) else None
         self.decoder_start: tuple[int, ...] = (self._start,)
 
     @property
@@ -228,8 +234,7 @@ class Seq2SeqBackbone:
         if self._t5 and self.model.config.scale_decoder_outputs:
             hidden = hidden * self.width**-0.5
         logits = logits_of(self.model.lm_head, hidden, targets)
-        bias = getattr(self.model, "final_logits_bias", None)
-        return logits if bias is None else logits + bias
+        return logits if self._bias is None else logits + self._bias
 
     def bytes_of_source(self, tokens: int) -> int:
         return int(2 * DTYPES[self.precision].itemsize * len(self._layers) * self.width * tokens)
@@ -243,11 +248,7 @@ class Seq2SeqBackbone:
 
 
 class _Seq2SeqDecoding:
-    """Rows over the model's own decoder, adapters on by hooks; see `Decoding`.
-
-    Other hooks fold the rows that read one source into the queries of one batch entry, on the way into
-    cross-attention, and unfold them on the way out: any class of decoder then reads each source once.
-    """
+    """Rows over the model's own decoder, adapters on by hooks; see `Decoding`."""
 
     def __init__(
         self,
@@ -261,14 +262,15 @@ class _Seq2SeqDecoding:
         self._backbone, self._adapters, self._seats, self._source = backbone, adapters, seats, source
         self._bias = _additive(seen[:, None, None], torch.float32)
         self._grown = [GrowingLayer(new_tokens) for _ in backbone._layers]
-        self._cache = EncoderDecoderCache(Cache(layers=self._grown), DynamicCache())
+        self._cache = EncoderDecoderCache(Cache(layers=self._grown), Cache(layers=[SourceLayer() for _ in self._grown]))
 
     @torch.no_grad()
     def step(self, tokens: Tensor) -> Tensor:
         backbone = self._backbone
         layers = backbone._layers
         products = backbone._products()
-        with products, attached(layers, self._adapters), lora(layers, self._adapters.common), self._folded():
+        folded = folded_queries(backbone._cross_attention(), self._seats, self._bias, "mask" if backbone._t5 else MASK)
+        with products, attached(layers, self._adapters), lora(layers, self._adapters.common), folded:
             hidden = backbone._decoder(
                 input_ids=tokens[:, None],
                 encoder_hidden_states=self._source,
@@ -276,29 +278,6 @@ class _Seq2SeqDecoding:
                 use_cache=True,
             ).last_hidden_state
         return backbone.head(hidden[:, 0])
-
-    @contextmanager
-    def _folded(self) -> Iterator[None]:
-        mask = "mask" if self._backbone._t5 else "attention_mask"
-        bias = self._bias.expand(-1, 1, self._seats.places, -1)
-
-        def fold(_module: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], Any]:
-            hidden = named["hidden_states"] if "hidden_states" in named else inputs[0]
-            folded = {**named, "hidden_states": self._seats.fold(hidden[:, 0]), mask: bias}
-            return inputs[1:], folded
-
-        def unfold(_module: Any, _inputs: Any, output: tuple[Any, ...]) -> tuple[Any, ...]:
-            return self._seats.unfold(output[0])[:, None], *output[1:]
-
-        handles = []
-        for attention in self._backbone._cross_attention():
-            handles.append(attention.register_forward_pre_hook(fold, with_kwargs=True))
-            handles.append(attention.register_forward_hook(unfold))
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
 
     def select(self, rows: Tensor) -> None:
         select_rows(self._grown, rows)

@@ -24,6 +24,8 @@ from pipeline.model.growing import GrowingLayer, select_rows
 class Seats:
     """A place for each row among those of its source, of which every source has as many.
 
+    Where rows sit in their own order, nothing is moved.
+
     Args:
         owners: each row's source.
         sources: how many there are.
@@ -38,16 +40,20 @@ class Seats:
             seats.append(owner * self.places + taken[owner])
             taken[owner] += 1
         self._seats = torch.tensor(seats, device=device)
+        self._in_order = seats == list(range(sources * self.places))
 
     def fold(self, rows: Tensor) -> Tensor:
         """(rows, …) -> (sources, places, …), zero where nobody sits."""
-        folded = rows.new_zeros(self.sources * self.places, *rows.shape[1:])
-        folded[self._seats] = rows
+        folded = rows
+        if not self._in_order:
+            folded = rows.new_zeros(self.sources * self.places, *rows.shape[1:])
+            folded[self._seats] = rows
         return folded.view(self.sources, self.places, *rows.shape[1:])
 
     def unfold(self, folded: Tensor) -> Tensor:
         """(sources, places, …) -> (rows, …)."""
-        return folded.flatten(0, 1)[self._seats]
+        rows = folded.flatten(0, 1)
+        return rows if self._in_order else rows[self._seats]
 
     def select(self, rows: Tensor) -> tuple[Seats, list[int]]:
         """Seats after row i became what row `rows[i]` was, and which source each of those that are left was."""

@@ -105,7 +105,7 @@ def _summarize(name: str, meeting: list[Turn], run_id: str, adapter_path: Path, 
 
     kept = meeting
     if not fits(meeting) and not chosen:
-        kept = nearest_turns(meeting, query, fits)
+        kept = nearest_turns(meeting, query, fits, run.backbone.precision)
         if len(kept) < len(meeting):
             say(
                 f"{name}: {len(meeting) - len(kept)} of {len(meeting)} turns left out, to fit "
@@ -169,11 +169,13 @@ def turn_range(text: str | None, count: int) -> tuple[int, int]:
     return int(match[1]) - 1, int(match[2])
 
 
-def nearest_turns(meeting: list[Turn], query: str, fits: Callable[[list[Turn]], bool]) -> list[Turn]:
+def nearest_turns(
+    meeting: list[Turn], query: str, fits: Callable[[list[Turn]], bool], precision: Precision = "fp32"
+) -> list[Turn]:
     """The turns nearest to the query by sentence embedding, as many as fit, in the meeting's own order."""
     from pipeline.tasks.similarity import embed
 
-    vectors = embed([query, *(f"{turn.speaker}: {turn.text}" for turn in meeting)])
+    vectors = embed([query, *(f"{turn.speaker}: {turn.text}" for turn in meeting)], precision)
     order = (vectors[1:] @ vectors[0]).argsort(descending=True).tolist()
     low, high = 1, len(meeting)
     while low < high:

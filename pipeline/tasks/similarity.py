@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pipeline.model.precision import Precision, products_in
+
 
 @cache
 def _model() -> Any:
@@ -18,11 +20,12 @@ def _model() -> Any:
     return SentenceTransformer(str(get_model_path()), device="cpu")
 
 
-def embed(texts: Sequence[str]) -> Tensor:
+def embed(texts: Sequence[str], precision: Precision = "fp32") -> Tensor:
     """Unit vectors (texts, 384)."""
-    embedded: Tensor = _model().encode(
-        list(texts), convert_to_tensor=True, normalize_embeddings=True, show_progress_bar=False
-    )
+    with products_in(precision, torch.device("cpu")):
+        embedded: Tensor = _model().encode(
+            list(texts), convert_to_tensor=True, normalize_embeddings=True, show_progress_bar=False
+        )
     return embedded
 
 
