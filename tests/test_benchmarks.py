@@ -27,7 +27,7 @@ from transformers import (
     LongT5ForConditionalGeneration,
 )
 
-from benchmarks import federated_run, scale, shapes, table, training_step
+from benchmarks import federated_run, precision, scale, shapes, table, training_step
 from benchmarks.__main__ import COMPARISONS, _kept
 from benchmarks.backbones import Model
 from benchmarks.comparison import OURS, THEIRS, interleaved, peak_memory
@@ -300,3 +300,13 @@ def test_a_row_that_is_skipped_here_keeps_what_was_measured_elsewhere(capsys: py
     assert "a step: skipped: no GPU here; its row is that of 1999-12-31" in capsys.readouterr().err
     other = {"what": "a step", "skipped": "no GPU here"}
     assert _kept(other, []) is other
+
+
+@pytest.mark.parametrize(
+    ("difference", "half", "kept"),
+    [(0.2, None, True), (-0.4, None, False), (-0.17, 0.27, True), (0.28, 0.27, False), (0.0, 0.31, False)],
+)
+def test_a_difference_with_an_interval_is_kept_if_that_holds_zero_and_is_narrow(
+    difference: float, half: float | None, kept: bool
+) -> None:
+    assert precision.Line("ROUGE", difference, allowed=0.3, half=half).kept is kept

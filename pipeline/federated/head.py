@@ -7,7 +7,7 @@ hidden states is known; one backward pass of the adapted layers then takes the g
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -17,7 +17,8 @@ from pipeline.federated.objectives.entropy import distribution
 from pipeline.federated.objectives.objective import ItemLosses, Objective
 from pipeline.model.backbone import Head
 
-CHUNK = 128
+CHUNKS = {"cpu": 32, "cuda": 1024}
+"""Positions at once: as few as a processor multiplies at full speed, as many as keep a GPU busy."""
 
 
 def backward_through_head(
@@ -44,8 +45,9 @@ def backward_through_head(
     gradient = torch.empty_like(leaf)
     parts: list[ItemLosses] = []
     count = targets.shape[0]
-    for start in range(0, count, CHUNK):
-        chunk = slice(start, start + CHUNK)
+    size = CHUNKS[hidden.device.type]
+    for start in range(0, count, size):
+        chunk = slice(start, start + size)
         with torch.no_grad():
             guide = None if teacher is None else head(teacher[chunk], targets[chunk])
         with torch.enable_grad():
@@ -67,15 +69,20 @@ def backward_through_head(
 @torch.no_grad()
 def cross_entropy_through_head(head: Head, hidden: Tensor, targets: Tensor) -> Tensor:
     """−ln q(y_t) of every position, without a gradient: (tokens, width), (tokens,) -> (tokens,)."""
-    chunks = zip(torch.split(hidden, CHUNK), torch.split(targets, CHUNK), strict=True)
+    chunks = _chunks(hidden, targets)
     return torch.cat([cross_entropy(head(states, wanted), wanted) for states, wanted in chunks])
 
 
 @torch.no_grad()
 def entropies_through_head(head: Head, hidden: Tensor, targets: Tensor) -> Tensor:
     """Entropy, in nats, of the distribution at each position: (tokens, width), (tokens,) -> (tokens,)."""
-    chunks = zip(torch.split(hidden, CHUNK), torch.split(targets, CHUNK), strict=True)
+    chunks = _chunks(hidden, targets)
     return torch.cat([distribution(head(states, wanted))[1] for states, wanted in chunks])
+
+
+def _chunks(hidden: Tensor, targets: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    size = CHUNKS[hidden.device.type]
+    return zip(torch.split(hidden, size), torch.split(targets, size), strict=True)
 
 
 def _joined(parts: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:

@@ -166,7 +166,7 @@ def test_an_objective_leaves_its_logits_as_they_are() -> None:
 @pytest.mark.parametrize("tokens", [1, 127, 128, 300])
 @pytest.mark.parametrize("direction", ["forward", "reverse"])
 def test_the_chunked_head_equals_the_plain_one(tokens: int, direction: Direction) -> None:
-    """Loss and gradient through chunks of 128 positions = those of the mean over all logits at once."""
+    """Loss and gradient through chunks of positions = those of the mean over all logits at once."""
     generator = torch.Generator().manual_seed(0)
     weight = torch.randn(50, 8, generator=generator)
     base = torch.randn(tokens, 8, generator=generator)
@@ -205,7 +205,7 @@ def test_the_mean_runs_over_all_tokens_not_over_the_distilled() -> None:
 
 
 def test_what_an_objective_needs_besides_is_cut_as_the_positions_are() -> None:
-    """300 positions in chunks of 128, every third one marked."""
+    """300 positions in chunks, every third one marked."""
     marked = torch.arange(300) % 3 == 0
     how = Distillation(EVERY_TOKEN, 0.2, mark=lambda pieces: [True] * len(pieces))
     hidden = torch.zeros(300, 3, requires_grad=True)
