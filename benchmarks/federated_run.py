@@ -22,7 +22,7 @@ from transformers import AutoConfig
 from benchmarks import flower
 from benchmarks.backbones import NO_EMBEDDED, embedded, has_embedded
 from benchmarks.comparison import OURS, THEIRS, Row, interleaved
-from benchmarks.training_step import adapting_from
+from benchmarks.plain_step import adapting_from
 from pipeline.engines.in_process import InProcess
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import ClientState

@@ -1,11 +1,9 @@
 """One training step of AdaFedSelectKD from the prefix store, against the same step written the obvious way.
 
-The obvious way: transformers' own full forward of source and target, adapters as modules on the top layers by hooks,
-once without gradient for the teacher and once for the student, one backward pass; logits and adapters where a target
-is predicted and nowhere else. Both give the same numbers, which is checked. A step is loss and gradients here: clipping
-and AdamW, the same few milliseconds on both sides, are left out. The peak memory of each side is taken in a process of
-its own. In bf16 the other side has all of its model and adapters in bf16 and the loss in fp32; where `torch.compile`
-makes it faster, compiled.
+The obvious way is `plain_step.py`. Logits and adapters are computed where a target is predicted and nowhere else. Both
+sides give the same numbers, which is checked. A step is loss and gradients here: clipping and AdamW, the same few
+milliseconds on both sides, are left out. The peak memory of each side is taken in a process of its own. In bf16 the
+other side has all of its model and adapters in bf16 and the loss in fp32; where `torch.compile` is faster, compiled.
 """
 
 from __future__ import annotations
@@ -16,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,12 +23,12 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.backbones import NO_EMBEDDED, Model, bart, embedded, has_embedded
 from benchmarks.comparison import OURS, THEIRS, Row, interleaved, peak_memory
-from benchmarks.eq8 import token_losses
+from benchmarks.plain_step import plain_logits, plainly
 from pipeline.errors import QuorumError
 from pipeline.federated.head import backward_through_head
 from pipeline.federated.objectives.distillation import Distillation
 from pipeline.federated.objectives.threshold import Threshold
-from pipeline.model.adapter import Adapt, Adapter, adapting, apply_adapter, attached, init_adapter
+from pipeline.model.adapter import Adapter, init_adapter
 from pipeline.model.backbone import Backbone, Rendered, targets_of
 from pipeline.model.frozen_linear import DTYPES
 from pipeline.model.precision import Precision, multiplies_bf16
@@ -82,6 +79,9 @@ class Case:
     device: str = "cpu"
     compiled: bool = False
 
+    def objective(self) -> Distillation:
+        return Distillation(Threshold(self.tau), WEIGHT)
+
     def sides(self) -> list[Side]:
         """All that its rows name, each once."""
         found = [side for aim in self.aims for side in (Side(OURS, aim.ours), Side(THEIRS, aim.theirs))]
@@ -122,68 +122,6 @@ def batch(size: int, source: int, target: int, vocabulary: int, end: int) -> lis
         return tuple(torch.randint(5, min(vocabulary, 250), (count,), generator=generator).tolist())
 
     return [Rendered(ids(source), (*ids(target - 1), end), source, source) for _ in range(size)]
-
-
-def from_store(backbone: Backbone, prefixes: list[Any], student: Adapter, teacher: Adapter, tau: float) -> float:
-    targets = targets_of(prefixes)
-    hidden = backbone.target_hidden(prefixes, student)
-    with torch.no_grad():
-        guide = backbone.target_hidden(prefixes, teacher)
-    objective = Distillation(Threshold(tau), WEIGHT)
-    losses = backward_through_head(backbone.head, hidden, targets, objective, guide)
-    return float(losses.loss.mean())
-
-
-def adapting_from(start: int, adapter: Adapter) -> Adapt:
-    """The positions from `start` on, and no work on the others."""
-
-    def adapt(layer: int, hidden: torch.Tensor) -> torch.Tensor:
-        adapted = apply_adapter(adapter, layer, hidden[:, start:], post_norm=False)
-        return torch.cat([hidden[:, :start], adapted], dim=1)
-
-    return adapt
-
-
-def plain_logits(model: Any, rendered: list[Rendered], *, compiled: bool) -> Callable[[Adapter], torch.Tensor]:
-    """Full forward of equal-length sources and targets in one batch: adapter -> logits of the targets.
-
-    Hooks are put on once, before compilation, and read the adapter in use: those of a later step would not be seen.
-    """
-    used: Adapter = {}
-    inputs: dict[str, Any]
-    targets = torch.tensor([r.target for r in rendered], device=model.device)
-    if model.config.is_encoder_decoder:
-        layers, adapt = model.get_decoder().layers, adapting(used, post_norm=True)
-        inputs = {"input_ids": torch.tensor([r.source for r in rendered], device=model.device), "labels": targets}
-    else:
-        ids = torch.tensor([r.source + r.target[:-1] for r in rendered], device=model.device)
-        start = len(rendered[0].source) - 1
-        layers, adapt = model.model.layers, adapting_from(start, used)
-        inputs = {"input_ids": ids, "logits_to_keep": ids.shape[1] - start}
-    hooks = ExitStack()
-    hooks.enter_context(attached(layers, adapt))
-    atexit.register(hooks.close)
-    run = torch.compile(model) if compiled else model
-
-    def logits(adapter: Adapter) -> torch.Tensor:
-        used.clear()
-        used.update(adapter)
-        found: torch.Tensor = run(**inputs, use_cache=False).logits
-        return found
-
-    return logits
-
-
-def plainly(
-    logits: Callable[[Adapter], torch.Tensor], targets: torch.Tensor, student: Adapter, teacher: Adapter, tau: float
-) -> float:
-    """Teacher without gradient, student with it, the loss on full logits, one backward pass."""
-    with torch.no_grad():
-        guide = logits(teacher)
-    how = Distillation(Threshold(tau), WEIGHT)
-    loss = token_losses(logits(student).flatten(0, 1), guide.flatten(0, 1), targets.flatten(), how).mean()
-    loss.backward()  # type: ignore[no-untyped-call]
-    return float(loss.detach())
 
 
 Step = Callable[[], tuple[float, Adapter]]
@@ -232,7 +170,11 @@ def _from_store(backbone: Backbone, rendered: list[Rendered], case: Case, adapte
     def step() -> tuple[float, Adapter]:
         trained = adapters.student()
         prefixes = [{n: t.to(case.device) for n, t in prefix.items()} for prefix in store.training(keys)]
-        return from_store(backbone, prefixes, trained, teacher, case.tau), _gradients(trained)
+        hidden = backbone.target_hidden(prefixes, trained)
+        with torch.no_grad():
+            guide = backbone.target_hidden(prefixes, teacher)
+        losses = backward_through_head(backbone.head, hidden, targets_of(prefixes), case.objective(), guide)
+        return float(losses.loss.mean()), _gradients(trained)
 
     return step
 
@@ -245,7 +187,7 @@ def _plainly(
 
     def step() -> tuple[float, Adapter]:
         trained = adapters.student()
-        return plainly(logits, targets, trained, teacher, case.tau), _gradients(trained)
+        return plainly(logits, targets, trained, teacher, case.objective()), _gradients(trained)
 
     return step
 
