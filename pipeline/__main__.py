@@ -121,7 +121,7 @@ def report() -> None:
     _bring_into_mlflow()
 
 
-_add(app, "search", "runs.search:search", "Compare the values of params.yaml's `search` on validation.")
+_add(app, "tune", "runs.tuning:tune", "Choose learning rates and knobs on validation, as params.yaml's `tune` says.")
 
 copies = typer.Typer(no_args_is_help=True, help="Copies of the workspace, for `make try` and `make repro-full`.")
 app.add_typer(copies, name="copies")

@@ -23,7 +23,7 @@ def partition(setting: Iid, examples: Mapping[str, Example], seed: int) -> Manif
     share = Share(train_fraction=setting.train_fraction, validation_examples=setting.validation_examples)
     dealt = dict.fromkeys(SPLITS, 0)
     for domain in setting.of:
-        held = scaled(by_split(examples, domain), share)
+        held = scaled(by_split(examples, domain), share, seed)
         for split in SPLITS:
             units = _units(held[split], examples, setting.unit)
             order = hash_order(list(units), salt=f"{seed}/{domain}/{split}/")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pipeline.clients import balanced, domains, iid
+from pipeline.clients.folds import Fold, refolded
 from pipeline.clients.manifest import Manifest
 from pipeline.clients.setting import Setting
 from pipeline.corpora.example import Example
@@ -18,13 +19,15 @@ KINDS: dict[str, Callable[[Any, Mapping[str, Example], int], Manifest]] = {
 }
 
 
-def partition(name: str, setting: Setting, examples: Mapping[str, Example], seed: int) -> Manifest:
-    """Who holds which examples at a seed.
+def partition(
+    name: str, setting: Setting, examples: Mapping[str, Example], seed: int, fold: Fold = "official"
+) -> Manifest:
+    """Who holds which examples at a seed, of a fold's splits.
 
     Raises:
         QuorumError: names the setting that asks for more than there is.
     """
     try:
-        return KINDS[setting.kind](setting, examples, seed)
+        return KINDS[setting.kind](setting, refolded(examples, fold), seed)
     except QuorumError as error:
         raise QuorumError(f"params.yaml: settings.{name}: {error}") from None

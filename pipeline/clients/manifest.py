@@ -25,20 +25,21 @@ def by_split(examples: Mapping[str, Example], domain: str) -> dict[Split, list[s
     return held
 
 
-def scaled(held: Mapping[Split, Sequence[str]], share: Share) -> dict[Split, list[str]]:
-    """What is taken of a client's splits."""
+def scaled(held: Mapping[Split, Sequence[str]], share: Share, seed: int) -> dict[Split, list[str]]:
+    """What is taken of a client's splits, drawn anew for each seed."""
+    salt = f"{seed}/"
     return {
-        "train": take_fraction(held["train"], share.train_fraction or 1.0),
-        "val": take_at_most(held["val"], share.validation_examples),
-        "test": take_at_most(held["test"], share.test_examples),
+        "train": take_fraction(held["train"], share.train_fraction or 1.0, salt),
+        "val": take_at_most(held["val"], share.validation_examples, salt),
+        "test": take_at_most(held["test"], share.test_examples, salt),
     }
 
 
-def take_fraction(ids: Sequence[str], fraction: float) -> list[str]:
+def take_fraction(ids: Sequence[str], fraction: float, salt: str = "") -> list[str]:
     """The nearest whole number to `fraction` of the ids, at least one of a non-empty list, in their own order."""
     if not ids:
         return []
-    return take_at_most(ids, max(1, round(fraction * len(ids))))
+    return take_at_most(ids, max(1, round(fraction * len(ids))), salt)
 
 
 def take_at_most(ids: Sequence[str], count: int | None, salt: str = "") -> list[str]:

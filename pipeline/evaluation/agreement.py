@@ -16,7 +16,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from pipeline.evaluation.intervals import Clusters, Interval, bootstrap
+from pipeline.evaluation.intervals import Clusters, Interval, interval_of
 
 Outcome = Literal["win", "tie", "loss"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -53,7 +53,7 @@ class Outcomes:
 def outcomes_of(rows: Sequence[Mapping[str, str]], against: str, samples: int) -> Outcomes:
     """One opponent's ratings: shares over examples, each example's ratings averaged, then over clients.
 
-    Intervals resample meetings within a client, as all others do.
+    Intervals flip the signs of whole meetings, as all others do.
     """
     own = [row for row in rows if row["against"] == against]
     shares = {outcome: _interval(own, {outcome: 1}, samples) for outcome in OUTCOMES}
@@ -64,7 +64,7 @@ def outcomes_of(rows: Sequence[Mapping[str, str]], against: str, samples: int) -
 def _interval(rows: Sequence[Mapping[str, str]], worth: Mapping[str, int], samples: int) -> Interval:
     """The mean of what ratings are worth by outcome, 0 unless said."""
     clients = dict.fromkeys(row["client"] for row in rows)
-    return bootstrap({client: _clusters(rows, client, worth) for client in clients}, samples)
+    return interval_of({client: _clusters(rows, client, worth) for client in clients}, samples)
 
 
 def _clusters(rows: Sequence[Mapping[str, str]], client: str, worth: Mapping[str, int]) -> Clusters:

@@ -20,9 +20,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from pipeline.evaluation.intervals import Clusters, Interval, Samples, bootstrap
+from pipeline.evaluation.intervals import Clusters, Interval, interval_of, sign_flip
 from pipeline.evaluation.scores import LOSS, Scored, by_client, clusters_of, differences
-from pipeline.evaluation.significance import holm, sign_flip
+from pipeline.evaluation.significance import holm
 from pipeline.workspace.record import Record
 
 Word = Literal["supported", "supported, smaller", "excluded", "undecided", "not run"]
@@ -89,7 +89,7 @@ def judge(
     scored: Mapping[str, Sequence[Scored]],
     by_seed: Sequence[Mapping[str, Sequence[Scored]]],
     converged: Callable[[str], bool],
-    samples: Samples,
+    samples: int,
 ) -> list[Judged]:
     """Every claim on every endpoint that it names, in order of number.
 
@@ -106,7 +106,7 @@ def judge(
             if clusters is None:
                 found.append(Judged(claim, metric, None, None, "not run"))
                 continue
-            gain, p = bootstrap(clusters, samples.bootstrap), sign_flip(clusters, samples.permutation)
+            gain, p = interval_of(clusters, samples), sign_flip(clusters, samples)
             found.append(Judged(claim, metric, gain, p, "undecided", shared=shared[claim.number]))
     return _gated([_worded(one, converged, by_seed) for one in _adjusted(found)])
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from pipeline.corpora.tagging import CONTENT, words_of
-from pipeline.evaluation.intervals import Clusters, bootstrap
+from pipeline.evaluation.intervals import Clusters, interval_of
 from pipeline.evaluation.words import Tally, pos_rows, tally
 
 DETERMINERS_AND_PRONOUNS = ("DET", "PRON")
@@ -64,9 +64,9 @@ def shares_of(run: str, client: str, meetings: Mapping[str, Tally], samples: int
     for name, pairs in counted.items():
         known = [(meeting, top, bottom) for meeting, (top, bottom) in zip(meetings, pairs, strict=True) if bottom]
         if known:
-            interval = bootstrap({client: Clusters.of(*map(list, zip(*known, strict=True)))}, samples)
-            figures = {"value": interval.value, "low": interval.low, "high": interval.high}
-            rows.append({"run": run, "client": client, "share": name, **{k: round(v, 4) for k, v in figures.items()}})
+            interval = interval_of({client: Clusters.of(*map(list, zip(*known, strict=True)))}, samples)
+            figures = {end: interval.rounded(4).get(end) for end in ("value", "low", "high")}
+            rows.append({"run": run, "client": client, "share": name, **figures})
     return rows
 
 

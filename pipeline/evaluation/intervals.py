@@ -1,34 +1,35 @@
-"""95% intervals that resample meetings within a client, since queries of one meeting are not independent.
+"""95% intervals and p-values that flip the signs of whole meetings, since queries of one meeting are not independent.
 
-Efron & Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 14 (BCa). A figure is a ratio of sums over
-meetings (a mean over examples, or over tokens), averaged over clients:
+Fisher, "The Design of Experiments", 1935, section 21; for clusters: Canay, Romano & Shaikh, "Randomization Tests under
+an Approximate Symmetry Assumption", Econometrica 2017. A figure is a ratio of sums over meetings (a mean over examples,
+or over tokens), averaged over clients:
 
-    θ = (1/C) Σ_c [ Σ_m a_cm / Σ_m b_cm ]
+    θ = (1/C) Σ_c Σ_m a_cm / B_c,      B_c = Σ_m b_cm
 
-Meetings are drawn with replacement within each client, 10,000 times unless told otherwise; where clients share
-meetings (queries of one meeting dealt out to several), a meeting is drawn once for all of them. BCa corrects for bias
-and skew; where it does not exist (no spread, or one meeting a client) the percentile interval stands in.
+Is θ₀ the true value, then each meeting's a_cm − θ₀ b_cm might as well have had the other sign. With random signs s,
+
+    T_s(θ₀) = (1/C) Σ_c Σ_m s_m (a_cm − θ₀ b_cm) / B_c = A_s − θ₀ B_s
+    p(θ₀) = (1 + #{|T_s(θ₀)| ≥ |θ − θ₀|}) / (1 + R)
+
+and the interval holds every θ₀ with p(θ₀) > 0.05. |T_s| ≥ |θ − θ₀| is true just between two roots, (θ − A_s)/(1 − B_s)
+and (θ + A_s)/(1 + B_s), with θ between them: so each end of the interval is an order statistic of the roots. A meeting
+that several clients share has one sign. Where there are so few meetings that all signs agree too often, there is no
+interval: a point.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.stats import t as student
 
 Array = NDArray[np.float64]
 LEVEL = 0.95
-
-
-@dataclass(frozen=True)
-class Samples:
-    """How many times meetings are drawn anew for an interval, and their signs flipped for a test."""
-
-    bootstrap: int
-    permutation: int
+POWER = 0.8
 
 
 @dataclass(frozen=True)
@@ -54,101 +55,118 @@ class Clusters:
 
 @dataclass(frozen=True)
 class Interval:
-    """A figure with its 95% interval and bootstrap standard error."""
+    """A figure with its 95% interval; of a point the ends are NaN.
+
+    `standard_error` is that of the meetings within their clients, with so many `degrees` of freedom.
+    """
 
     value: float
     low: float
     high: float
-    standard_error: float
+    standard_error: float = 0.0
+    degrees: int = 0
+
+    @property
+    def is_point(self) -> bool:
+        """Whether there are too few meetings for an interval."""
+        return math.isnan(self.low)
+
+    @property
+    def visible(self) -> float:
+        """The smallest difference that the design would have found in four cases of five, at 5%; NaN of a point."""
+        if not self.degrees:
+            return math.nan
+        return float(
+            self.standard_error * (student.ppf(0.5 + LEVEL / 2, self.degrees) + student.ppf(POWER, self.degrees))
+        )
+
+    def alone(self) -> Interval:
+        """The value as a point."""
+        return Interval(self.value, math.nan, math.nan, self.standard_error, self.degrees)
+
+    def times(self, factor: float) -> Interval:
+        """In another unit."""
+        value, low, high, error = (factor * one for one in (self.value, self.low, self.high, self.standard_error))
+        return Interval(value, low, high, error, self.degrees)
+
+    def span(self, digits: int, sign: str = "") -> str:
+        """The ends as text, as in `0.12 … 0.34`; of a point, none."""
+        return "" if self.is_point else f"{self.low:{sign}.{digits}f} … {self.high:{sign}.{digits}f}"
 
     def rounded(self, digits: int) -> dict[str, float]:
-        """As files have it."""
-        return {name: round(value, digits) for name, value in asdict(self).items()}
+        """As files have it: a point has no ends."""
+        return {n: round(v, digits) for n, v in asdict(self).items() if n != "degrees" and not math.isnan(v)}
 
     @property
     def ends(self) -> tuple[float, float]:
         return self.low, self.high
 
 
-@dataclass(frozen=True)
-class _Stratum:
-    """Clients that are drawn from together: numerators and denominators, each (clients, meetings)."""
+def interval_of(clients: Mapping[str, Clusters], samples: int, seed: int = 0) -> Interval:
+    """The mean over clients, with its interval; of one client, that client's figure.
 
-    name: str
-    numerators: Array
-    denominators: Array
-
-
-def bootstrap(clients: Mapping[str, Clusters], samples: int, seed: int = 0) -> Interval:
-    """The mean over clients, with its interval; of one client, that client's figure."""
-    value = float(np.mean([c.ratio() for c in clients.values()]))
-    strata = _strata(clients)
-    draws = np.mean(np.concatenate([_draws(stratum, samples, seed) for stratum in strata]), axis=0)
-    error = float(draws.std(ddof=1))
-    if error < 1e-12:
-        return Interval(value, value, value, error)
-    low, high = np.quantile(draws, _levels(value, draws, _acceleration(strata)))
-    return Interval(value, float(low), float(high), error)
-
-
-def _strata(clients: Mapping[str, Clusters]) -> list[_Stratum]:
-    """A stratum a client; where any two of them share a meeting, one of all, in which absent meetings weigh nothing."""
-    names = sorted({name for client in clients.values() for name in client.names})
-    if len(names) == sum(len(client.names) for client in clients.values()):
-        return [_Stratum(name, c.numerator[None], c.denominator[None]) for name, c in clients.items()]
-    places = {name: place for place, name in enumerate(names)}
-    top, bottom = np.zeros((len(clients), len(names))), np.zeros((len(clients), len(names)))
-    for row, client in enumerate(clients.values()):
-        own = [places[name] for name in client.names]
-        top[row, own], bottom[row, own] = client.numerator, client.denominator
-    return [_Stratum("/".join(clients), top, bottom)]
-
-
-def _draws(stratum: _Stratum, samples: int, seed: int) -> Array:
-    """Each client's figure in every resample, (clients, samples): the same meetings are drawn for every run and metric.
-
-    A client none of whose meetings was drawn has its own figure.
+    Args:
+        samples: R, random signs.
     """
-    rng = np.random.default_rng([seed, *stratum.name.encode("utf-8")])
-    count = stratum.numerators.shape[1]
-    picks = rng.integers(0, count, (samples, count))
-    top, bottom = stratum.numerators[:, picks].sum(2), stratum.denominators[:, picks].sum(2)
-    whole = stratum.numerators.sum(1, keepdims=True) / stratum.denominators.sum(1, keepdims=True)
-    ratio: Array = np.divide(top, bottom, out=np.broadcast_to(whole, top.shape).copy(), where=bottom > 0)
-    return ratio
+    value = _mean(clients)
+    error, degrees = _standard_error(clients)
+    a, b = _flipped(clients, samples, seed)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        roots = np.stack([(value - a) / (1 - b), (value + a) / (1 + b)])
+    roots[:, 1 - np.abs(b) < 1e-12] = (-np.inf, np.inf)  # all signs agree: true everywhere
+    roots.sort(axis=0)
+    # p(θ₀) > 0.05 on the left of θ: more than so many left roots are at most θ₀. The right end likewise.
+    place = math.floor((1 - LEVEL) * (1 + samples) - 1 + 1e-9)
+    low, high = np.sort(roots[0])[place], np.sort(roots[1])[::-1][place]
+    if not math.isfinite(low) or not math.isfinite(high):
+        low = high = math.nan
+    return Interval(value, float(low), float(high), error, degrees)
 
 
-def _acceleration(strata: Sequence[_Stratum]) -> float | None:
-    """BCa's correction for skew, from the figure with each meeting left out in turn; None where nothing moves it.
+def sign_flip(clients: Mapping[str, Clusters], samples: int, seed: int = 0) -> float:
+    """The two-sided p-value of a mean difference: p(0), by the same signs as the interval's."""
+    a, _ = _flipped(clients, samples, seed)
+    # Equal sums in another order differ in the last bits.
+    extreme = np.abs(a) >= abs(_mean(clients)) * (1 - 1e-12)
+    return float((1 + extreme.sum()) / (1 + samples))
 
-    For several samples: Σ_s Σ_m (U_sm / n_s)³ / 6 (Σ_s Σ_m (U_sm / n_s)²)^{3/2}, where U_sm = (n_s − 1)(θ_s· − θ_sm)
-    is taken around the stratum's own mean. A client's only meeting cannot be left out.
+
+def _mean(clients: Mapping[str, Clusters]) -> float:
+    return float(np.mean([client.ratio() for client in clients.values()]))
+
+
+def _flipped(clients: Mapping[str, Clusters], samples: int, seed: int) -> tuple[Array, Array]:
+    """A_s and B_s for every draw of signs, each (samples,): the same signs for every run and metric."""
+    rng = np.random.default_rng([seed, 1])
+    top, bottom = np.zeros(samples), np.zeros(samples)
+    drawn: dict[str, NDArray[np.int8]] = {}
+    for client in clients.values():
+        new = [name for name in client.names if name not in drawn]
+        signs = 2 * rng.integers(0, 2, (len(new), samples), dtype=np.int8) - 1
+        drawn |= dict(zip(new, signs, strict=True))
+        own = np.stack([drawn[name] for name in client.names], axis=1).astype(float)
+        share = client.denominator.sum() * len(clients)
+        top += own @ client.numerator / share
+        bottom += own @ client.denominator / share
+    return top, bottom
+
+
+def _standard_error(clients: Mapping[str, Clusters]) -> tuple[float, int]:
+    """The linearized standard error of the mean over clients, and its degrees of freedom: Σ_c (meetings − 1).
+
+    Where clients share meetings, all of them are one stratum.
     """
-    total = sum(len(stratum.numerators) for stratum in strata)
-    squares = cubes = 0.0
-    for stratum in strata:
-        tops = stratum.numerators.sum(1, keepdims=True) - stratum.numerators
-        bottoms = stratum.denominators.sum(1, keepdims=True) - stratum.denominators
-        count = stratum.numerators.shape[1]
-        if count < 2 or not (bottoms > 0).all():
-            continue
-        left_out = (tops / bottoms).sum(0) / total
-        influence = (count - 1) * (left_out.mean() - left_out) / count
-        squares += float((influence**2).sum())
-        cubes += float((influence**3).sum())
-    return cubes / (6 * squares**1.5) if squares**1.5 > 0 else None
-
-
-def _levels(value: float, draws: Array, acceleration: float | None) -> tuple[float, float]:
-    """The quantiles of the draws that bound the BCa interval, or the plain ones."""
-    tail = (1 - LEVEL) / 2
-    below = float(np.mean(draws < value) + 0.5 * np.mean(draws == value))
-    if not 0 < below < 1 or acceleration is None:
-        return tail, 1 - tail
-    bias = norm.ppf(below)
-
-    def adjusted(level: float) -> float:
-        z = bias + norm.ppf(level)
-        return float(norm.cdf(bias + z / (1 - acceleration * z)))
-
-    return adjusted(tail), adjusted(1 - tail)
+    influence: dict[str, dict[str, float]] = {}
+    names = [name for client in clients.values() for name in client.names]
+    shared = len(set(names)) < len(names)
+    for place, client in clients.items():
+        rest = (client.numerator - client.ratio() * client.denominator) / client.denominator.sum() / len(clients)
+        stratum = influence.setdefault("all" if shared else place, {})
+        for name, value in zip(client.names, rest, strict=True):
+            stratum[name] = stratum.get(name, 0.0) + float(value)
+    variance = sum(
+        len(own) / (len(own) - 1) * sum(value**2 for value in own.values())
+        for own in influence.values()
+        if len(own) > 1
+    )
+    return math.sqrt(variance), sum(len(own) - 1 for own in influence.values())

@@ -6,12 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pipeline.evaluation.intervals import Clusters, Interval, Samples, bootstrap
-from pipeline.evaluation.significance import DETECTABLE, holm, sign_flip
+from pipeline.evaluation.intervals import Clusters, Interval, interval_of, sign_flip
+from pipeline.evaluation.significance import holm
 
 MEAN = "mean"
 LOSS = "loss"
 
+MEETINGS = 30
+"""Of a client alone, fewer give a point without an interval."""
 NO_SCORES = ("id", "client", "meeting", "tokens", "loss_sum")
 """What an example's row of scores holds besides its metrics."""
 
@@ -92,22 +94,26 @@ def differences(ours: Sequence[Scored], theirs: Sequence[Scored]) -> list[Scored
 
 
 def figures_of(rows: Sequence[Scored], samples: int) -> dict[str, Figures]:
-    """Client -> its figures; and `mean` over clients."""
+    """Client -> its figures; and `mean` over clients. A client that was tested on few meetings gets points."""
     clusters = {metric: clusters_of(rows, metric) for metric in rows[0].values}
     table = {}
     for client, own in by_client(rows).items():
-        intervals = {m: bootstrap({client: clients[client]}, samples) for m, clients in clusters.items()}
-        table[client] = Figures(len(own), intervals)
-    table[MEAN] = Figures(len(rows), {m: bootstrap(clients, samples) for m, clients in clusters.items()})
+        alone = {m: {client: clients[client]} for m, clients in clusters.items()}
+        table[client] = Figures(len(own), {m: _of_client(interval_of(one, samples), one) for m, one in alone.items()})
+    table[MEAN] = Figures(len(rows), {m: interval_of(clients, samples) for m, clients in clusters.items()})
     return table
+
+
+def _of_client(interval: Interval, alone: Mapping[str, Clusters]) -> Interval:
+    """One client's figure: a point, where it was tested on few meetings."""
+    return interval.alone() if sum(len(own.names) for own in alone.values()) < MEETINGS else interval
 
 
 @dataclass(frozen=True)
 class Comparison:
     """One run less another on one metric, for a client or over all: tested over all, descriptive for one.
 
-    `p_holm`: adjusted over the comparisons named in advance; None of others. `smallest_detectable`: the difference
-    that the design would have found with 80% power.
+    `p_holm`: adjusted over the comparisons named in advance; None of others.
     """
 
     metric: str
@@ -118,19 +124,17 @@ class Comparison:
     p: float
     p_holm: float | None
 
-    @property
-    def smallest_detectable(self) -> float:
-        return DETECTABLE * self.difference.standard_error
-
     def to_row(self) -> dict[str, Any]:
         """A row of significance.csv."""
-        ends = {"difference": self.difference.value, "low": self.difference.low, "high": self.difference.high}
+        found = self.difference.rounded(4)
         return {
             **{name: getattr(self, name) for name in ("metric", "run", "against", "client")},
-            **{name: round(value, 4) for name, value in ends.items()},
+            "difference": found["value"],
+            "low": found.get("low"),
+            "high": found.get("high"),
             "p": round(self.p, 5),
             "p_holm": None if self.p_holm is None else round(self.p_holm, 5),
-            "smallest_detectable": round(self.smallest_detectable, 4),
+            "visible": None if self.difference.is_point else round(self.difference.visible, 4),
         }
 
 
@@ -140,7 +144,7 @@ def compare(
     family: Sequence[str],
     others: Sequence[str],
     metric: str,
-    samples: Samples,
+    samples: int,
 ) -> list[Comparison]:
     """One run against others on one metric: over all clients, then each client.
 
@@ -151,9 +155,9 @@ def compare(
         clusters = clusters_of(differences(scored[ours], scored[theirs]), metric)
         groups = {MEAN: clusters} | {client: {client: own} for client, own in clusters.items()}
         for client, group in groups.items():
-            interval = bootstrap(group, samples.bootstrap)
-            p = sign_flip(group, samples.permutation)
-            found.append(Comparison(metric, ours, theirs, client, interval, p, None))
+            interval, p = interval_of(group, samples), sign_flip(group, samples)
+            shown = interval if client == MEAN else _of_client(interval, group)
+            found.append(Comparison(metric, ours, theirs, client, shown, p, None))
     tested = [place for place, one in enumerate(found) if one.client == MEAN and one.against in family]
     for place, adjusted in zip(tested, holm([found[place].p for place in tested]), strict=True):
         found[place] = replace(found[place], p_holm=adjusted)
@@ -165,7 +169,7 @@ def significance(
     ours: str,
     named: Collection[str],
     metrics: Sequence[str],
-    samples: Samples,
+    samples: int,
 ) -> list[Comparison]:
     """One run against all others, on the metrics that are tested; `named`: those named in advance, Holm's family."""
     family = [run for run in scored if run != ours and run in named]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from pipeline.clients.batches import batches
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Fit, Pull, Trace
 from pipeline.federated.head import backward_through_head
@@ -71,9 +72,7 @@ class LocalClientData:
         teacher = _Teacher(objective.teacher, self._backbone, self.train, kept=self._training.local_epochs > 1)
         record = _Record(_offsets(self.train), self._training.local_epochs)
         for epoch in range(self._training.local_epochs):
-            order = batch_order(rng, epoch, len(self.train))
-            for at in range(0, len(order), self._training.batch_size):
-                chosen = order[at : at + self._training.batch_size]
+            for chosen in batches(batch_order(rng, epoch, len(self.train)), self._training.batch_size):
                 losses = self._backward(student, chosen, objective, teacher, rng, record.steps)
                 total = float(losses.loss.sum())
                 _check_finite("loss", total, rng, record.steps)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pipeline.federated.algorithm import Algorithm, Context, ServerState, Update
+from pipeline.federated.algorithm import Algorithm, Context, Owner, ServerState, Update
 from pipeline.federated.callbacks import Callback
 from pipeline.federated.engine import Engine, Losses, Report, train_round
 from pipeline.federated.history import Round
@@ -135,8 +135,13 @@ def _row(seed: int, number: int, name: str, report: Report | None, losses: Losse
 def _after(
     progress: Progress, number: int, server: ServerState, rows: Sequence[Round], algorithm: Algorithm
 ) -> Progress:
-    """The next progress; a round is stale if no client's model that the algorithm is judged by has improved in it."""
-    now = {row.client: row.loss_of(algorithm.evaluates) for row in rows}
+    """The next progress; a round is stale if no client's model that a table may be about has improved in it.
+
+    That is the client's own; and the server's, where the algorithm is judged by it: a training of AdaFedAvg serves two
+    rows, and ends when neither gets better.
+    """
+    owners: Sequence[Owner] = ("local", "server") if algorithm.evaluates == "server" else ("local",)
+    now = {f"{row.client}/{owner}": row.loss_of(owner) for row in rows for owner in owners}
     better = {name: loss for name, loss in now.items() if loss < progress.least.get(name, math.inf)}
     stale = 0 if better else progress.stale + 1
     return Progress(number, server, {**progress.least, **better}, stale, (*progress.history, *rows))

@@ -20,8 +20,8 @@ from pipeline.model.adapter import Adapter
 class Progress:
     """After a round.
 
-    `least`: each client's least validation loss so far of the model that the algorithm is judged by; `stale`: how many
-    rounds ago one of them last fell.
+    `least`: each client's least validation loss so far, by model (`Academic/local`), of the models that tables may be
+    about; `stale`: how many rounds ago one of them last fell.
     """
 
     round: int

@@ -31,8 +31,15 @@ def check(params: Params) -> None:
             raise ValueError(f"settings.{name}: unknown client {unknown[0]!r}; known: {', '.join(CLIENTS)}")
     for name, run in params.all_runs.items():
         _run(params, name, run)
-    if params.search.seed in params.seeds:
-        raise ValueError(f"search.seed: {params.search.seed} is a seed that tables report; choose another")
+    if strange := sorted({seed for run in params.all_runs.values() for seed in run.seeds or ()} - set(params.seeds)):
+        raise ValueError(f"runs: a run is made at seed {strange[0]}, which is none of seeds; add it there")
+    if strange := sorted(set(params.folds) - set(params.seeds)):
+        raise ValueError(f"folds: {strange[0]}: is none of seeds; add it there, or leave it out")
+    tuned = {**dict.fromkeys(params.tune.trials, "trials"), **dict.fromkeys(params.tune.families.values(), "families")}
+    if unknown := [run for run in tuned if run not in params.all_runs]:
+        raise ValueError(f"tune.{tuned[unknown[0]]}: {unknown[0]} is no run; name one, or leave it out")
+    if params.tune.seed in params.seeds:
+        raise ValueError(f"tune.seed: {params.tune.seed} is a seed that tables report; choose another")
     _own_clients(params)
     _main_table(params)
     if params.weights is not None and PRESETS[params.backbone].origin != "hub":

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
+from pipeline.clients.folds import Fold
 from pipeline.clients.setting import Setting
 from pipeline.errors import QuorumError
 from pipeline.model.decoding_rule import DecodingRule
@@ -68,11 +69,17 @@ class PrepareOrder(Order):
 
 
 class PartitionOrder(Order):
-    """The settings that a group of runs uses."""
+    """The settings that a group of runs uses.
+
+    `folds`: seed -> which meetings are tested, where that is not the official split. `batches`: setting -> the largest
+    batch of its trainings, and their local epochs; none of a setting in which nothing is trained.
+    """
 
     corpora: list[str]
     settings: dict[str, Setting]
     seeds: list[int]
+    folds: dict[int, Fold]
+    batches: dict[str, tuple[int, int]]
 
 
 class EncodeOrder(Order):
@@ -104,7 +111,6 @@ class CommonKnobs(Record):
     local_epochs: int = Field(ge=1)
     batch_size: int = Field(ge=1)
     clients_per_round: int | None = Field(ge=1)
-    learning_rate: float = Field(gt=0)
     weight_decay: float = Field(ge=0)
     clip_norm: float = Field(gt=0)
 
@@ -115,6 +121,7 @@ class TrainingKnobs(CommonKnobs):
     One of `bottleneck` and `lora_rank` is set, which says of which kind its adapters are.
     """
 
+    learning_rate: float = Field(gt=0)
     task: str
     algorithm: str
     hyperparameters: dict[str, Any]
@@ -219,8 +226,7 @@ class MainOrder(Order):
     target_tokens: int
     train_fraction: float
     validation_examples: int | None
-    bootstrap_samples: int
-    permutation_samples: int
+    sign_flips: int
     runs: list[RunRow]
 
 

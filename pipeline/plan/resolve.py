@@ -34,7 +34,7 @@ from pipeline.plan.orders import (
 )
 from pipeline.plan.packages import packages_of
 from pipeline.plan.schema import Params
-from pipeline.plan.training import is_uncached, layers_of, precision_of, training_order, unfit
+from pipeline.plan.training import batches_of, is_uncached, layers_of, precision_of, training_order, unfit
 from pipeline.tasks import TASKS
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_file, sha256_json
@@ -62,7 +62,7 @@ def resolve(params: Params) -> dict[str, dict[str, Any]]:
         rows[group] = []
         ids = {layout.run_id(group, name, seed): (name, seed) for name in runs for seed in params.seeds}
         if runs or group == layout.MORE:
-            orders |= _of_group(params, group, ids)
+            orders |= of_group(params, group, ids)
         for identity, (name, seed) in ids.items():
             stages = _of_run(params, name, seed)
             orders |= {f"{stage}/{identity}": order for stage, order in stages.items()}
@@ -121,7 +121,7 @@ def weights_folder(folder: Path) -> WeightsFolder:
     return WeightsFolder(folder=str(folder), files=sha256_json(files))
 
 
-def _of_group(params: Params, group: str, ids: Ids) -> dict[str, Order]:
+def of_group(params: Params, group: str, ids: Ids) -> dict[str, Order]:
     """What the runs of a group share."""
     settings = sorted({params.all_runs[name].setting for name, _ in ids.values()})
     manifests = {i: layout.manifest(group, params.all_runs[name].setting, seed).stem for i, (name, seed) in ids.items()}
@@ -130,7 +130,9 @@ def _of_group(params: Params, group: str, ids: Ids) -> dict[str, Order]:
             code=_code("partition"),
             corpora=_corpora_of(params, group),
             settings={name: params.setting_of(name) for name in settings},
-            seeds=params.seeds,
+            seeds=sorted({seed for _, seed in ids.values()}),
+            folds=params.folds,
+            batches=batches_of(params, {name for name, _ in ids.values()}),
         ),
         f"encode/{group}": EncodeOrder(
             code=_code("encode", TASKS[params.task], parts=("render",)),
@@ -143,7 +145,7 @@ def _of_group(params: Params, group: str, ids: Ids) -> dict[str, Order]:
             adapted_layers=layers_of(params),
             manifests=manifests,
             uncached=[i for i, (name, _) in ids.items() if is_uncached(params, name)],
-            left_out=[i for i, (name, _) in ids.items() if unfit(params, name)],
+            left_out=[i for i, (name, seed) in ids.items() if unfit(params, name) or not params.is_made(name, seed)],
             limits={manifests[i]: params.limits_of(params.all_runs[name].setting) for i, (name, _) in ids.items()},
         ),
     }
@@ -151,7 +153,7 @@ def _of_group(params: Params, group: str, ids: Ids) -> dict[str, Order]:
 
 def _corpora_of(params: Params, group: str) -> list[str]:
     """The corpora that a group's settings are made from: the main table is about QMSum (and one's own) alone."""
-    return ["qmsum"] if group == layout.MAIN else params.corpora
+    return ["qmsum"] if group in (layout.MAIN, layout.TUNE) else params.corpora
 
 
 def _encoding(params: Params) -> str:
@@ -259,7 +261,7 @@ def _texts(*names: str) -> dict[str, str]:
 def _common(params: Params) -> dict[str, Any]:
     """What both pages say of the whole."""
     told = ("scale", "backbone", "span_end", "source_tokens", "target_tokens", "train_fraction", "validation_examples")
-    knobs = {knob: getattr(params, knob) for knob in (*told, "bootstrap_samples", "permutation_samples")}
+    knobs = {knob: getattr(params, knob) for knob in (*told, "sign_flips")}
     return knobs | {"task": TASKS[params.task], "precision": precision_of(params)}
 
 

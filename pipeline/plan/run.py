@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, PositiveFloat, field_validator, model_validator
 
 from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.federated.methods import ZEROSHOT
 from pipeline.workspace.record import Record
 
 AdapterKind = Literal["bottleneck", "lora"]
+Family = Literal["own", "local", "server", "pooled"]
+"""Runs that share a learning rate; see `Rates`."""
 AdaptedPositions = Literal["targets", "all"]
 
 
 class Run(Record):
     """A method, a setting, and which of its models is scored.
 
-    `decode: false` scores the references alone, and writes no summaries. `prolonged` adds the scale's `added_rounds`,
-    and `late` names the clients that come in with the first of them. `rounds_share` scales `rounds`. `adapted_layers`,
-    `dropout` and `adapted_positions: all` are what the store rules out: such a run makes no use of it.
+    `seeds`: those at which it is made, where that is not all of the file's. `decode: false` scores the references
+    alone, and writes no summaries. `prolonged` adds the scale's `added_rounds`, and `late` names the clients that come
+    in with the first of them. `rounds_share` scales `rounds`. `adapted_layers`, `dropout` and `adapted_positions: all`
+    are what the store rules out: such a run makes no use of it.
     Other keys are a training's common knobs, or hyperparameters of the run's algorithm.
     """
 
@@ -27,7 +30,9 @@ class Run(Record):
 
     method: str
     setting: str = "domains"
+    seeds: list[int] | None = Field(default=None, min_length=1)
     evaluate: Literal["local", "server"] | None = None
+    learning_rate: float | None = Field(default=None, gt=0)
     adapter: AdapterKind | None = None
     adapted_layers: int | None = Field(default=None, ge=1)
     dropout: float = Field(default=0.0, ge=0, lt=1)
@@ -66,11 +71,23 @@ class Run(Record):
         return self
 
 
-class Search(Record):
-    """Fair tuning: the same number of settings of its knobs for each run, at a seed that no table reports."""
+class Tune(Record):
+    """Fair tuning at a seed that no table reports: rates of families, and knobs of runs, as many trials for each.
+
+    `families`: family -> the run that its rate is chosen by. `trials`: run -> values of its own knobs.
+    """
 
     seed: int = Field(ge=0)
+    rates: list[PositiveFloat]
+    families: dict[Family, str]
     trials: dict[str, list[dict[str, Any]]]
+
+    @field_validator("rates")
+    @classmethod
+    def _a_grid(cls, rates: list[float]) -> list[float]:
+        if len(set(rates)) < 2 or len(set(rates)) < len(rates):
+            raise ValueError("a grid needs two rates or more, each once")
+        return rates
 
     @field_validator("trials")
     @classmethod
@@ -80,5 +97,5 @@ class Search(Record):
         for run, own in trials.items():
             wrong = [key for knobs in own for key in knobs if key in Run.model_fields]
             if wrong:
-                raise ValueError(f"{run}: {wrong[0]} is no knob of a training, so nothing to try")
+                raise ValueError(f"{run}: {wrong[0]} is no knob of a training; set it in the run")
         return trials

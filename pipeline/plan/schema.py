@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 import yaml
 from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
+from pipeline.clients.folds import Fold
 from pipeline.clients.setting import NAME, Count, Domains, Fraction, Iid, Limited, Setting
 from pipeline.corpora.qmsum import SpanEnd
 from pipeline.corpora.sources import CORPORA
@@ -21,7 +22,7 @@ from pipeline.errors import QuorumError
 from pipeline.federated.objectives.threshold import Tau
 from pipeline.model.presets import PRESETS
 from pipeline.plan.orders import CommonKnobs
-from pipeline.plan.run import AdapterKind, Run, Search
+from pipeline.plan.run import AdapterKind, Run, Tune
 from pipeline.tasks import TASKS
 from pipeline.workspace.layout import PARAMS
 from pipeline.workspace.record import Record, first_problem
@@ -38,12 +39,26 @@ class OwnClient(Record):
     folder: Path
 
 
+class Rates(Record):
+    """Learning rates by what is judged, as `make tune` chose them: the same for all methods of a family.
+
+    `own`: the client's model, which starts a round from itself. `local`: the client's model, which starts from the
+    server's. `server`: the server's. `pooled`: one model of all data.
+    """
+
+    own: float = Field(gt=0)
+    server: float = Field(gt=0)
+    local: float = Field(gt=0)
+    pooled: float = Field(gt=0)
+
+
 class Params(CommonKnobs):
     """All of params.yaml, with its scale's values filled in."""
 
     task: str
     scale: Scale
     seeds: list[int] = Field(min_length=1)
+    folds: dict[int, Fold]
     device: Literal["auto", "cpu", "cuda"]
     precision: Literal["auto", "fp32", "bf16"]
 
@@ -65,6 +80,8 @@ class Params(CommonKnobs):
     target_tokens: int = Field(ge=2)
 
     added_rounds: int = Field(ge=2)
+    learning_rate: float | None = Field(gt=0)
+    learning_rates: Rates
     tau: Tau
     weight: float = Field(ge=0, le=1, alias="lambda")
     local_start: Literal["own", "server"]
@@ -76,15 +93,14 @@ class Params(CommonKnobs):
     max_tokens: Count
 
     use_stemmer: bool
-    bootstrap_samples: int = Field(ge=100)
-    permutation_samples: int = Field(ge=100)
+    sign_flips: int = Field(ge=100)
     topics: int = Field(ge=2)
 
     settings: dict[str, Setting]
     runs: dict[str, Run]
     more_runs: dict[str, Run]
     studies: dict[str, list[str]]
-    search: Search
+    tune: Tune
 
     @field_validator("task", "backbone")
     @classmethod
@@ -136,6 +152,11 @@ class Params(CommonKnobs):
         if isinstance(wanted, Domains) and wanted.own:
             filled["clients"] = [*wanted.clients, *sorted(self.own)]
         return wanted.model_copy(update=filled)
+
+    def is_made(self, name: str, seed: int) -> bool:
+        """Whether a run is made at a seed; at others it is left out."""
+        own = self.all_runs[name].seeds
+        return own is None or seed in own
 
     def is_lora(self, name: str) -> bool:
         """Whether a run's adapters are LoRA's: PEFT's layers apply them."""

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import importlib
 import json
+from collections.abc import Iterable
+
+from pydantic import BaseModel
 
 from pipeline.errors import QuorumError
+from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.federated.methods import ZEROSHOT
 from pipeline.model.precision import Precision, resolve
@@ -58,6 +62,7 @@ def training_order(params: Params, name: str, seed: int) -> TrainOrder:
         bottleneck=None if lora else params.bottleneck or PRESETS[params.backbone].bottleneck,
         lora_rank=params.lora_rank if lora else None,
         joins=params.joins_of(name),
+        learning_rate=_rate_of(params, run, bound, hyper),
         **knobs.model_dump(),
     )
     return TrainOrder(
@@ -67,6 +72,18 @@ def training_order(params: Params, name: str, seed: int) -> TrainOrder:
     )
 
 
+def _rate_of(params: Params, run: Run, bound: Algorithm, hyper: BaseModel) -> float:
+    """A run's own learning rate, else the file's, else that of its family."""
+    if own := run.learning_rate or params.learning_rate:
+        return own
+    rates = params.learning_rates
+    if bound.pooled:
+        return rates.pooled
+    if not bound.communicates or getattr(hyper, "local_start", None) == "own":
+        return rates.own
+    return rates.server if (run.evaluate or bound.evaluates) == "server" else rates.local
+
+
 def _check_alone(where: str, run: Run) -> None:
     """What a method without a server cannot have."""
     if run.evaluate == "server":
@@ -74,6 +91,17 @@ def _check_alone(where: str, run: Run) -> None:
     if run.late or "clients_per_round" in run.knobs:
         wrong = "late and clients_per_round are of federated methods"
         raise QuorumError(f"params.yaml: {where}: {wrong}; {run.method} is none; correct it")
+
+
+def batches_of(params: Params, names: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Setting -> the largest batch of its trainings, and the fewest local epochs; none of one without a training."""
+    found: dict[str, tuple[int, int]] = {}
+    for name in sorted(names):
+        run, knobs = params.all_runs[name], params.training_of(name)
+        if run.method != ZEROSHOT:
+            batch, epochs = found.get(run.setting, (0, knobs.local_epochs))
+            found[run.setting] = max(batch, knobs.batch_size), min(epochs, knobs.local_epochs)
+    return found
 
 
 def layers_of(params: Params) -> int:

@@ -6,7 +6,6 @@ from typing import Any
 
 from pipeline.evaluation.claims import Judged, Word
 from pipeline.evaluation.scores import LOSS
-from pipeline.evaluation.significance import DETECTABLE
 from pipeline.report.page import signed
 
 COLOURS: dict[Word, str] = {
@@ -27,9 +26,13 @@ def claim_row(one: Judged) -> dict[str, Any]:
         "endpoint": "test loss" if one.metric == LOSS else "ROUGE",
         "effect": signed(one.effect, digits),
         "gain": "–" if gain is None else signed(gain.value, digits),
-        "interval": "" if gain is None else f"{signed(gain.low, digits)} … {signed(gain.high, digits)}",
+        "interval": ""
+        if gain is None
+        else "none"
+        if gain.is_point
+        else f"{signed(gain.low, digits)} … {signed(gain.high, digits)}",
         "p": "" if one.p_holm is None or one.claim.margin is not None else f"{one.p_holm:.3f}",
-        "detectable": "" if gain is None else f"{DETECTABLE * gain.standard_error:.{digits}f}",
+        "visible": "" if gain is None else f"{gain.visible:.{digits}f}",
         "word": one.word,
         "colour": COLOURS[one.word],
         "why": one.why,
@@ -44,6 +47,7 @@ def claim_record(one: Judged) -> dict[str, Any]:
         "metric": one.metric,
         "effect": one.effect,
         "gain": None if one.gain is None else one.gain.rounded(4),
+        "visible": None if one.gain is None else round(one.gain.visible, 4),
         "p": one.p,
         "p_holm": one.p_holm,
         "word": one.word,

@@ -13,7 +13,7 @@ from pipeline.report.page import piece
 from pipeline.runs.results import Results
 
 FEW_MEETINGS = 10
-"""Fewer are told; the bootstrap over clusters is known to be too sure of itself with few of them."""
+"""Fewer are told."""
 PAPERS_RATE = 0.0002
 """AdamW's learning rate in the paper."""
 

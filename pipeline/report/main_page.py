@@ -14,6 +14,7 @@ from pipeline.corpora.hash_order import hash_order
 from pipeline.corpora.prepared import is_sample
 from pipeline.corpora.qmsum import DOMAINS
 from pipeline.evaluation.claims import Judged
+from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import MEAN, Comparison, Figures
 from pipeline.evaluation.words import grouped
 from pipeline.federated.history import best_rounds
@@ -130,17 +131,20 @@ def _summary(data: MainPage, named: Mapping[str, str]) -> list[dict[str, Any]]:
     return rows
 
 
-def _interval(figures: Mapping[str, Any], metric: Metric) -> dict[str, str]:
+def _interval(figures: Mapping[str, Interval], metric: Metric) -> dict[str, str]:
     one = figures[metric.name]
-    value, low, high = (f"{number:.{metric.digits}f}" for number in (one.value, one.low, one.high))
-    return {"text": value, "interval": f"{low} … {high}"}
+    return {"text": f"{one.value:.{metric.digits}f}", "interval": one.span(metric.digits)}
 
 
 def _facts(data: MainPage) -> list[tuple[str, str]]:
     order, source = data.order, data.notes["source"]
     cap = "all" if order.validation_examples is None else f"at most {order.validation_examples} a client"
     trained = next((row.training for row in order.runs if row.name == data.selective), None)
-    knobs = {**trained.hyperparameters, **trained.model_dump(include=set(CommonKnobs.model_fields))} if trained else {}
+    knobs = (
+        {**trained.hyperparameters, **trained.model_dump(include={*CommonKnobs.model_fields, "learning_rate"})}
+        if trained
+        else {}
+    )
     return [
         ("scale", order.scale),
         ("data", f"QMSum, {source['source']}" + (f" @ {source['commit']}" if source["commit"] else "")),

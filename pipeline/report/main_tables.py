@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pipeline.evaluation.intervals import Interval
 from pipeline.federated.history import History, best_rounds, columns_of
 from pipeline.report.main_page import MainPage
 from pipeline.report.naming import labels
+
+ENDS = ("low", "high")
 
 
 def main_table(data: MainPage) -> list[dict[str, Any]]:
@@ -19,11 +22,15 @@ def main_table(data: MainPage) -> list[dict[str, Any]]:
             row: dict[str, Any] = {"client": client, "run": run, "method": named[run]}
             for metric in data.metrics:
                 one = figures[client].metrics[metric.name]
-                row |= {metric.name: one.value, f"{metric.name}_low": one.low, f"{metric.name}_high": one.high}
+                row |= dict(zip((metric.name, *(f"{metric.name}_{end}" for end in ENDS)), _cells(one), strict=True))
             best = best_rounds(data.results.histories[run], client)
             rows.append({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()})
             rows[-1]["best_round"] = "/".join(map(str, best))
     return rows
+
+
+def _cells(one: Interval) -> tuple[float | None, ...]:
+    return (one.value, None, None) if one.is_point else (one.value, *one.ends)
 
 
 def history_rows(histories: Mapping[str, History]) -> tuple[list[dict[str, Any]], list[str]]:

@@ -140,7 +140,7 @@ def _cell(figures: Figures, metric: Metric) -> dict[str, str]:
     if score is None:
         return {"value": "–", "interval": f"loss {loss.value:.3f}"}
     ends = metric.digits - 1
-    return {"value": f"{score.value:.{metric.digits}f}", "interval": f"{score.low:.{ends}f} … {score.high:.{ends}f}"}
+    return {"value": f"{score.value:.{metric.digits}f}", "interval": score.span(ends)}
 
 
 def _ending(figures: Mapping[str, Figures], common: Sequence[str]) -> str:

@@ -55,7 +55,7 @@ def extra_pieces(order: ReportOrder, results: Results, made: Material, folder: P
         "algorithms": pieces.tuned(results, made.trials, runs("algorithms")),
         "hard": pieces.tuned(results, made.trials, runs("hard")),
         "noniid": pieces.untrained(results.metrics, "zeroshot", metric),
-        "human": pieces.ratings(canvas, made.ratings, OURS, order.bootstrap_samples),
+        "human": pieces.ratings(canvas, made.ratings, OURS, order.sign_flips),
         "sampling": pieces.rounds_of_clients(results, runs("sampling")),
         "words": [*pieces.words_learned(made.shares, made.pos), *_parts_of_speech(made)],
         "case": pieces.median_cases(results, made.texts, SELECTIVE, AVERAGING, metric),

@@ -118,8 +118,7 @@ def ratings(canvas: Canvas, rows: Rows, ours: str, samples: int) -> list[Markup]
     )
     # The figure's numbers: a small share has no room for its interval in its bar.
     cells = [
-        [one.against, *(f"{100 * s.value:.0f} ({100 * s.low:.0f} … {100 * s.high:.0f})" for s in one.shares.values())]
-        for one in found
+        [one.against, *(f"{100 * s.value:.0f} ({s.times(100).span(0)})" for s in one.shares.values())] for one in found
     ]
     return [figure, piece("table", head=["% of ratings, against", *found[0].shares], rows=cells)]
 
@@ -206,13 +205,13 @@ def _point(results: Results, run: str, knob: str, metric: Metric) -> sweep.Point
 
 
 def tuned(results: Results, trials: Rows, runs: Sequence[str]) -> list[Markup]:
-    """What `make search` chose each run's knobs from, whether it has them, and whether more trials might find better.
+    """What `make tune` chose each run's knobs from, whether it has them, and whether more trials might find better.
 
     Args:
-        trials: rows of search.csv.
+        trials: rows of tuning.csv.
     """
-    searched = {run: own for run in runs if (own := [row for row in trials if row["run"] == run])}
-    told = [_chosen(run, own, results.rows.get(run, ())) for run, own in searched.items()]
+    tried = {run: own for run in runs if (own := [row for row in trials if row["chooses"] == run])}
+    told = [_chosen(run, own, results.rows.get(run, ())) for run, own in tried.items()]
     return [piece("chosen", trials="; ".join(told))] if told else []
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 
 from pipeline.evaluation.claims import judge
-from pipeline.evaluation.intervals import Samples
 from pipeline.evaluation.scores import significance
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import MainOrder, read_order
@@ -30,15 +29,14 @@ from pipeline.workspace.tables import read_table, write_table
 
 def run() -> None:
     order = read_order(layout.order("main"), MainOrder)
-    results = read_results(order.runs, order.bootstrap_samples, "main")
-    samples = Samples(order.bootstrap_samples, order.permutation_samples)
+    results = read_results(order.runs, order.sign_flips, "main")
     claims = [claim for claim in read_paper().claims if {claim.ours, claim.theirs} <= set(results.rows)]
     ours = next((name for name, rows in results.rows.items() if rows[0].method == OURS), None)
     named = {claim.theirs for claim in claims if claim.family and claim.ours == ours}
     metrics = (*load_task(order.task).metrics, LOSS)
     endpoints = (metrics[0].name, LOSS.name)
-    comparisons = significance(results.scored, ours, named, endpoints, samples) if ours else []
-    words = words_of_run(results.rows[ours] if ours else [], order.bootstrap_samples)
+    comparisons = significance(results.scored, ours, named, endpoints, order.sign_flips) if ours else []
+    words = words_of_run(results.rows[ours] if ours else [], order.sign_flips)
     data = MainPage(
         order=order,
         notes=read_json(layout.notes("qmsum")),
@@ -47,7 +45,7 @@ def run() -> None:
         results=results,
         metrics=metrics,
         comparisons=comparisons,
-        claims=judge(claims, results.scored, results.seeds, results.converged, samples),
+        claims=judge(claims, results.scored, results.seeds, results.converged, order.sign_flips),
         paper=read_table(layout.PAPER_RESULTS),
         pos=words.parts,
         shares=words.shares,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from pipeline.evaluation.claims import judge
-from pipeline.evaluation.intervals import Samples
 from pipeline.model.loading import weights_bytes
 from pipeline.plan.orders import ReportOrder, read_order
 from pipeline.report.claim_rows import claim_record
@@ -27,7 +26,7 @@ from pipeline.workspace.tables import read_table, write_table
 
 def run() -> None:
     order = read_order(layout.order("report"), ReportOrder)
-    samples = order.bootstrap_samples
+    samples = order.sign_flips
     results = read_results(order.runs, samples, "report")
     figures = layout.figures(layout.MORE)
     for folder in (figures, layout.metrics_of_seeds(layout.MORE)):
@@ -63,12 +62,11 @@ def run() -> None:
 
 def _on_the_paper(order: ReportOrder, results: Results, known: dict[str, Any]) -> PaperPage:
     paper = read_paper()
-    samples = Samples(order.bootstrap_samples, order.permutation_samples)
     return PaperPage(
         **known,
         title="The paper’s tables and figures, regenerated",
         sections=paper.with_studies(order.studies),
-        claims=judge(paper.claims, results.scored, results.seeds, results.converged, samples),
+        claims=judge(paper.claims, results.scored, results.seeds, results.converged, order.sign_flips),
         paper=read_table(layout.PAPER_RESULTS),
         extra=extra_pieces(order, results, _material(order, results), layout.figures(layout.MORE)),
     )
@@ -95,7 +93,7 @@ def _material(order: ReportOrder, results: Results) -> Material:
         shares=read_table(layout.REPORTS / layout.WORD_SHARES),
         pos=read_table(layout.POS_SHARES),
         ratings=of_these_summaries(order.runs),
-        trials=read_table(layout.SEARCH_TABLE) if layout.SEARCH_TABLE.is_file() else [],
+        trials=read_table(layout.TUNING_TABLE) if layout.TUNING_TABLE.is_file() else [],
         analysis=analysis,
         texts={
             name: {row["id"]: row for row in read_jsonl(layout.predictions(results.rows[name][0].id))} for name in pair

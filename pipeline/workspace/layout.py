@@ -43,7 +43,7 @@ FULL = REPORTS / "full"
 """What `make repro-full` leaves of the main table on all of QMSum: the same files as in `reports`."""
 TABLES = REPORTS / "tables"
 MAIN_TABLE, SIGNIFICANCE, POS_SHARES = TABLES / "main.csv", TABLES / "significance.csv", TABLES / "pos_kd.csv"
-SEARCH_TABLE = TABLES / "search.csv"
+TUNING_TABLE = TABLES / "tuning.csv"
 FIGURES = REPORTS / "figures"
 METRICS = REPORTS / "metrics.json"
 REPORT = REPORTS / "report.html"
@@ -56,8 +56,8 @@ HISTORY, WORD_SHARES = Path("tables") / "history.csv", Path("tables") / "word_sh
 HISTORY_MORE = REPORTS / "metrics" / "more" / "history.csv"
 """Every round of all other runs."""
 
-MAIN, MORE = "main", "more"
-"""The two groups of runs: those of the main table, and all others. Each lies in folders of its own."""
+MAIN, MORE, TUNE = "main", "more", "tune"
+"""The groups of runs: those of the main table, all others, and what `make tune` tries. Each has folders of its own."""
 
 
 def home() -> Path:
@@ -254,8 +254,8 @@ def rating_key(sheet: str) -> Path:
 
 
 def trial(key: str) -> Path:
-    """What came of a trial of the search."""
-    return work() / "search" / f"{key}.json"
+    """What came of a trial of `make tune`."""
+    return work() / "tuning" / f"{key}.json"
 
 
 def last_plan() -> Path:

@@ -21,7 +21,7 @@ class Noted(Blobs):
     """Blobs without a file, numbered as they come."""
 
     def __init__(self) -> None:
-        super().__init__(Path("nowhere"))
+        super().__init__(Path("/dev/null/nowhere"))
         self.known: dict[str, dict[str, Tensor]] = {}
 
     def put(self, tensors: Mapping[str, Tensor]) -> str:

@@ -21,7 +21,7 @@ def draw(found: Sequence[Outcomes], ours: str) -> Figure:
             width, label = 100 * share.value, outcome if row == 0 else None
             axis.barh(row, width, left=start, color=colour(COLOURS[outcome]), height=0.55, label=label)
             if width > 6:
-                text = f"{width:.0f}%\n{100 * share.low:.0f}–{100 * share.high:.0f}"
+                text = f"{width:.0f}%\n{share.times(100).span(0)}"
                 axis.text(start + width / 2, row, text, ha="center", va="center", color="white", fontsize=7)
             start += width
     axis.set_yticks(range(len(found)), [f"against {outcomes.against}" for outcomes in found])

@@ -1,0 +1,233 @@
+"""Fair tuning on validation, at a seed that no table reports: learning rates, and knobs that a method has of its own.
+
+A rate is chosen for each family of methods by the run that stands for it, from one grid for all; where the best is at
+an end of the grid, all get a wider one. A knob is chosen with its family's rate. A trial is judged by the mean over
+clients of the best round's validation loss of the model that its run is about. Test examples are left out before
+anything is drawn, read or encoded. The table that results says what params.yaml's values were chosen from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from pydantic import ValidationError
+
+from pipeline.clients.kinds import partition
+from pipeline.corpora.example import Example
+from pipeline.corpora.prepared import examples_of
+from pipeline.errors import QuorumError
+from pipeline.model.loading import backbone_digest, planned_backbone
+from pipeline.plan.orders import EncodeOrder, TrainOrder
+from pipeline.plan.resolve import of_group
+from pipeline.plan.run import Run
+from pipeline.plan.schema import Params, read_params
+from pipeline.plan.training import training_order, unfit
+from pipeline.runs.encoding import encode
+from pipeline.runs.index import read_encoded, training_key
+from pipeline.runs.prune import remove_checkpoints
+from pipeline.runs.training import train
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json, write_json
+from pipeline.workspace.progress import say
+from pipeline.workspace.record import first_problem
+from pipeline.workspace.tables import write_table
+
+COLUMNS = ("scale", "chooses", "run", "method", "knobs", "validation_loss", "best_rounds", "rounds", "chosen")
+RATE = "learning_rate"
+WIDENED = 4
+"""So many times, at most, is a grid of rates made wider."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A run with some of its knobs changed; `chooses` names what is chosen by it: a family's rate, or a run's knobs."""
+
+    chooses: str
+    run: str
+    knobs: tuple[tuple[str, Any], ...]
+
+    def __str__(self) -> str:
+        return " ".join(f"{name}={value}" for name, value in self.knobs)
+
+
+Row = dict[str, Any]
+
+
+def tune() -> None:
+    """Train what is not trained yet, and write reports/tables/tuning.csv.
+
+    Raises:
+        QuorumError: examples are not prepared, or a value does not fit its knob.
+    """
+    params = read_params()
+    orders_of(params, [*rate_trials(params, params.tune.rates), *knob_trials(params)])
+    _encode(params)
+    rates = _rates(params)
+    chosen = {row["chooses"]: float(row["knobs"].partition("=")[2]) for row in rates if row["chosen"]}
+    knobs = _knobs(with_learning_rates(params, chosen))
+    write_table(layout.TUNING_TABLE, [*rates, *knobs], COLUMNS)
+    for row in (row for row in [*rates, *knobs] if row["chosen"]):
+        say(f"tune: {row['chooses']}: {row['knobs']} has the least validation loss, {row['validation_loss']}")
+    say(f"tune: {layout.TUNING_TABLE}; set what it chose in params.yaml")
+
+
+def rate_trials(params: Params, rates: Iterable[float]) -> Iterator[Trial]:
+    """Every family's run at every rate of the grid."""
+    for family, run in params.tune.families.items():
+        for rate in rates:
+            yield Trial(family, run, ((RATE, rate),))
+
+
+def knob_trials(params: Params) -> Iterator[Trial]:
+    for run, settings in params.tune.trials.items():
+        for knobs in settings:
+            yield Trial(run, run, tuple(knobs.items()))
+
+
+def _rates(params: Params) -> list[Row]:
+    """The rows of all rates tried; the grid grows by a factor of two at an end that some family likes best."""
+    grid = sorted(params.tune.rates)
+    for _ in range(WIDENED):
+        rows = with_choices(_rows(params, rate_trials(params, grid)))
+        best = {float(row["knobs"].partition("=")[2]) for row in rows if row["chosen"]}
+        wider = sorted(
+            {*grid, *([grid[0] / 2] if grid[0] in best else []), *([2 * grid[-1]] if grid[-1] in best else [])}
+        )
+        if wider == grid:
+            return rows
+        say(f"tune: the best of a family is at an end of {', '.join(map(str, grid))}: all get a wider grid")
+        grid = wider
+    raise QuorumError(f"params.yaml: tune.rates: {WIDENED} times wider, and still the best is at an end; move the grid")
+
+
+def _knobs(params: Params) -> list[Row]:
+    """The rows of all knobs tried; where the best of a run's one knob is at an end, it gets values beyond."""
+    trials = list(knob_trials(params))
+    for _ in range(WIDENED):
+        rows = with_choices(_rows(params, trials))
+        further = [trial for run in params.tune.trials for trial in _beyond(run, trials, rows)]
+        if not further:
+            break
+        say(f"tune: the best is at an end: also {'; '.join(f'{trial.run} {trial}' for trial in further)}")
+        trials += further
+    return rows if trials else []
+
+
+def _beyond(run: str, trials: Sequence[Trial], rows: Sequence[Row]) -> list[Trial]:
+    """The next value of a run's knob, by the step that its grid has there; nothing of several knobs, or of words."""
+    own = [trial for trial in trials if trial.run == run]
+    if len(own) < 2 or any(len(trial.knobs) > 1 or isinstance(trial.knobs[0][1], str) for trial in own):
+        return []
+    knob = own[0].knobs[0][0]
+    values = sorted(trial.knobs[0][1] for trial in own)
+    best = next(row["knobs"] for row in rows if row["chooses"] == run and row["chosen"])
+    ends = {f"{knob}={values[0]}": (values[0], values[1]), f"{knob}={values[-1]}": (values[-1], values[-2])}
+    if best not in ends:
+        return []
+    end, inner = ends[best]
+    return [Trial(run, run, ((knob, float(f"{end * end / inner:.3g}")),))]
+
+
+def with_learning_rates(params: Params, chosen: Mapping[str, float]) -> Params:
+    """The same parameters with the families' rates as they were chosen."""
+    rates = params.learning_rates.model_dump() | dict(chosen)
+    return _changed(params, learning_rate=None, learning_rates=rates)
+
+
+def with_trial(params: Params, trial: Trial) -> Params:
+    """The same parameters with the trial's knobs set in its run."""
+    rows = {"runs": params.runs, "more_runs": params.more_runs}
+    group = "runs" if trial.run in params.runs else "more_runs"
+    row = Run.model_validate(params.all_runs[trial.run].model_dump(exclude_unset=True) | dict(trial.knobs))
+    return _changed(
+        params, **{group: {name: row if name == trial.run else other for name, other in rows[group].items()}}
+    )
+
+
+def _changed(params: Params, **changes: Any) -> Params:
+    return Params.model_validate(params.model_dump(by_alias=True, exclude_unset=True) | changes)
+
+
+def orders_of(params: Params, trials: Iterable[Trial]) -> dict[Trial, TrainOrder]:
+    """Every trial's training, so that a wrong knob of the last is found before the first has run.
+
+    Raises:
+        QuorumError: a trial's knob is unknown or out of range, or its run trains nothing.
+    """
+    return {trial: _order(params, trial) for trial in trials}
+
+
+def _order(params: Params, trial: Trial) -> TrainOrder:
+    where = f"params.yaml: tune, {trial.run}, {trial}"
+    try:
+        changed = with_trial(params, trial)
+        order = training_order(changed, trial.run, params.tune.seed)
+        if reason := unfit(changed, trial.run):
+            raise QuorumError(f"{reason}; leave it out")
+    except ValidationError as error:
+        raise QuorumError(f"{where}: {first_problem(error)}; correct it") from None
+    except (QuorumError, ValueError) as error:
+        # The message is about the run with the trial's knobs in it.
+        raise QuorumError(f"{where}: {error}") from None
+    if order.training is None:
+        raise QuorumError(f"{where}: trains nothing; leave it out")
+    return order
+
+
+def without_tests(examples: Mapping[str, Example]) -> dict[str, Example]:
+    """What may be looked at while anything is still to be chosen."""
+    return {identity: example for identity, example in examples.items() if example.split != "test"}
+
+
+def _encode(params: Params) -> None:
+    """The manifests, stored prefixes and indices of all runs that are tried, at the seed of tuning."""
+    seed = params.tune.seed
+    names = dict.fromkeys([*params.tune.families.values(), *params.tune.trials])
+    orders = of_group(params, layout.TUNE, {layout.run_id(layout.TUNE, name, seed): (name, seed) for name in names})
+    order = orders[f"encode/{layout.TUNE}"]
+    assert isinstance(order, EncodeOrder)
+    examples = without_tests(examples_of(order.corpora))
+    for name in {params.all_runs[run].setting for run in names}:
+        manifest = partition(name, params.setting_of(name), examples, seed)
+        write_json(layout.manifest(layout.TUNE, name, seed), manifest)
+    encode(order, layout.TUNE, planned_backbone(order), backbone_digest(layout.BACKBONE), examples)
+
+
+def _rows(params: Params, trials: Iterable[Trial]) -> list[Row]:
+    return [_row(params, trial, order) for trial, order in orders_of(params, trials).items()]
+
+
+def _row(params: Params, trial: Trial, order: TrainOrder) -> Row:
+    method = params.all_runs[trial.run].method
+    about = {"scale": params.scale, "chooses": trial.chooses, "run": trial.run, "method": method, "knobs": str(trial)}
+    return about | _outcome(params, trial, order)
+
+
+def _outcome(params: Params, trial: Trial, tried: TrainOrder) -> Row:
+    """The trial's validation loss and best rounds; kept, so that its checkpoint need not be."""
+    assert tried.training is not None
+    assert tried.evaluate is not None
+    encoded = read_encoded(layout.run_id(layout.TUNE, trial.run, params.tune.seed))
+    key = training_key(tried.training, encoded)
+    kept = layout.trial(key)
+    if not kept.is_file():
+        finished = train(tried.training, encoded, key, f"{trial.run}, {trial}", lambda rows: None)
+        found = {
+            owner: {"losses": [one.loss for one in best.values()], "best": [one.round for one in best.values()]}
+            for owner, best in finished.private.best.items()
+        }
+        write_json(kept, {"owners": found, "rounds": finished.progress.round})
+        remove_checkpoints([layout.checkpoints() / key])
+    told = read_json(kept, remedy=f"delete {kept} and run again")
+    own = told["owners"][tried.evaluate]
+    best = "/".join(map(str, own["best"]))
+    return {"validation_loss": round(fmean(own["losses"]), 5), "best_rounds": best, "rounds": told["rounds"]}
+
+
+def with_choices(rows: Sequence[Row]) -> list[Row]:
+    """Mark the best trial of each choice."""
+    least = {row["chooses"]: min(r["validation_loss"] for r in rows if r["chooses"] == row["chooses"]) for row in rows}
+    return [row | {"chosen": int(row["validation_loss"] == least[row["chooses"]])} for row in rows]
