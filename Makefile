@@ -15,7 +15,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup try repro repro-all repro-full ablations search test ui lint bench clean
+.PHONY: help setup try repro repro-all repro-full page tune ablations test ui lint bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 14
@@ -28,6 +28,9 @@ $(STAMP): requirements.lock
 	@echo "setup: installing pinned packages into $(VENV) (a few minutes, once)"
 	@$(VENV)/bin/python -m pipeline.workspace.install requirements.lock
 	@rm -f $(VENV)/.installed-* && touch $@
+
+# A command in an experiment's folder.
+IN_EXPERIMENT := env PYTHONPATH=../.. QUORUM_BASE=../.. python -m pipeline
 
 # What lies outside the workspace, and has changed or come within reach: dvc does not look there.
 RENEW = stages=$$(python -m pipeline outdated) && { [ -z "$$stages" ] || dvc repro --force --single-item $$stages; }
@@ -59,18 +62,27 @@ test: lint  ## the whole test suite, linters and types included
 	@python -m pytest --cov=pipeline --cov-report=
 	@echo "coverage of pipeline/ by lines: $$(python -m coverage report --format=total) %"
 
-repro-full: setup  ## the main table on all of QMSum (hours), in a copy of the workspace: reports/full
-	@$(GIT_IDENTITY) python -m pipeline copies full
-	@cd work/full && export DVC_ROOT=$(CURDIR) && $(RENEW) && for stage in train generate main; do dvc repro $$stage || exit 1; done
-	@python -m pipeline copies take-full
+FULL := experiments/full
+# Four runs share one reading of the test meetings. What is finished is kept at once: a kill costs the round that it hits.
+repro-full: setup  ## the project's result: all of QMSum, every meeting tested once (hours, on as many days as it takes)
+	@dvc repro prepare@qmsum backbone
+	@cd $(FULL) && dvc repro partition && while stages=$$($(IN_EXPERIMENT) results missing | tr ' ' '\n' | head -n 4 | xargs) && [ -n "$$stages" ]; do \
+		dvc repro $${stages//evaluate/train} && dvc repro $${stages//evaluate/generate} && dvc repro $$stages && \
+		$(IN_EXPERIMENT) results take && $(IN_EXPERIMENT) page || exit 1; done
+	@$(MAKE) --no-print-directory page
+
+page: setup  ## the page of repro-full from the results that are kept, without a model: experiments/full/reports/report.html
+	@dvc repro prepare@qmsum backbone
+	@cd $(FULL) && dvc repro partition && $(IN_EXPERIMENT) page
 
 ablations: setup  ## what the paper lacks: experiments/ablations/reports/report.html
 	@dvc repro prepare backbone
 	@cd experiments/ablations && dvc repro train && dvc repro generate && dvc repro
 
-search: setup  ## fair tuning on validation: reports/tables/search.csv
-	@dvc repro encode encode-more
-	@python -m pipeline search
+tune: setup  ## learning rates and knobs, chosen on validation at both scales (hours): reports/tables/tuning.csv
+	@dvc repro prepare@qmsum backbone
+	@python -m pipeline tune
+	@cd $(FULL) && dvc repro plan && $(IN_EXPERIMENT) tune
 
 STORE ?= .
 ui: setup  ## MLflow on the runs, at http://127.0.0.1:5000; those of make try: make ui STORE=work/try

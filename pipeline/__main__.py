@@ -123,13 +123,26 @@ def report() -> None:
 
 _add(app, "tune", "runs.tuning:tune", "Choose learning rates and knobs on validation, as params.yaml's `tune` says.")
 
-copies = typer.Typer(no_args_is_help=True, help="Copies of the workspace, for `make try` and `make repro-full`.")
+_add(app, "page", "stages.page:run", "Make a long experiment's page from what is kept of its runs.")
+
+results = typer.Typer(no_args_is_help=True, help="What is kept of each finished run of a long experiment.")
+app.add_typer(results, name="results")
+_add(results, "take", "runs.kept:take", "Keep the scores and rounds of every run that is finished.")
+
+
+@results.command("missing")
+def results_missing() -> None:
+    """Name the last DVC stage of every planned run that is not kept."""
+    from pipeline.runs.kept import missing
+
+    print(" ".join(missing()))
+
+
+copies = typer.Typer(no_args_is_help=True, help="A copy of the workspace, for `make try`.")
 app.add_typer(copies, name="copies")
 
 
 _add(copies, "try", "runs.copies:lay_try", "Lay out work/try: the sample and random weights.")
-_add(copies, "full", "runs.copies:lay_full", "Lay out work/full, a copy of the workspace at `scale: full`.")
-_add(copies, "take-full", "runs.copies:take_over", "Take its small outputs over into reports/full.")
 
 ratings = typer.Typer(no_args_is_help=True, help="Human evaluation: blind rating sheets out, ratings in.")
 app.add_typer(ratings, name="ratings")

@@ -7,6 +7,7 @@ from typing import Any
 
 from pipeline.corpora.example import SPLITS
 from pipeline.report.limits import truncation
+from pipeline.runs.truncation import cut_of
 
 STATISTICS = ("pairs", "turns", "speakers", "words", "summary_words")
 
@@ -64,5 +65,7 @@ def settings(indices: Mapping[str, Mapping[str, Any]], limits: Mapping[str, int]
             f"{client} {'/'.join(str(len(splits[split])) for split in SPLITS)}"
             for client, splits in index["clients"].items()
         ]
-        rows.append({"name": name, "clients": ", ".join(clients), "truncation": truncation(index, limits[name])})
+        rows.append(
+            {"name": name, "clients": ", ".join(clients), "truncation": truncation(cut_of(index, limits[name]))}
+        )
     return rows

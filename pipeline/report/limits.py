@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from markupsafe import Markup
 
+from pipeline.evaluation.scores import MEETINGS
 from pipeline.model.presets import OFFLINE, PRESETS
 from pipeline.plan.orders import RunRow
 from pipeline.report.page import piece
 from pipeline.runs.results import Results
+from pipeline.runs.truncation import Cut
 
-FEW_MEETINGS = 10
-"""Fewer are told."""
 PAPERS_RATE = 0.0002
 """AdamW's learning rate in the paper."""
 
 
 def limits(
-    backbone: str, runs: Sequence[RunRow], indices: Mapping[str, Mapping[str, Any]], results: Results | None = None
+    backbone: str, runs: Sequence[RunRow], meetings: Mapping[str, Mapping[str, int]], results: Results | None = None
 ) -> Markup:
     """The list of limits.
 
     Args:
-        indices: setting -> the index of its examples.
+        meetings: setting -> client -> on how many meetings it is tested.
     """
     trained = [row.training for row in runs if row.training is not None]
     rates = sorted({one.learning_rate for one in trained})
     layers = sorted({one.adapted_layers for one in trained})
     first, distilling = first_rounds(results) if results is not None else (0, 0)
     facts = {
-        "sampled_meetings": _few_meetings(indices),
+        "sampled_meetings": _few_meetings(meetings),
         "seeds": len({row.seed for row in runs}),
         "rates": ", ".join(f"{rate:g}" for rate in rates) if rates not in ([], [PAPERS_RATE]) else "",
         "embedded_layers": " or ".join(map(str, layers)) if backbone == OFFLINE else "",
@@ -48,13 +47,12 @@ def random_weights(backbone: str) -> Markup:
     return piece("random_weights") if PRESETS[backbone].origin == "tiny" else Markup("")
 
 
-def _few_meetings(indices: Mapping[str, Mapping[str, Any]]) -> str:
+def _few_meetings(meetings: Mapping[str, Mapping[str, int]]) -> str:
     few: dict[tuple[str, int], list[str]] = {}
-    for setting, index in indices.items():
-        for client, splits in index["clients"].items():
-            meetings = len({entry["meeting"] for entry in splits["test"]})
-            if meetings < FEW_MEETINGS:
-                few.setdefault((client, meetings), []).append(setting)
+    for setting, own in meetings.items():
+        for client, count in own.items():
+            if count < MEETINGS:
+                few.setdefault((client, count), []).append(setting)
     return "; ".join(f"{client} {count} ({', '.join(settings)})" for (client, count), settings in sorted(few.items()))
 
 
@@ -67,26 +65,6 @@ def first_rounds(results: Results) -> tuple[int, int]:
     return sum(one.round == 1 for one in best), len(best)
 
 
-def truncation(index: Mapping[str, Any], limit: int) -> Markup:
-    """What truncation lost of sources and references, over all splits of one run's examples.
-
-    Args:
-        limit: what is read of a reference, in tokens, its end token included.
-    """
-    entries = [e for splits in index["clients"].values() for split in splits.values() for e in split]
-    cut = sum(e["kept_tokens"] < e["transcript_tokens"] for e in entries)
-    total = sum(e["transcript_tokens"] for e in entries)
-    kept = sum(e["kept_tokens"] for e in entries)
-    # A reference that was cut has exactly `limit` tokens, as one that just fits has.
-    full = sum(e["tokens"] == limit for e in entries)
-    count = max(1, len(entries))
-    return piece(
-        "truncation",
-        cut=cut,
-        examples=len(entries),
-        share_cut=f"{100 * cut / count:.0f}",
-        share_lost=f"{100 * (1 - kept / total) if total else 0:.0f}",
-        full=full,
-        share_full=f"{100 * full / count:.0f}",
-        limit=limit,
-    )
+def truncation(cut: Cut) -> Markup:
+    """What truncation lost of sources and references."""
+    return piece("truncation", cut=cut)

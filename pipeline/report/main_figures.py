@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.model.loading import weights_bytes
-from pipeline.report.figures import communication, comparison, learning_curves, parts_of_speech, teacher
+from pipeline.report.figures import communication, comparison, learning_curves, parts_of_speech, start_by_loss, teacher
 from pipeline.report.figures.style import save
 from pipeline.report.main_page import MainPage
 from pipeline.report.naming import colours, labels
@@ -17,6 +17,9 @@ def draw(data: MainPage, folder: Path) -> None:
     named, coloured, results = labels(data.order.runs), colours(data.order.runs), data.results
     by_seed, endpoints = list(results.by_seed.values()), (data.metrics[0], data.metrics[-1])
     save(comparison.draw_means(results.metrics, by_seed, named, coloured, endpoints), folder, "main_scores")
+    cells = start_by_loss.cells_of(results.rows)
+    if len(cells) > 2:
+        save(start_by_loss.draw(results, cells, data.metrics[0]), folder, "start_by_loss")
     trained = {run: history for run, history in results.histories.items() if history}
     curves = {named[run]: history for run, history in trained.items()}
     of_curves = {named[run]: coloured[run] for run in trained}

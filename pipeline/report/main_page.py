@@ -15,7 +15,7 @@ from pipeline.corpora.prepared import is_sample
 from pipeline.corpora.qmsum import DOMAINS
 from pipeline.evaluation.claims import Judged
 from pipeline.evaluation.intervals import Interval
-from pipeline.evaluation.scores import MEAN, Comparison, Figures
+from pipeline.evaluation.scores import LOSS, MEAN, Comparison, Figures, by_client
 from pipeline.evaluation.words import grouped
 from pipeline.federated.history import best_rounds
 from pipeline.federated.methods import OURS
@@ -26,7 +26,8 @@ from pipeline.report.limits import limits, random_weights, truncation
 from pipeline.report.naming import labels
 from pipeline.report.page import MAIN_COMMAND, embedded, page, piece
 from pipeline.report.paper import PaperScores
-from pipeline.runs.results import Results
+from pipeline.runs.results import Metrics, Results
+from pipeline.runs.truncation import Cut
 from pipeline.tasks.rouge import AVERAGED
 from pipeline.tasks.task import Metric
 
@@ -40,14 +41,16 @@ PAPER_METHODS = ("AdaSingle", "AdaCentralized", "AdaFedAvg", "AdaFedKD", "AdaFed
 class MainPage:
     """Everything the page shows.
 
+    `parts`: title -> the figures of one seed alone, where each seed tests other meetings. `missing`: planned runs whose
+    results are still to come.
+
     `metrics`: those of the task, its loss last; the first is what runs are compared by. `selective`: the run that
     distils selectively, `tau` its τ in nats.
     """
 
     order: MainOrder
     notes: Mapping[str, Any]
-    index: Mapping[str, Any]
-    target_limit: int
+    cut: Cut
     results: Results
     metrics: Sequence[Metric]
     comparisons: Sequence[Comparison]
@@ -60,6 +63,9 @@ class MainPage:
     lens: Sequence[Mapping[str, Any]] = ()
     selective: str | None = None
     tau: float = math.nan
+    parts: Mapping[str, Results] = field(default_factory=dict)
+    missing: Sequence[str] = ()
+    command: str = MAIN_COMMAND
 
     @property
     def clients(self) -> list[str]:
@@ -75,7 +81,7 @@ def render(data: MainPage, figures: Path) -> str:
     clients = data.clients
 
     def figure(name: str, caption: str, runs: Sequence[str], **about: Any) -> Markup:
-        told = piece(caption, runs=list(runs), command=MAIN_COMMAND, **about)
+        told = piece(caption, runs=list(runs), command=data.command, **about)
         return embedded(figures / f"{name}.svg", told.striptags())
 
     return page(
@@ -86,10 +92,14 @@ def render(data: MainPage, figures: Path) -> str:
         summary=_summary(data, named),
         claims=piece("claims", judged=[claim_row(one) for one in data.claims]),
         facts=_facts(data),
-        command=MAIN_COMMAND,
-        truncation=truncation(data.index, data.target_limit),
+        command=data.command,
+        missing=data.missing,
+        truncation=truncation(data.cut),
         columns=data.metrics,
-        main=main_rows(data, named),
+        main=main_rows(data, data.results, named),
+        parts={title: main_rows(data, own, named) for title, own in data.parts.items()},
+        visible=_visible(data),
+        has_cells=(figures / "start_by_loss.svg").is_file(),
         figure=figure,
         all_runs=list(data.results.metrics),
         trained=list(histories),
@@ -108,8 +118,14 @@ def render(data: MainPage, figures: Path) -> str:
         pos_shares=_pos_shares(data),
         lens=_lens(data),
         cases=_cases(data, named, clients),
-        limits=limits(order.backbone, order.runs, {order.runs[0].setting: data.index}, data.results),
+        limits=limits(order.backbone, order.runs, {order.runs[0].setting: _meetings(data.results)}, data.results),
     )
+
+
+def _meetings(results: Results) -> dict[str, int]:
+    """Client -> on how many meetings it is tested, over all seeds."""
+    rows = next(iter(results.scored.values()))
+    return {client: len({row.meeting for row in own}) for client, own in by_client(rows).items()}
 
 
 def _answer(data: MainPage) -> dict[str, Any] | None:
@@ -132,8 +148,12 @@ def _summary(data: MainPage, named: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def _interval(figures: Mapping[str, Interval], metric: Metric) -> dict[str, str]:
-    one = figures[metric.name]
-    return {"text": f"{one.value:.{metric.digits}f}", "interval": one.span(metric.digits)}
+    if metric.name not in figures:
+        return {"text": "–", "interval": ""}
+    one, text = figures[metric.name], f"{figures[metric.name].value:.{metric.digits}f}"
+    if metric.over is not None and metric.over in figures:
+        text += f" ({one.value / figures[metric.over].value:.2f})"
+    return {"text": text, "interval": one.span(metric.digits)}
 
 
 def _facts(data: MainPage) -> list[tuple[str, str]]:
@@ -159,17 +179,27 @@ def _facts(data: MainPage) -> list[tuple[str, str]]:
     ]
 
 
-def main_rows(data: MainPage, named: Mapping[str, str]) -> list[dict[str, Any]]:
+def _visible(data: MainPage) -> str:
+    """The smallest difference between two rows that the design would have seen: over those compared, the largest."""
+    told = []
+    for metric in (data.metrics[0], data.metrics[-1]):
+        found = [one.difference.visible for one in data.comparisons if one.client == MEAN and one.metric == metric.name]
+        if found:
+            told.append(f"{max(found):.{metric.digits}f} {metric.unit if metric.name == LOSS else metric.title}")
+    return " and ".join(told)
+
+
+def main_rows(data: MainPage, results: Results, named: Mapping[str, str]) -> list[dict[str, Any]]:
     """A group a client and the mean: every run's cells, ranked within the group."""
     groups = []
-    everything = data.results.metrics
+    everything = results.metrics
     for client in [*data.clients, MEAN]:
-        ranks = {metric.name: _ranks(data, client, metric) for metric in data.metrics}
+        ranks = {metric.name: _ranks(everything, client, metric) for metric in data.metrics}
         rows = [
             {
                 "label": named[run],
                 "cells": [_cell(own[client], metric, ranks[metric.name].get(run, "")) for metric in data.metrics],
-                "note": "" if client == MEAN else _note(data.results, run, client),
+                "note": "" if client == MEAN else _note(results, run, client),
             }
             for run, own in everything.items()
         ]
@@ -178,12 +208,13 @@ def main_rows(data: MainPage, named: Mapping[str, str]) -> list[dict[str, Any]]:
     return groups
 
 
-def _ranks(data: MainPage, client: str, metric: Metric) -> dict[str, str]:
+def _ranks(metrics: Metrics, client: str, metric: Metric) -> dict[str, str]:
     if metric.better is None or not metric.ranked:
         return {}
     shown = {
         run: round(metric.sign * own[client].metrics[metric.name].value, metric.digits)
-        for run, own in data.results.metrics.items()
+        for run, own in metrics.items()
+        if metric.name in own[client].metrics
     }
     # What reads alike is marked alike; where all do, nobody is best.
     levels = sorted(set(shown.values()), reverse=True)

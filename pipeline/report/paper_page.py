@@ -22,6 +22,7 @@ from pipeline.report.limits import limits, random_weights, truncation
 from pipeline.report.page import REPORT_COMMAND, embedded, page, piece
 from pipeline.report.paper import PaperScores, Section, average_of
 from pipeline.runs.results import Metrics, Results, common_clients
+from pipeline.runs.truncation import cut_of, test_meetings
 from pipeline.tasks.rouge import AVERAGED
 from pipeline.tasks.task import Metric, load_task
 
@@ -64,7 +65,12 @@ def render(data: PaperPage, figures: Path) -> str:
         corpora=data_tables.corpora(data.statistics, data.notes),
         readings=data_tables.readings(data.statistics),
         settings=data_tables.settings(data.indices, data.limits),
-        limits=limits(data.order.backbone, data.order.runs, data.indices, data.results),
+        limits=limits(
+            data.order.backbone,
+            data.order.runs,
+            {setting: test_meetings(index) for setting, index in data.indices.items()},
+            data.results,
+        ),
         command=REPORT_COMMAND,
     )
 
@@ -174,7 +180,7 @@ def _trained_on(runs: Sequence[str], data: PaperPage) -> list[dict[str, Any]]:
         {
             "name": name,
             "clients": _steps(data.indices[name], training),
-            "truncation": truncation(data.indices[name], data.limits[name]),
+            "truncation": truncation(cut_of(data.indices[name], data.limits[name])),
         }
         for name, training in settings.items()
     ]

@@ -19,10 +19,8 @@ from pipeline.report.pieces import Analysis, Rows
 from pipeline.runs.results import Metrics, Results
 from pipeline.tasks.task import LOSS, load_task
 
-SELECTIVE, AVERAGING = "fedselectkd", "fedavg"
-"""The runs of the main table that Fig. 11, Table VIII and the rating sheets are about."""
-SELECTIVE_BASE, AVERAGING_BASE, DISTILLING_BASE = "fedselectkd-base", "fedavg-base", "fedkd-base"
-"""What runs beyond the main table are compared with."""
+SELECTIVE, AVERAGING, DISTILLING = "fedselectkd", "fedavg", "fedkd"
+"""The main table's runs that others are compared with; Fig. 11, Table VIII and the rating sheets are about the first two."""
 SENDING = ("algorithms", "hard")
 """Studies whose runs have the same clients and rounds, so that their bytes can be compared."""
 
@@ -49,7 +47,7 @@ def extra_pieces(order: ReportOrder, results: Results, made: Material, folder: P
     def runs(study: str) -> Sequence[str]:
         return studies.get(study, ())
 
-    sent = [AVERAGING_BASE, DISTILLING_BASE, *(run for study in SENDING for run in runs(study))]
+    sent = [AVERAGING, DISTILLING, *(run for study in SENDING for run in runs(study))]
     return sweeps(order, results, folder) | {
         "main": pieces.orientation(made.analysis, metric),
         "algorithms": pieces.tuned(results, made.trials, runs("algorithms")),
@@ -60,7 +58,6 @@ def extra_pieces(order: ReportOrder, results: Results, made: Material, folder: P
         "words": [*pieces.words_learned(made.shares, made.pos), *_parts_of_speech(made)],
         "case": pieces.median_cases(results, made.texts, SELECTIVE, AVERAGING, metric),
         "mechanism": [
-            *pieces.tuned(results, made.trials, runs("mechanism")),
             *pieces.teacher_and_student(canvas, results, SELECTIVE),
             *pieces.teacher_deciles(canvas, results, made.analysis),
         ],
@@ -76,7 +73,7 @@ def sweeps(order: ReportOrder, results: Results, folder: Path) -> dict[str, list
     """τ and λ over the runs of the studies that are called by them."""
     canvas, metric = Canvas(folder, REPORT_COMMAND), load_task(order.task).metrics[0]
     return {
-        knob: pieces.knob_sweep(canvas, results, order.studies.get(knob, ()), knob, name, SELECTIVE_BASE, metric)
+        knob: pieces.knob_sweep(canvas, results, order.studies.get(knob, ()), knob, name, SELECTIVE, metric)
         for knob, name in (("tau", "τ"), ("lambda", "λ"))
     }
 

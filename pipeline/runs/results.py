@@ -44,16 +44,32 @@ class Results:
 
 
 def read_results(rows: Sequence[RunRow], samples: int, label: str) -> Results:
-    """Everything that tables and figures are made from; intervals from `samples` resamples of meetings.
+    """Everything that tables and figures are made from; intervals from `samples` random signs of meetings.
 
     Raises:
         QuorumError: a run's scores or history are missing.
     """
     files = {row.id: read_json(layout.scores(row.id)) for row in rows}
+    made = [row for row in rows if files[row.id]["examples"]]  # others were left out
+    return results_of(made, files, {row.id: read_history(row.id, row.seed) for row in made}, samples, label)
+
+
+def results_of(
+    rows: Sequence[RunRow],
+    files: Mapping[str, Any],
+    rounds: Mapping[str, Sequence[Round]],
+    samples: int,
+    label: str,
+) -> Results:
+    """The same from what was read.
+
+    Args:
+        files: run id -> its scores, of every row.
+        rounds: run id -> its history.
+    """
     by_name: dict[str, list[RunRow]] = {}
     for row in rows:
-        if files[row.id]["examples"]:  # else it was left out
-            by_name.setdefault(row.name, []).append(row)
+        by_name.setdefault(row.name, []).append(row)
     scored = {name: over_seeds([files[r.id]["examples"] for r in own]) for name, own in by_name.items()}
     metrics: Metrics = {}
     with progress(f"{label}: intervals", len(by_name)) as advance:
@@ -61,7 +77,7 @@ def read_results(rows: Sequence[RunRow], samples: int, label: str) -> Results:
             clients = [files[row.id]["clients"] for row in own]
             metrics[name] = _with_other_losses(figures_of(scored[name], samples), clients)
             advance(1)
-    histories = {name: [one for row in own for one in read_history(row.id, row.seed)] for name, own in by_name.items()}
+    histories = {name: [one for row in own for one in rounds[row.id]] for name, own in by_name.items()}
     alone = _alone(by_name, files)
     by_seed = dict.fromkeys(alone, metrics) if len(alone) == 1 else _by_seed(by_name, files, alone, samples)
     return Results(by_name, scored, alone, metrics, by_seed, histories)

@@ -19,6 +19,7 @@ from pipeline.runs.identity import record_identities
 from pipeline.runs.index import read_encoded
 from pipeline.runs.metrics import small_metrics, write_metrics
 from pipeline.runs.results import knob_of, read_results, target_limit
+from pipeline.runs.truncation import cut_of
 from pipeline.runs.words import words_of_run
 from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace import layout
@@ -40,8 +41,7 @@ def run() -> None:
     data = MainPage(
         order=order,
         notes=read_json(layout.notes("qmsum")),
-        index=read_encoded(order.runs[0].id).index,
-        target_limit=target_limit(order.runs[0].id),
+        cut=cut_of(read_encoded(order.runs[0].id).index, target_limit(order.runs[0].id)),
         results=results,
         metrics=metrics,
         comparisons=comparisons,

@@ -29,7 +29,7 @@ class Summarize:
             Metric("rougeL", "R-L", "ROUGE F1 x 100", "more", 2),
             Metric("rougeLsum", "R-Lsum", "ROUGE F1 x 100", "more", 2),
             Metric("similarity", "similarity", "cosine", "more", 3),
-            Metric("length", "words", "words", None, 1),
+            Metric("length", "words (over the reference's)", "words", None, 1, over="reference_length"),
             Metric("repetition", "repeated 4-grams, %", "%", "less", 1, ranked=False),
         )
 
@@ -58,10 +58,17 @@ class Summarize:
         from pipeline.tasks.similarity import similarities
 
         return [
-            {**rouge, "similarity": cosine, "length": length(text), "repetition": repetition(text)}
-            for rouge, cosine, text in zip(
+            {
+                **rouge,
+                "similarity": cosine,
+                "length": length(text),
+                "reference_length": length(reference),
+                "repetition": repetition(text),
+            }
+            for rouge, cosine, reference, text in zip(
                 rouge_of(references, predictions, use_stemmer=use_stemmer),
                 similarities(references, predictions),
+                references,
                 predictions,
                 strict=True,
             )

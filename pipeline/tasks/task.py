@@ -22,7 +22,7 @@ class Metric:
     """A figure of one example's prediction, or of its reference: what tables call it, and which way is better.
 
     `better`: None where neither more nor less is. `digits`: behind the point, in tables. `ranked`: whether tables mark
-    the best, which of a mere symptom they do not.
+    the best, which of a mere symptom they do not. `over`: the figure of the references that its mean is shown over.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Metric:
     better: Literal["more", "less"] | None
     digits: int
     ranked: bool = True
+    over: str | None = None
 
     @property
     def sign(self) -> int:

@@ -39,8 +39,8 @@ SCORES = REPORTS / "scores"
 LENS = REPORTS / "lens"
 RATING_SHEETS = REPORTS / "ratings"
 ANALYSIS = REPORTS / "analysis"
-FULL = REPORTS / "full"
-"""What `make repro-full` leaves of the main table on all of QMSum: the same files as in `reports`."""
+RESULTS = Path("results")
+"""What is committed of the finished runs of a long experiment."""
 TABLES = REPORTS / "tables"
 MAIN_TABLE, SIGNIFICANCE, POS_SHARES = TABLES / "main.csv", TABLES / "significance.csv", TABLES / "pos_kd.csv"
 TUNING_TABLE = TABLES / "tuning.csv"
@@ -82,11 +82,6 @@ def work() -> Path:
 
 def store() -> Path:
     return work() / "store"
-
-
-def full_copy() -> Path:
-    """The copy of the workspace in which `make repro-full` runs."""
-    return work() / "full"
 
 
 def try_copy() -> Path:
@@ -231,6 +226,11 @@ def masks(run: str) -> Path:
 def trained_as(run: str) -> Path:
     """The key of the training that a run's adapters are from."""
     return MODELS / run / "training.json"
+
+
+def kept(run: str) -> Path:
+    """A finished run's scores and rounds."""
+    return RESULTS / f"{run}.json"
 
 
 def scores(run: str) -> Path:

@@ -69,6 +69,8 @@ def draw_means(
     axes = figure.subplots(1, len(endpoints), sharey=True)
     for axis, endpoint in zip(axes, endpoints, strict=True):
         for row, run in enumerate(runs):
+            if endpoint.name not in metrics[run][MEAN].metrics:
+                continue
             points = [one[run][MEAN].metrics[endpoint.name].value for one in by_seed]
             interval_row(axis, row, metrics[run][MEAN].metrics[endpoint.name], points, colours[run])
         axis.set_xlabel(_title(endpoint, " "))

@@ -1,0 +1,129 @@
+"""What is committed of each finished run of a long experiment: its scores and its rounds, in results/<run>.json.
+
+A long experiment takes days and machines. Adapters, prefixes and summaries stay on the machine that made them; from
+what is kept here every table and figure is made again. A kept run is known by what it was told and by its data, so
+that `missing` names just what is still to be made. Its code is recorded beside: what has changed since is told.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from pipeline.errors import QuorumError
+from pipeline.federated.history import Round
+from pipeline.plan.orders import EncodeOrder, EvaluateOrder, GenerateOrder, RunRow, TrainOrder, planned_runs, read_order
+from pipeline.runs.index import is_as_planned, read_encoded
+from pipeline.runs.jobs import scoring_job_of
+from pipeline.runs.results import target_limit
+from pipeline.runs.truncation import cut_of
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json, sha256_file, sha256_json, write_text
+from pipeline.workspace.progress import say
+from pipeline.workspace.tables import read_table
+
+CODE = ("code", "packages")
+
+
+def take() -> None:
+    """Keep every planned run that is finished here and not kept yet.
+
+    Raises:
+        QuorumError: there is no plan, or a file is damaged.
+    """
+    taken = [row.id for row in planned_runs() if not _is_kept(row) and _is_finished(row)]
+    for run in taken:
+        kept = {
+            "identity": identity_of(run),
+            "code": code_of(run),
+            "source": read_json(layout.notes("qmsum"))["source"],
+            "cut": asdict(cut_of(read_encoded(run).index, target_limit(run))),
+            "scores": read_json(scoring_job_of(run).path)["scores"],
+            "history": read_table(layout.history(run)),
+        }
+        write_text(layout.kept(run), json.dumps(kept, separators=(",", ":")) + "\n")
+    say(f"results: {len(taken)} runs kept in {layout.RESULTS}" + (f": {', '.join(taken)}" if taken else ""))
+
+
+def missing() -> list[str]:
+    """DVC's names of the last stage of every planned run that is not kept, the first seed's first."""
+    rows = [row for row in planned_runs() if not _is_left_out(row) and not _is_kept(row)]
+    stages = {layout.MAIN: "evaluate", layout.MORE: "evaluate-more"}
+    rows.sort(key=lambda row: row.seed)
+    return [f"{stages[layout.group_of(row.id)]}@{row.name}-{row.seed}" for row in rows]
+
+
+def read_kept(rows: Iterable[RunRow]) -> tuple[list[RunRow], dict[str, dict[str, Any]]]:
+    """(The rows whose results are kept, run id -> scores and history); what is another run's by now is left out.
+
+    Raises:
+        QuorumError: nothing is kept.
+    """
+    known = [row for row in rows if not _is_left_out(row) and _is_kept(row)]
+    if not known:
+        raise QuorumError(f"{layout.RESULTS}: holds no result of a planned run; run `make repro-full`")
+    return known, {row.id: read_json(layout.kept(row.id)) for row in known}
+
+
+def changed_since(files: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The runs that were made by other code or packages than there are now."""
+    return [run for run, kept in files.items() if kept["code"] != code_of(run)]
+
+
+def identity_of(run: str) -> str:
+    """What a run was told, its code aside, and on which data.
+
+    Raises:
+        QuorumError: its orders, manifest or examples are missing.
+    """
+    group = layout.group_of(run)
+    encode = read_order(layout.order("encode", group), EncodeOrder)
+    manifest = encode.manifests[run]
+    told = [{k: v for k, v in order.items() if k not in CODE} for order in _orders(run)]
+    for order in told:
+        if order.get("training"):
+            order["training"] = {k: v for k, v in order["training"].items() if k not in CODE}
+    return sha256_json(
+        [
+            told,
+            list(encode.limits[manifest]),
+            read_json(layout.manifest_file(group, manifest), remedy="run `dvc repro partition`"),
+            sha256_file(layout.examples("qmsum")),
+            read_json(layout.BACKBONE / layout.ABOUT_BACKBONE, remedy="run `dvc repro backbone` in the root")["digest"],
+        ]
+    )
+
+
+def code_of(run: str) -> str:
+    """A hash of all code and packages behind a run."""
+    training = _orders(run)[0].get("training") or {}
+    return sha256_json([[order.get(part) for part in CODE] for order in [*_orders(run), training]])
+
+
+def _orders(run: str) -> list[dict[str, Any]]:
+    kinds = (("train", TrainOrder), ("generate", GenerateOrder), ("evaluate", EvaluateOrder))
+    return [read_order(layout.order(stage, run), kind).model_dump(mode="json") for stage, kind in kinds]
+
+
+def _is_kept(row: RunRow) -> bool:
+    path = layout.kept(row.id)
+    return path.is_file() and bool(read_json(path)["identity"] == identity_of(row.id))
+
+
+def _is_finished(row: RunRow) -> bool:
+    """Whether its last stage has run, on the adapters of its planned training."""
+    try:
+        return not _is_left_out(row) and is_as_planned(row.id) and not scoring_job_of(row.id).waits()
+    except QuorumError:  # an earlier stage is still to come
+        return False
+
+
+def _is_left_out(row: RunRow) -> bool:
+    return row.id in read_order(layout.order("encode", layout.group_of(row.id)), EncodeOrder).left_out
+
+
+def rounds_of(kept: Mapping[str, Any], seed: int) -> list[Round]:
+    """A kept run's rounds."""
+    return [Round.of_row(row, seed) for row in kept["history"]]

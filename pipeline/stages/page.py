@@ -1,0 +1,95 @@
+"""results -> the page of a long experiment: its tables, figures and verdicts, from what is committed of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pipeline.evaluation.claims import judge
+from pipeline.evaluation.scores import significance
+from pipeline.federated.methods import OURS
+from pipeline.plan.orders import ReportOrder, RunRow, read_order
+from pipeline.report.claim_rows import claim_record
+from pipeline.report.main_figures import draw
+from pipeline.report.main_page import MainPage, render
+from pipeline.report.main_tables import history_rows, main_table
+from pipeline.report.paper import read_paper
+from pipeline.runs.kept import missing, read_kept, rounds_of
+from pipeline.runs.metrics import small_metrics, write_metrics
+from pipeline.runs.results import Results, knob_of, results_of
+from pipeline.runs.truncation import Cut
+from pipeline.tasks.task import LOSS, load_task
+from pipeline.workspace import layout
+from pipeline.workspace.files import empty_folder, write_json, write_text
+from pipeline.workspace.progress import say
+from pipeline.workspace.tables import read_table, write_table
+
+COMMAND = "make page"
+PARTS = ("A", "B", "C")
+
+
+def run() -> None:
+    order = read_order(layout.order("report"), ReportOrder)
+    rows, kept = read_kept(order.runs)
+    files = {run: own["scores"] for run, own in kept.items()}
+    rounds = {row.id: rounds_of(kept[row.id], row.seed) for row in rows}
+    seeds = whole_seeds(rows, order.runs)
+    everywhere = [row for row in rows if row.seed in seeds and _is_at_all(row.name, seeds, rows)]
+    results = results_of(everywhere, files, rounds, order.sign_flips, "page")
+    parts = {
+        f"Run {part} alone: seed {seed}, {'the official split' if part == 'A' else 'a half of the other meetings'}": (
+            results_of([row for row in rows if row.seed == seed], files, rounds, order.sign_flips, f"run {part}")
+        )
+        for part, seed in zip(PARTS, sorted({row.seed for row in order.runs}), strict=False)
+        if seed in {row.seed for row in rows}
+    }
+    data = _page(order, results, parts, kept[everywhere[0].id])
+    folder = layout.figures(layout.MAIN)
+    empty_folder(folder)
+    write_json(layout.METRICS, small_metrics(results.metrics, (data.metrics[0].name, LOSS.name)))
+    write_metrics(layout.MAIN, results.metrics, {})
+    write_json(layout.PAPER_METRICS, {"claims": [claim_record(one) for one in data.claims]})
+    write_table(layout.SIGNIFICANCE, [one.to_row() for one in data.comparisons])
+    write_table(layout.MAIN_TABLE, main_table(data))
+    write_table(layout.REPORTS / layout.HISTORY, *history_rows(results.histories))
+    draw(data, folder)
+    write_text(layout.REPORT, render(data, folder))
+    say(f"page: {layout.REPORT} is ready")
+
+
+def whole_seeds(kept: Sequence[RunRow], planned: Sequence[RunRow]) -> list[int]:
+    """The seeds at which every run of the main table is kept; where there is none, those of any."""
+    known = {(row.name, row.seed) for row in kept}
+    wanted: dict[int, set[tuple[str, int]]] = {}
+    for row in planned:
+        if layout.group_of(row.id) == layout.MAIN:
+            wanted.setdefault(row.seed, set()).add((row.name, row.seed))
+    return [seed for seed, own in sorted(wanted.items()) if own <= known] or sorted({row.seed for row in kept})
+
+
+def _is_at_all(name: str, seeds: Sequence[int], rows: Sequence[RunRow]) -> bool:
+    """Means over other meetings than a row beside it has would say nothing."""
+    return {row.seed for row in rows if row.name == name} >= set(seeds)
+
+
+def _page(order: ReportOrder, results: Results, parts: dict[str, Results], kept: dict[str, Any]) -> MainPage:
+    paper, metrics = read_paper(), (*load_task(order.task).metrics, LOSS)
+    ours = next((name for name, rows in results.rows.items() if rows[0].method == OURS), None)
+    named = {claim.theirs for claim in paper.claims if claim.family and claim.ours == ours}
+    endpoints = (metrics[0].name, LOSS.name)
+    compared = {name: own for name, own in results.scored.items() if metrics[0].name in own[0].values}
+    return MainPage(
+        order=order,
+        notes=kept,
+        cut=Cut(**kept["cut"]),
+        results=results,
+        metrics=metrics,
+        comparisons=significance(compared, ours, named, endpoints, order.sign_flips) if ours else [],
+        claims=judge(paper.claims, results.scored, results.seeds, results.converged, order.sign_flips),
+        paper=read_table(layout.PAPER_RESULTS),
+        selective=ours,
+        tau=knob_of(results, ours, "tau") if ours else 0.0,
+        parts=parts if len(parts) > 1 else {},
+        missing=missing(),
+        command=COMMAND,
+    )
