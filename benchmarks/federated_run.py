@@ -37,7 +37,7 @@ from pipeline.federated.state import Private
 from pipeline.model.adapter import Adapter, attached, init_adapter, read_adapter, write_adapter
 from pipeline.model.backbone import Rendered
 from pipeline.model.entry import Entry
-from pipeline.model.precision import resolve
+from pipeline.model.precision import Precision, resolve
 from pipeline.model.store import PrefixStore
 from pipeline.workspace import layout
 
@@ -47,6 +47,7 @@ SEED = 1
 PRECISION = resolve("auto", "cpu")
 """Of Quorum's side: what a plan says on this machine."""
 WHAT = f"a whole run, {len(CLIENTS)} clients, {ROUNDS} rounds, AdaFedAvg, {EXAMPLES} examples a client"
+EXACT = "exact"
 AGAINST = "Flower's simulation with a plain client"
 SAME = 1e-4
 """Adapters whose entries differ by no more agree."""
@@ -67,11 +68,11 @@ def initial(layers: range, width: int) -> Adapter:
     return init_adapter(layers, width, 2 * width, SEED)
 
 
-def ours(folder: Path) -> None:
+def ours(folder: Path, precision: Precision = PRECISION) -> None:
     """The run as `pipeline train` makes it, without validation, of which the other side has none; `folder` holds the
     store and receives the server's adapter.
     """
-    backbone = embedded().backbone(PRECISION)
+    backbone = embedded().backbone(precision)
     store = PrefixStore(folder / "store")
     trained = {}
     for client in CLIENTS:
@@ -155,6 +156,11 @@ def theirs(folder: Path) -> None:
     run_simulation(server_app, client_app, num_supernodes=len(CLIENTS), backend_config=backend)
 
 
+def exact(folder: Path) -> None:
+    """The same in fp32, in which the other side trains: by it the two are compared."""
+    ours(folder, "fp32")
+
+
 def _in_a_process(side: str, folder: Path) -> Adapter:
     adapter = folder / "server.safetensors"
     adapter.unlink(missing_ok=True)
@@ -164,33 +170,29 @@ def _in_a_process(side: str, folder: Path) -> Adapter:
     return read_adapter(adapter)
 
 
-def _apart(adapters: dict[str, Adapter]) -> tuple[float, float]:
-    """How far Quorum's final adapters are from Flower's: the largest entry, and the norm relative to all that changed.
+def _apart(found: Adapter, final: Adapter) -> tuple[float, float]:
+    """How far Quorum's final adapter is from Flower's: the largest entry, and the norm relative to all that changed.
 
     AdamW divides a gradient by its own size, so an entry whose gradient is all rounding moves by a whole step either
     way; in the norm such entries hardly count.
     """
-    final = adapters[THEIRS]
     made = embedded()
     began = initial(made.layers(), made.config().hidden_size)
-    largest = relative = 0.0
-    for side in (OURS, "encoding"):
-        differences = {name: adapters[side][name] - tensor for name, tensor in final.items()}
-        largest = max(largest, max(float(d.abs().max()) for d in differences.values()))
-        changed = sum(float((final[name] - began[name]).square().sum()) for name in final)
-        relative = max(relative, (sum(float(d.square().sum()) for d in differences.values()) / changed) ** 0.5)
-    return largest, relative
+    differences = {name: found[name] - tensor for name, tensor in final.items()}
+    largest = max(float(d.abs().max()) for d in differences.values())
+    changed = sum(float((final[name] - began[name]).square().sum()) for name in final)
+    return largest, (sum(float(d.square().sum()) for d in differences.values()) / changed) ** 0.5
 
 
 def rows(repeats: int) -> list[Row]:
-    plans = [(f"{WHAT}, from a filled store", 6.0), (f"{WHAT}, encoding included", 7.0)]
-    apart = f"{WHAT}: the largest difference of the final adapters"
+    plans = [(f"{WHAT}, from a filled store, {PRECISION}", 6.0), (f"{WHAT}, encoding included, {PRECISION}", 7.0)]
+    apart = f"{WHAT}: the largest difference of the final adapters, both in fp32"
     missing = NO_EMBEDDED if not has_embedded() else None if flower.installed() else flower.MISSING
     if missing:
         return [Row(what, AGAINST, promised=promised, skipped=missing) for what, promised in [*plans, (apart, 1.0)]]
     with tempfile.TemporaryDirectory(prefix="quorum-bench-") as name:
-        filled, empty, plain = (Path(name) / part for part in ("filled", "empty", "plain"))
-        for folder in (filled, empty, plain):
+        filled, empty, plain, same = (Path(name) / part for part in ("filled", "empty", "plain", "same"))
+        for folder in (filled, empty, plain, same):
             folder.mkdir()
 
         def encoding() -> Adapter:
@@ -204,7 +206,8 @@ def rows(repeats: int) -> list[Row]:
             THEIRS: lambda: _in_a_process(THEIRS, plain),
         }
         seconds, adapters = interleaved(sides, repeats, warm=False)
-    largest, relative = _apart(adapters)
+        compared = _in_a_process(EXACT, same)
+    largest, relative = _apart(compared, adapters[THEIRS])
     if relative > 0.01:
         raise QuorumError(f"a whole run: the two sides trained different things: they are {relative:.1%} apart")
     faster = [
@@ -228,4 +231,4 @@ if __name__ == "__main__":
     # Ray's workers find functions by their module's name, which here is `__main__`.
     from benchmarks import federated_run
 
-    {OURS: federated_run.ours, THEIRS: federated_run.theirs}[sys.argv[1]](Path(sys.argv[2]))
+    {OURS: federated_run.ours, EXACT: federated_run.exact, THEIRS: federated_run.theirs}[sys.argv[1]](Path(sys.argv[2]))

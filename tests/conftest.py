@@ -54,7 +54,7 @@ needs_bf16 = pytest.mark.skipif(
 
 SLOWEST = tuple(
     f"test_{name}.py"
-    for name in ("dvc", "real", "killed", "temporary_copy", "mlflow", "other_plans", "bad_input", "search")
+    for name in ("dvc", "real", "killed", "temporary_copy", "mlflow", "other_plans", "bad_input", "tuning")
 )
 
 

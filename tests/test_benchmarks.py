@@ -127,13 +127,13 @@ def test_a_federated_run_is_the_one_written_plainly(tmp_path: Path, monkeypatch:
         "_plain_model": functools.cache(lambda: model.plain(torch.float32)),
     }.items():
         monkeypatch.setattr(federated_run, name, value)
-    federated_run.ours(tmp_path)
+    federated_run.exact(tmp_path)
     found = read_adapter(tmp_path / "server.safetensors")
     adapter = federated_run.initial(model.layers(), model.config().hidden_size)
     for number in range(1, federated_run.ROUNDS + 1):
         trained = [federated_run.train_plainly(adapter, client, number) for client in federated_run.CLIENTS]
         adapter = weighted_average((adapter, 1) for adapter in trained)
-    _, relative = federated_run._apart({OURS: found, "encoding": found, THEIRS: adapter})
+    _, relative = federated_run._apart(found, adapter)
     assert relative < 1e-3
 
 

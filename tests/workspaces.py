@@ -172,8 +172,7 @@ SMALL: dict[str, Any] = {
     "batch_size": 4,
     "tau": 5.0,
     "lambda": 0.2,
-    "bootstrap_samples": 200,
-    "permutation_samples": 200,
+    "sign_flips": 200,
     "settings": {"domains": {"kind": "domains", "clients": ["Academic", "Committee", "Product"]}},
     "runs": {
         "zeroshot": {"method": "ZeroShot"},
@@ -183,7 +182,7 @@ SMALL: dict[str, Any] = {
     },
     "more_runs": {},
     "studies": {},
-    "search": {"seed": 1000, "trials": {}},
+    "tune": {"seed": 1000, "rates": [0.001, 0.002], "families": {}, "trials": {}},
 }
 """The main table alone, in seconds."""
 

@@ -113,8 +113,9 @@ def interval_of(clients: Mapping[str, Clusters], samples: int, seed: int = 0) ->
     a, b = _flipped(clients, samples, seed)
     with np.errstate(divide="ignore", invalid="ignore"):
         roots = np.stack([(value - a) / (1 - b), (value + a) / (1 + b)])
-    roots[:, 1 - np.abs(b) < 1e-12] = (-np.inf, np.inf)  # all signs agree: true everywhere
+    agree = 1 - np.abs(b) < 1e-12  # all signs do: true of every θ₀
     roots.sort(axis=0)
+    roots[0, agree], roots[1, agree] = -np.inf, np.inf
     # p(θ₀) > 0.05 on the left of θ: more than so many left roots are at most θ₀. The right end likewise.
     place = math.floor((1 - LEVEL) * (1 + samples) - 1 + 1e-9)
     low, high = np.sort(roots[0])[place], np.sort(roots[1])[::-1][place]

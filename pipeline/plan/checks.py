@@ -35,9 +35,6 @@ def check(params: Params) -> None:
         raise ValueError(f"runs: a run is made at seed {strange[0]}, which is none of seeds; add it there")
     if strange := sorted(set(params.folds) - set(params.seeds)):
         raise ValueError(f"folds: {strange[0]}: is none of seeds; add it there, or leave it out")
-    tuned = {**dict.fromkeys(params.tune.trials, "trials"), **dict.fromkeys(params.tune.families.values(), "families")}
-    if unknown := [run for run in tuned if run not in params.all_runs]:
-        raise ValueError(f"tune.{tuned[unknown[0]]}: {unknown[0]} is no run; name one, or leave it out")
     if params.tune.seed in params.seeds:
         raise ValueError(f"tune.seed: {params.tune.seed} is a seed that tables report; choose another")
     _own_clients(params)

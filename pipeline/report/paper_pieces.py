@@ -20,7 +20,7 @@ from pipeline.runs.results import Metrics, Results
 from pipeline.tasks.task import LOSS, load_task
 
 SELECTIVE, AVERAGING, DISTILLING = "fedselectkd", "fedavg", "fedkd"
-"""The main table's runs that others are compared with; Fig. 11, Table VIII and the rating sheets are about the first two."""
+"""The main table's runs that others are compared with; the rating sheets are about the first two."""
 SENDING = ("algorithms", "hard")
 """Studies whose runs have the same clients and rounds, so that their bytes can be compared."""
 

@@ -62,7 +62,7 @@ def tune() -> None:
     Raises:
         QuorumError: examples are not prepared, or a value does not fit its knob.
     """
-    params = read_params()
+    params = _planned(read_params())
     orders_of(params, [*rate_trials(params, params.tune.rates), *knob_trials(params)])
     _encode(params)
     rates = _rates(params)
@@ -72,6 +72,17 @@ def tune() -> None:
     for row in (row for row in [*rates, *knobs] if row["chosen"]):
         say(f"tune: {row['chooses']}: {row['knobs']} has the least validation loss, {row['validation_loss']}")
     say(f"tune: {layout.TUNING_TABLE}; set what it chose in params.yaml")
+
+
+def _planned(params: Params) -> Params:
+    """Without the families and trials of runs that have left params.yaml."""
+    asked = params.tune
+    gone = [run for run in (*asked.families.values(), *asked.trials) if run not in params.all_runs]
+    if gone:
+        say(f"tune: left out, as they are no runs of params.yaml: {', '.join(gone)}")
+    families = {family: run for family, run in asked.families.items() if run not in gone}
+    trials = {run: own for run, own in asked.trials.items() if run not in gone}
+    return params.model_copy(update={"tune": asked.model_copy(update={"families": families, "trials": trials})})
 
 
 def rate_trials(params: Params, rates: Iterable[float]) -> Iterator[Trial]:

@@ -244,8 +244,48 @@ def test_a_corpus_that_the_order_does_not_name_leaves_no_trace(tmp_path: Path, m
     assert set(read_json(layout.manifest("main", "domains", 1))) == {"A"}
 
 
-def plan(settings: dict[str, Setting], corpora: list[str]) -> None:
-    order = PartitionOrder(code={}, corpora=corpora, settings=settings, seeds=[1])
+def test_a_fraction_that_leaves_too_few_steps_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A third of 30 examples in batches of 4: 10 are three steps, where all 30 would be eight."""
+    monkeypatch.chdir(tmp_path)
+    plan({"domains": domains_of("A", train_fraction=0.334)}, ["qmsum"], {"domains": (4, 1)})
+    lay("qmsum", {i: replace(e, corpus="qmsum") for i, e in corpus({"A": (30, 2, 2)}).items()})
+    told = "settings.domains: client A has 10 training examples, so 3 steps a round, not 5; raise train_fraction"
+    with pytest.raises(QuorumError, match=told):
+        partition_stage.run("main")
+
+
+def test_a_client_that_is_too_small_by_itself_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Three meetings of one's own are too few for five steps, and are trained on all the same."""
+    monkeypatch.chdir(tmp_path)
+    plan({"domains": domains_of("A")}, ["qmsum"], {"domains": (16, 1)})
+    lay("qmsum", {i: replace(e, corpus="qmsum") for i, e in corpus({"A": (3, 1, 1)}).items()})
+    partition_stage.run("main")
+    assert "client A has 3 training examples, so 1 steps a round, where 5 are wanted" in capsys.readouterr().err
+
+
+def test_a_split_without_test_meetings_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan({"domains": domains_of("A")}, ["qmsum"])
+    lay("qmsum", {i: replace(e, corpus="qmsum") for i, e in corpus({"A": (3, 1, 0)}).items()})
+    with pytest.raises(QuorumError, match="client A has no test examples"):
+        partition_stage.run("main")
+
+
+@given(st.integers(1, 3), st.integers(4, 6))
+def test_another_seed_draws_other_examples(one: int, other: int) -> None:
+    """Ten of forty: the same ten at two of these seeds would be a coincidence of one in 847 million."""
+    examples = corpus({"A": (40, 2, 2)})
+    drawn = [
+        domains.partition(domains_of("A", train_fraction=0.25), examples, seed)["A"]["train"] for seed in (one, other)
+    ]
+    assert drawn[0] != drawn[1]
+    assert [len(own) for own in drawn] == [10, 10]
+
+
+def plan(settings: dict[str, Setting], corpora: list[str], batches: dict[str, tuple[int, int]] | None = None) -> None:
+    order = PartitionOrder(code={}, corpora=corpora, settings=settings, seeds=[1], folds={}, batches=batches or {})
     write_json(layout.order("partition", "main"), order.model_dump(mode="json"))
 
 

@@ -27,7 +27,7 @@ def orders(params: Params) -> dict[str, Any]:
 
 
 def test_every_run_that_is_compared_or_searched_is_planned(params: Params) -> None:
-    named = {run for runs in params.studies.values() for run in runs} | set(params.search.trials)
+    named = {run for runs in params.studies.values() for run in runs} | set(params.tune.trials)
     assert named <= set(params.all_runs)
     assert params.runs == {}, "the main table is the root's"
 
@@ -41,26 +41,26 @@ def test_a_run_of_the_root_is_one_training_there_and_here(orders: dict[str, Any]
     """So that nothing is trained twice: both workspaces keep their trainings in one place."""
     root = resolve(read_params(ROOT / "params.yaml"))
     common = [name for name in orders if name.startswith("train/") and name in root]
-    assert "train/more/fedselectkd-base-1.json" in common
+    assert "train/more/fedselectkd-own-1.json" in common
     assert [name for name in common if orders[name] != root[name]] == []
     assert orders["encode/more.json"]["encoding"] == root["encode/more.json"]["encoding"]
 
 
 def test_lengths_are_of_the_same_few_examples(params: Params) -> None:
-    """On the laptop six training examples, of which 448, 1024 and 2048 tokens are read; elsewhere 200."""
+    """On the laptop 80 training examples, of which 448, 1024 and 2048 tokens are read; elsewhere 200."""
     names = ["length_448", "length_1024", "length_2048"]
     found = [params.setting_of(name) for name in names]
     assert found[0] == found[1] == found[2]
     assert [params.limits_of(name)[0] for name in names] == [448, 1024, 2048]
     assert isinstance(found[0], Balanced)
-    assert found[0].counts == Counts(train=6, val=4, test=8)
+    assert found[0].counts == Counts(train=80, val=40, test=40)
 
 
 def test_what_has_no_store_trains_on_a_few_examples(params: Params) -> None:
-    """Every step of such a run is a full pass: eight training examples on the laptop."""
+    """Every step of such a run is a full pass: forty training examples on the laptop."""
     small = params.setting_of("small")
     assert isinstance(small, Balanced)
-    assert small.counts == Counts(train=8, val=4, test=12)
+    assert small.counts == Counts(train=40, val=40, test=40)
 
 
 def test_a_knob_of_the_root_is_the_experiments_own_where_it_says_so() -> None:

@@ -16,6 +16,7 @@ from pipeline.federated.algorithms import fedselectkd
 from pipeline.federated.objectives.threshold import Threshold
 from pipeline.plan.resolve import resolve
 from pipeline.plan.schema import Params, read_params
+from pipeline.plan.training import training_order
 
 
 def settings(**changed: Any) -> dict[str, Any]:
@@ -45,6 +46,9 @@ def test_a_misspelt_key_is_named_as_it_was_written(tmp_path: Path) -> None:
         read_params(path)
 
 
+TUNE: dict[str, Any] = {"seed": 9, "rates": [0.1, 0.2], "families": {}, "trials": {}}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -67,7 +71,15 @@ def test_a_misspelt_key_is_named_as_it_was_written(tmp_path: Path) -> None:
         ({"weights": "weights/bart"}, "weights: smollm2-135m does not come from the model hub"),
         ({"seeds": []}, "seeds"),
         ({"seeds": [1, 1]}, "seeds must be distinct"),
-        ({"seeds": [1, 1000]}, "search.seed: 1000 is a seed that tables report"),
+        ({"folds": {2: "first"}}, "folds: 2: is none of seeds"),
+        ({"folds": {1: "third"}}, "folds.1: Input should be 'official', 'first' or 'second'"),
+        (
+            {"runs": {"x": {"method": "AdaFedAvg", "seeds": [5]}}},
+            "a run is made at seed 5, which is none of seeds",
+        ),
+        ({"tune": TUNE | {"rates": [0.1]}}, "tune.rates: a grid needs two rates or more"),
+        ({"tune": TUNE | {"rates": [0.1, 0.0]}}, "tune.rates"),
+        ({"seeds": [1, 1000]}, "tune.seed: 1000 is a seed that tables report"),
         ({"scale": "huge"}, "scale: "),
         ({"scales": HUGE}, "scales.huge"),
         ({"min_tokens": 200}, "min_tokens: 200 is above max_tokens: 128"),
@@ -210,12 +222,12 @@ def test_a_mistake_in_a_setting_of_another_kind_names_it(tmp_path: Path, setting
             "settings.dealt.clients: is empty, and no own clients join them",
         ),
         (
-            {"search": {"seed": 9, "trials": {"fedprox": [{"setting": "extreme"}]}}},
-            "search.trials: fedprox: setting is no knob of a training",
+            {"tune": TUNE | {"trials": {"fedprox": [{"setting": "extreme"}]}}},
+            "tune.trials: fedprox: setting is no knob of a training",
         ),
         (
-            {"search": {"seed": 9, "trials": {"fedprox": [{"mu": 1}], "fedopt": []}}},
-            "search.trials: every run gets the same number of trials",
+            {"tune": TUNE | {"trials": {"fedprox": [{"mu": 1}], "fedopt": []}}},
+            "tune.trials: every run gets the same number of trials",
         ),
         (
             settings(domains=on_laptop(DOMAINS, only={"Product": {"test_examples": 9}})),
@@ -243,8 +255,9 @@ ANOTHER: dict[str, Any] = yaml.safe_load(
      span_end: exclusive, train_fraction: 0.5, validation_examples: 3, backbone: tiny-llama, adapted_layers: 2,
      adapter: lora, bottleneck: 4, source_tokens: 100, target_tokens: 50, rounds: 2, added_rounds: 4,
      patience: 1, local_epochs: 2, batch_size: 4, learning_rate: 0.001, weight_decay: 0.0, clip_norm: 2.0,
-     clients_per_round: 3, tau: q0.5, lambda: 0.4, local_start: server, beams: 2, no_repeat_ngram: 0, min_tokens: 1,
-     max_tokens: 99, use_stemmer: true, bootstrap_samples: 100, topics: 5, permutation_samples: 100}
+     clients_per_round: 3, tau: q0.5, lambda: 0.4, local_start: own, folds: {1: first},
+     learning_rates: {own: 0.1, local: 0.2, server: 0.3, pooled: 0.4}, beams: 2, no_repeat_ngram: 0, min_tokens: 1,
+     max_tokens: 99, use_stemmer: true, sign_flips: 100, topics: 5}
     """
 )
 
@@ -279,7 +292,7 @@ def told(tmp_path: Path, changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_all_knobs_are_tried() -> None:
-    tables = {"own", "queries", "scales", "settings", "runs", "more_runs", "studies", "search"}
+    tables = {"own", "queries", "scales", "settings", "runs", "more_runs", "studies", "tune"}
     assert set(SHIPPED) - set(ANOTHER) == tables | {"task", "weights", "lora_rank", "length_penalty"}
 
 
@@ -316,8 +329,8 @@ def test_a_scale_sets_sizes_and_a_single_knob_goes_over_it(tmp_path: Path) -> No
 
 
 def test_a_mistake_in_a_scale_that_is_not_chosen_is_found(tmp_path: Path) -> None:
-    scales = SHIPPED["scales"] | {"paper": SHIPPED["scales"]["paper"] | {"learning_rate": 0}}
-    with pytest.raises(QuorumError, match="at scale paper: learning_rate: Input should be greater than 0"):
+    scales = SHIPPED["scales"] | {"paper": SHIPPED["scales"]["paper"] | {"rounds": 0}}
+    with pytest.raises(QuorumError, match="at scale paper: rounds: Input should be greater than or equal to 1"):
         read(tmp_path, scale="laptop", scales=scales)
 
 
@@ -358,8 +371,8 @@ def test_a_settings_limits_go_over_the_scales(tmp_path: Path) -> None:
 
 
 def test_the_shipped_laptop_has_the_sizes_that_its_numbers_were_made_with() -> None:
-    """A third of Academic's 218 training examples is five steps of 16; 24 training examples a client in Fig. 7, 1% of
-    SAMSum in Fig. 8, 960 target tokens in Fig. 9.
+    """A third of Academic's 218 training examples is five steps of 16; 80 training examples a client in Fig. 7, 2% of
+    SAMSum in Fig. 8, all of ICSI and 960 target tokens in Fig. 9.
     """
     params = read_params(ROOT / "params.yaml")
     assert params.scale == "laptop"
@@ -369,12 +382,12 @@ def test_the_shipped_laptop_has_the_sizes_that_its_numbers_were_made_with() -> N
     assert domains.share_of("Academic") == Share(train_fraction=0.334, validation_examples=40)
     balanced, extreme, long = (params.setting_of(name) for name in ("noniid_balanced", "extreme", "long"))
     assert isinstance(balanced, Balanced)
-    assert balanced.counts == Counts(train=24, val=12, test=40)
+    assert balanced.counts == Counts(train=80, val=40, test=40)
     assert isinstance(extreme, Domains)
-    assert extreme.share_of("SAMSum") == Share(train_fraction=0.01, validation_examples=40, test_examples=50)
-    assert extreme.share_of("Product") == Share(train_fraction=0.075, validation_examples=40)
+    assert extreme.share_of("SAMSum") == Share(train_fraction=0.02, validation_examples=40, test_examples=100)
+    assert extreme.share_of("Product") == Share(train_fraction=0.334, validation_examples=40)
     assert isinstance(long, Domains)
-    assert long.share_of("ICSI") == Share(train_fraction=0.2, validation_examples=40)
+    assert long.share_of("ICSI") == Share(train_fraction=1.0, validation_examples=40)
     assert (params.limits_of("long"), params.settings["long"].max_tokens) == ((1024, 960), 512)
 
 
@@ -413,9 +426,25 @@ def test_a_quantile_is_a_threshold(tmp_path: Path) -> None:
 
 def test_a_runs_null_knob_is_no_knob(tmp_path: Path) -> None:
     runs = {"a": {"method": "AdaFedAvg", "rounds": None, "learning_rate": None}}
-    training = read(tmp_path, runs=runs).training_of("a")
-    laptop = SHIPPED["scales"]["laptop"]
-    assert (training.rounds, training.learning_rate) == (laptop["rounds"], laptop["learning_rate"])
+    params, laptop = read(tmp_path, runs=runs), SHIPPED["scales"]["laptop"]
+    assert params.training_of("a").rounds == laptop["rounds"]
+    training = training_order(params, "a", 1).training
+    assert training is not None
+    assert training.learning_rate == laptop["learning_rates"]["server"]
+
+
+def test_a_rate_of_the_run_goes_over_the_files_and_the_files_over_the_familys(tmp_path: Path) -> None:
+    runs = {"a": {"method": "AdaFedAvg", "learning_rate": 0.5}, "b": {"method": "AdaFedAvg"}}
+    params = read(tmp_path, runs=runs, learning_rate=0.25)
+    found = [training_order(params, name, 1).training for name in runs]
+    assert [one.learning_rate for one in found if one] == [0.5, 0.25]
+
+
+def test_a_run_of_some_seeds_is_left_out_at_the_others(tmp_path: Path) -> None:
+    more = {"x": {"method": "AdaSingle", "seeds": [2]}}
+    orders = resolve(read(tmp_path, seeds=[2, 3], more_runs=more, studies={}))
+    assert orders["encode/more.json"]["left_out"] == ["more/x-3"]
+    assert orders["encode/main.json"]["left_out"] == []
 
 
 def test_a_share_of_the_rounds_is_rounded(tmp_path: Path) -> None:
@@ -438,7 +467,7 @@ def test_a_file_over_another_has_its_knobs_and_settings(tmp_path: Path) -> None:
     folder = tmp_path / "experiments" / "mine"
     folder.mkdir(parents=True)
     own = {"runs": {}, "more_runs": {"x": {"method": "AdaSingle", "setting": "even"}}, "studies": {"x": ["x"]}}
-    own |= {"extends": "../../params.yaml", "tau": 3.0, "settings": {"even": EVEN}, "search": {"seed": 9, "trials": {}}}
+    own |= {"extends": "../../params.yaml", "tau": 3.0, "settings": {"even": EVEN}, "tune": TUNE | {"trials": {}}}
     (folder / "params.yaml").write_text(yaml.safe_dump(own), encoding="utf-8")
     params = read_params(folder / "params.yaml")
     assert (params.tau, params.batch_size) == (Threshold(3.0), SHIPPED["batch_size"])

@@ -38,10 +38,10 @@ def planned(tmp_path: Path, **changed: Any) -> Orders:
 
 def further(**runs: dict[str, Any]) -> dict[str, Any]:
     """The shipped file with these runs beyond the main table alone."""
-    return {"more_runs": runs, "studies": {}, "search": {"seed": 9, "trials": {}}}
+    return {"more_runs": runs, "studies": {}, "tune": {"seed": 9, "rates": [1, 2], "families": {}, "trials": {}}}
 
 
-ALONE_IN_A_SETTING: dict[str, Any] = {"method": "AdaSingle", "setting": "base", "decode": False}
+ALONE_IN_A_SETTING: dict[str, Any] = {"method": "AdaSingle", "decode": False}
 
 
 def test_methods_without_a_server_know_no_drawing_of_clients(tmp_path: Path) -> None:
@@ -230,10 +230,10 @@ RUNS: dict[str, Any] = {
     "fedselectkd": {"method": OURS},
 }
 MORE: dict[str, Any] = {
-    "tau-2": {"method": OURS, "setting": "base", "tau": 2},
-    "lambda-0.5": {"method": OURS, "setting": "base", "lambda": 0.5, "decode": False},
-    "fedhardkd": {"method": "AdaFedHardKD", "setting": "base", "lambda": 0.1},
-    "server": {"method": OURS, "setting": "base", "local_start": "server"},
+    "tau-2": {"method": OURS, "tau": 2},
+    "lambda-0.5": {"method": OURS, "lambda": 0.5, "decode": False},
+    "fedhardkd": {"method": "AdaFedHardKD", "lambda": 0.1},
+    "own-start": {"method": OURS, "local_start": "own"},
 }
 SEVEN = {"runs": RUNS, **further(**MORE)}
 """Eight runs, some of which have a hyperparameter of their own."""
@@ -250,19 +250,19 @@ PAGES = {"main.json", "report.json"}
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"tau": 4.0}, {f"train/{i}" for i in ids("fedselectkd", "lambda-0.5", "server")} | PAGES),
-        ({"lambda": 0.6}, {f"train/{i}" for i in ids("fedkd", "fedselectkd", "tau-2", "server")} | PAGES),
+        ({"tau": 4.0}, {f"train/{i}" for i in ids("fedselectkd", "lambda-0.5", "own-start")} | PAGES),
+        ({"lambda": 0.6}, {f"train/{i}" for i in ids("fedkd", "fedselectkd", "tau-2", "own-start")} | PAGES),
         (
-            {"local_start": "server"},
+            {"local_start": "own"},
             {f"train/{i}" for i in ids("fedkd", "fedselectkd", "tau-2", "lambda-0.5", "fedhardkd")} | PAGES,
         ),
         ({"use_stemmer": True}, {f"evaluate/{i}" for i in ids(*RUNS, *MORE)} | {"analyze.json"} | PAGES),
         ({"beams": 4}, {f"generate/{i}" for i in ids(*set(RUNS) | set(MORE) - {"lambda-0.5"})} | PAGES),
-        ({"bootstrap_samples": 500}, PAGES),
+        ({"sign_flips": 500}, PAGES),
         ({"studies": {"mine": ["fedkd"]}}, {"report.json"}),
         ({"topics": 7}, {"analyze.json"}),
         ({"span_end": "exclusive"}, {"prepare/qmsum.json"} | PAGES),
-        ({"train_fraction": 0.3}, {"partition/main.json"} | PAGES),  # `base` has a share of its own
+        ({"train_fraction": 0.3}, {"partition/main.json", "partition/more.json"} | PAGES),
         ({"validation_examples": 5}, {"partition/main.json", "partition/more.json"} | PAGES),
         ({"queries": SHIPPED["queries"] | {"samsum": "What?"}}, {"prepare/samsum.json"}),
     ],
@@ -275,7 +275,7 @@ def test_a_knob_changes_the_orders_of_what_depends_on_it_and_no_other(
 
 def test_one_more_run_changes_no_order_of_another(tmp_path: Path) -> None:
     """Nor does it change what others of its group train on: the group's partition and index are made anew."""
-    one = {"fedprox": {"method": "AdaFedProx", "setting": "base", "mu": 1}}
+    one = {"fedprox": {"method": "AdaFedProx", "mu": 1}}
     before, after = planned(tmp_path, **SEVEN), planned(tmp_path, **SEVEN | {"more_runs": MORE | one})
     own = {f"{stage}/more/fedprox-1.json" for stage in ("train", "generate", "evaluate")}
     assert changed(before, after) == own | {"encode/more.json", "report.json"}

@@ -40,8 +40,7 @@ def page_of(results: Results, **parts: Any) -> MainPage:
         target_tokens=160,
         train_fraction=1.0,
         validation_examples=None,
-        bootstrap_samples=200,
-        permutation_samples=200,
+        sign_flips=200,
         runs=[row for rows in results.rows.values() for row in rows],
     )
     known = {"notes": {}, "index": {}, "target_limit": 160, "comparisons": (), "claims": (), "paper": ()}

@@ -49,8 +49,8 @@ def test_each_claim_is_about_two_runs(paper: Paper) -> None:
         ("fedselectkd", "fedavg-local"),
         ("fedselectkd", "single"),
         ("fedselectkd", "fedkd"),
-        ("fedselectkd-base", "kd-random"),
-        ("fedselectkd-base", "teacher-initial"),
+        ("fedselectkd", "kd-random"),
+        ("fedselectkd", "teacher-initial"),
         ("fedselectkd", "centralized"),
     ]
 

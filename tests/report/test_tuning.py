@@ -1,4 +1,4 @@
-"""What the page says of knobs: sweeps over studies, and the trials of `make search`."""
+"""What the page says of knobs: sweeps over studies, and the trials of `make tune`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_untrained_backbone_is_no_point_of_a_sweep(tmp_path: Path) -> None:
 
 
 def tried(run: str, chosen: str, *knobs: str) -> list[dict[str, str]]:
-    return [{"run": run, "knobs": k, "chosen": str(int(k == chosen))} for k in knobs]
+    return [{"chooses": run, "run": run, "knobs": k, "chosen": str(int(k == chosen))} for k in knobs]
 
 
 @pytest.mark.parametrize(

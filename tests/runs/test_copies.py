@@ -1,16 +1,11 @@
-"""Copies of the workspace: laid out for `make repro-full` and `make try`, and what is taken over from the first."""
+"""A copy of the workspace, laid out for `make try`."""
 
 from __future__ import annotations
-
-import json
-import subprocess
-from pathlib import Path
 
 import pytest
 from workspaces import SMALL, Workspace
 
 from pipeline.errors import QuorumError
-from pipeline.plan.resolve import resolve
 from pipeline.plan.schema import read_params
 from pipeline.runs import copies
 from pipeline.workspace import layout
@@ -30,25 +25,17 @@ def here(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     return workspace
 
 
-def test_a_copy_has_the_changes_that_are_not_committed_at_scale_full(here: Workspace) -> None:
+def test_a_copy_has_the_changes_that_are_not_committed(here: Workspace) -> None:
     here.params(rounds=7)
-    copies.lay_full()
-    params = read_params(layout.full_copy() / "params.yaml")
-    assert (params.scale, params.rounds) == ("full", 7)
+    copies.lay_try()
+    assert read_params(layout.try_copy() / "params.yaml").rounds == 7
     (here.folder / "README.md").write_text("changed")
     text = (here.folder / "params.yaml").read_text(encoding="utf-8")
-    (here.folder / "params.yaml").write_text(text.replace("scale: laptop", 'scale: "laptop"  # mine'), encoding="utf-8")
-    copies.lay_full()
-    assert read_params(layout.full_copy() / "params.yaml").scale == "full"
-    assert (layout.full_copy() / "README.md").read_text() == "changed"
-
-
-def test_a_copy_at_scale_full_keeps_its_cache_where_the_original_has_it(here: Workspace) -> None:
-    copies.lay_full()
-    done = subprocess.run(
-        ["dvc", "cache", "dir"], cwd=layout.full_copy(), env=here.env, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == str(here.folder / ".dvc" / "cache")
+    mine = text.replace("data_source: sample", 'data_source: "sample"  # mine')
+    (here.folder / "params.yaml").write_text(mine, encoding="utf-8")
+    copies.lay_try()
+    assert read_params(layout.try_copy() / "params.yaml").data_source == "sample"
+    assert (layout.try_copy() / "README.md").read_text() == "changed"
 
 
 def test_a_copy_to_try_is_of_the_sample_and_random_weights(here: Workspace) -> None:
@@ -73,16 +60,6 @@ def test_a_copy_begins_with_nothing_made_and_keeps_what_it_has_made(here: Worksp
     assert lock.read_text() == "the copy's own"
 
 
-@pytest.mark.parametrize(("value", "refused"), [(0.5, True), (1.0, True), (None, False)])
-def test_part_of_the_training_examples_is_refused(here: Workspace, value: float | None, refused: bool) -> None:
-    here.params(train_fraction=value)
-    if refused:
-        with pytest.raises(QuorumError, match="set train_fraction: null"):
-            copies.lay_full()
-    else:
-        copies.lay_full()
-
-
 def test_a_wrong_params_file_is_found_before_the_copy(here: Workspace) -> None:
     here.params(tau=-1)
     with pytest.raises(QuorumError, match="tau: is a number of nats"):
@@ -90,11 +67,11 @@ def test_a_wrong_params_file_is_found_before_the_copy(here: Workspace) -> None:
 
 
 def test_a_params_file_without_the_line_is_refused(here: Workspace) -> None:
-    """As `{scale: laptop, ...}` in one line has none."""
+    """As `{backbone: tiny-llama, ...}` in one line has none."""
     text = (here.folder / "params.yaml").read_text(encoding="utf-8")
-    (here.folder / "params.yaml").write_text(text.replace("scale: laptop", '"scale": laptop'), encoding="utf-8")
-    with pytest.raises(QuorumError, match="has no line `scale:`; restore it from git"):
-        copies.lay_full()
+    (here.folder / "params.yaml").write_text(text.replace("backbone: tiny", '"backbone": tiny'), encoding="utf-8")
+    with pytest.raises(QuorumError, match="has no line `backbone:`; restore it from git"):
+        copies.lay_try()
 
 
 def test_a_folder_that_is_no_copy_is_refused(here: Workspace) -> None:
@@ -115,57 +92,6 @@ def test_a_module_that_git_does_not_know_is_named(here: Workspace) -> None:
     mine.write_text("")
     try:
         with pytest.raises(QuorumError, match=r"pipeline/federated/mine.py: git does not know it"):
-            copies.lay_full()
+            copies.lay_try()
     finally:
         mine.unlink()
-
-
-def finished_copy(source: str) -> Path:
-    """As a finished run of two methods leaves it, and a score of another one that git had."""
-    copy = layout.full_copy()
-    orders = resolve(read_params(copy / "params.yaml"))
-    files = {
-        layout.source_record("qmsum"): {"source": source, "commit": None},
-        layout.order("main"): orders["main.json"],
-        **{layout.SCORES / "main" / f"{name}-1.json": {"of": name} for name in ("fedavg", "fedselectkd", "dropped")},
-        layout.METRICS: {},
-        layout.all_metrics("main"): {},
-        layout.seed_metrics("main", 1): {},
-    }
-    for path, content in files.items():
-        (copy / path).parent.mkdir(parents=True, exist_ok=True)
-        (copy / path).write_text(json.dumps(content))
-    for path in copies.TAKEN:
-        if path.suffix == ".csv":
-            (copy / path).parent.mkdir(parents=True, exist_ok=True)
-            (copy / path).write_text("run\n")
-    (copy / layout.figures("main")).mkdir(parents=True, exist_ok=True)
-    return copy
-
-
-def test_what_planned_runs_left_is_taken_over_at_once(here: Workspace) -> None:
-    runs = {"fedavg": {"method": "AdaFedAvg"}, "fedselectkd": {"method": "AdaFedSelectKD"}}
-    here.params(runs=runs)
-    copies.lay_full()
-    copy = finished_copy("mirror")
-    (layout.FULL / "scores").mkdir(parents=True, exist_ok=True)
-    (layout.FULL / "scores" / "old.json").write_text("{}")
-    copies.take_over()
-    taken = {path.name for path in (layout.FULL / "scores").rglob("*.json")}
-    assert taken == {"fedavg-1.json", "fedselectkd-1.json"}, "neither what was there nor a run that is not planned"
-    assert {path.name for path in layout.FULL.rglob("*") if path.suffix in (".csv", ".yaml")} >= {
-        "params.yaml",
-        "main.csv",
-        "history.csv",
-    }
-    (copy / layout.METRICS).unlink()
-    with pytest.raises(QuorumError, match=r"metrics.json: is missing"):
-        copies.take_over()
-    assert (layout.FULL / "scores" / "main" / "fedavg-1.json").is_file(), "what was there stays"
-
-
-def test_the_sample_is_not_all_of_qmsum(here: Workspace) -> None:
-    copies.lay_full()
-    finished_copy("sample")
-    with pytest.raises(QuorumError, match="its QMSum is the made-up sample"):
-        copies.take_over()

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from conftest import ROOT
+from conftest import ROOT, make_example
 from shipped import SHIPPED, params_with
 from workspaces import SMALL
 
 from pipeline.errors import QuorumError
-from pipeline.plan.run import Search
+from pipeline.plan.run import Tune
 from pipeline.plan.schema import Params, read_params
 from pipeline.plan.training import training_order
-from pipeline.runs import search as searching
-from pipeline.runs.search import Trial, orders_of, search, trials_of, with_choices, with_trial
-from pipeline.stages import backbone, encode, ingest, partition, plan, prepare
+from pipeline.runs import tuning
+from pipeline.runs.tuning import (
+    Trial,
+    knob_trials,
+    orders_of,
+    rate_trials,
+    tune,
+    with_choices,
+    with_learning_rates,
+    with_trial,
+    without_tests,
+)
+from pipeline.stages import backbone, ingest, plan, prepare
 from pipeline.workspace import layout
+from pipeline.workspace.files import read_json, read_jsonl, write_jsonl
 from pipeline.workspace.tables import read_table
 
 
@@ -28,17 +40,46 @@ def params(tmp_path: Path) -> Params:
     return read_params(params_with(tmp_path))
 
 
-def test_every_run_that_is_searched_gets_as_many_trials() -> None:
-    params = read_params(ROOT / "params.yaml")
-    trials = list(trials_of(params))
+def trial(run: str, **knobs: Any) -> Trial:
+    return Trial(run, run, tuple(knobs.items()))
+
+
+def test_every_run_with_knobs_of_its_own_gets_as_many_trials() -> None:
+    """METHODS: four each, and those of FedProx and FedOPT by name."""
+    trials = list(knob_trials(read_params(ROOT / "params.yaml")))
     counts = {t.run: sum(o.run == t.run for o in trials) for t in trials}
-    assert set(counts.values()) == {4}
-    assert set(counts) == set(SHIPPED["search"]["trials"]) >= {"fedprox", "fedopt", "fedkd-base", "fedselectkd-base"}
+    assert counts == {"fedprox": 4, "fedopt": 4}
+    assert [o.knobs for o in trials if o.run == "fedprox"] == [(("mu", mu),) for mu in (1e-3, 1e-2, 1e-1, 1.0)]
+
+
+def test_every_family_is_tried_on_one_grid() -> None:
+    params = read_params(ROOT / "params.yaml")
+    grids: dict[str, list[Any]] = {}
+    for one in rate_trials(params, params.tune.rates):
+        grids.setdefault(one.chooses, []).append(one.knobs[0][1])
+    assert set(grids) == {"own", "local", "server", "pooled"}
+    assert all(grid == params.tune.rates for grid in grids.values())
+
+
+def test_a_family_has_the_rate_that_was_chosen_for_it(params: Params) -> None:
+    """AdaSingle and distillers with own start; AdaFedAvg's clients and distillers with server start; and so on."""
+    chosen = with_learning_rates(params, {"own": 1e-4, "local": 2e-4, "server": 3e-4, "pooled": 4e-4})
+    found = {}
+    for run in ("single", "fedkd-own", "fedavg-local", "fedselectkd", "fedavg", "fednova", "centralized"):
+        training = training_order(chosen, run, 1).training
+        assert training is not None
+        found[run] = training.learning_rate
+    assert found == {
+        **dict.fromkeys(("single", "fedkd-own"), 1e-4),
+        **dict.fromkeys(("fedavg-local", "fedselectkd"), 2e-4),
+        **dict.fromkeys(("fedavg", "fednova"), 3e-4),
+        "centralized": 4e-4,
+    }
 
 
 def test_a_trial_changes_its_own_knob_at_its_own_seed(params: Params) -> None:
     plain = training_order(params, "fedprox", 1000).training
-    tried = training_order(with_trial(params, Trial("fedprox", (("mu", 0.5),))), "fedprox", 1000).training
+    tried = training_order(with_trial(params, trial("fedprox", mu=0.5)), "fedprox", 1000).training
     assert plain is not None
     assert tried is not None
     assert (tried.hyperparameters, tried.seed) == ({"mu": 0.5}, 1000)
@@ -47,74 +88,151 @@ def test_a_trial_changes_its_own_knob_at_its_own_seed(params: Params) -> None:
 
 def test_a_trial_of_a_threshold_is_one(params: Params) -> None:
     """τ stands in the run and at the top of the file; the run's own is tried."""
-    trial = Trial("fedselectkd-base", (("tau", "q0.5"), ("lambda", 0.4)))
-    tried = training_order(with_trial(params, trial), "fedselectkd-base", 1000).training
+    changed = with_trial(params, trial("fedselectkd", **{"tau": "q0.5", "lambda": 0.4}))
+    tried = training_order(changed, "fedselectkd", 1000).training
     assert tried is not None
     assert (tried.hyperparameters["tau"], tried.hyperparameters["lambda"]) == ("q0.5", 0.4)
 
 
 def test_a_trial_changes_no_other_run(params: Params) -> None:
-    changed = with_trial(params, Trial("fedprox", (("mu", 0.5),)))
+    changed = with_trial(params, trial("fedprox", mu=0.5))
     assert [name for name, run in params.all_runs.items() if changed.all_runs[name] != run] == ["fedprox"]
 
 
 @pytest.mark.parametrize(
     ("run", "knobs", "message"),
     [
-        ("fedprox", {"muu": 1}, "search.trials.fedprox, muu=1: params.yaml: more_runs.fedprox.muu: unknown key"),
-        ("fedprox", {"mu": -1}, "search.trials.fedprox, mu=-1: params.yaml: more_runs.fedprox.mu: Input should be"),
-        ("fedprox", {"batch_size": 0}, "search.trials.fedprox, batch_size=0: more_runs.fedprox.batch_size"),
-        ("zeroshot", {}, "search.trials.zeroshot: trains nothing"),
-        ("fedselectkd-base", {"kd_from_round": 9}, "kd_from_round=9: kd_from_round: 9, but of 8 rounds; leave it out"),
+        ("fedprox", {"muu": 1}, "tune, fedprox, muu=1: params.yaml: more_runs.fedprox.muu: unknown key"),
+        ("fedprox", {"mu": -1}, "tune, fedprox, mu=-1: params.yaml: more_runs.fedprox.mu: Input should be"),
+        ("fedprox", {"batch_size": 0}, "tune, fedprox, batch_size=0: more_runs.fedprox.batch_size"),
+        ("zeroshot", {}, "tune, zeroshot, : trains nothing"),
+        ("fedselectkd", {"kd_from_round": 9}, "kd_from_round=9: kd_from_round: 9, but of 8 rounds; leave it out"),
     ],
 )
 def test_a_wrong_trial_is_one_line(params: Params, run: str, knobs: dict[str, object], message: str) -> None:
-    wrong = params.model_copy(update={"search": Search(seed=1000, trials={run: [knobs]})})
+    wrong = params.model_copy(update={"tune": Tune(seed=1000, rates=[1, 2], families={}, trials={run: [knobs]})})
     with pytest.raises(QuorumError) as caught:
-        orders_of(wrong)
+        orders_of(wrong, knob_trials(wrong))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_the_least_validation_loss_is_chosen() -> None:
-    rows = [{"run": "a", "validation_loss": loss} for loss in (2.0, 1.5)] + [{"run": "b", "validation_loss": 9.0}]
+    rows = [{"chooses": "a", "validation_loss": loss} for loss in (2.0, 1.5)] + [
+        {"chooses": "b", "validation_loss": 9.0}
+    ]
     assert [row["chosen"] for row in with_choices(rows)] == [0, 1, 1]
 
 
+@pytest.mark.parametrize(
+    ("losses", "grid"),
+    [
+        ({1.0: 3.0, 2.0: 1.0, 4.0: 2.0}, [1.0, 2.0, 4.0]),
+        ({1.0: 3.0, 2.0: 2.0, 4.0: 1.0, 8.0: 2.0}, [1.0, 2.0, 4.0, 8.0]),
+        ({0.5: 2.0, 1.0: 1.0, 2.0: 2.0, 4.0: 3.0}, [0.5, 1.0, 2.0, 4.0]),
+    ],
+    ids=["inside", "above", "below"],
+)
+def test_a_best_rate_at_an_end_widens_the_grid_of_all(
+    params: Params, monkeypatch: pytest.MonkeyPatch, losses: dict[float, float], grid: list[float]
+) -> None:
+    """By a factor of two, until the best is inside; the second family has its best at 2 all along."""
+    asked = Tune(seed=7, rates=[1.0, 2.0, 4.0], families={"own": "single", "pooled": "centralized"}, trials={})
+    tried = params.model_copy(update={"tune": asked})
+
+    def outcome(_params: Params, one: Trial, _order: object) -> dict[str, Any]:
+        rate = one.knobs[0][1]
+        return {"validation_loss": losses[rate] if one.run == "single" else abs(rate - 2.0)}
+
+    monkeypatch.setattr(tuning, "_outcome", outcome)
+    rows = tuning._rates(tried)
+    for family in ("own", "pooled"):
+        assert [float(row["knobs"].partition("=")[2]) for row in rows if row["chooses"] == family] == grid
+
+
+def test_a_best_knob_at_an_end_gets_the_value_beyond(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:
+    """mu = 1 is the best of 0.01, 0.1 and 1, and 10 is worse: one more by the grid's own step."""
+    asked = Tune(seed=7, rates=[1, 2], families={}, trials={"fedprox": [{"mu": 0.01}, {"mu": 0.1}, {"mu": 1.0}]})
+    losses = {0.01: 3.0, 0.1: 2.0, 1.0: 1.0, 10.0: 1.5}
+    monkeypatch.setattr(tuning, "_outcome", lambda _p, one, _o: {"validation_loss": losses[one.knobs[0][1]]})
+    rows = tuning._knobs(params.model_copy(update={"tune": asked}))
+    assert [(row["knobs"], row["chosen"]) for row in rows] == [
+        ("mu=0.01", 0),
+        ("mu=0.1", 0),
+        ("mu=1.0", 1),
+        ("mu=10.0", 0),
+    ]
+
+
 @pytest.fixture
-def encoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A workspace in which the stages up to encoding have run, on the sample, with one run to tune."""
+def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace with prepared examples of the sample and a backbone, two families and a run with a knob."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DVC_ROOT", str(tmp_path))
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "sample").symlink_to(ROOT / "data" / "sample")
     more: dict[str, Any] = {"fedprox": {"method": "AdaFedProx", "mu": 0.01}}
-    trials = {"fedprox": [{"mu": 0.01}, {"mu": 1}], "gone": [{"mu": 1}, {"mu": 2}]}
-    small = SMALL | {"rounds": 1, "more_runs": more, "search": {"seed": 7, "trials": trials}}
+    asked = {
+        "seed": 7,
+        "rates": [0.001, 0.002, 0.004],
+        "families": {"server": "fedavg", "local": "fedavg-local"},
+        "trials": {"fedprox": [{"mu": 0.01}, {"mu": 1.0}]},
+    }
+    small = SMALL | {"rounds": 1, "more_runs": more, "tune": asked}
     Path("params.yaml").write_text(yaml.safe_dump(SHIPPED | small), encoding="utf-8")
     plan.run()
     ingest.run("qmsum")
     prepare.run("qmsum")
     backbone.run()
-    partition.run("more")
-    encode.run("more")
     return tmp_path
 
 
 def test_the_table_has_a_row_a_trial_and_nothing_is_trained_twice(
-    encoded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    prepared: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    search()
-    first = capsys.readouterr().err
-    assert "fedprox, mu=1: round 1" in first
-    assert "gone is no run of params.yaml; left out" in first
-    rows = read_table(layout.SEARCH_TABLE)
-    assert [(row["method"], row["knobs"]) for row in rows] == [("AdaFedProx", "mu=0.01"), ("AdaFedProx", "mu=1")]
-    assert [float(row["validation_loss"]) for row in rows if row["chosen"] == "1"] == [
-        min(float(row["validation_loss"]) for row in rows)
-    ]
-    assert [row["best_rounds"] for row in rows] == ["1/1/1"] * 2, "one round, of three clients"
+    trained = tuning.train
+    names: list[str] = []
+
+    def noted(*arguments: Any) -> Any:
+        names.append(arguments[3])
+        return trained(*arguments)
+
+    monkeypatch.setattr(tuning, "train", noted)
+    tune()
+    assert "set what it chose in params.yaml" in capsys.readouterr().err
+    rows = read_table(layout.TUNING_TABLE)
+    for choice in ("server", "local", "fedprox"):
+        own = [row for row in rows if row["chooses"] == choice]
+        best = min(float(row["validation_loss"]) for row in own)
+        assert [float(row["validation_loss"]) for row in own if row["chosen"] == "1"] == [best]
+    rates = [row["knobs"] for row in rows if row["chooses"] == "server"]
+    assert rates == [row["knobs"] for row in rows if row["chooses"] == "local"]
+    assert len([name for name in names if name.startswith("fedavg")]) == len(rates), "one training, two choices"
     assert not [path for path in layout.checkpoints().glob("*") if path.is_dir()], "kept are the outcomes alone"
-    monkeypatch.setattr(searching, "train", lambda *arguments: pytest.fail("was trained before"))
-    search()
-    assert read_table(layout.SEARCH_TABLE) == rows
+    monkeypatch.setattr(tuning, "train", lambda *arguments: pytest.fail("was trained before"))
+    tune()
+    assert read_table(layout.TUNING_TABLE) == rows
+
+
+def test_tuning_cannot_see_test_data(prepared: Path) -> None:
+    """With the words of every test example replaced, nothing that is chosen changes, and nothing else is read."""
+    tune()
+    rows, manifest = read_table(layout.TUNING_TABLE), read_json(layout.manifest(layout.TUNE, "domains", 7))
+    assert all(splits["test"] == [] for splits in manifest.values())
+    examples = read_jsonl(layout.examples("qmsum"))
+    spoiled = [
+        row | {"query": "spoiled", "target": "spoiled", "turns": []} for row in examples if row["split"] == "test"
+    ]
+    assert spoiled
+    write_jsonl(layout.examples("qmsum"), [row for row in examples if row["split"] != "test"] + spoiled)
+    shutil.rmtree(layout.store())
+    shutil.rmtree(layout.trial("x").parent)
+    tune()
+    assert read_table(layout.TUNING_TABLE) == rows
+    held = {i for splits in manifest.values() for split in splits.values() for i in split}
+    assert len(list(layout.store().rglob("*.safetensors"))) == len(held), "what was trained or validated"
+
+
+def test_test_examples_are_left_out_first() -> None:
+    examples = {split: make_example(1, split=split) for split in ("train", "val", "test")}
+    assert set(without_tests(examples)) == {"train", "val"}
