@@ -45,7 +45,7 @@ class Workspace:
             ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
         ).stdout.split("\n")
         for name in files:
-            made = name.startswith("reports/") and name != "reports/full/README.md"
+            made = name.startswith("reports/")
             if name and (ROOT / name).is_file() and not made and not name.startswith(("tests/", "dvc.lock")):
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, folder / name)

@@ -61,10 +61,14 @@ def _halves(examples: Sequence[Example]) -> tuple[set[str], set[str]]:
 
 
 def _held_out(examples: Sequence[Example]) -> set[str]:
-    """Meetings of whole series, in hash order, until they have enough examples to choose a round by."""
+    """Meetings of whole series, in hash order, until they have enough examples to choose a round by.
+
+    Of a corpus as small as the sample, a third at most: something has to be left to train on.
+    """
     held: set[str] = set()
     for meetings in _series(examples):
-        if sum(example.meeting in held for example in examples) >= VALIDATION_EXAMPLES:
+        count = sum(example.meeting in held for example in examples)
+        if count >= VALIDATION_EXAMPLES or count >= len(examples) / 3:
             break
         held |= meetings
     return held

@@ -42,7 +42,7 @@ class MainPage:
     """Everything the page shows.
 
     `parts`: title -> the figures of one seed alone, where each seed tests other meetings. `missing`: planned runs whose
-    results are still to come.
+    results are still to come. `made_before`: how many results other code made, if any.
 
     `metrics`: those of the task, its loss last; the first is what runs are compared by. `selective`: the run that
     distils selectively, `tau` its τ in nats.
@@ -65,6 +65,7 @@ class MainPage:
     tau: float = math.nan
     parts: Mapping[str, Results] = field(default_factory=dict)
     missing: Sequence[str] = ()
+    made_before: str = ""
     command: str = MAIN_COMMAND
 
     @property
@@ -94,6 +95,7 @@ def render(data: MainPage, figures: Path) -> str:
         facts=_facts(data),
         command=data.command,
         missing=data.missing,
+        made_before=data.made_before,
         truncation=truncation(data.cut),
         columns=data.metrics,
         main=main_rows(data, data.results, named),

@@ -81,19 +81,20 @@ def identity_of(run: str) -> str:
     group = layout.group_of(run)
     encode = read_order(layout.order("encode", group), EncodeOrder)
     manifest = encode.manifests[run]
-    told = [{k: v for k, v in order.items() if k not in CODE} for order in _orders(run)]
-    for order in told:
-        if order.get("training"):
-            order["training"] = {k: v for k, v in order["training"].items() if k not in CODE}
     return sha256_json(
         [
-            told,
+            [without_code(order) for order in _orders(run)],
             list(encode.limits[manifest]),
             read_json(layout.manifest_file(group, manifest), remedy="run `dvc repro partition`"),
             sha256_file(layout.examples("qmsum")),
             read_json(layout.BACKBONE / layout.ABOUT_BACKBONE, remedy="run `dvc repro backbone` in the root")["digest"],
         ]
     )
+
+
+def without_code(order: Mapping[str, Any]) -> dict[str, Any]:
+    """What an order tells, at any depth, but for the code and packages behind it."""
+    return {k: without_code(v) if isinstance(v, Mapping) else v for k, v in order.items() if k not in CODE}
 
 
 def code_of(run: str) -> str:

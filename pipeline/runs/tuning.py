@@ -27,10 +27,11 @@ from pipeline.plan.schema import Params, read_params
 from pipeline.plan.training import training_order, unfit
 from pipeline.runs.encoding import encode
 from pipeline.runs.index import read_encoded, training_key
+from pipeline.runs.kept import without_code
 from pipeline.runs.prune import remove_checkpoints
 from pipeline.runs.training import train
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, write_json
+from pipeline.workspace.files import read_json, sha256_json, write_json
 from pipeline.workspace.progress import say
 from pipeline.workspace.record import first_problem
 from pipeline.workspace.tables import write_table
@@ -54,6 +55,8 @@ class Trial:
 
 
 Row = dict[str, Any]
+Data = dict[str, str]
+"""Setting -> a hash of all that its trainings see."""
 
 
 def tune() -> None:
@@ -64,10 +67,10 @@ def tune() -> None:
     """
     params = _planned(read_params())
     orders_of(params, [*rate_trials(params, params.tune.rates), *knob_trials(params)])
-    _encode(params)
-    rates = _rates(params)
+    data = _encode(params)
+    rates = _rates(params, data)
     chosen = {row["chooses"]: float(row["knobs"].partition("=")[2]) for row in rates if row["chosen"]}
-    knobs = _knobs(with_learning_rates(params, chosen))
+    knobs = _knobs(with_learning_rates(params, chosen), data)
     write_table(layout.TUNING_TABLE, [*rates, *knobs], COLUMNS)
     for row in (row for row in [*rates, *knobs] if row["chosen"]):
         say(f"tune: {row['chooses']}: {row['knobs']} has the least validation loss, {row['validation_loss']}")
@@ -98,11 +101,11 @@ def knob_trials(params: Params) -> Iterator[Trial]:
             yield Trial(run, run, tuple(knobs.items()))
 
 
-def _rates(params: Params) -> list[Row]:
+def _rates(params: Params, data: Data) -> list[Row]:
     """The rows of all rates tried; the grid grows by a factor of two at an end that some family likes best."""
     grid = sorted(params.tune.rates)
     for _ in range(WIDENED):
-        rows = with_choices(_rows(params, rate_trials(params, grid)))
+        rows = with_choices(_rows(params, rate_trials(params, grid), data))
         best = {float(row["knobs"].partition("=")[2]) for row in rows if row["chosen"]}
         wider = sorted(
             {*grid, *([grid[0] / 2] if grid[0] in best else []), *([2 * grid[-1]] if grid[-1] in best else [])}
@@ -114,11 +117,11 @@ def _rates(params: Params) -> list[Row]:
     raise QuorumError(f"params.yaml: tune.rates: {WIDENED} times wider, and still the best is at an end; move the grid")
 
 
-def _knobs(params: Params) -> list[Row]:
+def _knobs(params: Params, data: Data) -> list[Row]:
     """The rows of all knobs tried; where the best of a run's one knob is at an end, it gets values beyond."""
     trials = list(knob_trials(params))
     for _ in range(WIDENED):
-        rows = with_choices(_rows(params, trials))
+        rows = with_choices(_rows(params, trials, data))
         further = [trial for run in params.tune.trials for trial in _beyond(run, trials, rows)]
         if not further:
             break
@@ -193,7 +196,7 @@ def without_tests(examples: Mapping[str, Example]) -> dict[str, Example]:
     return {identity: example for identity, example in examples.items() if example.split != "test"}
 
 
-def _encode(params: Params) -> None:
+def _encode(params: Params) -> Data:
     """The manifests, stored prefixes and indices of all runs that are tried, at the seed of tuning."""
     seed = params.tune.seed
     names = dict.fromkeys([*params.tune.families.values(), *params.tune.trials])
@@ -201,41 +204,53 @@ def _encode(params: Params) -> None:
     order = orders[f"encode/{layout.TUNE}"]
     assert isinstance(order, EncodeOrder)
     examples = without_tests(examples_of(order.corpora))
+    data: Data = {}
+    digest = backbone_digest(layout.BACKBONE)
     for name in {params.all_runs[run].setting for run in names}:
         manifest = partition(name, params.setting_of(name), examples, seed)
         write_json(layout.manifest(layout.TUNE, name, seed), manifest)
-    encode(order, layout.TUNE, planned_backbone(order), backbone_digest(layout.BACKBONE), examples)
+        held = [i for splits in manifest.values() for split in splits.values() for i in split]
+        texts = {i: examples[i].to_json() for i in held}
+        data[name] = sha256_json([manifest, texts, list(params.limits_of(name)), digest])
+    encode(order, layout.TUNE, planned_backbone(order), digest, examples)
+    return data
 
 
-def _rows(params: Params, trials: Iterable[Trial]) -> list[Row]:
-    return [_row(params, trial, order) for trial, order in orders_of(params, trials).items()]
+def _rows(params: Params, trials: Iterable[Trial], data: Data) -> list[Row]:
+    return [_row(params, trial, order, data) for trial, order in orders_of(params, trials).items()]
 
 
-def _row(params: Params, trial: Trial, order: TrainOrder) -> Row:
+def _row(params: Params, trial: Trial, order: TrainOrder, data: Data) -> Row:
     method = params.all_runs[trial.run].method
     about = {"scale": params.scale, "chooses": trial.chooses, "run": trial.run, "method": method, "knobs": str(trial)}
-    return about | _outcome(params, trial, order)
+    return about | _outcome(params, trial, order, data)
 
 
-def _outcome(params: Params, trial: Trial, tried: TrainOrder) -> Row:
-    """The trial's validation loss and best rounds; kept, so that its checkpoint need not be."""
+def _outcome(params: Params, trial: Trial, tried: TrainOrder, data: Data) -> Row:
+    """The trial's validation loss and best rounds; kept, so that its checkpoint need not be.
+
+    What is kept is known by what the training was told and by its data, and is committed: tuning takes hours, and goes
+    on where another machine stopped.
+    """
     assert tried.training is not None
     assert tried.evaluate is not None
-    encoded = read_encoded(layout.run_id(layout.TUNE, trial.run, params.tune.seed))
-    key = training_key(tried.training, encoded)
-    kept = layout.trial(key)
+    told = without_code(tried.training.model_dump(mode="json"))
+    kept = layout.trial(sha256_json([told, data[params.all_runs[trial.run].setting]]))
     if not kept.is_file():
+        encoded = read_encoded(layout.run_id(layout.TUNE, trial.run, params.tune.seed))
+        key = training_key(tried.training, encoded)
         finished = train(tried.training, encoded, key, f"{trial.run}, {trial}", lambda rows: None)
         found = {
             owner: {"losses": [one.loss for one in best.values()], "best": [one.round for one in best.values()]}
             for owner, best in finished.private.best.items()
         }
-        write_json(kept, {"owners": found, "rounds": finished.progress.round})
+        about = {"run": trial.run, "knobs": str(trial), "code": sha256_json(tried.training.code)}
+        write_json(kept, about | {"owners": found, "rounds": finished.progress.round})
         remove_checkpoints([layout.checkpoints() / key])
-    told = read_json(kept, remedy=f"delete {kept} and run again")
-    own = told["owners"][tried.evaluate]
+    outcome = read_json(kept, remedy=f"delete {kept} and run again")
+    own = outcome["owners"][tried.evaluate]
     best = "/".join(map(str, own["best"]))
-    return {"validation_loss": round(fmean(own["losses"]), 5), "best_rounds": best, "rounds": told["rounds"]}
+    return {"validation_loss": round(fmean(own["losses"]), 5), "best_rounds": best, "rounds": outcome["rounds"]}
 
 
 def with_choices(rows: Sequence[Row]) -> list[Row]:

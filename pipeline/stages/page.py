@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.evaluation.claims import judge
@@ -14,7 +14,7 @@ from pipeline.report.main_figures import draw
 from pipeline.report.main_page import MainPage, render
 from pipeline.report.main_tables import history_rows, main_table
 from pipeline.report.paper import read_paper
-from pipeline.runs.kept import missing, read_kept, rounds_of
+from pipeline.runs.kept import changed_since, missing, read_kept, rounds_of
 from pipeline.runs.metrics import small_metrics, write_metrics
 from pipeline.runs.results import Results, knob_of, results_of
 from pipeline.runs.truncation import Cut
@@ -26,6 +26,8 @@ from pipeline.workspace.tables import read_table, write_table
 
 COMMAND = "make page"
 PARTS = ("A", "B", "C")
+Kept = Mapping[str, Mapping[str, Any]]
+"""Run id -> what is kept of it."""
 
 
 def run() -> None:
@@ -43,7 +45,7 @@ def run() -> None:
         for part, seed in zip(PARTS, sorted({row.seed for row in order.runs}), strict=False)
         if seed in {row.seed for row in rows}
     }
-    data = _page(order, results, parts, kept[everywhere[0].id])
+    data = _page(order, results, parts, kept)
     folder = layout.figures(layout.MAIN)
     empty_folder(folder)
     write_json(layout.METRICS, small_metrics(results.metrics, (data.metrics[0].name, LOSS.name)))
@@ -72,12 +74,21 @@ def _is_at_all(name: str, seeds: Sequence[int], rows: Sequence[RunRow]) -> bool:
     return {row.seed for row in rows if row.name == name} >= set(seeds)
 
 
-def _page(order: ReportOrder, results: Results, parts: dict[str, Results], kept: dict[str, Any]) -> MainPage:
+def _made_before(files: Kept) -> str:
+    count = len(changed_since(files))
+    verb = "was" if count == 1 else "were"
+    return f"{count} of {len(files)} results {verb} made by an earlier version of this code" if count else ""
+
+
+def _page(
+    order: ReportOrder, results: Results, parts: dict[str, Results], files: dict[str, dict[str, Any]]
+) -> MainPage:
     paper, metrics = read_paper(), (*load_task(order.task).metrics, LOSS)
     ours = next((name for name, rows in results.rows.items() if rows[0].method == OURS), None)
     named = {claim.theirs for claim in paper.claims if claim.family and claim.ours == ours}
     endpoints = (metrics[0].name, LOSS.name)
     compared = {name: own for name, own in results.scored.items() if metrics[0].name in own[0].values}
+    kept = files[next(iter(results.rows.values()))[0].id]
     return MainPage(
         order=order,
         notes=kept,
@@ -91,5 +102,6 @@ def _page(order: ReportOrder, results: Results, parts: dict[str, Results], kept:
         tau=knob_of(results, ours, "tau") if ours else 0.0,
         parts=parts if len(parts) > 1 else {},
         missing=missing(),
+        made_before=_made_before(files),
         command=COMMAND,
     )

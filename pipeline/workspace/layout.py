@@ -254,8 +254,8 @@ def rating_key(sheet: str) -> Path:
 
 
 def trial(key: str) -> Path:
-    """What came of a trial of `make tune`."""
-    return work() / "tuning" / f"{key}.json"
+    """What came of a trial of `make tune`; committed, as tuning takes hours."""
+    return REPORTS / "tuning" / f"{key}.json"
 
 
 def last_plan() -> Path:

@@ -1,0 +1,104 @@
+"""A long experiment: what is kept of its finished runs, what is still missing, and the page that is made from it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import SMALL, Workspace
+
+from pipeline.runs import kept
+from pipeline.stages import page
+from pipeline.workspace import layout
+
+RUNS = {
+    "single": {"method": "AdaSingle"},
+    "centralized": {"method": "AdaCentralized"},
+    "fedavg": {"method": "AdaFedAvg"},
+    "fedavg-local": {"method": "AdaFedAvg", "evaluate": "local"},
+    "fedselectkd": {"method": "AdaFedSelectKD"},
+}
+MORE = {
+    "kd-random": {"method": "AdaFedSelectKD", "select": "random", "decode": False},
+    "fedselectkd-own": {"method": "AdaFedSelectKD", "local_start": "own", "seeds": [11]},
+}
+TWO: dict[str, Any] = {"seeds": [11, 12], "folds": {12: "first"}, "runs": RUNS, "more_runs": MORE, "rounds": 2}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """Two seeds that test other meetings, every run evaluated and kept; models and predictions are gone."""
+    workspace = Workspace.laid(tmp_path_factory.mktemp("kept"), **SMALL | TWO)
+    workspace.make("main", "more")
+    with workspace.entered():
+        kept.take()
+    for folder in ("models/main", "models/more", "reports", "work/generated", "work/evaluated", "work/store"):
+        shutil.rmtree(workspace.folder / folder)
+    return workspace
+
+
+def page_of(workspace: Workspace) -> str:
+    with workspace.entered():
+        page.run()
+    return (workspace.folder / layout.REPORT).read_text(encoding="utf-8")
+
+
+def test_every_finished_run_is_kept_and_none_is_missing(made: Workspace) -> None:
+    """A run that is made at one seed is kept at that seed alone."""
+    found = {path.stem for path in (made.folder / "results").rglob("*.json")}
+    assert found == {f"{run}-{seed}" for run in [*RUNS, "kd-random"] for seed in (11, 12)} | {"fedselectkd-own-11"}
+    with made.entered():
+        assert kept.missing() == []
+
+
+def test_the_page_needs_no_model(made: Workspace) -> None:
+    """Each seed has a table of its own; the row of one seed alone stands there and not among the pooled ones."""
+    text = page_of(made)
+    pooled, first, second = re.split("<h3>Run [AB] alone", text.partition('id="main"')[2].partition("The paper")[0])
+    assert "fedselectkd-own" in first
+    assert "fedselectkd-own" not in pooled + second
+    assert "still to come" not in text
+    assert (made.folder / "reports/figures/main/start_by_loss.svg").is_file()
+
+
+def test_the_pooled_table_is_over_all_meetings(made: Workspace) -> None:
+    """Of the sample two meetings a client are tested at one seed and some others at the other."""
+    page_of(made)
+    metrics = json.loads((made.folder / layout.all_metrics("main")).read_text(encoding="utf-8"))
+    files = [json.loads((made.folder / f"results/main/single-{seed}.json").read_text()) for seed in (11, 12)]
+    tested = [{row["id"] for row in one["scores"]["examples"]} for one in files]
+    assert not tested[0] & tested[1]
+    assert metrics["single"]["mean"]["examples"] == sum(map(len, tested))
+
+
+def test_a_changed_knob_names_the_runs_that_it_changes(made: Workspace, tmp_path: Path) -> None:
+    """Another τ: the runs that distil selectively, at each seed at which they are made."""
+    copy = made.copied(tmp_path / "copy")
+    copy.params(tau=3.0)
+    copy.stage("plan")
+    with copy.entered():
+        assert sorted(kept.missing()) == [
+            "evaluate-more@fedselectkd-own-11",
+            "evaluate-more@kd-random-11",
+            "evaluate-more@kd-random-12",
+            "evaluate@fedselectkd-11",
+            "evaluate@fedselectkd-12",
+        ]
+    assert "5 planned runs are still to come" in page_of(copy)
+
+
+def test_changed_code_is_told_and_changes_no_identity(made: Workspace, tmp_path: Path) -> None:
+    """What was trained by other code stays a result, and the page says so."""
+    path = made.folder / "results/main/single-11.json"
+    before = path.read_text(encoding="utf-8")
+    path.write_text(json.dumps(json.loads(before) | {"code": "other"}), encoding="utf-8")
+    try:
+        with made.entered():
+            assert kept.missing() == []
+        assert "1 of 13 results was made by an earlier version of this code" in page_of(made)
+    finally:
+        path.write_text(before, encoding="utf-8")
