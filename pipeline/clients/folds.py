@@ -7,6 +7,7 @@ one half, validates on a few meetings of the rest, and trains on what is left.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, get_args
@@ -18,6 +19,8 @@ from pipeline.corpora.qmsum import DOMAINS
 Fold = Literal["official", "first", "second"]
 FOLDS: tuple[Fold, ...] = get_args(Fold)
 HALVES: tuple[Fold, Fold] = ("first", "second")
+AMI = re.compile(r"[EIT]S\d{4}[a-d]")
+"""A meeting's name in AMI: the second of series 2002 in Edinburgh is ES2002b."""
 VALIDATION_EXAMPLES = 40
 """At least so many are held out of a client's training in a fold of our own."""
 
@@ -34,9 +37,13 @@ def refolded(examples: Mapping[str, Example], fold: Fold) -> dict[str, Example]:
     return found
 
 
-def series_of(example: Example) -> str:
-    """What is never dealt apart: an AMI series, which is named by all but a meeting's last letter; else the meeting."""
-    return example.meeting[:-1] if example.domain == "Product" else example.meeting
+def series_of(meeting: str) -> str:
+    """What is never dealt apart: an AMI series, which is named by all but a meeting's last letter; else the meeting.
+
+    >>> series_of("ES2002a"), series_of("Bed003"), series_of("covid_1")
+    ('ES2002', 'Bed003', 'covid_1')
+    """
+    return meeting[:-1] if AMI.fullmatch(meeting) else meeting
 
 
 def _splits(examples: Mapping[str, Example], fold: Fold) -> dict[str, Split]:
@@ -78,5 +85,5 @@ def _series(examples: Sequence[Example]) -> list[set[str]]:
     """Each series' meetings, in hash order."""
     found: dict[str, set[str]] = {}
     for example in examples:
-        found.setdefault(series_of(example), set()).add(example.meeting)
+        found.setdefault(series_of(example.meeting), set()).add(example.meeting)
     return [found[name] for name in hash_order(list(found), salt="folds/")]

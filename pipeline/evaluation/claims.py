@@ -102,7 +102,7 @@ def judge(
     found: list[Judged] = []
     for claim in claims:
         for metric in claim.effects:
-            clusters = _gains(claim, metric, scored)
+            clusters = gains_of(claim, metric, scored)
             if clusters is None:
                 found.append(Judged(claim, metric, None, None, "not run"))
                 continue
@@ -111,7 +111,7 @@ def judge(
     return _gated([_worded(one, converged, by_seed) for one in _adjusted(found)])
 
 
-def _gains(claim: Claim, metric: str, scored: Mapping[str, Sequence[Scored]]) -> dict[str, Clusters] | None:
+def gains_of(claim: Claim, metric: str, scored: Mapping[str, Sequence[Scored]]) -> dict[str, Clusters] | None:
     """Client -> ours less theirs by meeting, more being better; None where a run or its scores are missing."""
     if claim.ours not in scored or claim.theirs not in scored:
         return None
@@ -149,7 +149,7 @@ def _worded(one: Judged, converged: Callable[[str], bool], by_seed: Sequence[Map
 
 
 def _ahead_everywhere(one: Judged, by_seed: Sequence[Mapping[str, Sequence[Scored]]]) -> bool:
-    gains = (_gains(one.claim, one.metric, scored) for scored in by_seed)
+    gains = (gains_of(one.claim, one.metric, scored) for scored in by_seed)
     return all(fmean(client.ratio() for client in clients.values()) > 0 for clients in gains if clients)
 
 

@@ -34,6 +34,7 @@ from pipeline.tasks.task import Metric
 PAPER_SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}
 PAPER_TABLES = {"bart-large": ("III", "BART-large"), "bart-base": ("IV", "BART-base"), "led-large": ("VI", "LED-large")}
 """Backbone -> (number, backbone) of the paper's table; beside one that the paper lacks stands BART-base."""
+AUDITS = ("claim", "endpoint", "verdict", "AMI series as one", "without meetings tuned on", "each meeting left out")
 PAPER_METHODS = ("AdaSingle", "AdaCentralized", "AdaFedAvg", "AdaFedKD", "AdaFedSelectKD")
 
 
@@ -43,6 +44,7 @@ class MainPage:
 
     `parts`: title -> the figures of one seed alone, where each seed tests other meetings. `missing`: planned runs whose
     results are still to come. `made_before`: how many results other code made, if any.
+    `audits`: rows of verdicts as they would be otherwise.
 
     `metrics`: those of the task, its loss last; the first is what runs are compared by. `selective`: the run that
     distils selectively, `tau` its τ in nats.
@@ -66,6 +68,7 @@ class MainPage:
     parts: Mapping[str, Results] = field(default_factory=dict)
     missing: Sequence[str] = ()
     made_before: str = ""
+    audits: Sequence[Mapping[str, Any]] = ()
     command: str = MAIN_COMMAND
 
     @property
@@ -96,6 +99,7 @@ def render(data: MainPage, figures: Path) -> str:
         command=data.command,
         missing=data.missing,
         made_before=data.made_before,
+        audits=piece("table", head=AUDITS, rows=[list(row.values()) for row in data.audits]) if data.audits else "",
         truncation=truncation(data.cut),
         columns=data.metrics,
         main=main_rows(data, data.results, named),

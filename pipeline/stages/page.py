@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline.evaluation.claims import judge
+from pipeline.corpora.example import read_examples
+from pipeline.evaluation.audits import Runs
+from pipeline.evaluation.claims import Judged, judge
 from pipeline.evaluation.scores import significance
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import ReportOrder, RunRow, read_order
+from pipeline.report.audit_rows import audit_rows
 from pipeline.report.claim_rows import claim_record
 from pipeline.report.main_figures import draw
 from pipeline.report.main_page import MainPage, render
@@ -50,7 +53,8 @@ def run() -> None:
     empty_folder(folder)
     write_json(layout.METRICS, small_metrics(results.metrics, (data.metrics[0].name, LOSS.name)))
     write_metrics(layout.MAIN, results.metrics, {})
-    write_json(layout.PAPER_METRICS, {"claims": [claim_record(one) for one in data.claims]})
+    told = {"claims": [claim_record(one) for one in data.claims], "audits": list(data.audits)}
+    write_json(layout.PAPER_METRICS, told)
     write_table(layout.SIGNIFICANCE, [one.to_row() for one in data.comparisons])
     write_table(layout.MAIN_TABLE, main_table(data))
     write_table(layout.REPORTS / layout.HISTORY, *history_rows(results.histories))
@@ -80,6 +84,12 @@ def _made_before(files: Kept) -> str:
     return f"{count} of {len(files)} results {verb} made by an earlier version of this code" if count else ""
 
 
+def _validated() -> set[str]:
+    """The official validation meetings, on whose losses rates and knobs were chosen."""
+    examples = read_examples(layout.examples("qmsum"))
+    return {example.meeting for example in examples.values() if example.split == "val"}
+
+
 def _page(
     order: ReportOrder, results: Results, parts: dict[str, Results], files: dict[str, dict[str, Any]]
 ) -> MainPage:
@@ -89,6 +99,11 @@ def _page(
     endpoints = (metrics[0].name, LOSS.name)
     compared = {name: own for name, own in results.scored.items() if metrics[0].name in own[0].values}
     kept = files[next(iter(results.rows.values()))[0].id]
+
+    def judged(scored: Runs) -> list[Judged]:
+        return judge(paper.claims, scored, results.seeds, results.converged, order.sign_flips)
+
+    claims = judged(results.scored)
     return MainPage(
         order=order,
         notes=kept,
@@ -96,7 +111,8 @@ def _page(
         results=results,
         metrics=metrics,
         comparisons=significance(compared, ours, named, endpoints, order.sign_flips) if ours else [],
-        claims=judge(paper.claims, results.scored, results.seeds, results.converged, order.sign_flips),
+        claims=claims,
+        audits=audit_rows(claims, results.scored, judged, _validated()),
         paper=read_table(layout.PAPER_RESULTS),
         selective=ours,
         tau=knob_of(results, ours, "tau") if ours else 0.0,

@@ -1,0 +1,61 @@
+"""What a verdict would be if the meetings were looked at in another way: none of it decides anything.
+
+Each audit takes the examples' scores of all runs and gives them back changed, for the claims to be judged again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pipeline.clients.folds import series_of
+from pipeline.evaluation.claims import Judged, Word, gains_of, word_of
+from pipeline.evaluation.intervals import Clusters, interval_of, sign_flip
+from pipeline.evaluation.scores import Scored
+
+Runs = Mapping[str, Sequence[Scored]]
+
+
+def in_series(runs: Runs) -> dict[str, list[Scored]]:
+    """AMI's four meetings of one group as one: they share speakers and a product."""
+    return {name: [replace(row, meeting=series_of(row.meeting)) for row in rows] for name, rows in runs.items()}
+
+
+def without(runs: Runs, meetings: Collection[str]) -> dict[str, list[Scored]]:
+    """Some meetings left out, as those on which anything was chosen."""
+    return {name: [row for row in rows if row.meeting not in meetings] for name, rows in runs.items()}
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A claim with each meeting left out in turn: the least and the largest gain, and how often which word came."""
+
+    least: float
+    largest: float
+    words: Mapping[Word, int]
+
+
+def leave_one_out(one: Judged, runs: Runs, samples: int) -> LeftOut | None:
+    """By the claim's own p: Holm's adjustment and the gate look at other claims. None if it was not run."""
+    clients = gains_of(one.claim, one.metric, runs)
+    if clients is None:
+        return None
+    values, words = [], Counter[Word]()
+    for fewer in _each_left_out(clients):
+        gain = interval_of(fewer, samples)
+        values.append(gain.value)
+        words[word_of(gain, one.effect, sign_flip(fewer, samples), one.claim.margin)] += 1
+    return LeftOut(min(values), max(values), words)
+
+
+def _each_left_out(clients: Mapping[str, Clusters]) -> Iterator[dict[str, Clusters]]:
+    for name in sorted({name for client in clients.values() for name in client.names}):
+        fewer = {place: _lacking(client, name) for place, client in clients.items()}
+        if all(len(client.names) for client in fewer.values()):
+            yield fewer
+
+
+def _lacking(client: Clusters, meeting: str) -> Clusters:
+    kept = [i for i, name in enumerate(client.names) if name != meeting]
+    return Clusters(client.numerator[kept], client.denominator[kept], tuple(client.names[i] for i in kept))

@@ -1,0 +1,56 @@
+"""The audits of the claims as rows of a page, and as records of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from pipeline.evaluation.audits import Runs, in_series, leave_one_out, without
+from pipeline.evaluation.claims import Judged
+from pipeline.evaluation.scores import LOSS
+from pipeline.report.page import signed
+
+SAMPLES = 2_000
+"""Random signs where each meeting is left out in turn: one of a hundred, at which a page is still made in a minute."""
+DECIDED = ("supported", "supported, smaller", "excluded")
+
+Judge = Callable[[Runs], Sequence[Judged]]
+"""Scores of all runs -> the claims, judged as they are elsewhere on the page."""
+
+
+def audit_rows(judged: Sequence[Judged], runs: Runs, judge: Judge, tuned_on: Collection[str]) -> list[dict[str, Any]]:
+    """A row a claim and endpoint that was run: its word, and what it would be otherwise.
+
+    Args:
+        tuned_on: meetings on whose losses rates and knobs were chosen.
+    """
+    series = _words(judge(in_series(runs)))
+    untouched = _words(judge(without(runs, tuned_on))) if tuned_on else {}
+    rows = []
+    for one in (one for one in judged if one.gain is not None):
+        place = (one.claim.number, one.metric)
+        rows.append(
+            {
+                "claim": one.claim.number,
+                "endpoint": one.metric,
+                "word": one.word,
+                "series_as_clusters": series[place],
+                "without_meetings_tuned_on": untouched.get(place, ""),
+                "leave_one_meeting_out": _left_out(one, runs),
+            }
+        )
+    return rows
+
+
+def _words(judged: Sequence[Judged]) -> Mapping[tuple[int, str], str]:
+    return {(one.claim.number, one.metric): one.word for one in judged}
+
+
+def _left_out(one: Judged, runs: Runs) -> str:
+    """Of a claim that is decided: how often its word stays, and between which gains."""
+    found = leave_one_out(one, runs, SAMPLES) if one.word in DECIDED else None
+    if found is None:
+        return ""
+    digits, times = (3 if one.metric == LOSS else 2), sum(found.words.values())
+    span = f"{signed(found.least, digits)} … {signed(found.largest, digits)}"
+    return f"{found.words.get(one.word, 0)} of {times} times the same word; gain {span}"

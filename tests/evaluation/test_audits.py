@@ -1,0 +1,55 @@
+"""Verdicts looked at in another way, on scores that are worked by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.evaluation.audits import in_series, leave_one_out, without
+from pipeline.evaluation.claims import Claim, Judged
+from pipeline.evaluation.scores import Scored
+
+CLAIM = Claim(number=1, text="", ours="ours", theirs="theirs", effects={"average": 0.93})
+
+
+def run_of(gains: list[float]) -> list[Scored]:
+    """A meeting a gain, one example each."""
+    return [Scored(f"e{i}", "A", f"m{i}", 10, {"average": 20.0 + gain}) for i, gain in enumerate(gains)]
+
+
+def runs_of(gains: list[float]) -> dict[str, list[Scored]]:
+    return {"ours": run_of(gains), "theirs": run_of([0.0] * len(gains))}
+
+
+def test_each_meeting_is_left_out_in_turn() -> None:
+    """Nine gains of 1 and one of 10: without the large one the mean is 1, without a small one (8 + 10) / 9 = 2.
+
+    All gains are gains, so that no other signs are as extreme as their own, and the word stays.
+    """
+    found = leave_one_out(Judged(CLAIM, "average", None, None, "supported"), runs_of([1.0] * 9 + [10.0]), 2000)
+    assert found is not None
+    assert (found.least, found.largest) == (pytest.approx(1.0), pytest.approx(2.0))
+    assert found.words == {"supported": 10}
+
+
+def test_a_word_that_hangs_on_one_meeting_changes_without_it() -> None:
+    """Six gains of 1 are just enough for the test (2 of 64 signs); five are not, whichever is left out."""
+    found = leave_one_out(Judged(CLAIM, "average", None, None, "supported"), runs_of([1.0] * 6), 4000)
+    assert found is not None
+    assert found.words == {"undecided": 6}
+
+
+def test_a_claim_that_was_not_run_has_no_audit() -> None:
+    assert leave_one_out(Judged(CLAIM, "average", None, None, "not run"), {}, 100) is None
+
+
+def test_a_series_is_one_cluster() -> None:
+    rows = [Scored(name, "Product", name, 10, {"average": 1.0}) for name in ("ES2002a", "ES2002b", "IS1000a")]
+    assert [row.meeting for row in in_series({"run": rows})["run"]] == ["ES2002", "ES2002", "IS1000"]
+
+
+def test_meetings_are_left_out_of_every_run() -> None:
+    fewer = without(runs_of([1.0, 2.0, 3.0]), {"m1"})
+    assert {name: [row.meeting for row in rows] for name, rows in fewer.items()} == {
+        "ours": ["m0", "m2"],
+        "theirs": ["m0", "m2"],
+    }
