@@ -1,0 +1,54 @@
+"""How long each part of `make repro` took when it last ran here -> reports/benchmarks/parts.json.
+
+`python -m benchmarks.parts --total MINUTES`, after `make repro` in an empty clone, with the time of the whole command.
+`before` stays as it is: the parts of an earlier scale.
+"""
+
+from __future__ import annotations
+
+import argparse
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from benchmarks.__main__ import OUT, machine
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json, write_json
+
+FILE = OUT / "parts.json"
+
+
+def ended(pattern: str) -> float:
+    """When the last of some files was written, in seconds since 1970."""
+    return max(path.stat().st_mtime for path in Path().glob(pattern))
+
+
+def parts(total: float) -> dict[str, float]:
+    """Part -> minutes, to a tenth, by when each stage's last output was written; `other` is set-up, data and pages.
+
+    Args:
+        total: minutes of the whole command.
+    """
+    encoded = ended("data/encoded/main/*.json")
+    marks = {
+        "encoding": encoded - float(read_json(layout.timing("encode", layout.MAIN))["seconds"]),
+        "trainings": encoded,
+        "summaries": ended("models/main/*/training.json"),
+        "scores": ended("reports/predictions/main/*.jsonl"),
+    }
+    ends = [*list(marks.values())[1:], ended("reports/scores/main/*.json")]
+    found = {part: (end - began) / 60 for (part, began), end in zip(marks.items(), ends, strict=True)}
+    return {part: round(value, 1) for part, value in (found | {"other": total - sum(found.values())}).items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--total", type=float, required=True, help="minutes of the whole command, set-up included")
+    total = parser.parse_args().total
+    known: dict[str, Any] = read_json(FILE) if FILE.is_file() else {}
+    now = {"day": date.today().isoformat(), "machine": machine(), "total": total, "parts": parts(total)}
+    write_json(FILE, known | {"now": now})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""Every number that README and docs state is that of a committed file: which test says it, and where it is from."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import ROOT
+
+REPORTS = ROOT / "reports"
+NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+
+
+def rows_of(page: Path, head: str) -> list[list[str]]:
+    """The cells of the table under a heading row that begins with `head`."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith(f"| {head}"))
+    rows = []
+    for line in lines[at + 2 :]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in line.strip("|").split("|")])
+    return rows
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def shown(row: dict[str, str], metric: str, digits: int) -> str:
+    value, low, high = (f"{float(row[name]):.{digits}f}" for name in (metric, f"{metric}_low", f"{metric}_high"))
+    return f"{value} ({low} … {high})"
+
+
+def test_the_readmes_main_table_is_the_committed_one() -> None:
+    mean = [row for row in read(REPORTS / "tables" / "main.csv") if row["client"] == "mean"]
+    wanted = [[row["method"], shown(row, "average", 2), shown(row, "loss", 3)] for row in mean]
+    assert rows_of(ROOT / "README.md", "method") == wanted
+
+
+def measured() -> dict[str, list[str]]:
+    """How many times faster (or smaller) each row of the benchmarks came out, as texts of three digits and fewer."""
+    found: dict[str, list[str]] = {}
+    for rows in json.loads((REPORTS / "benchmarks" / "results.json").read_text(encoding="utf-8")).values():
+        for row in rows:
+            if row["ratio"] is not None:
+                ratio = row["ratio"]
+                found.setdefault(row["what"], []).extend(f"{ratio:.{digits}f}" for digits in (0, 1, 2))
+    return found
+
+
+def test_the_times_of_the_benchmarks_are_the_measured_ones() -> None:
+    """Each number of the last column is the ratio of some row; which row its words say."""
+    known = {text for texts in measured().values() for text in texts}
+    cells = [row[-1] for row in rows_of(ROOT / "docs" / "performance.md", "work")]
+    stated = [number for cell in cells for number in NUMBER.findall(cell)]
+    assert stated
+    assert [number for number in stated if number not in known] == []
+
+
+@pytest.mark.parametrize("when", ["before", "now"])
+def test_the_parts_of_make_repro_are_the_measured_ones(when: str) -> None:
+    parts: dict[str, Any] = json.loads((REPORTS / "benchmarks" / "parts.json").read_text(encoding="utf-8"))[when]
+    column = {"before": 1, "now": 2}[when]
+    stated = {row[0]: row[column] for row in rows_of(ROOT / "docs" / "performance.md", "part")}
+    wanted = {name: f"{minutes:.1f} min" for name, minutes in (parts["parts"] | {"all": parts["total"]}).items()}
+    assert {name.split(",")[0]: minutes for name, minutes in stated.items()} == wanted
+
+
+@pytest.mark.parametrize(
+    ("folder", "scale"), [(ROOT, "laptop"), (ROOT / "experiments" / "full", "full")], ids=["laptop", "full"]
+)
+def test_learning_rates_are_those_that_tuning_chose(folder: Path, scale: str) -> None:
+    """As soon as a table of it is committed."""
+    table = folder / "reports" / "tables" / "tuning.csv"
+    if not table.is_file():
+        assert f"`{scale}` are not tuned yet" in (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+        return
+    rates = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))["scales"][scale]["learning_rates"]
+    chosen = {row["chooses"]: row["knobs"] for row in read(table) if row["chosen"] == "1" and row["chooses"] in rates}
+    assert chosen == {family: f"learning_rate={rate}" for family, rate in rates.items()}
