@@ -40,7 +40,8 @@ def grouped_attention(
     Args:
         query: (batch, heads, queries, d).
         key, value: (batch, key-value heads, keys, d).
-        attention_mask: boolean (batch or 1, 1, queries, keys), true where a query sees a key; None for causal.
+        attention_mask: (batch or 1, 1, queries, keys), boolean, true where a query sees a key, or additive; None for
+            causal.
         shared_source: what rows that are decoded read besides their own keys.
         stored_source: what the targets of a batch read besides their own.
 
@@ -51,7 +52,7 @@ def grouped_attention(
     if source is not None:
         layer = cast(int, module.layer_idx)
         return source.attend(layer, query, key, value, scaling or query.shape[-1] ** -0.5), None
-    if _few(query):
+    if _few(query) and (query.shape[2] == 1 or attention_mask is not None):
         return _by_products(query, key, value, attention_mask, scaling or query.shape[-1] ** -0.5), None
     if attention_mask is None:
         attended, _ = sdpa_attention_forward(module, query, key, value, None, scaling=scaling, **kwargs)
@@ -65,7 +66,7 @@ def grouped_attention(
 
 
 def _few(query: Tensor) -> bool:
-    """Whether rows are decoded where torch's own kernel, made for many queries, takes two to seven times as long."""
+    """Whether there are so few queries that torch's own kernel, made for many, takes two to seven times as long."""
     return (
         query.device.type == "cpu"
         and query.dtype == torch.bfloat16
@@ -75,7 +76,7 @@ def _few(query: Tensor) -> bool:
 
 
 def _by_products(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float) -> Tensor:
-    """The same in two products, for queries that see every key that an additive mask (batch, 1, queries, keys) leaves.
+    """The same in two products, for queries that see every key that a mask (batch, 1, queries, keys) leaves.
 
     Returns:
         (batch, queries, heads, d).
@@ -83,8 +84,10 @@ def _by_products(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None,
     batch, heads, queries, d = query.shape
     scores = (query * scaling).reshape(batch, key.shape[1], -1, d) @ key.transpose(-1, -2)
     if mask is not None:
-        scores = (scores.view(batch, heads, queries, -1) + mask.to(scores.dtype)).view(scores.shape)
-    attended = scores.softmax(-1).to(value.dtype) @ value
+        seen = scores.view(batch, heads, queries, -1)
+        seen = seen.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else seen + mask.to(scores.dtype)
+        scores = seen.view(scores.shape)
+    attended = scores.float().softmax(-1).to(value.dtype) @ value
     return attended.view(batch, heads, queries, d).transpose(1, 2)
 
 

@@ -106,7 +106,18 @@ def _made(base: nn.Module, rank: int) -> nn.Module:
     config = LoraConfig(r=rank, lora_alpha=round(SCALE * rank))
     layer: nn.Module = Linear(plain, "default", config, r=rank, lora_alpha=round(SCALE * rank))
     layer.base_layer = _Unowned(base)
+    parts: Any = layer
+    parts.lora_A["default"] = _LowRank(plain.in_features, rank, bias=False, device="meta")
+    parts.lora_B["default"] = _LowRank(rank, plain.out_features, bias=False, device="meta")
     return layer
+
+
+class _LowRank(nn.Linear):
+    """An adapter's own product: in fp32, whatever the frozen layers around it multiply in."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        with torch.autocast(inputs.device.type, enabled=False):
+            return super().forward(inputs.float())
 
 
 class _Unowned(nn.Module):

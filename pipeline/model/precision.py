@@ -19,6 +19,8 @@ if TYPE_CHECKING:  # seconds, which `outdated` saves
 Precision = Literal["fp32", "bf16"]
 
 CPU_FLAGS = Path("/proc/cpuinfo")
+GPUS = (Path("/dev/nvidiactl"), Path("/dev/kfd"), Path("/dev/dxg"))
+"""Without one of them torch need not be asked for a GPU: to import it takes seconds."""
 NATIVE = {"avx512_bf16", "amx_bf16"}
 """How Linux names a processor's instructions that multiply bf16."""
 
@@ -43,13 +45,13 @@ def resolve(wanted: Literal["auto", "fp32", "bf16"], device: str) -> Precision:
 
 def multiplies_bf16(device: str) -> bool:
     """Whether what will compute here multiplies bf16 natively; `device` as in params.yaml."""
-    if device != "cuda" and NATIVE & _flags():
-        return True  # and so does every GPU of such a machine's age
-    if device == "cpu":
-        return False
+    if device == "cpu" or not any(path.exists() for path in GPUS):
+        return device != "cuda" and bool(NATIVE & _flags())
     import torch
 
-    return torch.cuda.is_available() and torch.cuda.is_bf16_supported(including_emulation=False)
+    if torch.cuda.is_available():
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    return device != "cuda" and bool(NATIVE & _flags())
 
 
 def _flags() -> set[str]:

@@ -99,7 +99,8 @@ class SharedSource:
         own = (query.reshape(rows, shared, heads // shared, d) * scaling).to(self._keys.dtype)
         far = self._seated(own) @ self._keys[layer].transpose(-1, -2)
         near = self._seated(own @ keys.transpose(-1, -2))
-        weights = torch.cat([far.add_(self._bias[:, None, None]), near], -1).softmax(-1)
+        scores = torch.cat([far.add_(self._bias[:, None, None]), near], -1)
+        weights = scores.float().softmax(-1).to(self._values.dtype)
         of_source = self._unseated(weights[..., :longest] @ self._values[layer])
         of_own = self._unseated(weights[..., longest:]) @ values
         return (of_source + of_own).reshape(rows, 1, heads, d)

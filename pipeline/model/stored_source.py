@@ -65,7 +65,8 @@ class _Attention(torch.autograd.Function):
             far, length = far_key.shape[1], k.shape[1]
             scores = torch.cat([q @ far_key.transpose(1, 2), q @ k.transpose(1, 2)], 2)
             scores[:, :, far:] += _later(length, q)
-            weight = scores.softmax(-1)
+            # In fp32, as autocast has it on a GPU alone; kept in the type that the backward pass multiplies in.
+            weight = scores.float().softmax(-1).to(query.dtype)
             out = torch.baddbmm(weight[:, :, :far] @ far_value, weight[:, :, far:], v)
             parts.append(_unfolded(out, length))
             weights.append(weight)

@@ -1,4 +1,4 @@
-"""Decoding for several runs at once: those that summarize one test set read each source once, and once a step, for all.
+"""Decoding for a dozen runs at once: those that summarize one test set read each source once, and once a step, for all.
 
 What decoding needs of a source is ten megabytes and more, in all layers of a decoder. It is computed when it is needed
 and not stored; of the same pass the store keeps what a loss needs.
@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from pipeline.corpora.example import Example
+from pipeline.errors import QuorumError
 from pipeline.model.adapter import on_device, read_adapter
 from pipeline.model.backbone import Backbone, Limits, Prefix, Row
 from pipeline.model.entry import Entry
-from pipeline.model.store import PrefixStore
+from pipeline.model.store import PrefixStore, entry_key
 from pipeline.runs.jobs import DecodingJob
 from pipeline.tasks.task import Task, load_task
 from pipeline.workspace import layout
@@ -30,8 +31,16 @@ class Reading:
         self._store = PrefixStore(layout.store())
 
     def prefix(self, job: DecodingJob, entry: Entry, *, for_generation: bool) -> Prefix:
-        """All that is frozen of an example, on the CPU; without `for_generation`, what a loss needs of it."""
+        """All that is frozen of an example, on the CPU; without `for_generation`, what a loss needs of it.
+
+        Raises:
+            QuorumError: the example was encoded for another plan, so that the store would have it under a wrong name.
+        """
         rendered = self._task.render(self._backbone, self._examples[entry.id], Limits(*job.limits))
+        if not entry.source and entry.key != entry_key(*job.known_by, self._backbone, rendered):
+            raise QuorumError(
+                f"{layout.encoded_index(job.run_id)}: is of another plan; run `dvc repro encode encode-more`"
+            )
         prefix, extra = self._backbone.encode(rendered, for_generation=for_generation)
         if not entry.source and not self._store.has(entry.key):
             self._store.put(entry.key, prefix)

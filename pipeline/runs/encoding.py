@@ -56,7 +56,7 @@ def encode(order: EncodeOrder, group: str, backbone: Backbone, digest: str, exam
         own = {} if run_id in order.left_out else clients[name]
         if run_id in order.uncached:
             own = _with_ids(own, token_ids.get(name, {}))
-        index = {"backbone": digest, "limits": order.limits[name], "clients": own}
+        index = {"backbone": digest, "encoding": order.encoding, "limits": order.limits[name], "clients": own}
         write_json(layout.encoded_index(run_id), index)
     return computed
 

@@ -65,13 +65,15 @@ def _others(run_id: str, job_of: Callable[[str], RunsJobT]) -> Iterator[RunsJobT
 class DecodingJob:
     """One run's summaries: whose adapter (a file, its digest) writes which example, and where the texts are kept.
 
-    `limits`: the source and target tokens that its examples are cut to.
+    `limits`: the source and target tokens that its examples are cut to. `known_by`: digests of the backbone and of the
+    code that encodes, by which the prefix store knows its examples.
     """
 
     run_id: str
     order: GenerateOrder
     tests: list[tuple[str, Entry]]
     limits: tuple[int, int]
+    known_by: tuple[str, str]
     adapters: dict[str, Path]
     digests: dict[str, str]
     path: Path
@@ -117,7 +119,9 @@ def decoding_job_of(run_id: str) -> DecodingJob:
     # The corpora are where a summary's query and reference stand, of which it does not depend.
     cause = order.model_dump(mode="json", exclude={"corpora"})
     key = sha256_json([cause, encoded.index["backbone"], written])
-    return DecodingJob(run_id, order, tests, encoded.limits, adapters, digests, layout.generated() / f"{key}.json")
+    known_by = encoded.index["backbone"], encoded.index["encoding"]
+    kept = layout.generated() / f"{key}.json"
+    return DecodingJob(run_id, order, tests, encoded.limits, known_by, adapters, digests, kept)
 
 
 @dataclass(frozen=True)

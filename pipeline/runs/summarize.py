@@ -14,7 +14,7 @@ from pipeline.corpora.qmsum import parse_meeting
 from pipeline.corpora.text import clean
 from pipeline.errors import QuorumError
 from pipeline.model.decoding_rule import DecodingRule
-from pipeline.model.precision import Precision, multiplies_bf16
+from pipeline.model.precision import Precision, multiplies_bf16, resolve
 from pipeline.plan.orders import EncodeOrder, GenerateOrder, planned_runs, read_order
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
@@ -105,7 +105,7 @@ def _summarize(name: str, meeting: list[Turn], run_id: str, adapter_path: Path, 
 
     kept = meeting
     if not fits(meeting) and not chosen:
-        kept = nearest_turns(meeting, query, fits, run.backbone.precision)
+        kept = nearest_turns(meeting, query, fits, resolve("auto", "cpu"))
         if len(kept) < len(meeting):
             say(
                 f"{name}: {len(meeting) - len(kept)} of {len(meeting)} turns left out, to fit "

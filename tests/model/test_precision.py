@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from torch import nn
 from pipeline.errors import QuorumError
 from pipeline.federated.head import backward_through_head, cross_entropy_through_head
 from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
+from pipeline.model import precision
 from pipeline.model.adapter import Adapter
 from pipeline.model.backbone import Backbone, Limits, Row, targets_of
 from pipeline.model.decoding_rule import DecodingRule
@@ -36,10 +38,21 @@ def test_a_processor_says_what_it_multiplies(tmp_path: Path, monkeypatch: pytest
 def test_without_a_processor_that_does_a_gpu_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a_processor_with("avx2", tmp_path, monkeypatch)
     assert resolve("auto", "auto") == "fp32"
+    monkeypatch.setattr(precision, "GPUS", [tmp_path])
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: not including_emulation)
     assert resolve("auto", "auto") == resolve("bf16", "cuda") == "bf16"
     assert resolve("auto", "cpu") == "fp32"
+
+
+def test_a_gpu_that_does_not_decides_where_the_processor_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is what computes."""
+    a_processor_with("avx512_bf16", tmp_path, monkeypatch)
+    monkeypatch.setattr(precision, "GPUS", [tmp_path])
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: including_emulation)
+    assert resolve("auto", "auto") == "fp32"
+    assert resolve("auto", "cpu") == "bf16"
 
 
 def test_an_order_of_another_machine_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,9 +87,46 @@ def test_logits_keep_their_digits_near_the_target() -> None:
     layer = nn.Linear(2, 2, bias=False).requires_grad_(False)
     layer.weight.data = torch.tensor([[1.0, 0.25], [1.0, 0.0]])
     head, hidden = Vocabulary(layer, layer.weight), torch.tensor([[100.0, 1.0]])
-    assert head(hidden).tolist() == [[100.0, 100.0]]
+    assert head(hidden).tolist() == [[100.25, 100.0]], "the largest ones, where there is no target"
     assert head(hidden, torch.tensor([1])).tolist() == [[0.25, 0.0]]
     assert head(hidden, torch.tensor([0])).diff().item() == pytest.approx(-0.25, abs=1e-6)
+
+
+@needs_bf16
+@pytest.mark.parametrize("words", [640, 641])
+def test_the_largest_logits_are_not_rounded(words: int) -> None:
+    """Of 640 words in blocks of 64, or of 641 without blocks: the best sixteen are as fp32 has them."""
+    torch.manual_seed(0)
+    layer = nn.Linear(32, words, bias=False).requires_grad_(False)
+    layer.weight.data = layer.weight.data.bfloat16().float()
+    hidden = (40 * torch.randn(5, 32)).bfloat16().float()
+    exact = hidden @ layer.weight.T
+    best = exact.topk(8).indices
+    found = Vocabulary(layer, layer.weight)(hidden)
+    assert torch.allclose(found.gather(1, best), exact.gather(1, best), atol=1e-4)
+    assert found.argmax(1).tolist() == exact.argmax(1).tolist()
+
+
+@needs_bf16
+def test_attention_goes_back_where_softmax_comes_in_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As autocast has it on a GPU: what is kept for the backward pass has the type of the products all the same."""
+    plain = torch.Tensor.softmax
+    monkeypatch.setattr(torch.Tensor, "softmax", lambda self, dim: plain(self.float(), dim))
+    backbone = make_backbone("llama", precision="bf16")
+    loss, gradients = loss_and_gradient(backbone, noisy_adapter(backbone))
+    assert loss > 0
+    assert all(bool(gradient.isfinite().all()) for gradient in gradients.values())
+
+
+@needs_bf16
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_short_target_sees_nothing_of_what_comes(family: str) -> None:
+    """Four tokens: two targets that begin alike have the same hidden states where they do."""
+    backbone = make_backbone(family, precision="bf16")
+    item = render_all(backbone, 1)[0]
+    short = [replace(item, target=(*item.target[:2], *rest)) for rest in ((7, 9), (11, 13))]
+    first, second = (backbone.encode(one, for_generation=False)[0]["hidden"] for one in short)
+    assert torch.equal(first[:2], second[:2])
 
 
 @needs_bf16

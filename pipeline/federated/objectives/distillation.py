@@ -38,6 +38,9 @@ Direction = Literal["forward", "reverse"]
 Mark = Callable[[Sequence[str]], Sequence[bool]]
 """The pieces of a summary -> which of its tokens are marked."""
 
+DRAWN_TOGETHER = 32
+"""Tokens among which random ones are drawn: every size of the head's chunks is a multiple, so that all devices draw
+alike."""
 DISTILLED = "distilled"
 """The mask: which tokens were distilled."""
 
@@ -47,7 +50,7 @@ class Distillation(Objective):
     """How a client distils: from which teacher, below which entropy τ (Eq. 8), with which weight λ of the KL term.
 
     `select` says which tokens: those the teacher is sure of (`entropy`: H < τ), those it is not (`inverse`: H ≥ τ), or
-    as many as it is sure of but drawn at random (`random`), of each of the head's chunks of tokens apart. `mark` picks
+    as many as it is sure of but drawn at random (`random`), of each 32 tokens in a row. `mark` picks
     them beforehand, whatever the teacher says.
     """
 
@@ -96,7 +99,7 @@ class Distillation(Objective):
         distilled = self.selected(entropy, beside)
         share = self.weight * distilled.float()
         if self.direction == "forward":
-            # q_l and q_g are used up: fresh tensors of a whole vocabulary cost as much as the arithmetic.
+            # q_l is used up: fresh tensors of a whole vocabulary cost as much as the arithmetic.
             divergence = total - entropy - expectation(probability, logits)
             gradient = student.addcmul_(probability, -share[:, None])
         else:
@@ -119,9 +122,15 @@ class Distillation(Objective):
             return sure
         if self.select == "inverse":
             return ~sure
-        drawn = torch.zeros_like(sure)
-        drawn[beside["draw"].argsort()[: int(sure.sum())]] = True
-        return drawn
+        pieces = zip(torch.split(sure, DRAWN_TOGETHER), torch.split(beside["draw"], DRAWN_TOGETHER), strict=True)
+        return torch.cat([_as_many(own, draw) for own, draw in pieces])
+
+
+def _as_many(sure: Tensor, draw: Tensor) -> Tensor:
+    """As many tokens as there are sure ones, those with the least numbers."""
+    drawn = torch.zeros_like(sure)
+    drawn[draw.argsort()[: int(sure.sum())]] = True
+    return drawn
 
 
 def _reversed(student: Tensor, teacher: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
