@@ -23,6 +23,7 @@ from benchmarks import flower
 from benchmarks.backbones import NO_EMBEDDED, embedded, has_embedded
 from benchmarks.comparison import OURS, THEIRS, Row, interleaved
 from benchmarks.plain_step import adapting_from
+from pipeline.clients.batches import batches
 from pipeline.engines.in_process import InProcess
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import ClientState
@@ -106,8 +107,8 @@ def train_plainly(adapter: Adapter, client: str, number: int) -> Adapter:
     groups = [{"params": matrices, "weight_decay": TRAINING.weight_decay}, {"params": norms, "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=TRAINING.learning_rate, betas=BETAS, eps=EPSILON)
     order = batch_order(Randomness(SEED, client, number), 0, len(examples))
-    for at in range(0, len(order), TRAINING.batch_size):
-        chosen = [examples[i] for i in order[at : at + TRAINING.batch_size]]
+    for batch in batches(order, TRAINING.batch_size):
+        chosen = [examples[i] for i in batch]
         # Padding on the right changes nothing before it; the positions that count are picked below.
         inputs = torch.nn.utils.rnn.pad_sequence(
             [torch.tensor(item.source + item.target[:-1]) for item in chosen], batch_first=True

@@ -9,6 +9,8 @@ import pytest
 from conftest import ROOT
 
 MODULES = (
+    "pipeline.clients.batches",
+    "pipeline.clients.folds",
     "pipeline.evaluation.claims",
     "pipeline.federated.algorithm",
     "pipeline.federated.objectives.objective",

@@ -21,7 +21,7 @@ def main_table(data: MainPage) -> list[dict[str, Any]]:
         for run, figures in data.results.metrics.items():
             row: dict[str, Any] = {"client": client, "run": run, "method": named[run]}
             for metric in data.metrics:
-                one = figures[client].metrics[metric.name]
+                one = figures[client].metrics.get(metric.name)
                 row |= dict(zip((metric.name, *(f"{metric.name}_{end}" for end in ENDS)), _cells(one), strict=True))
             best = best_rounds(data.results.histories[run], client)
             rows.append({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()})
@@ -29,7 +29,10 @@ def main_table(data: MainPage) -> list[dict[str, Any]]:
     return rows
 
 
-def _cells(one: Interval) -> tuple[float | None, ...]:
+def _cells(one: Interval | None) -> tuple[float | None, ...]:
+    """(value, low, high): a point has no ends, and a run that wrote nothing has but its loss."""
+    if one is None:
+        return None, None, None
     return (one.value, None, None) if one.is_point else (one.value, *one.ends)
 
 

@@ -22,7 +22,7 @@ from pipeline.report.limits import limits, random_weights, truncation
 from pipeline.report.page import REPORT_COMMAND, embedded, page, piece
 from pipeline.report.paper import PaperScores, Section, average_of
 from pipeline.runs.results import Metrics, Results, common_clients
-from pipeline.runs.truncation import cut_of, test_meetings
+from pipeline.runs.truncation import cut_of, meetings_tested
 from pipeline.tasks.rouge import AVERAGED
 from pipeline.tasks.task import Metric, load_task
 
@@ -68,7 +68,7 @@ def render(data: PaperPage, figures: Path) -> str:
         limits=limits(
             data.order.backbone,
             data.order.runs,
-            {setting: test_meetings(index) for setting, index in data.indices.items()},
+            {setting: meetings_tested(index) for setting, index in data.indices.items()},
             data.results,
         ),
         command=REPORT_COMMAND,

@@ -129,7 +129,10 @@ def _agreement(one: Outcomes) -> str:
 
 
 def median_cases(results: Results, texts: Texts, ours: str, theirs: str, metric: Metric) -> list[Markup]:
-    """Table VIII by rule: a client's test example at which ours − theirs, in a metric, is the median."""
+    """Table VIII by rule: a client's test example at which ours − theirs, in a metric, is the median.
+
+    Of examples whose summaries are here: where seeds test other meetings, those of the first.
+    """
     if ours not in results.scored or theirs not in results.scored:
         return []
     other = {row.id: row for row in results.scored[theirs]}
@@ -139,7 +142,8 @@ def median_cases(results: Results, texts: Texts, ours: str, theirs: str, metric:
 
     pieces = []
     for client in dict.fromkeys(row.client for row in results.scored[ours]):
-        own = sorted((row for row in results.scored[ours] if row.client == client), key=lambda row: (gain(row), row.id))
+        here = [row for row in results.scored[ours] if row.client == client and row.id in texts[ours]]
+        own = sorted(here, key=lambda row: (gain(row), row.id))
         chosen = own[len(own) // 2]
         mine, others = texts[ours][chosen.id], texts[theirs][chosen.id]
         pieces.append(

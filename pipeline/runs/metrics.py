@@ -23,7 +23,7 @@ def write_metrics(group: str, metrics: Metrics, by_seed: Mapping[int, Metrics]) 
     """reports/metrics/<group>: figures over all seeds, and of each alone."""
     write_json(layout.all_metrics(group), _plain(metrics))
     for seed, own in by_seed.items():
-        write_json(layout.seed_metrics(group, seed), _plain({run: own[run] for run in metrics}))
+        write_json(layout.seed_metrics(group, seed), _plain({run: own[run] for run in metrics if run in own}))
 
 
 def _plain(metrics: Metrics) -> dict[str, Any]:

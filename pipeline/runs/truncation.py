@@ -45,6 +45,6 @@ def cut_of(index: Mapping[str, Any], limit: int) -> Cut:
     )
 
 
-def test_meetings(index: Mapping[str, Any]) -> dict[str, int]:
+def meetings_tested(index: Mapping[str, Any]) -> dict[str, int]:
     """Client -> on how many meetings it is tested."""
     return {c: len({entry["meeting"] for entry in splits["test"]}) for c, splits in index["clients"].items()}

@@ -254,6 +254,10 @@ def _outcome(params: Params, trial: Trial, tried: TrainOrder, data: Data) -> Row
 
 
 def with_choices(rows: Sequence[Row]) -> list[Row]:
-    """Mark the best trial of each choice."""
-    least = {row["chooses"]: min(r["validation_loss"] for r in rows if r["chooses"] == row["chooses"]) for row in rows}
-    return [row | {"chosen": int(row["validation_loss"] == least[row["chooses"]])} for row in rows]
+    """Mark the best trial of each choice; of several that are as good, the first."""
+    best: dict[str, Row] = {}
+    for row in rows:
+        known = best.setdefault(row["chooses"], row)
+        if row["validation_loss"] < known["validation_loss"]:
+            best[row["chooses"]] = row
+    return [row | {"chosen": int(best[row["chooses"]] is row)} for row in rows]

@@ -35,7 +35,7 @@ def corpus(series: int, queries: int) -> dict[str, Example]:
     return found
 
 
-sizes = st.tuples(st.integers(8, 20), st.integers(8, 12))
+sizes = st.tuples(st.integers(32, 40), st.integers(8, 12))
 
 
 @given(sizes)

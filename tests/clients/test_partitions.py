@@ -245,11 +245,11 @@ def test_a_corpus_that_the_order_does_not_name_leaves_no_trace(tmp_path: Path, m
 
 
 def test_a_fraction_that_leaves_too_few_steps_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A third of 30 examples in batches of 4: 10 are three steps, where all 30 would be eight."""
+    """A third of 30 examples in batches of 4: 10 are 4 and 6, two steps, where all 30 would be seven."""
     monkeypatch.chdir(tmp_path)
     plan({"domains": domains_of("A", train_fraction=0.334)}, ["qmsum"], {"domains": (4, 1)})
     lay("qmsum", {i: replace(e, corpus="qmsum") for i, e in corpus({"A": (30, 2, 2)}).items()})
-    told = "settings.domains: client A has 10 training examples, so 3 steps a round, not 5; raise train_fraction"
+    told = "settings.domains: client A has 10 training examples, so 2 steps a round, not 5; raise train_fraction"
     with pytest.raises(QuorumError, match=told):
         partition_stage.run("main")
 

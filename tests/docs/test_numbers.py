@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import yaml
 from conftest import ROOT
 
 REPORTS = ROOT / "reports"
-NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
 
 def rows_of(page: Path, head: str) -> list[list[str]]:
@@ -42,26 +40,6 @@ def test_the_readmes_main_table_is_the_committed_one() -> None:
     mean = [row for row in read(REPORTS / "tables" / "main.csv") if row["client"] == "mean"]
     wanted = [[row["method"], shown(row, "average", 2), shown(row, "loss", 3)] for row in mean]
     assert rows_of(ROOT / "README.md", "method") == wanted
-
-
-def measured() -> dict[str, list[str]]:
-    """How many times faster (or smaller) each row of the benchmarks came out, as texts of three digits and fewer."""
-    found: dict[str, list[str]] = {}
-    for rows in json.loads((REPORTS / "benchmarks" / "results.json").read_text(encoding="utf-8")).values():
-        for row in rows:
-            if row["ratio"] is not None:
-                ratio = row["ratio"]
-                found.setdefault(row["what"], []).extend(f"{ratio:.{digits}f}" for digits in (0, 1, 2))
-    return found
-
-
-def test_the_times_of_the_benchmarks_are_the_measured_ones() -> None:
-    """Each number of the last column is the ratio of some row; which row its words say."""
-    known = {text for texts in measured().values() for text in texts}
-    cells = [row[-1] for row in rows_of(ROOT / "docs" / "performance.md", "work")]
-    stated = [number for cell in cells for number in NUMBER.findall(cell)]
-    assert stated
-    assert [number for number in stated if number not in known] == []
 
 
 @pytest.mark.parametrize("when", ["before", "now"])

@@ -63,7 +63,7 @@ def test_a_removed_run_leaves_every_table_and_trains_nothing(copy: Workspace) ->
 
 
 def test_a_training_that_fails_is_one_line_and_leaves_nothing_half_written(copy: Workspace) -> None:
-    copy.params(learning_rate=1e30)
+    copy.params(learning_rate=1e30, batch_size=1)
     done = copy.run("dvc", "repro", "train@fedavg-1", ok=False)
     assert done.returncode != 0
     assert [line.partition(": the loss is")[1] for line in done.stderr.splitlines() if line.startswith("error: ")] == [

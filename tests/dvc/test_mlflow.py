@@ -177,7 +177,7 @@ def test_rounds_are_logged_as_they_are_told(copy: Workspace) -> None:
 
 
 def test_a_training_that_fails_is_told_as_failed(copy: Workspace) -> None:
-    copy.params(learning_rate=1e30)
+    copy.params(learning_rate=1e30, batch_size=1)
     copy.stage("plan")
     with pytest.raises(QuorumError, match="the loss is"):
         copy.call("train", "main/fedavg-1")

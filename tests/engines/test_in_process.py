@@ -306,12 +306,12 @@ class Counted(dict[str, Halfway]):
         return super().__iter__()
 
 
-def test_a_round_goes_through_all_clients_a_few_times_not_once_a_client() -> None:
+def test_a_round_goes_through_all_clients_a_few_times_not_once_a_client(tmp_path: Path) -> None:
     """Else ten times as many would cost a hundred times as much."""
     passes = []
     for count in (2, 20):
         clients = Counted({f"client {i}": Halfway(4.0) for i in range(count)})
-        private = begin({name: ClientState(one(0.0)) for name in dict(clients)})
+        private = begin({name: ClientState(one(0.0)) for name in dict(clients)}, tmp_path / str(count))
         made = InProcess(FEDAVG, dict(clients), clients, private, seed=1)
         run_rounds(FEDAVG, made, start(FEDAVG, one(0.0), count), Participation(), [Stopping(1, 1)], seed=1)
         passes.append(clients.passes)

@@ -96,8 +96,8 @@ def test_fedopt_by_plain_steps_and_fedavgm_without_momentum_are_fedavg(clients: 
 
 
 def test_fednova_with_equal_steps_is_fedavg(make_client: Make) -> None:
-    """3 and 4 training examples in batches of 2: two steps each."""
-    clients = {"A": make_client(BACKBONE, 0, 4), "B": make_client(BACKBONE, 10, 5)}
+    """4 and 5 training examples in batches of 2, the odd one with the last: two steps each."""
+    clients = {"A": make_client(BACKBONE, 0, 5), "B": make_client(BACKBONE, 10, 6)}
     ours, average = train(fednova.build(fednova.Hyperparameters()), clients), train(FEDAVG, clients)
     assert {row.steps for row in ours.progress.history} == {2}
     assert close(server_of(ours), server_of(average))

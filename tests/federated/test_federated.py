@@ -38,7 +38,7 @@ def test_a_training_repeats_itself(clients: dict[str, LocalClientData]) -> None:
 
 
 def test_centralized_trains_one_model_on_all_and_evaluates_each_client(make_client: Make) -> None:
-    """8 examples, of which 7 are trained on: in batches of 2 that is 4 steps, which every client's row tells."""
+    """8 examples, of which 7 are trained on: in batches of 2 and at last 3 that is 3 steps, as every row tells."""
     clients = {
         "A": make_client(BACKBONE, 0, 4),
         "B": make_client(BACKBONE, 4, 4),
@@ -47,7 +47,7 @@ def test_centralized_trains_one_model_on_all_and_evaluates_each_client(make_clie
     run = train(CENTRALIZED, clients)
     assert list(run.private.states) == [POOLED]
     assert list(run.private.best["local"]) == ["A", "B"]
-    assert [row.steps for row in run.progress.history] == [4] * 4
+    assert [row.steps for row in run.progress.history] == [3] * 4
     losses = {row.client: row.local_validation_loss for row in run.progress.last}
     model = locals_of(run)[POOLED]
     assert losses == {name: clients[name].validation_loss(model) for name in ("A", "B")}
@@ -140,12 +140,16 @@ def test_masks_are_kept_a_round(clients: dict[str, LocalClientData]) -> None:
     assert train(FEDAVG, clients).private.masks == {}
 
 
-def test_least_is_each_clients_least_loss_of_the_model_that_is_judged(clients: dict[str, LocalClientData]) -> None:
-    for algorithm in (FEDAVG, select(MIDDLE)):
+def test_least_is_each_clients_least_loss_of_the_models_that_tables_are_about(
+    clients: dict[str, LocalClientData],
+) -> None:
+    """A training of AdaFedAvg serves two rows: the server's model, and the clients' own before aggregation."""
+    for algorithm, owners in ((FEDAVG, ("local", "server")), (select(MIDDLE), ("local",))):
         progress = train(algorithm, clients, rounds=3).progress
         assert progress.least == {
-            name: min(row.loss_of(algorithm.evaluates) for row in progress.history if row.client == name)
+            f"{name}/{owner}": min(row.loss_of(owner) for row in progress.history if row.client == name)
             for name in clients
+            for owner in owners
         }
 
 

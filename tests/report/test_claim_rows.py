@@ -20,17 +20,17 @@ def judged(metric: str, gain: Interval | None, **more: Any) -> Judged:
 
 
 def test_rouge_has_two_digits_and_a_loss_three() -> None:
-    """A standard error of 0.05 could have seen 0.14."""
-    rouge = claim_row(judged("average", Interval(1.234, -0.5, 2.0, 0.05), p_holm=0.5))
+    """A standard error of 0.05 with 30 degrees of freedom could have seen 0.05 · (2.042 + 0.854)."""
+    rouge = claim_row(judged("average", Interval(1.234, -0.5, 2.0, 0.05, 30), p_holm=0.5))
     assert (rouge["effect"], rouge["gain"], rouge["interval"]) == ("+0.93", "+1.23", "−0.50 … +2.00")
-    assert (rouge["p"], rouge["detectable"]) == ("0.500", "0.14")
-    loss = claim_row(judged("loss", Interval(-0.0123, -0.05, 0.01, 0.005), p_holm=0.5))
-    assert (loss["effect"], loss["gain"], loss["detectable"]) == ("+0.020", "−0.012", "0.014")
+    assert (rouge["p"], rouge["visible"]) == ("0.500", "0.14")
+    loss = claim_row(judged("loss", Interval(-0.0123, -0.05, 0.01, 0.005, 30), p_holm=0.5))
+    assert (loss["effect"], loss["gain"], loss["visible"]) == ("+0.020", "−0.012", "0.014")
 
 
 def test_what_was_not_run_has_an_effect_alone() -> None:
     row = claim_row(judged("average", None))
-    assert (row["effect"], row["gain"], row["interval"], row["p"], row["detectable"]) == ("+0.93", "–", "", "", "")
+    assert (row["effect"], row["gain"], row["interval"], row["p"], row["visible"]) == ("+0.93", "–", "", "", "")
     assert (row["word"], row["why"], row["shared"]) == ("not run", "", "")
 
 
@@ -57,7 +57,7 @@ def test_a_word_has_a_colour(word: Word, colour: str) -> None:
 
 
 def test_a_record_has_all_that_a_claim_was_judged_by() -> None:
-    one = judged("loss", Interval(0.01234567, -0.01, 0.03, 0.01), p_holm=0.5, shared=("claim 2 at A",))
+    one = judged("loss", Interval(0.01234567, -0.01, 0.03, 0.01, 30), p_holm=0.5, shared=("claim 2 at A",))
     record = json.loads(json.dumps(claim_record(one)))
     assert record == {
         "number": 1,
@@ -69,6 +69,7 @@ def test_a_record_has_all_that_a_claim_was_judged_by() -> None:
         "metric": "loss",
         "effect": 0.02,
         "gain": {"value": 0.0123, "low": -0.01, "high": 0.03, "standard_error": 0.01},
+        "visible": 0.029,
         "p": 0.25,
         "p_holm": 0.5,
         "word": "undecided",

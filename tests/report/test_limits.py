@@ -11,6 +11,7 @@ from made_results import TRAINING, results_of, round_of, run_of
 from pipeline.plan.orders import RunRow
 from pipeline.report.limits import first_rounds, limits, truncation
 from pipeline.runs.results import Results
+from pipeline.runs.truncation import cut_of, meetings_tested
 
 KD = {"share_distilled": 0.9}
 
@@ -22,15 +23,16 @@ def index(**meetings: Sequence[int]) -> dict[str, Any]:
 
 def items(runs: Sequence[RunRow], results: Results | None = None, **indices: Any) -> list[str]:
     """The list's items, of a backbone that is not the embedded one."""
-    return re.findall(r"<li>(.*?)</li>", limits("tiny-llama", runs, indices, results), re.DOTALL)
+    meetings = {setting: meetings_tested(own) for setting, own in indices.items()}
+    return re.findall(r"<li>(.*?)</li>", limits("tiny-llama", runs, meetings, results), re.DOTALL)
 
 
 ALWAYS = len(items([]))
 
 
 def test_clients_with_few_test_meetings_are_named() -> None:
-    """A has ten meetings in one setting and two in the other; B nine, one of them with two examples; C enough."""
-    first, second = index(A=range(10), B=[*range(9), 0]), index(A=[1, 2], C=range(30))
+    """A has 30 meetings in one setting and two in the other; B nine, one of them with two examples; C enough."""
+    first, second = index(A=range(30), B=[*range(9), 0]), index(A=[1, 2], C=range(30))
     (said,) = [item for item in items([], one=first, other=second) if "A 2 (other); B 9 (one)" in item]
     assert "C" not in said.partition("B 9 (one)")[2].partition(".")[0]
     assert len(items([], other=index(C=range(30)))) == ALWAYS
@@ -108,16 +110,17 @@ ENTRIES = [
 
 
 def numbers(entries: Sequence[dict[str, int]], limit: int) -> list[str]:
-    return re.findall(r"\d+%?", truncation({"clients": {"A": {"test": entries}}}, limit))
+    return re.findall(r"\d+%?", truncation(cut_of({"clients": {"A": {"test": entries}}}, limit)))
 
 
 def test_what_truncation_lost_by_hand() -> None:
-    """10 of 10 and 30 of 60 tokens kept: one of two examples cut, 30 of 70 tokens (43%) lost; one reference is full."""
-    assert numbers(ENTRIES, 8) == ["1", "2", "50%", "43%", "1", "50%", "8"]
+    """10 of 10 and 30 of 60 tokens read: 40 of 70 (57%), 75% of the average transcript; one of two examples is cut, one
+    reference full."""
+    assert numbers(ENTRIES, 8) == ["57%", "75%", "1", "2", "1", "50%", "8"]
 
 
 def test_no_reference_that_is_shorter_than_the_limit_was_cut() -> None:
-    assert numbers(ENTRIES, 9) == ["1", "2", "50%", "43%"]
+    assert numbers(ENTRIES, 9) == ["57%", "75%", "1", "2"]
 
 
 def test_of_a_setting_that_nobody_encoded_there_is_nothing_to_say() -> None:

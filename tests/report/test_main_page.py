@@ -17,6 +17,7 @@ from pipeline.plan.orders import MainOrder, RunRow
 from pipeline.report.main_page import MainPage, _answer, _cases, _lens, _paper_rows, _pos_shares, main_rows
 from pipeline.report.naming import colours, labels
 from pipeline.runs.results import Results
+from pipeline.runs.truncation import Cut
 from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace.tables import read_table
 
@@ -43,7 +44,7 @@ def page_of(results: Results, **parts: Any) -> MainPage:
         sign_flips=200,
         runs=[row for rows in results.rows.values() for row in rows],
     )
-    known = {"notes": {}, "index": {}, "target_limit": 160, "comparisons": (), "claims": (), "paper": ()}
+    known = {"notes": {}, "cut": Cut(0, 0, 1.0, 1.0, 0, 160), "comparisons": (), "claims": (), "paper": ()}
     return MainPage(order=order, results=results, metrics=METRICS, **known | parts)
 
 
@@ -58,7 +59,7 @@ def group_of(metric: str, **values: float) -> dict[str, Any]:
         metrics={run: {"A": found, "mean": found} for run, found in own.items()},
         histories={run: [] for run in values},
     )
-    return main_rows(page_of(results), {run: run for run in values})[0]
+    return main_rows(page_of(results), results, {run: run for run in values})[0]
 
 
 def cells(group: dict[str, Any], metric: str) -> dict[str, tuple[str, str]]:
@@ -73,7 +74,7 @@ def test_a_group_a_client_and_one_for_the_mean() -> None:
         metrics={"x": {client: scores() for client in ("A", "B", "mean")}},
         histories={"x": []},
     )
-    groups = main_rows(page_of(results), {"x": "X"})
+    groups = main_rows(page_of(results), results, {"x": "X"})
     assert [(group["client"], group["examples"]) for group in groups[:2]] == [("A", 7), ("B", 7)]
     assert [[row["label"] for row in group["rows"]] for group in groups] == [["X"]] * 3
 
@@ -112,6 +113,14 @@ def test_where_all_read_alike_nobody_is_best() -> None:
     assert {run: rank for run, (_, rank) in found.items()} == {"x": "", "y": "", "z": ""}
 
 
+def test_a_mean_length_stands_beside_the_references() -> None:
+    """44 words where the references have 40."""
+    own = replace(scores(length=44.0), metrics=scores(length=44.0).metrics | {"reference_length": Interval(40, 39, 41)})
+    results = results_of(rows={"x": run_of("x")}, metrics={"x": {"A": own, "mean": own}}, histories={"x": []})
+    group = main_rows(page_of(results), results, {"x": "x"})[0]
+    assert cells(group, "length")["x"][0] == "44.0 (1.10)"
+
+
 # --- best rounds ----------------------------------------------------------------------------------------------------
 
 
@@ -125,7 +134,7 @@ def note(rounds: list[Round], *, patience: int) -> str:
     row = run_of("x")[0].model_copy(update={"patience": patience})
     own = {"A": replace(scores(), other_losses={"last": 2.5}), "mean": scores()}
     results = results_of(rows={"x": [row]}, metrics={"x": own}, histories={"x": rounds})
-    return str(main_rows(page_of(results), {"x": "x"})[0]["rows"][0]["note"])
+    return str(main_rows(page_of(results), results, {"x": "x"})[0]["rows"][0]["note"])
 
 
 def test_a_best_round_that_is_the_last_says_that_it_has_not_converged() -> None:

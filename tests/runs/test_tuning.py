@@ -174,7 +174,7 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     more: dict[str, Any] = {"fedprox": {"method": "AdaFedProx", "mu": 0.01}}
     asked = {
         "seed": 7,
-        "rates": [0.001, 0.002, 0.004],
+        "rates": [4.0, 8.0, 16.0],
         "families": {"server": "fedavg", "local": "fedavg-local"},
         "trials": {"fedprox": [{"mu": 0.01}, {"mu": 1.0}]},
     }

@@ -61,9 +61,10 @@ def test_every_metric_of_the_task_is_scored() -> None:
     task = load_task("pipeline.tasks.summarize")
     rows = task.score(["the cat sat", "a b"], ["the cat", ""], use_stemmer=False)
     names = [metric.name for metric in task.metrics]
-    assert [set(row) for row in rows] == [set(names)] * 2
+    assert [set(row) for row in rows] == [{*names, "reference_length"}] * 2
     assert LOSS.name not in names
     assert (rows[0]["average"], rows[0]["length"]) == (pytest.approx((80 + 200 / 3 + 80) / 3), 2)
+    assert [row["reference_length"] for row in rows] == [3, 2]
     assert (rows[1]["average"], rows[1]["length"], rows[1]["repetition"]) == (0, 0, 0)
 
 

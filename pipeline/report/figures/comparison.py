@@ -45,7 +45,7 @@ def draw(
                 own = metrics[run].get(client)
                 if own is None or metric not in own.metrics:
                     continue
-                points = [_of_seed(one[run], client, metric, common) for one in by_seed]
+                points = [_of_seed(one[run], client, metric, common) for one in by_seed if run in one]
                 interval_row(axis, row, own.metrics[metric], points, colours[run])
             axis.set_title(mean if client == MEAN else client)
             axis.grid(axis="y", visible=False)
@@ -71,7 +71,7 @@ def draw_means(
         for row, run in enumerate(runs):
             if endpoint.name not in metrics[run][MEAN].metrics:
                 continue
-            points = [one[run][MEAN].metrics[endpoint.name].value for one in by_seed]
+            points = [one[run][MEAN].metrics[endpoint.name].value for one in by_seed if run in one]
             interval_row(axis, row, metrics[run][MEAN].metrics[endpoint.name], points, colours[run])
         axis.set_xlabel(_title(endpoint, " "))
         axis.grid(axis="y", visible=False)
