@@ -103,9 +103,10 @@ def _least(kernel: Callable[[], Any]) -> float:
 
 
 def rows(repeats: int) -> list[Row]:
-    if not has_embedded():
-        return [Row(WHAT, AGAINST, promised=AIM, skipped=NO_EMBEDDED)]
     precision = resolve("auto", "cpu")
+    what = f"{WHAT}, {precision}"
+    if not has_embedded():
+        return [Row(what, AGAINST, promised=AIM, skipped=NO_EMBEDDED)]
     step = step_of(CASES[SMOLLM], Side(OURS, precision))
     found = products_of(step)
     totals: list[float] = []
@@ -118,7 +119,7 @@ def rows(repeats: int) -> list[Row]:
     flops = sum(count * product.flops for product, count in found.items())
     return [
         Row(
-            f"{WHAT}, {precision}",
+            what,
             f"{AGAINST} (batch {BATCH}, {CASES[SMOLLM].source} source and {TARGET} target tokens)",
             ratio=best.median / seconds[OURS].median,
             promised=AIM,

@@ -53,7 +53,7 @@ def measure(
     both = Spread(prefill.median + ours.median, prefill.low + ours.low, prefill.high + ours.high, ours.runs)
     return [
         Row(
-            f"{_named(what, source, size, new, how)}, {precision}",
+            _named(what, source, size, new, how, precision),
             "`model.generate` in fp32",
             ratio=seconds[THEIRS].median / took.median,
             promised=aim,
@@ -68,8 +68,8 @@ def measure(
     ]
 
 
-def _named(what: str, source: int, size: int, new: int, how: str) -> str:
-    return f"beam search, {BEAMS} beams, {what}, {source} source tokens, {size} x {new} tokens, {how}"
+def _named(what: str, source: int, size: int, new: int, how: str, precision: Precision) -> str:
+    return f"beam search, {BEAMS} beams, {what}, {source} source tokens, {size} x {new} tokens, {how}, {precision}"
 
 
 def _decodable(backbone: Backbone, rendered: Any) -> Prefix:
@@ -110,5 +110,6 @@ def rows(repeats: int) -> list[Row]:
     found = measure("BART's shape (d = 384, 6 + 6 layers)", model, 16, 512, 80, (None, 6.0), repeats)
     if has_embedded():
         return [*found, *measure(SMOLLM, embedded(), 8, 448, 40, (12.0, 8.0), repeats)]
-    missing = [(_named(SMOLLM, 448, 8, 40, how), aim) for how, aim in zip(PREFILLED, (12.0, 8.0), strict=True)]
+    named = (_named(SMOLLM, 448, 8, 40, how, resolve("auto", "cpu")) for how in PREFILLED)
+    missing = zip(named, (12.0, 8.0), strict=True)
     return [*found, *(Row(what, "`model.generate`", promised=aim, skipped=NO_EMBEDDED) for what, aim in missing)]

@@ -26,7 +26,9 @@ AIMS: dict[Precision, float] = {"fp32": 4.0, "bf16": 1.2}
 def rows(repeats: int) -> list[Row]:
     ours = resolve("auto", "cpu")
     if not has_embedded():
-        return [Row(WHAT, _against(theirs), promised=aim, skipped=NO_EMBEDDED) for theirs, aim in AIMS.items()]
+        return [
+            Row(f"{WHAT}, {ours}", _against(theirs), promised=aim, skipped=NO_EMBEDDED) for theirs, aim in AIMS.items()
+        ]
     made = embedded()
     backbone = made.backbone(ours)
     item = batch(1, SOURCE, TARGET, backbone.vocabulary, backbone.end_token)[0]

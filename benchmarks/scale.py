@@ -19,7 +19,6 @@ from benchmarks.shapes import (
     SHAPES,
     TARGET,
     frozen_flops,
-    generation_bytes,
     plain_flops,
     step_flops,
     store_bytes,
@@ -32,6 +31,8 @@ from pipeline.workspace.layout import REPORTS
 NOT_MEASURED = "not measured"
 PAGE = Path(__file__).with_name("SCALE.md")
 TEMPLATE = Path(__file__).with_name("SCALE.md.j2")
+KEPT = 8
+"""Adapters of one client in memory: its own, the one before it, and three of each of two best rounds."""
 EXAMPLES = 100
 """Of a client, in all tables."""
 
@@ -101,7 +102,7 @@ def by_clients(speed: Speed) -> str:
         asked = round(clients * share)
         work = asked * EXAMPLES * step_flops(s, 448)
         wire = 2 * asked * 4 * s.adapter_parameters
-        held = (3 * min(clients, HELD) + 2) * 4 * s.adapter_parameters
+        held = (KEPT * min(clients, HELD) + 2) * 4 * s.adapter_parameters
         rows.append(
             (
                 f"{clients:,}",
@@ -155,10 +156,10 @@ def on_the_wire() -> str:
 
 
 QMSUM_TRAIN, ROUNDS, GPU_FLOPS = 1095, 10, 0.4 * 19.5e12
-"""QMSum's training examples; the paper's rounds at most; an A100 in fp32, as Quorum runs, at an assumed 40%."""
+"""QMSum's training examples; the paper's rounds at most; an A100 in fp32, at an assumed 40%."""
 
-QMSUM, QMSUM_TEST = 1095 + 237 + 244, 244
-"""All of its examples, and those that are decoded."""
+QMSUM = 1095 + 237 + 244
+"""All of its examples."""
 
 PAPER = {
     "Tables III, IV, VI: five methods, three seeds": (("BART-large", "BART-base", "LED-large"), 5 * 3),
@@ -210,7 +211,7 @@ def mapping(speed: Speed) -> str:
             (
                 name,
                 f"{source:,}",
-                f"{size(entry * QMSUM + generation_bytes(s, source) * QMSUM_TEST)}B",
+                f"{size(entry * QMSUM)}B",
                 f"{size(cpu)}B/s" if cpu else NOT_MEASURED,
                 f"{size(gpu)}B/s",
             )

@@ -143,12 +143,7 @@ def plain_flops(s: Shape, source: int) -> float:
 
 
 def store_bytes(s: Shape, source: int) -> int:
-    """An example's entry for training, in fp32."""
+    """An example's entry: what it holds of the source in bf16, of the target in fp32."""
     if s.causal:
-        return 4 * (2 * (s.adapted - 1) * source * s.keys + TARGET * s.width)
-    return 4 * (source + TARGET) * s.width
-
-
-def generation_bytes(s: Shape, source: int) -> int:
-    """What is stored besides of an example that is decoded: a causal model's lower layers' keys and values."""
-    return 4 * 2 * (s.decoder - s.adapted + 1) * source * s.keys if s.causal else 0
+        return 2 * 2 * (s.adapted - 1) * source * s.keys + 4 * TARGET * s.width
+    return 2 * source * s.width + 4 * TARGET * s.width

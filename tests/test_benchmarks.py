@@ -169,7 +169,9 @@ def test_a_table_of_scale_by_hand() -> None:
     shape = shapes.Shape(0, 2, 2, 4, 1, 5, adapted=2, bottleneck=3, longest=8, matrices=3)
     assert shape.parameters == 2 * 36 + 5 * 2
     assert shape.adapter_parameters == 2 * (2 * 2 * 3 + 2 * 2)
-    assert shapes.store_bytes(shape, 7) == 4 * (2 * 7 + 80 * 2)
+    assert shapes.store_bytes(shape, 7) == 2 * 2 * 7 + 4 * 80 * 2, (
+        "keys and values in bf16, the target's states in fp32"
+    )
     assert scale.size(1500) == "1.5 k"
     assert scale.duration(90) == "1.5 min"
 
