@@ -44,9 +44,13 @@ def parts(total: float) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--total", type=float, required=True, help="minutes of the whole command, set-up included")
-    total = parser.parse_args().total
+    parser.add_argument("--paused", nargs="*", default=[], metavar="PART=MINUTES", help="in which the work stood still")
+    arguments = parser.parse_args()
+    paused = {part: float(minutes) for part, _, minutes in (one.partition("=") for one in arguments.paused)}
     known: dict[str, Any] = read_json(FILE) if FILE.is_file() else {}
-    now = {"day": date.today().isoformat(), "machine": machine(), "total": total, "parts": parts(total)}
+    found = {part: round(value - paused.get(part, 0.0), 1) for part, value in parts(arguments.total).items()}
+    total = round(arguments.total - sum(paused.values()), 1)
+    now = {"day": date.today().isoformat(), "machine": machine(), "total": total, "parts": found}
     write_json(FILE, known | {"now": now})
 
 
