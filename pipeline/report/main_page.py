@@ -13,7 +13,7 @@ from markupsafe import Markup
 from pipeline.corpora.hash_order import hash_order
 from pipeline.corpora.prepared import is_sample
 from pipeline.corpora.qmsum import DOMAINS
-from pipeline.evaluation.claims import Judged
+from pipeline.evaluation.claims import SUPPORTED, Judged
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import LOSS, MEAN, Comparison, Figures, by_client
 from pipeline.evaluation.words import grouped
@@ -135,12 +135,14 @@ def _meetings(results: Results) -> dict[str, int]:
 
 
 def _answer(data: MainPage) -> dict[str, Any] | None:
-    """What the first sentence says: our method against federated averaging, and what was decided of it."""
+    """What the page says first: where nothing can be decided, and our method against federated averaging."""
     first = next((one for one in data.claims if one.claim.number == 1 and one.gain is not None), None)
     if first is None:
         return None
-    gate = next((one for one in data.claims if one.claim.gate and one.metric == first.metric), None)
-    return {"gain": first.gain, "word": first.word, "why": first.why, "gate": gate}
+    gates = {one.metric: one for one in data.claims if one.claim.gate and one.gain is not None}
+    named = {metric.name: metric for metric in data.metrics}
+    shut = [(named[one.metric], one) for one in gates.values() if one.word not in SUPPORTED]
+    return {"gain": first.gain, "word": first.word, "why": first.why, "gate": gates.get(first.metric), "shut": shut}
 
 
 def _summary(data: MainPage, named: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -164,7 +164,7 @@ def test_a_run_without_training_has_no_round() -> None:
 
 def claim(number: int, metric: str, gain: Interval | None, **more: Any) -> Judged:
     asked = Claim(number=number, text="", ours="x", theirs="y", effects={metric: 1.0}, gate=number == 0)
-    return Judged(asked, metric, gain, None, "undecided", **more)
+    return Judged(asked, metric, gain, None, more.pop("word", "undecided"), **more)
 
 
 def answer(*claims: Judged) -> dict[str, Any] | None:
@@ -177,7 +177,21 @@ GAIN = Interval(1.5, 0.5, 2.5, 0.5)
 def test_the_answer_is_claim_one_with_the_gate_on_the_same_endpoint() -> None:
     gates = [claim(0, metric, GAIN) for metric in ("loss", "average")]
     found = answer(*gates, claim(1, "average", GAIN, why="not converged: x"), claim(1, "loss", GAIN))
-    assert found == {"gain": GAIN, "word": "undecided", "why": "not converged: x", "gate": gates[1]}
+    assert found is not None
+    assert (found["gain"], found["word"], found["why"], found["gate"]) == (
+        GAIN,
+        "undecided",
+        "not converged: x",
+        gates[1],
+    )
+
+
+def test_gates_that_are_shut_are_told_first() -> None:
+    """The gate is supported in loss and excluded in ROUGE: there no claim is decided."""
+    gates = [claim(0, "average", GAIN, word="excluded"), claim(0, "loss", GAIN, word="supported")]
+    found = answer(*gates, claim(1, "average", GAIN))
+    assert found is not None
+    assert [(metric.name, gate) for metric, gate in found["shut"]] == [("average", gates[0])]
 
 
 def test_without_a_gate_the_answer_stands_alone() -> None:
