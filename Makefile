@@ -66,12 +66,12 @@ FULL := experiments/full
 # Four runs share one reading of the test meetings. What is finished is kept at once: a kill costs the round that it hits.
 repro-full: setup  ## the project's result: all of QMSum, every meeting tested once (hours, on as many days as it takes)
 	@dvc repro prepare@qmsum backbone
-	@cd $(FULL) && dvc repro partition && while stages=$$($(IN_EXPERIMENT) results missing | tr ' ' '\n' | head -n 4 | xargs) && [ -n "$$stages" ]; do \
+	@set -o pipefail; cd $(FULL) && dvc repro partition && while stages=$$($(IN_EXPERIMENT) results missing | tr ' ' '\n' | head -n 4 | xargs) && [ -n "$$stages" ]; do \
 		dvc repro $${stages//evaluate/train} && dvc repro $${stages//evaluate/generate} && dvc repro $$stages && \
-		$(IN_EXPERIMENT) results take && $(IN_EXPERIMENT) page || exit 1; done
+		$(IN_EXPERIMENT) results take $$stages && $(IN_EXPERIMENT) page || exit 1; done
 	@$(MAKE) --no-print-directory page
 
-page: setup  ## the page of repro-full from the results that are kept, without a model: experiments/full/reports/report.html
+page: setup  ## the page of repro-full from the results that are kept, without training: experiments/full/reports/report.html
 	@dvc repro prepare@qmsum backbone
 	@cd $(FULL) && dvc repro partition && $(IN_EXPERIMENT) page
 

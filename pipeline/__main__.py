@@ -127,7 +127,14 @@ _add(app, "page", "stages.page:run", "Make a long experiment's page from what is
 
 results = typer.Typer(no_args_is_help=True, help="What is kept of each finished run of a long experiment.")
 app.add_typer(results, name="results")
-_add(results, "take", "runs.kept:take", "Keep the scores and rounds of every run that is finished.")
+
+
+@results.command("take")
+def results_take(
+    stages: Annotated[list[str], typer.Argument(help="those that `dvc repro` has just made, as `missing` names them")],
+) -> None:
+    """Keep the scores and rounds of finished runs."""
+    _function("runs.kept:take")(stages)
 
 
 @results.command("missing")

@@ -37,15 +37,16 @@ class LeftOut:
 
 
 def leave_one_out(one: Judged, runs: Runs, samples: int) -> LeftOut | None:
-    """By the claim's own p: Holm's adjustment and the gate look at other claims. None if it was not run."""
+    """With p raised as much as Holm's adjustment raised the claim's, and without the gate; None if it was not run."""
     clients = gains_of(one.claim, one.metric, runs)
     if clients is None:
         return None
+    raised = one.p_holm / one.p if one.p and one.p_holm else 1.0
     values, words = [], Counter[Word]()
     for fewer in _each_left_out(clients):
         gain = interval_of(fewer, samples)
         values.append(gain.value)
-        words[word_of(gain, one.effect, sign_flip(fewer, samples), one.claim.margin)] += 1
+        words[word_of(gain, one.effect, raised * sign_flip(fewer, samples), one.claim.margin)] += 1
     return LeftOut(min(values), max(values), words)
 
 

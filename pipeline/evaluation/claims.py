@@ -3,10 +3,11 @@
 A claim says that one run is better than another, on an endpoint (average ROUGE, test loss), by an effect that the paper
 reports. A gain is ours less theirs, turned so that more is better. With its 95% interval and Holm's p:
 
-    supported    p at most 0.05, the lower end above 0, and a gain at every seed;
+    supported    p at most 0.05, the lower end above 0, and a gain in each of three runs;
                  *smaller* if the upper end is below half of the effect
     excluded     the lower end at most 0 and the upper end below half of the effect
-    undecided    else; and whatever was trained without converging, or where pooling gains nothing (the gate)
+    undecided    else; before there are three runs; whatever was trained without converging, and where pooling gains
+                 nothing (the gate)
 
 "No worse than theirs less a margin" is supported above the margin and excluded below it.
 """
@@ -27,6 +28,8 @@ from pipeline.workspace.record import Record
 
 Word = Literal["supported", "supported, smaller", "excluded", "undecided", "not run"]
 LEVEL = 0.05
+RUNS = 3
+"""Trainings behind a verdict, each with other examples, another first adapter and other batches."""
 SUPPORTED: tuple[Word, ...] = ("supported", "supported, smaller")
 
 
@@ -51,7 +54,7 @@ class Claim(Record):
 class Judged:
     """A claim on one endpoint: the gain, its p, the word, and why there is no other.
 
-    `shared`: what other claims rest on the same adapters, and at which clients.
+    `by_run`: the gain at each seed. `shared`: what other claims rest on the same adapters, and at which clients.
     """
 
     claim: Claim
@@ -62,6 +65,7 @@ class Judged:
     why: str = ""
     p_holm: float | None = None
     shared: tuple[str, ...] = ()
+    by_run: tuple[float, ...] = ()
 
     @property
     def effect(self) -> float:
@@ -90,6 +94,7 @@ def judge(
     by_seed: Sequence[Mapping[str, Sequence[Scored]]],
     converged: Callable[[str], bool],
     samples: int,
+    runs: int = RUNS,
 ) -> list[Judged]:
     """Every claim on every endpoint that it names, in order of number.
 
@@ -97,6 +102,7 @@ def judge(
         scored: run -> its examples' scores; a run that is not there was not run.
         by_seed: the same of each seed alone.
         converged: whether a run's training came to its end.
+        runs: how many seeds there are to be before anything is decided.
     """
     shared = _shared(claims, scored)
     found: list[Judged] = []
@@ -107,8 +113,10 @@ def judge(
                 found.append(Judged(claim, metric, None, None, "not run"))
                 continue
             gain, p = interval_of(clusters, samples), sign_flip(clusters, samples)
-            found.append(Judged(claim, metric, gain, p, "undecided", shared=shared[claim.number]))
-    return _gated([_worded(one, converged, by_seed) for one in _adjusted(found)])
+            alone = (gains_of(claim, metric, own) for own in by_seed)
+            by_run = tuple(fmean(client.ratio() for client in own.values()) for own in alone if own)
+            found.append(Judged(claim, metric, gain, p, "undecided", shared=shared[claim.number], by_run=by_run))
+    return _gated([_worded(one, converged, runs) for one in _adjusted(found)])
 
 
 def gains_of(claim: Claim, metric: str, scored: Mapping[str, Sequence[Scored]]) -> dict[str, Clusters] | None:
@@ -123,34 +131,33 @@ def gains_of(claim: Claim, metric: str, scored: Mapping[str, Sequence[Scored]]) 
 
 
 def _adjusted(found: Sequence[Judged]) -> list[Judged]:
-    """With Holm's p over each family on each endpoint; a claim of no family keeps its own."""
+    """With Holm's p over each family on each endpoint; a claim of no family keeps its own.
+
+    A claim that was not run counts in its family all the same: else fewer results would be judged more kindly.
+    """
     adjusted = list(found)
-    families = {(one.claim.family, one.metric) for one in found if one.p is not None}
+    families = {(one.claim.family, one.metric) for one in found}
     for family, metric in families:
-        places = [
-            i for i, one in enumerate(found) if (one.claim.family, one.metric) == (family, metric) and one.p is not None
-        ]
+        own = [i for i, one in enumerate(found) if (one.claim.family, one.metric) == (family, metric)]
+        places = [i for i in own if found[i].p is not None]
         p_values = [found[i].p or 0.0 for i in places]
-        for i, p in zip(places, holm(p_values) if family else p_values, strict=True):
+        for i, p in zip(places, holm(p_values, len(own)) if family else p_values, strict=True):
             adjusted[i] = replace(found[i], p_holm=p)
     return adjusted
 
 
-def _worded(one: Judged, converged: Callable[[str], bool], by_seed: Sequence[Mapping[str, Sequence[Scored]]]) -> Judged:
+def _worded(one: Judged, converged: Callable[[str], bool], runs: int) -> Judged:
     if one.gain is None or one.p_holm is None:
         return one
     open_ended = [run for run in (one.claim.ours, one.claim.theirs) if not converged(run)]
     if open_ended:
         return replace(one, why=f"not converged: {', '.join(open_ended)}")
+    if len(one.by_run) < runs:
+        return replace(one, why=f"{len(one.by_run)} of {runs} runs")
     word = word_of(one.gain, one.effect, one.p_holm, one.claim.margin)
-    if word in SUPPORTED and one.claim.margin is None and not _ahead_everywhere(one, by_seed):
-        return replace(one, why="not ahead at every seed")
+    if word in SUPPORTED and one.claim.margin is None and min(one.by_run) <= 0:
+        return replace(one, why="not ahead in every run")
     return replace(one, word=word)
-
-
-def _ahead_everywhere(one: Judged, by_seed: Sequence[Mapping[str, Sequence[Scored]]]) -> bool:
-    gains = (gains_of(one.claim, one.metric, scored) for scored in by_seed)
-    return all(fmean(client.ratio() for client in clients.values()) > 0 for clients in gains if clients)
 
 
 def _gated(found: Sequence[Judged]) -> list[Judged]:

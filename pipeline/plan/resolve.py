@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Mapping
 from dataclasses import fields
@@ -10,6 +11,7 @@ from typing import Any
 
 from pipeline.corpora.sources import checksum_file
 from pipeline.errors import QuorumError
+from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.federated.methods import OURS
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.presets import PRESETS
@@ -205,13 +207,19 @@ def _row(params: Params, identity: str, name: str, seed: int, stages: Mapping[st
         name=name,
         seed=seed,
         method=run.method,
-        part=f"{run.method}-local" if run.method == "AdaFedAvg" and run.evaluate == "local" else run.method,
+        part=f"{run.method}-local" if run.evaluate == "local" and _is_servers(params, name) else run.method,
         setting=run.setting,
         orders=sha256_json([json.loads(order.model_dump_json()) for order in stages.values()]),
         training=knobs,
         patience=int(run.knobs.get("patience", params.patience)),
         evaluate=train.evaluate,
     )
+
+
+def _is_servers(params: Params, name: str) -> bool:
+    """Whether a run's method is about the server's model unless the run says otherwise."""
+    algorithm = importlib.import_module(ALGORITHMS[params.all_runs[name].method])
+    return bool(algorithm.build(params.hyperparameters_of(name, algorithm.Hyperparameters)).evaluates == "server")
 
 
 def _distinct_settings(params: Params) -> list[str]:

@@ -14,8 +14,9 @@ SAMPLES = 2_000
 """Random signs where each meeting is left out in turn: one of a hundred, at which a page is still made in a minute."""
 DECIDED = ("supported", "supported, smaller", "excluded")
 
-Judge = Callable[[Runs], Sequence[Judged]]
-"""Scores of all runs -> the claims, judged as they are elsewhere on the page."""
+Change = Callable[[Runs], Runs]
+Judge = Callable[[Change], Sequence[Judged]]
+"""How all scores, pooled and of each run, are changed -> the claims, judged as they are elsewhere on the page."""
 
 
 def audit_rows(judged: Sequence[Judged], runs: Runs, judge: Judge, tuned_on: Collection[str]) -> list[dict[str, Any]]:
@@ -24,8 +25,8 @@ def audit_rows(judged: Sequence[Judged], runs: Runs, judge: Judge, tuned_on: Col
     Args:
         tuned_on: meetings on whose losses rates and knobs were chosen.
     """
-    series = _words(judge(in_series(runs)))
-    untouched = _words(judge(without(runs, tuned_on))) if tuned_on else {}
+    series = _words(judge(in_series))
+    untouched = _words(judge(lambda of: without(of, tuned_on))) if tuned_on else {}
     rows = []
     for one in (one for one in judged if one.gain is not None):
         place = (one.claim.number, one.metric)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipeline.evaluation.claims import Judged, Word
+from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import LOSS
 from pipeline.report.page import signed
 
@@ -26,11 +27,8 @@ def claim_row(one: Judged) -> dict[str, Any]:
         "endpoint": "test loss" if one.metric == LOSS else "ROUGE",
         "effect": signed(one.effect, digits),
         "gain": "–" if gain is None else signed(gain.value, digits),
-        "interval": ""
-        if gain is None
-        else "none"
-        if gain.is_point
-        else f"{signed(gain.low, digits)} … {signed(gain.high, digits)}",
+        "by_run": ", ".join(signed(own, digits) for own in one.by_run) if len(one.by_run) > 1 else "",
+        "interval": "" if gain is None else _span(gain, digits),
         "p": "" if one.p_holm is None or one.claim.margin is not None else f"{one.p_holm:.3f}",
         "visible": "" if gain is None else f"{gain.visible:.{digits}f}",
         "word": one.word,
@@ -38,6 +36,10 @@ def claim_row(one: Judged) -> dict[str, Any]:
         "why": one.why,
         "shared": "; ".join(one.shared),
     }
+
+
+def _span(gain: Interval, digits: int) -> str:
+    return "none" if gain.is_point else f"{signed(gain.low, digits)} … {signed(gain.high, digits)}"
 
 
 def claim_record(one: Judged) -> dict[str, Any]:
@@ -48,6 +50,7 @@ def claim_record(one: Judged) -> dict[str, Any]:
         "effect": one.effect,
         "gain": None if one.gain is None else one.gain.rounded(4),
         "visible": None if one.gain is None else round(one.gain.visible, 4),
+        "by_run": [round(own, 4) for own in one.by_run],
         "p": one.p,
         "p_holm": one.p_holm,
         "word": one.word,

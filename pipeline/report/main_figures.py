@@ -17,9 +17,10 @@ def draw(data: MainPage, folder: Path) -> None:
     named, coloured, results = labels(data.order.runs), colours(data.order.runs), data.results
     by_seed, endpoints = list(results.by_seed.values()), (data.metrics[0], data.metrics[-1])
     save(comparison.draw_means(results.metrics, by_seed, named, coloured, endpoints), folder, "main_scores")
-    cells = start_by_loss.cells_of(results.rows)
+    design = data.design or results
+    cells = start_by_loss.cells_of(design.rows)
     if len(cells) > 2:
-        save(start_by_loss.draw(results, cells, data.metrics[0]), folder, "start_by_loss")
+        save(start_by_loss.draw(design, cells, data.metrics[0]), folder, "start_by_loss")
     trained = {run: history for run, history in results.histories.items() if history}
     curves = {named[run]: history for run, history in trained.items()}
     of_curves = {named[run]: coloured[run] for run in trained}

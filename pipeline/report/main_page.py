@@ -42,7 +42,8 @@ PAPER_METHODS = ("AdaSingle", "AdaCentralized", "AdaFedAvg", "AdaFedKD", "AdaFed
 class MainPage:
     """Everything the page shows.
 
-    `parts`: title -> the figures of one seed alone, where each seed tests other meetings. `missing`: planned runs whose
+    `parts`: title -> the figures of one seed alone, where each seed tests other meetings; `design`: those of the seed
+    at which every cell of start by loss is made. `missing`: planned runs whose
     results are still to come. `made_before`: how many results other code made, if any.
     `audits`: rows of verdicts as they would be otherwise.
 
@@ -66,6 +67,7 @@ class MainPage:
     selective: str | None = None
     tau: float = math.nan
     parts: Mapping[str, Results] = field(default_factory=dict)
+    design: Results | None = None
     missing: Sequence[str] = ()
     made_before: str = ""
     audits: Sequence[Mapping[str, Any]] = ()

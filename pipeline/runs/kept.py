@@ -1,14 +1,15 @@
 """What is committed of each finished run of a long experiment: its scores and its rounds, in results/<run>.json.
 
 A long experiment takes days and machines. Adapters, prefixes and summaries stay on the machine that made them; from
-what is kept here every table and figure is made again. A kept run is known by what it was told and by its data, so
-that `missing` names just what is still to be made. Its code is recorded beside: what has changed since is told.
+what is kept here every table and figure is made again, without training or decoding. A kept run is known by what it was
+told and by its data, so that `missing` names just what is still to be made. Its code and precision are recorded beside:
+what has changed since is told, and two precisions never stand in one table.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -16,7 +17,6 @@ from pipeline.errors import QuorumError
 from pipeline.federated.history import Round
 from pipeline.plan.orders import EncodeOrder, EvaluateOrder, GenerateOrder, RunRow, TrainOrder, planned_runs, read_order
 from pipeline.runs.index import is_as_planned, read_encoded
-from pipeline.runs.jobs import scoring_job_of
 from pipeline.runs.results import target_limit
 from pipeline.runs.truncation import cut_of
 from pipeline.workspace import layout
@@ -24,35 +24,60 @@ from pipeline.workspace.files import read_json, sha256_file, sha256_json, write_
 from pipeline.workspace.progress import say
 from pipeline.workspace.tables import read_table
 
-CODE = ("code", "packages")
+CODE = ("code", "packages", "precision")
+"""What of an order is recorded beside a result, and is not what the result is known by."""
+STAGES = {layout.MAIN: "evaluate", layout.MORE: "evaluate-more"}
 
 
-def take() -> None:
-    """Keep every planned run that is finished here and not kept yet.
+def take(stages: Sequence[str]) -> None:
+    """Keep the runs whose last stage `dvc repro` has just brought up to date.
+
+    Args:
+        stages: as `missing` names them.
 
     Raises:
-        QuorumError: there is no plan, or a file is damaged.
+        QuorumError: one is no planned stage, or its run is not as planned.
     """
-    taken = [row.id for row in planned_runs() if not _is_kept(row) and _is_finished(row)]
-    for run in taken:
+    planned = {stage_of(row): row for row in planned_runs()}
+    for stage in stages:
+        if stage not in planned:
+            raise QuorumError(f"{stage}: is no stage of a planned run; see `python -m pipeline results missing`")
+        run = planned[stage].id
+        if not is_as_planned(run):
+            raise QuorumError(f"{layout.trained_as(run)}: is of another plan; run `dvc repro {stage}`")
         kept = {
             "identity": identity_of(run),
             "code": code_of(run),
+            "precision": _encoding_of(run).precision,
             "source": read_json(layout.notes("qmsum"))["source"],
             "cut": asdict(cut_of(read_encoded(run).index, target_limit(run))),
-            "scores": read_json(scoring_job_of(run).path)["scores"],
+            "scores": read_json(layout.scores(run)),
             "history": read_table(layout.history(run)),
         }
         write_text(layout.kept(run), json.dumps(kept, separators=(",", ":")) + "\n")
-    say(f"results: {len(taken)} runs kept in {layout.RESULTS}" + (f": {', '.join(taken)}" if taken else ""))
+    say(f"results: {len(stages)} runs kept in {layout.RESULTS}: {', '.join(stages)}")
 
 
 def missing() -> list[str]:
-    """DVC's names of the last stage of every planned run that is not kept, the first seed's first."""
-    rows = [row for row in planned_runs() if not _is_left_out(row) and not _is_kept(row)]
-    stages = {layout.MAIN: "evaluate", layout.MORE: "evaluate-more"}
-    rows.sort(key=lambda row: row.seed)
-    return [f"{stages[layout.group_of(row.id)]}@{row.name}-{row.seed}" for row in rows]
+    """DVC's names of the last stage of every planned run that is not kept, the first seed's first.
+
+    Raises:
+        QuorumError: what is kept was made in another precision: results of both would stand in one table.
+    """
+    rows = sorted((row for row in planned_runs() if not _is_left_out(row)), key=lambda row: row.seed)
+    for row in (row for row in rows if _is_kept(row)):
+        made, here = read_json(layout.kept(row.id))["precision"], _encoding_of(row.id).precision
+        if made != here:
+            raise QuorumError(
+                f"{layout.kept(row.id)}: was made in {made}, and this plan says {here}; go on where {made} is native, "
+                f"or set precision: {here} and remove {layout.RESULTS}"
+            )
+    return [stage_of(row) for row in rows if not _is_kept(row)]
+
+
+def stage_of(row: RunRow) -> str:
+    """The last stage of a run, as DVC names it."""
+    return f"{STAGES[layout.group_of(row.id)]}@{row.name}-{row.seed}"
 
 
 def read_kept(rows: Iterable[RunRow]) -> tuple[list[RunRow], dict[str, dict[str, Any]]]:
@@ -78,8 +103,7 @@ def identity_of(run: str) -> str:
     Raises:
         QuorumError: its orders, manifest or examples are missing.
     """
-    group = layout.group_of(run)
-    encode = read_order(layout.order("encode", group), EncodeOrder)
+    group, encode = layout.group_of(run), _encoding_of(run)
     manifest = encode.manifests[run]
     return sha256_json(
         [
@@ -113,16 +137,12 @@ def _is_kept(row: RunRow) -> bool:
     return path.is_file() and bool(read_json(path)["identity"] == identity_of(row.id))
 
 
-def _is_finished(row: RunRow) -> bool:
-    """Whether its last stage has run, on the adapters of its planned training."""
-    try:
-        return not _is_left_out(row) and is_as_planned(row.id) and not scoring_job_of(row.id).waits()
-    except QuorumError:  # an earlier stage is still to come
-        return False
-
-
 def _is_left_out(row: RunRow) -> bool:
-    return row.id in read_order(layout.order("encode", layout.group_of(row.id)), EncodeOrder).left_out
+    return row.id in _encoding_of(row.id).left_out
+
+
+def _encoding_of(run: str) -> EncodeOrder:
+    return read_order(layout.order("encode", layout.group_of(run)), EncodeOrder)
 
 
 def rounds_of(kept: Mapping[str, Any], seed: int) -> list[Round]:

@@ -21,12 +21,13 @@ def small_metrics(metrics: Metrics, shown: Sequence[str]) -> dict[str, dict[str,
 
 def write_metrics(group: str, metrics: Metrics, by_seed: Mapping[int, Metrics]) -> None:
     """reports/metrics/<group>: figures over all seeds, and of each alone."""
-    write_json(layout.all_metrics(group), _plain(metrics))
+    write_json(layout.all_metrics(group), plain(metrics))
     for seed, own in by_seed.items():
-        write_json(layout.seed_metrics(group, seed), _plain({run: own[run] for run in metrics if run in own}))
+        write_json(layout.seed_metrics(group, seed), plain({run: own[run] for run in metrics if run in own}))
 
 
-def _plain(metrics: Metrics) -> dict[str, Any]:
+def plain(metrics: Metrics) -> dict[str, Any]:
+    """Figures as files have them."""
     return {
         run: {client: figures.to_json() | {"examples": figures.examples} for client, figures in own.items()}
         for run, own in metrics.items()

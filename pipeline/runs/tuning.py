@@ -36,7 +36,9 @@ from pipeline.workspace.progress import say
 from pipeline.workspace.record import first_problem
 from pipeline.workspace.tables import write_table
 
-COLUMNS = ("scale", "chooses", "run", "method", "knobs", "validation_loss", "best_rounds", "rounds", "chosen")
+COLUMNS = (
+    *("scale", "chooses", "run", "method", "knobs", "validation_loss", "best_rounds", "rounds", "ended", "chosen"),
+)
 RATE = "learning_rate"
 WIDENED = 4
 """So many times, at most, is a grid of rates made wider."""
@@ -73,7 +75,8 @@ def tune() -> None:
     knobs = _knobs(with_learning_rates(params, chosen), data)
     write_table(layout.TUNING_TABLE, [*rates, *knobs], COLUMNS)
     for row in (row for row in [*rates, *knobs] if row["chosen"]):
-        say(f"tune: {row['chooses']}: {row['knobs']} has the least validation loss, {row['validation_loss']}")
+        capped = " (the cap on rounds ended it)" if row["ended"] == "cap" else ""
+        say(f"tune: {row['chooses']}: {row['knobs']} has the least validation loss, {row['validation_loss']}{capped}")
     say(f"tune: {layout.TUNING_TABLE}; set what it chose in params.yaml")
 
 
@@ -124,10 +127,10 @@ def _knobs(params: Params, data: Data) -> list[Row]:
         rows = with_choices(_rows(params, trials, data))
         further = [trial for run in params.tune.trials for trial in _beyond(run, trials, rows)]
         if not further:
-            break
+            return rows
         say(f"tune: the best is at an end: also {'; '.join(f'{trial.run} {trial}' for trial in further)}")
         trials += further
-    return rows if trials else []
+    raise QuorumError(f"params.yaml: tune.trials: {WIDENED} times wider, and still a best is at an end; move its grid")
 
 
 def _beyond(run: str, trials: Sequence[Trial], rows: Sequence[Row]) -> list[Trial]:
@@ -244,13 +247,27 @@ def _outcome(params: Params, trial: Trial, tried: TrainOrder, data: Data) -> Row
             owner: {"losses": [one.loss for one in best.values()], "best": [one.round for one in best.values()]}
             for owner, best in finished.private.best.items()
         }
-        about = {"run": trial.run, "knobs": str(trial), "code": sha256_json(tried.training.code)}
-        write_json(kept, about | {"owners": found, "rounds": finished.progress.round})
+        about = {
+            "run": trial.run,
+            "knobs": str(trial),
+            "code": sha256_json(tried.training.code),
+            "precision": tried.training.precision,
+        }
+        ended = "patience" if finished.progress.stale >= tried.training.patience else "cap"
+        write_json(kept, about | {"owners": found, "rounds": finished.progress.round, "ended": ended})
         remove_checkpoints([layout.checkpoints() / key])
     outcome = read_json(kept, remedy=f"delete {kept} and run again")
+    if outcome["precision"] != tried.training.precision:
+        raise QuorumError(
+            f"{kept}: was tried in {outcome['precision']}, and this plan says {tried.training.precision}; go on where "
+            f"{outcome['precision']} is native, or delete {kept.parent}"
+        )
+    if outcome["code"] != sha256_json(tried.training.code):
+        say(f"tune: {trial.run}, {trial}: was tried by an earlier version of this code")
     own = outcome["owners"][tried.evaluate]
     best = "/".join(map(str, own["best"]))
-    return {"validation_loss": round(fmean(own["losses"]), 5), "best_rounds": best, "rounds": outcome["rounds"]}
+    loss = round(fmean(own["losses"]), 5)
+    return {"validation_loss": loss, "best_rounds": best, "rounds": outcome["rounds"], "ended": outcome["ended"]}
 
 
 def with_choices(rows: Sequence[Row]) -> list[Row]:

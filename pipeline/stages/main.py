@@ -31,9 +31,10 @@ from pipeline.workspace.tables import read_table, write_table
 def run() -> None:
     order = read_order(layout.order("main"), MainOrder)
     results = read_results(order.runs, order.sign_flips, "main")
-    claims = [claim for claim in read_paper().claims if {claim.ours, claim.theirs} <= set(results.rows)]
+    claims = judge(read_paper().claims, results.scored, results.seeds, results.converged, order.sign_flips)
+    made = [one for one in claims if one.word != "not run"]
     ours = next((name for name, rows in results.rows.items() if rows[0].method == OURS), None)
-    named = {claim.theirs for claim in claims if claim.family and claim.ours == ours}
+    named = {one.claim.theirs for one in made if one.claim.family and one.claim.ours == ours}
     metrics = (*load_task(order.task).metrics, LOSS)
     endpoints = (metrics[0].name, LOSS.name)
     comparisons = significance(results.scored, ours, named, endpoints, order.sign_flips) if ours else []
@@ -45,7 +46,7 @@ def run() -> None:
         results=results,
         metrics=metrics,
         comparisons=comparisons,
-        claims=judge(claims, results.scored, results.seeds, results.converged, order.sign_flips),
+        claims=made,
         paper=read_table(layout.PAPER_RESULTS),
         pos=words.parts,
         shares=words.shares,

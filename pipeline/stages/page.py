@@ -6,19 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.corpora.example import read_examples
-from pipeline.evaluation.audits import Runs
 from pipeline.evaluation.claims import Judged, judge
 from pipeline.evaluation.scores import significance
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import ReportOrder, RunRow, read_order
-from pipeline.report.audit_rows import audit_rows
+from pipeline.report.audit_rows import Change, audit_rows
 from pipeline.report.claim_rows import claim_record
 from pipeline.report.main_figures import draw
 from pipeline.report.main_page import MainPage, render
 from pipeline.report.main_tables import history_rows, main_table
 from pipeline.report.paper import read_paper
 from pipeline.runs.kept import changed_since, missing, read_kept, rounds_of
-from pipeline.runs.metrics import small_metrics, write_metrics
+from pipeline.runs.metrics import plain, small_metrics, write_metrics
 from pipeline.runs.results import Results, knob_of, results_of
 from pipeline.runs.truncation import Cut
 from pipeline.tasks.task import LOSS, load_task
@@ -39,11 +38,11 @@ def run() -> None:
     files = {run: own["scores"] for run, own in kept.items()}
     rounds = {row.id: rounds_of(kept[row.id], row.seed) for row in rows}
     seeds = whole_seeds(rows, order.runs)
-    everywhere = [row for row in rows if row.seed in seeds and _is_at_all(row.name, seeds, rows)]
+    everywhere = [row for row in rows if row.seed in seeds and _is_at_all(row.name, seeds, rows)] or rows
     results = results_of(everywhere, files, rounds, order.sign_flips, "page")
     parts = {
-        f"Run {part} alone: seed {seed}, {'the official split' if part == 'A' else 'a half of the other meetings'}": (
-            results_of([row for row in rows if row.seed == seed], files, rounds, order.sign_flips, f"run {part}")
+        f"Run {part} alone: seed {seed}": results_of(
+            [row for row in rows if row.seed == seed], files, rounds, order.sign_flips, f"run {part}"
         )
         for part, seed in zip(PARTS, sorted({row.seed for row in order.runs}), strict=False)
         if seed in {row.seed for row in rows}
@@ -53,6 +52,8 @@ def run() -> None:
     empty_folder(folder)
     write_json(layout.METRICS, small_metrics(results.metrics, (data.metrics[0].name, LOSS.name)))
     write_metrics(layout.MAIN, results.metrics, {})
+    for seed, own in ((seed, own) for part in parts.values() for seed, own in part.by_seed.items()):
+        write_json(layout.seed_metrics(layout.MAIN, seed), plain(own))
     told = {"claims": [claim_record(one) for one in data.claims], "audits": list(data.audits)}
     write_json(layout.PAPER_METRICS, told)
     write_table(layout.SIGNIFICANCE, [one.to_row() for one in data.comparisons])
@@ -100,10 +101,11 @@ def _page(
     compared = {name: own for name, own in results.scored.items() if metrics[0].name in own[0].values}
     kept = files[next(iter(results.rows.values()))[0].id]
 
-    def judged(scored: Runs) -> list[Judged]:
-        return judge(paper.claims, scored, results.seeds, results.converged, order.sign_flips)
+    def judged(change: Change) -> list[Judged]:
+        by_seed = [change(own) for own in results.seeds]
+        return judge(paper.claims, change(results.scored), by_seed, results.converged, order.sign_flips)
 
-    claims = judged(results.scored)
+    claims = judged(lambda of: of)
     return MainPage(
         order=order,
         notes=kept,
@@ -117,6 +119,7 @@ def _page(
         selective=ours,
         tau=knob_of(results, ours, "tau") if ours else 0.0,
         parts=parts if len(parts) > 1 else {},
+        design=next(iter(parts.values())),
         missing=missing(),
         made_before=_made_before(files),
         command=COMMAND,

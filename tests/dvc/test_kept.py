@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from conftest import SMALL, Workspace
 
+from pipeline.errors import QuorumError
 from pipeline.runs import kept
 from pipeline.stages import page
 from pipeline.workspace import layout
@@ -35,7 +36,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     workspace = Workspace.laid(tmp_path_factory.mktemp("kept"), **SMALL | TWO)
     workspace.make("main", "more")
     with workspace.entered():
-        kept.take()
+        kept.take(kept.missing())
     for folder in ("models/main", "models/more", "reports", "work/generated", "work/evaluated", "work/store"):
         shutil.rmtree(workspace.folder / folder)
     return workspace
@@ -62,7 +63,10 @@ def test_the_page_needs_no_model(made: Workspace) -> None:
     assert "fedselectkd-own" in first
     assert "fedselectkd-own" not in pooled + second
     assert "still to come" not in text
-    assert (made.folder / "reports/figures/main/start_by_loss.svg").is_file()
+    drawn = (made.folder / "reports/figures/main/start_by_loss.svg").read_text(encoding="utf-8")
+    assert "own, distil what is sure" in drawn, "of run A, in which it is made"
+    alone = json.loads((made.folder / layout.seed_metrics("main", 11)).read_text(encoding="utf-8"))
+    assert "fedselectkd-own" in alone
 
 
 def test_the_pooled_table_is_over_all_meetings(made: Workspace) -> None:
@@ -89,6 +93,40 @@ def test_a_changed_knob_names_the_runs_that_it_changes(made: Workspace, tmp_path
             "evaluate@fedselectkd-12",
         ]
     assert "5 planned runs are still to come" in page_of(copy)
+
+
+def test_what_is_not_as_planned_is_not_kept(made: Workspace, tmp_path: Path) -> None:
+    """Models are gone, so nothing is known to be trained as planned; and a stage that nobody plans is named."""
+    with made.entered():
+        with pytest.raises(QuorumError, match=r"training.json: is of another plan; run `dvc repro evaluate@single-11`"):
+            kept.take(["evaluate@single-11"])
+        with pytest.raises(QuorumError, match="evaluate@gone-11: is no stage of a planned run"):
+            kept.take(["evaluate@gone-11"])
+
+
+def test_another_decoding_leaves_trainings_and_asks_for_every_summary(made: Workspace, tmp_path: Path) -> None:
+    """Runs that write none stay kept."""
+    copy = made.copied(tmp_path / "copy")
+    copy.params(max_tokens=9)
+    copy.stage("plan")
+    with copy.entered():
+        assert {stage.partition("@")[2] for stage in kept.missing()} == {
+            *(f"{run}-{seed}" for run in RUNS for seed in (11, 12)),
+            "fedselectkd-own-11",
+        }
+
+
+def test_two_precisions_never_stand_in_one_table(made: Workspace, tmp_path: Path) -> None:
+    copy = made.copied(tmp_path / "copy")
+    for path in sorted((copy.folder / "results/main").glob("*-11.json")):
+        one = json.loads(path.read_text(encoding="utf-8")) | {"precision": "bf16"}
+        path.unlink()
+        path.write_text(json.dumps(one), encoding="utf-8")
+    with (
+        copy.entered(),
+        pytest.raises(QuorumError, match="was made in bf16, and this plan says fp32; go on"),
+    ):
+        kept.missing()
 
 
 def test_changed_code_is_told_and_changes_no_identity(made: Workspace, tmp_path: Path) -> None:

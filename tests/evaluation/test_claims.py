@@ -91,6 +91,7 @@ def judged(
         [runs] if seeds is None else seeds,
         lambda run: run not in unfinished,
         4000,
+        runs=len(seeds) if seeds else 1,
     )
 
 
@@ -209,9 +210,9 @@ def over(*gains: float) -> tuple[Runs, list[Runs]]:
     [
         ((2.0, 1.0, 0.5), "supported", ""),
         ((0.3, 0.4, 0.2), "supported, smaller", ""),
-        ((2.0, 1.0, -0.1), "undecided", "not ahead at every seed"),
-        ((2.0, 1.0, 0.0), "undecided", "not ahead at every seed"),
-        ((0.6, -0.1, 0.4), "undecided", "not ahead at every seed"),  # else it were supported, smaller
+        ((2.0, 1.0, -0.1), "undecided", "not ahead in every run"),
+        ((2.0, 1.0, 0.0), "undecided", "not ahead in every run"),
+        ((0.6, -0.1, 0.4), "undecided", "not ahead in every run"),  # else it were supported, smaller
         ((0.5, -1.0, -0.5), "excluded", ""),
     ],
 )
@@ -229,10 +230,12 @@ def test_a_margin_is_kept_over_all_seeds_together() -> None:
     assert one.word == "supported"
 
 
-def test_a_seed_at_which_a_run_was_not_made_says_nothing() -> None:
+def test_before_all_runs_are_there_nothing_is_decided() -> None:
+    """At the third seed one of the two was not made."""
     runs, seeds = over(1.0, 1.0)
     (one,) = judged([ONE], runs, seeds=[*seeds, {"theirs": scored(0.0)}])
-    assert one.word == "supported"
+    assert (one.word, one.why) == ("undecided", "2 of 3 runs")
+    assert one.by_run == (pytest.approx(1.0), pytest.approx(1.0))
 
 
 def test_a_gate_that_is_not_ahead_at_every_seed_is_shut() -> None:
@@ -240,7 +243,7 @@ def test_a_gate_that_is_not_ahead_at_every_seed_is_shut() -> None:
     both: Runs = {"centralized": scored(1.0), "single": scored(0.0), "ours": scored(1.5), "theirs": scored(0.0)}
     gate = claim(0, "centralized", "single", gate=True)
     found = judged([gate, ONE], both, seeds=[{**both, **own} for own in pooled])
-    assert [one.why for one in found] == ["not ahead at every seed", "the gate is not supported"]
+    assert [one.why for one in found] == ["not ahead in every run", "the gate is not supported"]
 
 
 def few(meetings: int, gain: float = 1.0) -> list[Scored]:
@@ -283,11 +286,12 @@ def test_holm_runs_over_each_endpoint_and_each_family_alone() -> None:
     assert {one.p_holm for (_, metric), one in found.items() if metric == "loss"} == {1.0}
 
 
-def test_a_claim_that_was_not_run_counts_in_no_family() -> None:
-    """One of two is left, and its p is its own."""
+def test_a_claim_that_was_not_run_counts_in_its_family() -> None:
+    """Of two one is left, and its p is doubled: 2/32 as if both had been run."""
     family = [claim(1, "ours", "theirs", "f"), claim(2, "gone", "theirs", "f")]
     ours, gone = judged(family, {"ours": few(6), "theirs": scored(0.0)})
-    assert ours.p_holm == ours.p
+    assert ours.p is not None
+    assert ours.p_holm == 2 * ours.p
     assert gone.word == "not run"
 
 

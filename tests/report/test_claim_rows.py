@@ -70,6 +70,7 @@ def test_a_record_has_all_that_a_claim_was_judged_by() -> None:
         "effect": 0.02,
         "gain": {"value": 0.0123, "low": -0.01, "high": 0.03, "standard_error": 0.01},
         "visible": 0.029,
+        "by_run": [],
         "p": 0.25,
         "p_holm": 0.5,
         "word": "undecided",

@@ -49,12 +49,14 @@ def test_a_learning_rate_is_spoken_of_where_it_is_not_the_papers() -> None:
     assert any("0.0002, 0.0024" in item for item in items([with_rate(0.0024), with_rate(0.0002)]))
 
 
-def test_fewer_than_three_seeds_are_told() -> None:
-    assert [len(items([with_rate(0.0002, seed) for seed in range(count)])) for count in (1, 2, 3)] == [
-        ALWAYS,
-        ALWAYS,
-        ALWAYS - 1,
+def test_fewer_than_three_seeds_are_told_and_what_intervals_lack_always() -> None:
+    texts = [" ".join(items([with_rate(0.0002, seed) for seed in range(count)])) for count in (1, 2, 3)]
+    assert ["1 seed: Intervals" in texts[0], "2 seeds: Intervals" in texts[1], "seeds: Intervals" in texts[2]] == [
+        True,
+        True,
+        False,
     ]
+    assert all("not the randomness of training" in text for text in texts)
 
 
 def test_the_embedded_backbones_limits_are_its_own() -> None:
