@@ -1,4 +1,4 @@
-"""Every number that README and docs state is that of a committed file: which test says it, and where it is from."""
+"""The tables of README and docs are those of committed files, and the rates and knobs are those that tuning chose."""
 
 from __future__ import annotations
 
