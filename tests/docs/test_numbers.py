@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,17 @@ def test_the_readmes_main_table_is_the_committed_one() -> None:
     mean = [row for row in read(REPORTS / "tables" / "main.csv") if row["client"] == "mean"]
     wanted = [[row["method"], shown(row, "average", 2), shown(row, "loss", 3)] for row in mean]
     assert rows_of(ROOT / "README.md", "method") == wanted
+
+
+def test_what_the_results_say_of_differences_is_in_the_committed_table() -> None:
+    """Every number with a point in it, whatever its sign."""
+    told = (ROOT / "docs" / "results.md").read_text(encoding="utf-8").split("## What this run shows")[1].split("\n## ")[0]
+    rows = [row for row in read(REPORTS / "tables" / "significance.csv") if row["client"] == "mean"]
+    values = [abs(float(row[name])) for row in rows for name in ("difference", "low", "high", "visible") if row[name]]
+    known = {f"{value:.{digits}f}" for value in values for digits in (2, 3, 4)}
+    stated = re.findall(r"\d+\.\d+", told)
+    assert stated
+    assert [number for number in stated if number not in known] == []
 
 
 @pytest.mark.parametrize("when", ["before", "now"])
