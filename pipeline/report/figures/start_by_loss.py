@@ -37,7 +37,7 @@ def cells_of(rows: Mapping[str, Sequence[RunRow]]) -> dict[Cell, str]:
 
 def draw(results: Results, cells: Mapping[Cell, str], metric: Metric) -> Figure:
     """Two panels of validation loss by round, a line a loss; one of the metric, a row a cell."""
-    figure = Figure(figsize=(9.6, 3.2))
+    figure = Figure(figsize=(9.6, 3.4), layout="constrained")
     *curves, scores = figure.subplots(1, 3, width_ratios=(1, 1, 1.1))
     for axis, start in zip(curves, STARTS, strict=True):
         for index, loss in enumerate(LOSSES):
@@ -56,6 +56,5 @@ def draw(results: Results, cells: Mapping[Cell, str], metric: Metric) -> Figure:
     scores.invert_yaxis()
     scores.set_xlabel(f"test, {metric.title}")
     handles, labels = max((axis.get_legend_handles_labels() for axis in curves), key=lambda found: len(found[1]))
-    figure.legend(handles, labels, loc="upper center", ncols=len(LOSSES), bbox_to_anchor=(0.5, 0.0))
-    figure.tight_layout()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(LOSSES))
     return figure
