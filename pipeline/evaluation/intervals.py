@@ -91,7 +91,7 @@ class Interval:
 
     def span(self, digits: int, sign: str = "") -> str:
         """The ends as text, as in `0.12 … 0.34`; of a point, none."""
-        return "" if self.is_point else f"{self.low:{sign}.{digits}f} … {self.high:{sign}.{digits}f}"
+        return "" if self.is_point else f"{self.low:{sign}.{digits}f} … {self.high:{sign}.{digits}f}".replace("-", "−")
 
     def rounded(self, digits: int) -> dict[str, float]:
         """As files have it: a point has no ends."""
