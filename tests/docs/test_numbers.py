@@ -45,7 +45,8 @@ def test_the_readmes_main_table_is_the_committed_one() -> None:
 
 def test_what_the_results_say_of_differences_is_in_the_committed_table() -> None:
     """Every number with a point in it, whatever its sign."""
-    told = (ROOT / "docs" / "results.md").read_text(encoding="utf-8").split("## What this run shows")[1].split("\n## ")[0]
+    text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    told = text.split("## What this run shows")[1].split("\n## ")[0]
     rows = [row for row in read(REPORTS / "tables" / "significance.csv") if row["client"] == "mean"]
     values = [abs(float(row[name])) for row in rows for name in ("difference", "low", "high", "visible") if row[name]]
     known = {f"{value:.{digits}f}" for value in values for digits in (2, 3, 4)}
