@@ -71,6 +71,19 @@ class Run(Record):
         return self
 
 
+class Rates(Record):
+    """Learning rates by what is judged, as `make tune` chose them: the same for all methods of a family.
+
+    `own`: the client's model, which starts a round from itself. `local`: the client's model, which starts from the
+    server's. `server`: the server's. `pooled`: one model of all data.
+    """
+
+    own: float = Field(gt=0)
+    server: float = Field(gt=0)
+    local: float = Field(gt=0)
+    pooled: float = Field(gt=0)
+
+
 class Tune(Record):
     """Fair tuning at a seed that no table reports: rates of families, and knobs of runs, as many trials for each.
 

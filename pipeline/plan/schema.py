@@ -22,7 +22,7 @@ from pipeline.errors import QuorumError
 from pipeline.federated.objectives.threshold import Tau
 from pipeline.model.presets import PRESETS
 from pipeline.plan.orders import CommonKnobs
-from pipeline.plan.run import AdapterKind, Run, Tune
+from pipeline.plan.run import AdapterKind, Rates, Run, Tune
 from pipeline.tasks import TASKS
 from pipeline.workspace.layout import PARAMS
 from pipeline.workspace.record import Record, first_problem
@@ -37,19 +37,6 @@ class OwnClient(Record):
     """A folder of one's own meetings, in QMSum's schema."""
 
     folder: Path
-
-
-class Rates(Record):
-    """Learning rates by what is judged, as `make tune` chose them: the same for all methods of a family.
-
-    `own`: the client's model, which starts a round from itself. `local`: the client's model, which starts from the
-    server's. `server`: the server's. `pooled`: one model of all data.
-    """
-
-    own: float = Field(gt=0)
-    server: float = Field(gt=0)
-    local: float = Field(gt=0)
-    pooled: float = Field(gt=0)
 
 
 class Params(CommonKnobs):

@@ -10,13 +10,11 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pipeline.corpora.hash_order import hash_order
 from pipeline.corpora.prepared import is_sample
 from pipeline.corpora.qmsum import DOMAINS
 from pipeline.evaluation.claims import SUPPORTED, Judged
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import LOSS, MEAN, Comparison, Figures, by_client
-from pipeline.evaluation.words import grouped
 from pipeline.federated.history import best_rounds
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import CommonKnobs, MainOrder
@@ -26,6 +24,7 @@ from pipeline.report.limits import limits, random_weights, truncation
 from pipeline.report.naming import labels
 from pipeline.report.page import MAIN_COMMAND, embedded, page, piece
 from pipeline.report.paper import PaperScores
+from pipeline.report.summaries import cases, lens
 from pipeline.runs.results import Metrics, Results
 from pipeline.runs.truncation import Cut
 from pipeline.tasks.rouge import AVERAGED
@@ -124,8 +123,8 @@ def render(data: MainPage, figures: Path) -> str:
         comparisons=[(named[one.against], one) for one in data.comparisons if one.client == MEAN],
         pos_clients=list(dict.fromkeys(row["client"] for row in data.pos)),
         pos_shares=_pos_shares(data),
-        lens=_lens(data),
-        cases=_cases(data, named, clients),
+        lens=lens(data),
+        cases=cases(data, named, clients),
         limits=limits(order.backbone, order.runs, {order.runs[0].setting: _meetings(data.results)}, data.results),
     )
 
@@ -272,36 +271,3 @@ def _pos_shares(data: MainPage) -> list[dict[str, str]]:
         }
         for client, sensitivity in data.sensitivities.items()
     ]
-
-
-def _lens(data: MainPage) -> list[dict[str, Any]]:
-    tau = data.tau
-    queries = {row["id"]: row["query"] for rows in data.predictions.values() for row in rows}
-    items = []
-    for item in data.lens:
-        entropies = item["entropy"]
-        words = [
-            {
-                "text": "".join(item["pieces"][t] for t in tokens),
-                "entropy": entropies[tokens[0]],
-                "shade": (min(entropies[tokens[0]] / (2 * tau), 1.0) * 0.6 if tau else 0.6) if is_word else 0.0,
-                "distilled": is_word and entropies[tokens[0]] < tau,
-            }
-            for tokens, is_word in grouped(item["pieces"])
-        ]
-        items.append({"client": item["client"], "query": queries.get(item["id"], item["id"]), "words": words})
-    return items
-
-
-def _cases(data: MainPage, named: Mapping[str, str], clients: Sequence[str]) -> list[dict[str, Any]]:
-    """One test example a client, the first in a fixed shuffle."""
-    by_run = {run: {row["id"]: row for row in rows} for run, rows in data.predictions.items()}
-    first = next(iter(by_run.values()), {})
-    cases = []
-    for client in clients:
-        ids = hash_order([i for i, row in first.items() if row["client"] == client])
-        if ids:
-            row = first[ids[0]]
-            texts = [{"label": named[run], "text": rows[ids[0]]["prediction"]} for run, rows in by_run.items()]
-            cases.append({"client": client, "query": row["query"], "reference": row["reference"], "rows": texts})
-    return cases

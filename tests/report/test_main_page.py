@@ -14,8 +14,9 @@ from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Figures
 from pipeline.federated.history import Round
 from pipeline.plan.orders import MainOrder, RunRow
-from pipeline.report.main_page import MainPage, _answer, _cases, _lens, _paper_rows, _pos_shares, main_rows
+from pipeline.report.main_page import MainPage, _answer, _paper_rows, _pos_shares, main_rows
 from pipeline.report.naming import colours, labels
+from pipeline.report.summaries import cases, lens
 from pipeline.runs.results import Results
 from pipeline.runs.truncation import Cut
 from pipeline.tasks.task import LOSS, load_task
@@ -250,7 +251,7 @@ def test_a_word_under_the_lens_has_its_first_tokens_entropy() -> None:
     """τ = 2: a word at 1 nat is distilled, one at 3 is not. The darkest is at 2 τ = 4 nats. A dot is no word."""
     item = {"id": "e", "client": "A", "pieces": ["We", " meet", "ing", "."], "entropy": [1.0, 3.0, 9.0, 0.5]}
     texts = {"run": [{"id": "e", "query": "Q?"}]}
-    (shown,) = _lens(page_of(results_of(), lens=[item], predictions=texts, tau=2.0))
+    (shown,) = lens(page_of(results_of(), lens=[item], predictions=texts, tau=2.0))
     assert (shown["client"], shown["query"]) == ("A", "Q?")
     assert [(word["text"], word["entropy"], word["distilled"]) for word in shown["words"]] == [
         ("We", 1.0, True),
@@ -267,7 +268,7 @@ def test_a_case_a_client_has_every_runs_summary_of_one_example() -> None:
         for n in range(3)
     ]
     predictions = {run: [row | {"prediction": f"{run} on {row['id']}"} for row in rows] for run in ("x", "y")}
-    found = _cases(page_of(results_of(), predictions=predictions), {"x": "X", "y": "Y"}, ["A", "B", "C"])
+    found = cases(page_of(results_of(), predictions=predictions), {"x": "X", "y": "Y"}, ["A", "B", "C"])
     assert [case["client"] for case in found] == ["A", "B"], "C has no test example"
     for case in found:
         identity = case["query"].removeprefix("Q ")
