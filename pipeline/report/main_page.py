@@ -99,6 +99,7 @@ def render(data: MainPage, figures: Path) -> str:
         facts=_facts(data),
         command=data.command,
         missing=data.missing,
+        alone=data.command == MAIN_COMMAND,
         made_before=data.made_before,
         audits=piece("table", head=AUDITS, rows=[list(row.values()) for row in data.audits]) if data.audits else "",
         truncation=truncation(data.cut),
