@@ -66,12 +66,14 @@ FULL := experiments/full
 # Four runs share one reading of the test meetings. What is finished is kept at once: a kill costs the round that it hits.
 repro-full: setup  ## the project's result: all of QMSum, every meeting tested once (hours, on as many days as it takes)
 	@dvc repro prepare@qmsum backbone
+	@! grep -q '"source": "sample"' data/prepared/qmsum/notes.json || { echo "error: QMSum is the made-up sample here; lay a mirror (QUORUM_MIRROR) or go online, then run make repro-full again"; exit 1; }
 	@set -o pipefail; cd $(FULL) && dvc repro partition && while stages=$$($(IN_EXPERIMENT) results missing | tr ' ' '\n' | head -n 4 | xargs) && [ -n "$$stages" ]; do \
 		dvc repro $${stages//evaluate/train} && dvc repro $${stages//evaluate/generate} && dvc repro $$stages && \
 		$(IN_EXPERIMENT) results take $$stages && $(IN_EXPERIMENT) page || exit 1; done
 	@$(MAKE) --no-print-directory page
 
 page: setup  ## the page of repro-full from the results that are kept, without training: experiments/full/reports/report.html
+	@ls $(FULL)/results/*/*.json >/dev/null 2>&1 || { echo "error: $(FULL)/results: no run is kept yet; run make repro-full"; exit 1; }
 	@dvc repro prepare@qmsum backbone
 	@cd $(FULL) && dvc repro partition && $(IN_EXPERIMENT) page
 

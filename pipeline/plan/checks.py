@@ -31,10 +31,11 @@ def check(params: Params) -> None:
             raise ValueError(f"settings.{name}: unknown client {unknown[0]!r}; known: {', '.join(CLIENTS)}")
     for name, run in params.all_runs.items():
         _run(params, name, run)
-    if strange := sorted({seed for run in params.all_runs.values() for seed in run.seeds or ()} - set(params.seeds)):
-        raise ValueError(f"runs: a run is made at seed {strange[0]}, which is none of seeds; add it there")
+    for name, run in params.all_runs.items():
+        if strange := sorted(set(run.seeds or ()) - set(params.seeds)):
+            raise ValueError(f"{params.where(name)}.seeds: {strange[0]} is none of the file's seeds")
     if strange := sorted(set(params.folds) - set(params.seeds)):
-        raise ValueError(f"folds: {strange[0]}: is none of seeds; add it there, or leave it out")
+        raise ValueError(f"folds: {strange[0]}: is none of the file's seeds")
     if params.tune.seed in params.seeds:
         raise ValueError(f"tune.seed: {params.tune.seed} is a seed that tables report; choose another")
     _own_clients(params)

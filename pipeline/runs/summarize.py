@@ -78,6 +78,8 @@ def _opened(run_id: str) -> _Opened:
     if precision == "bf16" and not multiplies_bf16(encode.device):
         say("summarize: in fp32, as this machine does not multiply bf16 natively; the run was trained in bf16")
         precision = "fp32"
+    if read_json(layout.BACKBONE / layout.ABOUT_BACKBONE)["name"].startswith("tiny"):
+        say("summarize: the model is a tiny one with random weights: what it writes is noise")
     digest = backbone_digest(layout.BACKBONE)
     backbone = _backbone(layout.home(), digest, encode.adapted_layers, encode.device, precision)
     return _Opened(backbone, load_task(encode.task), rule, limits)

@@ -71,11 +71,11 @@ TUNE: dict[str, Any] = {"seed": 9, "rates": [0.1, 0.2], "families": {}, "trials"
         ({"weights": "weights/bart"}, "weights: smollm2-135m does not come from the model hub"),
         ({"seeds": []}, "seeds"),
         ({"seeds": [1, 1]}, "seeds must be distinct"),
-        ({"folds": {2: "first"}}, "folds: 2: is none of seeds"),
+        ({"folds": {2: "first"}}, "folds: 2: is none of the file's seeds"),
         ({"folds": {1: "third"}}, "folds.1: Input should be 'official', 'first' or 'second'"),
         (
             {"runs": {"x": {"method": "AdaFedAvg", "seeds": [5]}}},
-            "a run is made at seed 5, which is none of seeds",
+            "runs.x.seeds: 5 is none of the file's seeds",
         ),
         ({"tune": TUNE | {"rates": [0.1]}}, "tune.rates: a grid needs two rates or more"),
         ({"tune": TUNE | {"rates": [0.1, 0.0]}}, "tune.rates"),
