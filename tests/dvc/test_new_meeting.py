@@ -34,7 +34,9 @@ def test_what_does_not_fit_is_left_out_and_told(meeting: Path, capsys: pytest.Ca
 def test_turns_that_were_chosen_are_read_and_no_others(meeting: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chosen = summarize_file(meeting, run="fedavg-1", client="Product", query=QUERY, turns="1-2")
     told = capsys.readouterr().err.splitlines()
-    assert told == ["summarize: the model is a tiny one with random weights: what it writes is noise"], "no turn left out"
+    assert told == ["summarize: the model is a tiny one with random weights: what it writes is noise"], (
+        "no turn left out"
+    )
     meeting.write_text("".join(meeting.read_text(encoding="utf-8").splitlines(keepends=True)[:2]), encoding="utf-8")
     assert summarize_file(meeting, run="fedavg-1", client="Product", query=QUERY, turns=None) == chosen
 
