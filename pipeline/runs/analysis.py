@@ -20,7 +20,7 @@ from pipeline.model.adapter import read_adapter
 from pipeline.model.loader import Loader
 from pipeline.runs.index import read_encoded
 from pipeline.tasks.similarity import embed
-from pipeline.tasks.task import Task
+from pipeline.tasks.task import Prediction, Task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
 
@@ -51,7 +51,8 @@ def orientation_of(
         found[name] = {}
         for client, splits in read_encoded(run_id).clients.items():
             own = [examples[entry.id] for entry in splits["test"]]
-            scores = task.score([e.target for e in own], [write(e) for e in own], use_stemmer=use_stemmer)
+            made = [Prediction(write(e)) for e in own]
+            scores = task.score([e.target for e in own], made, use_stemmer=use_stemmer)
             found[name][client] = {m: round(fmean(row[m] for row in scores), 4) for m in scores[0]}
     return found
 

@@ -17,7 +17,6 @@ from pipeline.model.store import PrefixStore, entry_key
 from pipeline.runs.jobs import DecodingJob
 from pipeline.tasks.task import Task, load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import locked, write_json
 
 SOURCE_BYTES, ROWS, RUNS = 1_000_000_000, 384, 12
 """What is decoded at once, about: enough to read the weights seldom, few enough for 5 GiB at laptop scale."""
@@ -88,11 +87,9 @@ def _decode(jobs: Sequence[DecodingJob], backbone: Backbone, reading: Reading, a
         asked = [(place, *ask) for place, key in enumerate(batch) for ask in wanted[key]]
         pairs = [Row(place, adapters[job.digests[client]]) for place, job, client, _ in asked]
         prefixes = [reading.prefix(wanted[key][0][0], wanted[key][0][2], for_generation=True) for key in batch]
-        texts = task.predict(backbone, prefixes, pairs, rule)
+        made = task.predict(backbone, prefixes, pairs, rule)
         for job in jobs:
-            new = {a[3].id: text for a, text in zip(asked, texts, strict=True) if a[1] is job}
-            with locked(job.path.with_suffix(".lock")):
-                write_json(job.path, job.texts() | new)
+            job.keep({ask[3].id: one for ask, one in zip(asked, made, strict=True) if ask[1] is job})
         advance(len(asked))
 
 

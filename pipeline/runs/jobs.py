@@ -7,18 +7,19 @@ the others find it there. DVC's stages stay one a run, each with its own depende
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pipeline.errors import QuorumError
 from pipeline.model.entry import Entry, entry_file
 from pipeline.model.tensor_file import digest_of_tensors
 from pipeline.plan.orders import EvaluateOrder, GenerateOrder, Order, planned_alike, read_order
 from pipeline.runs.index import is_as_planned, read_encoded
+from pipeline.tasks.task import Prediction
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, sha256_file, sha256_json
+from pipeline.workspace.files import locked, read_json, sha256_file, sha256_json, write_json
 
 
 class RunsJob(Protocol):
@@ -78,18 +79,23 @@ class DecodingJob:
     digests: dict[str, str]
     path: Path
 
-    def texts(self) -> dict[str, str]:
-        """Example id -> summary, as far as decoded."""
+    def made(self) -> dict[str, Prediction]:
+        """Example id -> prediction, as far as decoded."""
         if not self.path.is_file():
             return {}
-        kept: dict[str, str] = read_json(self.path, remedy=f"delete {self.path} and run again")
-        return kept
+        kept: dict[str, list[Any]] = read_json(self.path, remedy=f"delete {self.path} and run again")
+        return {identity: Prediction(*row) for identity, row in kept.items()}
+
+    def keep(self, made: Mapping[str, Prediction]) -> None:
+        """Write predictions down beside those that are there."""
+        with locked(self.path.with_suffix(".lock")):
+            write_json(self.path, {identity: astuple(one) for identity, one in (self.made() | dict(made)).items()})
 
     def missing(self) -> list[tuple[str, Entry]]:
         """(client, entry) of what is still to be decoded; nothing where the run decodes none."""
         if self.order.rule is None:
             return []
-        done = self.texts()
+        done = self.made()
         return [(client, entry) for client, entry in self.tests if entry.id not in done]
 
     def unread(self) -> list[tuple[str, Entry]]:

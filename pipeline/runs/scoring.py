@@ -21,7 +21,7 @@ from pipeline.model.loading import planned_backbone
 from pipeline.plan.orders import EvaluateOrder
 from pipeline.runs.index import read_encoded
 from pipeline.runs.jobs import ScoringJob
-from pipeline.tasks.task import load_task
+from pipeline.tasks.task import Prediction, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_jsonl, write_json
 
@@ -91,8 +91,9 @@ def _text_scores(run_id: str, order: EvaluateOrder) -> dict[str, dict[str, Any]]
     predicted = read_jsonl(layout.predictions(run_id))
     if not predicted or any(row["prediction"] is None for row in predicted):
         return {row["id"]: {"client": row["client"]} for row in predicted}
-    references, predictions = ([row[name] for row in predicted] for name in ("reference", "prediction"))
-    scores = load_task(order.task).score(references, predictions, use_stemmer=order.use_stemmer)
+    references = [row["reference"] for row in predicted]
+    made = [Prediction(row["prediction"], row["ended"]) for row in predicted]
+    scores = load_task(order.task).score(references, made, use_stemmer=order.use_stemmer)
     return {row["id"]: {"client": row["client"], **own} for row, own in zip(predicted, scores, strict=True)}
 
 

@@ -118,7 +118,7 @@ def _summarize(name: str, meeting: list[Turn], run_id: str, adapter_path: Path, 
     prefix, extra = run.backbone.encode(run.rendered(name, kept, query), for_generation=True)
     adapter = on_device(read_adapter(adapter_path), run.backbone.device)
     with torch.no_grad():
-        return run.task.predict(run.backbone, [prefix | extra], [Row(0, adapter)], run.rule)[0]
+        return run.task.predict(run.backbone, [prefix | extra], [Row(0, adapter)], run.rule)[0].text
 
 
 def _run_id(run: str) -> str:

@@ -24,14 +24,15 @@ def run(run_id: str) -> None:
         backbone = planned_backbone(job.order)
         with progress(label("generate", jobs), sum(len(j.missing() or j.unread()) for j in jobs)) as advance:
             decode(jobs, backbone, examples, advance)
-    texts = job.texts()
+    made = job.made()
     rows = [
         {
             "id": entry.id,
             "client": client,
             "query": examples[entry.id].query,
             "reference": examples[entry.id].target,
-            "prediction": texts.get(entry.id),
+            "prediction": made[entry.id].text if entry.id in made else None,
+            "ended": made[entry.id].ended if entry.id in made else None,
         }
         for client, entry in job.tests
     ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.corpora.example import Example
 from pipeline.model.decoding_rule import DecodingRule
-from pipeline.tasks.task import Metric
+from pipeline.tasks.task import Metric, Prediction
 
 if TYPE_CHECKING:
     from pipeline.model.backbone import Backbone, Head, Limits, Prefix, Rendered, Row
@@ -31,6 +31,7 @@ class Summarize:
             Metric("similarity", "similarity", "cosine", "more", 3),
             Metric("length", "words (over the reference's)", "words", None, 1, over="reference_length"),
             Metric("repetition", "repeated 4-grams, %", "%", "less", 1, ranked=False),
+            Metric("at_limit", "cut at the limit, %", "%", "less", 1, ranked=False),
         )
 
     def read(self, record: Example) -> Example | None:
@@ -45,29 +46,34 @@ class Summarize:
 
     def predict(
         self, backbone: Backbone, prefixes: Sequence[Prefix], rows: Sequence[Row], rule: DecodingRule
-    ) -> list[str]:
+    ) -> list[Prediction]:
         from pipeline.model.generation import generate
 
-        return [backbone.text(tokens) for tokens in generate(backbone, prefixes, rows, rule)]
+        # Of a summary that is cut, the last token is the end where the model forces one.
+        longest = rule.max_tokens - (backbone.end_token_forced is not None)
+        written = generate(backbone, prefixes, rows, rule)
+        return [Prediction(backbone.text(tokens), len(tokens) < longest) for tokens in written]
 
     def score(
-        self, references: Sequence[str], predictions: Sequence[str], *, use_stemmer: bool
+        self, references: Sequence[str], predictions: Sequence[Prediction], *, use_stemmer: bool
     ) -> list[Mapping[str, float]]:
-        """ROUGE as `rouge_score` has it, cosine of sentence embeddings, words, repeated 4-grams."""
+        """ROUGE as `rouge_score` has it, cosine of sentence embeddings, words, repeated 4-grams, whether it was cut."""
         from pipeline.tasks.rouge import rouge_of
         from pipeline.tasks.similarity import similarities
 
+        texts = [prediction.text for prediction in predictions]
         return [
             {
                 **rouge,
                 "similarity": cosine,
-                "length": length(text),
+                "length": length(made.text),
                 "reference_length": length(reference),
-                "repetition": repetition(text),
+                "repetition": repetition(made.text),
+                "at_limit": 0.0 if made.ended else 100.0,
             }
-            for rouge, cosine, reference, text in zip(
-                rouge_of(references, predictions, use_stemmer=use_stemmer),
-                similarities(references, predictions),
+            for rouge, cosine, reference, made in zip(
+                rouge_of(references, texts, use_stemmer=use_stemmer),
+                similarities(references, texts),
                 references,
                 predictions,
                 strict=True,

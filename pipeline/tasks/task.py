@@ -38,6 +38,14 @@ class Metric:
         return -1 if self.better == "less" else 1
 
 
+@dataclass(frozen=True)
+class Prediction:
+    """What a model made of an example, as text; `ended`: by itself, not by the limit on its length."""
+
+    text: str
+    ended: bool = True
+
+
 LOSS = Metric("loss", "test loss", "nats a token", "less", 3)
 """Of the reference: every task has it."""
 
@@ -60,11 +68,11 @@ class Task(Protocol):
 
     def predict(
         self, backbone: Backbone, prefixes: Sequence[Prefix], rows: Sequence[Row], rule: DecodingRule
-    ) -> list[str]:
-        """A prediction a row."""
+    ) -> list[Prediction]:
+        """One a row."""
 
     def score(
-        self, references: Sequence[str], predictions: Sequence[str], *, use_stemmer: bool
+        self, references: Sequence[str], predictions: Sequence[Prediction], *, use_stemmer: bool
     ) -> list[Mapping[str, float]]:
         """Every metric of each example.
 

@@ -149,7 +149,7 @@ def test_the_first_run_works_for_all(
 def test_a_run_has_a_prediction_a_test_example(built: Workspace) -> None:
     rows: list[dict[str, Any]] = read_jsonl(built.folder / "reports/predictions/main/fedavg-1.jsonl")
     assert len(rows) == 17
-    assert list(rows[0]) == ["id", "client", "query", "reference", "prediction"]
+    assert list(rows[0]) == ["id", "client", "query", "reference", "prediction", "ended"]
 
 
 def test_the_plots_of_dvc_yaml_are_of_runs_that_are_there(built: Workspace) -> None:

@@ -7,7 +7,7 @@ import pytest
 from pipeline.errors import QuorumError
 from pipeline.tasks.rouge import rouge_of
 from pipeline.tasks.summarize import length, repetition
-from pipeline.tasks.task import LOSS, load_task
+from pipeline.tasks.task import LOSS, Prediction, load_task
 
 
 def test_rouge_by_hand() -> None:
@@ -57,15 +57,16 @@ def test_similarity_of_equal_texts_is_one() -> None:
 
 
 def test_every_metric_of_the_task_is_scored() -> None:
-    """Two words of three, and an empty summary; the loss is of the reference, so no scorer gives it."""
+    """Two words of three, and an empty summary that was cut; the loss is of the reference, so no scorer gives it."""
     task = load_task("pipeline.tasks.summarize")
-    rows = task.score(["the cat sat", "a b"], ["the cat", ""], use_stemmer=False)
+    rows = task.score(["the cat sat", "a b"], [Prediction("the cat"), Prediction("", ended=False)], use_stemmer=False)
     names = [metric.name for metric in task.metrics]
     assert [set(row) for row in rows] == [{*names, "reference_length"}] * 2
     assert LOSS.name not in names
     assert (rows[0]["average"], rows[0]["length"]) == (pytest.approx((80 + 200 / 3 + 80) / 3), 2)
     assert [row["reference_length"] for row in rows] == [3, 2]
     assert (rows[1]["average"], rows[1]["length"], rows[1]["repetition"]) == (0, 0, 0)
+    assert [row["at_limit"] for row in rows] == [0, 100]
 
 
 def test_a_metric_says_which_way_is_better() -> None:
