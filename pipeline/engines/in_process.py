@@ -49,6 +49,7 @@ class InProcess:
         self._waiting: deque[tuple[str, Sent, int]] = deque()
         self._on_the_wire: tuple[Sent, Sent, int] | None = None
         self._before, self._of_round = Shelf(private.blobs, ADAPTERS), 0
+        self._least = {owner: private.least_losses(owner) for owner in private.best}
 
     @property
     def trainers(self) -> Sequence[str]:
@@ -109,9 +110,12 @@ class InProcess:
                 f"round {version}, client {name}: the validation loss is {loss}; lower learning_rate and run again, "
                 "which begins anew"
             )
-        best = self.private.best_of(owner)
-        if name not in best or loss < best[name].loss:
-            best[name] = Best(version, loss, adapter, began, self._began_with(self.scored[name], version))
+        # Beside the shelf, whose best rounds are too large to be read for one number.
+        least = self._least.setdefault(owner, {})
+        if loss < least.get(name, math.inf):
+            least[name] = loss
+            before = self._began_with(self.scored[name], version)
+            self.private.best_of(owner)[name] = Best(version, loss, adapter, began, before)
         return loss
 
     def _remember(self, name: str, own: Adapter, version: int) -> None:
@@ -119,7 +123,8 @@ class InProcess:
         if version != self._of_round:
             self._before.clear()
             self._of_round = version
-        self._before[name] = own
+        known = self.private.states.recorded(name)
+        self._before.put(name, own, known and known[0])
 
     def _began_with(self, name: str, version: int) -> Adapter:
         """A client's own adapter at the end of the round before; one that was idle still has it."""

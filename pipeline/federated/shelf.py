@@ -47,9 +47,17 @@ class Shelf(MutableMapping[str, T]):
             self._records[name] = self._form.fold(self._live[name], self._blobs.put)
         return self._records[name]
 
-    def __setitem__(self, name: str, value: T) -> None:
-        self._records[name] = None
+    def recorded(self, name: str) -> Any:
+        """What is written down of a client already, else None."""
+        return self._records[name]
+
+    def put(self, name: str, value: T, record: Any = None) -> None:
+        """Set a value; `record`: where its tensors are in blobs already, and need not be packed again."""
+        self._records[name] = record
         self._hold(name, value)
+
+    def __setitem__(self, name: str, value: T) -> None:
+        self.put(name, value)
 
     def __getitem__(self, name: str) -> T:
         if name not in self._live:

@@ -75,6 +75,12 @@ class Private:
         """Scored client -> its best round of one kind of model."""
         return self.best.setdefault(owner, Shelf(self.blobs, BESTS))
 
+    def least_losses(self, owner: Owner) -> dict[str, float]:
+        """Scored client -> the loss of its best round; no tensors are read for it."""
+        best = self.best_of(owner)
+        records = {name: best.recorded(name) for name in best}
+        return {name: best[name].loss if record is None else record["loss"] for name, record in records.items()}
+
 
 MODELS = ("adapter", "sent", "before")
 """The tensors of a client's best round."""
