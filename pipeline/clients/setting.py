@@ -83,6 +83,16 @@ class Domains(Limited):
             test_examples=own.test_examples,
         )
 
+    @property
+    def weights(self) -> dict[str, float]:
+        """How many examples one of a client's stands for, where fewer were drawn of it than of the others.
+
+        So its weight in an average is that of its true size, as of all clients' that are scaled alike.
+        """
+        shares = {name: self.share_of(name).train_fraction for name in self.only}
+        drawn = {name: share for name, share in shares.items() if share is not None and share != self.train_fraction}
+        return {name: (self.train_fraction or 1.0) / share for name, share in drawn.items()}
+
 
 class Iid(Limited):
     """Each domain of `of` is dealt out to the clients, an example or a meeting at a time."""

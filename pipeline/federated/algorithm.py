@@ -118,7 +118,7 @@ class ClientData(Protocol):
 
     @property
     def examples(self) -> int:
-        """How many training examples it has."""
+        """How many training examples it has, by which averages weigh it."""
 
     def fit(
         self,

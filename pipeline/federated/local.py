@@ -30,6 +30,7 @@ class LocalClientData:
 
     Args:
         load: keys -> prefixes, on the device that trains.
+        weight: how many examples one of these stands for, where they are a sample of the client's.
     """
 
     def __init__(
@@ -40,13 +41,14 @@ class LocalClientData:
         load: Load,
         training: LocalTraining,
         advance: Callable[[int], None] = lambda n: None,
+        weight: float = 1.0,
     ) -> None:
-        self.train, self.val = tuple(train), tuple(val)
+        self.train, self.val, self._weight = tuple(train), tuple(val), weight
         self._backbone, self._load, self._training, self._advance = backbone, load, training, advance
 
     @property
     def examples(self) -> int:
-        return len(self.train)
+        return round(self._weight * len(self.train))
 
     def fit(
         self,

@@ -118,7 +118,9 @@ class CommonKnobs(Record):
 class TrainingKnobs(CommonKnobs):
     """What a training is told, its code aside.
 
-    One of `bottleneck` and `lora_rank` is set, which says of which kind its adapters are.
+    One of `bottleneck` and `lora_rank` is set, which says of which kind its adapters are. `weights`: client -> how many
+    examples one of its stands for in an average, where that is not one. `keep_rounds`: whether every round's models
+    stay, for `audit`.
     """
 
     learning_rate: float = Field(gt=0)
@@ -132,6 +134,8 @@ class TrainingKnobs(CommonKnobs):
     bottleneck: int | None
     lora_rank: int | None
     joins: dict[str, int]
+    weights: dict[str, float]
+    keep_rounds: bool
     dropout: float
     adapted_positions: Literal["targets", "all"]
     uncached: bool

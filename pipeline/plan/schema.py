@@ -45,6 +45,7 @@ class Params(CommonKnobs):
     task: str
     scale: Scale
     seeds: list[int] = Field(min_length=1)
+    keep_rounds: list[int]
     folds: dict[int, Fold]
     device: Literal["auto", "cpu", "cuda"]
     precision: Literal["auto", "fp32", "bf16"]
@@ -153,6 +154,11 @@ class Params(CommonKnobs):
         """(source tokens, target tokens) of a setting."""
         own: Limited = self.settings[name]
         return own.source_tokens or self.source_tokens, own.target_tokens or self.target_tokens
+
+    def weights_of(self, name: str) -> dict[str, float]:
+        """Of a run's clients, how many examples one stands for, where that is not one."""
+        setting = self.setting_of(self.all_runs[name].setting)
+        return setting.weights if isinstance(setting, Domains) else {}
 
     def joins_of(self, name: str) -> dict[str, int]:
         """The round in which each late client of a run comes in."""

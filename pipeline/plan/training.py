@@ -62,6 +62,8 @@ def training_order(params: Params, name: str, seed: int) -> TrainOrder:
         bottleneck=None if lora else params.bottleneck or PRESETS[params.backbone].bottleneck,
         lora_rank=params.lora_rank if lora else None,
         joins=params.joins_of(name),
+        weights=params.weights_of(name),
+        keep_rounds=seed in params.keep_rounds,
         learning_rate=_rate_of(params, run, bound, hyper),
         **knobs.model_dump(),
     )

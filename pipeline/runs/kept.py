@@ -24,8 +24,8 @@ from pipeline.workspace.files import read_json, sha256_file, sha256_json, write_
 from pipeline.workspace.progress import say
 from pipeline.workspace.tables import read_table
 
-CODE = ("code", "packages", "precision")
-"""What of an order is recorded beside a result, and is not what the result is known by."""
+CODE = ("code", "packages", "precision", "keep_rounds")
+"""What of an order is no part of what a result is known by: how it was made is recorded beside it."""
 STAGES = {layout.MAIN: "evaluate", layout.MORE: "evaluate-more"}
 
 
@@ -117,7 +117,7 @@ def identity_of(run: str) -> str:
 
 
 def without_code(order: Mapping[str, Any]) -> dict[str, Any]:
-    """What an order tells, at any depth, but for the code and packages behind it."""
+    """What an order tells of a result, at any depth."""
     return {k: without_code(v) if isinstance(v, Mapping) else v for k, v in order.items() if k not in CODE}
 
 

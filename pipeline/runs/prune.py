@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,7 +19,8 @@ def prune(*, unplanned: bool = False) -> None:
     """Remove the checkpoints of trainings all of whose runs have been written; resumable ones stay.
 
     Args:
-        unplanned: remove also what only runs of other plans need: checkpoints, stored prefixes, summaries and scores.
+        unplanned: remove also what only runs of other plans need: checkpoints, models of every round, stored prefixes,
+            summaries and scores.
 
     As long as a planned run's examples are not encoded, nobody can say what it needs of prefixes, summaries and scores:
     they all stay.
@@ -36,6 +38,9 @@ def prune(*, unplanned: bool = False) -> None:
         )
     elif unplanned:
         files += _remove(_unplanned_entries(rows))
+        for folder in (folder for folder in layout.rounds().glob("*") if folder.name not in waiting):
+            files += _remove([path for path in folder.rglob("*") if path.is_file()])
+            shutil.rmtree(folder)
     if files:
         say(f"prune: {sum(files) / 1e9:.1f} GB of work/ that no run waits for removed")
 

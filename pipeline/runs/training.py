@@ -84,14 +84,15 @@ def _go_on(
     from pipeline.engines.in_process import InProcess
     from pipeline.federated.algorithm import ClientState
     from pipeline.federated.callbacks.checkpointing import Checkpointing
+    from pipeline.federated.callbacks.keeping_rounds import KeepingRounds
     from pipeline.federated.loop import Participation, run_rounds, start
     from pipeline.model.loading import planned_backbone
 
     algorithm = bind(order)
     backbone = planned_backbone(order)
     initial = _initial(order, backbone)
-    examples = sum(len(splits["train"]) for splits in encoded.clients.values())
     passes = (order.rounds - (done.progress.round if done else 0)) * order.local_epochs * algorithm.passes
+    examples = sum(len(splits["train"]) for splits in encoded.clients.values())
     with progress_bar(f"train {run_id}", passes * examples) as advance:
         trained, evaluated = _clients(order, encoded, backbone, advance, pooled=algorithm.pooled)
         private = (
@@ -101,13 +102,14 @@ def _go_on(
         engine = InProcess(algorithm, trained, evaluated, private, seed=order.seed, owner=owner)
         callbacks = [
             stopping,
+            *([KeepingRounds(folder.name, private)] if order.keep_rounds else []),
             Checkpointing(folder.name, private),
             Telling(f"train {run_id}", algorithm.evaluates, on_round),
         ]
         progress = run_rounds(
             algorithm,
             engine,
-            done.progress if done else start(algorithm, initial, examples),
+            done.progress if done else start(algorithm, initial, sum(data.examples for data in trained.values())),
             Participation(order.clients_per_round, order.joins),
             callbacks,
             seed=order.seed,
@@ -143,7 +145,7 @@ def _clients(
         order.learning_rate, order.weight_decay, order.batch_size, order.local_epochs, order.clip_norm
     )
     clients = {
-        name: LocalClientData(splits["train"], splits["val"], seen, load, local, advance)
+        name: LocalClientData(splits["train"], splits["val"], seen, load, local, advance, order.weights.get(name, 1.0))
         for name, splits in encoded.clients.items()
     }
     if not pooled:

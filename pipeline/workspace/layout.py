@@ -93,6 +93,15 @@ def checkpoints() -> Path:
     return work() / "checkpoints"
 
 
+def rounds() -> Path:
+    """The models of every round, of those trainings that keep them."""
+    return work() / "rounds"
+
+
+def round_adapter(training: str, number: int, owner: str) -> Path:
+    return rounds() / training / f"round-{number}" / f"{owner}.safetensors"
+
+
 def generated() -> Path:
     return work() / "generated"
 

@@ -141,6 +141,20 @@ def test_a_client_can_have_a_share_of_its_own() -> None:
     assert [[len(manifest[c][split]) for split in SPLITS] for c in ("A", "B")] == [[5, 4, 4], [2, 2, 3]]
 
 
+@pytest.mark.parametrize(
+    ("whole", "only", "weights"),
+    [
+        (0.5, Share(train_fraction=0.2), {"B": 2.5}),  # 2 of 10 are drawn where 5 would be
+        (0.5, Share(test_examples=3), {}),
+        (None, Share(train_fraction=0.25), {"B": 4.0}),
+    ],
+)
+def test_an_example_of_a_client_that_is_sampled_stands_for_several(
+    whole: float | None, only: Share, weights: dict[str, float]
+) -> None:
+    assert domains_of("A", "B", train_fraction=whole, only={"B": only}).weights == weights
+
+
 def held(manifest: Manifest) -> list[str]:
     return [i for splits in manifest.values() for split in SPLITS for i in splits[split]]
 

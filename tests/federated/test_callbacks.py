@@ -13,12 +13,15 @@ from federations import FEDAVG, SINGLE, begin, train
 from pipeline.federated.algorithm import ClientState, ServerState
 from pipeline.federated.callbacks import Callback
 from pipeline.federated.callbacks.checkpointing import Checkpointing
+from pipeline.federated.callbacks.keeping_rounds import KeepingRounds
 from pipeline.federated.callbacks.stopping import Stopping
 from pipeline.federated.callbacks.telling import Telling
 from pipeline.federated.checkpoint import load_progress
 from pipeline.federated.history import Round
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.state import Progress
+from pipeline.model.adapter import read_adapter
+from pipeline.workspace import layout
 
 
 def after(number: int, stale: int = 0, history: Sequence[Round] = ()) -> Progress:
@@ -94,6 +97,21 @@ def test_every_round_has_its_checkpoint(tmp_path: Path) -> None:
         assert loaded is not None
         assert loaded[0].round == number
         assert loaded[1].states["A"].adapter["w"].item() == number
+
+
+def test_every_rounds_models_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
+    private = begin({"A": ClientState({"w": torch.zeros(1)})}, tmp_path)
+    keeping = KeepingRounds("key", private)
+    for number in (1, 2):
+        private.states["A"] = ClientState({"w": torch.full((1,), float(number))})
+        keeping.after_round(after(number))
+    kept = {
+        (number, owner): read_adapter(layout.round_adapter("key", number, owner))["w"].item()
+        for number in (1, 2)
+        for owner in ("A", "server")
+    }
+    assert kept == {(1, "A"): 1, (2, "A"): 2, (1, "server"): 1, (2, "server"): 1}
 
 
 def row(number: int, client: str, loss: float | None, local: float, server: float) -> Round:

@@ -231,6 +231,13 @@ def test_a_figure_cannot_be_called_like_a_column_of_history(make_client: Make) -
         make_client(BACKBONE, 0, 3).fit(INITIAL, Randomness(1, "a", 1), Misnamed())
 
 
+def test_a_sample_of_a_clients_examples_weighs_as_much_as_all_of_them(make_client: Make) -> None:
+    """Two of five are drawn: 2 · 2.5 = 5."""
+    made = make_client(BACKBONE, 0, 3)
+    data = LocalClientData(made.train, made.val, BACKBONE, made._load, made._training, weight=2.5)
+    assert (len(data.train), data.examples) == (2, 5)
+
+
 def test_every_example_of_every_epoch_is_progress(make_client: Make) -> None:
     made, done = make_client(BACKBONE, 0, 6, local_epochs=2), []
     data = LocalClientData(made.train, made.val, BACKBONE, made._load, made._training, advance=done.append)

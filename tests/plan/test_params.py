@@ -255,7 +255,7 @@ ANOTHER: dict[str, Any] = yaml.safe_load(
      span_end: exclusive, train_fraction: 0.5, validation_examples: 3, backbone: tiny-llama, adapted_layers: 2,
      adapter: lora, bottleneck: 4, source_tokens: 100, target_tokens: 50, rounds: 2, added_rounds: 4,
      patience: 1, local_epochs: 2, batch_size: 4, learning_rate: 0.001, weight_decay: 0.0, clip_norm: 2.0,
-     clients_per_round: 3, tau: q0.5, lambda: 0.4, local_start: own, folds: {1: first},
+     clients_per_round: 3, tau: q0.5, lambda: 0.4, local_start: own, folds: {1: first}, keep_rounds: [1],
      learning_rates: {own: 0.1, local: 0.2, server: 0.3, pooled: 0.4}, beams: 2, no_repeat_ngram: 0, min_tokens: 1,
      max_tokens: 99, use_stemmer: true, sign_flips: 100, topics: 5}
     """
@@ -386,6 +386,7 @@ def test_the_shipped_laptop_has_the_sizes_that_its_numbers_were_made_with() -> N
     assert isinstance(extreme, Domains)
     assert extreme.share_of("SAMSum") == Share(train_fraction=0.02, validation_examples=40, test_examples=100)
     assert extreme.share_of("Product") == Share(train_fraction=0.334, validation_examples=40)
+    assert extreme.weights == {"SAMSum": pytest.approx(16.7)}
     assert isinstance(long, Domains)
     assert long.share_of("ICSI") == Share(train_fraction=1.0, validation_examples=40)
     assert (params.limits_of("long"), params.settings["long"].max_tokens) == ((1024, 960), 512)
@@ -399,6 +400,7 @@ def test_the_shipped_full_scale_has_the_papers_numbers_of_examples(tmp_path: Pat
     assert balanced.counts == Counts(train=200, val=40, test=40)
     assert isinstance(extreme, Domains)
     assert extreme.share_of("SAMSum") == Share(train_fraction=1.0)
+    assert extreme.weights == {}
     assert params.limits_of("long") == (2048, 960)
 
 

@@ -77,6 +77,7 @@ def unplanned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         write_json(folder / "other.json", {})
     for training in ("key", "other"):
         write_json(layout.checkpoints() / training / "state.json", {})
+        write_json(layout.round_adapter(training, 1, "A"), {})
     return tmp_path
 
 
@@ -96,6 +97,7 @@ def test_what_only_other_plans_need_is_removed_when_asked_for() -> None:
     assert left(layout.store()) == {"mine.safetensors"}
     assert left(layout.generated()) | left(layout.evaluated()) == set()
     assert trainings() == {"key"}
+    assert [folder.name for folder in layout.rounds().iterdir()] == ["key"]
 
 
 @pytest.mark.usefixtures("unplanned")
