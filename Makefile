@@ -15,7 +15,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup try repro repro-all repro-full page tune ablations test ui lint bench clean
+.PHONY: help setup try repro repro-all repro-full page tune audit ablations test ui lint bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 14
@@ -76,6 +76,9 @@ page: setup  ## the page of repro-full from the results that are kept, without t
 	@ls $(FULL)/results/*/*.json >/dev/null 2>&1 || { echo "error: $(FULL)/results: no run is kept yet; run make repro-full"; exit 1; }
 	@dvc repro prepare@qmsum backbone
 	@cd $(FULL) && dvc repro partition && $(IN_EXPERIMENT) page
+
+audit: setup  ## run A of repro-full looked at otherwise: rounds chosen by ROUGE, beam search, fp32 (hours; needs its models)
+	@cd $(FULL) && dvc repro partition && $(IN_EXPERIMENT) audit && $(IN_EXPERIMENT) page
 
 ablations: setup  ## what the paper lacks: experiments/ablations/reports/report.html
 	@dvc repro prepare backbone

@@ -123,6 +123,10 @@ def report() -> None:
 
 _add(app, "tune", "runs.tuning:tune", "Choose learning rates and knobs on validation, as params.yaml's `tune` says.")
 
+_add(
+    app, "audit", "runs.auditing:audit", "Look at one seed's table otherwise: rounds by ROUGE, beams, products in fp32."
+)
+
 _add(app, "page", "stages.page:run", "Make a long experiment's page from what is kept of its runs.")
 
 results = typer.Typer(no_args_is_help=True, help="What is kept of each finished run of a long experiment.")

@@ -130,7 +130,7 @@ def of_group(params: Params, group: str, ids: Ids) -> dict[str, Order]:
     return {
         f"partition/{group}": PartitionOrder(
             code=_code("partition"),
-            corpora=_corpora_of(params, group),
+            corpora=corpora_of(params, group),
             settings={name: params.setting_of(name) for name in settings},
             seeds=sorted({seed for _, seed in ids.values()}),
             folds=params.folds,
@@ -140,7 +140,7 @@ def of_group(params: Params, group: str, ids: Ids) -> dict[str, Order]:
             code=_code("encode", TASKS[params.task], parts=("render",)),
             packages=packages_of("encode"),
             task=TASKS[params.task],
-            corpora=_corpora_of(params, group),
+            corpora=corpora_of(params, group),
             encoding=_encoding(params),
             device=params.device,
             precision=precision_of(params),
@@ -153,9 +153,9 @@ def of_group(params: Params, group: str, ids: Ids) -> dict[str, Order]:
     }
 
 
-def _corpora_of(params: Params, group: str) -> list[str]:
+def corpora_of(params: Params, group: str) -> list[str]:
     """The corpora that a group's settings are made from: the main table is about QMSum (and one's own) alone."""
-    return ["qmsum"] if group in (layout.MAIN, layout.TUNE) else params.corpora
+    return ["qmsum"] if group in (layout.MAIN, layout.TUNE, layout.AUDIT) else params.corpora
 
 
 def _encoding(params: Params) -> str:
@@ -177,7 +177,7 @@ def _of_run(params: Params, name: str, seed: int) -> dict[str, Order]:
             code=_code("generate", TASKS[params.task], parts=("predict",)),
             packages=packages_of("generate", *lora),
             task=TASKS[params.task],
-            corpora=_corpora_of(params, layout.MAIN if name in params.runs else layout.MORE),
+            corpora=corpora_of(params, layout.MAIN if name in params.runs else layout.MORE),
             device=params.device,
             precision=precision_of(params),
             adapted_layers=layers,

@@ -7,12 +7,21 @@ from typing import Any
 
 from pipeline.evaluation.audits import Runs, in_series, leave_one_out, without
 from pipeline.evaluation.claims import Judged
-from pipeline.evaluation.scores import LOSS
+from pipeline.evaluation.scores import LOSS, MEAN
 from pipeline.report.page import signed
+from pipeline.runs.results import Metrics
+from pipeline.tasks.task import Metric
 
 SAMPLES = 2_000
 """Random signs where each meeting is left out in turn: one of a hundred, at which a page is still made in a minute."""
 DECIDED = ("supported", "supported, smaller", "excluded")
+
+TITLES = {
+    "rounds": "Each client keeps the round whose validation summaries score best, not the one with the least loss",
+    "beams": "Summaries by a beam search, not by greedy search",
+    "fp32": "All products in fp32",
+}
+"""Audit of `runs.audits` -> what it changes."""
 
 Change = Callable[[Runs], Runs]
 Judge = Callable[[Change], Sequence[Judged]]
@@ -41,6 +50,35 @@ def audit_rows(judged: Sequence[Judged], runs: Runs, judge: Judge, tuned_on: Col
             }
         )
     return rows
+
+
+def other_tables(
+    audits: Mapping[str, Sequence[Mapping[str, Any]]], table: Metrics, metric: Metric
+) -> dict[str, list[list[str]]]:
+    """What an audit changes -> a row a run, means over clients: as the table has it, as the audit has it, and rounds.
+
+    Args:
+        table: of the one seed that is audited.
+        metric: by which runs are compared first.
+    """
+    found: dict[str, list[list[str]]] = {}
+    for name, rows in audits.items():
+        for row in (row for row in rows if row["client"] == MEAN and row["run"] in table):
+            known = table[row["run"]][MEAN].metrics
+            cells = [
+                _both(known[one].value, row[one], digits) for one, digits in ((metric.name, metric.digits), (LOSS, 3))
+            ]
+            moved = [
+                f"{own['client']} {own['by_loss']} → {own['by_rouge']}"
+                for own in rows
+                if own["run"] == row["run"] and own.get("by_rouge") != own.get("by_loss")
+            ]
+            found.setdefault(TITLES[name], []).append([row["run"], *cells, ", ".join(moved)])
+    return found
+
+
+def _both(known: float, other: float, digits: int) -> str:
+    return f"{known:.{digits}f} → {other:.{digits}f}"
 
 
 def _words(judged: Sequence[Judged]) -> Mapping[tuple[int, str], str]:

@@ -44,7 +44,7 @@ class MainPage:
     `parts`: title -> the figures of one seed alone, where each seed tests other meetings; `design`: those of the seed
     at which every cell of start by loss is made. `missing`: planned runs whose
     results are still to come. `made_before`: how many results other code made, if any.
-    `audits`: rows of verdicts as they would be otherwise.
+    `audits`: rows of verdicts as they would be otherwise; `other_tables`: what was changed -> rows of means.
 
     `metrics`: those of the task, its loss last; the first is what runs are compared by. `selective`: the run that
     distils selectively, `tau` its τ in nats.
@@ -70,6 +70,7 @@ class MainPage:
     missing: Sequence[str] = ()
     made_before: str = ""
     audits: Sequence[Mapping[str, Any]] = ()
+    other_tables: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
     command: str = MAIN_COMMAND
 
     @property
@@ -102,6 +103,10 @@ def render(data: MainPage, figures: Path) -> str:
         alone=data.command == MAIN_COMMAND,
         made_before=data.made_before,
         audits=piece("table", head=AUDITS, rows=[list(row.values()) for row in data.audits]) if data.audits else "",
+        other_tables={
+            title: piece("table", head=("run", data.metrics[0].title, "test loss", "rounds"), rows=rows)
+            for title, rows in data.other_tables.items()
+        },
         truncation=truncation(data.cut),
         columns=data.metrics,
         main=main_rows(data, data.results, named),

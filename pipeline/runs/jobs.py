@@ -16,7 +16,7 @@ from pipeline.errors import QuorumError
 from pipeline.model.entry import Entry, entry_file
 from pipeline.model.tensor_file import digest_of_tensors
 from pipeline.plan.orders import EvaluateOrder, GenerateOrder, Order, planned_alike, read_order
-from pipeline.runs.index import is_as_planned, read_encoded
+from pipeline.runs.index import Encoded, is_as_planned, read_encoded
 from pipeline.tasks.task import Prediction
 from pipeline.workspace import layout
 from pipeline.workspace.files import locked, read_json, sha256_file, sha256_json, write_json
@@ -116,10 +116,27 @@ def decoding_job_of(run_id: str) -> DecodingJob:
     Raises:
         QuorumError: its order, index or an adapter is missing or damaged.
     """
-    order = read_order(layout.order("generate", run_id), GenerateOrder)
     encoded = read_encoded(run_id)
     adapters = {client: layout.adapter(run_id, client) for client in encoded.clients}
-    tests = encoded.tests
+    return decoding_job(run_id, planned_decoding(run_id), encoded, encoded.tests, adapters)
+
+
+def planned_decoding(run_id: str) -> GenerateOrder:
+    return read_order(layout.order("generate", run_id), GenerateOrder)
+
+
+def decoding_job(
+    run_id: str,
+    order: GenerateOrder,
+    encoded: Encoded,
+    tests: Sequence[tuple[str, Entry]],
+    adapters: Mapping[str, Path],
+) -> DecodingJob:
+    """What these adapters, a client's each, write of these of its examples.
+
+    Raises:
+        QuorumError: an adapter is missing or damaged.
+    """
     digests = {client: digest_of_tensors(path) for client, path in adapters.items()}
     written = [[entry.id, entry.key, digests[client]] for client, entry in tests]
     # The corpora are where a summary's query and reference stand, of which it does not depend.
@@ -127,7 +144,7 @@ def decoding_job_of(run_id: str) -> DecodingJob:
     key = sha256_json([cause, encoded.index["backbone"], written])
     known_by = encoded.index["backbone"], encoded.index["encoding"]
     kept = layout.generated() / f"{key}.json"
-    return DecodingJob(run_id, order, tests, encoded.limits, known_by, adapters, digests, kept)
+    return DecodingJob(run_id, order, list(tests), encoded.limits, known_by, dict(adapters), digests, kept)
 
 
 @dataclass(frozen=True)

@@ -15,17 +15,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipeline.clients.kinds import partition
 from pipeline.corpora.example import Example
 from pipeline.corpora.prepared import examples_of
 from pipeline.errors import QuorumError
-from pipeline.model.loading import backbone_digest, planned_backbone
-from pipeline.plan.orders import EncodeOrder, TrainOrder
-from pipeline.plan.resolve import of_group
+from pipeline.model.loading import backbone_digest
+from pipeline.plan.orders import TrainOrder
+from pipeline.plan.resolve import corpora_of
 from pipeline.plan.run import Run
 from pipeline.plan.schema import Params, read_params
 from pipeline.plan.training import training_order, unfit
-from pipeline.runs.encoding import encode
+from pipeline.runs.aside import encode_aside
 from pipeline.runs.index import read_encoded, training_key
 from pipeline.runs.kept import without_code
 from pipeline.runs.prune import remove_checkpoints
@@ -203,19 +202,15 @@ def _encode(params: Params) -> Data:
     """The manifests, stored prefixes and indices of all runs that are tried, at the seed of tuning."""
     seed = params.tune.seed
     names = dict.fromkeys([*params.tune.families.values(), *params.tune.trials])
-    orders = of_group(params, layout.TUNE, {layout.run_id(layout.TUNE, name, seed): (name, seed) for name in names})
-    order = orders[f"encode/{layout.TUNE}"]
-    assert isinstance(order, EncodeOrder)
-    examples = without_tests(examples_of(order.corpora))
+    ids = {layout.run_id(layout.TUNE, name, seed): (name, seed) for name in names}
+    examples = without_tests(examples_of(corpora_of(params, layout.TUNE)))
     data: Data = {}
-    digest = backbone_digest(layout.BACKBONE)
-    for name in {params.all_runs[run].setting for run in names}:
-        manifest = partition(name, params.setting_of(name), examples, seed)
-        write_json(layout.manifest(layout.TUNE, name, seed), manifest)
+    for run, manifest in encode_aside(params, layout.TUNE, ids, examples).items():
+        setting = params.all_runs[ids[run][0]].setting
         held = [i for splits in manifest.values() for split in splits.values() for i in split]
         texts = {i: examples[i].to_json() for i in held}
-        data[name] = sha256_json([manifest, texts, list(params.limits_of(name)), digest])
-    encode(order, layout.TUNE, planned_backbone(order), digest, examples)
+        digest = backbone_digest(layout.BACKBONE)
+        data[setting] = sha256_json([manifest, texts, list(params.limits_of(setting)), digest])
     return data
 
 

@@ -10,12 +10,13 @@ from pipeline.evaluation.claims import Judged, judge
 from pipeline.evaluation.scores import significance
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import ReportOrder, RunRow, read_order
-from pipeline.report.audit_rows import Change, audit_rows
+from pipeline.report.audit_rows import Change, audit_rows, other_tables
 from pipeline.report.claim_rows import claim_record
 from pipeline.report.main_figures import draw
 from pipeline.report.main_page import MainPage, render
 from pipeline.report.main_tables import history_rows, main_table
 from pipeline.report.paper import read_paper
+from pipeline.runs.audits import read_audits
 from pipeline.runs.kept import changed_since, missing, read_kept, rounds_of
 from pipeline.runs.metrics import plain, small_metrics, write_metrics
 from pipeline.runs.results import Results, knob_of, results_of
@@ -115,6 +116,7 @@ def _page(
         comparisons=significance(compared, ours, named, endpoints, order.sign_flips) if ours else [],
         claims=claims,
         audits=audit_rows(claims, results.scored, judged, _validated()),
+        other_tables=other_tables(read_audits(), next(iter(parts.values())).metrics, metrics[0]),
         paper=read_table(layout.PAPER_RESULTS),
         selective=ours,
         tau=knob_of(results, ours, "tau") if ours else 0.0,

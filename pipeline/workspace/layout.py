@@ -56,8 +56,11 @@ HISTORY, WORD_SHARES = Path("tables") / "history.csv", Path("tables") / "word_sh
 HISTORY_MORE = REPORTS / "metrics" / "more" / "history.csv"
 """Every round of all other runs."""
 
-MAIN, MORE, TUNE = "main", "more", "tune"
-"""The groups of runs: those of the main table, all others, and what `make tune` tries. Each has folders of its own."""
+MAIN, MORE, TUNE, AUDIT = "main", "more", "tune", "audit"
+"""The groups of runs: those of the main table, all others, and what `make tune` and `make audit` try.
+
+Each has folders of its own.
+"""
 
 
 def home() -> Path:
@@ -240,6 +243,11 @@ def trained_as(run: str) -> Path:
 def kept(run: str) -> Path:
     """A finished run's scores and rounds."""
     return RESULTS / f"{run}.json"
+
+
+def audit(name: str) -> Path:
+    """What came of one of `make audit`'s audits; committed like the runs that it looks at."""
+    return RESULTS / "audits" / f"{name}.json"
 
 
 def scores(run: str) -> Path:

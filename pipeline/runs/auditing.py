@@ -1,0 +1,257 @@
+"""Audits of one seed's table that need models: rounds chosen by validation ROUGE, beams, and products in fp32.
+
+None of it decides anything. Each audit is kept in results/, and made again where a run that it looks at is another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from pipeline.corpora.example import Example
+from pipeline.corpora.hash_order import hash_order
+from pipeline.corpora.prepared import examples_of
+from pipeline.errors import QuorumError
+from pipeline.evaluation.scores import LOSS, MEAN
+from pipeline.federated.history import Round, best_rounds
+from pipeline.federated.inputs import inputs
+from pipeline.federated.token_figures import token_cross_entropy
+from pipeline.model.adapter import read_adapter
+from pipeline.model.entry import Entry
+from pipeline.model.loader import Loader
+from pipeline.model.loading import planned_backbone
+from pipeline.plan.orders import EvaluateOrder, GenerateOrder, ReportOrder, RunRow, read_order
+from pipeline.plan.resolve import corpora_of
+from pipeline.plan.schema import Params, read_params
+from pipeline.plan.training import training_order
+from pipeline.runs.aside import encode_aside
+from pipeline.runs.audits import (
+    AROUND,
+    BEAMS,
+    IN_FP32,
+    ROUNDS,
+    VALIDATED,
+    WITH_BEAMS,
+    Audited,
+    audited_rows,
+    compared,
+    identity,
+)
+from pipeline.runs.decoding import decode
+from pipeline.runs.export import export
+from pipeline.runs.index import Encoded, planned_key, read_encoded, training_key
+from pipeline.runs.jobs import DecodingJob, decoding_job, decoding_job_of, planned_decoding
+from pipeline.runs.training import POOLED, train
+from pipeline.tasks.task import load_task
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json, write_json
+from pipeline.workspace.progress import progress, say
+from pipeline.workspace.tables import read_table
+
+
+def audit() -> None:
+    """Make what is missing of the three audits, at the seeds that `keep_rounds` names.
+
+    Raises:
+        QuorumError: a run is not trained and scored yet, or its rounds' models are not on this machine.
+    """
+    planned = read_order(layout.order("report"), ReportOrder).runs
+    rows = audited_rows(planned)
+    if not rows:
+        raise QuorumError("params.yaml: keep_rounds: names no seed of a run that writes summaries; set one")
+    audits: dict[str, tuple[Sequence[RunRow], Callable[[Sequence[RunRow]], Audited]]] = {
+        ROUNDS: (rows, by_rouge),
+        WITH_BEAMS: (compared(rows), lambda own: with_beams(own, BEAMS)),
+        IN_FP32: (compared(rows), lambda own: in_precision(own, "fp32")),
+    }
+    for name, (own, make) in audits.items():
+        about = identity(name, own)
+        if layout.audit(name).is_file() and read_json(layout.audit(name))["identity"] == about:
+            say(f"audit {name}: is there")
+            continue
+        write_json(layout.audit(name), {"identity": about, "rows": make(own)})
+        say(f"audit {name}: kept in {layout.audit(name)}")
+
+
+# -- rounds by validation ROUGE --
+
+
+def by_rouge(rows: Sequence[RunRow]) -> Audited:
+    """Test scores where each client keeps the round whose validation summaries score best, near its best by loss."""
+    found = {row.id: _models(row) for row in rows}
+    validation = {
+        (row.id, offset): _job_at(row, offset, found[row.id], _validated(read_encoded(row.id)))
+        for offset in range(-AROUND, AROUND + 1)
+        for row in rows
+    }
+    _decode("rounds, validation", list(validation.values()))
+    examples = _examples(rows)
+    audited: Audited = []
+    chosen: dict[str, dict[str, int]] = {}
+    for row in rows:
+        scores = {
+            offset: _scores(row, validation[row.id, offset], examples)
+            for offset in sorted(range(-AROUND, AROUND + 1), key=abs)  # of equals, the nearest to the best
+        }
+        metric = load_task(validation[row.id, 0].order.task).metrics[0].name
+        chosen[row.id] = {
+            client: best + max((o for o in scores if client in scores[o]), key=lambda o: scores[o][client][metric])
+            for client, (best, _) in found[row.id].items()
+        }
+    tests = {row.id: _job_of(row, chosen[row.id], found[row.id]) for row in rows}
+    _decode("rounds, tests", list(tests.values()))
+    for row in rows:
+        told = {c: {"by_loss": best, "by_rouge": chosen[row.id][c]} for c, (best, _) in found[row.id].items()}
+        audited += _rows(row, tests[row.id], examples, read_encoded(row.id), told)
+    return audited
+
+
+Models = dict[str, tuple[int, dict[int, Path]]]
+"""Client -> (best round by loss, round -> the file of the model that its row is about)."""
+
+
+def _models(row: RunRow) -> Models:
+    encoded, key = read_encoded(row.id), planned_key(row.id)
+    assert key is not None
+    folder = layout.rounds() / key
+    numbers = sorted(int(path.name.removeprefix("round-")) for path in folder.glob("round-*"))
+    if not numbers:
+        raise QuorumError(
+            f"{folder}: holds no models of {row.id}: it was trained on another machine, or they were pruned; remove "
+            f"{layout.checkpoints() / key} and results/{row.id}.json, and train it again here"
+        )
+    history = [Round.of_row(one, row.seed) for one in read_table(layout.history(row.id))]
+    pooled = not (layout.round_adapter(key, numbers[0], next(iter(encoded.clients)))).is_file()
+    models: Models = {}
+    for client in encoded.clients:
+        owner = "server" if row.evaluate == "server" else POOLED if pooled else client
+        (best,) = best_rounds(history, client)
+        models[client] = best, {number: layout.round_adapter(key, number, owner) for number in numbers}
+    return models
+
+
+def _validated(encoded: Encoded) -> list[tuple[str, Entry]]:
+    """(client, entry) of each client's first validation examples in a fixed shuffle."""
+    found = []
+    for client, splits in encoded.clients.items():
+        chosen = set(hash_order([entry.id for entry in splits["val"]])[:VALIDATED])
+        found += [(client, entry) for entry in splits["val"] if entry.id in chosen]
+    return found
+
+
+def _job_at(row: RunRow, offset: int, models: Models, tests: Sequence[tuple[str, Entry]]) -> DecodingJob:
+    """So many rounds from each client's best, of the clients that have such a round."""
+    there = {client: rounds[best + offset] for client, (best, rounds) in models.items() if best + offset in rounds}
+    own = [(client, entry) for client, entry in tests if client in there]
+    return decoding_job(row.id, planned_decoding(row.id), read_encoded(row.id), own, there)
+
+
+def _job_of(row: RunRow, chosen: Mapping[str, int], models: Models) -> DecodingJob:
+    encoded = read_encoded(row.id)
+    adapters = {client: models[client][1][number] for client, number in chosen.items()}
+    return decoding_job(row.id, planned_decoding(row.id), encoded, encoded.tests, adapters)
+
+
+# -- another decoding, another precision --
+
+
+def with_beams(rows: Sequence[RunRow], beams: int) -> Audited:
+    """Test scores of the same models with so many beams."""
+    jobs = {}
+    for row in rows:
+        job = decoding_job_of(row.id)
+        assert job.order.rule is not None
+        order = job.order.model_copy(update={"rule": replace(job.order.rule, beams=beams)})
+        jobs[row.id] = decoding_job(row.id, order, read_encoded(row.id), job.tests, job.adapters)
+    _decode(f"{beams} beams", list(jobs.values()))
+    examples = _examples(rows)
+    return [one for row in rows for one in _rows(row, jobs[row.id], examples, read_encoded(row.id), {})]
+
+
+def in_precision(rows: Sequence[RunRow], precision: str) -> Audited:
+    """Test scores of the same runs, encoded, trained, decoded and scored in another precision."""
+    params = Params.model_validate(
+        read_params().model_dump(by_alias=True, exclude_unset=True) | {"precision": precision, "keep_rounds": []}
+    )
+    ids = {layout.run_id(layout.AUDIT, row.name, row.seed): (row.name, row.seed) for row in rows}
+    examples = examples_of(corpora_of(params, layout.AUDIT))
+    encode_aside(params, layout.AUDIT, ids, examples)
+    jobs, encodings = {}, {}
+    for run, row in zip(ids, rows, strict=True):
+        planned = training_order(params, row.name, row.seed)
+        assert planned.training is not None
+        assert planned.evaluate is not None
+        encodings[row.id] = encoded = read_encoded(run)
+        finished = train(planned.training, encoded, training_key(planned.training, encoded), run, lambda told: None)
+        export(run, finished, planned.evaluate, encoded)
+        order = planned_decoding(row.id).model_copy(update={"precision": precision})
+        adapters = {client: layout.adapter(run, client) for client in encoded.clients}
+        jobs[row.id] = decoding_job(run, order, encoded, encoded.tests, adapters)
+    _decode(precision, list(jobs.values()))
+    return [one for row in rows for one in _rows(row, jobs[row.id], examples, encodings[row.id], {})]
+
+
+# -- what all have in common --
+
+
+def _examples(rows: Sequence[RunRow]) -> dict[str, Example]:
+    return examples_of({corpus for row in rows for corpus in planned_decoding(row.id).corpora})
+
+
+def _decode(what: str, jobs: Sequence[DecodingJob]) -> None:
+    """Write what is missing of jobs that differ in their adapters alone."""
+    waiting = [job for job in jobs if job.waits()]
+    if not waiting:
+        return
+    order: GenerateOrder = waiting[0].order
+    with progress(f"audit {what}", sum(len(job.missing() or job.unread()) for job in waiting)) as advance:
+        decode(waiting, planned_backbone(order), examples_of(order.corpora), advance)
+
+
+def _scores(row: RunRow, job: DecodingJob, examples: Mapping[str, Example]) -> dict[str, dict[str, float]]:
+    """Client -> its mean of each metric of the predictions."""
+    if not job.tests:
+        return {}
+    made, task = job.made(), load_task(job.order.task)
+    stemmer = read_order(layout.order("evaluate", row.id), EvaluateOrder).use_stemmer
+    scored = task.score(
+        [examples[entry.id].target for _, entry in job.tests], [made[e.id] for _, e in job.tests], use_stemmer=stemmer
+    )
+    found: dict[str, list[Mapping[str, float]]] = {}
+    for (client, _), scores in zip(job.tests, scored, strict=True):
+        found.setdefault(client, []).append(scores)
+    return {client: {name: fmean(one[name] for one in own) for name in own[0]} for client, own in found.items()}
+
+
+def _rows(
+    row: RunRow,
+    job: DecodingJob,
+    examples: Mapping[str, Example],
+    encoded: Encoded,
+    told: Mapping[str, Mapping[str, Any]],
+) -> Audited:
+    """A row a client with every metric, the loss of the references among them, and the mean over clients."""
+    scores = _scores(row, job, examples)
+    for client, loss in _losses(row, job, encoded).items():
+        scores[client][LOSS] = loss
+    scores[MEAN] = {name: fmean(own[name] for own in scores.values()) for name in next(iter(scores.values()))}
+    rounded = {client: {name: round(value, 4) for name, value in own.items()} for client, own in scores.items()}
+    return [{"run": row.name, "client": client, **told.get(client, {}), **own} for client, own in rounded.items()]
+
+
+def _losses(row: RunRow, job: DecodingJob, encoded: Encoded) -> dict[str, float]:
+    """Client -> the mean loss of a reference's token, in nats."""
+    planned = read_order(layout.order("evaluate", row.id), EvaluateOrder)
+    order = planned.model_copy(update={"precision": job.order.precision})
+    backbone = planned_backbone(order)
+    loader = Loader(layout.store(), backbone.device)
+    found = {}
+    for client, path in job.adapters.items():
+        entries = encoded.clients[client]["test"]
+        seen, load = inputs(order, load_task(order.task), backbone, loader, entries)
+        losses = token_cross_entropy(seen, load, entries, read_adapter(path))
+        found[client] = sum(float(one.double().sum()) for one in losses) / sum(one.numel() for one in losses)
+    return found

@@ -1,0 +1,51 @@
+"""What audits of one seed's table there are, which runs they look at, and what is kept of them; see `auditing`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pipeline.federated.methods import OURS
+from pipeline.plan.orders import GenerateOrder, ReportOrder, RunRow, read_order
+from pipeline.runs.kept import identity_of
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json, sha256_json
+
+VALIDATED, AROUND, BEAMS = 40, 2, 4
+"""Examples a client that choose a round, rounds before and after the best by loss, beams beside greedy search."""
+ROUNDS, WITH_BEAMS, IN_FP32 = "rounds", "beams", "fp32"
+COMPARED = ("AdaFedAvg", OURS)
+"""The rows that are decoded with beams and trained in fp32."""
+
+Audited = list[dict[str, Any]]
+"""A row a run and client, the mean over clients last: its metrics, and what the audit says besides."""
+
+
+def compared(rows: Iterable[RunRow]) -> list[RunRow]:
+    return [row for row in rows if row.part in COMPARED and layout.group_of(row.id) == layout.MAIN]
+
+
+def read_audits() -> dict[str, Audited]:
+    """Audit -> its rows, of those that are there and look at the runs as planned."""
+    planned = read_order(layout.order("report"), ReportOrder).runs
+    rows = audited_rows(planned)
+    found = {}
+    for name, own in ((ROUNDS, rows), (WITH_BEAMS, compared(rows)), (IN_FP32, compared(rows))):
+        path = layout.audit(name)
+        if path.is_file() and read_json(path)["identity"] == identity(name, own):
+            found[name] = read_json(path)["rows"]
+    return found
+
+
+def audited_rows(planned: Sequence[RunRow]) -> list[RunRow]:
+    """The runs that write summaries, at the seeds that keep every round's models."""
+    return [row for row in planned if row.training and row.training.keep_rounds and _writes(row)]
+
+
+def identity(name: str, rows: Sequence[RunRow]) -> str:
+    """What an audit is known by: the runs that it looks at, and how."""
+    return sha256_json([name, VALIDATED, AROUND, BEAMS, [identity_of(row.id) for row in rows]])
+
+
+def _writes(row: RunRow) -> bool:
+    return read_order(layout.order("generate", row.id), GenerateOrder).rule is not None
