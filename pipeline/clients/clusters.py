@@ -1,0 +1,35 @@
+"""Clusters of embedded texts, which stand for labels where a task has none; and silos of owners that are alike.
+
+Lin et al., FedNLP, Section 3.2: k-means of sentence embeddings. The training pool makes the clusters; development and
+test texts belong to the nearest.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+
+CLUSTERS, STARTS = 10, 10
+Vectors = NDArray[np.float32]
+
+
+def clusters(train: Vectors, others: Vectors, seed: int, count: int = CLUSTERS) -> tuple[list[str], list[str]]:
+    """The cluster of each unit vector, (texts, width), as a label."""
+    found = KMeans(count, n_init=STARTS, random_state=seed).fit(train)
+    nearest = found.predict(others) if len(others) else np.array([], dtype=int)
+    return _labels(found.labels_, count), _labels(nearest, count)
+
+
+def silos(vectors: Vectors, owners: list[str], seed: int, count: int) -> dict[str, str]:
+    """Owner -> silo: k-means of the owners' mean vectors."""
+    names = sorted(set(owners))
+    which = np.array(owners)
+    means = np.stack([vectors[which == name].mean(0) for name in names])
+    found = KMeans(count, n_init=STARTS, random_state=seed).fit(means)
+    return dict(zip(names, _labels(found.labels_, count), strict=True))
+
+
+def _labels(numbers: NDArray[np.int32], count: int) -> list[str]:
+    width = len(str(count - 1))
+    return [f"{number:0{width}d}" for number in numbers]

@@ -1,0 +1,145 @@
+"""Partitions that are skewed by a Dirichlet draw: of labels, of quantities, or of both; and the plain one.
+
+Lin et al., "FedNLP: Benchmarking Federated Learning Methods for Natural Language Processing Tasks", NAACL Findings
+2022, Section 3.2. With J clients, N examples and the pool's shares p of the labels:
+
+    sizes    s_j = N / J, or 1 + z_j (N − J), z ~ Dir(β 1)
+    labels   q_j ~ Dir(α p): α is the total, so that α = 1 over 20 labels is 0.05 each
+    deal     client after client takes s_j q_j of each label, and what is short of that of the labels that are left
+
+All N are dealt once. Late clients take more of what is left than of what was drawn for them. Whole numbers come from
+largest remainders. The draws of α are the same for every β.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.errors import QuorumError
+
+Whole = NDArray[np.int64]
+Real = NDArray[np.float64]
+
+
+def drawing(seed: int, dataset: str, stream: str, clients: int, parameter: float | None) -> np.random.Generator:
+    """The numbers of one stream (`order`, `labels`, `quantity`): the same on every machine, others for another name."""
+    name = f"{seed}/{dataset}/{stream}/{clients}/{'' if parameter is None else format(parameter, 'g')}"
+    return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(name.encode()).digest(), "big")))
+
+
+def by_largest_remainder(shares: Real, total: int) -> Whole:
+    """`total` in proportion to shares that sum to 1: rounded down, and one more where most was cut off (ties: first).
+
+    >>> by_largest_remainder(np.array([0.5, 0.3, 0.2]), 9)
+    array([4, 3, 2])
+    """
+    exact = shares * total
+    whole = np.floor(exact + 1e-9).astype(np.int64)  # 0.3 · 10 is a little less than 3
+    first = np.argsort(-(exact - whole), kind="stable")[: total - int(whole.sum())]
+    whole[first] += 1
+    return whole
+
+
+def even_sizes(total: int, clients: int, least: int = 1) -> Whole:
+    """N / J each; the first N mod J have one more.
+
+    Raises:
+        QuorumError: there are too few examples for so many clients.
+    """
+    _check_enough(total, clients, least)
+    return np.full(clients, total // clients) + (np.arange(clients) < total % clients)
+
+
+def drawn_sizes(z: Real, total: int, least: int = 1) -> Whole:
+    """`least` each, and the rest in proportion to z; never drawn anew, which would bend the distribution.
+
+    Raises:
+        QuorumError: there are too few examples for so many clients.
+    """
+    _check_enough(total, len(z), least)
+    return least + by_largest_remainder(z, total - least * len(z))
+
+
+def _check_enough(total: int, clients: int, least: int) -> None:
+    if total < clients * least:
+        raise QuorumError(
+            f"{clients} clients of at least {least} need {clients * least} examples, and there are {total}"
+        )
+
+
+def deal(counts: Whole, sizes: Whole, wanted: Real) -> Whole:
+    """How many of each label each client takes: (clients, labels), rows summing to `sizes`, columns to `counts`.
+
+    Args:
+        counts: (labels,), what there is.
+        sizes: (clients,), of the same sum.
+        wanted: (clients, labels), each client's shares q_j.
+    """
+    left = counts.copy()
+    dealt = np.zeros(wanted.shape, dtype=np.int64)
+    for client, size in enumerate(sizes):
+        taken = np.minimum(by_largest_remainder(wanted[client], int(size)), left)
+        left = left - taken
+        short = int(size - taken.sum())
+        if short:
+            filled = by_largest_remainder(left / left.sum(), short)
+            taken, left = taken + filled, left - filled
+        dealt[client] = taken
+    return dealt
+
+
+def partition(
+    ids: Sequence[str],
+    labels: Sequence[str],
+    clients: int,
+    *,
+    seed: int,
+    dataset: str,
+    alpha: float | None = None,
+    beta: float | None = None,
+    least: int = 1,
+) -> list[list[str]]:
+    """The examples of each client.
+
+    Args:
+        labels: of the examples, in the order of `ids`; without `alpha` they do not matter.
+        alpha: how evenly labels are spread; None: every client draws from the whole pool.
+        beta: how even the sizes are; None: all alike.
+        least: so many examples, at least, a client.
+
+    Raises:
+        QuorumError: there are too few examples, or a parameter is not above 0.
+    """
+    for name, value in (("alpha", alpha), ("beta", beta)):
+        if value is not None and not value > 0:
+            raise QuorumError(f"{name}: {value:g} must be above 0; small values skew, large ones even out")
+    total = len(ids)
+    if beta is None:
+        sizes = even_sizes(total, clients, least)
+    else:
+        _check_enough(total, clients, least)
+        z = drawing(seed, dataset, "quantity", clients, beta).dirichlet(np.full(clients, beta))
+        sizes = drawn_sizes(z, total, least)
+    pools = _pools(ids, labels if alpha is not None else [""] * total, drawing(seed, dataset, "order", clients, alpha))
+    counts = np.array([len(pool) for pool in pools])
+    if alpha is None:
+        wanted = np.ones((clients, 1))
+    else:
+        wanted = drawing(seed, dataset, "labels", clients, alpha).dirichlet(alpha * counts / total, size=clients)
+    held: list[list[str]] = [[] for _ in range(clients)]
+    for pool, taken in zip(pools, deal(counts, sizes, wanted).T, strict=True):
+        for own, part in zip(held, np.split(np.array(pool, dtype=object), np.cumsum(taken)[:-1]), strict=True):
+            own.extend(part)
+    return held
+
+
+def _pools(ids: Sequence[str], labels: Sequence[str], order: np.random.Generator) -> list[list[str]]:
+    """The examples of each label, labels in order, shuffled."""
+    by_label: dict[str, list[str]] = {}
+    for identity, label in zip(ids, labels, strict=True):
+        by_label.setdefault(label, []).append(identity)
+    return [[own[i] for i in order.permutation(len(own))] for _, own in sorted(by_label.items())]

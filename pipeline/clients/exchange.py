@@ -1,0 +1,70 @@
+"""Partitions as files that others can read: JSON in the form, and by the names, of FedNLP's.
+
+Its partition files hold, under a name such as `niid_label_clients=100_alpha=1.0`, how many clients there are and which
+examples each trains on. Ours add what a reader needs to know that a file is of the same data: the data set's name and a
+hash of the training ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import QuorumError
+from pipeline.workspace.files import read_json, sha256_json, write_json
+
+Held = Mapping[str, Sequence[str]]
+"""Client -> the training examples that it holds."""
+
+
+def name_of(by: str, clients: int, alpha: float | None, beta: float | None) -> str:
+    """FedNLP's name of a partition; theirs has none of labels and quantities at once, so ours has both parts.
+
+    >>> name_of("label", 100, 1.0, None), name_of("cluster", 30, 0.1, None), name_of("label", 100, None, 5.0)
+    ('niid_label_clients=100_alpha=1.0', 'niid_cluster_clients=30_alpha=0.1', 'niid_quantity_clients=100_beta=5.0')
+    """
+    if alpha is None and beta is None:
+        return f"uniform_clients={clients}"
+    what = "quantity" if alpha is None else by if beta is None else f"{by}_quantity"
+    drawn = [f"{name}={float(value)}" for name, value in (("alpha", alpha), ("beta", beta)) if value is not None]
+    return "_".join([f"niid_{what}_clients={clients}", *drawn])
+
+
+def write(path: Path, name: str, dataset: str, held: Held) -> None:
+    ids = sorted(identity for own in held.values() for identity in own)
+    partition = {client: {"train": list(own)} for client, own in held.items()}
+    content = {"n_clients": len(held), "partition_data": partition}
+    write_json(path, {"dataset": dataset, "train_ids": sha256_json(ids), name: content})
+
+
+def read(path: Path, dataset: str, ids: Sequence[str]) -> dict[str, list[str]]:
+    """The clients of a file.
+
+    Args:
+        ids: the training examples that there are.
+
+    Raises:
+        QuorumError: the file is missing or no partition, or is of other data.
+    """
+    content = read_json(path, remedy="export a partition, or correct `file`")
+    named = [value for value in content.values() if isinstance(value, dict) and "partition_data" in value]
+    if len(named) != 1:
+        raise QuorumError(f"{path}: holds {len(named)} partitions, and 1 is wanted; give a file of one")
+    held = {client: list(map(str, own["train"])) for client, own in named[0]["partition_data"].items()}
+    _check(path, content, dataset, held, ids)
+    return held
+
+
+def _check(path: Path, content: Mapping[str, Any], dataset: str, held: Held, ids: Sequence[str]) -> None:
+    remedy = "give a partition of this data set, at its train_fraction"
+    if content.get("dataset", dataset) != dataset:
+        raise QuorumError(f"{path}: is a partition of {content['dataset']}, not of {dataset}; {remedy}")
+    dealt = [identity for own in held.values() for identity in own]
+    if len(set(dealt)) < len(dealt):
+        raise QuorumError(f"{path}: deals an example to two clients; correct it")
+    strange = sorted(set(dealt) - set(ids))
+    if strange:
+        raise QuorumError(f"{path}: {strange[0]} is no training example of {dataset}; {remedy}")
+    if "train_ids" in content and content["train_ids"] != sha256_json(sorted(ids)):
+        raise QuorumError(f"{path}: was made of other training examples of {dataset}; {remedy}")

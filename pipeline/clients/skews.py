@@ -1,0 +1,149 @@
+"""Who the clients of a federation on labelled texts are, and how much each of them holds: one record a kind.
+
+Clients hold training examples. The server holds `val` and `test`, but where clients are natural owners, who have their
+own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from pipeline.clients import dirichlet, exchange
+from pipeline.clients.manifest import Manifest
+from pipeline.clients.setting import Count
+from pipeline.corpora.texts import Text
+from pipeline.errors import QuorumError
+from pipeline.workspace.record import Record
+
+SERVER = "server"
+"""Who holds the development and test sets in a manifest."""
+
+
+class Skewed(Record):
+    """So many clients, of labels or clusters by Dir(α p), of sizes by Dir(β 1), or both; neither: all alike.
+
+    `least`: so many examples, at least, a client.
+    """
+
+    kind: Literal["skewed"]
+    clients: Count
+    by: Literal["label", "cluster"] = "label"
+    alpha: float | None = None
+    beta: float | None = None
+    least: Count = 1
+
+
+class Natural(Record):
+    """A client an owner who has `least` training examples, and some of the development and the test set.
+
+    `clients`: so many owners, the largest; None: all. `each`: so many of an owner's training examples, at most.
+    `own`: whether a client is judged on its own development and test examples.
+    """
+
+    kind: Literal["natural"]
+    clients: Count | None = None
+    least: Count = 1
+    each: Count | None = None
+    own: bool = True
+
+
+class Given(Record):
+    """A partition that was exported, by this project or in FedNLP's form."""
+
+    kind: Literal["given"]
+    file: Path
+
+
+Skew = Annotated[Skewed | Natural | Given, Field(discriminator="kind")]
+
+
+def partition(
+    skew: Skew,
+    texts: Mapping[str, Text],
+    seed: int,
+    dataset: str,
+    clusters: Mapping[str, str] | None = None,
+) -> Manifest:
+    """Who holds which texts.
+
+    Args:
+        clusters: training text -> its cluster, where the skew is by cluster.
+
+    Raises:
+        QuorumError: there are too few texts, or a given partition is of others.
+    """
+    return KINDS[skew.kind](skew, texts, seed, dataset, clusters or {})
+
+
+def _skewed(skew: Skewed, texts: Mapping[str, Text], seed: int, dataset: str, clusters: Mapping[str, str]) -> Manifest:
+    ids = ids_of(texts, "train")
+    labels = [clusters[i] if skew.by == "cluster" else texts[i].label for i in ids]
+    held = dirichlet.partition(
+        ids, labels, skew.clients, seed=seed, dataset=dataset, alpha=skew.alpha, beta=skew.beta, least=skew.least
+    )
+    return with_server(named(held), texts)
+
+
+def _natural(
+    skew: Natural, texts: Mapping[str, Text], seed: int, dataset: str, clusters: Mapping[str, str]
+) -> Manifest:
+    del clusters
+    held: dict[str, dict[str, list[str]]] = {}
+    for identity, text in texts.items():
+        held.setdefault(text.owner, {}).setdefault(text.split, []).append(identity)
+    fit = {
+        owner: own
+        for owner, own in sorted(held.items())
+        if owner and len(own.get("train", ())) >= skew.least and (not skew.own or ("val" in own and "test" in own))
+    }
+    largest = sorted(fit, key=lambda owner: (-len(fit[owner]["train"]), owner))[: skew.clients]
+    if not largest or len(largest) < (skew.clients or 1):
+        raise QuorumError(
+            f"{len(largest)} owners have {skew.least} training texts and some of each split, and {skew.clients or 1} "
+            "are wanted; lower clients or least"
+        )
+    taken = {owner: _drawn(fit[owner]["train"], skew.each, seed, dataset, owner) for owner in sorted(largest)}
+    if not skew.own:
+        return with_server(taken, texts)
+    return {o: {"train": own, "val": fit[o]["val"], "test": fit[o]["test"]} for o, own in taken.items()}
+
+
+def _drawn(ids: Sequence[str], count: int | None, seed: int, dataset: str, owner: str) -> list[str]:
+    if count is None or count >= len(ids):
+        return list(ids)
+    order = dirichlet.drawing(seed, dataset, f"of {owner}", count, None).permutation(len(ids))
+    return [ids[i] for i in sorted(order[:count])]
+
+
+def _given(skew: Given, texts: Mapping[str, Text], seed: int, dataset: str, clusters: Mapping[str, str]) -> Manifest:
+    del seed, clusters
+    return with_server(exchange.read(skew.file, dataset, ids_of(texts, "train")), texts)
+
+
+KINDS: dict[str, Callable[[Any, Mapping[str, Text], int, str, Mapping[str, str]], Manifest]] = {
+    "skewed": _skewed,
+    "natural": _natural,
+    "given": _given,
+}
+
+
+def ids_of(texts: Mapping[str, Text], split: str) -> list[str]:
+    """In their own order."""
+    return [identity for identity, text in texts.items() if text.split == split]
+
+
+def named(held: Sequence[list[str]]) -> dict[str, list[str]]:
+    """Clients by number, so that their names sort as they were dealt to."""
+    width = len(str(len(held) - 1))
+    return {f"client-{number:0{width}d}": own for number, own in enumerate(held)}
+
+
+def with_server(held: Mapping[str, list[str]], texts: Mapping[str, Text]) -> Manifest:
+    """Clients that hold training texts alone, and the server, which holds the rest."""
+    manifest: Manifest = {client: {"train": own, "val": [], "test": []} for client, own in held.items()}
+    manifest[SERVER] = {"train": [], "val": ids_of(texts, "val"), "test": ids_of(texts, "test")}
+    return manifest

@@ -1,0 +1,85 @@
+"""Words with tags of named entities, a word a line: Universal NER's English EWT, and WNUT 17.
+
+Mayhew et al., "Universal NER", NAACL 2024, over the English Web Treebank; Derczynski et al., "Results of the WNUT2017
+Shared Task on Novel and Emerging Entity Recognition", W-NUT 2017.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pipeline.corpora.example import Split
+from pipeline.corpora.texts import Tagged
+from pipeline.errors import QuorumError
+
+UNER: dict[Split, str] = {
+    "train": "first_commit_train/en_ewt-ud-train.iob2",
+    "val": "en_ewt-ud-dev.iob2",
+    "test": "en_ewt-ud-test.iob2",
+}
+WNUT: dict[Split, str] = {
+    "train": "data/WNUT17/CONLL-format/data/train/wnut17train.conll",
+    "val": "data/WNUT17/CONLL-format/data/dev/emerging.dev.conll",
+    "test": "data/WNUT17/CONLL-format/data/test/emerging.test.annotated",
+}
+OTHER = ("B-OTH", "I-OTH", "B-O")
+"""Of the training file's first version, which alone can be had: no types of the others."""
+
+
+def read_uner(folder: Path) -> list[Tagged]:
+    """Sentences; the owner is the domain that a sentence's name begins with, the group its document."""
+    found = []
+    for split, name in UNER.items():
+        document = ""
+        for about, rows in _blocks(folder / name):
+            for line in about:
+                key, _, value = line.removeprefix("# ").partition(" = ")
+                if key == "newdoc id":
+                    document = value
+                elif key == "sent_id":
+                    identity = value
+            words, tags = [row[1] for row in rows], ["O" if row[2] in OTHER else row[2] for row in rows]
+            domain = identity.partition("-")[0]
+            found.append(Tagged(f"uner/{split}/{identity}", split, domain, document, tuple(words), tuple(tags)))
+    return found
+
+
+def read_wnut(folder: Path) -> list[Tagged]:
+    """Posts, of no owner, each a group of its own."""
+    found = []
+    for split, name in WNUT.items():
+        for number, (_, rows) in enumerate(_blocks(folder / name)):
+            identity = f"wnut/{split}/{number}"
+            words, tags = zip(*((row[0], row[1]) for row in rows), strict=True)
+            found.append(Tagged(identity, split, "", identity, words, tags))
+    return found
+
+
+def check_bio(tags: Sequence[str], where: str) -> None:
+    """
+    Raises:
+        QuorumError: a tag is none of O, B-X and I-X.
+    """
+    for number, tag in enumerate(tags, 1):
+        if tag != "O" and not (tag[:2] in ("B-", "I-") and len(tag) > 2):
+            raise QuorumError(f"{where}: tag {number}, {tag!r}: is not BIO; write O, B-TYPE or I-TYPE")
+
+
+def _blocks(path: Path) -> Iterator[tuple[list[str], list[list[str]]]]:
+    """(Comments, rows of cells) of every sentence; an empty line is between two."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        raise QuorumError(f"{path}: is missing; run `dvc repro ingest`") from None
+    about: list[str] = []
+    rows: list[list[str]] = []
+    for line in [*lines, ""]:
+        if line.startswith("# ") and not rows:
+            about.append(line)
+        elif line.strip():
+            rows.append(line.split("\t"))
+        elif rows:
+            check_bio([row[2 if len(row) > 2 else 1] for row in rows], str(path))
+            yield about, rows
+            about, rows = [], []

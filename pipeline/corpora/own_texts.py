@@ -1,0 +1,172 @@
+"""One's own labelled texts, from a CSV or JSONL file: a row an example.
+
+| task | columns |
+|---|---|
+| classify | text, label |
+| tag | words, tags: lists in JSONL, separated by spaces in CSV |
+| answer | question, context, answer, answer_start; in JSONL also answers: [[text, start], …] |
+| title | text, title |
+
+All may have `split` (train, val, test), `owner` and `group` besides. Without `split`, eight groups of ten train, one
+validates and one tests, by a fixed shuffle.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline.corpora.example import SPLITS, Split
+from pipeline.corpora.hash_order import hash_order
+from pipeline.corpora.iob import check_bio
+from pipeline.corpora.squad import check_answers
+from pipeline.corpora.texts import Asked, Labelled, Tagged, Text, Titled
+from pipeline.errors import QuorumError
+
+Row = Mapping[str, Any]
+HELD_OUT = 10
+"""One group of so many validates, and one tests."""
+
+
+def read(path: Path, kind: type[Labelled] | type[Tagged] | type[Asked] | type[Titled]) -> list[Any]:
+    """
+    Raises:
+        QuorumError: the file is missing or neither CSV nor JSONL, lacks a column, or a row is wrong: by its line.
+    """
+    rows = _rows(path)
+    if not rows:
+        raise QuorumError(f"{path}: holds no row; give one example a row")
+    missing = [column for column in COLUMNS[kind] if column not in rows[0][1]]
+    if missing:
+        raise QuorumError(f"{path}: has no column {missing[0]!r}; it needs {', '.join(COLUMNS[kind])}")
+    splits = _splits(path, rows)
+    texts = [_made(kind, path, line, row, splits[line]) for line, row in rows]
+    _check_classes(texts, path)
+    return texts
+
+
+def _rows(path: Path) -> list[tuple[int, Row]]:
+    """(Line, row) of a file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (FileNotFoundError, IsADirectoryError):
+        raise QuorumError(f"{path}: no such file; give a CSV or JSONL file, a row an example") from None
+    except UnicodeDecodeError as error:
+        raise QuorumError(f"{path}: is not UTF-8 (byte {error.start}); save it as UTF-8") from None
+    if path.suffix == ".csv":
+        reader = csv.DictReader(text.splitlines(keepends=True))
+        return [(reader.line_num, row) for row in reader]
+    found: list[tuple[int, Row]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            try:
+                found.append((number, dict(json.loads(line))))
+            except (ValueError, TypeError):
+                raise QuorumError(f"{path}: line {number}: is no JSON object; write one example a line") from None
+    return found
+
+
+def _splits(path: Path, rows: Sequence[tuple[int, Row]]) -> dict[int, Split]:
+    """Line -> split, of the column or by groups in a fixed shuffle."""
+    if "split" in rows[0][1]:
+        for line, row in rows:
+            if row.get("split") not in SPLITS:
+                raise QuorumError(f"{path}: line {line}: split {row.get('split')!r}: write {', '.join(SPLITS)}")
+        return {line: row["split"] for line, row in rows}
+    groups = {line: str(row.get("group") or f"{path.stem}/{line}") for line, row in rows}
+    order = hash_order(sorted(set(groups.values())))
+    held = max(1, len(order) // HELD_OUT)
+    of: dict[str, Split] = dict.fromkeys(order, "train")
+    of.update(dict.fromkeys(order[:held], "test"))
+    of.update(dict.fromkeys(order[held : 2 * held], "val"))
+    return {line: of[group] for line, group in groups.items()}
+
+
+def _made(kind: type[Any], path: Path, line: int, row: Row, split: Split) -> Text:
+    where = f"{path}: line {line}"
+    identity = f"{path.stem}/{line}"
+    common = (identity, split, str(row.get("owner") or ""), str(row.get("group") or identity))
+    text: Text = MAKE[kind](common, row, where)
+    return text
+
+
+def _word(row: Row, column: str, where: str) -> str:
+    value = str(row.get(column) if row.get(column) is not None else "").strip()
+    if not value:
+        raise QuorumError(f"{where}: {column} is empty; fill it, or leave the row out")
+    return value
+
+
+def _list(row: Row, column: str, where: str) -> tuple[str, ...]:
+    value = row.get(column) or ""
+    found = tuple(map(str, value)) if isinstance(value, list) else tuple(str(value).split())
+    if not found:
+        raise QuorumError(f"{where}: {column} is empty; fill it, or leave the row out")
+    return found
+
+
+def _labelled(common: tuple[str, Split, str, str], row: Row, where: str) -> Labelled:
+    return Labelled(*common, " ".join(_word(row, "text", where).split()), _word(row, "label", where))
+
+
+def _tagged(common: tuple[str, Split, str, str], row: Row, where: str) -> Tagged:
+    words, tags = _list(row, "words", where), _list(row, "tags", where)
+    if len(words) != len(tags):
+        raise QuorumError(f"{where}: {len(words)} words and {len(tags)} tags; give one tag a word")
+    check_bio(tags, where)
+    return Tagged(*common, words, tags)
+
+
+def _asked(common: tuple[str, Split, str, str], row: Row, where: str) -> Asked:
+    question, context = _word(row, "question", where), str(row.get("context") or "")
+    try:
+        answers = tuple((str(text), int(start)) for text, start in row["answers"]) if row.get("answers") else ()
+        answers = answers or ((_word(row, "answer", where), int(row["answer_start"])),)
+    except (KeyError, TypeError, ValueError):
+        raise QuorumError(f"{where}: answer_start is no number; give the answer's first character") from None
+    asked = Asked(*common, question, context, answers)
+    check_answers(asked, where)
+    return asked
+
+
+def _titled(common: tuple[str, Split, str, str], row: Row, where: str) -> Titled:
+    return Titled(*common, _word(row, "text", where), _word(row, "title", where))
+
+
+COLUMNS: dict[type[Any], tuple[str, ...]] = {
+    Labelled: ("text", "label"),
+    Tagged: ("words", "tags"),
+    Asked: ("question", "context"),
+    Titled: ("text", "title"),
+}
+MAKE: dict[type[Any], Callable[[tuple[str, Split, str, str], Row, str], Text]] = {
+    Labelled: _labelled,
+    Tagged: _tagged,
+    Asked: _asked,
+    Titled: _titled,
+}
+
+
+def _check_classes(texts: Sequence[Text], path: Path) -> None:
+    """A class that nobody can have learned is a mistake in the file.
+
+    Raises:
+        QuorumError: no training example has a label that another has.
+    """
+    known = {own for text in texts if text.split == "train" for own in _classes(text)}
+    for text in texts:
+        strange = sorted(set(_classes(text)) - known)
+        if strange:
+            raise QuorumError(
+                f"{path}: {text.id} ({text.split}): no training example has the label {strange[0]!r}; add one, or "
+                "leave the row out"
+            )
+
+
+def _classes(text: Text) -> Sequence[str]:
+    if isinstance(text, Labelled):
+        return (text.label,)
+    return text.tags if isinstance(text, Tagged) else ()

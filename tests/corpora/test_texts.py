@@ -1,0 +1,168 @@
+"""Published and own labelled texts -> records, on a few made-up files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.corpora import aeslc, iob, newsgroups, own_texts, squad
+from pipeline.corpora.texts import Asked, Labelled, Tagged, Titled, read_texts, write_texts
+from pipeline.errors import QuorumError
+
+POST = "From: a@b.org\nSubject: Re: RE: Brakes squeak\nLines: 2\n\nMine do,\ntoo.\n"
+
+
+def lay(path: Path, content: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+def posts(folder: Path, count: int = 22) -> Path:
+    for split, name in newsgroups.FOLDERS.items():
+        for number in range(count if split == "train" else 2):
+            lay(folder / "data" / name / "rec.autos" / str(number), POST)
+    return folder
+
+
+def test_a_post_is_its_subject_and_body_or_the_whole_file(tmp_path: Path) -> None:
+    posts(tmp_path)
+    whole, short = (newsgroups.read(tmp_path, headers)[0] for headers in ("all", "subject"))  # type: ignore[arg-type]
+    assert whole.text.startswith("From: a@b.org Subject: Re: RE: Brakes squeak Lines: 2 Mine do, too.")
+    assert short.text == "Re: RE: Brakes squeak Mine do, too."
+    assert (short.group, short.label) == ("brakes squeak", "rec.autos")
+
+
+def test_twenty_posts_of_a_group_are_its_development_set(tmp_path: Path) -> None:
+    found = newsgroups.read(posts(tmp_path), "all")
+    assert [sum(post.split == split for post in found) for split in ("train", "val", "test")] == [2, 20, 2]
+
+
+def uner(folder: Path, rows: str) -> Path:
+    for name in iob.UNER.values():
+        lay(folder / name, f"# newdoc id = weblog-1\n# sent_id = weblog-1-01\n# text = x\n{rows}\n\n")
+    return folder
+
+
+def test_a_sentence_knows_its_domain_and_its_document(tmp_path: Path) -> None:
+    """Types that only the training file's first version has become O."""
+    rows = "1\tIn\tO\t-\t-\n2\tNew\tB-LOC\t-\t-\n3\tYork\tI-LOC\t-\t-\n4\tRed\tB-OTH\t-\t-\n5\tx\tB-O\t-\t-"
+    sentence = iob.read_uner(uner(tmp_path, rows))[0]
+    assert sentence.tags == ("O", "B-LOC", "I-LOC", "O", "O")
+    assert (sentence.owner, sentence.group, sentence.label) == ("weblog", "weblog-1", "LOC")
+
+
+@pytest.mark.parametrize(
+    ("tags", "label"), [(("O", "O"), "NULL"), (("B-PER", "B-LOC"), "LOC_PER"), (("B-PER", "I-PER"), "PER")]
+)
+def test_a_sentences_label_is_the_set_of_its_types(tags: tuple[str, ...], label: str) -> None:
+    assert Tagged("i", "train", "", "g", ("a", "b"), tags).label == label
+
+
+def test_tags_that_are_no_bio_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(QuorumError, match=r"tag 1, 'X-LOC': is not BIO; write O, B-TYPE or I-TYPE"):
+        iob.read_uner(uner(tmp_path, "1\tIn\tX-LOC\t-\t-"))
+
+
+def test_wnut_sentences_are_separated_by_empty_lines(tmp_path: Path) -> None:
+    for name in iob.WNUT.values():
+        lay(tmp_path / name, "a\tO\nb\tB-person\n\t\nc\tO\n")
+    found = iob.read_wnut(tmp_path)
+    assert [text.words for text in found[:2]] == [("a", "b"), ("c",)]
+
+
+def article(start: int) -> str:
+    asked = {"id": "q1", "question": " Which? ", "answers": [{"text": "Paris", "answer_start": start}]}
+    paragraphs = [{"context": "In Paris.", "qas": [asked]}]
+    return json.dumps({"data": [{"title": "France", "paragraphs": paragraphs}]})
+
+
+def test_a_question_belongs_to_its_article_and_paragraph(tmp_path: Path) -> None:
+    for name in squad.FILES.values():
+        lay(tmp_path / name, article(3))
+    first = squad.read(tmp_path)[0]
+    assert (first.owner, first.group, first.question, first.answers) == (
+        "France",
+        "France/0",
+        "Which?",
+        (("Paris", 3),),
+    )
+
+
+def test_an_answer_must_lie_in_its_context(tmp_path: Path) -> None:
+    lay(tmp_path / squad.FILES["train"], article(4))
+    with pytest.raises(QuorumError, match="q1: the answer 'Paris' does not lie in its context at character 4"):
+        squad.read(tmp_path)
+
+
+def test_an_email_that_recurs_in_the_test_set_does_not_train(tmp_path: Path) -> None:
+    here = tmp_path / "enron_subject_line"
+    lay(here / "train" / "kean-s_in_1.subject", "See you  at ten.\n\n@subject\nLunch")
+    lay(here / "train" / "kean-s_in_2.subject", "Other words.\n\n@subject\nWords")
+    lay(here / "dev" / "kean-s_in_3.subject", "Dev.\n\n@subject\nD\n\n@ann0\nd one\n\n@ann1\nd two")
+    lay(here / "test" / "lay-k_in_1.subject", "see you at TEN.\n\n@subject\nLunch then")
+    found = aeslc.read(tmp_path)
+    assert [(email.id, email.owner) for email in found] == [
+        ("aeslc/train/kean-s_in_2", "kean-s"),
+        ("aeslc/val/kean-s_in_3", "kean-s"),
+        ("aeslc/test/lay-k_in_1", "lay-k"),
+    ]
+    assert (found[1].title, found[1].others) == ("D", ("d one", "d two"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        Labelled("i", "train", "o", "g", "words", "label"),
+        Tagged("i", "val", "o", "g", ("a", "b"), ("O", "B-X")),
+        Asked("i", "test", "o", "g", "why?", "because", (("because", 0),)),
+        Titled("i", "train", "o", "g", "long", "short", ("other",)),
+    ],
+    ids=lambda text: type(text).__name__,
+)
+def test_a_record_is_read_back_as_it_was_written(text: Any, tmp_path: Path) -> None:
+    write_texts(tmp_path / "x.jsonl", [text])
+    assert read_texts(tmp_path / "x.jsonl", type(text)) == {"i": text}
+
+
+def test_own_rows_without_splits_are_split_by_group(tmp_path: Path) -> None:
+    """Of 20 groups of two rows, two validate and two test; no group is in two splits."""
+    rows = "".join(f"text {i},{'ab'[i % 2]},g{i // 2}\n" for i in range(40))
+    texts: list[Labelled] = own_texts.read(lay(tmp_path / "my.csv", f"text,label,group\n{rows}"), Labelled)
+    assert [sum(text.split == split for text in texts) for split in ("train", "val", "test")] == [32, 4, 4]
+    assert len({(text.group, text.split) for text in texts}) == 20
+
+
+def test_own_tags_come_as_lists_or_words(tmp_path: Path) -> None:
+    line = json.dumps({"words": ["In", "Rome"], "tags": ["O", "B-LOC"], "split": "train"})
+    (listed,) = own_texts.read(lay(tmp_path / "a.jsonl", line), Tagged)
+    (spaced,) = own_texts.read(lay(tmp_path / "b.csv", "words,tags,split\nIn Rome,O B-LOC,train\n"), Tagged)
+    assert (listed.words, listed.tags) == (spaced.words, spaced.tags) == (("In", "Rome"), ("O", "B-LOC"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "content", "message"),
+    [
+        (Labelled, "a.csv", "text,klass\nx,y\n", "has no column 'label'; it needs text, label"),
+        (Labelled, "a.csv", "text,label\n", "holds no row"),
+        (Labelled, "a.csv", "text,label,split\n ,y,train\n", "line 2: text is empty; fill it"),
+        (Labelled, "a.csv", "text,label,split\nx,y,train\nx,z,test\n", "no training example has the label 'z'"),
+        (Labelled, "a.csv", "text,label,split\nx,y,dev\n", "line 2: split 'dev': write train, val, test"),
+        (Labelled, "a.jsonl", '{"text": "x", "label": "y"}\n[1]\n', "line 2: is no JSON object"),
+        (Tagged, "a.csv", "words,tags,split\na b,O,train\n", "2 words and 1 tags"),
+        (Tagged, "a.csv", "words,tags,split\na,LOC,train\n", "tag 1, 'LOC': is not BIO"),
+        (Asked, "a.csv", "question,context,answer,answer_start,split\nq,abc,b,2,train\n", "'b' does not lie in its"),
+        (Asked, "a.csv", "question,context,answer,answer_start,split\nq,abc,b,x,train\n", "answer_start is no number"),
+    ],
+)
+def test_a_wrong_row_is_named(kind: type[Any], name: str, content: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(QuorumError, match=message):
+        own_texts.read(lay(tmp_path / name, content), kind)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(QuorumError, match=r"gone.csv: no such file"):
+        own_texts.read(tmp_path / "gone.csv", Labelled)
