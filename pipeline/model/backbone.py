@@ -52,12 +52,16 @@ class Rendered:
 
     `source` is all that the model reads, template and query included; `target` is y_1 … y_T, the end token last
     unless truncation cut it off. `transcript_tokens` counts the transcript before truncation, `kept` after.
+    Of an encoder's text `target` are classes, and `places` the tokens of `source` that are asked about, where that is
+    not the whole; `words`: which words these begin.
     """
 
     source: tuple[int, ...]
     target: tuple[int, ...]
     transcript_tokens: int
     kept: int
+    places: tuple[int, ...] = ()
+    words: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

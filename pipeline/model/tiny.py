@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import (
     BartConfig,
     BartForConditionalGeneration,
+    BertConfig,
+    BertModel,
+    DistilBertConfig,
+    DistilBertModel,
     LEDConfig,
     LEDForConditionalGeneration,
     LlamaConfig,
@@ -38,6 +42,35 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
         sep_token="</s>",
         unk_token="<unk>",
     )
+
+
+def tiny_wordpieces() -> PreTrainedTokenizerFast:
+    """A WordPiece tokenizer of single letters, digits and signs, in lower case, as BERT's would be."""
+    special = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
+    signs = [chr(code) for code in range(33, 127) if not chr(code).isupper()]
+    words = [*special.values(), *signs, *(f"##{sign}" for sign in signs)]
+    vocabulary = {word: number for number, word in enumerate(words)}
+    tokenizer = Tokenizer(models.WordPiece(vocab=vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    numbers = [(special[name], vocabulary[special[name]]) for name in ("cls", "sep")]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=numbers
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, **{f"{name}_token": word for name, word in special.items()}
+    )
+
+
+def tiny_encoder(family: str, seed: int = 0) -> PreTrainedModel:
+    """A random encoder of three layers: `bert` or `distilbert`."""
+    torch.manual_seed(seed)
+    words = len(tiny_wordpieces())
+    if family == "bert":
+        sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4}
+        return BertModel(BertConfig(vocab_size=words, initializer_range=0.2, **sizes), add_pooling_layer=False)
+    config = DistilBertConfig(vocab_size=words, dim=32, hidden_dim=48, n_layers=3, n_heads=4, initializer_range=0.2)
+    return DistilBertModel(config)
 
 
 def tiny_model(family: str, seed: int = 0) -> PreTrainedModel:

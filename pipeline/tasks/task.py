@@ -23,6 +23,7 @@ class Metric:
 
     `better`: None where neither more nor less is. `digits`: behind the point, in tables. `ranked`: whether tables mark
     the best, which of a mere symptom they do not. `over`: the figure of the references that its mean is shown over.
+    `per`: what an example's figure is a sum over, where a mean over examples would weigh them wrongly.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Metric:
     digits: int
     ranked: bool = True
     over: str | None = None
+    per: str | None = None
 
     @property
     def sign(self) -> int:

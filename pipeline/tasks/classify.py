@@ -1,0 +1,68 @@
+"""Classification: one label a text, from a pooled vector, a hidden layer with ReLU and a logit a label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pipeline.corpora.texts import Labelled
+from pipeline.tasks.task import Metric
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pipeline.model.adapter import Adapter
+    from pipeline.model.backbone import Prefix, Rendered
+    from pipeline.model.encoder import Encoder
+
+
+class Classify:
+    """See `EncoderTask`."""
+
+    kind = Labelled
+    metrics = (Metric("accuracy", "accuracy", "%", "more", 1),)
+
+    def classes(self, texts: Sequence[Labelled]) -> tuple[str, ...]:
+        return tuple(sorted({text.label for text in texts}))
+
+    def render(self, encoder: Encoder, text: Labelled, classes: Sequence[str], tokens: int) -> list[Rendered]:
+        from pipeline.model.backbone import Rendered
+
+        ids = encoder.tokenizer(text.text, truncation=True, max_length=tokens)["input_ids"]
+        return [Rendered(tuple(ids), (classes.index(text.label),), len(ids), len(ids))]
+
+    def initial(self, encoder: Encoder, classes: Sequence[str], seed: int) -> Adapter:
+        from pipeline.tasks.heads import initial_linears
+
+        n = encoder.width
+        return initial_linears({"head.dense": (n, n), "head.out": (n, len(classes))}, seed)
+
+    def kept(self, encoder: Encoder, prefix: Prefix) -> Prefix:
+        """The pooled vector, as a text of one token."""
+        import torch
+
+        hidden = prefix["hidden"][None]
+        return prefix | {"hidden": encoder.pooled(hidden, torch.ones(hidden.shape[:2], dtype=torch.bool))}
+
+    def outputs(self, encoder: Encoder, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
+        from pipeline.tasks.heads import applied
+
+        pooled = encoder.pooled(*encoder.states(prefixes, adapter))
+        return applied(adapter, "head.out", applied(adapter, "head.dense", pooled).relu())
+
+    def predict(
+        self,
+        encoder: Encoder,
+        text: Labelled,
+        windows: Sequence[Rendered],
+        logits: Sequence[Tensor],
+        classes: Sequence[str],
+    ) -> str:
+        del encoder, text, windows
+        return classes[int(logits[0][0].argmax())]
+
+    def score(self, text: Labelled, prediction: str) -> Mapping[str, float]:
+        return {"accuracy": 100.0 * (text.label == prediction)}
+
+
+TASK = Classify()

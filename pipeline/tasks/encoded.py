@@ -1,0 +1,94 @@
+"""What a task on an encoder is: which texts, which classes, what stands above the encoder, and how that is scored.
+
+Its outputs are logits already, an item a row, so that algorithms and objectives treat it like a language model's head.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pipeline.tasks.task import Metric
+
+if TYPE_CHECKING:  # torch takes seconds, which the plan saves
+    import torch
+    from torch import Tensor
+
+    from pipeline.model.adapter import Adapter
+    from pipeline.model.backbone import Prefix, Rendered
+    from pipeline.model.encoder import Encoder
+
+
+class EncoderTask(Protocol):
+    """Plain functions; a task holds no state. `Any` is its own kind of text."""
+
+    @property
+    def kind(self) -> type[Any]:
+        """The record that it reads; see `corpora.texts`."""
+
+    @property
+    def metrics(self) -> Sequence[Metric]:
+        """Of predictions, the one by which runs are compared first."""
+
+    def classes(self, texts: Sequence[Any]) -> tuple[str, ...]:
+        """What can be predicted, in the order of the logits, of training texts."""
+
+    def render(self, encoder: Encoder, text: Any, classes: Sequence[str], tokens: int) -> list[Rendered]:
+        """What the encoder reads of a text, in at most so many tokens each: one or, of a long context, several windows.
+
+        The first is the one that a loss is taken on; its targets are empty where none can be.
+        """
+
+    def initial(self, encoder: Encoder, classes: Sequence[str], seed: int) -> Adapter:
+        """The head's tensors, `head.*`."""
+
+    def kept(self, encoder: Encoder, prefix: Prefix) -> Prefix:
+        """What is stored of a text above which nothing but the head trains: what the head reads, and no more."""
+
+    def outputs(self, encoder: Encoder, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
+        """Logits in fp32 (items, classes), the items of the texts one after the other."""
+
+    def predict(
+        self,
+        encoder: Encoder,
+        text: Any,
+        windows: Sequence[Rendered],
+        logits: Sequence[Tensor],
+        classes: Sequence[str],
+    ) -> str:
+        """The prediction of a text from the logits of its windows, each (items, classes)."""
+
+    def score(self, text: Any, prediction: str) -> Mapping[str, float]:
+        """Every metric's parts of one example; see `metrics`."""
+
+
+@dataclass(frozen=True)
+class Under:
+    """An encoder under a task's head: what training and losses need; see `token_figures.Hidden`."""
+
+    encoder: Encoder
+    task: EncoderTask
+
+    @property
+    def device(self) -> torch.device:
+        return self.encoder.device
+
+    def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
+        return self.task.outputs(self.encoder, prefixes, adapter)
+
+    def head(self, hidden: Tensor, targets: Tensor | None = None, /) -> Tensor:
+        """The outputs are logits already."""
+        del targets
+        return hidden
+
+    def pieces(self, tokens: Sequence[int]) -> list[str]:
+        """A class is no text."""
+        return [""] * len(tokens)
+
+
+def load_encoder_task(module: str) -> EncoderTask:
+    """The task that a module defines."""
+    task: EncoderTask = importlib.import_module(module).TASK
+    return task

@@ -1,0 +1,26 @@
+"""Linear layers above an encoder, as tensors of an adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from pipeline.model.adapter import INITIAL_STD, Adapter
+
+
+def initial_linears(shapes: Mapping[str, tuple[int, int]], seed: int) -> Adapter:
+    """W ~ N(0, 0.02²) of (out, in), b = 0, for each name -> (in, out), in their order."""
+    generator = torch.Generator().manual_seed(seed)
+    adapter: Adapter = {}
+    for name, (inner, outer) in shapes.items():
+        adapter[f"{name}.weight"] = torch.randn(outer, inner, generator=generator) * INITIAL_STD
+        adapter[f"{name}.bias"] = torch.zeros(outer)
+    return adapter
+
+
+def applied(adapter: Mapping[str, Tensor], name: str, hidden: Tensor) -> Tensor:
+    """W x + b over the last dimension."""
+    return linear(hidden, adapter[f"{name}.weight"], adapter[f"{name}.bias"])

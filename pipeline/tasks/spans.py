@@ -1,0 +1,40 @@
+"""Named entities as spans of words, and their F1, as the CoNLL evaluation script counts them.
+
+A chunk is (type, first word, last word). It begins at B-X, or at I-X after O, after another type or at a sentence's
+start. Tjong Kim Sang and De Meulder, "Introduction to the CoNLL-2003 Shared Task", CoNLL 2003.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+Chunk = tuple[str, int, int]
+
+
+def chunks(tags: Sequence[str]) -> set[Chunk]:
+    """
+    >>> sorted(chunks(["B-PER", "I-PER", "O", "I-LOC", "I-ORG"]))
+    [('LOC', 3, 3), ('ORG', 4, 4), ('PER', 0, 1)]
+    """
+    found: set[Chunk] = set()
+    kind, first = "", 0
+    for place, tag in enumerate([*tags, "O"]):
+        begins = tag[:2] == "B-" or (tag[:2] == "I-" and tag[2:] != kind)
+        if kind and (begins or tag == "O"):
+            found.add((kind, first, place - 1))
+            kind = ""
+        if begins:
+            kind, first = tag[2:], place
+    return found
+
+
+def span_counts(gold: Sequence[str], predicted: Sequence[str]) -> tuple[int, int]:
+    """(2 · true positives, predicted + gold): F1 is their ratio, over all sentences.
+
+    Raises:
+        ValueError: the sentences differ in length.
+    """
+    if len(gold) != len(predicted):
+        raise ValueError(f"{len(gold)} words, and {len(predicted)} tags were predicted")
+    right, given = chunks(gold), chunks(predicted)
+    return 2 * len(right & given), len(right) + len(given)

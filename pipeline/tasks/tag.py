@@ -1,0 +1,88 @@
+"""Tagging: a tag a word, by a linear layer at the word's first piece; judged by whole spans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pipeline.corpora.texts import Tagged
+from pipeline.tasks.spans import span_counts
+from pipeline.tasks.task import Metric
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pipeline.model.adapter import Adapter
+    from pipeline.model.backbone import Prefix, Rendered
+    from pipeline.model.encoder import Encoder
+
+OUTSIDE = "O"
+
+
+class Tag:
+    """See `EncoderTask`. Words past the cut are outside of every span."""
+
+    kind = Tagged
+    metrics = (Metric("f1", "span F1", "F1 x 100", "more", 1, per="spans"),)
+
+    def classes(self, texts: Sequence[Tagged]) -> tuple[str, ...]:
+        """`O`, and B- and I- of every type."""
+        types = sorted({tag[2:] for text in texts for tag in text.tags if tag != OUTSIDE})
+        return (OUTSIDE, *(f"{begin}-{kind}" for kind in types for begin in "BI"))
+
+    def render(self, encoder: Encoder, text: Tagged, classes: Sequence[str], tokens: int) -> list[Rendered]:
+        from pipeline.model.backbone import Rendered
+
+        read = encoder.tokenizer(list(text.words), is_split_into_words=True, truncation=True, max_length=tokens)
+        first: dict[int, int] = {}
+        for place, word in enumerate(read.word_ids()):
+            if word is not None:
+                first.setdefault(word, place)
+        # A word of characters that the vocabulary lacks may have no piece at all.
+        target = tuple(classes.index(text.tags[word]) for word in first)
+        ids = tuple(read["input_ids"])
+        return [Rendered(ids, target, len(ids), len(ids), tuple(first.values()), tuple(first))]
+
+    def initial(self, encoder: Encoder, classes: Sequence[str], seed: int) -> Adapter:
+        from pipeline.tasks.heads import initial_linears
+
+        return initial_linears({"head.out": (encoder.width, len(classes))}, seed)
+
+    def kept(self, encoder: Encoder, prefix: Prefix) -> Prefix:
+        """The words' first pieces alone."""
+        import torch
+
+        del encoder
+        places = prefix["places"]
+        return prefix | {"hidden": prefix["hidden"][places], "places": torch.arange(len(places))}
+
+    def outputs(self, encoder: Encoder, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
+        import torch
+
+        from pipeline.tasks.heads import applied
+
+        hidden, _ = encoder.states(prefixes, adapter)
+        words = torch.cat([own[prefix["places"]] for own, prefix in zip(hidden, prefixes, strict=True)])
+        return applied(adapter, "head.out", words)
+
+    def predict(
+        self,
+        encoder: Encoder,
+        text: Tagged,
+        windows: Sequence[Rendered],
+        logits: Sequence[Tensor],
+        classes: Sequence[str],
+    ) -> str:
+        """Tags separated by spaces."""
+        del encoder
+        tags = [OUTSIDE] * len(text.words)
+        for word, best in zip(windows[0].words, logits[0].argmax(-1).tolist(), strict=True):
+            tags[word] = classes[best]
+        return " ".join(tags)
+
+    def score(self, text: Tagged, prediction: str) -> Mapping[str, float]:
+        hits, spans = span_counts(text.tags, prediction.split(" "))
+        return {"f1": 100.0 * hits, "spans": spans}
+
+
+TASK = Tag()

@@ -1,0 +1,136 @@
+"""An encoder that is cut: what is stored below, what trains above, and that both are the whole model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from pipeline.errors import QuorumError
+from pipeline.model.adapter import Adapter
+from pipeline.model.backbone import Prefix, Rendered
+from pipeline.model.encoder import Cut, Encoder
+from pipeline.model.tiny import tiny_encoder, tiny_wordpieces
+
+CUTS = ("none", "e", "e,0", "e,0-1", "e,0-2")
+TEXTS = ("a bc def", "g", "hij klmn op qrst uv")
+
+
+def encoder(cut: str, family: str = "bert", **other: Any) -> Encoder:
+    return Encoder(f"tiny-{family}", tiny_encoder(family), tiny_wordpieces(), Cut.parse(cut), **other)
+
+
+def rendered(made: Encoder) -> list[Rendered]:
+    ids = [tuple(made.tokenizer(text)["input_ids"]) for text in TEXTS]
+    return [Rendered(own, (0,), len(own), len(own)) for own in ids]
+
+
+def stored(made: Encoder) -> list[Prefix]:
+    return list(made.encode(rendered(made)))
+
+
+def plain(family: str) -> list[Tensor]:
+    """Each text's last hidden states, by transformers alone."""
+    model, tokenizer = tiny_encoder(family).eval(), tiny_wordpieces()
+    with torch.no_grad():
+        return [model(torch.tensor([tokenizer(text)["input_ids"]])).last_hidden_state[0] for text in TEXTS]
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert"])
+@pytest.mark.parametrize("cut", CUTS)
+def test_below_and_above_a_cut_are_the_whole_model(cut: str, family: str) -> None:
+    """From the store, padded to one length: as each text alone under transformers."""
+    made = encoder(cut, family)
+    hidden, mask = made.states(stored(made), made.initial("layers", 0, 1))
+    for own, kept, expected in zip(hidden, mask, plain(family), strict=True):
+        torch.testing.assert_close(own[kept], expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(("above", "size"), [("bottleneck", 8), ("lora", 4)])
+def test_fresh_low_rank_changes_change_nothing(above: Any, size: int) -> None:
+    """LoRA's B is 0 at first. A bottleneck normalizes again, which changes nothing while gains are 1, as here."""
+    made = encoder("e,0")
+    hidden, mask = made.states(stored(made), made.initial(above, size, 1))
+    for own, kept, expected in zip(hidden, mask, plain("bert"), strict=True):
+        torch.testing.assert_close(own[kept], expected, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("above", ["layers", "bottleneck", "lora"])
+def test_every_tensor_that_trains_has_a_gradient(above: Any) -> None:
+    made = encoder("e,0")
+    adapter = {name: tensor.requires_grad_() for name, tensor in made.initial(above, 4, 1).items()}
+    hidden, mask = made.states(stored(made), adapter)
+    made.pooled(hidden, mask).square().sum().backward()
+    without = [name for name, tensor in adapter.items() if tensor.grad is None]
+    assert without == []
+    assert {name.split(".")[1] for name in adapter} == {"1", "2"}
+
+
+def test_nothing_below_the_cut_is_touched() -> None:
+    """Not a bit, by training of what lies above."""
+    made = encoder("e,0-1")
+    before = {name: tensor.clone() for name, tensor in made._model.named_parameters()}
+    adapter = {name: tensor.requires_grad_() for name, tensor in made.initial("layers", 0, 1).items()}
+    made.states(stored(made), adapter)[0].sum().backward()
+    torch.optim.SGD(adapter.values(), lr=1.0).step()
+    assert all(torch.equal(tensor, before[name]) for name, tensor in made._model.named_parameters())
+    assert not any(tensor.requires_grad for tensor in made._model.parameters())
+
+
+@pytest.mark.parametrize(
+    ("cut", "names"), [("none", {"ids", "targets"}), ("e", {"ids", "targets"}), ("e,0", {"hidden", "targets"})]
+)
+def test_what_is_stored_is_no_more_than_training_needs(cut: str, names: set[str]) -> None:
+    made = encoder(cut)
+    prefixes = stored(made)
+    assert all(set(prefix) == names for prefix in prefixes)
+    assert [len(prefix.get("hidden", prefix.get("ids", ()))) for prefix in prefixes] == [
+        len(one.source) for one in rendered(made)
+    ]
+
+
+def test_a_text_is_the_mean_of_its_tokens_or_the_first() -> None:
+    """Padding, whatever stands there, is no token."""
+    hidden = torch.tensor([[[1.0], [3.0], [99.0]]])
+    mask = torch.tensor([[True, True, False]])
+    assert encoder("e", pool="mean").pooled(hidden, mask).tolist() == [[2.0]]
+    assert encoder("e", pool="first").pooled(hidden, mask).tolist() == [[1.0]]
+
+
+def test_of_a_pair_the_second_text_is_of_another_type() -> None:
+    """As transformers has it, whose tokenizer says so."""
+    made = encoder("e,0")
+    ids, second = made.pair([5, 6], [7])
+    assert (ids[second], len(ids)) == (7, 6)
+    types = torch.tensor([[0] * second + [1] * (len(ids) - second)])
+    model = tiny_encoder("bert").eval()
+    with torch.no_grad():
+        expected = model(torch.tensor([ids]), token_type_ids=types).last_hidden_state[0]
+    prefixes = list(made.encode([Rendered(tuple(ids), (), len(ids), len(ids))]))
+    found, _ = made.states(prefixes, made.initial("layers", 0, 1))
+    torch.testing.assert_close(found[0], expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("text", ["0-3", "e,1", "e,0-x", "all", ""])
+def test_a_cut_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="write none, e, e,0 or e,0-K"):
+        Cut.parse(text)
+
+
+def test_no_more_layers_are_frozen_than_there_are() -> None:
+    with pytest.raises(QuorumError, match=r"frozen: e,0-3: tiny-bert has 3 layers"):
+        encoder("e,0-3")
+
+
+def sizes(adapter: Adapter) -> int:
+    return sum(tensor.numel() for tensor in adapter.values())
+
+
+def test_what_trains_is_counted_by_layers() -> None:
+    """Whole model less the embeddings, less a layer, and so on: equal layers, as FedNLP's Table 3 counts them."""
+    counts = [sizes(encoder(cut).initial("layers", 0, 1)) for cut in CUTS]
+    layer = counts[1] - counts[2]
+    assert counts[1:] == [3 * layer, 2 * layer, layer, 0]
+    assert counts[0] - counts[1] == sum(p.numel() for p in tiny_encoder("bert").embeddings.parameters())
