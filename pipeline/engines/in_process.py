@@ -72,10 +72,11 @@ class InProcess:
     def _trained_once(self, name: str, sent: Sent, version: int) -> Arrival:
         received, down = self._received(sent)
         rng = Randomness(self._seed, name, version)
-        own = self.private.states[name]
+        own = self.private.states[name] if self._keeps(name) else ClientState(received.adapter)
         self._remember(name, own.adapter, version)
         state, update, trace = self._algorithm.client_update(received, own, self._trained[name], rng)
-        self.private.states[name] = state
+        if self._keeps(name):
+            self.private.states[name] = state
         for mask, rows in trace.masks.items():
             self.private.masks.setdefault(name, {}).setdefault(mask, {})[version] = rows
         up = 0
@@ -98,8 +99,10 @@ class InProcess:
         return self._evaluated[name].validation_loss(adapter)
 
     def score(self, name: str, server: Adapter | None, began: Adapter, version: int) -> Losses:
-        own = self.private.states[self.scored[name]].adapter
-        local = self._kept("local", name, own, began, version)
+        local = None
+        if self.scored[name] in self._trained:
+            own = self.private.states[self.scored[name]].adapter
+            local = self._kept("local", name, own, began, version)
         return Losses(local, None if server is None else self._kept("server", name, server, began, version))
 
     def _kept(self, owner: Owner, name: str, adapter: Adapter, began: Adapter, version: int) -> float:
@@ -118,15 +121,20 @@ class InProcess:
             self.private.best_of(owner)[name] = Best(version, loss, adapter, began, before)
         return loss
 
+    def _keeps(self, name: str) -> bool:
+        """Whether a client's state outlives a round: the algorithm needs it, or its own model is scored."""
+        return self._algorithm.keeps or name in self._scored.values()
+
     def _remember(self, name: str, own: Adapter, version: int) -> None:
         """With what a client begins a round; what it began the last one with is no longer asked for."""
         if version != self._of_round:
             self._before.clear()
             self._of_round = version
-        known = self.private.states.recorded(name)
+        known = self.private.states.recorded(name) if name in self.private.states else None
         self._before.put(name, own, known and known[0])
 
     def _began_with(self, name: str, version: int) -> Adapter:
-        """A client's own adapter at the end of the round before; one that was idle still has it."""
-        trained = version == self._of_round and name in self._before
-        return self._before[name] if trained else self.private.states[name].adapter
+        """A client's own adapter at the end of the round before; one that was idle still has it, the server none."""
+        if version == self._of_round and name in self._before:
+            return self._before[name]
+        return self.private.states[name].adapter if name in self.private.states else {}

@@ -185,7 +185,8 @@ class Algorithm:
 
     `evaluates` names the model that its row of a table is about; `communicates` is false where nothing travels;
     `pooled` trains one model on the data of all clients. `init` is told how many examples all clients have together,
-    and `shares` is what the server sends them. `passes`: how often a client trains in a round.
+    and `shares` is what the server sends them. `passes`: how often a client trains in a round. `keeps`: whether a
+    client needs its state of the round before; one that does not is forgotten, unless its own model is scored.
     """
 
     client_update: ClientUpdate
@@ -196,6 +197,7 @@ class Algorithm:
     communicates: bool = True
     pooled: bool = False
     passes: int = 1
+    keeps: bool = True
 
 
 class Mean:

@@ -38,9 +38,9 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Losses:
-    """Validation losses of a client, in nats a token: of its own model, and of the server's where there is one."""
+    """Validation losses of a client, in nats an item: of its own model and of the server's, where there is one."""
 
-    local: float
+    local: float | None
     server: float | None
 
 
@@ -53,7 +53,10 @@ class Engine(Protocol):
 
     @property
     def scored(self) -> Mapping[str, str]:
-        """Each client that is scored -> the one whose training makes its own model: most often itself."""
+        """Each client that is scored -> the one whose training makes its own model: most often itself.
+
+        One that names no trainer has none; on its data, which no client holds, the server's model alone is scored.
+        """
 
     def join(self, name: str, adapter: Adapter) -> None:
         """A client comes in late: its own adapter is this one."""

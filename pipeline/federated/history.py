@@ -48,9 +48,13 @@ class Round:
         """The part of the training loss that is about the references: all of it, unless the objective has others."""
         return self.figures.get("cross_entropy", self.train_loss)
 
+    def known_loss(self, owner: Owner) -> float | None:
+        """The validation loss of the client's own model, or the server's, where there is such a model."""
+        return self.local_validation_loss if owner == "local" else self.server_validation_loss
+
     def loss_of(self, owner: Owner) -> float:
-        """The validation loss of the client's own model, or the server's."""
-        loss = self.local_validation_loss if owner == "local" else self.server_validation_loss
+        """The same of a model that there is."""
+        loss = self.known_loss(owner)
         assert loss is not None, f"round {self.round} of {self.client} has no {owner} loss"
         return loss
 

@@ -1,4 +1,4 @@
-"""A client's data and its training: AdamW on the loss of stored prefixes, or of token ids."""
+"""A client's data and its training, on the loss of stored prefixes or of token ids."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from pipeline.clients.batches import batches
+from pipeline.clients.batches import batch_sizes, batches
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Fit, Pull, Trace
 from pipeline.federated.head import backward_through_head
 from pipeline.federated.history import check_names
 from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
 from pipeline.federated.objectives.objective import ItemLosses, Objective
-from pipeline.federated.optimizer import LocalTraining, adamw, moments_of, restore_moments
+from pipeline.federated.optimizer import LocalTraining, moments_of, optimizer_of, restore_moments, schedule_of
 from pipeline.federated.randomness import Randomness, batch_order
 from pipeline.federated.token_figures import Hidden, Load, token_cross_entropy, token_entropies
 from pipeline.model.adapter import Adapter, on_device
@@ -69,9 +69,11 @@ class LocalClientData:
         student = {name: start[name].detach().to(self._device, copy=True).requires_grad_() for name in sorted(start)}
         objective = objective.begin(self)
         torch.manual_seed(rng.number("dropout"))
-        optimizer = adamw(student, self._training)
+        optimizer = optimizer_of(student, self._training)
         restore_moments(optimizer, student, moments or {})
         teacher = _Teacher(objective.teacher, self._backbone, self.train, kept=self._training.local_epochs > 1)
+        steps = len(batch_sizes(len(self.train), self._training.batch_size)) * self._training.local_epochs
+        schedule = schedule_of(optimizer, self._training, steps)
         record = _Record(_offsets(self.train), self._training.local_epochs)
         for epoch in range(self._training.local_epochs):
             for chosen in batches(batch_order(rng, epoch, len(self.train)), self._training.batch_size):
@@ -82,6 +84,7 @@ class LocalClientData:
                 norm = torch.nn.utils.clip_grad_norm_(student.values(), self._training.clip_norm)
                 _check_finite("norm of the gradient", float(norm), rng, record.steps)
                 optimizer.step()
+                schedule.step()
                 record.note(epoch, chosen, total, losses)
                 self._advance(len(chosen))
         trace = record.trace(objective.constants, time.monotonic() - began)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pipeline.federated.algorithm import Algorithm, Context, Owner, ServerState, Update
@@ -87,7 +87,9 @@ def _one_round(
         sent_loss = known.get(name)
         if algorithm.communicates and sent_loss is None:
             sent_loss = engine.loss(name, began)
-        rows.append(_row(seed, number, name, reports.get(engine.scored[name]), losses, sent_loss))
+        trainer = engine.scored[name]
+        report = reports.get(trainer) if trainer in engine.trainers else _of_all(reports.values())
+        rows.append(_row(seed, number, name, report, losses, sent_loss))
     return _after(progress, number, server, rows, algorithm)
 
 
@@ -107,6 +109,26 @@ def _trained(
     for _ in coming:
         pass  # clients train, too, where the server wants nothing of them
     return renewed, reports
+
+
+def _of_all(reports: Collection[Report]) -> Report | None:
+    """What all clients of a round tell, as one: means over optimizer steps, and sums."""
+    steps = sum(report.steps for report in reports)
+    if not steps:
+        return None
+
+    def mean(of: Callable[[Report], float]) -> float:
+        return sum(report.steps * of(report) for report in reports) / steps
+
+    figures = {name: mean(lambda one, name=name: one.figures[name]) for name in next(iter(reports)).figures}  # type: ignore[misc]
+    return Report(
+        mean(lambda one: one.loss),
+        steps,
+        sum(report.seconds for report in reports),
+        figures,
+        sum(report.bytes_down for report in reports),
+        sum(report.bytes_up for report in reports),
+    )
 
 
 def _row(seed: int, number: int, name: str, report: Report | None, losses: Losses, sent_loss: float | None) -> Round:
@@ -141,7 +163,8 @@ def _after(
     rows, and ends when neither gets better.
     """
     owners: Sequence[Owner] = ("local", "server") if algorithm.evaluates == "server" else ("local",)
-    now = {f"{row.client}/{owner}": row.loss_of(owner) for row in rows for owner in owners}
+    found = {f"{row.client}/{owner}": row.known_loss(owner) for row in rows for owner in owners}
+    now = {name: loss for name, loss in found.items() if loss is not None}
     better = {name: loss for name, loss in now.items() if loss < progress.least.get(name, math.inf)}
     stale = 0 if better else progress.stale + 1
     return Progress(number, server, {**progress.least, **better}, stale, (*progress.history, *rows))

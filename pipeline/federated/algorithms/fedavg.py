@@ -79,5 +79,5 @@ def averaging(aggregation: Aggregation) -> ServerUpdate:
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
-    client = training(keep_moments=hyper.client_optimizer_state == "keep")
-    return Algorithm(client, averaging(hyper.aggregation), evaluates="server")
+    keeps = hyper.client_optimizer_state == "keep"
+    return Algorithm(training(keep_moments=keeps), averaging(hyper.aggregation), evaluates="server", keeps=keeps)

@@ -26,4 +26,4 @@ class Hyperparameters(Knobs):
 
 def build(hyper: Hyperparameters) -> Algorithm:
     momentum = Stepping(server_optimizer="momentum", server_learning_rate=1.0, server_momentum=hyper.server_momentum)
-    return Algorithm(client_update, stepping(momentum), evaluates="server")
+    return Algorithm(client_update, stepping(momentum), evaluates="server", keeps=False)

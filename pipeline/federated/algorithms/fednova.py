@@ -36,4 +36,4 @@ def server_update(state: ServerState, updates: Iterable[Update], _context: Conte
 
 
 def build(_hyper: Hyperparameters) -> Algorithm:
-    return Algorithm(client_update, server_update, evaluates="server")
+    return Algorithm(client_update, server_update, evaluates="server", keeps=False)

@@ -74,4 +74,4 @@ def stepping(hyper: Hyperparameters) -> ServerUpdate:
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
-    return Algorithm(client_update, stepping(hyper), evaluates="server")
+    return Algorithm(client_update, stepping(hyper), evaluates="server", keeps=False)

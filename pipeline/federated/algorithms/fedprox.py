@@ -51,4 +51,4 @@ def training(mu: float) -> ClientUpdate:
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
-    return Algorithm(training(hyper.mu), averaging("weighted"), evaluates="server")
+    return Algorithm(training(hyper.mu), averaging("weighted"), evaluates="server", keeps=False)

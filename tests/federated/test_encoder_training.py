@@ -1,0 +1,223 @@
+"""Training above a cut encoder: the numbers of FedNLP's methods by hand, and equality with plain transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+from federations import begin
+from torch import Tensor, nn
+from transformers import BertConfig, BertModel
+
+from pipeline.clients.batches import batches
+from pipeline.corpora.texts import Labelled
+from pipeline.engines.in_process import InProcess
+from pipeline.federated.algorithm import Algorithm, ClientState, Context, ServerState, Update
+from pipeline.federated.algorithms import ALGORITHMS, fedavg, fednova, fedopt, fedprox
+from pipeline.federated.callbacks.stopping import Stopping
+from pipeline.federated.local import LocalClientData
+from pipeline.federated.loop import Participation, run_rounds, start
+from pipeline.federated.optimizer import LocalTraining, optimizer_of, schedule_of
+from pipeline.federated.randomness import Randomness, batch_order
+from pipeline.model.adapter import Adapter
+from pipeline.model.encoder import Cut, Encoder
+from pipeline.model.entry import Entry
+from pipeline.model.tiny import tiny_encoder, tiny_wordpieces
+from pipeline.tasks.classify import Classify
+from pipeline.tasks.encoded import Under
+
+TASK = Classify()
+TEXTS = [Labelled(f"e{i}", "train", "", "", f"{'ab'[i % 2] * (2 + i % 3)} {i}", "xy"[i % 2]) for i in range(12)]
+CLASSES = TASK.classes(TEXTS)
+
+
+def encoder(cut: str = "e,0-1") -> Encoder:
+    return Encoder("tiny-bert", tiny_encoder("bert"), tiny_wordpieces(), Cut.parse(cut), pool="mean")
+
+
+def initial_of(made: Encoder) -> Adapter:
+    return made.initial("layers", 0, 1) | TASK.initial(made, CLASSES, 1)
+
+
+def client(made: Encoder, texts: Sequence[Labelled], judged: Sequence[Labelled] = (), **knobs: Any) -> LocalClientData:
+    rendered = {text.id: TASK.render(made, text, CLASSES, 16)[0] for text in (*texts, *judged)}
+    prefixes = dict(zip(rendered, made.encode(list(rendered.values())), strict=True))
+    training = {"learning_rate": 1e-2, "weight_decay": 0.01, "batch_size": 4, "local_epochs": 1, "clip_norm": 1.0}
+    train, val = ([Entry(text.id, text.id, 1) for text in own] for own in (texts, judged))
+    local = LocalTraining(**(training | knobs))
+    return LocalClientData(train, val, Under(made, TASK), lambda keys: [prefixes[key] for key in keys], local)
+
+
+class Plain(nn.Module):
+    """The same network in transformers and torch alone; nothing is stored, everything is run."""
+
+    def __init__(self, state: Adapter) -> None:
+        super().__init__()
+        self.bert: Any = tiny_encoder("bert").eval()
+        self.dense, self.out = nn.Linear(32, 32), nn.Linear(32, 2)
+        named = {name.removeprefix("head."): tensor for name, tensor in state.items() if name.startswith("head.")}
+        self.dense.load_state_dict({"weight": named["dense.weight"], "bias": named["dense.bias"]})
+        self.out.load_state_dict({"weight": named["out.weight"], "bias": named["out.bias"]})
+        self.bert.requires_grad_(False)
+        self.bert.encoder.layer[2].requires_grad_(True)
+
+    def forward(self, texts: Sequence[Labelled]) -> Tensor:
+        read = tiny_wordpieces()([text.text for text in texts], padding=True, return_tensors="pt")
+        hidden = self.bert(**read).last_hidden_state
+        mask = read["attention_mask"][..., None].float()
+        return self.out(self.dense((hidden * mask).sum(1) / mask.sum(1)).relu())  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_training_from_the_store_is_training_with_plain_transformers(optimizer: Any) -> None:
+    """The same first weights, batches and order: the same loss of every step, over two epochs."""
+    made = encoder()
+    start_ = initial_of(made)
+    rng = Randomness(3, "a", 1)
+    trace = client(made, TEXTS, optimizer=optimizer, local_epochs=2).fit(start_, rng).trace
+    plain = Plain(start_)
+    learned = [tensor for tensor in plain.parameters() if tensor.requires_grad]
+    step: torch.optim.Optimizer = torch.optim.SGD(learned, lr=1e-2)
+    if optimizer == "adamw":
+        whole = [
+            p for n, p in plain.named_parameters() if p.requires_grad and not n.endswith("bias") and "Norm" not in n
+        ]
+        rest = [p for p in learned if all(p is not one for one in whole)]
+        step = torch.optim.AdamW(
+            [{"params": whole, "weight_decay": 0.01}, {"params": rest, "weight_decay": 0}], lr=1e-2
+        )
+    losses = []
+    for epoch in range(2):
+        for chosen in batches(batch_order(rng, epoch, len(TEXTS)), 4):
+            loss = nn.functional.cross_entropy(
+                plain([TEXTS[i] for i in chosen]), torch.tensor([CLASSES.index(TEXTS[i].label) for i in chosen])
+            )
+            step.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            nn.utils.clip_grad_norm_(learned, 1.0)
+            step.step()
+            losses.append(float(loss))
+    assert trace.loss == pytest.approx(sum(losses) / len(losses), abs=1e-4)
+    assert trace.steps == 6
+    assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("name", [name for name in ALGORITHMS if name != "AdaFedHardKD"])
+def test_every_algorithm_trains_an_encoder_unchanged(name: str) -> None:
+    """Three rounds of two clients lower the loss of what the algorithm is judged by."""
+    import importlib
+
+    module = importlib.import_module(ALGORITHMS[name])
+    knobs = {"mu": 0.01, "server_learning_rate": 0.5, "server_optimizer": "momentum", "tau": 0.3, "lambda": 0.2}
+    known = {field.alias or key for key, field in module.Hyperparameters.model_fields.items()}
+    algorithm: Algorithm = module.build(module.Hyperparameters(**{k: v for k, v in knobs.items() if k in known}))
+    made = encoder()
+    clients = {"a": client(made, TEXTS[:6], TEXTS[6:8]), "b": client(made, TEXTS[6:], TEXTS[:2])}
+    trained = {"pooled": client(made, TEXTS)} if algorithm.pooled else clients
+    initial = initial_of(made)
+    private = begin({name: ClientState(initial) for name in trained})
+    owner = dict.fromkeys(clients, "pooled") if algorithm.pooled else {}
+    engine = InProcess(algorithm, trained, clients, private, seed=1, owner=owner)
+    done = run_rounds(algorithm, engine, start(algorithm, initial, 12), Participation(), [Stopping(3, 3)], seed=1)
+    first = sum(data.validation_loss(initial) for data in clients.values())
+    assert sum(row.loss_of(algorithm.evaluates) for row in done.last) < first
+
+
+def of_server(algorithm: Algorithm, **knobs: Any) -> tuple[InProcess, Adapter]:
+    """Clients that hold training texts alone; the server holds what is judged on."""
+    made = encoder()
+    clients = {"a": client(made, TEXTS[:6], **knobs), "b": client(made, TEXTS[6:10], **knobs)}
+    engine = InProcess(algorithm, clients, {"server": client(made, [], TEXTS)}, begin({}), seed=1)
+    return engine, initial_of(made)
+
+
+def test_stateless_clients_leave_nothing_and_the_server_alone_is_judged() -> None:
+    """One row a round, with means over all steps of the clients that trained and sums of what they sent."""
+    algorithm = fedavg.build(fedavg.Hyperparameters())
+    engine, initial = of_server(algorithm)
+    done = run_rounds(algorithm, engine, start(algorithm, initial, 10), Participation(), [Stopping(2, 2)], seed=1)
+    assert len(engine.private.states) == 0
+    assert [(row.client, row.local_validation_loss, row.steps) for row in done.history] == [("server", None, 2)] * 2
+    assert done.history[1].loss_of("server") < done.history[0].sent_validation_loss  # type: ignore[operator]
+    assert done.history[0].bytes_up > 4 * sum(tensor.numel() for tensor in initial.values())
+    assert engine.private.best["server"]["server"].round == 2
+
+
+def test_frozen_tensors_do_not_travel() -> None:
+    _engine, initial = of_server(fedavg.build(fedavg.Hyperparameters()))
+    assert {name.split(".")[0] + "." + name.split(".")[1] for name in initial} == {"layers.2", "head.dense", "head.out"}
+    assert "layers.0" not in str(sorted(initial))
+
+
+def test_a_step_on_all_data_is_the_mean_of_the_clients_steps() -> None:
+    """One full-batch SGD step each, not clipped: weighted by examples, as the pooled step."""
+    algorithm = fedavg.build(fedavg.Hyperparameters())
+    knobs = {"optimizer": "sgd", "batch_size": 100, "clip_norm": 1e9}
+    engine, initial = of_server(algorithm, **knobs)
+    done = run_rounds(algorithm, engine, start(algorithm, initial, 10), Participation(), [Stopping(1, 1)], seed=1)
+    pooled = client(encoder(), TEXTS[:10], **knobs).fit(initial, Randomness(1, "p", 1)).adapter
+    for name, tensor in done.server.adapter.items():
+        torch.testing.assert_close(tensor, pooled[name], rtol=0, atol=1e-6)
+
+
+# -- by hand --
+
+
+def one(value: float) -> Adapter:
+    return {"w": torch.tensor([value])}
+
+
+def test_momentum_of_nine_tenths_by_hand() -> None:
+    """η = 1, Δ = 1 thrice: m = 1, 1.9, 2.71, so w = 1, 2.9, 5.61."""
+    knobs = {"server_optimizer": "momentum", "server_learning_rate": 1.0, "server_momentum": 0.9}
+    step = fedopt.build(fedopt.Hyperparameters.model_validate(knobs)).server_update
+    state, found = ServerState(one(0.0)), []
+    for number in (1, 2, 3):
+        update = Update(one(state.adapter["w"].item() + 1), 5, 1)
+        state = step(state, [update], Context(1, number))
+        found.append(state.adapter["w"].item())
+    assert found == pytest.approx([1.0, 2.9, 5.61])
+
+
+def test_averages_by_hand() -> None:
+    """n = 30, 10, w = 1, 5: 2. τ = 4, 2, equal n, w = 4, 1 from 0: FedNova 3 · (1 + ½) / 2 = 2.25, FedAvg 2.5."""
+    assert fedavg.averaged([Update(one(1.0), 30, 1), Update(one(5.0), 10, 1)])["w"].item() == 2.0
+    updates = [Update(one(4.0), 1, 4), Update(one(1.0), 1, 2)]
+    assert fedavg.averaged(updates)["w"].item() == 2.5
+    assert fednova.server_update(ServerState(one(0.0)), updates, Context(1, 1)).adapter["w"].item() == 2.25
+
+
+def test_the_proximal_pull_by_hand() -> None:
+    """μ = .1, w − w₀ = 2: the gradient gains .2."""
+    assert fedprox.proximal(0.1, one(1.0))(one(3.0))["w"].item() == pytest.approx(0.2)
+
+
+def test_a_linear_schedule_grows_and_falls_within_a_round() -> None:
+    """100 steps, 6 of them to warm up: 0, 1/2 at 3, 1 at 6, 1/2 at 53, and nothing behind the last."""
+    training = LocalTraining(1.0, 0.0, 4, 1, 1.0, optimizer="sgd", schedule="linear")
+    weight = one(0.0)["w"].requires_grad_()
+    optimizer = optimizer_of({"w": weight}, training)
+    schedule = schedule_of(optimizer, training, 100)
+    rates = []
+    for _ in range(101):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        schedule.step()
+    assert [rates[i] for i in (0, 3, 6, 53, 100)] == pytest.approx([0.0, 0.5, 1.0, 0.5, 0.0])
+
+
+def test_counts_of_an_encoder_that_freezes_as_fednlp_counts_them() -> None:
+    """MiniLM: embeddings 11,918,592, a layer 1,774,464, and with 20 classes a head of 155,540 parameters."""
+    sizes = {"hidden_size": 384, "intermediate_size": 1536, "num_hidden_layers": 6, "num_attention_heads": 12}
+    with torch.device("meta"):
+        model = BertModel(BertConfig(vocab_size=30522, **sizes), add_pooling_layer=False)
+
+    def count(module: nn.Module) -> int:
+        return sum(tensor.numel() for tensor in module.parameters())
+
+    assert count(model.embeddings) == 11_918_592
+    assert [count(layer) for layer in model.encoder.layer] == [1_774_464] * 6
+    assert count(model) == 22_565_376
+    assert 384 * 384 + 384 + 384 * 20 + 20 == 155_540
