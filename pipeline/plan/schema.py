@@ -209,7 +209,7 @@ def read_params(path: Path = PARAMS) -> Params:
     """
     data = _read(path)
     for group in ("runs", "more_runs", "studies", "own", "settings"):
-        _check_names(path, group, data.get(group))
+        check_names(path, group, data.get(group))
     scales = data.get("scales") if isinstance(data.get("scales"), dict) else {}
     for where, scale in [("scale", data.get("scale")), *((f"scales.{one}", one) for one in scales or ())]:
         if scale not in get_args(Scale):
@@ -263,7 +263,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 def _filled(path: Path, data: Mapping[str, Any], scale: Any) -> dict[str, Any]:
     """The file's keys over those that a scale has for them, at its top and in its settings."""
     scales = data.get("scales")
-    found = _over(scales.get(scale) if isinstance(scales, dict) else None, data) | {"scale": scale}
+    found = over(scales.get(scale) if isinstance(scales, dict) else None, data) | {"scale": scale}
     found.pop("scales", None)
     settings = found.get("settings")
     if isinstance(settings, dict):
@@ -279,10 +279,10 @@ def _sized(path: Path, name: str, setting: Any, scale: Any) -> Any:
         known = ", ".join(get_args(Scale))
         raise QuorumError(f"{path}: settings.{name}.sizes.{unknown[0]}: is no scale; known: {known}; correct it")
     own = {key: value for key, value in setting.items() if key != "sizes"}
-    return _over(setting.get("sizes", {}).get(scale), own)
+    return over(setting.get("sizes", {}).get(scale), own)
 
 
-def _over(under: Any, data: Mapping[str, Any]) -> dict[str, Any]:
+def over(under: Any, data: Mapping[str, Any]) -> dict[str, Any]:
     """`data` with what it leaves open or null taken from `under`, key by key."""
     found: dict[str, Any] = dict(data)
     for key, value in under.items() if isinstance(under, dict) else ():
@@ -290,11 +290,11 @@ def _over(under: Any, data: Mapping[str, Any]) -> dict[str, Any]:
         if own is None:
             found[key] = value
         elif isinstance(own, dict) and isinstance(value, dict):
-            found[key] = _over(value, own)
+            found[key] = over(value, own)
     return found
 
 
-def _check_names(path: Path, group: str, table: Any) -> None:
+def check_names(path: Path, group: str, table: Any) -> None:
     for name in table if isinstance(table, dict) else ():
         if not isinstance(name, str) or not re.match(NAME, name):
             raise QuorumError(f"{path}: {group}: {name!r} is no name; use letters, digits, '.', '_' and '-'")

@@ -44,7 +44,7 @@ def training_order(params: Params, name: str, seed: int) -> TrainOrder:
         _check_alone(params.where(name), run)
         knobs = knobs.model_copy(update={"clients_per_round": None})
     task = TASKS[params.task]
-    code = code_of("pipeline.runs.training", module, task, parts=HEAD)
+    code = code_of("pipeline.runs.meetings", module, task, parts=HEAD)
     tagged = WORDS if "pipeline.corpora.tagging" in code else ()
     training = Training(
         code=code,

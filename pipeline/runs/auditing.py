@@ -44,7 +44,8 @@ from pipeline.runs.decoding import decode
 from pipeline.runs.export import export
 from pipeline.runs.index import Encoded, planned_key, read_encoded, training_key
 from pipeline.runs.jobs import DecodingJob, decoding_job, decoding_job_of, planned_decoding
-from pipeline.runs.training import POOLED, train
+from pipeline.runs.meetings import train_on_meetings
+from pipeline.runs.training import POOLED
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_json
@@ -185,7 +186,9 @@ def in_precision(rows: Sequence[RunRow], precision: str) -> Audited:
         assert planned.training is not None
         assert planned.evaluate is not None
         encodings[row.id] = encoded = read_encoded(run)
-        finished = train(planned.training, encoded, training_key(planned.training, encoded), run, lambda told: None)
+        finished = train_on_meetings(
+            planned.training, encoded, training_key(planned.training, encoded), run, lambda told: None
+        )
         export(run, finished, planned.evaluate, encoded)
         order = planned_decoding(row.id).model_copy(update={"precision": precision})
         adapters = {client: layout.adapter(run, client) for client in encoded.clients}

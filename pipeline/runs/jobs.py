@@ -116,9 +116,10 @@ def decoding_job_of(run_id: str) -> DecodingJob:
     Raises:
         QuorumError: its order, index or an adapter is missing or damaged.
     """
+    order = planned_decoding(run_id)
     encoded = read_encoded(run_id)
     adapters = {client: layout.adapter(run_id, client) for client in encoded.clients}
-    return decoding_job(run_id, planned_decoding(run_id), encoded, encoded.tests, adapters)
+    return decoding_job(run_id, order, encoded, encoded.tests, adapters)
 
 
 def planned_decoding(run_id: str) -> GenerateOrder:

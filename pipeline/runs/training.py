@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.blobs import Blobs
 from pipeline.federated.callbacks.stopping import Stopping
 from pipeline.federated.callbacks.telling import Telling
 from pipeline.federated.checkpoint import load_progress
 from pipeline.federated.history import OnRound
-from pipeline.federated.inputs import inputs
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.optimizer import LocalTraining
 from pipeline.federated.state import Private, Progress
-from pipeline.model.adapter import Adapter, init_adapter
-from pipeline.model.backbone import Backbone
-from pipeline.model.loader import Loader
-from pipeline.model.lora import init_lora
-from pipeline.plan.orders import Training
-from pipeline.runs.index import Encoded
-from pipeline.tasks.task import load_task
+from pipeline.model.adapter import Adapter
+from pipeline.plan.orders import FederatedKnobs
 from pipeline.workspace import layout
 from pipeline.workspace.files import locked
 from pipeline.workspace.progress import progress as progress_bar
@@ -35,6 +28,19 @@ POOLED = "pooled"
 
 
 @dataclass(frozen=True)
+class Learners:
+    """Who learns what: the first adapter of all, the clients that train, and those that are scored."""
+
+    initial: Adapter
+    trained: Mapping[str, LocalClientData]
+    evaluated: Mapping[str, LocalClientData]
+
+
+Open = Callable[[Callable[[int], None], bool], Learners]
+"""(told of examples as they are trained on, whether all data are one client's) -> the learners, loaded."""
+
+
+@dataclass(frozen=True)
 class Finished:
     """A training after its last round: the server's side, and what its clients hold."""
 
@@ -42,10 +48,12 @@ class Finished:
     private: Private
 
 
-def train(order: Training, encoded: Encoded, key: str, run_id: str, on_round: OnRound) -> Finished:
+def train(order: FederatedKnobs, learners: Open, examples: int, key: str, run_id: str, on_round: OnRound) -> Finished:
     """Train from the last finished round, if there is one; `run_id` is what messages call it.
 
     Args:
+        learners: opened only where a round is left to train.
+        examples: how many train, of all clients.
         key: the training's name. Where two processes want one training, the second waits, and finds it done.
         on_round: told each round's rows; of no round once the training's lock is held.
 
@@ -58,7 +66,7 @@ def train(order: Training, encoded: Encoded, key: str, run_id: str, on_round: On
         stopping = Stopping(order.rounds, order.patience, order.joins)
         done = load_progress(folder, key)
         if done is None:
-            return _go_on(order, encoded, folder, run_id, on_round, stopping, None)
+            return _go_on(order, learners, examples, folder, run_id, on_round, stopping, None)
         progress, private = done
         if not stopping.is_over(progress):
             say(f"train {run_id}: resuming after round {progress.round}")
@@ -67,12 +75,13 @@ def train(order: Training, encoded: Encoded, key: str, run_id: str, on_round: On
         if stopping.is_over(progress):
             say(f"train {run_id}: has been trained, under this name or another")
             return Finished(progress, private)
-        return _go_on(order, encoded, folder, run_id, on_round, stopping, Finished(progress, private))
+        return _go_on(order, learners, examples, folder, run_id, on_round, stopping, Finished(progress, private))
 
 
 def _go_on(
-    order: Training,
-    encoded: Encoded,
+    order: FederatedKnobs,
+    learners: Open,
+    examples: int,
     folder: Path,
     run_id: str,
     on_round: OnRound,
@@ -86,20 +95,18 @@ def _go_on(
     from pipeline.federated.callbacks.checkpointing import Checkpointing
     from pipeline.federated.callbacks.keeping_rounds import KeepingRounds
     from pipeline.federated.loop import Participation, run_rounds, start
-    from pipeline.model.loading import planned_backbone
 
     algorithm = bind(order)
-    backbone = planned_backbone(order)
-    initial = _initial(order, backbone)
     passes = (order.rounds - (done.progress.round if done else 0)) * order.local_epochs * algorithm.passes
-    examples = sum(len(splits["train"]) for splits in encoded.clients.values())
     with progress_bar(f"train {run_id}", passes * examples) as advance:
-        trained, evaluated = _clients(order, encoded, backbone, advance, pooled=algorithm.pooled)
+        opened = learners(advance, algorithm.pooled)
+        initial, trained = opened.initial, opened.trained
+        keeping = trained if algorithm.keeps or set(opened.evaluated) & set(trained) else {}
         private = (
-            done.private if done else Private.begin(Blobs(folder), {name: ClientState(initial) for name in trained})
+            done.private if done else Private.begin(Blobs(folder), {name: ClientState(initial) for name in keeping})
         )
-        owner = dict.fromkeys(evaluated, POOLED) if algorithm.pooled else {}
-        engine = InProcess(algorithm, trained, evaluated, private, seed=order.seed, owner=owner)
+        owner = dict.fromkeys(opened.evaluated, POOLED) if algorithm.pooled else {}
+        engine = InProcess(algorithm, trained, opened.evaluated, private, seed=order.seed, owner=owner)
         callbacks = [
             stopping,
             *([KeepingRounds(folder.name, private)] if order.keep_rounds else []),
@@ -117,38 +124,21 @@ def _go_on(
         return Finished(progress, private)
 
 
-def _initial(order: Training, backbone: Backbone) -> Adapter:
-    """The adapter that everyone begins with, of the order's kind."""
-    if order.lora_rank is None:
-        return init_adapter(backbone.adapted_layers, backbone.width, order.bottleneck or 0, order.seed)
-    shapes = backbone.lora_shapes()
-    if not shapes:
-        raise QuorumError("adapter: lora acts above the first adapted layer; set adapted_layers: 2 or more")
-    return init_lora(shapes, order.lora_rank, order.seed)
-
-
-def bind(order: Training) -> Algorithm:
+def bind(order: FederatedKnobs) -> Algorithm:
     """The order's algorithm with its hyperparameters; its module is named there, so no other one is a dependency."""
     module = importlib.import_module(order.algorithm)
     algorithm: Algorithm = module.build(module.Hyperparameters(**order.hyperparameters))
     return algorithm
 
 
-def _clients(
-    order: Training, encoded: Encoded, backbone: Backbone, advance: Callable[[int], None], *, pooled: bool
-) -> tuple[dict[str, LocalClientData], dict[str, LocalClientData]]:
-    """Who trains and who is evaluated: the same clients, or all their data as one."""
-    loader = Loader(layout.store(), backbone.device)
-    everything = [e for splits in encoded.clients.values() for own in splits.values() for e in own]
-    seen, load = inputs(order, load_task(order.task), backbone, loader, everything, dropped=order.dropout)
-    local = LocalTraining(
-        order.learning_rate, order.weight_decay, order.batch_size, order.local_epochs, order.clip_norm
+def local_training(order: FederatedKnobs) -> LocalTraining:
+    """How a client trains."""
+    return LocalTraining(
+        order.learning_rate,
+        order.weight_decay,
+        order.batch_size,
+        order.local_epochs,
+        order.clip_norm,
+        order.client_optimizer,
+        order.client_schedule,
     )
-    clients = {
-        name: LocalClientData(splits["train"], splits["val"], seen, load, local, advance, order.weights.get(name, 1.0))
-        for name, splits in encoded.clients.items()
-    }
-    if not pooled:
-        return clients, clients
-    together = [entry for splits in encoded.clients.values() for entry in splits["train"]]
-    return {POOLED: LocalClientData(together, [], seen, load, local, advance)}, clients

@@ -27,8 +27,8 @@ from pipeline.plan.training import training_order, unfit
 from pipeline.runs.aside import encode_aside
 from pipeline.runs.index import read_encoded, training_key
 from pipeline.runs.kept import without_code
+from pipeline.runs.meetings import train_on_meetings
 from pipeline.runs.prune import remove_checkpoints
-from pipeline.runs.training import train
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json, write_json
 from pipeline.workspace.progress import say
@@ -237,7 +237,7 @@ def _outcome(params: Params, trial: Trial, tried: TrainOrder, data: Data) -> Row
     if not kept.is_file():
         encoded = read_encoded(layout.run_id(layout.TUNE, trial.run, params.tune.seed))
         key = training_key(tried.training, encoded)
-        finished = train(tried.training, encoded, key, f"{trial.run}, {trial}", lambda rows: None)
+        finished = train_on_meetings(tried.training, encoded, key, f"{trial.run}, {trial}", lambda rows: None)
         found = {
             owner: {"losses": [one.loss for one in best.values()], "best": [one.round for one in best.values()]}
             for owner, best in finished.private.best.items()

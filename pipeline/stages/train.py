@@ -9,7 +9,7 @@ from pipeline.federated.history import OnRound, Round
 from pipeline.plan.orders import TrainOrder, read_order
 from pipeline.runs.export import export, export_untrained
 from pipeline.runs.index import read_encoded, training_key
-from pipeline.runs.training import train
+from pipeline.runs.meetings import train_on_meetings
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
 
@@ -26,7 +26,7 @@ def run(run_id: str, on_round: OnRound = lambda rows: None) -> None:
     if order.training is None or order.evaluate is None or key is None or not encoded.clients:
         export_untrained(run_id, list(encoded.clients))
     else:
-        finished = train(order.training, encoded, key, run_id, on_round)
+        finished = train_on_meetings(order.training, encoded, key, run_id, on_round)
         export(run_id, finished, order.evaluate, encoded)
         history = finished.progress.history
     write_json(layout.trained_as(run_id), {"training": key})

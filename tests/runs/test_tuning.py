@@ -190,14 +190,14 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_table_has_a_row_a_trial_and_nothing_is_trained_twice(
     prepared: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    trained = tuning.train
+    trained = tuning.train_on_meetings
     names: list[str] = []
 
     def noted(*arguments: Any) -> Any:
         names.append(arguments[3])
         return trained(*arguments)
 
-    monkeypatch.setattr(tuning, "train", noted)
+    monkeypatch.setattr(tuning, "train_on_meetings", noted)
     tune()
     assert "set what it chose in params.yaml" in capsys.readouterr().err
     rows = read_table(layout.TUNING_TABLE)
@@ -209,7 +209,7 @@ def test_the_table_has_a_row_a_trial_and_nothing_is_trained_twice(
     assert rates == [row["knobs"] for row in rows if row["chooses"] == "local"]
     assert len([name for name in names if name.startswith("fedavg")]) == len(rates), "one training, two choices"
     assert not [path for path in layout.checkpoints().glob("*") if path.is_dir()], "kept are the outcomes alone"
-    monkeypatch.setattr(tuning, "train", lambda *arguments: pytest.fail("was trained before"))
+    monkeypatch.setattr(tuning, "train_on_meetings", lambda *arguments: pytest.fail("was trained before"))
     tune()
     assert read_table(layout.TUNING_TABLE) == rows
 

@@ -1,0 +1,244 @@
+"""params.yaml of an experiment on labelled texts, typed: data sets, federations on them, and runs.
+
+A row of `scales` lies under the file's own keys, tables key by key: what the file leaves open or null, the scale fills.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from pipeline.clients.setting import Count
+from pipeline.clients.skews import Given, Natural, Skewed
+from pipeline.errors import QuorumError
+from pipeline.federated.algorithms import ALGORITHMS
+from pipeline.federated.methods import ZEROSHOT
+from pipeline.model.presets import ENCODERS, PRESETS
+from pipeline.plan.orders import CommonKnobs
+from pipeline.plan.schema import check_names, over, read_yaml
+from pipeline.workspace.layout import PARAMS
+from pipeline.workspace.record import Record, first_problem
+
+Published = Literal["20news", "uner", "wnut", "squad", "aeslc"]
+TextTask = Literal["classify", "tag", "answer", "title"]
+Optimizer = Literal["adamw", "sgd"]
+
+
+class Take(Record):
+    """Which of a split's texts are used: `count` in all, or `each` of every label or owner; None: all.
+
+    `largest`: so many owners alone, those with the most training texts.
+    """
+
+    count: Count | None = None
+    each: Count | None = None
+    by: Literal["label", "owner"] = "label"
+    largest: Count | None = None
+
+
+class Rates(Record):
+    """Learning rates by what trains: AdamW, SGD, and AdamW on all data pooled."""
+
+    adamw: float = Field(gt=0)
+    sgd: float = Field(gt=0)
+    pooled: float = Field(gt=0)
+
+
+class Dataset(Record):
+    """A data set, what is learned on it, and how it is trained on unless a run says otherwise.
+
+    `published`: one that Quorum reads, or `file`: one's own CSV or JSONL. `headers` is of 20 Newsgroups. `tokens`: what
+    the model reads; `target_tokens`: what a title may have. `frozen`: where the encoder is cut. `every`: dev is scored
+    after so many rounds.
+    """
+
+    task: TextTask
+    published: Published | None = None
+    file: Path | None = None
+    headers: Literal["all", "subject"] = "all"
+    backbone: str
+    frozen: str = "none"
+    tokens: Count
+    target_tokens: Count | None = None
+    train: Take = Take()
+    val: Take = Take()
+    test: Take = Take()
+    rounds: Count
+    clients_per_round: Count | None = None
+    batch_size: Count
+    rates: Rates
+
+    @model_validator(mode="after")
+    def _of_one_source(self) -> Dataset:
+        if (self.published is None) == (self.file is None):
+            raise ValueError("give one of published and file")
+        known = (
+            set(ENCODERS) if self.task != "title" else {name for name in PRESETS if PRESETS[name].family == "causal"}
+        )
+        if self.backbone not in known:
+            raise ValueError(f"backbone: {self.backbone!r} cannot {self.task}; known: {', '.join(sorted(known))}")
+        return self
+
+
+class OnData(Record):
+    """A federation is on one data set."""
+
+    data: str
+
+
+class SkewedOn(OnData, Skewed):
+    """`alpha: null` takes the file's `alpha`, so that one key varies it; `spread: true` leaves labels as they are."""
+
+    spread: bool = False
+
+
+class NaturalOn(OnData, Natural):
+    """See `Natural`."""
+
+
+class GivenOn(OnData, Given):
+    """See `Given`."""
+
+
+Federation = SkewedOn | NaturalOn | GivenOn
+
+
+class TextRun(Record):
+    """A method on a federation; `seeds`: those at which it is made, where that is not all of the file's.
+
+    `frozen`, `backbone` and `layers` (those kept of the backbone) are the data set's unless they are set; `above`: what
+    trains above the cut, `size`: m of a bottleneck or r of LoRA. Other keys are a training's common knobs, or
+    hyperparameters of the run's algorithm.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    method: str
+    setting: str
+    seeds: list[int] | None = Field(default=None, min_length=1)
+    frozen: str | None = None
+    backbone: str | None = None
+    layers: list[int] | None = Field(default=None, min_length=1)
+    above: Literal["layers", "bottleneck", "lora"] = "layers"
+    size: Count | None = None
+    learning_rate: float | None = Field(default=None, gt=0)
+
+    @property
+    def knobs(self) -> dict[str, Any]:
+        return {name: value for name, value in (self.model_extra or {}).items() if value is not None}
+
+    @field_validator("method")
+    @classmethod
+    def _known(cls, method: str) -> str:
+        if method not in (ZEROSHOT, *ALGORITHMS):
+            raise ValueError(f"unknown method {method!r}; known: {', '.join((ZEROSHOT, *ALGORITHMS))}")
+        return method
+
+    @model_validator(mode="after")
+    def _sized(self) -> TextRun:
+        if (self.above == "layers") != (self.size is None):
+            raise ValueError("size: is of bottleneck and lora alone, which need one")
+        return self
+
+
+class TextParams(CommonKnobs):
+    """All of the file, with its scale's values filled in."""
+
+    scale: Literal["laptop", "full"]
+    seeds: list[int] = Field(min_length=1)
+    device: Literal["auto", "cpu", "cuda"]
+    precision: Literal["auto", "fp32", "bf16"]
+    data_source: Literal["auto", "mirror", "upstream", "sample"]
+    alpha: float = Field(gt=0)
+    tau: float | str
+    weight: float = Field(ge=0, le=1, alias="lambda")
+    local_start: Literal["own", "server"]
+    sign_flips: int = Field(ge=100)
+    datasets: dict[str, Dataset]
+    settings: dict[str, Federation]
+    runs: dict[str, TextRun]
+    tables: dict[str, list[str]]
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> TextParams:
+        for name, setting in self.settings.items():
+            if setting.data not in self.datasets:
+                raise ValueError(f"settings.{name}.data: no data set {setting.data!r}")
+        for name, run in self.runs.items():
+            if run.setting not in self.settings:
+                raise ValueError(f"runs.{name}.setting: no setting {run.setting!r}")
+            if strange := sorted(set(run.seeds or ()) - set(self.seeds)):
+                raise ValueError(f"runs.{name}.seeds: {strange[0]} is none of the file's seeds")
+        return self
+
+    def data_of(self, name: str) -> Dataset:
+        """A run's data set."""
+        return self.datasets[self.settings[self.runs[name].setting].data]
+
+    def seeds_of(self, name: str) -> list[int]:
+        return self.runs[name].seeds or self.seeds
+
+    def skew_of(self, name: str) -> Federation:
+        """A setting with what it leaves to the file filled in."""
+        skew = self.settings[name]
+        if isinstance(skew, SkewedOn) and skew.alpha is None and not skew.spread:
+            return skew.model_copy(update={"alpha": self.alpha})
+        return skew
+
+    def training_of(self, name: str) -> CommonKnobs:
+        """A run's common knobs: its own over its data set's over the file's.
+
+        Raises:
+            QuorumError: a knob of the run is out of range.
+        """
+        data, run = self.data_of(name), self.runs[name]
+        common = {knob: getattr(self, knob) for knob in CommonKnobs.model_fields}
+        common |= {knob: getattr(data, knob) for knob in ("rounds", "clients_per_round", "batch_size")}
+        own = {knob: value for knob, value in run.knobs.items() if knob in CommonKnobs.model_fields}
+        try:
+            return CommonKnobs.model_validate(common | own)
+        except ValidationError as error:
+            raise QuorumError(f"{PARAMS}: runs.{name}.{first_problem(error)}; correct it") from None
+
+    def hyperparameters_of(self, name: str, known: type[BaseModel]) -> BaseModel:
+        """An algorithm's hyperparameters: the run's own, else the file's, else the algorithm's defaults.
+
+        Raises:
+            QuorumError: a key of the run is no knob of its training or its algorithm, or is out of range.
+        """
+        names = [field.alias or key for key, field in known.model_fields.items()]
+        here = {"tau": self.tau, "lambda": self.weight, "local_start": self.local_start}
+        own = {k: v for k, v in self.runs[name].knobs.items() if k not in CommonKnobs.model_fields}
+        try:
+            return known.model_validate({key: value for key, value in here.items() if key in names} | own)
+        except ValidationError as error:
+            raise QuorumError(f"{PARAMS}: runs.{name}.{first_problem(error)}; correct it") from None
+
+
+def read_text_params(path: Path = PARAMS) -> TextParams:
+    """
+    Raises:
+        QuorumError: the file is missing, not YAML, or a key is unknown, missing, of a wrong type or out of range.
+    """
+    data = read_yaml(path)
+    for group in ("datasets", "settings", "runs", "tables"):
+        check_names(path, group, data.get(group))
+    scales = data.pop("scales", {})
+    chosen = data.get("scale")
+    if not isinstance(scales, dict) or chosen not in scales:
+        raise QuorumError(f"{path}: scale: {chosen!r} is none of scales; correct it")
+    found = {}
+    for scale, under in scales.items():
+        where = "" if scale == chosen else f"at scale {scale}: "
+        try:
+            found[scale] = TextParams.model_validate(over(under, data) | {"scale": scale})
+        except ValidationError as error:
+            raise QuorumError(f"{path}: {where}{first_problem(error)}; correct it") from None
+    return found[chosen]
+
+
+def is_of_texts(path: Path = PARAMS) -> bool:
+    """Whether a params.yaml is such a file."""
+    return "datasets" in read_yaml(path)

@@ -1,0 +1,60 @@
+"""Who learns what in a training on meetings: adapters of a language model, on stored prefixes or token ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pipeline.errors import QuorumError
+from pipeline.federated.history import OnRound
+from pipeline.model.adapter import Adapter, init_adapter
+from pipeline.model.backbone import Backbone
+from pipeline.model.lora import init_lora
+from pipeline.plan.orders import Training
+from pipeline.runs.index import Encoded
+from pipeline.runs.training import POOLED, Finished, Learners, local_training, train
+from pipeline.tasks.task import load_task
+from pipeline.workspace import layout
+
+
+def train_on_meetings(order: Training, encoded: Encoded, key: str, run_id: str, on_round: OnRound) -> Finished:
+    """See `train`."""
+
+    def learners(advance: Callable[[int], None], pooled: bool) -> Learners:
+        return _learners(order, encoded, advance, pooled=pooled)
+
+    examples = sum(len(splits["train"]) for splits in encoded.clients.values())
+    return train(order, learners, examples, key, run_id, on_round)
+
+
+def _learners(order: Training, encoded: Encoded, advance: Callable[[int], None], *, pooled: bool) -> Learners:
+    """The same clients train and are scored; or one trains on the data of all."""
+    # Seconds of imports, which a finished training saves.
+    from pipeline.federated.inputs import inputs
+    from pipeline.federated.local import LocalClientData
+    from pipeline.model.loader import Loader
+    from pipeline.model.loading import planned_backbone
+
+    backbone = planned_backbone(order)
+    initial = _initial(order, backbone)
+    loader = Loader(layout.store(), backbone.device)
+    everything = [e for splits in encoded.clients.values() for own in splits.values() for e in own]
+    seen, load = inputs(order, load_task(order.task), backbone, loader, everything, dropped=order.dropout)
+    local = local_training(order)
+    clients = {
+        name: LocalClientData(splits["train"], splits["val"], seen, load, local, advance, order.weights.get(name, 1.0))
+        for name, splits in encoded.clients.items()
+    }
+    if not pooled:
+        return Learners(initial, clients, clients)
+    together = [entry for splits in encoded.clients.values() for entry in splits["train"]]
+    return Learners(initial, {POOLED: LocalClientData(together, [], seen, load, local, advance)}, clients)
+
+
+def _initial(order: Training, backbone: Backbone) -> Adapter:
+    """The adapter that everyone begins with, of the order's kind."""
+    if order.lora_rank is None:
+        return init_adapter(backbone.adapted_layers, backbone.width, order.bottleneck or 0, order.seed)
+    shapes = backbone.lora_shapes()
+    if not shapes:
+        raise QuorumError("adapter: lora acts above the first adapted layer; set adapted_layers: 2 or more")
+    return init_lora(shapes, order.lora_rank, order.seed)
