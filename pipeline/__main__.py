@@ -121,6 +121,29 @@ def report() -> None:
     _bring_into_mlflow()
 
 
+texts = typer.Typer(no_args_is_help=True, help="The stages of an experiment on labelled texts.")
+app.add_typer(texts, name="texts")
+Dataset = Annotated[str, typer.Argument(help="a data set of the experiment's params.yaml")]
+TextRun = Annotated[str, typer.Argument(help="a run of the experiment's params.yaml, at all its seeds")]
+_add(
+    texts,
+    "backbone",
+    "stages.text_backbone:run",
+    "Bring a backbone's weights into models/backbones.",
+    name=Annotated[str, typer.Argument(help="a preset")],
+)
+_add(texts, "prepare", "stages.prepare_texts:run", "Turn a data set into texts, one a line.", dataset=Dataset)
+_add(texts, "encode", "stages.encode_texts:run", "Compute what is frozen of every text, once.", dataset=Dataset)
+_add(
+    texts,
+    "federate",
+    "stages.federate:run",
+    "Deal a data set's texts out to clients.",
+    setting=Annotated[str, typer.Argument(help="a setting of the experiment's params.yaml")],
+)
+_add(texts, "train", "stages.train_texts:run", "Train a run; a killed one resumes at its last round.", run=TextRun)
+_add(texts, "evaluate", "stages.evaluate_texts:run", "Judge a run's models on their test texts.", run=TextRun)
+
 _add(app, "tune", "runs.tuning:tune", "Choose learning rates and knobs on validation, as params.yaml's `tune` says.")
 
 _add(

@@ -21,6 +21,7 @@ MODULES = (
     "pipeline.model.encoder",
     "pipeline.tasks.answer",
     "pipeline.tasks.spans",
+    "pipeline.tasks.title",
 )
 
 

@@ -41,7 +41,8 @@ class Natural(Record):
     """A client an owner who has `least` training examples, and some of the development and the test set.
 
     `clients`: so many owners, the largest; None: all. `each`: so many of an owner's training examples, at most.
-    `own`: whether a client is judged on its own development and test examples.
+    `own`: whether a client is judged on its own development and test examples. `silos`: owners that are alike share so
+    many clients.
     """
 
     kind: Literal["natural"]
@@ -49,6 +50,7 @@ class Natural(Record):
     least: Count = 1
     each: Count | None = None
     own: bool = True
+    silos: Count | None = None
 
 
 class Given(Record):
@@ -71,7 +73,7 @@ def partition(
     """Who holds which texts.
 
     Args:
-        clusters: training text -> its cluster, where the skew is by cluster.
+        clusters: training text -> its cluster, where the skew is by cluster; owner -> its silo, where there are silos.
 
     Raises:
         QuorumError: there are too few texts, or a given partition is of others.
@@ -91,10 +93,10 @@ def _skewed(skew: Skewed, texts: Mapping[str, Text], seed: int, dataset: str, cl
 def _natural(
     skew: Natural, texts: Mapping[str, Text], seed: int, dataset: str, clusters: Mapping[str, str]
 ) -> Manifest:
-    del clusters
     held: dict[str, dict[str, list[str]]] = {}
     for identity, text in texts.items():
-        held.setdefault(text.owner, {}).setdefault(text.split, []).append(identity)
+        owner = clusters.get(text.owner, "") if skew.silos else text.owner
+        held.setdefault(owner, {}).setdefault(text.split, []).append(identity)
     fit = {
         owner: own
         for owner, own in sorted(held.items())

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from pipeline.corpora import elitr, meetingbank
+from pipeline.corpora.archives import ARCHIVES, unpack_mirror, unpack_upstream
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import read_json, replacing, sha256_file, write_bytes
 from pipeline.workspace.layout import SAMPLE, downloads, mirror, source_record
@@ -67,20 +68,38 @@ def checksums(corpus: str) -> dict[str, str]:
 
 def reachable(corpus: str, source: SourceName) -> bool:
     """Whether a source would answer now: the folder exists, or upstream serves one file."""
-    published = CORPORA[corpus]
     if source == "sample":
         return (SAMPLE / corpus).is_dir()
     if source == "mirror":
         folder = mirror()
-        return folder is not None and (folder / published.mirrored).is_dir()
-    if published.upstream is None:
+        return folder is not None and (folder / _mirrored_as(corpus)).exists()
+    address = _first_address(corpus)
+    if address is None:
         return False
-    request = urllib.request.Request(_address(published, next(iter(checksums(corpus)))), method="HEAD")
+    request = urllib.request.Request(address, method="HEAD")
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS):
             return True
     except (OSError, ValueError, http.client.HTTPException):
         return False
+
+
+def _mirrored_as(corpus: str) -> str:
+    """Its folder or archive below the mirror."""
+    return ARCHIVES[corpus].mirrored if corpus in ARCHIVES else CORPORA[corpus].mirrored
+
+
+def _first_address(corpus: str) -> str | None:
+    """What upstream would serve first; None where there is none."""
+    if corpus in ARCHIVES:
+        return ARCHIVES[corpus].upstream[0].address
+    published = CORPORA[corpus]
+    return None if published.upstream is None else _address(published, next(iter(checksums(corpus))))
+
+
+def commit_of(corpus: str) -> str | None:
+    """The pinned commit of what is published."""
+    return ARCHIVES[corpus].commit if corpus in ARCHIVES else CORPORA[corpus].commit
 
 
 def choose(corpus: str, wanted: str) -> SourceName:
@@ -98,7 +117,7 @@ def choose(corpus: str, wanted: str) -> SourceName:
         say("!" * 100)
         looked = f"a mirror ({mirror()})" if mirror() else "a mirror folder (QUORUM_MIRROR)"
         say(f"NO REAL {corpus.upper()} WITHIN REACH: neither {looked} nor upstream answered.")
-        say("Going on with the SAMPLE: a few short made-up meetings. Its numbers mean nothing.")
+        say("Going on with the SAMPLE, which is short and made up. Its numbers mean nothing.")
         say("!" * 100)
     return chosen
 
@@ -125,6 +144,9 @@ def fetch(corpus: str, source: SourceName, into: Path) -> None:
     Raises:
         QuorumError: the source is out of reach, or a file is missing, truncated or altered.
     """
+    if corpus in ARCHIVES:
+        _fetch_archived(corpus, source, into)
+        return
     published = CORPORA[corpus]
     if source == "sample" or published.upstream is None:
         folder = SAMPLE / corpus if source == "sample" else _mirror() / published.mirrored
@@ -140,6 +162,17 @@ def fetch(corpus: str, source: SourceName, into: Path) -> None:
             with replacing(into / path.removeprefix(published.strip)) as temporary:
                 shutil.copyfile(origin, temporary)
             advance(1)
+
+
+def _fetch_archived(corpus: str, source: SourceName, into: Path) -> None:
+    archived = ARCHIVES[corpus]
+    if source == "sample":
+        shutil.copytree(SAMPLE / corpus, into, dirs_exist_ok=True)
+    elif source == "mirror":
+        say(f"ingest {corpus} from mirror")
+        unpack_mirror(archived, _mirror() / archived.mirrored, into)
+    else:
+        unpack_upstream(archived, downloads() / corpus, into)
 
 
 def _files(folder: Path) -> dict[str, str]:

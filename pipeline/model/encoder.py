@@ -207,6 +207,23 @@ class Encoder:
 BOTTLENECK = ("down", "up", "norm.weight", "norm.bias")
 
 
+def keep_layers(name: str, model: Any, kept: Sequence[int]) -> None:
+    """Leave these layers alone, from below: a smaller model that was not trained as one.
+
+    Raises:
+        QuorumError: one of them is none.
+    """
+    layers = _layers_of(model)
+    strange = [index for index in kept if not 0 <= index < len(layers)]
+    if strange or sorted(set(kept)) != list(kept):
+        raise QuorumError(f"layers: {list(kept)}: {name} has layers 0 to {len(layers) - 1}; name some of them in order")
+    own = nn.ModuleList([layers[index] for index in kept])
+    if hasattr(model, "transformer"):
+        model.transformer.layer = own
+    else:
+        model.encoder.layer = own
+
+
 def _layers_of(model: Any) -> nn.ModuleList:
     layers = model.transformer.layer if hasattr(model, "transformer") else model.encoder.layer
     assert isinstance(layers, nn.ModuleList)

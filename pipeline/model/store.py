@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -46,6 +47,16 @@ def entry_key(backbone_digest: str, encoding: str, backbone: Backbone, rendered:
             "target": rendered.target,
         }
     )
+
+
+def text_key(backbone_digest: str, read_by: Mapping[str, Any], rendered: Rendered) -> str:
+    """The same of a text that is one of several models' to read.
+
+    Args:
+        read_by: the code that encodes, layers, precision, and whatever else decides what is stored.
+    """
+    about = {"format": FORMAT, "backbone": backbone_digest, "read_by": dict(read_by)}
+    return sha256_json(about | {"source": rendered.source, "target": rendered.target, "places": rendered.places})
 
 
 class PrefixStore:

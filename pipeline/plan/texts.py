@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from pipeline.clients.setting import Count
 from pipeline.clients.skews import Given, Natural, Skewed
+from pipeline.clients.taking import Takes
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.federated.methods import ZEROSHOT
@@ -26,18 +27,6 @@ TextTask = Literal["classify", "tag", "answer", "title"]
 Optimizer = Literal["adamw", "sgd"]
 
 
-class Take(Record):
-    """Which of a split's texts are used: `count` in all, or `each` of every label or owner; None: all.
-
-    `largest`: so many owners alone, those with the most training texts.
-    """
-
-    count: Count | None = None
-    each: Count | None = None
-    by: Literal["label", "owner"] = "label"
-    largest: Count | None = None
-
-
 class Rates(Record):
     """Learning rates by what trains: AdamW, SGD, and AdamW on all data pooled."""
 
@@ -50,8 +39,8 @@ class Dataset(Record):
     """A data set, what is learned on it, and how it is trained on unless a run says otherwise.
 
     `published`: one that Quorum reads, or `file`: one's own CSV or JSONL. `headers` is of 20 Newsgroups. `tokens`: what
-    the model reads; `target_tokens`: what a title may have. `frozen`: where the encoder is cut. `every`: dev is scored
-    after so many rounds.
+    the model reads; `target_tokens`: what a title may have. `frozen`: where the encoder is cut. `take`: which texts are
+    used.
     """
 
     task: TextTask
@@ -62,9 +51,7 @@ class Dataset(Record):
     frozen: str = "none"
     tokens: Count
     target_tokens: Count | None = None
-    train: Take = Take()
-    val: Take = Take()
-    test: Take = Take()
+    take: Takes = Field(default_factory=Takes)
     rounds: Count
     clients_per_round: Count | None = None
     batch_size: Count
@@ -156,6 +143,7 @@ class TextParams(CommonKnobs):
     weight: float = Field(ge=0, le=1, alias="lambda")
     local_start: Literal["own", "server"]
     sign_flips: int = Field(ge=100)
+    backbones: list[str]
     datasets: dict[str, Dataset]
     settings: dict[str, Federation]
     runs: dict[str, TextRun]
@@ -166,6 +154,11 @@ class TextParams(CommonKnobs):
         for name, setting in self.settings.items():
             if setting.data not in self.datasets:
                 raise ValueError(f"settings.{name}.data: no data set {setting.data!r}")
+        used = {data.backbone for data in self.datasets.values()} | {
+            r.backbone for r in self.runs.values() if r.backbone
+        }
+        if used != set(self.backbones):
+            raise ValueError(f"backbones: must name those that are used: {', '.join(sorted(used))}")
         for name, run in self.runs.items():
             if run.setting not in self.settings:
                 raise ValueError(f"runs.{name}.setting: no setting {run.setting!r}")

@@ -6,7 +6,7 @@ import shutil
 
 from pipeline.corpora.own import split_folder
 from pipeline.corpora.qmsum import own_folder
-from pipeline.corpora.sources import CORPORA, choose, fetch
+from pipeline.corpora.sources import choose, commit_of, fetch
 from pipeline.plan.orders import IngestOrder, read_order
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
@@ -21,5 +21,5 @@ def run(corpus: str) -> None:
     for client, own in order.own.items():
         # At home: data/own is not in git, so an experiment's copy of the workspace lacks it.
         split_folder(layout.home() / own.folder, own_folder(folder, client))
-    commit = None if source == "sample" else CORPORA[corpus].commit
+    commit = None if source == "sample" else commit_of(corpus)
     write_json(layout.source_record(corpus), {"source": source, "commit": commit})

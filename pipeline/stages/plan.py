@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pipeline.plan.changes import report_changes
 from pipeline.plan.resolve import resolve
 from pipeline.plan.schema import Params, read_params
+from pipeline.plan.text_resolve import resolve_texts
+from pipeline.plan.texts import is_of_texts, read_text_params
 from pipeline.plan.training import precision_of, unfit
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
@@ -13,6 +17,9 @@ from pipeline.workspace.progress import say
 
 def run() -> None:
     """Check params.yaml, write `data/plan/`, and say what changed since the last plan."""
+    if is_of_texts():
+        _write(resolve_texts(read_text_params()))
+        return
     params = read_params()
     orders = resolve(params)
     say(_of_precision(params))
@@ -23,6 +30,10 @@ def run() -> None:
     for name in params.more_runs:
         if reason := unfit(params, name):
             say(f"plan: more_runs.{name}: left out: {reason}")
+    _write(orders)
+
+
+def _write(orders: dict[str, dict[str, Any]]) -> None:
     for path, order in orders.items():
         write_json(layout.PLAN / path, order)
     report_changes(orders)

@@ -79,6 +79,11 @@ class Answer:
         del encoder
         return prefix
 
+    def items(self, prefix: Prefix) -> int:
+        """A window's start and its end."""
+        del prefix
+        return 2
+
     def outputs(self, encoder: Encoder, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
         """Two rows a window, of its start and its end: (2 · windows, longest)."""
         import torch

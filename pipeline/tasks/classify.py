@@ -44,6 +44,11 @@ class Classify:
         hidden = prefix["hidden"][None]
         return prefix | {"hidden": encoder.pooled(hidden, torch.ones(hidden.shape[:2], dtype=torch.bool))}
 
+    def items(self, prefix: Prefix) -> int:
+        """One a text."""
+        del prefix
+        return 1
+
     def outputs(self, encoder: Encoder, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
         from pipeline.tasks.heads import applied
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pipeline.tasks.task import Metric
+from pipeline.tasks.title import Title
 
 if TYPE_CHECKING:  # torch takes seconds, which the plan saves
     import torch
@@ -46,6 +47,9 @@ class EncoderTask(Protocol):
 
     def kept(self, encoder: Encoder, prefix: Prefix) -> Prefix:
         """What is stored of a text above which nothing but the head trains: what the head reads, and no more."""
+
+    def items(self, prefix: Prefix) -> int:
+        """How many rows of the outputs are a text's."""
 
     def outputs(self, encoder: Encoder, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
         """Logits in fp32 (items, classes), the items of the texts one after the other."""
@@ -88,7 +92,7 @@ class Under:
         return [""] * len(tokens)
 
 
-def load_encoder_task(module: str) -> EncoderTask:
-    """The task that a module defines."""
-    task: EncoderTask = importlib.import_module(module).TASK
+def load_text_task(module: str) -> EncoderTask | Title:
+    """The task on labelled texts that a module defines."""
+    task: EncoderTask | Title = importlib.import_module(module).TASK
     return task

@@ -56,6 +56,10 @@ class Tag:
         places = prefix["places"]
         return prefix | {"hidden": prefix["hidden"][places], "places": torch.arange(len(places))}
 
+    def items(self, prefix: Prefix) -> int:
+        """One a word."""
+        return len(prefix["places"])
+
     def outputs(self, encoder: Encoder, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
         import torch
 

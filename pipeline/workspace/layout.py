@@ -28,6 +28,10 @@ PREPARED = BASE / "data/prepared"
 PARTITIONS = Path("data/partitions")
 ENCODED = Path("data/encoded")
 
+TEXTS = Path("data/texts")
+FEDERATIONS = Path("data/federations")
+"""Of experiments on labelled texts: prepared texts, and who holds them."""
+
 MODELS = Path("models")
 BACKBONE = BASE / "models/backbone"
 ABOUT_BACKBONE, WEIGHTS = "quorum.json", "model.safetensors"
@@ -56,8 +60,8 @@ HISTORY, WORD_SHARES = Path("tables") / "history.csv", Path("tables") / "word_sh
 HISTORY_MORE = REPORTS / "metrics" / "more" / "history.csv"
 """Every round of all other runs."""
 
-MAIN, MORE, TUNE, AUDIT = "main", "more", "tune", "audit"
-"""The groups of runs: those of the main table, all others, and what `make tune` and `make audit` try.
+MAIN, MORE, TUNE, AUDIT, ON_TEXTS = "main", "more", "tune", "audit", "texts"
+"""The groups of runs: those of the main table, all others, what `make tune` and `make audit` try, and those on texts.
 
 Each has folders of its own.
 """
@@ -223,6 +227,35 @@ def adapters(run: str) -> Path:
 def adapter(run: str, owner: str, which: str = "") -> Path:
     """A client's adapter, or the server's: what is evaluated, or `teacher`, `before`, `last`, `local`, `server`."""
     return adapters(run) / (f"{owner}.{which}.safetensors" if which else f"{owner}.safetensors")
+
+
+def run_on_texts(name: str, seed: int) -> str:
+    """A run of an experiment on labelled texts at one seed: `texts/tc-fedavg/1`."""
+    return f"{ON_TEXTS}/{name}/{seed}"
+
+
+def raw_texts(dataset: str) -> Path:
+    return TEXTS / dataset / "texts.jsonl"
+
+
+def texts_notes(dataset: str) -> Path:
+    """Where a data set's texts came from, how many there are, and what was left out."""
+    return TEXTS / dataset / "notes.json"
+
+
+def backbone_of(name: str) -> Path:
+    """One of several backbones of an experiment."""
+    return MODELS / "backbones" / name
+
+
+def encoded_texts(dataset: str) -> Path:
+    """Which entries of the store a data set's texts are, for every model that reads them."""
+    return ENCODED / f"{dataset}.json"
+
+
+def federation(setting: str, seed: int) -> Path:
+    """Who holds which texts."""
+    return FEDERATIONS / setting / f"{seed}.json"
 
 
 def history(run: str) -> Path:

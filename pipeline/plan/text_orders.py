@@ -1,0 +1,131 @@
+"""What each stage of an experiment on labelled texts is told; see `orders`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pipeline.clients.taking import Takes
+from pipeline.model.decoding_rule import DecodingRule
+from pipeline.model.precision import Precision
+from pipeline.plan.orders import FederatedKnobs, Order
+from pipeline.plan.texts import Federation
+from pipeline.workspace.record import Record
+
+
+class PrepareTextsOrder(Order):
+    """One data set: what it is read from. `contents`: a hash of one's own file."""
+
+    task: str
+    published: str | None
+    file: str | None
+    contents: str | None
+    headers: Literal["all", "subject"]
+
+
+class View(Record):
+    """A data set as one model reads it: the backbone's name, its layers (None: all), and where it is cut.
+
+    `backbone` is the name of a preset, `tokens` what is read of a text, `target_tokens` of a title.
+    """
+
+    backbone: str
+    frozen: str
+    layers: list[int] | None
+    tokens: int
+    target_tokens: int | None
+
+
+def name_of(view: View) -> str:
+    """What files call a view: `minilm-l6 e,0-4`."""
+    layers = "" if view.layers is None else f" of {'-'.join(map(str, view.layers))}"
+    return f"{view.backbone}{layers} {view.frozen}"
+
+
+class EncodeTextsOrder(Order):
+    """One data set's texts, as every model of the experiment reads them.
+
+    `encoding`: a hash of the code that encodes and of the versions of what it calls, by which the store knows its
+    entries.
+    """
+
+    task: str
+    views: dict[str, View]
+    take: Takes
+    seeds: list[int]
+    device: str
+    precision: Precision
+    encoding: str
+
+
+class FederateOrder(Order):
+    """Who holds which texts of a data set, at each seed."""
+
+    dataset: str
+    task: str
+    skew: Federation
+    take: Takes
+    seeds: list[int]
+
+
+class TextKnobs(FederatedKnobs):
+    """A training on labelled texts: through which view, and what trains above its cut."""
+
+    task: str
+    view: View
+    above: Literal["layers", "bottleneck", "lora"]
+    size: int | None
+
+
+class TextTraining(TextKnobs):
+    """One training."""
+
+    code: dict[str, str]
+    packages: dict[str, str]
+
+
+class TextTrainOrder(Order):
+    """A run's training at each of its seeds; None: the model as it begins."""
+
+    dataset: str
+    setting: str
+    seeds: list[int]
+    training: TextTraining
+    untrained: bool
+
+
+class TextEvaluateOrder(Order):
+    """How a run's models are judged on their test texts; a rule where they write."""
+
+    dataset: str
+    setting: str
+    task: str
+    seeds: list[int]
+    view: View
+    device: str
+    precision: Precision
+    rule: DecodingRule | None
+
+
+class TextRow(Record):
+    """A run, as tables name it."""
+
+    name: str
+    dataset: str
+    setting: str
+    method: str
+    seeds: list[int]
+    training: TextKnobs
+    untrained: bool
+    orders: str
+
+
+class TextPageOrder(Order):
+    """What the experiment's page says and computes."""
+
+    scale: str
+    precision: Precision
+    sign_flips: int
+    datasets: dict[str, str]
+    settings: dict[str, Federation]
+    runs: list[TextRow]
+    tables: dict[str, list[str]]

@@ -1,0 +1,224 @@
+"""What the params.yaml of an experiment on labelled texts means: one resolved order a stage."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from typing import Any
+
+from pipeline.corpora.sources import checksum_file
+from pipeline.errors import QuorumError
+from pipeline.federated.algorithms import ALGORITHMS
+from pipeline.federated.methods import ZEROSHOT
+from pipeline.model.decoding_rule import DecodingRule
+from pipeline.model.encoder import Cut
+from pipeline.model.precision import Precision, resolve
+from pipeline.model.presets import ENCODERS, PRESETS
+from pipeline.plan.code import code_of
+from pipeline.plan.orders import BackboneOrder, IngestOrder, Order
+from pipeline.plan.packages import packages_of
+from pipeline.plan.text_orders import (
+    EncodeTextsOrder,
+    FederateOrder,
+    PrepareTextsOrder,
+    TextEvaluateOrder,
+    TextKnobs,
+    TextPageOrder,
+    TextRow,
+    TextTraining,
+    TextTrainOrder,
+    View,
+    name_of,
+)
+from pipeline.plan.texts import Dataset, TextParams
+from pipeline.tasks import TEXT_TASKS
+from pipeline.workspace import layout
+from pipeline.workspace.files import sha256_file, sha256_json
+
+PLAIN = "pipeline.federated.algorithms.fedavg"
+"""Whose knobs an untrained run has; none of them is used."""
+
+
+def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
+    """Path under data/plan -> order.
+
+    Raises:
+        QuorumError: a run's knobs do not fit its algorithm or its backbone.
+    """
+    precision = resolve(params.precision, params.device)
+    orders: dict[str, Order] = {}
+    for name, data in params.datasets.items():
+        orders |= _of_data(params, name, data, precision)
+    for backbone in params.backbones:
+        code = code_of("pipeline.stages.text_backbone")
+        orders[f"backbone/{backbone}"] = BackboneOrder(
+            code=code, packages=packages_of("backbone"), backbone=backbone, weights=None
+        )
+    for name, setting in params.settings.items():
+        data = params.datasets[setting.data]
+        orders[f"federate/{name}"] = FederateOrder(
+            code=code_of("pipeline.stages.federate"),
+            packages=packages_of("federate"),
+            dataset=setting.data,
+            task=task_of(data),
+            skew=params.skew_of(name),
+            take=data.take,
+            seeds=params.seeds,
+        )
+    rows = []
+    for name in params.runs:
+        own = _of_run(params, name, precision)
+        orders |= {f"{stage}/{name}": order for stage, order in own.items()}
+        rows.append(_row(params, name, own))
+    orders["page"] = TextPageOrder(
+        code=code_of("pipeline.stages.text_page"),
+        packages=packages_of("main"),
+        scale=params.scale,
+        precision=precision,
+        sign_flips=params.sign_flips,
+        datasets={name: task_of(data) for name, data in params.datasets.items()},
+        settings={name: params.skew_of(name) for name in params.settings},
+        runs=rows,
+        tables=params.tables,
+    )
+    return {f"{name}.json": json.loads(order.model_dump_json()) for name, order in orders.items()}
+
+
+def task_of(data: Dataset) -> str:
+    """The module of what is learned on a data set."""
+    return TEXT_TASKS[data.task]
+
+
+def view_of(params: TextParams, name: str) -> View:
+    """How a run reads its data set.
+
+    Raises:
+        QuorumError: it is cut where its backbone cannot be.
+    """
+    run, data = params.runs[name], params.data_of(name)
+    backbone, frozen = run.backbone or data.backbone, run.frozen or data.frozen
+    if data.task != "title":
+        try:
+            cut = Cut.parse(frozen)
+        except ValueError as error:
+            raise QuorumError(f"params.yaml: runs.{name}.frozen: {error}") from None
+        depth = ENCODERS[backbone].layers if run.layers is None else len(run.layers)
+        if cut.layers > depth:
+            raise QuorumError(f"params.yaml: runs.{name}.frozen: {frozen}: of {depth} layers; freeze fewer")
+    return View(
+        backbone=backbone,
+        frozen=frozen,
+        layers=run.layers,
+        tokens=data.tokens,
+        target_tokens=data.target_tokens,
+    )
+
+
+def _of_data(params: TextParams, name: str, data: Dataset, precision: Precision) -> dict[str, Order]:
+    runs = [run for run in params.runs if params.settings[params.runs[run].setting].data == name]
+    views = {name_of(view): view for view in (view_of(params, run) for run in runs)}
+    task = task_of(data)
+    source = None if data.file is None else layout.home() / layout.workspace() / data.file
+    family = "pipeline.model.encoder" if data.task != "title" else f"pipeline.model.{PRESETS[data.backbone].family}"
+    orders: dict[str, Order] = {
+        f"prepare/{name}": PrepareTextsOrder(
+            code=code_of("pipeline.stages.prepare_texts"),
+            task=task,
+            published=data.published,
+            file=None if data.file is None else str(data.file),
+            contents=None if source is None or not source.is_file() else sha256_file(source),
+            headers=data.headers,
+        ),
+        f"encode/{name}": EncodeTextsOrder(
+            code=code_of("pipeline.stages.encode_texts", task),
+            packages=packages_of("encode"),
+            task=task,
+            views=views,
+            take=data.take,
+            seeds=params.seeds,
+            device=params.device,
+            precision=precision,
+            encoding=sha256_json([code_of(family), packages_of("encode")]),
+        ),
+    }
+    if data.published is not None:
+        listed = checksum_file(data.published)
+        orders[f"ingest/{data.published}"] = IngestOrder(
+            code=code_of("pipeline.stages.ingest"),
+            data_source=params.data_source,
+            checksums=sha256_file(listed) if listed.is_file() else None,
+            own={},
+        )
+    return orders
+
+
+def _of_run(params: TextParams, name: str, precision: Precision) -> dict[str, Order]:
+    run, data, view = params.runs[name], params.data_of(name), view_of(params, name)
+    training = _training(params, name, view, precision)
+    seeds, task = params.seeds_of(name), task_of(data)
+    rule = DecodingRule(no_repeat_ngram=3, max_tokens=data.target_tokens or 24) if data.task == "title" else None
+    return {
+        "train": TextTrainOrder(
+            code=code_of("pipeline.stages.train_texts"),
+            dataset=params.settings[run.setting].data,
+            setting=run.setting,
+            seeds=seeds,
+            training=training,
+            untrained=run.method == ZEROSHOT,
+        ),
+        "evaluate": TextEvaluateOrder(
+            code=code_of("pipeline.stages.evaluate_texts", task),
+            packages=packages_of("evaluate"),
+            dataset=params.settings[run.setting].data,
+            setting=run.setting,
+            task=task,
+            seeds=seeds,
+            view=view,
+            device=params.device,
+            precision=precision,
+            rule=rule,
+        ),
+    }
+
+
+def _training(params: TextParams, name: str, view: View, precision: Precision) -> TextTraining:
+    run, data = params.runs[name], params.data_of(name)
+    module = PLAIN if run.method == ZEROSHOT else ALGORITHMS[run.method]
+    algorithm = importlib.import_module(module)
+    hyper = params.hyperparameters_of(name, algorithm.Hyperparameters)
+    bound = algorithm.build(hyper)
+    knobs = params.training_of(name)
+    if not bound.communicates:
+        knobs = knobs.model_copy(update={"clients_per_round": None})
+    family = "pooled" if bound.pooled else knobs.client_optimizer
+    task = task_of(data)
+    return TextTraining(
+        code=code_of("pipeline.runs.learning", module, task),
+        packages=packages_of("train", *(("peft",) if run.above == "lora" and data.task == "title" else ())),
+        task=task,
+        view=view,
+        above="bottleneck" if data.task == "title" else run.above,
+        size=PRESETS[view.backbone].bottleneck if data.task == "title" else run.size,
+        algorithm=module,
+        hyperparameters=json.loads(hyper.model_dump_json(by_alias=True)),
+        seed=params.seeds_of(name)[0],
+        device=params.device,
+        precision=precision,
+        learning_rate=run.learning_rate or getattr(data.rates, family),
+        **knobs.model_dump(),
+    )
+
+
+def _row(params: TextParams, name: str, orders: dict[str, Order]) -> TextRow:
+    run, train = params.runs[name], orders["train"]
+    assert isinstance(train, TextTrainOrder)
+    return TextRow(
+        name=name,
+        dataset=train.dataset,
+        setting=run.setting,
+        method=run.method,
+        seeds=train.seeds,
+        training=TextKnobs(**train.training.model_dump(exclude={"code", "packages"})),
+        untrained=train.untrained,
+        orders=sha256_json([json.loads(order.model_dump_json()) for order in orders.values()]),
+    )

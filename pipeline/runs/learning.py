@@ -1,0 +1,79 @@
+"""Who learns what in a training on labelled texts: what lies above an encoder's cut, or a writer's adapters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pipeline.clients.manifest import Manifest
+from pipeline.federated.history import OnRound
+from pipeline.federated.local import LocalClientData
+from pipeline.federated.token_figures import Hidden
+from pipeline.model.adapter import Adapter, init_adapter
+from pipeline.model.loader import Loader
+from pipeline.plan.text_orders import TextTraining, View
+from pipeline.runs.text_encoding import Indexed, encoder_of, writer_of
+from pipeline.runs.training import POOLED, Finished, Learners, local_training, train
+from pipeline.tasks.encoded import Under, load_text_task
+from pipeline.tasks.title import Title
+from pipeline.workspace import layout
+from pipeline.workspace.files import sha256_json
+
+HELD = 2_000_000_000
+"""Bytes of stored texts that a training keeps in memory."""
+
+
+def key_of(order: TextTraining, manifest: Manifest, index: Indexed) -> str:
+    """The name of a training: its order and its data."""
+    used = sorted({i for own in manifest.values() for i in (*own["train"], *own["val"])})
+    entries = [[i, [[entry.key, entry.tokens] for entry in index.entries[i][:1]]] for i in used]
+    return sha256_json([order.model_dump(mode="json"), manifest, entries, index.classes, index.digest])
+
+
+def train_on_texts(
+    order: TextTraining, manifest: Manifest, index: Indexed, key: str, run_id: str, on_round: OnRound
+) -> Finished:
+    """See `train`."""
+
+    def learners(advance: Callable[[int], None], pooled: bool) -> Learners:
+        return _learners(order, manifest, index, advance, pooled=pooled)
+
+    clients = order.clients_per_round or len(manifest)
+    sizes = sorted(len(own["train"]) for own in manifest.values() if own["train"])
+    share = 1.0 if clients >= len(sizes) else clients / len(sizes)
+    return train(order, learners, round(share * sum(sizes)), key, run_id, on_round)
+
+
+def seen_through(order: TextTraining, index: Indexed) -> tuple[Hidden, Adapter]:
+    """A model under its task's head, and what trains of it at first."""
+    task = load_text_task(order.task)
+    if isinstance(task, Title):
+        writer = writer_of(order.view, order.device, order.precision)
+        return writer, init_adapter(writer.adapted_layers, writer.width, order.size or 0, order.seed)
+    encoder = encoder_of(order.view, order.device, order.precision)
+    body = encoder.initial(order.above, order.size or 0, order.seed)
+    return Under(encoder, task), body | task.initial(encoder, index.classes, order.seed)
+
+
+def loader_of(view: View, device: Any) -> Loader:
+    """Short texts' entries stay in memory."""
+    return Loader(layout.store(), device, 0 if view.target_tokens else HELD)
+
+
+def _learners(
+    order: TextTraining, manifest: Manifest, index: Indexed, advance: Callable[[int], None], *, pooled: bool
+) -> Learners:
+    """Clients with training texts train; whoever has development texts is scored."""
+    seen, initial = seen_through(order, index)
+    load = loader_of(order.view, seen.device).training
+    local = local_training(order)
+
+    def data(own: Mapping[Any, list[str]]) -> LocalClientData:
+        return LocalClientData(index.learned(own["train"]), index.learned(own["val"]), seen, load, local, advance)
+
+    clients = {client: data(dict(own)) for client, own in manifest.items()}
+    scored = {client: one for client, one in clients.items() if one.val}
+    if not pooled:
+        return Learners(initial, {client: one for client, one in clients.items() if one.train}, scored)
+    together = [identity for own in manifest.values() for identity in own["train"]]
+    return Learners(initial, {POOLED: data({"train": together, "val": []})}, scored)

@@ -1,0 +1,160 @@
+"""Texts into the prefix store, for every model of an experiment that reads them; and the index of their entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.clients.taking import taken
+from pipeline.corpora.texts import Text
+from pipeline.errors import QuorumError
+from pipeline.model.backbone import Limits, Rendered
+from pipeline.model.encoder import Cut, Encoder
+from pipeline.model.encoder_loading import load_encoder
+from pipeline.model.entry import Entry
+from pipeline.model.loading import backbone_digest, choose_device, load_backbone
+from pipeline.model.precision import Precision
+from pipeline.model.presets import PRESETS
+from pipeline.model.store import PrefixStore, text_key
+from pipeline.plan.text_orders import EncodeTextsOrder, View, name_of
+from pipeline.tasks.encoded import EncoderTask, load_text_task
+from pipeline.tasks.title import Title
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json
+from pipeline.workspace.progress import progress, say
+
+AT_ONCE = 256
+"""Texts that are encoded before they are written."""
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """A data set's index: its classes, and of each text the entries of its windows, the first one that is learned from.
+
+    `entries`: text -> entries, each with its number of items, which is 0 of a window that nothing can be learned from.
+    """
+
+    classes: tuple[str, ...]
+    entries: Mapping[str, Sequence[Entry]]
+    digest: str
+
+    def learned(self, ids: Sequence[str]) -> list[Entry]:
+        """The entries of texts from which something can be learned."""
+        return [self.entries[identity][0] for identity in ids if self.entries[identity][0].tokens]
+
+
+def read_index(dataset: str, view: View) -> Indexed:
+    """
+    Raises:
+        QuorumError: the data set is not encoded, or not for this model.
+    """
+    path = layout.encoded_texts(dataset)
+    content = read_json(path)
+    found = content["views"].get(name_of(view))
+    if found is None:
+        raise QuorumError(f"{path}: has no {name_of(view)}; run `dvc repro encode@{dataset}`")
+    entries = {
+        text: [Entry(text if not number else f"{text}#{number}", key, items) for number, (key, items) in enumerate(own)]
+        for text, own in found["entries"].items()
+    }
+    return Indexed(tuple(content["classes"]), entries, found["digest"])
+
+
+def encoder_of(view: View, device: str, precision: Precision) -> Encoder:
+    """The encoder that a view sees through."""
+    folder = layout.backbone_of(view.backbone)
+    return load_encoder(folder, Cut.parse(view.frozen), choose_device(device), precision, view.layers)
+
+
+def writer_of(view: View, device: str, precision: Precision) -> Any:
+    """The language model that a view sees through."""
+    layers = PRESETS[view.backbone].adapted_layers
+    return load_backbone(layout.backbone_of(view.backbone), layers, choose_device(device), precision)
+
+
+def encode_texts(order: EncodeTextsOrder, dataset: str, texts: Mapping[str, Text]) -> dict[str, Any]:
+    """Fill the store with what every view lacks of the texts that are used at any seed; the index of all."""
+    task = load_text_task(order.task)
+    classes = () if isinstance(task, Title) else task.classes([t for t in texts.values() if t.split == "train"])
+    used = {i: text for seed in order.seeds for i, text in taken(texts, order.take, seed).items()}
+    views = {}
+    for name, view in order.views.items():
+        rendered, encode = _reader(task, view, order, classes, used)
+        views[name] = _stored(f"{dataset} {name}", rendered, encode, order, view)
+    return {"classes": list(classes), "views": views}
+
+
+Encode = Any
+
+
+def _reader(
+    task: EncoderTask | Title, view: View, order: EncodeTextsOrder, classes: Sequence[str], texts: Mapping[str, Text]
+) -> tuple[dict[str, list[Rendered]], Encode]:
+    """What a view reads of each text, and what encodes it."""
+    if isinstance(task, Title):
+        writer = writer_of(view, order.device, order.precision)
+        limits = Limits(view.tokens, view.target_tokens or 1)
+        rendered = {i: [task.render(writer, task.example(text), limits)] for i, text in texts.items()}  # type: ignore[arg-type]
+        return rendered, _Writer(writer)
+    encoder = encoder_of(view, order.device, order.precision)
+    return {i: task.render(encoder, t, classes, view.tokens) for i, t in texts.items()}, _Reader(encoder, task)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """An encoder that keeps no more of a text than its task's head reads, where nothing else trains."""
+
+    encoder: Encoder
+    task: EncoderTask
+
+    @property
+    def layers(self) -> list[Any]:
+        return [str(self.encoder.cut), len(self.encoder.trained)]
+
+    def __call__(self, rendered: Sequence[Rendered]) -> Iterator[Any]:
+        for prefix in self.encoder.encode(rendered):
+            whole = self.encoder.trained or self.encoder.stores_tokens
+            yield prefix if whole else self.task.kept(self.encoder, prefix)
+
+
+@dataclass(frozen=True)
+class _Writer:
+    """A language model, one text after the other."""
+
+    backbone: Any
+
+    @property
+    def layers(self) -> list[Any]:
+        return list(self.backbone.adapted_layers)
+
+    def __call__(self, rendered: Sequence[Rendered]) -> Iterator[Any]:
+        for one in rendered:
+            yield self.backbone.encode(one, for_generation=False)[0]
+
+
+def _stored(
+    what: str, rendered: Mapping[str, Sequence[Rendered]], encode: Encode, order: EncodeTextsOrder, view: View
+) -> dict[str, Any]:
+    """A view's part of the index; what the store lacks is computed."""
+    store = PrefixStore(layout.store())
+    digest = backbone_digest(layout.backbone_of(view.backbone))
+    known = {**order.model_dump(include={"encoding", "precision", "task"}), "layers": [*encode.layers, view.layers]}
+    keys = {text: [text_key(digest, known, one) for one in own] for text, own in rendered.items()}
+    wanted = {key: one for text, own in rendered.items() for key, one in zip(keys[text], own, strict=True)}
+    missing = [key for key in wanted if not store.has(key)]
+    say(f"encode {what}: {len(wanted)} texts, {len(wanted) - len(missing)} already in the store")
+    # Texts of like length share a batch.
+    missing.sort(key=lambda key: len(wanted[key].source))
+    if missing:
+        with progress(f"encode {what}", len(missing)) as advance:
+            for at in range(0, len(missing), AT_ONCE):
+                chunk = missing[at : at + AT_ONCE]
+                for key, prefix in zip(chunk, encode([wanted[key] for key in chunk]), strict=True):
+                    store.put(key, prefix)
+                    advance(1)
+    entries = {
+        text: [[key, len(one.target)] for key, one in zip(keys[text], own, strict=True)]
+        for text, own in rendered.items()
+    }
+    return {"digest": digest, "entries": entries}

@@ -1,0 +1,110 @@
+"""A run's models on its test texts: what they predict, how that scores, and the loss of what was right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from pipeline.corpora.texts import Text
+from pipeline.federated.token_figures import BATCH, Hidden, Load, token_cross_entropy
+from pipeline.model.adapter import Adapter, on_device
+from pipeline.model.backbone import Limits, Row
+from pipeline.model.encoder import Encoder
+from pipeline.plan.text_orders import TextEvaluateOrder
+from pipeline.runs.text_encoding import Indexed
+from pipeline.tasks.encoded import EncoderTask, Under
+from pipeline.tasks.task import Prediction
+from pipeline.tasks.title import Title
+
+WRITTEN = 48
+"""Titles that are decoded together."""
+
+Scores = dict[str, Any]
+"""One text's: its metrics, `prediction`, `loss_sum` over `items`."""
+
+
+def score_texts(
+    order: TextEvaluateOrder,
+    task: EncoderTask | Title,
+    seen: Hidden,
+    load: Load,
+    index: Indexed,
+    texts: Mapping[str, Any],
+    adapter: Adapter,
+) -> dict[str, Scores]:
+    """Every text's scores under one model."""
+    made = (
+        _written(order, task, seen, texts, adapter)
+        if isinstance(task, Title)
+        else _predicted(order, task, seen, load, index, texts, adapter)
+    )
+    judged = [entry for identity in texts for entry in index.entries[identity][:1] if entry.tokens]
+    losses = token_cross_entropy(seen, load, judged, adapter)
+    sums = {entry.id: (float(one.double().sum()), entry.tokens) for entry, one in zip(judged, losses, strict=True)}
+    return {
+        i: {**row, **dict(zip(("loss_sum", "items"), sums.get(i, (0.0, 0)), strict=True))} for i, row in made.items()
+    }
+
+
+@torch.no_grad()
+def _predicted(
+    order: TextEvaluateOrder,
+    task: EncoderTask,
+    seen: Hidden,
+    load: Load,
+    index: Indexed,
+    texts: Mapping[str, Text],
+    adapter: Adapter,
+) -> dict[str, Scores]:
+    assert isinstance(seen, Under)
+    encoder: Encoder = seen.encoder
+    adapter = on_device(adapter, seen.device)
+    windows = [(identity, entry) for identity in texts for entry in index.entries[identity]]
+    logits: dict[str, torch.Tensor] = {}
+    for at in range(0, len(windows), 2 * BATCH):
+        chunk = windows[at : at + 2 * BATCH]
+        prefixes = load([entry.key for _, entry in chunk])
+        found = task.outputs(encoder, prefixes, adapter).cpu()
+        # A window that holds no answer has no targets, and is asked for both ends all the same.
+        sizes = [task.items(prefix) for prefix in prefixes]
+        logits |= dict(zip((entry.id for _, entry in chunk), torch.split(found, sizes), strict=True))
+    rows: dict[str, Scores] = {}
+    for identity, text in texts.items():
+        rendered = task.render(encoder, text, index.classes, order.view.tokens)
+        own = [logits[entry.id] for entry in index.entries[identity]]
+        prediction = task.predict(encoder, text, rendered, own, index.classes)
+        rows[identity] = {"prediction": prediction, **task.score(text, prediction)}
+    return rows
+
+
+def _written(
+    order: TextEvaluateOrder, task: Title, seen: Any, texts: Mapping[str, Any], adapter: Adapter
+) -> dict[str, Scores]:
+    assert order.rule is not None
+    adapter = on_device(adapter, seen.device)
+    limits = Limits(order.view.tokens, order.view.target_tokens or 1)
+    # Texts of like length share a batch.
+    rendered = {identity: task.render(seen, task.example(text), limits) for identity, text in texts.items()}
+    ids = sorted(rendered, key=lambda identity: len(rendered[identity].source))
+    made: dict[str, Prediction] = {}
+    for at in range(0, len(ids), WRITTEN):
+        chunk = ids[at : at + WRITTEN]
+        prefixes = []
+        for identity in chunk:
+            stored, more = seen.encode(rendered[identity], for_generation=True)
+            prefixes.append(stored | more)
+        rows = [Row(place, adapter) for place in range(len(chunk))]
+        made |= dict(zip(chunk, task.predict(seen, prefixes, rows, order.rule), strict=True))
+    scores = task.score_texts(list(texts.values()), [made[identity] for identity in texts])
+    return {i: {"prediction": made[i].text, **row} for i, row in zip(texts, scores, strict=True)}
+
+
+def means(rows: Sequence[Scores], names: Sequence[str], per: Mapping[str, str]) -> dict[str, float]:
+    """Each metric over some texts: a mean, or a sum over what it is counted `per`."""
+    found = {}
+    for name in names:
+        whole = sum(row[per[name]] for row in rows) if name in per else len(rows)
+        found[name] = sum(row[name] for row in rows) / whole if whole else 0.0
+    return found

@@ -1,0 +1,45 @@
+"""A data set as published, or one's own file -> data/texts/<dataset>: one text a line; and what there is of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline.corpora import aeslc, iob, newsgroups, own_texts, squad
+from pipeline.corpora.example import SPLITS
+from pipeline.corpora.texts import write_texts
+from pipeline.plan.orders import read_order
+from pipeline.plan.text_orders import PrepareTextsOrder
+from pipeline.tasks.encoded import load_text_task
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json, write_json
+from pipeline.workspace.progress import say
+
+READERS: dict[str, Callable[[Path, PrepareTextsOrder], Sequence[Any]]] = {
+    "20news": lambda folder, order: newsgroups.read(folder, order.headers),
+    "uner": lambda folder, order: iob.read_uner(folder),
+    "wnut": lambda folder, order: iob.read_wnut(folder),
+    "squad": lambda folder, order: squad.read(folder),
+    "aeslc": lambda folder, order: aeslc.read(folder),
+}
+
+
+def run(dataset: str) -> None:
+    order = read_order(layout.order("prepare", dataset), PrepareTextsOrder)
+    if order.published is not None:
+        texts = READERS[order.published](layout.raw(order.published), order)
+        source = read_json(layout.source_record(order.published))
+    else:
+        # At home: git need not know one's own file.
+        path = layout.home() / layout.workspace() / str(order.file)
+        texts = own_texts.read(path, load_text_task(order.task).kind)
+        source = {"source": "own", "commit": None}
+    write_texts(layout.raw_texts(dataset), texts)
+    counts = Counter(text.split for text in texts)
+    about = {split: counts[split] for split in SPLITS}
+    labels = len({text.label for text in texts if text.split == "train"})
+    owners = len({text.owner for text in texts if text.split == "train"})
+    write_json(layout.texts_notes(dataset), {"source": source, **about, "labels": labels, "owners": owners})
+    say(f"prepare {dataset}: {', '.join(f'{about[split]} {split}' for split in SPLITS)}, of {owners} owners")

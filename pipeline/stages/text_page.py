@@ -1,0 +1,1 @@
+"""Scores of an experiment on labelled texts -> its tables, figures and page."""

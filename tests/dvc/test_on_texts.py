@@ -1,0 +1,267 @@
+"""Experiments on labelled texts, from the made-up samples to scores, above tiny models."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import ROOT, Workspace
+
+from pipeline.errors import QuorumError
+from pipeline.plan.text_resolve import resolve_texts
+from pipeline.plan.texts import TextParams, read_text_params
+from pipeline.workspace import layout
+
+PLAIN: dict[str, Any] = {
+    "scale": "laptop",
+    "seeds": [1, 2],
+    "device": "cpu",
+    "precision": "fp32",
+    "data_source": "sample",
+    "alpha": 1.0,
+    "rounds": 2,
+    "patience": 9,
+    "local_epochs": 1,
+    "batch_size": 4,
+    "clients_per_round": None,
+    "client_optimizer": "adamw",
+    "client_schedule": "constant",
+    "weight_decay": 0.01,
+    "clip_norm": 1.0,
+    "tau": 1.0,
+    "lambda": 0.2,
+    "local_start": "own",
+    "sign_flips": 200,
+    "scales": {"laptop": {}},
+    "tables": {},
+}
+RATES = {"adamw": 0.005, "sgd": 0.1, "pooled": 0.005}
+COMMON = {"rounds": 2, "batch_size": 4, "rates": RATES}
+ENCODED = COMMON | {"backbone": "tiny-bert", "frozen": "e,0"}
+TASKS: dict[str, dict[str, Any]] = {
+    "news": ENCODED
+    | {"task": "classify", "published": "20news", "headers": "subject", "tokens": 48, "take": {"test": {"each": 3}}},
+    "names": ENCODED | {"task": "tag", "published": "uner", "tokens": 64, "take": {"train": {"count": 60}}},
+    "answers": ENCODED
+    | {"task": "answer", "published": "squad", "tokens": 80, "take": {"test": {"count": 9}, "val": {"count": 9}}},
+    "subjects": COMMON
+    | {"task": "title", "published": "aeslc", "backbone": "tiny-llama", "tokens": 300, "target_tokens": 12},
+}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "news": {"data": "news", "kind": "skewed", "clients": 4},
+    "names": {"data": "names", "kind": "natural", "least": 2},
+    "answers": {"data": "answers", "kind": "natural", "silos": 3, "own": False},
+    "subjects": {"data": "subjects", "kind": "skewed", "by": "cluster", "clients": 3, "alpha": 0.5},
+}
+RUNS: dict[str, dict[str, Any]] = {
+    "news-untrained": {"setting": "news", "method": "ZeroShot"},
+    "news-fedavg": {"setting": "news", "method": "AdaFedAvg", "client_optimizer": "sgd", "clients_per_round": 2},
+    "news-pooled": {"setting": "news", "method": "AdaCentralized"},
+    "news-head": {"setting": "news", "method": "AdaFedAvg", "frozen": "e,0-2"},
+    "news-small": {"setting": "news", "method": "AdaFedAvg", "frozen": "none", "layers": [0, 2], "seeds": [1]},
+    "news-lora": {"setting": "news", "method": "AdaFedAvg", "above": "lora", "size": 2, "seeds": [1]},
+    "names-single": {"setting": "names", "method": "AdaSingle"},
+    "names-ditto": {"setting": "names", "method": "Ditto", "mu": 0.1},
+    "answers-fedprox": {"setting": "answers", "method": "AdaFedProx", "mu": 0.1},
+    "subjects-fedopt": {
+        "setting": "subjects",
+        "method": "AdaFedOPT",
+        "server_optimizer": "momentum",
+        "server_learning_rate": 0.5,
+    },
+}
+ALL = PLAIN | {"datasets": TASKS, "settings": SETTINGS, "runs": RUNS, "backbones": ["tiny-bert", "tiny-llama"]}
+
+
+def laid(folder: Path, **changes: Any) -> Workspace:
+    """A clone with an experiment on labelled texts as its root."""
+    workspace = Workspace.laid(folder)
+    (workspace.folder / "params.yaml").write_text(yaml.safe_dump(ALL | changes, sort_keys=False), encoding="utf-8")
+    return workspace
+
+
+def make(workspace: Workspace, *runs: str) -> None:
+    """All stages of an experiment, in this process."""
+    params = workspace.read_params()
+    workspace.stage("plan")
+    for published in {data["published"] for data in params["datasets"].values() if data.get("published")}:
+        workspace.stage("ingest", published)
+    for name in params["backbones"]:
+        workspace.stage("text_backbone", name)
+    for dataset in params["datasets"]:
+        workspace.stage("prepare_texts", dataset)
+        workspace.stage("encode_texts", dataset)
+    for setting in params["settings"]:
+        workspace.stage("federate", setting)
+    for run in runs or params["runs"]:
+        workspace.stage("train_texts", run)
+        workspace.stage("evaluate_texts", run)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    workspace = laid(tmp_path_factory.mktemp("texts"))
+    make(workspace)
+    yield workspace
+    shutil.rmtree(workspace.folder, ignore_errors=True)
+
+
+def scores(workspace: Workspace, run: str) -> dict[str, Any]:
+    path = workspace.folder / layout.scores(f"texts/{run}")
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def manifest(workspace: Workspace, setting: str, seed: int) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((workspace.folder / layout.federation(setting, seed)).read_text())["manifest"]
+    return found
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_every_test_text_is_judged_at_every_seed(made: Workspace, run: str) -> None:
+    found = scores(made, run)
+    assert sorted(found) == [str(seed) for seed in RUNS[run].get("seeds", [1, 2])]
+    for seed, own in found.items():
+        held = manifest(made, RUNS[run]["setting"], int(seed))
+        assert [row["id"] for row in own["examples"]] == [i for parts in held.values() for i in parts["test"]]
+        assert all(row["loss_sum"] >= 0 for row in own["examples"])
+
+
+def test_each_task_has_its_own_scores(made: Workspace) -> None:
+    metrics = {run: set(scores(made, run)["1"]["examples"][0]) for run in RUNS}
+    common = {"id", "client", "group", "label", "prediction", "loss_sum", "items"}
+    assert metrics["news-fedavg"] - common == {"accuracy"}
+    assert metrics["names-single"] - common == {"f1", "spans"}
+    assert metrics["answers-fedprox"] - common == {"f1", "exact"}
+    assert metrics["subjects-fedopt"] - common == {"rougeL", "rouge1", "rouge2", "best", "coco"}
+
+
+def test_natural_clients_are_judged_on_their_own_texts(made: Workspace) -> None:
+    """A domain each; Ditto's are about the client's own model."""
+    rows = scores(made, "names-ditto")["1"]["examples"]
+    assert {row["client"] for row in rows} == {"answers", "email", "newsgroup", "reviews", "weblog"}
+    assert all(row["client"] in row["id"] for row in rows)
+
+
+def test_silos_share_articles_and_the_server_judges(made: Workspace) -> None:
+    held = manifest(made, "answers", 1)
+    assert len(held) == 4
+    assert {row["client"] for row in scores(made, "answers-fedprox")["1"]["examples"]} == {"server"}
+
+
+def test_rounds_make_the_development_loss_fall(made: Workspace) -> None:
+    """Of every domain, and of the server's model; most words are outside of any name, which is soon learned."""
+    with (made.folder / layout.history("texts/names-ditto/1")).open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    first = {row["client"]: float(row["sent_validation_loss"]) for row in rows if row["round"] == "1"}
+    last = {row["client"]: float(row["server_validation_loss"]) for row in rows if row["round"] == "2"}
+    assert all(last[client] < first[client] for client in first)
+
+
+def test_what_is_not_frozen_is_all_that_is_kept(made: Workspace) -> None:
+    from pipeline.model.adapter import read_adapter
+
+    def parts(run: str) -> set[str]:
+        names = read_adapter(made.folder / layout.adapter(f"texts/{run}/1", "server"))
+        return {".".join(name.split(".")[:2]) if name.startswith("layers") else name.split(".")[0] for name in names}
+
+    assert parts("news-head") == {"head"}
+    assert parts("news-fedavg") == {"head", "layers.1", "layers.2"}
+    assert parts("news-small") == {"head", "embeddings", "layers.0", "layers.1"}
+    assert parts("news-lora") == {"head", "layers.1", "layers.2"}
+
+
+def test_a_partition_is_exported_under_fednlps_name(made: Workspace) -> None:
+    folder = (made.folder / layout.federation("news", 1)).parent
+    assert {path.name for path in folder.glob("niid*")} == {
+        f"niid_label_clients=4_alpha=1.0-{seed}.json" for seed in (1, 2)
+    }
+
+
+def test_trained_again_nothing_is_trained(made: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+    made.stage("train_texts", "news-fedavg")
+    assert capsys.readouterr().err.count("has been trained") == 2
+
+
+# -- the plan --
+
+
+def params(tmp_path: Path, **changes: Any) -> TextParams:
+    path = tmp_path / "params.yaml"
+    path.write_text(yaml.safe_dump(ALL | changes), encoding="utf-8")
+    return read_text_params(path)
+
+
+def changed(tmp_path: Path, **changes: Any) -> set[str]:
+    """The stages whose orders other parameters change."""
+    before, after = resolve_texts(params(tmp_path)), resolve_texts(params(tmp_path, **changes))
+    return {name for name in before if before[name] != after[name]}
+
+
+def test_alpha_changes_the_federation_that_leaves_it_open_alone(tmp_path: Path) -> None:
+    """Its runs train anew, since who holds what is another; nothing is encoded anew."""
+    assert changed(tmp_path, alpha=0.1) == {"federate/news.json", "page.json"}
+
+
+def test_a_runs_knob_changes_its_own_training_alone(tmp_path: Path) -> None:
+    runs = RUNS | {"answers-fedprox": RUNS["answers-fedprox"] | {"mu": 0.2}}
+    assert changed(tmp_path, runs=runs) == {"train/answers-fedprox.json", "page.json"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"alpha": 0}, "alpha: Input should be greater than 0"),
+        ({"scale": "huge"}, "scale: 'huge' is none of scales"),
+        ({"settings": SETTINGS | {"news": {"data": "x", "kind": "skewed", "clients": 2}}}, "no data set 'x'"),
+        ({"runs": {"a": {"setting": "x", "method": "AdaFedAvg"}}}, "runs.a.setting: no setting 'x'"),
+        ({"runs": {"a": {"setting": "news", "method": "Magic"}}}, "unknown method 'Magic'"),
+        (
+            {"runs": {"a": {"setting": "news", "method": "AdaFedAvg", "above": "lora"}}},
+            "size: is of bottleneck and lora",
+        ),
+        ({"backbones": ["tiny-bert"]}, "backbones: must name those that are used: tiny-bert, tiny-llama"),
+        ({"datasets": TASKS | {"news": TASKS["news"] | {"file": "a.csv"}}}, "give one of published and file"),
+        ({"datasets": TASKS | {"news": TASKS["news"] | {"backbone": "tiny-llama"}}}, "'tiny-llama' cannot classify"),
+    ],
+)
+def test_a_wrong_key_is_named(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(QuorumError, match=message):
+        params(tmp_path, **changes)
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        ({"method": "AdaFedAvg", "muu": 1}, r"runs.a.muu: unknown key"),
+        ({"method": "AdaFedAvg", "frozen": "e,1"}, r"runs.a.frozen: 'e,1': write none"),
+        ({"method": "AdaFedAvg", "frozen": "e,0-3"}, r"runs.a.frozen: e,0-3: of 3 layers; freeze fewer"),
+        ({"method": "AdaFedAvg", "batch_size": 0}, r"runs.a.batch_size: Input should be"),
+    ],
+)
+def test_a_run_that_cannot_be_made_is_named(run: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(QuorumError, match=message):
+        resolve_texts(params(tmp_path, runs=RUNS | {"a": {"setting": "news"} | run}))
+
+
+def test_more_clients_than_texts_is_one_line(made: Workspace, tmp_path: Path) -> None:
+    copy = made.copied(tmp_path / "copy")
+    (copy.folder / "params.yaml").write_text(
+        yaml.safe_dump(ALL | {"settings": SETTINGS | {"news": SETTINGS["news"] | {"clients": 1000}}}), encoding="utf-8"
+    )
+    copy.stage("plan")
+    with pytest.raises(QuorumError, match=r"params.yaml: settings.news: 1000 clients of at least 1 need 1000 examples"):
+        copy.stage("federate", "news")
+
+
+def test_the_shipped_experiment_is_whole() -> None:
+    """Both scales are typed, and every run has its orders."""
+    shipped = read_text_params(ROOT / "experiments" / "fednlp" / "params.yaml")
+    orders = resolve_texts(shipped)
+    assert {f"train/{run}.json" for run in shipped.runs} <= set(orders)
