@@ -91,6 +91,7 @@ class TextTrainOrder(Order):
     seeds: list[int]
     training: TextTraining
     untrained: bool
+    left_out: bool
 
 
 class TextEvaluateOrder(Order):

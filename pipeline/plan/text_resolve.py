@@ -49,10 +49,11 @@ def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
     orders: dict[str, Order] = {}
     for name, data in params.datasets.items():
         orders |= _of_data(params, name, data, precision)
+    used = {view_of(params, name).backbone for name in params.made}
     for backbone in params.backbones:
-        code = code_of("pipeline.stages.text_backbone")
+        code, wanted = code_of("pipeline.stages.text_backbone"), backbone if backbone in used else ""
         orders[f"backbone/{backbone}"] = BackboneOrder(
-            code=code, packages=packages_of("backbone"), backbone=backbone, weights=None
+            code=code, packages=packages_of("backbone"), backbone=wanted, weights=None
         )
     for name, setting in params.settings.items():
         data = params.datasets[setting.data]
@@ -63,13 +64,14 @@ def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
             task=task_of(data),
             skew=params.skew_of(name),
             take=data.take,
-            seeds=params.seeds,
+            seeds=data.seeds or params.seeds,
         )
     rows = []
     for name in params.runs:
         own = _of_run(params, name, precision)
         orders |= {f"{stage}/{name}": order for stage, order in own.items()}
-        rows.append(_row(params, name, own))
+        if name in params.made:
+            rows.append(_row(params, name, own))
     orders["page"] = TextPageOrder(
         code=code_of("pipeline.stages.text_page"),
         packages=packages_of("main"),
@@ -115,7 +117,7 @@ def view_of(params: TextParams, name: str) -> View:
 
 
 def _of_data(params: TextParams, name: str, data: Dataset, precision: Precision) -> dict[str, Order]:
-    runs = [run for run in params.runs if params.settings[params.runs[run].setting].data == name]
+    runs = [run for run in params.made if params.settings[params.runs[run].setting].data == name]
     views = {name_of(view): view for view in (view_of(params, run) for run in runs)}
     task = task_of(data)
     source = None if data.file is None else layout.home() / layout.workspace() / data.file
@@ -135,7 +137,7 @@ def _of_data(params: TextParams, name: str, data: Dataset, precision: Precision)
             task=task,
             views=views,
             take=data.take,
-            seeds=params.seeds,
+            seeds=sorted({seed for run in runs for seed in params.seeds_of(run)} | {params.tune.seed}),
             device=params.device,
             precision=precision,
             encoding=sha256_json([code_of(family), packages_of("encode")]),
@@ -165,6 +167,7 @@ def _of_run(params: TextParams, name: str, precision: Precision) -> dict[str, Or
             seeds=seeds,
             training=training,
             untrained=run.method == ZEROSHOT,
+            left_out=name not in params.made,
         ),
         "evaluate": TextEvaluateOrder(
             code=code_of("pipeline.stages.evaluate_texts", task),

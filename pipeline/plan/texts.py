@@ -24,7 +24,7 @@ from pipeline.workspace.record import Record, first_problem
 
 Published = Literal["20news", "uner", "wnut", "squad", "aeslc"]
 TextTask = Literal["classify", "tag", "answer", "title"]
-Optimizer = Literal["adamw", "sgd"]
+Scale = Literal["laptop", "full"]
 
 
 class Rates(Record):
@@ -56,6 +56,7 @@ class Dataset(Record):
     clients_per_round: Count | None = None
     batch_size: Count
     rates: Rates
+    seeds: list[int] | None = Field(default=None, min_length=1)
 
     @model_validator(mode="after")
     def _of_one_source(self) -> Dataset:
@@ -93,7 +94,9 @@ Federation = SkewedOn | NaturalOn | GivenOn
 
 
 class TextRun(Record):
-    """A method on a federation; `seeds`: those at which it is made, where that is not all of the file's.
+    """A method on a federation; `seeds`: those at which it is made, where they are not its data set's or the file's.
+
+    `at`: the one scale at which it is made.
 
     `frozen`, `backbone` and `layers` (those kept of the backbone) are the data set's unless they are set; `above`: what
     trains above the cut, `size`: m of a bottleneck or r of LoRA. Other keys are a training's common knobs, or
@@ -110,6 +113,7 @@ class TextRun(Record):
     layers: list[int] | None = Field(default=None, min_length=1)
     above: Literal["layers", "bottleneck", "lora"] = "layers"
     size: Count | None = None
+    at: Scale | None = None
     learning_rate: float | None = Field(default=None, gt=0)
 
     @property
@@ -130,10 +134,22 @@ class TextRun(Record):
         return self
 
 
+class TextTune(Record):
+    """Fair tuning at a seed that no table reports.
+
+    `rates`: data set -> family of its rates -> the run that chooses it and the values that are tried. `knobs`: run ->
+    a knob of its own -> values, tried at the rates that were chosen.
+    """
+
+    seed: int = Field(ge=0)
+    rates: dict[str, dict[Literal["adamw", "sgd", "pooled"], tuple[str, list[float]]]]
+    knobs: dict[str, dict[str, list[float]]]
+
+
 class TextParams(CommonKnobs):
     """All of the file, with its scale's values filled in."""
 
-    scale: Literal["laptop", "full"]
+    scale: Scale
     seeds: list[int] = Field(min_length=1)
     device: Literal["auto", "cpu", "cuda"]
     precision: Literal["auto", "fp32", "bf16"]
@@ -148,6 +164,7 @@ class TextParams(CommonKnobs):
     settings: dict[str, Federation]
     runs: dict[str, TextRun]
     tables: dict[str, list[str]]
+    tune: TextTune
 
     @model_validator(mode="after")
     def _fits_together(self) -> TextParams:
@@ -171,7 +188,12 @@ class TextParams(CommonKnobs):
         return self.datasets[self.settings[self.runs[name].setting].data]
 
     def seeds_of(self, name: str) -> list[int]:
-        return self.runs[name].seeds or self.seeds
+        return self.runs[name].seeds or self.data_of(name).seeds or self.seeds
+
+    @property
+    def made(self) -> list[str]:
+        """The runs of this scale."""
+        return [name for name, run in self.runs.items() if run.at in (None, self.scale)]
 
     def skew_of(self, name: str) -> Federation:
         """A setting with what it leaves to the file filled in."""

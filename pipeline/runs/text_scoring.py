@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from pipeline.corpora.texts import Text
+from pipeline.federated.objectives.cross_entropy import cross_entropy
 from pipeline.federated.token_figures import BATCH, Hidden, Load, token_cross_entropy
 from pipeline.model.adapter import Adapter, on_device
 from pipeline.model.backbone import Limits, Row
@@ -35,14 +36,14 @@ def score_texts(
     adapter: Adapter,
 ) -> dict[str, Scores]:
     """Every text's scores under one model."""
-    made = (
-        _written(order, task, seen, texts, adapter)
-        if isinstance(task, Title)
-        else _predicted(order, task, seen, load, index, texts, adapter)
-    )
-    judged = [entry for identity in texts for entry in index.entries[identity][:1] if entry.tokens]
-    losses = token_cross_entropy(seen, load, judged, adapter)
-    sums = {entry.id: (float(one.double().sum()), entry.tokens) for entry, one in zip(judged, losses, strict=True)}
+    if isinstance(task, Title):
+        made = _written(order, task, seen, texts, adapter)
+        judged = [entry for identity in texts for entry in index.learned([identity])]
+        losses = token_cross_entropy(seen, load, judged, adapter)
+        found = dict(zip((entry.id for entry in judged), losses, strict=True))
+    else:
+        made, found = _predicted(order, task, seen, load, index, texts, adapter)
+    sums = {identity: (float(one.double().sum()), len(one)) for identity, one in found.items()}
     return {
         i: {**row, **dict(zip(("loss_sum", "items"), sums.get(i, (0.0, 0)), strict=True))} for i, row in made.items()
     }
@@ -57,26 +58,31 @@ def _predicted(
     index: Indexed,
     texts: Mapping[str, Text],
     adapter: Adapter,
-) -> dict[str, Scores]:
+) -> tuple[dict[str, Scores], dict[str, torch.Tensor]]:
+    """Every text's prediction with its scores; and the losses of its items, where it has a right answer."""
     assert isinstance(seen, Under)
     encoder: Encoder = seen.encoder
     adapter = on_device(adapter, seen.device)
     windows = [(identity, entry) for identity in texts for entry in index.entries[identity]]
     logits: dict[str, torch.Tensor] = {}
+    losses: dict[str, torch.Tensor] = {}
     for at in range(0, len(windows), 2 * BATCH):
         chunk = windows[at : at + 2 * BATCH]
         prefixes = load([entry.key for _, entry in chunk])
         found = task.outputs(encoder, prefixes, adapter).cpu()
         # A window that holds no answer has no targets, and is asked for both ends all the same.
         sizes = [task.items(prefix) for prefix in prefixes]
-        logits |= dict(zip((entry.id for _, entry in chunk), torch.split(found, sizes), strict=True))
+        for (identity, entry), items, prefix in zip(chunk, torch.split(found, sizes), prefixes, strict=True):
+            logits[entry.id] = items
+            if entry.id == identity and entry.tokens:
+                losses[identity] = cross_entropy(items, prefix["targets"].cpu())
     rows: dict[str, Scores] = {}
     for identity, text in texts.items():
         rendered = task.render(encoder, text, index.classes, order.view.tokens)
         own = [logits[entry.id] for entry in index.entries[identity]]
         prediction = task.predict(encoder, text, rendered, own, index.classes)
         rows[identity] = {"prediction": prediction, **task.score(text, prediction)}
-    return rows
+    return rows, losses
 
 
 def _written(

@@ -21,6 +21,9 @@ from pipeline.workspace.progress import progress
 
 def run(name: str) -> None:
     order = read_order(layout.order("evaluate", name), TextEvaluateOrder)
+    if read_order(layout.order("train", name), TextTrainOrder).left_out:
+        write_json(layout.scores(f"{layout.ON_TEXTS}/{name}"), {})
+        return
     judge = _Judge(name, order)
     found: dict[str, Any] = {}
     with progress(f"evaluate {name}", len(order.seeds)) as advance:

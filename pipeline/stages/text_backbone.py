@@ -7,10 +7,16 @@ import shutil
 from pipeline.model.obtain import obtain
 from pipeline.plan.orders import BackboneOrder, read_order
 from pipeline.workspace import layout
+from pipeline.workspace.files import write_json
+from pipeline.workspace.progress import say
 
 
 def run(name: str) -> None:
     order = read_order(layout.order("backbone", name), BackboneOrder)
     folder = layout.backbone_of(name)
     shutil.rmtree(folder, ignore_errors=True)
+    if not order.backbone:
+        say(f"backbone {name}: is of another scale's runs")
+        write_json(folder / layout.ABOUT_BACKBONE, {"name": name, "digest": ""})
+        return
     obtain(order.backbone, folder, layout.downloads())

@@ -21,6 +21,10 @@ from pipeline.workspace.tables import write_table
 
 def run(name: str) -> None:
     order = read_order(layout.order("train", name), TextTrainOrder)
+    if order.left_out:
+        say(f"train {name}: is a run of another scale")
+        write_json(layout.MODELS / layout.ON_TEXTS / name / "left_out.json", {})
+        return
     index = read_index(order.dataset, order.training.view)
     for seed in order.seeds:
         training = order.training.model_copy(update={"seed": seed})

@@ -40,6 +40,7 @@ PLAIN: dict[str, Any] = {
     "sign_flips": 200,
     "scales": {"laptop": {}},
     "tables": {},
+    "tune": {"seed": 1000, "rates": {}, "knobs": {}},
 }
 RATES = {"adamw": 0.005, "sgd": 0.1, "pooled": 0.005}
 COMMON = {"rounds": 2, "batch_size": 4, "rates": RATES}
@@ -69,6 +70,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "names-single": {"setting": "names", "method": "AdaSingle"},
     "names-ditto": {"setting": "names", "method": "Ditto", "mu": 0.1},
     "answers-fedprox": {"setting": "answers", "method": "AdaFedProx", "mu": 0.1},
+    "news-full": {"setting": "news", "method": "AdaFedAvg", "backbone": "tiny-distilbert", "at": "full"},
     "subjects-fedopt": {
         "setting": "subjects",
         "method": "AdaFedOPT",
@@ -76,7 +78,13 @@ RUNS: dict[str, dict[str, Any]] = {
         "server_learning_rate": 0.5,
     },
 }
-ALL = PLAIN | {"datasets": TASKS, "settings": SETTINGS, "runs": RUNS, "backbones": ["tiny-bert", "tiny-llama"]}
+MADE = [run for run in RUNS if "at" not in RUNS[run]]
+ALL = PLAIN | {
+    "datasets": TASKS,
+    "settings": SETTINGS,
+    "runs": RUNS,
+    "backbones": ["tiny-bert", "tiny-distilbert", "tiny-llama"],
+}
 
 
 def laid(folder: Path, **changes: Any) -> Workspace:
@@ -123,7 +131,7 @@ def manifest(workspace: Workspace, setting: str, seed: int) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", MADE)
 def test_every_test_text_is_judged_at_every_seed(made: Workspace, run: str) -> None:
     found = scores(made, run)
     assert sorted(found) == [str(seed) for seed in RUNS[run].get("seeds", [1, 2])]
@@ -133,8 +141,13 @@ def test_every_test_text_is_judged_at_every_seed(made: Workspace, run: str) -> N
         assert all(row["loss_sum"] >= 0 for row in own["examples"])
 
 
+def test_a_run_of_another_scale_is_left_out(made: Workspace) -> None:
+    assert scores(made, "news-full") == {}
+    assert not (made.folder / layout.backbone_of("tiny-distilbert") / "model.safetensors").exists()
+
+
 def test_each_task_has_its_own_scores(made: Workspace) -> None:
-    metrics = {run: set(scores(made, run)["1"]["examples"][0]) for run in RUNS}
+    metrics = {run: set(scores(made, run)["1"]["examples"][0]) for run in MADE}
     common = {"id", "client", "group", "label", "prediction", "loss_sum", "items"}
     assert metrics["news-fedavg"] - common == {"accuracy"}
     assert metrics["names-single"] - common == {"f1", "spans"}
@@ -220,13 +233,16 @@ def test_a_runs_knob_changes_its_own_training_alone(tmp_path: Path) -> None:
         ({"alpha": 0}, "alpha: Input should be greater than 0"),
         ({"scale": "huge"}, "scale: 'huge' is none of scales"),
         ({"settings": SETTINGS | {"news": {"data": "x", "kind": "skewed", "clients": 2}}}, "no data set 'x'"),
-        ({"runs": {"a": {"setting": "x", "method": "AdaFedAvg"}}}, "runs.a.setting: no setting 'x'"),
+        ({"runs": RUNS | {"a": {"setting": "x", "method": "AdaFedAvg"}}}, "runs.a.setting: no setting 'x'"),
         ({"runs": {"a": {"setting": "news", "method": "Magic"}}}, "unknown method 'Magic'"),
         (
             {"runs": {"a": {"setting": "news", "method": "AdaFedAvg", "above": "lora"}}},
             "size: is of bottleneck and lora",
         ),
-        ({"backbones": ["tiny-bert"]}, "backbones: must name those that are used: tiny-bert, tiny-llama"),
+        (
+            {"backbones": ["tiny-bert"]},
+            "backbones: must name those that are used: tiny-bert, tiny-distilbert, tiny-llama",
+        ),
         ({"datasets": TASKS | {"news": TASKS["news"] | {"file": "a.csv"}}}, "give one of published and file"),
         ({"datasets": TASKS | {"news": TASKS["news"] | {"backbone": "tiny-llama"}}}, "'tiny-llama' cannot classify"),
     ],
