@@ -19,6 +19,7 @@ MODULES = (
     "pipeline.federated.objectives.threshold",
     "pipeline.federated.optimizer",
     "pipeline.model.encoder",
+    "pipeline.runs.text_tuning",
     "pipeline.tasks.answer",
     "pipeline.tasks.spans",
     "pipeline.tasks.title",

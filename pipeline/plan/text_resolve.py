@@ -156,7 +156,7 @@ def _of_data(params: TextParams, name: str, data: Dataset, precision: Precision)
 
 def _of_run(params: TextParams, name: str, precision: Precision) -> dict[str, Order]:
     run, data, view = params.runs[name], params.data_of(name), view_of(params, name)
-    training = _training(params, name, view, precision)
+    training = training_on_texts(params, name)
     seeds, task = params.seeds_of(name), task_of(data)
     rule = DecodingRule(no_repeat_ngram=3, max_tokens=data.target_tokens or 24) if data.task == "title" else None
     return {
@@ -184,8 +184,13 @@ def _of_run(params: TextParams, name: str, precision: Precision) -> dict[str, Or
     }
 
 
-def _training(params: TextParams, name: str, view: View, precision: Precision) -> TextTraining:
-    run, data = params.runs[name], params.data_of(name)
+def training_on_texts(params: TextParams, name: str) -> TextTraining:
+    """A run's training, at its first seed.
+
+    Raises:
+        QuorumError: its knobs do not fit its algorithm or its backbone.
+    """
+    run, data, view = params.runs[name], params.data_of(name), view_of(params, name)
     module = PLAIN if run.method == ZEROSHOT else ALGORITHMS[run.method]
     algorithm = importlib.import_module(module)
     hyper = params.hyperparameters_of(name, algorithm.Hyperparameters)
@@ -206,7 +211,7 @@ def _training(params: TextParams, name: str, view: View, precision: Precision) -
         hyperparameters=json.loads(hyper.model_dump_json(by_alias=True)),
         seed=params.seeds_of(name)[0],
         device=params.device,
-        precision=precision,
+        precision=resolve(params.precision, params.device),
         learning_rate=run.learning_rate or getattr(data.rates, family),
         **knobs.model_dump(),
     )

@@ -14,8 +14,10 @@ import yaml
 from conftest import ROOT, Workspace
 
 from pipeline.errors import QuorumError
+from pipeline.plan.text_orders import TextTraining
 from pipeline.plan.text_resolve import resolve_texts
 from pipeline.plan.texts import TextParams, read_text_params
+from pipeline.runs import text_tuning
 from pipeline.workspace import layout
 
 PLAIN: dict[str, Any] = {
@@ -281,3 +283,41 @@ def test_the_shipped_experiment_is_whole() -> None:
     shipped = read_text_params(ROOT / "experiments" / "fednlp" / "params.yaml")
     orders = resolve_texts(shipped)
     assert {f"train/{run}.json" for run in shipped.runs} <= set(orders)
+
+
+# -- tuning --
+
+
+def test_tuning_sees_no_test_text_and_trains_each_trial_once(made: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rates first, then a knob at the rate that was chosen; grids widen at their ends."""
+    tried: list[tuple[str, float, float]] = []
+
+    def losses(order: TextTraining, manifest: Any, index: Any, label: str) -> dict[str, float]:
+        """The best rate is 4, the best mu 0.3."""
+        assert not any(own["test"] for own in manifest.values())
+        mu = order.hyperparameters.get("mu", 0.3)
+        tried.append((label.partition(",")[0], order.learning_rate, mu))
+        return {"server": abs(order.learning_rate - 4) + abs(mu - 0.3)}
+
+    monkeypatch.setattr(text_tuning, "_trained", losses)
+    rates = {"answers": {"adamw": ["answers-fedprox", [1.0, 2.0]]}}
+    tune = {"seed": 1000, "rates": rates, "knobs": {"answers-fedprox": {"mu": [0.1, 0.3, 0.5]}}}
+    copy = made.folder / "params.yaml"
+    before = copy.read_text(encoding="utf-8")
+    copy.write_text(yaml.safe_dump(ALL | {"tune": tune}), encoding="utf-8")
+    try:
+        with made.entered():
+            text_tuning.tune()
+            first = list(tried)
+            text_tuning.tune()
+            with layout.TUNING_TABLE.open(encoding="utf-8") as file:
+                rows = list(csv.DictReader(file))
+    finally:
+        copy.write_text(before, encoding="utf-8")
+    assert tried == first
+    assert [rate for _, rate, _ in tried[:4]] == [1.0, 2.0, 4.0, 8.0]
+    assert {rate for _, rate, _ in tried[4:]} == {4.0}
+    assert [(row["knob"], float(row["value"])) for row in rows if row["chosen"] == "1"] == [
+        ("learning_rate", 4.0),
+        ("mu", 0.3),
+    ]

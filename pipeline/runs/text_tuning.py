@@ -1,0 +1,143 @@
+"""Fair tuning of an experiment on labelled texts: rates of data sets, then knobs of runs, by development loss.
+
+A trial is a run at a seed that no table reports, judged by the development loss after its last round. Grids widen at
+their ends. Trials are kept in git one by one; the table that results says what params.yaml's values were chosen from.
+Test texts are left out before anything is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from pipeline.clients.skews import partition
+from pipeline.clients.taking import taken
+from pipeline.errors import QuorumError
+from pipeline.plan.text_orders import TextTraining
+from pipeline.plan.text_resolve import training_on_texts, view_of
+from pipeline.plan.texts import TextParams, read_text_params
+from pipeline.runs.kept import without_code
+from pipeline.runs.learning import train_on_texts
+from pipeline.runs.prune import remove_checkpoints
+from pipeline.runs.text_data import groups_of, prepared
+from pipeline.runs.text_encoding import Indexed, read_index
+from pipeline.runs.training import bind
+from pipeline.tasks import TEXT_TASKS
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json, sha256_json, write_json
+from pipeline.workspace.progress import say
+from pipeline.workspace.tables import write_table
+
+COLUMNS = ("dataset", "chooses", "run", "knob", "value", "validation_loss", "chosen")
+RATE = "learning_rate"
+WIDENED = 4
+"""So many times, at most, is a grid made wider."""
+
+Row = dict[str, Any]
+
+
+def tune() -> None:
+    """Train what is not trained yet, and write reports/tables/tuning.csv.
+
+    Raises:
+        QuorumError: a data set is not encoded, or a value does not fit its knob.
+    """
+    params = read_text_params()
+    rows: list[Row] = []
+    for dataset, families in params.tune.rates.items():
+        for family, (run, values) in families.items():
+            found = _chosen(params, dataset, family, run, RATE, values)
+            rows += found
+            params = with_rate(params, dataset, family, _best(found))
+    for run, knobs in params.tune.knobs.items():
+        if run in params.made:
+            for knob, values in knobs.items():
+                rows += _chosen(params, params.settings[params.runs[run].setting].data, run, run, knob, values)
+    write_table(layout.TUNING_TABLE, rows, COLUMNS)
+    for row in (row for row in rows if row["chosen"]):
+        say(f"tune: {row['dataset']}, {row['chooses']}: {row['knob']}={row['value']:g} has the least loss")
+
+
+def _chosen(params: TextParams, dataset: str, chooses: str, run: str, knob: str, values: Sequence[float]) -> list[Row]:
+    """A row a value tried; where the best is at an end, one more is tried beyond it."""
+    grid = sorted(values)
+    losses: dict[float, float] = {}
+    for _ in range(WIDENED + 1):
+        losses |= {value: _loss(params, dataset, run, knob, value) for value in grid if value not in losses}
+        beyond = wider(grid, min(losses, key=lambda value: losses[value]))
+        if beyond is None:
+            best = min(losses, key=lambda value: losses[value])
+            about = {"dataset": dataset, "chooses": chooses, "run": run, "knob": knob}
+            return [
+                about | {"value": value, "validation_loss": round(losses[value], 5), "chosen": int(value == best)}
+                for value in grid
+            ]
+        grid = sorted([*grid, beyond])
+    raise QuorumError(f"params.yaml: tune: {run}, {knob}: {WIDENED} times wider, and still the best is at an end")
+
+
+def wider(grid: Sequence[float], best: float) -> float | None:
+    """The next value beyond the end at which the best lies, by the step that the grid has there; None inside.
+
+    >>> wider([1.0, 2.0, 4.0], 4.0), wider([0.1, 0.2, 1.0], 0.1), wider([1.0, 2.0, 4.0], 2.0)
+    (8.0, 0.05, None)
+    """
+    if best == grid[0]:
+        return float(f"{grid[0] ** 2 / grid[1]:.3g}")
+    if best == grid[-1]:
+        return float(f"{grid[-1] ** 2 / grid[-2]:.3g}")
+    return None
+
+
+def _best(rows: Sequence[Row]) -> float:
+    return next(float(row["value"]) for row in rows if row["chosen"])
+
+
+def with_rate(params: TextParams, dataset: str, family: str, rate: float) -> TextParams:
+    """The same parameters with a data set's rate as it was chosen."""
+    data = params.datasets[dataset]
+    rates = data.rates.model_copy(update={family: rate})
+    return params.model_copy(update={"datasets": params.datasets | {dataset: data.model_copy(update={"rates": rates})}})
+
+
+def with_value(params: TextParams, run: str, knob: str, value: float) -> TextParams:
+    """The same parameters with one knob of a run set."""
+    row = params.runs[run]
+    changed = type(row).model_validate(row.model_dump(exclude_unset=True) | {knob: value})
+    return params.model_copy(update={"runs": params.runs | {run: changed}})
+
+
+def _loss(params: TextParams, dataset: str, run: str, knob: str, value: float) -> float:
+    changed, seed = with_value(params, run, knob, value), params.tune.seed
+    order = training_on_texts(changed, run).model_copy(update={"seed": seed})
+    index = read_index(dataset, view_of(params, run))
+    manifest = _manifest(params, run, seed)
+    told = without_code(order.model_dump(mode="json"))
+    used = {
+        i: [[e.key, e.tokens] for e in index.entries[i]] for own in manifest.values() for i in own["train"] + own["val"]
+    }
+    kept = layout.trial(sha256_json([told, manifest, used, index.digest]))
+    if not kept.is_file():
+        losses = _trained(order, manifest, index, f"{run}, {knob}={value:g}")
+        write_json(kept, {"run": run, "knob": knob, "value": value, "losses": losses})
+    return fmean(read_json(kept)["losses"].values())
+
+
+def _manifest(params: TextParams, run: str, seed: int) -> Any:
+    setting = params.runs[run].setting
+    skew, data = params.skew_of(setting), params.data_of(run)
+    name = params.settings[setting].data
+    used = taken(prepared(name, TEXT_TASKS[data.task]), data.take, seed)
+    manifest = partition(skew, used, seed, name, groups_of(skew, used, seed))
+    return {client: {"train": own["train"], "val": own["val"], "test": []} for client, own in manifest.items()}
+
+
+def _trained(order: TextTraining, manifest: Any, index: Indexed, label: str) -> Mapping[str, float]:
+    """Each scored client's loss after the last round."""
+    key = sha256_json([order.model_dump(mode="json"), manifest])
+    finished = train_on_texts(order, manifest, index, key, label, lambda rows: None)
+    owner = bind(order).evaluates
+    found = {row.client: row.known_loss(owner) for row in finished.progress.last}
+    remove_checkpoints([layout.checkpoints() / key])
+    return {client: loss for client, loss in found.items() if loss is not None}
