@@ -1,0 +1,131 @@
+"""Scores of texts -> figures with intervals: of one run, of a combination of runs, and of each client.
+
+What one text got at several seeds is averaged. Texts of one group (a thread, a document, a paragraph) share a sign. A
+metric that is a ratio of sums, as F1 of spans, is linearized: θ = Σa / Σb moves with a text by (a − θ b) / Σb.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.evaluation.intervals import Clusters, Interval, interval_of, sign_flip
+
+Array = NDArray[np.float64]
+Rows = Sequence[Mapping[str, Any]]
+BySeed = Mapping[int, Rows]
+"""Seed -> a run's rows, a test text each."""
+ALL = "all"
+
+
+def parts(rows: Rows, metric: str, per: str | None) -> tuple[Array, Array]:
+    """Numerators and denominators of some texts: a score and 1, or what it is counted in."""
+    return (
+        np.array([row[metric] for row in rows], dtype=float),
+        np.array([row[per] if per else 1.0 for row in rows], dtype=float),
+    )
+
+
+def value_of(rows: Rows, metric: str, per: str | None = None) -> float:
+    """A metric over some texts; 0 where nothing is counted."""
+    top, bottom = parts(rows, metric, per)
+    return float(top.sum() / bottom.sum()) if bottom.sum() else 0.0
+
+
+def linear(by_seed: BySeed, metric: str, per: str | None) -> dict[str, tuple[str, float]]:
+    """Text -> (group, what it adds to the mean over texts), the mean over seeds: their mean is the metric.
+
+    Natural clients hold some texts each; all of them are pooled.
+    """
+    sums: dict[str, tuple[str, float]] = {}
+    for rows in by_seed.values():
+        top, bottom = parts(rows, metric, per)
+        whole = bottom.sum()
+        theta = top.sum() / whole if whole else 0.0
+        own = theta + (top - theta * bottom) * len(rows) / (whole or 1.0)
+        for row, value in zip(rows, own, strict=True):
+            before = sums.get(row["id"], (row["group"], 0.0))
+            sums[row["id"]] = row["group"], before[1] + float(value) / len(by_seed)
+    return sums
+
+
+def combined(terms: Sequence[tuple[float, BySeed]], metric: str, per: str | None = None) -> dict[str, Clusters]:
+    """Σ coefficient · metric, over texts that all runs were judged on, by group."""
+    found = [(weight, linear(own, metric, per)) for weight, own in terms]
+    ids = [identity for identity in found[0][1] if all(identity in own for _, own in found)]
+    values = [sum(weight * own[identity][1] for weight, own in found) for identity in ids]
+    return {ALL: Clusters.of([found[0][1][identity][0] for identity in ids], values, [1.0] * len(ids))}
+
+
+def with_interval(by_seed: BySeed, metric: str, per: str | None, samples: int) -> Interval:
+    return interval_of(combined([(1.0, by_seed)], metric, per), samples)
+
+
+def difference(
+    terms: Sequence[tuple[float, BySeed]], metric: str, per: str | None, samples: int
+) -> tuple[Interval, float, list[float]]:
+    """(Σ coefficient · metric with its interval, p, the same at each seed alone)."""
+    clusters = combined(terms, metric, per)
+    seeds = sorted(set.intersection(*(set(own) for _, own in terms)))
+    alone = [sum(weight * value_of(own[seed], metric, per) for weight, own in terms) for seed in seeds]
+    return interval_of(clusters, samples), sign_flip(clusters, samples), alone
+
+
+def per_client(
+    rows: Rows, held: Mapping[str, Mapping[str, int]], metric: str, per: str | None = None
+) -> dict[str, float]:
+    """Client -> the metric as its own mixture of labels would have it.
+
+    A text of label c weighs q_j(c) / p(c): q_j is the client's share of c in training, p the share among these texts.
+
+    Args:
+        held: client -> label -> its training texts.
+    """
+    labels = sorted({str(row["label"]) for row in rows})
+    place = {label: number for number, label in enumerate(labels)}
+    top, bottom, count = np.zeros(len(labels)), np.zeros(len(labels)), np.zeros(len(labels))
+    for row, a, b in zip(rows, *parts(rows, metric, per), strict=True):
+        at = place[str(row["label"])]
+        top[at], bottom[at], count[at] = top[at] + a, bottom[at] + b, count[at] + 1
+    found = {}
+    for client, counts in held.items():
+        share = np.array([float(counts.get(label, 0)) for label in labels])
+        weight = share / np.maximum(count, 1)
+        below = float(weight @ bottom)
+        if below:
+            found[client] = float(weight @ top) / below
+    return found
+
+
+def worst_tenth(values: Sequence[float]) -> float:
+    """The mean of the lowest tenth, at least one."""
+    ordered = sorted(values)
+    return float(np.mean(ordered[: max(1, len(ordered) // 10)]))
+
+
+def roughness(curve: Sequence[float]) -> float:
+    """The standard deviation of changes from one round to the next, over the last half."""
+    changes = np.diff(np.asarray(curve[len(curve) // 2 :], dtype=float))
+    return float(changes.std()) if len(changes) else 0.0
+
+
+def divergences(held: Mapping[str, Mapping[str, int]]) -> Array:
+    """Jensen-Shannon divergence of labels between clients, in bits: (clients, clients), rows by falling sum."""
+    labels = sorted({label for counts in held.values() for label in counts})
+    shares = np.array([[float(counts.get(label, 0)) for label in labels] for counts in held.values()])
+    shares /= shares.sum(1, keepdims=True)
+    middle = (shares[:, None, :] + shares[None, :, :]) / 2
+
+    def against(one: Array) -> Array:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = np.where(one > 0, one * np.log2(one / middle), 0.0)
+        result: Array = terms.sum(-1)
+        return result
+
+    found = (against(shares[:, None, :] + 0 * middle) + against(shares[None, :, :] + 0 * middle)) / 2
+    order = np.argsort(-found.sum(1), kind="stable")
+    ordered: Array = np.clip(found[order][:, order], 0.0, 1.0)
+    return ordered
