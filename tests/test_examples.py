@@ -14,6 +14,7 @@ MODULES = (
     "pipeline.clients.exchange",
     "pipeline.clients.folds",
     "pipeline.evaluation.claims",
+    "pipeline.evaluation.text_claims",
     "pipeline.federated.algorithm",
     "pipeline.federated.objectives.objective",
     "pipeline.federated.objectives.threshold",

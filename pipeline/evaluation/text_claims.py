@@ -1,0 +1,132 @@
+"""FedNLP's claims, and the words they are judged by, fixed before any result.
+
+    held         the interval lies above 0 (of a claim that two are alike: within its margin), and every seed agrees
+    did not      its upper end is under half of the paper's effect, 0 where it prints none (alike: wholly outside)
+    cannot tell  else, and whatever was made at one seed of three
+
+Holm's adjustment runs over the claims of one task; a claim whose adjusted p is above 0.05 has not held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Literal
+
+from pydantic import Field
+
+from pipeline.evaluation.intervals import Interval
+from pipeline.evaluation.significance import holm
+from pipeline.evaluation.text_scores import BySeed, difference, roughness
+from pipeline.workspace.record import Record
+
+Word = Literal["held", "did not", "cannot tell", "not run"]
+LEVEL, SEEDS = 0.05, 3
+Curves = Mapping[int, Sequence[float]]
+"""Seed -> development loss, a round each."""
+
+
+class TextClaim(Record):
+    """Runs with their coefficients, and what they are compared by.
+
+    `effect`: the paper's, in points. `margin`: of a claim that two are alike.
+    """
+
+    number: int
+    task: str
+    text: str
+    terms: dict[str, float] = Field(min_length=2)
+    effect: float | None = None
+    margin: float | None = Field(default=None, gt=0)
+    over: Literal["test", "first third", "end", "roughness"] = "test"
+
+
+@dataclass(frozen=True)
+class TextVerdict:
+    """A claim, the combination that it is about, at all seeds and at each, and the word."""
+
+    claim: TextClaim
+    word: Word
+    value: Interval | None = None
+    p: float | None = None
+    p_holm: float | None = None
+    by_seed: tuple[float, ...] = ()
+
+
+def word_of(value: Interval, claim: TextClaim, by_seed: Sequence[float], p_holm: float) -> Word:
+    """
+    >>> claim = TextClaim(number=1, task="t", text="", terms={"a": 1, "b": -1}, effect=2.0)
+    >>> word_of(Interval(1.0, 0.5, 1.5), claim, [0.9, 1.1, 1.0], 0.01)
+    'held'
+    >>> word_of(Interval(0.1, -0.5, 0.7), claim, [0.1], 0.7)
+    'did not'
+    """
+    if len(by_seed) < SEEDS and not _refuted(value, claim):
+        return "cannot tell"
+    if claim.margin is not None:
+        inside = -claim.margin <= value.low and value.high <= claim.margin
+        return "held" if inside else "did not" if _refuted(value, claim) else "cannot tell"
+    if value.low > 0 and p_holm <= LEVEL and all(one > 0 for one in by_seed):
+        return "held"
+    return "did not" if _refuted(value, claim) else "cannot tell"
+
+
+def _refuted(value: Interval, claim: TextClaim) -> bool:
+    if claim.margin is not None:
+        return value.low > claim.margin or value.high < -claim.margin
+    return value.high < (claim.effect or 0.0) / 2
+
+
+def judge(
+    claims: Sequence[TextClaim],
+    scored: Mapping[str, BySeed],
+    curves: Mapping[str, Curves],
+    metric_of: Callable[[str], tuple[str, str | None]],
+    samples: int,
+) -> list[TextVerdict]:
+    """Every claim.
+
+    Args:
+        scored: run -> its rows; `curves`: run -> its development losses.
+        metric_of: task -> its first metric, and what that is counted per.
+    """
+    found = [_judged(claim, scored, curves, metric_of, samples) for claim in claims]
+    for task in {claim.task for claim in claims}:
+        own = [one for one in found if one.claim.task == task and one.p is not None and one.claim.margin is None]
+        adjusted = dict(zip((one.claim.number for one in own), holm([one.p or 0.0 for one in own]), strict=True))
+        found = [_adjusted(one, adjusted[one.claim.number]) if one in own else one for one in found]
+    return found
+
+
+def _adjusted(one: TextVerdict, p_holm: float) -> TextVerdict:
+    assert one.value is not None
+    return replace(one, p_holm=p_holm, word=word_of(one.value, one.claim, one.by_seed, p_holm))
+
+
+def _judged(
+    claim: TextClaim,
+    scored: Mapping[str, BySeed],
+    curves: Mapping[str, Curves],
+    metric_of: Callable[[str], tuple[str, str | None]],
+    samples: int,
+) -> TextVerdict:
+    if any(run not in scored for run in claim.terms):
+        return TextVerdict(claim, "not run")
+    if claim.over == "test":
+        metric, per = metric_of(claim.task)
+        terms = [(weight, scored[run]) for run, weight in claim.terms.items()]
+        value, p, alone = difference(terms, metric, per, samples)
+        return TextVerdict(claim, word_of(value, claim, alone, p), value, p, None, tuple(alone))
+    seeds = sorted(set.intersection(*(set(curves[run]) for run in claim.terms)))
+    alone = [sum(w * _of_curve(curves[run][seed], claim.over) for run, w in claim.terms.items()) for seed in seeds]
+    whole = len(seeds) >= SEEDS
+    word: Word = "held" if whole and min(alone) > 0 else "did not" if whole and max(alone) <= 0 else "cannot tell"
+    point = Interval(fmean(alone), float("nan"), float("nan"))
+    return TextVerdict(claim, word, point, by_seed=tuple(alone))
+
+
+def _of_curve(curve: Sequence[float], over: str) -> float:
+    if over == "roughness":
+        return roughness(curve)
+    return curve[-1] if over == "end" else fmean(curve[: max(1, len(curve) // 3)])

@@ -1,0 +1,76 @@
+"""The words of FedNLP's claims, by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipeline.evaluation.intervals import Interval
+from pipeline.evaluation.text_claims import TextClaim, judge, word_of
+
+GREATER = TextClaim(number=1, task="t", text="x", terms={"a": 1, "b": -1}, effect=2.0)
+ALIKE = TextClaim(number=2, task="t", text="x", terms={"a": 1, "b": -1}, margin=1.0)
+
+
+@pytest.mark.parametrize(
+    ("claim", "interval", "seeds", "p", "word"),
+    [
+        (GREATER, (0.2, 3.0), [1, 2, 3], 0.01, "held"),
+        (GREATER, (0.2, 3.0), [1, 2, 3], 0.06, "cannot tell"),
+        (GREATER, (0.2, 3.0), [1, 2, -1], 0.01, "cannot tell"),
+        (GREATER, (0.2, 3.0), [1], 0.01, "cannot tell"),
+        (GREATER, (-0.5, 0.9), [1, -1, 0], 0.5, "did not"),
+        (GREATER, (-0.5, 0.9), [1], 0.5, "did not"),
+        (GREATER, (-0.5, 1.1), [1, -1, 0], 0.5, "cannot tell"),
+        (ALIKE, (-0.9, 0.9), [1, 1, 1], 0.9, "held"),
+        (ALIKE, (-0.9, 1.1), [1, 1, 1], 0.9, "cannot tell"),
+        (ALIKE, (1.1, 3.0), [1, 1, 1], 0.01, "did not"),
+        (ALIKE, (-0.9, 0.9), [1], 0.9, "cannot tell"),
+    ],
+)
+def test_words(claim: TextClaim, interval: tuple[float, float], seeds: list[float], p: float, word: str) -> None:
+    assert word_of(Interval(sum(interval) / 2, *interval), claim, seeds, p) == word
+
+
+def rows(score: float) -> dict[int, list[dict[str, Any]]]:
+    """Forty texts at three seeds, all of nearly one score."""
+    return {
+        seed: [{"id": str(i), "group": str(i), "label": "x", "acc": score + 0.01 * (i % 3)} for i in range(40)]
+        for seed in (1, 2, 3)
+    }
+
+
+def test_holm_runs_over_the_claims_of_a_task() -> None:
+    """Two claims of one task and one of another: p doubles for the two alone."""
+    claims = [
+        GREATER,
+        GREATER.model_copy(update={"number": 3, "terms": {"c": 1, "b": -1}}),
+        GREATER.model_copy(update={"number": 4, "task": "u"}),
+    ]
+    found = judge(claims, {"a": rows(5.0), "b": rows(1.0), "c": rows(5.0)}, {}, lambda task: ("acc", None), 199)
+    assert [one.word for one in found] == ["held"] * 3
+    assert [round((one.p_holm or 0) / (one.p or 1)) for one in found] == [2, 2, 1]
+
+
+def test_a_claim_on_a_run_that_is_not_there_is_not_run() -> None:
+    (found,) = judge([GREATER], {"a": rows(1.0)}, {}, lambda task: ("acc", None), 99)
+    assert (found.word, found.value) == ("not run", None)
+
+
+@pytest.mark.parametrize(
+    ("over", "expected", "word"),
+    [
+        ("first third", [1.0, 1.0, 1.0], "held"),
+        ("end", [-1.0, -1.0, -1.0], "did not"),
+        ("roughness", [0, 0, 0], "did not"),
+    ],
+)
+def test_curves_are_compared_seed_by_seed(over: Any, expected: list[float], word: str) -> None:
+    """Six rounds: a is 1 above b in the first two and 1 below at the end; both fall by equal steps in the last half."""
+    a, b = [6.0, 5.0, 3.0, 2.0, 1.0, 0.0], [5.0, 4.0, 4.0, 3.0, 2.0, 1.0]
+    curves = {"a": dict.fromkeys((1, 2, 3), a), "b": dict.fromkeys((1, 2, 3), b)}
+    claim = GREATER.model_copy(update={"over": over})
+    (found,) = judge([claim], {"a": rows(1.0), "b": rows(1.0)}, curves, lambda task: ("acc", None), 99)
+    assert list(found.by_seed) == pytest.approx(expected)
+    assert found.word == word
