@@ -1,1 +1,116 @@
-"""Scores of an experiment on labelled texts -> its tables, figures and page."""
+"""Scores of an experiment on labelled texts -> its tables, figures, metrics, page and gallery."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pipeline.clients.skews import SERVER
+from pipeline.evaluation.text_claims import TextClaim, judge
+from pipeline.evaluation.text_scores import value_of
+from pipeline.plan.orders import read_order
+from pipeline.plan.text_orders import TextPageOrder, TextRow
+from pipeline.report import text_page
+from pipeline.report.text_page import Results
+from pipeline.report.text_tables import Held, Made
+from pipeline.runs.text_tracking import project
+from pipeline.tasks.encoded import load_text_task
+from pipeline.tasks.task import Metric
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json, write_json, write_text
+from pipeline.workspace.progress import say
+from pipeline.workspace.tables import read_table, write_table
+
+CLAIMS = Path(text_page.__file__).with_name("fednlp.yaml")
+GALLERY = layout.REPORTS / "gallery.html"
+
+
+def run() -> None:
+    order = read_order(layout.order("page"), TextPageOrder)
+    metrics = {name: load_text_task(module).metrics for name, module in order.datasets.items()}
+    made = {row.name: _made(row, metrics[row.dataset][0]) for row in order.runs}
+    held = {setting: _held(setting) for setting in order.settings}
+    claims = [TextClaim.model_validate(one) for one in yaml.safe_load(CLAIMS.read_text(encoding="utf-8"))["claims"]]
+    tasks = {module.rpartition(".")[2]: load_text_task(module).metrics[0] for module in order.datasets.values()}
+    verdicts = judge(
+        [claim for claim in claims if claim.task in tasks],
+        {name: one.scored for name, one in made.items()},
+        {name: one.curves for name, one in made.items()},
+        lambda task: (tasks[task].name, tasks[task].per),
+        order.sign_flips,
+    )
+    notes = {name: read_json(layout.texts_notes(name)) for name in order.datasets}
+    data = [{"data_set": name, **_counts(about)} for name, about in notes.items()]
+    results = Results(order, made, held, metrics, verdicts, data, read_table(layout.FEDNLP_RESULTS))
+    tables = results.tables()
+    for name, rows in tables.items():
+        write_table(layout.TABLES / f"{name}.csv", rows)
+    folder = layout.FIGURES
+    samples = sorted({name for name, about in notes.items() if about["source"]["source"] == "sample"})
+    write_text(layout.REPORT, results.render(folder, tables, samples))
+    write_text(GALLERY, results.gallery(folder))
+    scores = {name: _scores(one, metrics[one.row.dataset]) for name, one in made.items()}
+    write_json(layout.METRICS, scores)
+    say(f"page: {layout.REPORT} and {GALLERY} are ready")
+    project(order, scores)
+
+
+def _made(row: TextRow, first: Metric) -> Made:
+    """A run's results, of its scores, its rounds and its last model."""
+    scores = read_json(layout.scores(f"{layout.ON_TEXTS}/{row.name}"))
+    scored = {int(seed): own["examples"] for seed, own in scores.items()}
+    best = {
+        int(seed): value_of([one for rows in own["best"].values() for one in rows], first.name, first.per)
+        for seed, own in scores.items()
+    }
+    curves, sent = {}, 0.0
+    for seed in scored:
+        history = read_table(layout.history(layout.run_on_texts(row.name, seed)))
+        by_round: dict[int, list[float]] = {}
+        for one in history:
+            by_round.setdefault(int(one["round"]), []).append(float(one["validation_loss"]))
+            sent += (float(one["bytes_up"]) + float(one["bytes_down"])) / len(scored)
+        if by_round:
+            curves[seed] = [sum(own) / len(own) for _, own in sorted(by_round.items())]
+    return Made(row, scored, best, curves, sent, _parameters(row, next(iter(scored))))
+
+
+def _parameters(row: TextRow, seed: int) -> int:
+    """How many numbers train, by the bytes of a model that was kept."""
+    from pipeline.model.adapter import read_adapter  # seconds
+
+    folder = layout.adapters(layout.run_on_texts(row.name, seed))
+    return sum(tensor.numel() for tensor in read_adapter(sorted(folder.glob("*.safetensors"))[0]).values())
+
+
+def _held(setting: str) -> dict[int, Held]:
+    """Seed -> client -> label -> training texts."""
+    found: dict[int, Held] = {}
+    for path in sorted((layout.FEDERATIONS / setting).glob("[0-9]*.json")):
+        federation = read_json(path)
+        clients: dict[str, dict[str, int]] = {}
+        for client, own in federation["manifest"].items():
+            if client != SERVER:
+                counts = clients.setdefault(client, {})
+                for identity in own["train"]:
+                    label = federation["labels"][identity]
+                    counts[label] = counts.get(label, 0) + 1
+        found[int(path.stem)] = clients
+    return found
+
+
+def _counts(about: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: about[name] for name in ("train", "val", "test", "labels", "owners")} | {
+        "source": about["source"]["source"]
+    }
+
+
+def _scores(made: Made, metrics: Any) -> dict[str, float]:
+    """Every metric over all test texts, the mean over seeds."""
+    return {
+        one.name: round(sum(value_of(rows, one.name, one.per) for rows in made.scored.values()) / len(made.scored), 4)
+        for one in metrics
+    }

@@ -19,6 +19,7 @@ BASE = Path(os.environ.get("QUORUM_BASE", "."))
 PARAMS = Path("params.yaml")
 SAMPLE = BASE / "data/sample"
 PAPER_RESULTS = BASE / "data/paper_results.csv"
+FEDNLP_RESULTS = BASE / "data/fednlp_results.csv"
 OWN = Path("data/own")
 RATINGS = Path("data/ratings")
 

@@ -41,7 +41,13 @@ PLAIN: dict[str, Any] = {
     "local_start": "own",
     "sign_flips": 200,
     "scales": {"laptop": {}},
-    "tables": {},
+    "tables": {
+        "methods": ["news", "names", "answers", "subjects"],
+        "partitions": ["news-fedavg"],
+        "cuts": ["5"],
+        "sizes": ["news-fedavg", "news-small", "not-there"],
+        "natural": ["names-single", "names-ditto"],
+    },
     "tune": {"seed": 1000, "rates": {}, "knobs": {}},
 }
 RATES = {"adamw": 0.005, "sgd": 0.1, "pooled": 0.005}
@@ -202,6 +208,60 @@ def test_a_partition_is_exported_under_fednlps_name(made: Workspace) -> None:
 def test_trained_again_nothing_is_trained(made: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     made.stage("train_texts", "news-fedavg")
     assert capsys.readouterr().err.count("has been trained") == 2
+
+
+@pytest.fixture(scope="module")
+def page(made: Workspace) -> Path:
+    """The reports of the experiment's last stage."""
+    made.stage("text_page")
+    return made.folder / "reports"
+
+
+def test_every_table_is_written_beside_the_page(page: Path) -> None:
+    names = {path.stem for path in (page / "tables").glob("*.csv")}
+    assert names == {
+        *("claims", "data", "federations", "partitions", "cuts", "sizes", "natural-names"),
+        *(f"methods-{setting}" for setting in SETTINGS),
+    }
+    text = (page / "report.html").read_text(encoding="utf-8")
+    assert "Made from the SAMPLE of answers, names, news, subjects" in text
+    assert "news-pooled" in text
+
+
+def test_a_method_is_shown_with_its_interval_and_each_seed(page: Path, made: Workspace) -> None:
+    """The mean over both seeds of the texts' mean."""
+    with (page / "tables" / "methods-news.csv").open(encoding="utf-8") as file:
+        rows = {row["run"]: row for row in csv.DictReader(file)}
+    found = scores(made, "news-fedavg")
+    means = [sum(row["accuracy"] for row in own["examples"]) / len(own["examples"]) for own in found.values()]
+    assert float(rows["news-fedavg"]["accuracy"]) == pytest.approx(sum(means) / 2, abs=0.006)
+    assert rows["news-fedavg"]["by_seed"] == " / ".join(f"{mean:.1f}" for mean in means)
+    assert rows["always hobby.baking"]["accuracy"] == "25.0"
+
+
+def test_the_gallery_shows_every_federation(page: Path) -> None:
+    text = (page / "gallery.html").read_text(encoding="utf-8")
+    assert all(f'<h2 id="{setting}">' in text for setting in SETTINGS)
+    assert {path.stem for path in (page / "figures").glob("federation-*.png")} == {f"federation-{s}" for s in SETTINGS}
+
+
+def test_a_costly_model_is_told_by_its_parameters_and_bytes(page: Path) -> None:
+    with (page / "tables" / "sizes.csv").open(encoding="utf-8") as file:
+        rows = {row["run"]: row for row in csv.DictReader(file)}
+    assert set(rows) == {"news-fedavg", "news-small"}
+    assert int(rows["news-small"]["parameters"]) > int(rows["news-fedavg"]["parameters"]) > 0
+    assert float(rows["news-fedavg"]["sent_mb"]) > 0
+
+
+def test_every_run_is_in_mlflow_once(page: Path, made: Workspace) -> None:
+    from pipeline.workspace.tracking import Store
+
+    made.stage("text_page")
+    with made.entered():
+        client = Store()._client
+        found = client.search_runs(["1"], max_results=500)
+    names = [run.info.run_name for run in found if run.data.params]
+    assert sorted(names) == sorted(f"{run}-{seed}" for run in MADE for seed in RUNS[run].get("seeds", [1, 2]))
 
 
 # -- the plan --

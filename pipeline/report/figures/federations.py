@@ -1,0 +1,84 @@
+"""Who holds what: a federation's labels, sizes and distances, a panel each; and curves of several runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from pipeline.report.figures.style import colour, marker
+
+Array = NDArray[np.float64]
+Held = Mapping[str, Mapping[str, int]]
+"""Client -> label -> its training texts."""
+MANY = 30
+"""With more clients or labels, their names would not be read."""
+
+
+def draw_gallery(held: Held, distances: Array) -> Figure:
+    """Shares of labels by client, sizes, and Jensen-Shannon divergences in bits."""
+    figure = Figure(figsize=(11, 3.1))
+    labels_axis, sizes_axis, distance_axis = figure.subplots(1, 3, width_ratios=[1.3, 1, 1])
+    labels = sorted({label for counts in held.values() for label in counts})
+    shares = np.array([[counts.get(label, 0) for label in labels] for counts in held.values()], dtype=float)
+    shares /= shares.sum(1, keepdims=True)
+    labels_axis.imshow(shares.T, aspect="auto", cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
+    labels_axis.set_title("share of each label")
+    labels_axis.set_xlabel(f"{len(held)} clients")
+    if len(labels) <= MANY:
+        labels_axis.set_yticks(range(len(labels)), labels, fontsize=6)
+    sizes = [sum(counts.values()) for counts in held.values()]
+    sizes_axis.hist(sizes, bins=min(20, max(3, len(set(sizes)))), color=colour(7))
+    sizes_axis.set_title("texts a client")
+    sizes_axis.set_xlabel(f"{min(sizes)} to {max(sizes)}")
+    shown = distance_axis.imshow(distances, cmap="viridis", vmin=0, vmax=1, interpolation="nearest")
+    distance_axis.set_title("distance between clients")
+    figure.colorbar(shown, ax=distance_axis, shrink=0.8)
+    for axis in (labels_axis, distance_axis):
+        axis.grid(visible=False)
+    figure.tight_layout()
+    return figure
+
+
+def draw_distances(panels: Mapping[str, Array]) -> Figure:
+    """Figs. 2 and 8's matrices side by side, rows by falling sum."""
+    figure = Figure(figsize=(2.7 * len(panels), 2.9))
+    axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axis, (title, distances) in zip(axes, panels.items(), strict=True):
+        axis.imshow(distances, cmap="viridis", vmin=0, vmax=1, interpolation="nearest")
+        axis.set_title(title)
+        axis.grid(visible=False)
+    figure.tight_layout()
+    return figure
+
+
+def draw_curves(panels: Mapping[str, Mapping[str, Sequence[float]]], across: str, up: str) -> Figure:
+    """A line a run, a panel a group of runs."""
+    figure = Figure(figsize=(4.2 * len(panels), 3.1))
+    axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axis, (title, curves) in zip(axes, panels.items(), strict=True):
+        for number, (name, values) in enumerate(curves.items()):
+            style = {"color": colour(number + 1), "marker": marker(number), "markersize": 3.5}
+            axis.plot(range(1, len(values) + 1), values, label=name, **style)
+        axis.set_title(title)
+        axis.set_xlabel(across)
+        axis.legend(fontsize=7)
+    axes[0].set_ylabel(up)
+    figure.tight_layout()
+    return figure
+
+
+def draw_costs(points: Mapping[str, tuple[float, float]], across: str, up: str) -> Figure:
+    """A point a run: what it sends, and what it reaches."""
+    figure = Figure(figsize=(4.6, 3.1))
+    axis = figure.subplots()
+    for number, (name, (cost, value)) in enumerate(points.items()):
+        axis.plot([cost], [value], marker=marker(number), color=colour(number + 1), linestyle="none", label=name)
+    axis.set_xscale("log")
+    axis.set_xlabel(across)
+    axis.set_ylabel(up)
+    axis.legend(fontsize=7)
+    figure.tight_layout()
+    return figure

@@ -1,0 +1,213 @@
+"""The page of an experiment on labelled texts, and the gallery of its federations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from markupsafe import Markup
+
+from pipeline.evaluation.text_claims import TextVerdict
+from pipeline.evaluation.text_scores import divergences, roughness
+from pipeline.plan.text_orders import TextPageOrder
+from pipeline.report.figures.federations import draw_costs, draw_curves, draw_distances, draw_gallery
+from pipeline.report.figures.style import save
+from pipeline.report.page import embedded, page
+from pipeline.report.text_tables import (
+    Held,
+    Made,
+    PaperRows,
+    Row,
+    claim_row,
+    client_rows,
+    cost_row,
+    federation_row,
+    majority_row,
+    method_row,
+    with_paper,
+)
+from pipeline.tasks.task import Metric
+
+COMMAND = "dvc repro"
+TITLES = {"tc": "Classifying", "st": "Tagging", "qa": "Answering", "ss": "Writing titles"}
+THEIRS = {"tc": "text classification", "st": "sequence tagging", "qa": "question answering", "ss": "seq2seq"}
+"""A table's settings: what we and the paper call their tasks."""
+Tables = dict[str, list[Row]]
+
+
+class Results:
+    """What the page is made from; nothing of it is read here."""
+
+    def __init__(
+        self,
+        order: TextPageOrder,
+        made: Mapping[str, Made],
+        held: Mapping[str, Mapping[int, Held]],
+        metrics: Mapping[str, Sequence[Metric]],
+        verdicts: Sequence[TextVerdict],
+        data: Sequence[Row],
+        paper: PaperRows,
+    ) -> None:
+        """
+        Args:
+            held: setting -> seed -> client -> label -> training texts.
+            metrics: data set -> its task's.
+            data: a row a data set.
+        """
+        self.order, self.made, self.held, self.metrics = order, made, held, metrics
+        self.verdicts, self.data, self.paper = verdicts, data, paper
+
+    def metric(self, run: str) -> Metric:
+        return self.metrics[self.made[run].row.dataset][0]
+
+    # -- tables --
+
+    def tables(self) -> Tables:
+        """Every table, by the name of its CSV."""
+        found = {f"methods-{setting}": self._methods(setting) for setting in self.order.tables["methods"]}
+        natural = self._natural()
+        return {
+            "claims": [claim_row(one) for one in self.verdicts],
+            "data": list(self.data),
+            **found,
+            "federations": [federation_row(name, next(iter(own.values()))) for name, own in self.held.items()],
+            "partitions": self._partitions(),
+            "cuts": self._cuts(),
+            "sizes": [self._cost(run, None) for run in self.order.tables["sizes"] if run in self.made],
+            **{f"natural-{dataset}": rows for dataset, rows in natural.items()},
+        }
+
+    def _methods(self, setting: str) -> list[Row]:
+        runs = [
+            run for run in self.made.values() if run.row.setting == setting and run.row.name.startswith(f"{setting}-")
+        ]
+        if not runs:
+            return []
+        metrics, held = self.metrics[runs[0].row.dataset], self.held[setting]
+        rows = [method_row(run, metrics, held, self.order.sign_flips) for run in runs]
+        counts: dict[str, int] = {}
+        for labels in next(iter(held.values())).values():
+            for label, count in labels.items():
+                counts[label] = counts.get(label, 0) + count
+        major = majority_row(runs[0].scored, metrics[0], counts)
+        return with_paper(rows, self.paper, THEIRS.get(setting, "")) + ([major] if major else [])
+
+    def _partitions(self) -> list[Row]:
+        rows = []
+        for run in (run for run in self.order.tables["partitions"] if run in self.made):
+            made = self.made[run]
+            rough = fmean(roughness(curve) for curve in made.curves.values())
+            rows.append(self._cost(run, None) | {"setting": made.row.setting, "roughness": round(rough, 3)})
+        return [
+            {k: row[k] for k in ("run", "setting", self.metric(row["run"]).name, "low", "high", "roughness")}
+            for row in rows
+        ]
+
+    def _cuts(self) -> list[Row]:
+        rows = []
+        for family, theirs in (("pooled", "Centralized"), ("cut", "FedOPT")):
+            for cut in self.order.tables["cuts"]:
+                run = f"{family}-{cut}"
+                if run in self.made:
+                    rows.append(self._cost(run, self._paper_cut(theirs, self.made[run].row.training.view.frozen)))
+        return rows
+
+    def _paper_cut(self, method: str, frozen: str) -> float | None:
+        name = f"{method} frozen={frozen}"
+        return next((float(row["value"]) for row in self.paper if row["table"] == "3" and row["method"] == name), None)
+
+    def _cost(self, run: str, paper: float | None) -> Row:
+        return cost_row(self.made[run], self.metric(run), self.order.sign_flips, paper)
+
+    def _natural(self) -> Tables:
+        found: Tables = {}
+        for run in (run for run in self.order.tables["natural"] if run in self.made):
+            found.setdefault(self.made[run].row.dataset, []).append(client_rows(self.made[run], self.metric(run)))
+        return found
+
+    # -- figures --
+
+    def draw(self, folder: Path) -> dict[str, Markup]:
+        """Save every figure; what embeds each, by name."""
+        found = {}
+        for name, figure, caption in self._figures():
+            save(figure, folder, name)
+            found[name] = embedded(folder / f"{name}.svg", f"{caption} To make it again: {COMMAND}.")
+        return found
+
+    def _figures(self) -> list[tuple[str, Any, str]]:
+        settings = [s for s in self.order.tables["methods"] if self._curves_of(s)]
+        figures: list[tuple[str, Any, str]] = []
+        rounds, loss = "round", "development loss, nats an item"
+        if settings:
+            panels = {TITLES.get(s, s): self._curves_of(s) for s in settings}
+            figures.append(("curves", draw_curves(panels, rounds, loss), "Development loss by round, mean over seeds."))
+        if curves := self._named(self.order.tables["partitions"]):
+            figures.append(
+                ("partition_curves", draw_curves({"FedOPT": curves}, rounds, loss), "FedOPT on six federations.")
+            )
+        cuts = self._named([f"cut-{cut}" for cut in self.order.tables["cuts"]])
+        if cuts:
+            pooled = self._named([f"pooled-{cut}" for cut in self.order.tables["cuts"]])
+            panels = {"FedOPT": cuts, "Centralized": pooled}
+            figures.append(("cut_curves", draw_curves(panels, rounds, loss), "Where the encoder is cut."))
+        sizes = [run for run in self.order.tables["sizes"] if run in self.made]
+        if sizes:
+            points = {run: (self.made[run].sent / 1e6, self._cost(run, None)[self.metric(run).name]) for run in sizes}
+            figures.append(
+                ("size_figure", draw_costs(points, "MB sent", self.metric(sizes[0]).title), "Score by what is sent.")
+            )
+        whole = {
+            name: divergences(next(iter(own.values()))) for name, own in self.held.items() if name.startswith("whole")
+        }
+        if whole:
+            figures.append(("distances", draw_distances(whole), "Jensen-Shannon divergence between clients, in bits."))
+        return figures
+
+    def _curves_of(self, setting: str) -> dict[str, list[float]]:
+        return self._named(
+            [run for run in self.made if run.startswith(f"{setting}-") and self.made[run].row.setting == setting]
+        )
+
+    def _named(self, runs: Sequence[str]) -> dict[str, list[float]]:
+        """Run -> its development loss by round, the mean over seeds; those that train."""
+        found = {}
+        for run in (run for run in runs if run in self.made and self.made[run].curves):
+            curves = list(self.made[run].curves.values())
+            found[run] = [fmean(values) for values in zip(*curves, strict=False)]
+        return found
+
+    # -- pages --
+
+    def render(self, folder: Path, tables: Tables, samples: Sequence[str]) -> str:
+        """The page."""
+        figures = self.draw(folder)
+        names = ("curves", "partition_curves", "cut_curves", "size_figure", "distances")
+        return page(
+            "texts_page.html.j2",
+            samples=samples,
+            scale=self.order.scale,
+            precision=self.order.precision,
+            sign_flips=self.order.sign_flips,
+            command=COMMAND,
+            methods={TITLES.get(s, s): tables[f"methods-{s}"] for s in self.order.tables["methods"]},
+            natural={name.partition("-")[2]: rows for name, rows in tables.items() if name.startswith("natural-")},
+            **{name: tables[name] for name in ("claims", "data", "federations", "partitions", "cuts", "sizes")},
+            **{name: figures.get(name, "") for name in names},
+        )
+
+    def gallery(self, folder: Path) -> str:
+        """Every federation as pictures."""
+        shown = []
+        for name, own in self.held.items():
+            held = next(iter(own.values()))
+            save(draw_gallery(held, divergences(held)), folder, f"federation-{name}")
+            row = federation_row(name, held)
+            about = (
+                f"{row['clients']} clients, {row['least']} to {row['most']} texts each (coefficient of variation "
+                f"{row['cv']}); {row['divergence_bits']} bits apart on average."
+            )
+            shown.append((name, about, embedded(folder / f"federation-{name}.svg", f"{name}.")))
+        return page("gallery.html.j2", federations=shown, command=COMMAND)

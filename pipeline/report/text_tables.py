@@ -1,0 +1,156 @@
+"""FedNLP's tables as rows: what is shown, and what is written beside it as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from pipeline.evaluation.intervals import Interval
+from pipeline.evaluation.text_claims import Curves, TextVerdict
+from pipeline.evaluation.text_scores import (
+    BySeed,
+    divergences,
+    per_client,
+    value_of,
+    with_interval,
+    worst_tenth,
+)
+from pipeline.plan.text_orders import TextRow
+from pipeline.tasks.task import Metric
+
+Row = dict[str, Any]
+Held = Mapping[str, Mapping[str, int]]
+PaperRows = Sequence[Mapping[str, str]]
+PAPERS = {"fedavg": "FedAvg", "fedprox": "FedProx", "fedopt": "FedOPT"}
+"""What the paper calls methods, by the last part of a run's name."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """A run's results: its rows at each seed, its rounds' development losses, what it sent, and what trains of it.
+
+    `best`: at each seed the first metric of the best development round. `sent`: bytes of all rounds, both ways.
+    """
+
+    row: TextRow
+    scored: BySeed
+    best: Mapping[int, float]
+    curves: Curves
+    sent: float
+    parameters: int
+
+
+def figure_of(made: Made, metric: Metric, samples: int) -> Interval:
+    return with_interval(made.scored, metric.name, metric.per, samples)
+
+
+def method_row(made: Made, metrics: Sequence[Metric], held: Mapping[int, Held], samples: int) -> Row:
+    """A run of Table 2: every metric, each seed's, the best round's, and over clients as their labels weigh."""
+    first = metrics[0]
+    own = [per_client(rows, held[seed], first.name, first.per) for seed, rows in made.scored.items() if held.get(seed)]
+    values = [value for clients in own for value in clients.values()]
+    shown = figure_of(made, first, samples)
+    return {
+        "run": made.row.name,
+        "method": made.row.method,
+        first.name: round(shown.value, 2),
+        "low": round(shown.low, 2),
+        "high": round(shown.high, 2),
+        **{one.name: round(figure_of(made, one, samples).value, 2) for one in metrics[1:]},
+        "by_seed": " / ".join(f"{value_of(rows, first.name, first.per):.1f}" for rows in made.scored.values()),
+        "best_round": round(fmean(made.best.values()), 2) if made.best else "",
+        "clients_mean": round(fmean(values), 2) if values else "",
+        "worst_tenth": round(worst_tenth(values), 2) if values else "",
+    }
+
+
+def majority_row(rows: BySeed, metric: Metric, counts: Mapping[str, int]) -> Row | None:
+    """What naming the most frequent training label always would give; of a task with labels alone."""
+    if metric.name != "accuracy":
+        return None
+    label = min(counts, key=lambda one: (-counts[one], one))
+    shares = [fmean(100.0 * (row["label"] == label) for row in own) for own in rows.values()]
+    return {"run": f"always {label}", "method": "majority", metric.name: round(fmean(shares), 2)}
+
+
+def with_paper(rows: Sequence[Row], paper: PaperRows, task: str) -> list[Row]:
+    """Table 2's own numbers beside ours, x 100."""
+    known = {
+        row["method"]: 100 * float(row["value"])
+        for row in paper
+        if row["table"] == "2" and row["task"] == task and row["metric"].endswith("_fraction")
+    }
+    return [{**row, "paper": round(known[name], 2) if (name := _method(row["run"])) in known else ""} for row in rows]
+
+
+def _method(run: str) -> str:
+    return PAPERS.get(run.partition("-")[2], "")
+
+
+def federation_row(name: str, held: Held) -> Row:
+    """How skewed a federation is."""
+    sizes = np.array([sum(counts.values()) for counts in held.values()], dtype=float)
+    distances = divergences(held)
+    apart = distances[~np.eye(len(distances), dtype=bool)]
+    return {
+        "setting": name,
+        "clients": len(held),
+        "texts": int(sizes.sum()),
+        "least": int(sizes.min()),
+        "most": int(sizes.max()),
+        "cv": round(float(sizes.std() / sizes.mean()), 3),
+        "divergence_bits": round(float(apart.mean()), 3) if len(apart) else 0.0,
+    }
+
+
+def cost_row(made: Made, metric: Metric, samples: int, paper: float | None) -> Row:
+    """Table 3 and Fig. 7: what trains, what is sent, what comes out."""
+    shown = figure_of(made, metric, samples)
+    return {
+        "run": made.row.name,
+        "frozen": made.row.training.view.frozen,
+        "parameters": made.parameters,
+        "sent_mb": round(made.sent / 1e6, 1),
+        metric.name: round(shown.value, 2),
+        "low": round(shown.low, 2),
+        "high": round(shown.high, 2),
+        "paper": "" if paper is None else round(paper, 2),
+    }
+
+
+def client_rows(made: Made, metric: Metric) -> Row:
+    """Natural clients, each on its own texts: mean over seeds."""
+    rows = [row for own in made.scored.values() for row in own]
+    clients = sorted({row["client"] for row in rows})
+    values = {c: value_of([row for row in rows if row["client"] == c], metric.name, metric.per) for c in clients}
+    return {
+        "run": made.row.name,
+        **({c: round(value, 2) for c, value in values.items()} if len(clients) <= FEW else {}),
+        "clients_mean": round(fmean(values.values()), 2),
+        "worst_tenth": round(worst_tenth(list(values.values())), 2),
+    }
+
+
+FEW = 8
+"""Clients that a table names one by one, at most."""
+
+
+def claim_row(one: TextVerdict) -> Row:
+    """A claim as a table has it."""
+    claim, value = one.claim, one.value
+    paper = "" if claim.effect is None else f"{claim.effect:+.2f}"
+    found = "" if value is None else f"{value.value:+.2f}" if claim.over == "test" else f"{value.value:+.3f}"
+    return {
+        "number": claim.number,
+        "claim": claim.text,
+        "paper": paper if claim.margin is None else f"within {claim.margin:g}",
+        "here": found.replace("-", "−"),
+        "interval": "" if value is None or value.is_point else value.span(2, "+"),
+        "by_seed": " / ".join(f"{each:+.2f}" for each in one.by_seed).replace("-", "−") if len(one.by_seed) > 1 else "",
+        "p_holm": "" if one.p_holm is None else f"{one.p_holm:.3f}",
+        "word": one.word if len(one.by_seed) != 1 or one.word == "not run" else f"{one.word} (one seed)",
+    }

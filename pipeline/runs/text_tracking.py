@@ -1,0 +1,53 @@
+"""Runs on labelled texts in MLflow: like all of the store a projection of files, by what a run is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pipeline.errors import QuorumError
+from pipeline.plan.text_orders import TextPageOrder, TextRow
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json, sha256_json
+from pipeline.workspace.progress import say
+from pipeline.workspace.tables import read_table
+from pipeline.workspace.tracking import PARENT_TAG, Store, failures
+
+PER_ROUND = ("train_loss", "validation_loss", "steps", "bytes_down", "bytes_up")
+
+
+def project(order: TextPageOrder, scores: Mapping[str, Mapping[str, float]]) -> None:
+    """Bring every run that is not there yet into the store; a failure is told, since the results are files already."""
+    try:
+        with failures():
+            store = Store()
+            parent, complete = store.run(
+                sha256_json(["texts", order.scale]), f"{layout.workspace().name} {order.scale}", dict
+            )
+            if not complete:
+                store.finish(parent)
+            new = sum(_project(store, parent, row, seed, scores[row.name]) for row in order.runs for seed in row.seeds)
+    except QuorumError as error:
+        say(f"track: the results are there, MLflow is not up to date: {error}")
+        return
+    say(f"track: {new} runs brought into {layout.mlflow_uri()}")
+
+
+def _project(store: Store, parent: str, row: TextRow, seed: int, scores: Mapping[str, float]) -> bool:
+    run_id = layout.run_on_texts(row.name, seed)
+    identity = sha256_json([run_id, row.orders, read_json(layout.trained_as(run_id))])
+    tags = {"method": row.method, "setting": row.setting, "seed": str(seed), PARENT_TAG: parent}
+    run, complete = store.run(identity, f"{row.name}-{seed}", lambda: tags)
+    if complete:
+        return False
+    knobs = row.training.model_dump(mode="json")
+    store.params(
+        run, {"method": row.method, "dataset": row.dataset, **knobs.pop("hyperparameters"), **knobs, "seed": seed}
+    )
+    for one in read_table(layout.history(run_id)):
+        values = {f"{one['client']}/{name}": float(one[name]) for name in PER_ROUND if one.get(name)}
+        store.metrics(run, values, int(one["round"]))
+    store.metrics(run, {f"test/{name}": value for name, value in scores.items()})
+    for path in sorted(layout.adapters(run_id).glob("*.safetensors")):
+        store.artifact(run, path, "adapters")
+    store.finish(run)
+    return True
