@@ -15,7 +15,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup try repro repro-all repro-full page tune audit ablations test ui lint bench clean
+.PHONY: help setup try repro repro-all repro-full page tune audit fednlp ablations test ui lint bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 14
@@ -79,6 +79,9 @@ page: setup  ## the page of repro-full from the results that are kept, without t
 
 audit: setup  ## run A of repro-full looked at otherwise: rounds chosen by ROUGE, beam search, fp32 (hours; needs its models)
 	@cd $(FULL) && dvc repro partition && $(IN_EXPERIMENT) audit && $(IN_EXPERIMENT) page
+
+fednlp: setup  ## FedNLP: four tasks, skewed federations, and how much of an encoder is frozen: experiments/fednlp/reports (an hour and more)
+	@cd experiments/fednlp && dvc repro
 
 ablations: setup  ## what the paper lacks: experiments/ablations/reports/report.html
 	@dvc repro prepare backbone

@@ -19,11 +19,11 @@ from pipeline.federated.methods import ZEROSHOT
 from pipeline.model.presets import ENCODERS, PRESETS
 from pipeline.plan.orders import CommonKnobs
 from pipeline.plan.schema import check_names, over, read_yaml
+from pipeline.tasks import TEXT_TASKS
 from pipeline.workspace.layout import PARAMS
 from pipeline.workspace.record import Record, first_problem
 
 Published = Literal["20news", "uner", "wnut", "squad", "aeslc"]
-TextTask = Literal["classify", "tag", "answer", "title"]
 Scale = Literal["laptop", "full"]
 
 
@@ -43,7 +43,7 @@ class Dataset(Record):
     used.
     """
 
-    task: TextTask
+    task: str
     published: Published | None = None
     file: Path | None = None
     headers: Literal["all", "subject"] = "all"
@@ -57,6 +57,13 @@ class Dataset(Record):
     batch_size: Count
     rates: Rates
     seeds: list[int] | None = Field(default=None, min_length=1)
+
+    @field_validator("task")
+    @classmethod
+    def _known(cls, task: str) -> str:
+        if task not in TEXT_TASKS:
+            raise ValueError(f"unknown task {task!r}; known: {', '.join(TEXT_TASKS)}")
+        return task
 
     @model_validator(mode="after")
     def _of_one_source(self) -> Dataset:
