@@ -33,11 +33,11 @@ class Take(Record):
 
 
 class Takes(Record):
-    """What is taken of each split."""
+    """What is taken of each split; None: nothing."""
 
     train: Take = Field(default_factory=Take)
     val: Take = Field(default_factory=Take)
-    test: Take = Field(default_factory=Take)
+    test: Take | None = Field(default_factory=Take)
 
 
 AnyText = TypeVar("AnyText", bound=Text)
@@ -51,8 +51,11 @@ def taken(texts: Mapping[str, AnyText], takes: Takes, seed: int) -> dict[str, An
     """
     kept: set[str] = set()
     for split in SPLITS:
+        take: Take | None = getattr(takes, split)
+        if take is None:
+            continue
         own = {identity: text for identity, text in texts.items() if text.split == split}
-        chosen = _of_split(own, texts, getattr(takes, split), f"{seed}/" if split == "train" else "")
+        chosen = _of_split(own, texts, take, f"{seed}/" if split == "train" else "")
         if not chosen:
             raise QuorumError(f"{split}: no text is left of {len(own)}; raise what is taken of it")
         kept |= chosen
@@ -81,5 +84,6 @@ def _largest(texts: Mapping[str, Text], count: int) -> list[str]:
     held: dict[str, Counter[Split]] = {}
     for text in texts.values():
         held.setdefault(text.owner, Counter())[text.split] += 1
-    whole = [owner for owner, splits in held.items() if all(splits[split] for split in SPLITS)]
+    there = {text.split for text in texts.values()}
+    whole = [owner for owner, splits in held.items() if all(splits[split] for split in there)]
     return sorted(whole, key=lambda owner: (-held[owner]["train"], owner))[:count]

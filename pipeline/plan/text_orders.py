@@ -42,7 +42,7 @@ def name_of(view: View) -> str:
 
 
 class EncodeTextsOrder(Order):
-    """One data set's texts, as every model of the experiment reads them.
+    """One data set's texts, as every model of the experiment reads them; `seeds`: view -> those at which it is used.
 
     `encoding`: a hash of the code that encodes and of the versions of what it calls, by which the store knows its
     entries.
@@ -51,7 +51,7 @@ class EncodeTextsOrder(Order):
     task: str
     views: dict[str, View]
     take: Takes
-    seeds: list[int]
+    seeds: dict[str, list[int]]
     device: str
     precision: Precision
     encoding: str

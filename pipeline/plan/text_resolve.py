@@ -119,6 +119,9 @@ def view_of(params: TextParams, name: str) -> View:
 def _of_data(params: TextParams, name: str, data: Dataset, precision: Precision) -> dict[str, Order]:
     runs = [run for run in params.made if params.settings[params.runs[run].setting].data == name]
     views = {name_of(view): view for view in (view_of(params, run) for run in runs)}
+    seeds: dict[str, set[int]] = {}
+    for run in runs:
+        seeds.setdefault(name_of(view_of(params, run)), set()).update(params.seeds_of(run))
     task = task_of(data)
     source = None if data.file is None else layout.home() / layout.workspace() / data.file
     family = "pipeline.model.encoder" if data.task != "title" else f"pipeline.model.{PRESETS[data.backbone].family}"
@@ -137,7 +140,7 @@ def _of_data(params: TextParams, name: str, data: Dataset, precision: Precision)
             task=task,
             views=views,
             take=data.take,
-            seeds=sorted({seed for run in runs for seed in params.seeds_of(run)} | {params.tune.seed}),
+            seeds={view: sorted(own) for view, own in seeds.items()},
             device=params.device,
             precision=precision,
             encoding=sha256_json([code_of(family), packages_of("encode")]),

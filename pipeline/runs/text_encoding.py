@@ -50,10 +50,18 @@ def read_index(dataset: str, view: View) -> Indexed:
         QuorumError: the data set is not encoded, or not for this model.
     """
     path = layout.encoded_texts(dataset)
-    content = read_json(path)
+    return index_of(read_json(path), view, f"{path}: has no {name_of(view)}; run `dvc repro encode@{dataset}`")
+
+
+def index_of(content: Mapping[str, Any], view: View, missing: str) -> Indexed:
+    """One view's part of what `encode_texts` gives.
+
+    Raises:
+        QuorumError: the data set is not encoded for this model.
+    """
     found = content["views"].get(name_of(view))
     if found is None:
-        raise QuorumError(f"{path}: has no {name_of(view)}; run `dvc repro encode@{dataset}`")
+        raise QuorumError(missing)
     entries = {
         text: [Entry(text if not number else f"{text}#{number}", key, items) for number, (key, items) in enumerate(own)]
         for text, own in found["entries"].items()
@@ -77,9 +85,9 @@ def encode_texts(order: EncodeTextsOrder, dataset: str, texts: Mapping[str, Text
     """Fill the store with what every view lacks of the texts that are used at any seed; the index of all."""
     task = load_text_task(order.task)
     classes = () if isinstance(task, Title) else task.classes([t for t in texts.values() if t.split == "train"])
-    used = {i: text for seed in order.seeds for i, text in taken(texts, order.take, seed).items()}
     views = {}
     for name, view in order.views.items():
+        used = {i: text for seed in order.seeds[name] for i, text in taken(texts, order.take, seed).items()}
         rendered, encode = _reader(task, view, order, classes, used)
         views[name] = _stored(f"{dataset} {name}", rendered, encode, order, view)
     return {"classes": list(classes), "views": views}

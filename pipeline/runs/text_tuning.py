@@ -14,14 +14,15 @@ from typing import Any
 from pipeline.clients.skews import partition
 from pipeline.clients.taking import taken
 from pipeline.errors import QuorumError
-from pipeline.plan.text_orders import TextTraining
+from pipeline.plan.orders import read_order
+from pipeline.plan.text_orders import EncodeTextsOrder, TextTraining, name_of
 from pipeline.plan.text_resolve import training_on_texts, view_of
 from pipeline.plan.texts import TextParams, read_text_params
 from pipeline.runs.kept import without_code
 from pipeline.runs.learning import train_on_texts
 from pipeline.runs.prune import remove_checkpoints
 from pipeline.runs.text_data import groups_of, prepared
-from pipeline.runs.text_encoding import Indexed, read_index
+from pipeline.runs.text_encoding import Indexed, encode_texts, index_of
 from pipeline.runs.training import bind
 from pipeline.tasks import TEXT_TASKS
 from pipeline.workspace import layout
@@ -111,7 +112,7 @@ def with_value(params: TextParams, run: str, knob: str, value: float) -> TextPar
 def _loss(params: TextParams, dataset: str, run: str, knob: str, value: float) -> float:
     changed, seed = with_value(params, run, knob, value), params.tune.seed
     order = training_on_texts(changed, run).model_copy(update={"seed": seed})
-    index = read_index(dataset, view_of(params, run))
+    index = _encoded(params, dataset, run)
     manifest = _manifest(params, run, seed)
     told = without_code(order.model_dump(mode="json"))
     used = {
@@ -124,13 +125,24 @@ def _loss(params: TextParams, dataset: str, run: str, knob: str, value: float) -
     return fmean(read_json(kept)["losses"].values())
 
 
+def _encoded(params: TextParams, dataset: str, run: str) -> Indexed:
+    """A run's data set at the seed of tuning, as its model reads it; without test texts."""
+    view = view_of(params, run)
+    planned = read_order(layout.order("encode", dataset), EncodeTextsOrder)
+    order = planned.model_copy(update={"views": {name_of(view): view}, "seeds": {name_of(view): [params.tune.seed]}})
+    texts = {i: text for i, text in prepared(dataset, order.task).items() if text.split != "test"}
+    order = order.model_copy(update={"take": order.take.model_copy(update={"test": None})})
+    return index_of(encode_texts(order, dataset, texts), view, "")
+
+
 def _manifest(params: TextParams, run: str, seed: int) -> Any:
     setting = params.runs[run].setting
     skew, data = params.skew_of(setting), params.data_of(run)
     name = params.settings[setting].data
-    used = taken(prepared(name, TEXT_TASKS[data.task]), data.take, seed)
+    texts = {i: text for i, text in prepared(name, TEXT_TASKS[data.task]).items() if text.split != "test"}
+    used = taken(texts, data.take.model_copy(update={"test": None}), seed)
     manifest = partition(skew, used, seed, name, groups_of(skew, used, seed))
-    return {client: {"train": own["train"], "val": own["val"], "test": []} for client, own in manifest.items()}
+    return manifest
 
 
 def _trained(order: TextTraining, manifest: Any, index: Indexed, label: str) -> Mapping[str, float]:

@@ -351,10 +351,12 @@ def test_the_shipped_experiment_is_whole() -> None:
 def test_tuning_sees_no_test_text_and_trains_each_trial_once(made: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rates first, then a knob at the rate that was chosen; grids widen at their ends."""
     tried: list[tuple[str, float, float]] = []
+    tested = {row["id"] for row in scores(made, "answers-fedprox")["1"]["examples"]}
 
     def losses(order: TextTraining, manifest: Any, index: Any, label: str) -> dict[str, float]:
         """The best rate is 4, the best mu 0.3."""
         assert not any(own["test"] for own in manifest.values())
+        assert not [identity for identity in index.entries if identity in tested]
         mu = order.hyperparameters.get("mu", 0.3)
         tried.append((label.partition(",")[0], order.learning_rate, mu))
         return {"server": abs(order.learning_rate - 4) + abs(mu - 0.3)}

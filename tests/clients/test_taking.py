@@ -1,0 +1,60 @@
+"""Which texts of a data set are used."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.clients.taking import Take, Takes, taken
+from pipeline.corpora.texts import Labelled
+from pipeline.errors import QuorumError
+
+
+def texts() -> dict[str, Labelled]:
+    """Three owners with 6, 4 and 2 training texts and two of each other split; labels a and b in turns."""
+    found = {}
+    for owner, train in (("x", 6), ("y", 4), ("z", 2)):
+        for split, count in (("train", train), ("val", 2), ("test", 2)):
+            for number in range(count):
+                identity = f"{owner}/{split}/{number}"
+                found[identity] = Labelled(identity, split, owner, "g", "t", "ab"[number % 2])  # type: ignore[arg-type]
+    return found
+
+
+def of(takes: Takes, seed: int = 1) -> list[str]:
+    return list(taken(texts(), takes, seed))
+
+
+def count(ids: list[str], part: str) -> int:
+    return sum(part in identity for identity in ids)
+
+
+def test_nothing_said_is_everything() -> None:
+    assert of(Takes()) == list(texts())
+
+
+def test_training_texts_are_drawn_anew_for_each_seed_and_the_others_are_not() -> None:
+    takes = Takes(train=Take(count=3), val=Take(count=2), test=Take(count=2))
+    one, other = of(takes, 1), of(takes, 2)
+    assert [i for i in one if "train" in i] != [i for i in other if "train" in i]
+    assert [i for i in one if "train" not in i] == [i for i in other if "train" not in i]
+    assert (count(one, "train"), count(one, "val"), count(one, "test")) == (3, 2, 2)
+
+
+def test_as_many_of_each_label() -> None:
+    chosen = taken(texts(), Takes(train=Take(each=2)), 1).values()
+    assert [sum(t.split == "train" and t.label == label for t in chosen) for label in "ab"] == [2, 2]
+
+
+def test_as_many_of_each_of_the_largest_owners() -> None:
+    ids = of(Takes(train=Take(each=3, by="owner", largest=2)))
+    assert [count(ids, f"{owner}/train") for owner in "xyz"] == [3, 3, 0]
+
+
+def test_a_split_that_is_not_taken_leaves_the_others() -> None:
+    assert count(of(Takes(test=None)), "test") == 0
+
+
+def test_a_split_with_nothing_left_is_one_line() -> None:
+    train = {i: t for i, t in texts().items() if t.split != "val"}
+    with pytest.raises(QuorumError, match="val: no text is left of 0"):
+        taken(train, Takes(), 1)
