@@ -46,26 +46,39 @@ def tune() -> None:
     """
     params = read_text_params()
     rows: list[Row] = []
+    known: dict[str, Indexed] = {}
     for dataset, families in params.tune.rates.items():
         for family, (run, values) in families.items():
-            found = _chosen(params, dataset, family, run, RATE, values)
+            found = _chosen(params, dataset, family, run, RATE, values, known)
             rows += found
             params = with_rate(params, dataset, family, _best(found))
     for run, knobs in params.tune.knobs.items():
         if run in params.made:
             for knob, values in knobs.items():
-                rows += _chosen(params, params.settings[params.runs[run].setting].data, run, run, knob, values)
+                rows += _chosen(params, params.settings[params.runs[run].setting].data, run, run, knob, values, known)
     write_table(layout.TUNING_TABLE, rows, COLUMNS)
     for row in (row for row in rows if row["chosen"]):
         say(f"tune: {row['dataset']}, {row['chooses']}: {row['knob']}={row['value']:g} has the least loss")
 
 
-def _chosen(params: TextParams, dataset: str, chooses: str, run: str, knob: str, values: Sequence[float]) -> list[Row]:
-    """A row a value tried; where the best is at an end, one more is tried beyond it."""
+def _chosen(
+    params: TextParams,
+    dataset: str,
+    chooses: str,
+    run: str,
+    knob: str,
+    values: Sequence[float],
+    known: dict[str, Indexed],
+) -> list[Row]:
+    """A row a value tried; where the best is at an end, one more is tried beyond it.
+
+    Args:
+        known: data sets as models read them, as far as they have been encoded.
+    """
     grid = sorted(values)
     losses: dict[float, float] = {}
     for _ in range(WIDENED + 1):
-        losses |= {value: _loss(params, dataset, run, knob, value) for value in grid if value not in losses}
+        losses |= {value: _loss(params, dataset, run, knob, value, known) for value in grid if value not in losses}
         beyond = wider(grid, min(losses, key=lambda value: losses[value]))
         if beyond is None:
             best = min(losses, key=lambda value: losses[value])
@@ -109,10 +122,13 @@ def with_value(params: TextParams, run: str, knob: str, value: float) -> TextPar
     return params.model_copy(update={"runs": params.runs | {run: changed}})
 
 
-def _loss(params: TextParams, dataset: str, run: str, knob: str, value: float) -> float:
+def _loss(params: TextParams, dataset: str, run: str, knob: str, value: float, known: dict[str, Indexed]) -> float:
     changed, seed = with_value(params, run, knob, value), params.tune.seed
     order = training_on_texts(changed, run).model_copy(update={"seed": seed})
-    index = _encoded(params, dataset, run)
+    view = f"{dataset} {name_of(view_of(params, run))}"
+    if view not in known:
+        known[view] = _encoded(params, dataset, run)
+    index = known[view]
     manifest = _manifest(params, run, seed)
     told = without_code(order.model_dump(mode="json"))
     used = {
