@@ -27,7 +27,17 @@ from pipeline.workspace.quiet import silence
 
 OUT = REPORTS / "benchmarks"
 FLOWER_LOCK = Path(__file__).with_name("flower.lock")
-COMPARISONS = ("training_step", "prefill", "beam_search", "federated_run", "loop_overhead", "rouge", "arithmetic")
+COMPARISONS = (
+    "training_step",
+    "prefill",
+    "beam_search",
+    "federated_run",
+    "loop_overhead",
+    "rouge",
+    "arithmetic",
+    "encoder_step",
+    "federations",
+)
 PACKAGES = ("torch", "transformers", "rouge-score", "rouge-score-rs")
 PEERS = ("flwr", "ray")
 

@@ -27,7 +27,7 @@ from transformers import (
     LongT5ForConditionalGeneration,
 )
 
-from benchmarks import federated_run, precision, scale, shapes, table, training_step
+from benchmarks import encoder_step, federated_run, federations, precision, scale, shapes, table, training_step
 from benchmarks.__main__ import COMPARISONS, _kept
 from benchmarks.backbones import Model
 from benchmarks.comparison import OURS, THEIRS, interleaved, peak_memory
@@ -36,8 +36,9 @@ from benchmarks.training_step import Side
 from pipeline.federated.algorithm import weighted_average
 from pipeline.model.adapter import read_adapter
 from pipeline.model.backbone import Backbone, Rendered
+from pipeline.model.encoder import Cut, Encoder
 from pipeline.model.precision import Precision
-from pipeline.model.tiny import tiny_model
+from pipeline.model.tiny import tiny_encoder, tiny_model, tiny_wordpieces
 
 
 def case_of(family: str) -> training_step.Case:
@@ -313,3 +314,18 @@ def test_a_difference_with_an_interval_is_kept_if_that_holds_zero_and_is_narrow(
     difference: float, half: float | None, kept: bool
 ) -> None:
     assert precision.Line("ROUGE", difference, allowed=0.3, half=half).kept is kept
+
+
+@pytest.mark.parametrize("cut", ["e,0", "e,0-2"])
+def test_a_step_above_a_cut_is_the_same_with_and_without_a_store(cut: str, tmp_path: Path) -> None:
+    made = Encoder("tiny-bert", tiny_encoder("bert"), tiny_wordpieces(), Cut.parse(cut))
+    found = {side: run() for side, run in encoder_step.steps_of(made, tmp_path).items()}
+    assert set(found[OURS]) == set(found[THEIRS])
+    for name, gradient in found[OURS].items():
+        torch.testing.assert_close(gradient, found[THEIRS][name], rtol=0, atol=1e-5)
+
+
+def test_many_clients_are_measured_with_and_without_states() -> None:
+    found = federations.measured(12)
+    assert found["round_disk_mb"] > found["stateless_disk_mb"] > 0
+    assert found["round_seconds"] > 0

@@ -1,0 +1,118 @@
+"""Data sets that come as archives: what is taken of them, under which names, and that it is what was published."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import urllib.request
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.corpora import archives, sources
+from pipeline.corpora.archives import ARCHIVES, Archived, Tarball, content_of, unpack_mirror, unpack_upstream
+from pipeline.errors import QuorumError
+
+FILES = {"data/one.txt": b"1", "data/deep/two.txt": b"2", "other/three.txt": b"3", "data/.DS_Store": b"x"}
+BALLS = (
+    Tarball("a/b", "1" * 40, {"data/": "data/"}),
+    Tarball("a/b", "2" * 40, {"other/three.txt": "first/three.txt"}),
+)
+
+
+def tar(path: Path, files: dict[str, bytes], mode: str = "w:gz") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path, mode) as archive:  # type: ignore[call-overload]
+        for name, content in files.items():
+            member = tarfile.TarInfo(f"top/{name}")
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return path
+
+
+@pytest.fixture
+def published(tmp_path: Path) -> Archived:
+    """A mirror's archive has the files where they are read."""
+    expected = tmp_path / "expected"
+    for name, content in (("data/one.txt", b"1"), ("data/deep/two.txt", b"2"), ("first/three.txt", b"3")):
+        (expected / name).parent.mkdir(parents=True, exist_ok=True)
+        (expected / name).write_bytes(content)
+    mirrored = {"data/one.txt": b"1", "data/deep/two.txt": b"2", "first/three.txt": b"3", "SOURCE.txt": b"s"}
+    tar(tmp_path / "mirror" / "nlp" / "x.tar.xz", mirrored, "w:xz")
+    return Archived("nlp/x.tar.xz", BALLS, content_of(expected))
+
+
+def test_a_mirrors_archive_gives_what_is_read_and_no_more(published: Archived, tmp_path: Path) -> None:
+    into = tmp_path / "raw"
+    unpack_mirror(published, tmp_path / "mirror" / published.mirrored, into)
+    assert content_of(into) == published.content
+    assert not (into / "SOURCE.txt").exists()
+
+
+def test_tarballs_of_several_commits_give_the_same(
+    published: Archived, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is fetched once and kept; what an editor left in a folder is not taken."""
+    ball, asked = tar(tmp_path / "ball.tar.gz", FILES).read_bytes(), []
+
+    def answer(address: str, **_: Any) -> io.BytesIO:
+        asked.append(address)
+        return io.BytesIO(ball)
+
+    monkeypatch.setattr(urllib.request, "urlopen", answer)
+    for into in ("one", "two"):
+        unpack_upstream(published, tmp_path / "downloads", tmp_path / into)
+        assert content_of(tmp_path / into) == published.content
+    assert asked == [f"https://codeload.github.com/a/b/tar.gz/{number * 40}" for number in "12"]
+
+
+def test_other_content_is_refused(published: Archived, tmp_path: Path) -> None:
+    altered = replace(published, content="0" * 64)
+    with pytest.raises(QuorumError, match=r"content .*… instead of 000000000000… .truncated or altered.; restore it"):
+        unpack_mirror(altered, tmp_path / "mirror" / published.mirrored, tmp_path / "raw")
+
+
+@pytest.mark.parametrize(("content", "message"), [(None, "is missing from the mirror"), (b"no archive", "damaged")])
+def test_an_archive_that_cannot_be_read_is_named(
+    content: bytes | None, message: str, published: Archived, tmp_path: Path
+) -> None:
+    path = tmp_path / "gone.tar.xz"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(QuorumError, match=message):
+        unpack_mirror(published, path, tmp_path / "raw")
+
+
+def test_an_archive_out_of_reach_is_named(published: Archived, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise TimeoutError("too slow")
+
+    monkeypatch.setattr(urllib.request, "urlopen", fail)
+    with pytest.raises(
+        QuorumError, match=r"codeload.github.com/a/b.*could not be fetched .too slow.; check the network"
+    ):
+        unpack_upstream(published, tmp_path / "downloads", tmp_path / "raw")
+
+
+def test_the_best_source_that_answers_is_chosen(
+    published: Archived, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mirror's archive, else upstream, else the sample."""
+    monkeypatch.setitem(ARCHIVES, "uner", published)
+    monkeypatch.setenv("QUORUM_MIRROR", str(tmp_path / "mirror"))
+    assert sources.choose("uner", "auto") == "mirror"
+    sources.fetch("uner", "mirror", tmp_path / "raw")
+    assert content_of(tmp_path / "raw") == published.content
+    assert sources.commit_of("uner") == "11111111+22222222"
+    monkeypatch.setenv("QUORUM_MIRROR", "")
+    monkeypatch.setattr(urllib.request, "urlopen", lambda *_, **__: (_ for _ in ()).throw(OSError("no net")))
+    assert sources.choose("uner", "auto") == "sample"
+
+
+@pytest.mark.parametrize("name", sorted(ARCHIVES))
+def test_every_archive_is_pinned(name: str) -> None:
+    archived = archives.ARCHIVES[name]
+    assert len(archived.content) == 64
+    assert all(len(ball.commit) == 40 for ball in archived.upstream)
