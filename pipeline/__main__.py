@@ -121,6 +121,17 @@ def report() -> None:
     _bring_into_mlflow()
 
 
+meetings = typer.Typer(no_args_is_help=True, help="Meetings as an organisation has them.")
+app.add_typer(meetings, name="meetings")
+_add(
+    meetings,
+    "check",
+    "runs.meetings_check:check_folder",
+    "Say what of a folder's meetings can be read, and what is wrong where.",
+    folder=Annotated[str, typer.Argument(help="a folder of .vtt, .srt, .docx, .txt or .json files")],
+)
+
+
 texts = typer.Typer(no_args_is_help=True, help="The stages of an experiment on labelled texts.")
 app.add_typer(texts, name="texts")
 Dataset = Annotated[str, typer.Argument(help="a data set of the experiment's params.yaml")]

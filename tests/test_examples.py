@@ -13,6 +13,8 @@ MODULES = (
     "pipeline.clients.dirichlet",
     "pipeline.clients.exchange",
     "pipeline.clients.folds",
+    "pipeline.corpora.roles",
+    "pipeline.corpora.transcripts",
     "pipeline.evaluation.claims",
     "pipeline.evaluation.text_claims",
     "pipeline.federated.algorithm",

@@ -36,6 +36,7 @@ class OwnFolder(Record):
 
     folder: str
     meetings: str
+    roles: bool
 
 
 class IngestOrder(Order):

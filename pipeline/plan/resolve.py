@@ -35,7 +35,7 @@ from pipeline.plan.orders import (
     WeightsFolder,
 )
 from pipeline.plan.packages import packages_of
-from pipeline.plan.schema import Params
+from pipeline.plan.schema import OwnClient, Params
 from pipeline.plan.training import batches_of, is_uncached, layers_of, precision_of, training_order, unfit
 from pipeline.tasks import TASKS
 from pipeline.workspace import layout
@@ -92,7 +92,7 @@ def _of_corpora(params: Params) -> dict[str, Order]:
     """Each corpus's way from its source to examples; one's own meetings are read with QMSum's."""
     orders: dict[str, Order] = {}
     for corpus in params.corpora:
-        own = {n: _own_folder(client.folder) for n, client in sorted(params.own.items())} if corpus == "qmsum" else {}
+        own = {n: _own_folder(client) for n, client in sorted(params.own.items())} if corpus == "qmsum" else {}
         listed = checksum_file(corpus)
         orders[f"ingest/{corpus}"] = IngestOrder(
             code=_code("ingest"),
@@ -109,10 +109,10 @@ def _of_corpora(params: Params) -> dict[str, Order]:
     return orders
 
 
-def _own_folder(folder: Path) -> OwnFolder:
-    here = layout.home() / folder
-    files = {str(path.relative_to(here)): sha256_file(path) for path in sorted(here.rglob("*.json"))}
-    return OwnFolder(folder=str(folder), meetings=sha256_json(files))
+def _own_folder(client: OwnClient) -> OwnFolder:
+    here = layout.home() / client.folder
+    files = {str(path.relative_to(here)): sha256_file(path) for path in sorted(here.rglob("*")) if path.is_file()}
+    return OwnFolder(folder=str(client.folder), meetings=sha256_json(files), roles=client.roles)
 
 
 def weights_folder(folder: Path) -> WeightsFolder:

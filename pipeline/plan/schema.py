@@ -34,9 +34,10 @@ GLOBAL = ("tau", "lambda", "local_start")
 
 
 class OwnClient(Record):
-    """A folder of one's own meetings, in QMSum's schema."""
+    """A folder of one's own meetings, in any format that is read; `roles`: whether speakers' names are replaced."""
 
     folder: Path
+    roles: bool = False
 
 
 class Params(CommonKnobs):

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.corpora.example import Example, Turn
-from pipeline.corpora.qmsum import parse_meeting
-from pipeline.corpora.text import clean
+from pipeline.corpora.transcripts import read_transcript
 from pipeline.errors import QuorumError
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.precision import Precision, multiplies_bf16, resolve
@@ -23,8 +22,6 @@ from pipeline.workspace.progress import say
 if TYPE_CHECKING:  # seconds, which a mistake in what was asked for saves
     from pipeline.model.backbone import Backbone, Limits, Rendered
     from pipeline.tasks.task import Task
-
-LINE = re.compile(r"^\s*([^:\n]{1,60}):\s+(\S.*)$")
 
 
 def summarize_file(file: Path, *, run: str, client: str, query: str, turns: str | None) -> str:
@@ -40,7 +37,7 @@ def summarize_file(file: Path, *, run: str, client: str, query: str, turns: str 
     if client not in clients:
         raise QuorumError(f"--client {client}: run {run_id} has no such client; it has {', '.join(clients)}")
     adapter_path = layout.adapter(run_id, client)
-    meeting = read_meeting(file)
+    meeting = read_transcript(file)
     first, last = turn_range(turns, len(meeting))
     return _summarize(file.stem, meeting[first:last], run_id, adapter_path, query, chosen=turns is not None)
 
@@ -127,34 +124,6 @@ def _run_id(run: str) -> str:
         if run in (row.id, row.name, row.id.split("/")[1]):
             return row.id
     raise QuorumError(f"--run {run}: no such run; there are {', '.join(row.name for row in rows)}")
-
-
-def read_meeting(file: Path) -> list[Turn]:
-    """QMSum JSON, or plain text with `Speaker: words` lines; a line without a speaker goes on with the turn before.
-
-    Raises:
-        QuorumError: the file is missing, not text, or holds no turn.
-    """
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (FileNotFoundError, IsADirectoryError):
-        raise QuorumError(f"{file}: no such file; give a meeting as QMSum JSON or as `Speaker: words` lines") from None
-    except UnicodeDecodeError as error:
-        raise QuorumError(f"{file}: not UTF-8 text (byte {error.start}); save it as UTF-8") from None
-    if file.suffix == ".json":
-        return [Turn(turn.speaker, clean(turn.text)) for turn in parse_meeting(file).turns]
-    turns: list[Turn] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        match = LINE.match(line)
-        if match:
-            turns.append(Turn(match[1].strip(), clean(match[2])))
-        elif line.strip() and turns:
-            turns[-1] = Turn(turns[-1].speaker, f"{turns[-1].text} {clean(line)}")
-        elif line.strip():
-            raise QuorumError(f"{file}: line {number}: no speaker; begin lines with `Speaker: `")
-    if not turns:
-        raise QuorumError(f"{file}: the transcript is empty; give at least one `Speaker: words` line")
-    return turns
 
 
 def turn_range(text: str | None, count: int) -> tuple[int, int]:

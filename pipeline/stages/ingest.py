@@ -20,6 +20,6 @@ def run(corpus: str) -> None:
     fetch(corpus, source, folder)
     for client, own in order.own.items():
         # At home: data/own is not in git, so an experiment's copy of the workspace lacks it.
-        split_folder(layout.home() / own.folder, own_folder(folder, client))
+        split_folder(layout.home() / own.folder, own_folder(folder, client), roles=own.roles)
     commit = None if source == "sample" else commit_of(corpus)
     write_json(layout.source_record(corpus), {"source": source, "commit": commit})

@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from pipeline.corpora.example import Turn
+from pipeline.corpora.transcripts import read_transcript
 from pipeline.errors import QuorumError
-from pipeline.runs.summarize import nearest_turns, read_meeting, turn_range
+from pipeline.runs.summarize import nearest_turns, turn_range
 
 
 def test_plain_text_is_speaker_lines(tmp_path: Path) -> None:
     path = tmp_path / "m.txt"
     path.write_text("Ann: Good morning {pause} all.\n\nBob Smith: At 9:30 we start.\nand we end at ten.\n")
-    assert read_meeting(path) == [
+    assert read_transcript(path) == [
         Turn("Ann", "Good morning all."),
         Turn("Bob Smith", "At 9:30 we start. and we end at ten."),
     ]
@@ -24,7 +25,7 @@ def test_plain_text_is_speaker_lines(tmp_path: Path) -> None:
 def test_qmsum_json_needs_no_queries(tmp_path: Path) -> None:
     path = tmp_path / "m.json"
     path.write_text(json.dumps({"meeting_transcripts": [{"speaker": "A", "content": "the L_C_D_"}]}))
-    assert read_meeting(path) == [Turn("A", "the LCD")]
+    assert read_transcript(path) == [Turn("A", "the LCD")]
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,6 @@ def test_qmsum_json_needs_no_queries(tmp_path: Path) -> None:
     [
         ("m.txt", b"", "transcript is empty"),
         ("m.txt", b"just words\n", "line 1: no speaker"),
-        ("m.txt", b"\xff\xfe", "not UTF-8"),
         ("m.json", b"{", "malformed JSON"),
         ("m.json", b"[]", "not a QMSum meeting"),
         ("m.json", b'{"meeting_transcripts": []}', "at least 1 item"),
@@ -46,7 +46,7 @@ def test_a_meeting_that_cannot_be_read_is_one_line(
     if name:
         path.write_bytes(content)
     with pytest.raises(QuorumError, match=message):
-        read_meeting(path)
+        read_transcript(path)
 
 
 @pytest.mark.parametrize(("text", "expected"), [(None, (0, 9)), ("1-9", (0, 9)), ("3-3", (2, 3))])

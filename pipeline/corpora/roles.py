@@ -1,0 +1,80 @@
+"""Names of speakers replaced by roles: in who speaks, in what is said and in summaries, alike all through a meeting.
+
+A speaker becomes `Speaker 1`, `Speaker 2`, in the order in which they first speak. Their full names and each part of
+them are replaced as whole words, as they are written. A part that two speakers share becomes `a speaker`. This is no
+anonymity: whoever is only spoken of keeps a name, and so does a misspelt one. What a tagger takes for a person, and
+what is a speaker's name in other letters, is listed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from pipeline.corpora.example import Turn
+from pipeline.corpora.qmsum import Meeting
+from pipeline.corpora.tagging import MODEL
+
+SHARED, SHORTEST = "a speaker", 3
+"""What a part of two names becomes; and how many letters a part needs, so that `De` and `Al` do not go everywhere."""
+
+
+def roles_of(speakers: Iterable[str]) -> dict[str, str]:
+    """Name, or part of one -> what stands in its place.
+
+    >>> roles_of(["Ann Lee", "Bob Lee"])
+    {'Ann Lee': 'Speaker 1', 'Bob Lee': 'Speaker 2', 'Ann': 'Speaker 1', 'Lee': 'a speaker', 'Bob': 'Speaker 2'}
+    """
+    names = list(dict.fromkeys(speakers))
+    found = {name: f"Speaker {number}" for number, name in enumerate(names, 1)}
+    parts: dict[str, str] = {}
+    for name in names:
+        for part in re.findall(r"[^\W\d_][\w'’-]+", name):
+            if len(part) >= SHORTEST and part not in found:
+                known = parts.get(part)
+                parts[part] = found[name] if known in (None, found[name]) else SHARED
+    return found | parts
+
+
+def with_roles(meeting: Meeting) -> tuple[Meeting, list[str]]:
+    """(The meeting with roles in place of names, what may still be a name)."""
+    roles = roles_of(turn.speaker for turn in meeting.turns)
+    # The longest first: `Ann Lee` is one name.
+    names = sorted(roles, key=len, reverse=True)
+    pattern = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, names))})(?!\w)")
+
+    def replaced(text: str) -> str:
+        return pattern.sub(lambda match: roles[match.group(1)], text)
+
+    turns = tuple(Turn(roles[turn.speaker], replaced(turn.text)) for turn in meeting.turns)
+    queries = tuple(
+        one.model_copy(update={"query": replaced(one.query), "answer": replaced(one.answer)}) for one in meeting.queries
+    )
+    changed = replace(meeting, turns=turns, queries=queries)
+    return changed, missed(changed, names)
+
+
+def missed(meeting: Meeting, names: Iterable[str]) -> list[str]:
+    """Persons that a tagger finds, and speakers' names in other letters."""
+    texts = [turn.text for turn in meeting.turns]
+    texts += [part for one in meeting.queries for part in (one.query, one.answer)]
+    ours = {"Speaker", SHARED}
+    persons = {
+        entity.text
+        for text in texts
+        for entity in _persons()(text).ents
+        if entity.label_ == "PERSON" and not any(role in entity.text for role in ours)
+    }
+    pattern = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, names))})(?!\w)", re.IGNORECASE)
+    others = {match.group(1) for text in texts for match in pattern.finditer(text)}
+    return sorted(persons | others)
+
+
+@cache
+def _persons() -> Any:
+    import spacy
+
+    return spacy.load(MODEL, disable=["parser", "tagger", "lemmatizer", "attribute_ruler"])

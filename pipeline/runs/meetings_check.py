@@ -1,0 +1,32 @@
+"""`python -m pipeline meetings check FOLDER`: what of an organisation's meetings can be read, and what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from pipeline.corpora.organisation import check
+from pipeline.errors import QuorumError
+
+COLUMNS = ("file", "format", "turns", "speakers", "words", "queries", "wrong")
+
+
+def check_folder(folder: str) -> None:
+    """Print a row a file.
+
+    Raises:
+        QuorumError: a file cannot be read.
+    """
+    rows = [one.to_row() for one in check(Path(folder))]
+    table = Table(*COLUMNS[:-1], "what is wrong, and where")
+    for row in rows:
+        table.add_row(*(str(row.get(name, "")) for name in COLUMNS))
+    Console().print(table)
+    unread = [row["file"] for row in rows if "turns" not in row]
+    print(
+        f"{len(rows) - len(unread)} meetings can be read; {sum(int(row.get('queries', 0)) for row in rows)} summaries"
+    )
+    if unread:
+        raise QuorumError(f"{folder}: {len(unread)} files cannot be used: {', '.join(unread)}; the table says why")
