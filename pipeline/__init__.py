@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pipeline.workspace.words import WHOLE
 
-def summarize(meeting: str | Path, *, run: str, client: str, query: str, turns: str | None = None) -> str:
+
+def summarize(meeting: str | Path, *, run: str, client: str, query: str = WHOLE, turns: str | None = None) -> str:
     """The summary of a new meeting, as `python -m pipeline summarize` prints it, from the workspace that one is in.
 
     The first call loads the backbone; further ones find it loaded.
 
     Args:
-        meeting: a file: QMSum JSON, or text with `Speaker: words` lines.
+        meeting: a file: .vtt, .srt, .docx, .txt or QMSum's .json.
         run: a run of params.yaml, with or without its seed; `client`: whose adapter.
         turns: use only these, counted from 1: `A-B`.
 

@@ -17,6 +17,7 @@ import typer
 
 from pipeline.errors import QuorumError
 from pipeline.workspace.quiet import silence
+from pipeline.workspace.words import WHOLE
 
 INTERRUPTED = 130
 
@@ -250,10 +251,10 @@ def outdated() -> None:
 
 @app.command()
 def summarize(
-    file: Annotated[Path, typer.Argument(help="a meeting: QMSum JSON, or text with `Speaker: words` lines")],
+    file: Annotated[Path, typer.Argument(help="a meeting: .vtt, .srt, .docx, .txt or QMSum's .json")],
     run: Annotated[str, typer.Option(help="a run of params.yaml, with or without its seed")],
     client: Annotated[str, typer.Option(help="whose adapter")],
-    query: Annotated[str, typer.Option(help="what to summarize")],
+    query: Annotated[str, typer.Option(help="what to summarize")] = WHOLE,
     turns: Annotated[str | None, typer.Option(help="use only these turns, counted from 1: A-B")] = None,
 ) -> None:
     """Summarize a new meeting with a client's trained adapter."""

@@ -17,9 +17,10 @@ from typing import Any
 from pipeline.corpora.qmsum import Meeting, Query, parse_meeting
 from pipeline.corpora.transcripts import READERS, read_transcript, text_of
 from pipeline.errors import QuorumError
+from pipeline.workspace.words import WHOLE
 
 SUMMARY = ".summary.txt"
-WHOLE = "Summarize the whole meeting."
+
 COLUMNS = ("file", "query", "summary", "turns")
 
 

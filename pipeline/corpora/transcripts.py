@@ -2,7 +2,7 @@
 
 Who speaks stands in many places: in a voice tag (Teams), before a colon (Zoom, Meet), in a cue's own name (Webex), or
 on a line of its own with the time (Teams' documents, Zoom's text). A line without a speaker goes on with the turn
-before, and so does a cue of the same speaker.
+before. Subtitles cut a turn into cues, so that a cue of the same speaker goes on with it, too.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def read_transcript(path: Path) -> list[Turn]:
 
 
 def _joined(said: Iterable[tuple[int, Said]], path: Path) -> list[Turn]:
-    """What one speaker says without a break is one turn."""
+    """Turns of what was said."""
+    cut = path.suffix.lower() in CUT
     turns: list[Turn] = []
     for number, (speaker, words) in said:
         text = clean(words)
@@ -59,7 +60,7 @@ def _joined(said: Iterable[tuple[int, Said]], path: Path) -> list[Turn]:
             continue
         if speaker is None and not turns:
             raise QuorumError(f"{path}: line {number}: no speaker; begin lines with `Speaker: `")
-        if speaker is None or (turns and speaker.strip() == turns[-1].speaker):
+        if speaker is None or (cut and turns and speaker.strip() == turns[-1].speaker):
             turns[-1] = Turn(turns[-1].speaker, f"{turns[-1].text} {text}")
         else:
             turns.append(Turn(speaker.strip(), text))
@@ -168,3 +169,5 @@ READERS: dict[str, Callable[[Path], Iterator[tuple[int, Said]]]] = {
     ".json": _json,
 }
 """How a file is read, by its ending."""
+CUT = (".vtt", ".srt")
+"""Those whose cues are no turns."""

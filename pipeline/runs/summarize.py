@@ -39,7 +39,7 @@ def summarize_file(file: Path, *, run: str, client: str, query: str, turns: str 
     adapter_path = layout.adapter(run_id, client)
     meeting = read_transcript(file)
     first, last = turn_range(turns, len(meeting))
-    return _summarize(file.stem, meeting[first:last], run_id, adapter_path, query, chosen=turns is not None)
+    return _summarize(file.stem, meeting[first:last], run_id, adapter_path, query, first + 1, chosen=turns is not None)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,10 @@ def _backbone(_home: Path, _digest: str, adapted_layers: int, device: str, preci
     return load_backbone(layout.BACKBONE, adapted_layers, choose_device(device), precision)
 
 
-def _summarize(name: str, meeting: list[Turn], run_id: str, adapter_path: Path, query: str, *, chosen: bool) -> str:
+def _summarize(
+    name: str, meeting: list[Turn], run_id: str, adapter_path: Path, query: str, first: int, *, chosen: bool
+) -> str:
+    """Args: `first` is the number of the first turn, counted from 1."""
     import torch
 
     from pipeline.model.adapter import on_device, read_adapter
@@ -102,14 +105,16 @@ def _summarize(name: str, meeting: list[Turn], run_id: str, adapter_path: Path, 
         rendered = run.rendered(name, turns, query)
         return rendered.kept == rendered.transcript_tokens
 
-    kept = meeting
+    places = list(range(len(meeting)))
     if not fits(meeting) and not chosen:
-        kept = nearest_turns(meeting, query, fits, resolve("auto", "cpu"))
-        if len(kept) < len(meeting):
+        places = nearest_turns(meeting, query, fits, resolve("auto", "cpu"))
+        if len(places) < len(meeting):
             say(
-                f"{name}: {len(meeting) - len(kept)} of {len(meeting)} turns left out, to fit "
+                f"{name}: {len(meeting) - len(places)} of {len(meeting)} turns left out, to fit "
                 f"{run.limits.source_tokens} tokens: those least like the query; --turns A-B chooses others"
             )
+    kept = [meeting[place] for place in places]
+    say(f"{name}: turns used: {spans([first + place for place in places])}")
     if not fits(kept):
         say(f"{name}: the end of the last turns was cut off, to fit {run.limits.source_tokens} tokens")
     prefix, extra = run.backbone.encode(run.rendered(name, kept, query), for_generation=True)
@@ -142,8 +147,8 @@ def turn_range(text: str | None, count: int) -> tuple[int, int]:
 
 def nearest_turns(
     meeting: list[Turn], query: str, fits: Callable[[list[Turn]], bool], precision: Precision = "fp32"
-) -> list[Turn]:
-    """The turns nearest to the query by sentence embedding, as many as fit, in the meeting's own order."""
+) -> list[int]:
+    """The places of the turns nearest to the query by sentence embedding, as many as fit, in the meeting's order."""
     from pipeline.tasks.similarity import embed
 
     vectors = embed([query, *(f"{turn.speaker}: {turn.text}" for turn in meeting)], precision)
@@ -155,4 +160,19 @@ def nearest_turns(
             low = middle
         else:
             high = middle - 1
-    return [meeting[i] for i in sorted(order[:low])]
+    return sorted(order[:low])
+
+
+def spans(numbers: list[int]) -> str:
+    """Ascending numbers as ranges.
+
+    >>> spans([1, 2, 3, 7, 9, 10])
+    '1-3, 7, 9-10'
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

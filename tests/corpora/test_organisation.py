@@ -9,11 +9,12 @@ import pytest
 from typer.testing import CliRunner
 
 from pipeline.__main__ import app
-from pipeline.corpora.organisation import WHOLE, check, read_meeting, to_json
+from pipeline.corpora.organisation import check, read_meeting, to_json
 from pipeline.corpora.own import split_folder
 from pipeline.corpora.qmsum import parse_meeting
 from pipeline.corpora.roles import roles_of, with_roles
 from pipeline.errors import QuorumError
+from pipeline.workspace.words import WHOLE
 
 TALK = "Ann Lee: Bob, how much is left?\nBob Ray: Ann, not much.\nAnn Lee: So we stop.\n"
 
@@ -52,7 +53,13 @@ def test_every_file_has_its_row_and_its_fault(tmp_path: Path) -> None:
     lay(tmp_path, may__txt=TALK, june__txt="no speaker\n", july__txt=TALK, july__summary__txt="S", all__csv=table)
     rows = {row["file"]: row for row in (one.to_row() for one in check(tmp_path))}
     assert rows["july.txt"] == {
-        "file": "july.txt", "format": "txt", "turns": 3, "speakers": 2, "words": 11, "queries": 1, "wrong": ""
+        "file": "july.txt",
+        "format": "txt",
+        "turns": 3,
+        "speakers": 2,
+        "words": 11,
+        "queries": 1,
+        "wrong": "",
     }
     assert rows["may.txt"]["wrong"] == "no summary beside it, so it cannot train"
     assert rows["june.txt"]["wrong"] == "line 1: no speaker; begin lines with `Speaker: `"

@@ -13,6 +13,7 @@ from pipeline.model import loading
 from pipeline.runs.summarize import summarize_file
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_json
+from pipeline.workspace.words import WHOLE
 
 QUERY = "What about the budget?"
 
@@ -28,15 +29,23 @@ def meeting(built: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_does_not_fit_is_left_out_and_told(meeting: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert summarize_file(meeting, run="fedavg", client="Product", query=QUERY, turns=None)
-    assert "of 40 turns left out" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "of 40 turns left out" in told
+    assert "meeting: turns used: " in told
+
+
+def test_without_a_query_the_whole_meeting_is_asked_for(meeting: Path) -> None:
+    asked = {"run": "fedavg", "client": "Product", "turns": "1-2"}
+    assert pipeline.summarize(meeting, **asked) == pipeline.summarize(meeting, query=WHOLE, **asked)
 
 
 def test_turns_that_were_chosen_are_read_and_no_others(meeting: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chosen = summarize_file(meeting, run="fedavg-1", client="Product", query=QUERY, turns="1-2")
     told = capsys.readouterr().err.splitlines()
-    assert told == ["summarize: the model is a tiny one with random weights: what it writes is noise"], (
-        "no turn left out"
-    )
+    assert told == [
+        "summarize: the model is a tiny one with random weights: what it writes is noise",
+        "meeting: turns used: 1-2",
+    ], "no turn left out"
     meeting.write_text("".join(meeting.read_text(encoding="utf-8").splitlines(keepends=True)[:2]), encoding="utf-8")
     assert summarize_file(meeting, run="fedavg-1", client="Product", query=QUERY, turns=None) == chosen
 
