@@ -16,6 +16,7 @@ from pipeline.report.figures.federations import draw_costs, draw_curves, draw_di
 from pipeline.report.figures.style import save
 from pipeline.report.page import embedded, page
 from pipeline.report.text_tables import (
+    THEIRS,
     Held,
     Made,
     PaperRows,
@@ -31,9 +32,8 @@ from pipeline.report.text_tables import (
 from pipeline.tasks.task import Metric
 
 COMMAND = "dvc repro"
-TITLES = {"tc": "Classifying", "st": "Tagging", "qa": "Answering", "ss": "Writing titles"}
-THEIRS = {"tc": "text classification", "st": "sequence tagging", "qa": "question answering", "ss": "seq2seq"}
-"""A table's settings: what we and the paper call their tasks."""
+TITLES = {"classify": "Classifying", "tag": "Tagging", "answer": "Answering", "title": "Writing titles"}
+"""What pages call tasks."""
 Tables = dict[str, list[Row]]
 
 
@@ -61,6 +61,13 @@ class Results:
 
     def metric(self, run: str) -> Metric:
         return self.metrics[self.made[run].row.dataset][0]
+
+    def task(self, setting: str) -> str:
+        return self.order.datasets[self.order.settings[setting].data].rpartition(".")[2]
+
+    def title(self, setting: str) -> str:
+        """What the page calls a setting of Table 2."""
+        return f"{TITLES.get(self.task(setting), self.task(setting))} ({self.order.settings[setting].data})"
 
     # -- tables --
 
@@ -92,7 +99,7 @@ class Results:
             for label, count in labels.items():
                 counts[label] = counts.get(label, 0) + count
         major = majority_row(runs[0].scored, metrics[0], counts)
-        return with_paper(rows, self.paper, THEIRS.get(setting, "")) + ([major] if major else [])
+        return with_paper(rows, self.paper, THEIRS.get(self.task(setting), "")) + ([major] if major else [])
 
     def _partitions(self) -> list[Row]:
         rows = []
@@ -142,7 +149,7 @@ class Results:
         figures: list[tuple[str, Any, str]] = []
         rounds, loss = "round", "development loss, nats an item"
         if settings:
-            panels = {TITLES.get(s, s): self._curves_of(s) for s in settings}
+            panels = {self.title(s): self._curves_of(s) for s in settings}
             figures.append(("curves", draw_curves(panels, rounds, loss), "Development loss by round, mean over seeds."))
         if curves := self._named(self.order.tables["partitions"]):
             figures.append(
@@ -192,7 +199,7 @@ class Results:
             precision=self.order.precision,
             sign_flips=self.order.sign_flips,
             command=COMMAND,
-            methods={TITLES.get(s, s): tables[f"methods-{s}"] for s in self.order.tables["methods"]},
+            methods={self.title(s): tables[f"methods-{s}"] for s in self.order.tables["methods"]},
             natural={name.partition("-")[2]: rows for name, rows in tables.items() if name.startswith("natural-")},
             **{name: tables[name] for name in ("claims", "data", "federations", "partitions", "cuts", "sizes")},
             **{name: figures.get(name, "") for name in names},

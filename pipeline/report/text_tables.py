@@ -27,6 +27,13 @@ Held = Mapping[str, Mapping[str, int]]
 PaperRows = Sequence[Mapping[str, str]]
 PAPERS = {"fedavg": "FedAvg", "fedprox": "FedProx", "fedopt": "FedOPT"}
 """What the paper calls methods, by the last part of a run's name."""
+THEIRS = {
+    "classify": "text classification",
+    "tag": "sequence tagging",
+    "answer": "question answering",
+    "title": "seq2seq",
+}
+"""What the paper calls our tasks."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +96,21 @@ def with_paper(rows: Sequence[Row], paper: PaperRows, task: str) -> list[Row]:
 
 def _method(run: str) -> str:
     return PAPERS.get(run.partition("-")[2], "")
+
+
+def data_row(name: str, about: Mapping[str, Any], task: str, paper: PaperRows) -> Row:
+    """Table 1: what there is of a data set, and the paper's counts for its task."""
+    theirs = [row for row in paper if row["table"] == "1" and row["task"] == task]
+    counts = {row["metric"]: int(float(row["value"])) for row in theirs}
+    return {
+        "data_set": name,
+        **{count: about[count] for count in ("train", "val", "test", "labels", "owners")},
+        "source": about["source"]["source"],
+        "paper_data": theirs[0]["dataset"] if theirs else "",
+        "paper_train": counts.get("train_examples", ""),
+        "paper_test": counts.get("test_examples", ""),
+        "paper_labels": counts.get("labels", ""),
+    }
 
 
 def federation_row(name: str, held: Held) -> Row:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from pipeline.plan.orders import read_order
 from pipeline.plan.text_orders import TextPageOrder, TextRow
 from pipeline.report import text_page
 from pipeline.report.text_page import Results
-from pipeline.report.text_tables import Held, Made
+from pipeline.report.text_tables import THEIRS, Held, Made, data_row
 from pipeline.runs.text_tracking import project
 from pipeline.tasks.encoded import load_text_task
 from pipeline.tasks.task import Metric
@@ -43,8 +42,10 @@ def run() -> None:
         order.sign_flips,
     )
     notes = {name: read_json(layout.texts_notes(name)) for name in order.datasets}
-    data = [{"data_set": name, **_counts(about)} for name, about in notes.items()]
-    results = Results(order, made, held, metrics, verdicts, data, read_table(layout.FEDNLP_RESULTS))
+    paper = read_table(layout.FEDNLP_RESULTS)
+    theirs = {name: THEIRS[module.rpartition(".")[2]] for name, module in order.datasets.items() if _is_theirs(module)}
+    data = [data_row(name, about, theirs.get(name, ""), paper) for name, about in notes.items()]
+    results = Results(order, made, held, metrics, verdicts, data, paper)
     tables = results.tables()
     for name, rows in tables.items():
         write_table(layout.TABLES / f"{name}.csv", rows)
@@ -102,10 +103,8 @@ def _held(setting: str) -> dict[int, Held]:
     return found
 
 
-def _counts(about: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: about[name] for name in ("train", "val", "test", "labels", "owners")} | {
-        "source": about["source"]["source"]
-    }
+def _is_theirs(module: str) -> bool:
+    return module.rpartition(".")[2] in THEIRS
 
 
 def _scores(made: Made, metrics: Any) -> dict[str, float]:
