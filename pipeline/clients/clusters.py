@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
+from pipeline.errors import QuorumError
+
 CLUSTERS, STARTS = 10, 10
 Vectors = NDArray[np.float32]
 
 
 def clusters(train: Vectors, others: Vectors, seed: int, count: int = CLUSTERS) -> tuple[list[str], list[str]]:
     """The cluster of each unit vector, (texts, width), as a label."""
+    _check_enough(len(train), count, "training texts", "clusters")
     found = KMeans(count, n_init=STARTS, random_state=seed).fit(train)
     nearest = found.predict(others) if len(others) else np.array([], dtype=int)
     return _labels(found.labels_, count), _labels(nearest, count)
@@ -24,10 +27,16 @@ def clusters(train: Vectors, others: Vectors, seed: int, count: int = CLUSTERS) 
 def silos(vectors: Vectors, owners: list[str], seed: int, count: int) -> dict[str, str]:
     """Owner -> silo: k-means of the owners' mean vectors."""
     names = sorted(set(owners))
+    _check_enough(len(names), count, "owners", "silos")
     which = np.array(owners)
     means = np.stack([vectors[which == name].mean(0) for name in names])
     found = KMeans(count, n_init=STARTS, random_state=seed).fit(means)
     return dict(zip(names, _labels(found.labels_, count), strict=True))
+
+
+def _check_enough(there: int, count: int, of: str, into: str) -> None:
+    if there < count:
+        raise QuorumError(f"{there} {of} cannot make {count} {into}; take more of them, or fewer {into}")
 
 
 def _labels(numbers: NDArray[np.int32], count: int) -> list[str]:

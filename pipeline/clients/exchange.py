@@ -57,7 +57,7 @@ def read(path: Path, dataset: str, ids: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _check(path: Path, content: Mapping[str, Any], dataset: str, held: Held, ids: Sequence[str]) -> None:
-    remedy = "give a partition of this data set, at its train_fraction"
+    remedy = "give a partition of the training texts that this seed uses"
     if content.get("dataset", dataset) != dataset:
         raise QuorumError(f"{path}: is a partition of {content['dataset']}, not of {dataset}; {remedy}")
     dealt = [identity for own in held.values() for identity in own]

@@ -6,7 +6,7 @@ own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,7 +14,7 @@ from pydantic import Field
 
 from pipeline.clients import dirichlet, exchange
 from pipeline.clients.manifest import Manifest
-from pipeline.clients.setting import Count
+from pipeline.clients.setting import Count, is_client_name
 from pipeline.corpora.texts import Text
 from pipeline.errors import QuorumError
 from pipeline.workspace.record import Record
@@ -97,10 +97,11 @@ def _natural(
     for identity, text in texts.items():
         owner = clusters.get(text.owner, "") if skew.silos else text.owner
         held.setdefault(owner, {}).setdefault(text.split, []).append(identity)
+    there = {text.split for text in texts.values()}  # while tuning, no text is tested
     fit = {
         owner: own
         for owner, own in sorted(held.items())
-        if owner and len(own.get("train", ())) >= skew.least and (not skew.own or ("val" in own and "test" in own))
+        if owner and len(own.get("train", ())) >= skew.least and (not skew.own or there <= set(own))
     }
     largest = sorted(fit, key=lambda owner: (-len(fit[owner]["train"]), owner))[: skew.clients]
     if not largest or len(largest) < (skew.clients or 1):
@@ -108,10 +109,11 @@ def _natural(
             f"{len(largest)} owners have {skew.least} training texts and some of each split, and {skew.clients or 1} "
             "are wanted; lower clients or least"
         )
+    _check_names(largest)
     taken = {owner: _drawn(fit[owner]["train"], skew.each, seed, dataset, owner) for owner in sorted(largest)}
     if not skew.own:
         return with_server(taken, texts)
-    return {o: {"train": own, "val": fit[o]["val"], "test": fit[o]["test"]} for o, own in taken.items()}
+    return {o: {"train": own, "val": fit[o]["val"], "test": fit[o].get("test", [])} for o, own in taken.items()}
 
 
 def _drawn(ids: Sequence[str], count: int | None, seed: int, dataset: str, owner: str) -> list[str]:
@@ -123,7 +125,20 @@ def _drawn(ids: Sequence[str], count: int | None, seed: int, dataset: str, owner
 
 def _given(skew: Given, texts: Mapping[str, Text], seed: int, dataset: str, clusters: Mapping[str, str]) -> Manifest:
     del seed, clusters
-    return with_server(exchange.read(skew.file, dataset, ids_of(texts, "train")), texts)
+    held = {client: own for client, own in exchange.read(skew.file, dataset, ids_of(texts, "train")).items() if own}
+    _check_names(held)
+    return with_server(held, texts)
+
+
+def _check_names(clients: Iterable[str]) -> None:
+    """Files are called after clients.
+
+    Raises:
+        QuorumError: a name is taken, or is no file's.
+    """
+    wrong = [name for name in clients if not is_client_name(name)]
+    if wrong:
+        raise QuorumError(f"client {wrong[0]!r}: is taken, or no name; use letters, digits, '_' and '-'")
 
 
 KINDS: dict[str, Callable[[Any, Mapping[str, Text], int, str, Mapping[str, str]], Manifest]] = {

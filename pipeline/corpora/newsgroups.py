@@ -54,7 +54,9 @@ def _post(path: Path, split: Split, group: str, headers: Headers) -> Labelled:
     while _ANSWERS.match(thread):
         thread = _ANSWERS.sub("", thread)
     identity = f"20news/{split}/{group}/{path.name}"
-    return Labelled(identity, split, group, thread.lower() or identity, " ".join(text.split()), group)
+    return Labelled(
+        identity, split, group, f"{group}/{thread.lower()}" if thread else identity, " ".join(text.split()), group
+    )
 
 
 def _of_split(post: Labelled, split: Split) -> Labelled:

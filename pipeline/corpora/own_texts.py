@@ -14,6 +14,7 @@ validates and one tests, by a fixed shuffle.
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -51,16 +52,16 @@ def read(path: Path, kind: type[Labelled] | type[Tagged] | type[Asked] | type[Ti
 def _rows(path: Path) -> list[tuple[int, Row]]:
     """(Line, row) of a file."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (FileNotFoundError, IsADirectoryError):
         raise QuorumError(f"{path}: no such file; give a CSV or JSONL file, a row an example") from None
     except UnicodeDecodeError as error:
         raise QuorumError(f"{path}: is not UTF-8 (byte {error.start}); save it as UTF-8") from None
     if path.suffix == ".csv":
-        reader = csv.DictReader(text.splitlines(keepends=True))
+        reader = csv.DictReader(io.StringIO(text, newline=""))
         return [(reader.line_num, row) for row in reader]
     found: list[tuple[int, Row]] = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
                 found.append((number, dict(json.loads(line))))
@@ -169,4 +170,4 @@ def _check_classes(texts: Sequence[Text], path: Path) -> None:
 def _classes(text: Text) -> Sequence[str]:
     if isinstance(text, Labelled):
         return (text.label,)
-    return text.tags if isinstance(text, Tagged) else ()
+    return sorted({tag[2:] for tag in text.tags if tag != "O"}) if isinstance(text, Tagged) else ()

@@ -112,7 +112,8 @@ def choose(corpus: str, wanted: str) -> SourceName:
         return wanted  # type: ignore[return-value]  # params.yaml is typed; only source names get here
     chosen = next((source for source in BEST_FIRST if reachable(corpus, source)), None)
     if chosen is None:
-        raise QuorumError(f"corpora: {corpus}: cannot be fetched by itself; {CORPORA[corpus].how_to_get}")
+        how = "lay its archive into the mirror" if corpus in ARCHIVES else CORPORA[corpus].how_to_get
+        raise QuorumError(f"corpora: {corpus}: cannot be fetched by itself; {how}")
     if chosen == "sample":
         say("!" * 100)
         looked = f"a mirror ({mirror()})" if mirror() else "a mirror folder (QUORUM_MIRROR)"

@@ -74,7 +74,8 @@ class InProcess:
         received, down = self._received(sent)
         rng = Randomness(self._seed, name, version)
         own = self.private.states[name] if self._keeps(name) else ClientState(received.adapter)
-        self._remember(name, own.adapter, version)
+        if self._keeps(name):
+            self._remember(name, own.adapter, version)
         state, update, trace = self._algorithm.client_update(received, own, self._trained[name], rng)
         if self._keeps(name):
             self.private.states[name] = state

@@ -1,6 +1,6 @@
 """FedNLP's claims, and the words they are judged by, fixed before any result.
 
-    held         the interval lies above 0 (of a claim that two are alike: within its margin), and every seed agrees
+    held         the interval lies above 0 (of a claim that two are alike: within its ends), and every seed agrees
     did not      its upper end is under half of the paper's effect, 0 where it prints none (alike: wholly outside)
     cannot tell  else, and whatever was made at one seed of three
 
@@ -30,7 +30,7 @@ Curves = Mapping[int, Sequence[float]]
 class TextClaim(Record):
     """Runs with their coefficients, and what they are compared by.
 
-    `effect`: the paper's, in points. `margin`: of a claim that two are alike.
+    `effect`: the paper's, in points. `within`: of a claim that two are alike, the ends between which they are.
     """
 
     number: int
@@ -38,7 +38,7 @@ class TextClaim(Record):
     text: str
     terms: dict[str, float] = Field(min_length=2)
     effect: float | None = None
-    margin: float | None = Field(default=None, gt=0)
+    within: tuple[float, float] | None = None
     over: Literal["test", "first third", "end", "roughness"] = "test"
 
 
@@ -59,13 +59,14 @@ def word_of(value: Interval, claim: TextClaim, by_seed: Sequence[float], p_holm:
     >>> claim = TextClaim(number=1, task="t", text="", terms={"a": 1, "b": -1}, effect=2.0)
     >>> word_of(Interval(1.0, 0.5, 1.5), claim, [0.9, 1.1, 1.0], 0.01)
     'held'
-    >>> word_of(Interval(0.1, -0.5, 0.7), claim, [0.1], 0.7)
+    >>> word_of(Interval(0.1, -0.5, 0.7), claim, [0.1, 0.2, 0.0], 0.7)
     'did not'
     """
-    if len(by_seed) < SEEDS and not _refuted(value, claim):
+    if len(by_seed) < SEEDS:
         return "cannot tell"
-    if claim.margin is not None:
-        inside = -claim.margin <= value.low and value.high <= claim.margin
+    if claim.within is not None:
+        low, high = claim.within
+        inside = low <= value.low and value.high <= high
         return "held" if inside else "did not" if _refuted(value, claim) else "cannot tell"
     if value.low > 0 and p_holm <= LEVEL and all(one > 0 for one in by_seed):
         return "held"
@@ -73,8 +74,8 @@ def word_of(value: Interval, claim: TextClaim, by_seed: Sequence[float], p_holm:
 
 
 def _refuted(value: Interval, claim: TextClaim) -> bool:
-    if claim.margin is not None:
-        return value.low > claim.margin or value.high < -claim.margin
+    if claim.within is not None:
+        return value.low > claim.within[1] or value.high < claim.within[0]
     return value.high < (claim.effect or 0.0) / 2
 
 
@@ -93,7 +94,7 @@ def judge(
     """
     found = [_judged(claim, scored, curves, metric_of, samples) for claim in claims]
     for task in {claim.task for claim in claims}:
-        own = [one for one in found if one.claim.task == task and one.p is not None and one.claim.margin is None]
+        own = [one for one in found if one.claim.task == task and one.p is not None and one.claim.within is None]
         adjusted = dict(zip((one.claim.number for one in own), holm([one.p or 0.0 for one in own]), strict=True))
         found = [_adjusted(one, adjusted[one.claim.number]) if one in own else one for one in found]
     return found

@@ -71,7 +71,9 @@ class LocalClientData:
         torch.manual_seed(rng.number("dropout"))
         optimizer = optimizer_of(student, self._training)
         restore_moments(optimizer, student, moments or {})
-        teacher = _Teacher(objective.teacher, self._backbone, self.train, kept=self._training.local_epochs > 1)
+        # Logits of windows are as wide as the longest of their batch, so that another batch has no use for them.
+        again = self._training.local_epochs > 1 and not getattr(self._backbone, "ragged", False)
+        teacher = _Teacher(objective.teacher, self._backbone, self.train, kept=again)
         steps = len(batch_sizes(len(self.train), self._training.batch_size)) * self._training.local_epochs
         schedule = schedule_of(optimizer, self._training, steps)
         record = _Record(_offsets(self.train), self._training.local_epochs)

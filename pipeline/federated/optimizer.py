@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -54,7 +55,7 @@ def decays(name: str) -> bool:
 
 def schedule_of(optimizer: torch.optim.Optimizer, training: LocalTraining, steps: int) -> LRScheduler:
     """The rate of each of a round's steps, as a share of the learning rate."""
-    warm = WARM_UP * steps
+    warm = math.ceil(WARM_UP * steps)
 
     def share(step: int) -> float:
         if training.schedule == "constant":

@@ -153,7 +153,7 @@ class Encoder:
                     {"hidden": own[: len(one.source)].cpu().clone()} for own, one in zip(hidden, chunk, strict=True)
                 ]
             for one, stored in zip(chunk, frozen, strict=True):
-                yield stored | {"targets": torch.tensor(one.target)} | _places(one)
+                yield stored | {"targets": torch.tensor(one.target, dtype=torch.int64)} | _places(one)
 
     def states(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
         """The last layer's output (texts, longest, n), and which of it are tokens, (texts, longest)."""
@@ -239,5 +239,5 @@ def _of(adapter: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def _places(rendered: Rendered) -> Prefix:
-    """Which tokens are asked about, where that is not the whole text."""
-    return {"places": torch.tensor(rendered.places)} if rendered.places else {}
+    """Which tokens are asked about; of a text that is asked about as a whole none."""
+    return {"places": torch.tensor(rendered.places, dtype=torch.int64)}

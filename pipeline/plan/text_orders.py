@@ -58,11 +58,12 @@ class EncodeTextsOrder(Order):
 
 
 class FederateOrder(Order):
-    """Who holds which texts of a data set, at each seed."""
+    """Who holds which texts of a data set, at each seed; `contents`: a hash of a partition that is given."""
 
     dataset: str
     task: str
     skew: Federation
+    contents: str | None
     take: Takes
     seeds: list[int]
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import importlib
 import json
+from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel
 
 from pipeline.corpora.sources import checksum_file
 from pipeline.errors import QuorumError
+from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.federated.methods import ZEROSHOT
 from pipeline.model.decoding_rule import DecodingRule
@@ -30,13 +34,18 @@ from pipeline.plan.text_orders import (
     View,
     name_of,
 )
-from pipeline.plan.texts import Dataset, TextParams
+from pipeline.plan.texts import Dataset, GivenOn, NaturalOn, TextParams
 from pipeline.tasks import TEXT_TASKS
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_file, sha256_json
 
 PLAIN = "pipeline.federated.algorithms.fedavg"
 """Whose knobs an untrained run has; none of them is used."""
+LOADING = "pipeline.model.encoder_loading"
+PAGES = ("templates/texts_page.html.j2", "templates/gallery.html.j2", "templates/pieces.html.j2", "templates/page.css")
+CLAIMS = "fednlp.yaml"
+REPORT = Path(__file__).parents[1] / "report"
+"""What the page depends on besides code."""
 
 
 def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
@@ -63,6 +72,7 @@ def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
             dataset=setting.data,
             task=task_of(data),
             skew=params.skew_of(name),
+            contents=_contents(setting.file) if isinstance(setting, GivenOn) else None,
             take=data.take,
             seeds=data.seeds or params.seeds,
         )
@@ -73,7 +83,7 @@ def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
         if name in params.made:
             rows.append(_row(params, name, own))
     orders["page"] = TextPageOrder(
-        code=code_of("pipeline.stages.text_page"),
+        code=code_of("pipeline.stages.text_page") | {name: sha256_file(REPORT / name) for name in (*PAGES, CLAIMS)},
         packages=packages_of("main"),
         scale=params.scale,
         precision=precision,
@@ -116,6 +126,12 @@ def view_of(params: TextParams, name: str) -> View:
     )
 
 
+def _contents(file: Path) -> str | None:
+    """A hash of a file of one's own, which lies at home: git need not know it."""
+    path = layout.of_ones_own(file)
+    return sha256_file(path) if path.is_file() else None
+
+
 def _of_data(params: TextParams, name: str, data: Dataset, precision: Precision) -> dict[str, Order]:
     runs = [run for run in params.made if params.settings[params.runs[run].setting].data == name]
     views = {name_of(view): view for view in (view_of(params, run) for run in runs)}
@@ -123,7 +139,6 @@ def _of_data(params: TextParams, name: str, data: Dataset, precision: Precision)
     for run in runs:
         seeds.setdefault(name_of(view_of(params, run)), set()).update(params.seeds_of(run))
     task = task_of(data)
-    source = None if data.file is None else layout.home() / layout.workspace() / data.file
     family = "pipeline.model.encoder" if data.task != "title" else f"pipeline.model.{PRESETS[data.backbone].family}"
     orders: dict[str, Order] = {
         f"prepare/{name}": PrepareTextsOrder(
@@ -131,7 +146,7 @@ def _of_data(params: TextParams, name: str, data: Dataset, precision: Precision)
             task=task,
             published=data.published,
             file=None if data.file is None else str(data.file),
-            contents=None if source is None or not source.is_file() else sha256_file(source),
+            contents=None if data.file is None else _contents(data.file),
             headers=data.headers,
         ),
         f"encode/{name}": EncodeTextsOrder(
@@ -143,7 +158,7 @@ def _of_data(params: TextParams, name: str, data: Dataset, precision: Precision)
             seeds={view: sorted(own) for view, own in seeds.items()},
             device=params.device,
             precision=precision,
-            encoding=sha256_json([code_of(family), packages_of("encode")]),
+            encoding=sha256_json([code_of(family, LOADING, task), packages_of("encode")]),
         ),
     }
     if data.published is not None:
@@ -161,7 +176,7 @@ def _of_run(params: TextParams, name: str, precision: Precision) -> dict[str, Or
     run, data, view = params.runs[name], params.data_of(name), view_of(params, name)
     training = training_on_texts(params, name)
     seeds, task = params.seeds_of(name), task_of(data)
-    rule = DecodingRule(no_repeat_ngram=3, max_tokens=data.target_tokens or 24) if data.task == "title" else None
+    rule = DecodingRule(no_repeat_ngram=3, max_tokens=24) if data.task == "title" else None
     return {
         "train": TextTrainOrder(
             code=code_of("pipeline.stages.train_texts"),
@@ -199,6 +214,7 @@ def training_on_texts(params: TextParams, name: str) -> TextTraining:
     hyper = params.hyperparameters_of(name, algorithm.Hyperparameters)
     bound = algorithm.build(hyper)
     knobs = params.training_of(name)
+    _check_fits(params, name, bound, hyper)
     if not bound.communicates:
         knobs = knobs.model_copy(update={"clients_per_round": None})
     family = "pooled" if bound.pooled else knobs.client_optimizer
@@ -218,6 +234,24 @@ def training_on_texts(params: TextParams, name: str) -> TextTraining:
         learning_rate=run.learning_rate or getattr(data.rates, family),
         **knobs.model_dump(),
     )
+
+
+def _check_fits(params: TextParams, name: str, bound: Algorithm, hyper: BaseModel) -> None:
+    """
+    Raises:
+        QuorumError: the method is about clients' own models and nobody judges them, or SGD should keep moments.
+    """
+    run, where = params.runs[name], f"params.yaml: runs.{name}"
+    skew = params.settings[run.setting]
+    judged = isinstance(skew, NaturalOn) and skew.own
+    if bound.evaluates == "local" and not bound.pooled and not judged:
+        raise QuorumError(
+            f"{where}: {run.method} is about each client's own model, and in setting {run.setting} the server judges; "
+            "choose natural clients with own: true, or a method whose server has a model"
+        )
+    kept = getattr(hyper, "client_optimizer_state", "fresh") == "keep"
+    if kept and params.training_of(name).client_optimizer == "sgd":
+        raise QuorumError(f"{where}.client_optimizer_state: keep: SGD has no moments to keep; remove it")
 
 
 def _row(params: TextParams, name: str, orders: dict[str, Order]) -> TextRow:

@@ -84,9 +84,18 @@ class OnData(Record):
 
 
 class SkewedOn(OnData, Skewed):
-    """`alpha: null` takes the file's `alpha`, so that one key varies it; `spread: true` leaves labels as they are."""
+    """Without `alpha` and `beta` it takes the file's `alpha`, so that one key varies it.
+
+    `spread: true`: neither labels nor sizes are skewed, unless `beta` is set.
+    """
 
     spread: bool = False
+
+    @model_validator(mode="after")
+    def _spread_or_skewed(self) -> SkewedOn:
+        if self.spread and self.alpha is not None:
+            raise ValueError("spread: leaves labels as they are, and alpha skews them; remove one")
+        return self
 
 
 class NaturalOn(OnData, Natural):
@@ -125,7 +134,9 @@ class TextRun(Record):
 
     @property
     def knobs(self) -> dict[str, Any]:
-        return {name: value for name, value in (self.model_extra or {}).items() if value is not None}
+        """What it sets for itself; null counts where a knob may be null."""
+        extra = self.model_extra or {}
+        return {name: value for name, value in extra.items() if value is not None or name == "clients_per_round"}
 
     @field_validator("method")
     @classmethod
@@ -186,9 +197,26 @@ class TextParams(CommonKnobs):
         for name, run in self.runs.items():
             if run.setting not in self.settings:
                 raise ValueError(f"runs.{name}.setting: no setting {run.setting!r}")
-            if strange := sorted(set(run.seeds or ()) - set(self.seeds)):
-                raise ValueError(f"runs.{name}.seeds: {strange[0]} is none of the file's seeds")
+            there = self.datasets[self.settings[run.setting].data].seeds or self.seeds
+            if strange := sorted(set(run.seeds or ()) - set(there)):
+                raise ValueError(f"runs.{name}.seeds: {strange[0]} is none of its data set's or the file's seeds")
+        self._check_tuning()
         return self
+
+    def _check_tuning(self) -> None:
+        """Of values that are tried, and the runs and data sets that they belong to."""
+        tune = self.tune
+        if tune.seed in {*self.seeds, *(seed for data in self.datasets.values() for seed in data.seeds or ())}:
+            raise ValueError(f"tune.seed: {tune.seed} is a seed that tables report; choose another")
+        grids = [(f"rates.{data}.{family}", *one) for data, own in tune.rates.items() for family, one in own.items()]
+        grids += [(f"knobs.{run}.{knob}", run, grid) for run, own in tune.knobs.items() for knob, grid in own.items()]
+        for where, run, grid in grids:
+            if run not in self.runs:
+                raise ValueError(f"tune.{where}: no run {run!r}")
+            if len(set(grid)) < 2 or min(grid) <= 0:
+                raise ValueError(f"tune.{where}: a grid needs two values or more, above 0")
+        if strange := sorted(set(tune.rates) - set(self.datasets)):
+            raise ValueError(f"tune.rates.{strange[0]}: no data set of that name")
 
     def data_of(self, name: str) -> Dataset:
         """A run's data set."""
@@ -205,7 +233,7 @@ class TextParams(CommonKnobs):
     def skew_of(self, name: str) -> Federation:
         """A setting with what it leaves to the file filled in."""
         skew = self.settings[name]
-        if isinstance(skew, SkewedOn) and skew.alpha is None and not skew.spread:
+        if isinstance(skew, SkewedOn) and skew.alpha is None and skew.beta is None and not skew.spread:
             return skew.model_copy(update={"alpha": self.alpha})
         return skew
 

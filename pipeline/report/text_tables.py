@@ -169,7 +169,7 @@ def claim_row(one: TextVerdict) -> Row:
     return {
         "number": claim.number,
         "claim": claim.text,
-        "paper": paper if claim.margin is None else f"within {claim.margin:g}",
+        "paper": paper if claim.within is None else "{:g} … {:g}".format(*claim.within).replace("-", "−"),
         "here": found.replace("-", "−"),
         "interval": "" if value is None or value.is_point else value.span(2, "+"),
         "by_seed": " / ".join(f"{each:+.2f}" for each in one.by_seed).replace("-", "−") if len(one.by_seed) > 1 else "",

@@ -15,7 +15,7 @@ from pipeline.workspace.tracking import PARENT_TAG, Store, failures
 PER_ROUND = ("train_loss", "validation_loss", "steps", "bytes_down", "bytes_up")
 
 
-def project(order: TextPageOrder, scores: Mapping[str, Mapping[str, float]]) -> None:
+def project(order: TextPageOrder, scores: Mapping[str, Mapping[int, Mapping[str, float]]]) -> None:
     """Bring every run that is not there yet into the store; a failure is told, since the results are files already."""
     try:
         with failures():
@@ -25,7 +25,9 @@ def project(order: TextPageOrder, scores: Mapping[str, Mapping[str, float]]) -> 
             )
             if not complete:
                 store.finish(parent)
-            new = sum(_project(store, parent, row, seed, scores[row.name]) for row in order.runs for seed in row.seeds)
+            new = sum(
+                _project(store, parent, row, seed, scores[row.name][seed]) for row in order.runs for seed in row.seeds
+            )
     except QuorumError as error:
         say(f"track: the results are there, MLflow is not up to date: {error}")
         return
@@ -34,7 +36,7 @@ def project(order: TextPageOrder, scores: Mapping[str, Mapping[str, float]]) -> 
 
 def _project(store: Store, parent: str, row: TextRow, seed: int, scores: Mapping[str, float]) -> bool:
     run_id = layout.run_on_texts(row.name, seed)
-    identity = sha256_json([run_id, row.orders, read_json(layout.trained_as(run_id))])
+    identity = sha256_json([run_id, row.orders, read_json(layout.trained_as(run_id)), dict(scores)])
     tags = {"method": row.method, "setting": row.setting, "seed": str(seed), PARENT_TAG: parent}
     run, complete = store.run(identity, f"{row.name}-{seed}", lambda: tags)
     if complete:

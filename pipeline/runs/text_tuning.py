@@ -7,10 +7,13 @@ Test texts are left out before anything is read.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from statistics import fmean
 from typing import Any
 
+from pipeline.clients.manifest import Manifest
 from pipeline.clients.skews import partition
 from pipeline.clients.taking import taken
 from pipeline.errors import QuorumError
@@ -19,7 +22,7 @@ from pipeline.plan.text_orders import EncodeTextsOrder, TextTraining, name_of
 from pipeline.plan.text_resolve import training_on_texts, view_of
 from pipeline.plan.texts import TextParams, read_text_params
 from pipeline.runs.kept import without_code
-from pipeline.runs.learning import train_on_texts
+from pipeline.runs.learning import key_of, train_on_texts
 from pipeline.runs.prune import remove_checkpoints
 from pipeline.runs.text_data import groups_of, prepared
 from pipeline.runs.text_encoding import Indexed, encode_texts, index_of
@@ -84,7 +87,12 @@ def _chosen(
             best = min(losses, key=lambda value: losses[value])
             about = {"dataset": dataset, "chooses": chooses, "run": run, "knob": knob}
             return [
-                about | {"value": value, "validation_loss": round(losses[value], 5), "chosen": int(value == best)}
+                about
+                | {
+                    "value": value,
+                    "validation_loss": round(losses[value], 5) if math.isfinite(losses[value]) else "",
+                    "chosen": int(value == best),
+                }
                 for value in grid
             ]
         grid = sorted([*grid, beyond])
@@ -129,16 +137,14 @@ def _loss(params: TextParams, dataset: str, run: str, knob: str, value: float, k
     if view not in known:
         known[view] = _encoded(params, dataset, run)
     index = known[view]
-    manifest = _manifest(params, run, seed)
+    manifest, texts = _data(params, run, seed)
     told = without_code(order.model_dump(mode="json"))
-    used = {
-        i: [[e.key, e.tokens] for e in index.entries[i]] for own in manifest.values() for i in own["train"] + own["val"]
-    }
-    kept = layout.trial(sha256_json([told, manifest, used, index.digest]))
+    kept = layout.trial(sha256_json([told, manifest, texts, index.classes, index.digest]))
     if not kept.is_file():
         losses = _trained(order, manifest, index, f"{run}, {knob}={value:g}")
         write_json(kept, {"run": run, "knob": knob, "value": value, "losses": losses})
-    return fmean(read_json(kept)["losses"].values())
+    losses = read_json(kept)["losses"]
+    return fmean(losses.values()) if losses else math.inf
 
 
 def _encoded(params: TextParams, dataset: str, run: str) -> Indexed:
@@ -151,20 +157,27 @@ def _encoded(params: TextParams, dataset: str, run: str) -> Indexed:
     return index_of(encode_texts(order, dataset, texts), view, "")
 
 
-def _manifest(params: TextParams, run: str, seed: int) -> Any:
+def _data(params: TextParams, run: str, seed: int) -> tuple[Manifest, str]:
+    """Who holds which texts, and a hash of those that are held; test texts are left out before anything is drawn."""
     setting = params.runs[run].setting
     skew, data = params.skew_of(setting), params.data_of(run)
     name = params.settings[setting].data
     texts = {i: text for i, text in prepared(name, TEXT_TASKS[data.task]).items() if text.split != "test"}
     used = taken(texts, data.take.model_copy(update={"test": None}), seed)
     manifest = partition(skew, used, seed, name, groups_of(skew, used, seed))
-    return manifest
+    return manifest, sha256_json({identity: asdict(text) for identity, text in used.items()})
 
 
-def _trained(order: TextTraining, manifest: Any, index: Indexed, label: str) -> Mapping[str, float]:
-    """Each scored client's loss after the last round."""
-    key = sha256_json([order.model_dump(mode="json"), manifest])
-    finished = train_on_texts(order, manifest, index, key, label, lambda rows: None)
+def _trained(order: TextTraining, manifest: Manifest, index: Indexed, label: str) -> Mapping[str, float]:
+    """Each scored client's loss after the last round; of a training that diverged none."""
+    key = key_of(order, manifest, index)
+    try:
+        finished = train_on_texts(order, manifest, index, key, label, lambda rows: None)
+    except QuorumError as error:
+        if "lower learning_rate" not in str(error):
+            raise
+        say(f"tune: {label}: diverged: {error}")
+        return {}
     owner = bind(order).evaluates
     found = {row.client: row.known_loss(owner) for row in finished.progress.last}
     remove_checkpoints([layout.checkpoints() / key])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.clients import exchange
-from pipeline.clients.skews import SERVER, Skewed, partition
+from pipeline.clients.skews import SERVER, Given, Skewed, partition
 from pipeline.clients.taking import taken
 from pipeline.errors import QuorumError
 from pipeline.plan.orders import read_order
@@ -20,18 +20,20 @@ def run(setting: str) -> None:
     order = read_order(layout.order("federate", setting), FederateOrder)
     empty_folder(layout.FEDERATIONS / setting)
     texts = prepared(order.dataset, order.task)
+    skew = order.skew
+    if isinstance(skew, Given):
+        skew = skew.model_copy(update={"file": layout.of_ones_own(skew.file)})
     for seed in order.seeds:
         used = taken(texts, order.take, seed)
-        groups = groups_of(order.skew, used, seed)
+        groups = groups_of(skew, used, seed)
         try:
-            manifest = partition(order.skew, used, seed, order.dataset, groups)
+            manifest = partition(skew, used, seed, order.dataset, groups)
         except QuorumError as error:
             raise QuorumError(f"params.yaml: settings.{setting}: {error}") from None
         labels = {i: groups.get(i, text.label) for i, text in used.items()}
         write_json(layout.federation(setting, seed), {"manifest": manifest, "labels": labels})
-        if isinstance(order.skew, Skewed):
+        if isinstance(skew, Skewed):
             held = {client: own["train"] for client, own in manifest.items() if client != SERVER}
-            skew = order.skew
             name = exchange.name_of(skew.by, skew.clients, skew.alpha, skew.beta)
             exchange.write(
                 Path(layout.federation(setting, seed)).with_name(f"{name}-{seed}.json"), name, order.dataset, held

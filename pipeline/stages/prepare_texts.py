@@ -33,7 +33,7 @@ def run(dataset: str) -> None:
         source = read_json(layout.source_record(order.published))
     else:
         # At home: git need not know one's own file.
-        path = layout.home() / layout.workspace() / str(order.file)
+        path = layout.of_ones_own(Path(str(order.file)))
         texts = own_texts.read(path, load_text_task(order.task).kind)
         source = {"source": "own", "commit": None}
     write_texts(layout.raw_texts(dataset), texts)

@@ -56,7 +56,7 @@ def run() -> None:
     scores = {name: _scores(one, metrics[one.row.dataset]) for name, one in made.items()}
     write_json(layout.METRICS, scores)
     say(f"page: {layout.REPORT} and {GALLERY} are ready")
-    project(order, scores)
+    project(order, {name: _by_seed(one, metrics[one.row.dataset]) for name, one in made.items()})
 
 
 def _made(row: TextRow, first: Metric) -> Made:
@@ -105,6 +105,12 @@ def _held(setting: str) -> dict[int, Held]:
 
 def _is_theirs(module: str) -> bool:
     return module.rpartition(".")[2] in THEIRS
+
+
+def _by_seed(made: Made, metrics: Any) -> dict[int, dict[str, float]]:
+    return {
+        seed: {one.name: value_of(rows, one.name, one.per) for one in metrics} for seed, rows in made.scored.items()
+    }
 
 
 def _scores(made: Made, metrics: Any) -> dict[str, float]:

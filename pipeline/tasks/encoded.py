@@ -74,6 +74,8 @@ class Under:
 
     encoder: Encoder
     task: EncoderTask
+    ragged = True
+    """Its outputs may be as wide as the longest text of their batch."""
 
     @property
     def device(self) -> torch.device:

@@ -235,6 +235,11 @@ def run_on_texts(name: str, seed: int) -> str:
     return f"{ON_TEXTS}/{name}/{seed}"
 
 
+def of_ones_own(file: Path) -> Path:
+    """A file that an experiment's params.yaml names."""
+    return home() / workspace() / file
+
+
 def raw_texts(dataset: str) -> Path:
     return TEXTS / dataset / "texts.jsonl"
 

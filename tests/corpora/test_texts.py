@@ -33,7 +33,7 @@ def test_a_post_is_its_subject_and_body_or_the_whole_file(tmp_path: Path) -> Non
     whole, short = (newsgroups.read(tmp_path, headers)[0] for headers in ("all", "subject"))  # type: ignore[arg-type]
     assert whole.text.startswith("From: a@b.org Subject: Re: RE: Brakes squeak Lines: 2 Mine do, too.")
     assert short.text == "Re: RE: Brakes squeak Mine do, too."
-    assert (short.group, short.label) == ("brakes squeak", "rec.autos")
+    assert (short.group, short.label) == ("rec.autos/brakes squeak", "rec.autos")
 
 
 def test_twenty_posts_of_a_group_are_its_development_set(tmp_path: Path) -> None:

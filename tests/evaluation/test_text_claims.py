@@ -10,7 +10,7 @@ from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.text_claims import TextClaim, judge, word_of
 
 GREATER = TextClaim(number=1, task="t", text="x", terms={"a": 1, "b": -1}, effect=2.0)
-ALIKE = TextClaim(number=2, task="t", text="x", terms={"a": 1, "b": -1}, margin=1.0)
+ALIKE = TextClaim(number=2, task="t", text="x", terms={"a": 1, "b": -1}, within=(-1.0, 1.0))
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ ALIKE = TextClaim(number=2, task="t", text="x", terms={"a": 1, "b": -1}, margin=
         (GREATER, (0.2, 3.0), [1, 2, -1], 0.01, "cannot tell"),
         (GREATER, (0.2, 3.0), [1], 0.01, "cannot tell"),
         (GREATER, (-0.5, 0.9), [1, -1, 0], 0.5, "did not"),
-        (GREATER, (-0.5, 0.9), [1], 0.5, "did not"),
+        (GREATER, (-0.5, 0.9), [1], 0.5, "cannot tell"),
         (GREATER, (-0.5, 1.1), [1, -1, 0], 0.5, "cannot tell"),
         (ALIKE, (-0.9, 0.9), [1, 1, 1], 0.9, "held"),
         (ALIKE, (-0.9, 1.1), [1, 1, 1], 0.9, "cannot tell"),

@@ -80,7 +80,12 @@ def test_nothing_below_the_cut_is_touched() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cut", "names"), [("none", {"ids", "targets"}), ("e", {"ids", "targets"}), ("e,0", {"hidden", "targets"})]
+    ("cut", "names"),
+    [
+        ("none", {"ids", "targets", "places"}),
+        ("e", {"ids", "targets", "places"}),
+        ("e,0", {"hidden", "targets", "places"}),
+    ],
 )
 def test_what_is_stored_is_no_more_than_training_needs(cut: str, names: set[str]) -> None:
     made = encoder(cut)
