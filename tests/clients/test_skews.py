@@ -68,6 +68,12 @@ def test_more_owners_than_there_are_is_one_line() -> None:
         partition(skew(kind="natural", clients=3, least=4), texts(), 1, "d")
 
 
+@pytest.mark.parametrize("owner", ["server", "pooled", "a/b", "a.best"])
+def test_an_owner_whose_name_is_no_files_is_refused(owner: str) -> None:
+    with pytest.raises(QuorumError, match="is taken, or no name"):
+        partition(skew(kind="natural"), texts(**{owner: (4, 1, 1)}), 1, "d")
+
+
 def exported(folder: Path, clients: int = 3) -> Path:
     manifest = partition(skew(kind="skewed", clients=clients, alpha=1.0), texts(), 1, "d")
     held = {client: own["train"] for client, own in manifest.items() if client != SERVER}
@@ -126,6 +132,12 @@ def test_clusters_are_those_of_the_training_texts() -> None:
     train, others = clusters(np.concatenate([near, far]), np.array([[4.0, 4.0], [0.2, 0.2]]), 1, count=2)
     assert len(set(train[:10])) == len(set(train[10:])) == 1
     assert others == [train[10], train[0]]
+
+
+@pytest.mark.parametrize("make", [lambda v: clusters(v, v, 1, count=4), lambda v: silos(v, ["a", "b", "c"], 1, 4)])
+def test_too_few_for_so_many_clusters_are_one_line(make: Any) -> None:
+    with pytest.raises(QuorumError, match=r"3 .* cannot make 4"):
+        make(np.eye(3))
 
 
 def test_owners_that_are_alike_share_a_silo() -> None:

@@ -163,6 +163,21 @@ def test_a_wrong_row_is_named(kind: type[Any], name: str, content: str, message:
         own_texts.read(lay(tmp_path / name, content), kind)
 
 
+def test_common_content_of_files_is_no_mistake(tmp_path: Path) -> None:
+    """A byte order mark, and separators that are no line's end."""
+    path = tmp_path / "a.csv"
+    path.write_bytes("\ufefftext,label,split\none\u2028two\u0085three,y,train\n".encode())
+    (text,) = own_texts.read(path, Labelled)
+    assert (text.text, text.label) == ("one two three", "y")
+    line = json.dumps({"text": "a\u2028b", "label": "y", "split": "train"}, ensure_ascii=False)
+    assert own_texts.read(lay(tmp_path / "a.jsonl", line + "\n"), Labelled)[0].text == "a b"
+
+
+def test_an_inner_tag_needs_no_example_of_its_own(tmp_path: Path) -> None:
+    rows = "words,tags,split\nRome,B-LOC,train\nNew York,B-LOC I-LOC,val\n"
+    assert len(own_texts.read(lay(tmp_path / "a.csv", rows), Tagged)) == 2
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(QuorumError, match=r"gone.csv: no such file"):
         own_texts.read(tmp_path / "gone.csv", Labelled)

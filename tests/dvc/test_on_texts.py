@@ -260,6 +260,10 @@ def test_every_run_is_in_mlflow_once(page: Path, made: Workspace) -> None:
     with made.entered():
         client = Store()._client
         found = client.search_runs(["1"], max_results=500)
+    for run in (run for run in found if run.data.params and run.data.params["dataset"] == "news"):
+        name, _, seed = run.info.run_name.rpartition("-")
+        rows = scores(made, name)[seed]["examples"]
+        assert run.data.metrics["test/accuracy"] == pytest.approx(sum(row["accuracy"] for row in rows) / len(rows))
     names = [run.info.run_name for run in found if run.data.params]
     assert sorted(names) == sorted(f"{run}-{seed}" for run in MADE for seed in RUNS[run].get("seeds", [1, 2]))
 
@@ -282,6 +286,26 @@ def changed(tmp_path: Path, **changes: Any) -> set[str]:
 def test_alpha_changes_the_federation_that_leaves_it_open_alone(tmp_path: Path) -> None:
     """Its runs train anew, since who holds what is another; nothing is encoded anew."""
     assert changed(tmp_path, alpha=0.1) == {"federate/news.json", "page.json"}
+
+
+def test_skewed_sizes_alone_leave_labels_as_they_are(tmp_path: Path) -> None:
+    sizes = {"data": "news", "kind": "skewed", "clients": 4, "beta": 5.0}
+    assert params(tmp_path, settings=SETTINGS | {"news": sizes}).skew_of("news").alpha is None  # type: ignore[union-attr]
+    assert params(tmp_path).skew_of("news").alpha == 1.0  # type: ignore[union-attr]
+
+
+def test_claims_and_templates_are_behind_the_page(tmp_path: Path) -> None:
+    code = resolve_texts(params(tmp_path))["page.json"]["code"]
+    assert {"fednlp.yaml", "templates/texts_page.html.j2", "templates/page.css"} <= set(code)
+
+
+def test_what_is_stored_depends_on_the_task_and_on_how_texts_are_pooled(tmp_path: Path) -> None:
+    """The head alone stores what its task pools."""
+    from pipeline.plan.code import code_of
+    from pipeline.plan.text_resolve import LOADING
+
+    known = code_of("pipeline.model.encoder", LOADING, "pipeline.tasks.classify")
+    assert {"pipeline.tasks.classify", "pipeline.model.presets"} <= set(known)
 
 
 def test_a_runs_knob_changes_its_own_training_alone(tmp_path: Path) -> None:
@@ -321,6 +345,14 @@ def test_a_wrong_key_is_named(changes: dict[str, Any], message: str, tmp_path: P
         ({"method": "AdaFedAvg", "frozen": "e,1"}, r"runs.a.frozen: 'e,1': write none"),
         ({"method": "AdaFedAvg", "frozen": "e,0-3"}, r"runs.a.frozen: e,0-3: of 3 layers; freeze fewer"),
         ({"method": "AdaFedAvg", "batch_size": 0}, r"runs.a.batch_size: Input should be"),
+        (
+            {"method": "Ditto", "mu": 0.1},
+            r"runs.a: Ditto is about each client's own model, and in setting news the server",
+        ),
+        (
+            {"method": "AdaFedAvg", "client_optimizer": "sgd", "client_optimizer_state": "keep"},
+            r"runs.a.client_optimizer_state: keep: SGD has no moments",
+        ),
     ],
 )
 def test_a_run_that_cannot_be_made_is_named(run: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -362,6 +394,7 @@ def test_tuning_sees_no_test_text_and_trains_each_trial_once(made: Workspace, mo
         return {"server": abs(order.learning_rate - 4) + abs(mu - 0.3)}
 
     monkeypatch.setattr(text_tuning, "_trained", losses)
+    assert text_tuning.wider([1.0, 2.0, 4.0], 2.0) is None
     rates = {"answers": {"adamw": ["answers-fedprox", [1.0, 2.0]]}}
     tune = {"seed": 1000, "rates": rates, "knobs": {"answers-fedprox": {"mu": [0.1, 0.3, 0.5]}}}
     copy = made.folder / "params.yaml"

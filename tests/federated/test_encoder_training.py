@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from transformers import BertConfig, BertModel
 
 from pipeline.clients.batches import batches
-from pipeline.corpora.texts import Labelled
+from pipeline.corpora.texts import Asked, Labelled
 from pipeline.engines.in_process import InProcess
-from pipeline.federated.algorithm import Algorithm, ClientState, Context, ServerState, Update
-from pipeline.federated.algorithms import ALGORITHMS, fedavg, fednova, fedopt, fedprox
+from pipeline.federated.algorithm import Algorithm, ClientState, Context, Sent, ServerState, Update
+from pipeline.federated.algorithms import ALGORITHMS, fedavg, fedkd, fednova, fedopt, fedprox
 from pipeline.federated.callbacks.stopping import Stopping
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.loop import Participation, run_rounds, start
@@ -25,6 +25,7 @@ from pipeline.model.adapter import Adapter
 from pipeline.model.encoder import Cut, Encoder
 from pipeline.model.entry import Entry
 from pipeline.model.tiny import tiny_encoder, tiny_wordpieces
+from pipeline.tasks.answer import Answer
 from pipeline.tasks.classify import Classify
 from pipeline.tasks.encoded import Under
 
@@ -124,6 +125,22 @@ def test_every_algorithm_trains_an_encoder_unchanged(name: str) -> None:
     done = run_rounds(algorithm, engine, start(algorithm, initial, 12), Participation(), [Stopping(3, 3)], seed=1)
     first = sum(data.validation_loss(initial) for data in clients.values())
     assert sum(row.loss_of(algorithm.evaluates) for row in done.last) < first
+
+
+def test_a_teacher_of_windows_is_asked_in_every_epoch() -> None:
+    """Logits of an answer's window are as wide as the longest of its batch, which another batch has no use for."""
+    made, task = encoder(), Answer()
+    asked = [Asked(f"q{i}", "train", "a", "g", "who?", f"{'it was ' * i}ann", (("ann", 7 * i),)) for i in range(8)]
+    rendered = {text.id: task.render(made, text, (), 60)[0] for text in asked}
+    prefixes = dict(zip(rendered, made.encode(list(rendered.values())), strict=True))
+    local = LocalTraining(1e-2, 0.0, 4, 2, 1.0)
+    data = LocalClientData(
+        [Entry(i, i, 2) for i in rendered], [], Under(made, task), lambda keys: [prefixes[k] for k in keys], local
+    )
+    start_ = made.initial("layers", 0, 1) | task.initial(made, ("start", "end"), 1)
+    algorithm = fedkd.build(fedkd.Hyperparameters(weight=0.2, local_start="server"))
+    _, update, trace = algorithm.client_update(Sent(start_), ClientState(start_), data, Randomness(1, "a", 1))
+    assert (update.steps, trace.steps) == (4, 4)
 
 
 def of_server(algorithm: Algorithm, **knobs: Any) -> tuple[InProcess, Adapter]:

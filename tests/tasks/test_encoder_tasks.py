@@ -142,6 +142,18 @@ def test_words_past_the_cut_are_outside() -> None:
     assert task.predict(encoder(), text, [window], [logits], classes) == "B-LOC B-LOC O"
 
 
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_sentence_without_a_piece_is_all_outside(cut: str) -> None:
+    """A word of a sign that the tokenizer drops."""
+    task, text, made = Tag(), tagged("\ufe0f", "O"), encoder(cut)
+    texts = [text, tagged("ann", "B-PER")]
+    prefixes = prefixes_of(task, made, texts)
+    logits = task.outputs(made, prefixes, adapter_of(task, made, texts))
+    assert [task.items(prefix) for prefix in prefixes] == [0, 1]
+    (window,) = task.render(made, text, task.classes(texts), 9)
+    assert task.predict(made, text, [window], [logits[:0]], task.classes(texts)) == "O"
+
+
 def test_classes_are_outside_and_both_tags_of_every_type() -> None:
     assert Tag().classes([tagged("a b", "B-PER O"), tagged("c", "B-LOC")]) == ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
 
