@@ -9,6 +9,7 @@ Holm's adjustment runs over the claims of one task; a claim whose adjusted p is 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -40,6 +41,27 @@ class TextClaim(Record):
     effect: float | None = None
     within: tuple[float, float] | None = None
     over: Literal["test", "first third", "end", "roughness"] = "test"
+
+
+class Falling(Record):
+    """That a figure of federations falls from each setting to the next."""
+
+    number: int
+    text: str
+    figure: str
+    settings: list[str] = Field(min_length=2)
+
+
+def falls(values: Sequence[Sequence[float]]) -> Word:
+    """
+    Args:
+        values: of each seed, a figure a setting.
+
+    >>> falls([[3.0, 2.0, 1.0], [5.0, 4.0, 1.0]]), falls([[3.0, 2.0], [2.0, 3.0]])
+    ('held', 'did not')
+    """
+    steps = [later < earlier for own in values for earlier, later in itertools.pairwise(own)]
+    return "held" if steps and all(steps) else "did not" if steps else "not run"
 
 
 @dataclass(frozen=True)

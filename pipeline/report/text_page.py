@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pipeline.evaluation.text_claims import TextVerdict
+from pipeline.evaluation.text_claims import Falling, TextVerdict, falls
 from pipeline.evaluation.text_scores import divergences, roughness
 from pipeline.plan.text_orders import TextPageOrder
 from pipeline.report.figures.federations import draw_costs, draw_curves, draw_distances, draw_gallery
@@ -47,6 +47,7 @@ class Results:
         held: Mapping[str, Mapping[int, Held]],
         metrics: Mapping[str, Sequence[Metric]],
         verdicts: Sequence[TextVerdict],
+        falling: Sequence[Falling],
         data: Sequence[Row],
         paper: PaperRows,
     ) -> None:
@@ -57,7 +58,7 @@ class Results:
             data: a row a data set.
         """
         self.order, self.made, self.held, self.metrics = order, made, held, metrics
-        self.verdicts, self.data, self.paper = verdicts, data, paper
+        self.verdicts, self.falling, self.data, self.paper = verdicts, falling, data, paper
 
     def metric(self, run: str) -> Metric:
         return self.metrics[self.made[run].row.dataset][0]
@@ -76,7 +77,7 @@ class Results:
         found = {f"methods-{setting}": self._methods(setting) for setting in self.order.tables["methods"]}
         natural = self._natural()
         return {
-            "claims": [claim_row(one) for one in self.verdicts],
+            "claims": [*(claim_row(one) for one in self.verdicts), *map(self._falling, self.falling)],
             "data": list(self.data),
             **found,
             "federations": [federation_row(name, next(iter(own.values()))) for name, own in self.held.items()],
@@ -85,6 +86,16 @@ class Results:
             "sizes": [self._cost(run, None) for run in self.order.tables["sizes"] if run in self.made],
             **{f"natural-{dataset}": rows for dataset, rows in natural.items()},
         }
+
+    def _falling(self, claim: Falling) -> Row:
+        """A claim on federations alone, at every seed that all of them have."""
+        known = [self.held[setting] for setting in claim.settings if setting in self.held]
+        whole = len(known) == len(claim.settings)
+        seeds = sorted(set.intersection(*map(set, known))) if whole else []
+        values = [[float(federation_row("", own[seed])[claim.figure]) for own in known] for seed in seeds]
+        means = [f"{fmean(own):.3f}" for own in zip(*values, strict=True)]
+        empty = dict.fromkeys(("paper", "interval", "by_seed", "p_holm"), "")
+        return {"number": claim.number, "claim": claim.text, "here": " > ".join(means), **empty, "word": falls(values)}
 
     def _methods(self, setting: str) -> list[Row]:
         runs = [

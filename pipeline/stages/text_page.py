@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from pipeline.clients.skews import SERVER
-from pipeline.evaluation.text_claims import TextClaim, judge
+from pipeline.evaluation.text_claims import Falling, TextClaim, judge
 from pipeline.evaluation.text_scores import value_of
 from pipeline.plan.orders import read_order
 from pipeline.plan.text_orders import TextPageOrder, TextRow
@@ -32,7 +32,9 @@ def run() -> None:
     metrics = {name: load_text_task(module).metrics for name, module in order.datasets.items()}
     made = {row.name: _made(row, metrics[row.dataset][0]) for row in order.runs}
     held = {setting: _held(setting) for setting in order.settings}
-    claims = [TextClaim.model_validate(one) for one in yaml.safe_load(CLAIMS.read_text(encoding="utf-8"))["claims"]]
+    content = yaml.safe_load(CLAIMS.read_text(encoding="utf-8"))
+    claims = [TextClaim.model_validate(one) for one in content["claims"]]
+    falling = [Falling.model_validate(one) for one in content["falling"]]
     tasks = {module.rpartition(".")[2]: load_text_task(module).metrics[0] for module in order.datasets.values()}
     verdicts = judge(
         [claim for claim in claims if claim.task in tasks],
@@ -45,7 +47,7 @@ def run() -> None:
     paper = read_table(layout.FEDNLP_RESULTS)
     theirs = {name: THEIRS[module.rpartition(".")[2]] for name, module in order.datasets.items() if _is_theirs(module)}
     data = [data_row(name, about, theirs.get(name, ""), paper) for name, about in notes.items()]
-    results = Results(order, made, held, metrics, verdicts, data, paper)
+    results = Results(order, made, held, metrics, verdicts, falling, data, paper)
     tables = results.tables()
     for name, rows in tables.items():
         write_table(layout.TABLES / f"{name}.csv", rows)
