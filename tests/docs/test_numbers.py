@@ -12,6 +12,8 @@ import pytest
 import yaml
 from conftest import ROOT
 
+from pipeline.plan.texts import read_text_params
+
 REPORTS = ROOT / "reports"
 
 
@@ -80,3 +82,20 @@ def test_learning_rates_are_those_that_tuning_chose(folder: Path, scale: str) ->
     for run, knobs in chosen.items():
         name, _, value = knobs.partition("=")
         assert runs[run][name] == float(value), f"{run}: {knobs} was chosen"
+
+
+def test_rates_and_knobs_of_labelled_texts_are_those_that_tuning_chose() -> None:
+    """As soon as a table of it is committed; until then the experiment's page says that they are first guesses."""
+    folder = ROOT / "experiments" / "fednlp"
+    table = folder / "reports" / "tables" / "tuning.csv"
+    if not table.is_file():
+        assert "first guesses" in (folder / "README.md").read_text(encoding="utf-8")
+        return
+    params = read_text_params(folder / "params.yaml")
+    for row in (row for row in read(table) if row["chosen"] == "1"):
+        own = params.runs[row["run"]]
+        if row["chooses"] == row["run"]:
+            found = own.learning_rate if row["knob"] == "learning_rate" else own.knobs[row["knob"]]
+        else:
+            found = getattr(params.datasets[row["dataset"]].rates, row["chooses"])
+        assert found == float(row["value"]), f"{row['run']}: {row['knob']}={row['value']} was chosen"
