@@ -6,7 +6,7 @@ Each knows where it belongs: `split`; `owner`, who holds it by nature; `group`, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -125,7 +125,3 @@ def read_texts(path: Path, kind: type[AnyText]) -> dict[str, AnyText]:
 
 def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
-
-
-def by_split(texts: Mapping[str, AnyText], split: Split) -> dict[str, AnyText]:
-    return {identity: text for identity, text in texts.items() if text.split == split}

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, PositiveFloat, field_validator, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, PositiveFloat, field_validator, model_validator
 
 from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.federated.methods import ZEROSHOT
 from pipeline.workspace.record import Record
 
+
+def _known(method: str) -> str:
+    if method not in (ZEROSHOT, *ALGORITHMS):
+        raise ValueError(f"unknown method {method!r}; known: {', '.join((ZEROSHOT, *ALGORITHMS))}")
+    return method
+
+
+Method = Annotated[str, AfterValidator(_known)]
+"""The name of an algorithm, or of the untrained model."""
 AdapterKind = Literal["bottleneck", "lora"]
 Family = Literal["own", "local", "server", "pooled"]
 """Runs that share a learning rate; see `Rates`."""
@@ -28,7 +37,7 @@ class Run(Record):
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    method: str
+    method: Method
     setting: str = "domains"
     seeds: list[int] | None = Field(default=None, min_length=1)
     evaluate: Literal["local", "server"] | None = None
@@ -46,13 +55,6 @@ class Run(Record):
     def knobs(self) -> dict[str, Any]:
         """What it sets for itself alone: common knobs of a training, and hyperparameters; null is no knob."""
         return {name: value for name, value in (self.model_extra or {}).items() if value is not None}
-
-    @field_validator("method")
-    @classmethod
-    def _known(cls, method: str) -> str:
-        if method not in (ZEROSHOT, *ALGORITHMS):
-            raise ValueError(f"unknown method {method!r}; known: {', '.join((ZEROSHOT, *ALGORITHMS))}")
-        return method
 
     @model_validator(mode="after")
     def _is_of_a_piece(self) -> Run:

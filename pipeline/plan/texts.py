@@ -14,10 +14,9 @@ from pipeline.clients.setting import Count
 from pipeline.clients.skews import Given, Natural, Skewed
 from pipeline.clients.taking import Takes
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithms import ALGORITHMS
-from pipeline.federated.methods import ZEROSHOT
 from pipeline.model.presets import ENCODERS, PRESETS
 from pipeline.plan.orders import CommonKnobs
+from pipeline.plan.run import Method
 from pipeline.plan.schema import check_names, over, read_yaml
 from pipeline.tasks import TEXT_TASKS
 from pipeline.workspace.layout import PARAMS
@@ -121,7 +120,7 @@ class TextRun(Record):
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    method: str
+    method: Method
     setting: str
     seeds: list[int] | None = Field(default=None, min_length=1)
     frozen: str | None = None
@@ -137,13 +136,6 @@ class TextRun(Record):
         """What it sets for itself; null counts where a knob may be null."""
         extra = self.model_extra or {}
         return {name: value for name, value in extra.items() if value is not None or name == "clients_per_round"}
-
-    @field_validator("method")
-    @classmethod
-    def _known(cls, method: str) -> str:
-        if method not in (ZEROSHOT, *ALGORITHMS):
-            raise ValueError(f"unknown method {method!r}; known: {', '.join((ZEROSHOT, *ALGORITHMS))}")
-        return method
 
     @model_validator(mode="after")
     def _sized(self) -> TextRun:

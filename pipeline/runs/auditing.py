@@ -23,7 +23,7 @@ from pipeline.model.adapter import read_adapter
 from pipeline.model.entry import Entry
 from pipeline.model.loader import Loader
 from pipeline.model.loading import planned_backbone
-from pipeline.plan.orders import EvaluateOrder, GenerateOrder, ReportOrder, RunRow, read_order
+from pipeline.plan.orders import EvaluateOrder, GenerateOrder, RunRow, read_order
 from pipeline.plan.resolve import corpora_of
 from pipeline.plan.schema import Params, read_params
 from pipeline.plan.training import training_order
@@ -36,9 +36,8 @@ from pipeline.runs.audits import (
     VALIDATED,
     WITH_BEAMS,
     Audited,
-    audited_rows,
-    compared,
     identity,
+    runs_of_audits,
 )
 from pipeline.runs.decoding import decode
 from pipeline.runs.export import export
@@ -59,16 +58,16 @@ def audit() -> None:
     Raises:
         QuorumError: a run is not trained and scored yet, or its rounds' models are not on this machine.
     """
-    planned = read_order(layout.order("report"), ReportOrder).runs
-    rows = audited_rows(planned)
-    if not rows:
+    runs = runs_of_audits()
+    if not runs[ROUNDS]:
         raise QuorumError("params.yaml: keep_rounds: names no seed of a run that writes summaries; set one")
-    audits: dict[str, tuple[Sequence[RunRow], Callable[[Sequence[RunRow]], Audited]]] = {
-        ROUNDS: (rows, by_rouge),
-        WITH_BEAMS: (compared(rows), lambda own: with_beams(own, BEAMS)),
-        IN_FP32: (compared(rows), lambda own: in_precision(own, "fp32")),
+    audits: dict[str, Callable[[Sequence[RunRow]], Audited]] = {
+        ROUNDS: by_rouge,
+        WITH_BEAMS: lambda own: with_beams(own, BEAMS),
+        IN_FP32: lambda own: in_precision(own, "fp32"),
     }
-    for name, (own, make) in audits.items():
+    for name, make in audits.items():
+        own = runs[name]
         about = identity(name, own)
         if layout.audit(name).is_file() and read_json(layout.audit(name))["identity"] == about:
             say(f"audit {name}: is there")

@@ -27,14 +27,18 @@ def compared(rows: Iterable[RunRow]) -> list[RunRow]:
 
 def read_audits() -> dict[str, Audited]:
     """Audit -> its rows, of those that are there and look at the runs as planned."""
-    planned = read_order(layout.order("report"), ReportOrder).runs
-    rows = audited_rows(planned)
     found = {}
-    for name, own in ((ROUNDS, rows), (WITH_BEAMS, compared(rows)), (IN_FP32, compared(rows))):
+    for name, own in runs_of_audits().items():
         path = layout.audit(name)
         if path.is_file() and read_json(path)["identity"] == identity(name, own):
             found[name] = read_json(path)["rows"]
     return found
+
+
+def runs_of_audits() -> dict[str, list[RunRow]]:
+    """Audit -> the planned runs that it looks at."""
+    rows = audited_rows(read_order(layout.order("report"), ReportOrder).runs)
+    return {ROUNDS: rows, WITH_BEAMS: compared(rows), IN_FP32: compared(rows)}
 
 
 def audited_rows(planned: Sequence[RunRow]) -> list[RunRow]:

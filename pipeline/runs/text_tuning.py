@@ -152,9 +152,14 @@ def _encoded(params: TextParams, dataset: str, run: str) -> Indexed:
     view = view_of(params, run)
     planned = read_order(layout.order("encode", dataset), EncodeTextsOrder)
     order = planned.model_copy(update={"views": {name_of(view): view}, "seeds": {name_of(view): [params.tune.seed]}})
-    texts = {i: text for i, text in prepared(dataset, order.task).items() if text.split != "test"}
+    texts = _untested(dataset, order.task)
     order = order.model_copy(update={"take": order.take.model_copy(update={"test": None})})
     return index_of(encode_texts(order, dataset, texts), view, "")
+
+
+def _untested(dataset: str, task: str) -> dict[str, Any]:
+    """What may be looked at while anything is still to be chosen."""
+    return {identity: text for identity, text in prepared(dataset, task).items() if text.split != "test"}
 
 
 def _data(params: TextParams, run: str, seed: int) -> tuple[Manifest, str]:
@@ -162,7 +167,7 @@ def _data(params: TextParams, run: str, seed: int) -> tuple[Manifest, str]:
     setting = params.runs[run].setting
     skew, data = params.skew_of(setting), params.data_of(run)
     name = params.settings[setting].data
-    texts = {i: text for i, text in prepared(name, TEXT_TASKS[data.task]).items() if text.split != "test"}
+    texts = _untested(name, TEXT_TASKS[data.task])
     used = taken(texts, data.take.model_copy(update={"test": None}), seed)
     manifest = partition(skew, used, seed, name, groups_of(skew, used, seed))
     return manifest, sha256_json({identity: asdict(text) for identity, text in used.items()})

@@ -45,8 +45,8 @@ def run() -> None:
     )
     notes = {name: read_json(layout.texts_notes(name)) for name in order.datasets}
     paper = read_table(layout.FEDNLP_RESULTS)
-    theirs = {name: THEIRS[module.rpartition(".")[2]] for name, module in order.datasets.items() if _is_theirs(module)}
-    data = [data_row(name, about, theirs.get(name, ""), paper) for name, about in notes.items()]
+    theirs = {name: THEIRS.get(module.rpartition(".")[2], "") for name, module in order.datasets.items()}
+    data = [data_row(name, about, theirs[name], paper) for name, about in notes.items()]
     results = Results(order, made, held, metrics, verdicts, falling, data, paper)
     tables = results.tables()
     for name, rows in tables.items():
@@ -103,10 +103,6 @@ def _held(setting: str) -> dict[int, Held]:
                     counts[label] = counts.get(label, 0) + 1
         found[int(path.stem)] = clients
     return found
-
-
-def _is_theirs(module: str) -> bool:
-    return module.rpartition(".")[2] in THEIRS
 
 
 def _by_seed(made: Made, metrics: Any) -> dict[int, dict[str, float]]:

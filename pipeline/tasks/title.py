@@ -7,54 +7,35 @@ at spaces, which FedNLP's code calls ROUGE.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from pipeline.corpora.example import Example, Turn
 from pipeline.corpora.texts import Titled
-from pipeline.model.decoding_rule import DecodingRule
+from pipeline.tasks.summarize import Summarize
 from pipeline.tasks.task import Metric, Prediction
-
-if TYPE_CHECKING:
-    from pipeline.model.backbone import Backbone, Head, Limits, Prefix, Rendered, Row
 
 REQUEST = "Write the subject line of this email."
 BETA = 1.2
 
 
-class Title:
+class Title(Summarize):
     """Rendered, predicted and headed like a summary."""
 
     kind = Titled
-    metrics = (
-        Metric("rougeL", "R-L", "ROUGE F1 x 100", "more", 2),
-        Metric("rouge1", "R-1", "ROUGE F1 x 100", "more", 2),
-        Metric("rouge2", "R-2", "ROUGE F1 x 100", "more", 2),
-        Metric("best", "R-L, best of four", "ROUGE F1 x 100", "more", 2),
-        Metric("coco", "cocoL", "x 100", "more", 2),
-    )
 
-    def read(self, record: Example) -> Example | None:
-        return record
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        return (
+            Metric("rougeL", "R-L", "ROUGE F1 x 100", "more", 2),
+            Metric("rouge1", "R-1", "ROUGE F1 x 100", "more", 2),
+            Metric("rouge2", "R-2", "ROUGE F1 x 100", "more", 2),
+            Metric("best", "R-L, best of four", "ROUGE F1 x 100", "more", 2),
+            Metric("coco", "cocoL", "x 100", "more", 2),
+        )
 
     def example(self, text: Titled) -> Example:
         """The text as a prompt shows it."""
         turns = (Turn("Email", " ".join(text.text.split())),)
         return Example(text.id, "", text.owner, text.split, text.group, REQUEST, turns, text.title)
-
-    def render(self, backbone: Backbone, example: Example, limits: Limits) -> Rendered:
-        return backbone.render(example, limits)
-
-    def head(self, backbone: Backbone) -> Head:
-        """The frozen vocabulary."""
-        return backbone.head
-
-    def predict(
-        self, backbone: Backbone, prefixes: Sequence[Prefix], rows: Sequence[Row], rule: DecodingRule
-    ) -> list[Prediction]:
-        from pipeline.model.generation import generate
-
-        written = generate(backbone, prefixes, rows, rule)
-        return [Prediction(backbone.text(tokens), len(tokens) < rule.max_tokens) for tokens in written]
 
     def score(
         self, references: Sequence[str], predictions: Sequence[Prediction], *, use_stemmer: bool

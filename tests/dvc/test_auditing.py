@@ -15,6 +15,7 @@ from pipeline.errors import QuorumError
 from pipeline.federated.history import Round, best_rounds
 from pipeline.plan.orders import RunRow
 from pipeline.runs import auditing, kept
+from pipeline.runs.audits import compared
 from pipeline.runs.jobs import DecodingJob
 from pipeline.stages import page
 from pipeline.workspace import layout
@@ -66,14 +67,14 @@ def agree(audited: auditing.Audited, names: tuple[str, ...]) -> bool:
 
 
 def test_with_one_beam_the_audit_is_the_table(rows: list[RunRow]) -> None:
-    found = auditing.with_beams(auditing.compared(rows), 1)
+    found = auditing.with_beams(compared(rows), 1)
     assert {one["run"] for one in found} == {"fedavg", "fedselectkd"}
     assert agree(found, ("average", "rouge2", "length", "at_limit", "loss"))
 
 
 def test_in_the_plans_precision_the_audit_is_the_table(rows: list[RunRow]) -> None:
     """Encoded, trained, decoded and scored anew, under names of its own."""
-    assert agree(auditing.in_precision(auditing.compared(rows), "fp32"), ("average", "length", "loss"))
+    assert agree(auditing.in_precision(compared(rows), "fp32"), ("average", "length", "loss"))
     assert layout.adapters("audit/fedavg-1").is_dir()
 
 
