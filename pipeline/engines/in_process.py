@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from pipeline.errors import QuorumError
@@ -31,6 +31,7 @@ class InProcess:
         trained: the clients that train.
         evaluated: the clients that are scored, each on its own validation data.
         owner: scored client -> the one whose training makes its own model; itself where it is not named.
+        job: the training's name, which every answer has.
     """
 
     def __init__(
@@ -42,12 +43,13 @@ class InProcess:
         *,
         seed: int,
         owner: Mapping[str, str] | None = None,
+        job: str = "",
     ) -> None:
-        self.private = private
+        self.private, self._job = private, job
         self._algorithm, self._trained, self._evaluated, self._seed = algorithm, trained, evaluated, seed
         self._scored = {name: (owner or {}).get(name, name) for name in evaluated}
         self._owners = set(self._scored.values())
-        self._waiting: deque[tuple[str, Sent, int]] = deque()
+        self._waiting: deque[tuple[str, Sent, int, float]] = deque()
         self._on_the_wire: tuple[Sent, Sent, int] | None = None
         self._before, self._of_round = Shelf(private.blobs, ADAPTERS), 0
         self._least = {owner: private.least_losses(owner) for owner in private.best}
@@ -63,14 +65,14 @@ class InProcess:
     def join(self, name: str, adapter: Adapter) -> None:
         self.private.states[name] = ClientState(adapter)
 
-    def submit(self, name: str, sent: Sent, version: int) -> None:
-        self._waiting.append((name, sent, version))
+    def submit(self, name: str, sent: Sent, version: int, at: float = 0.0) -> None:
+        self._waiting.append((name, sent, version, at))
 
     def arrivals(self) -> Iterator[Arrival]:
         while self._waiting:
             yield self._trained_once(*self._waiting.popleft())
 
-    def _trained_once(self, name: str, sent: Sent, version: int) -> Arrival:
+    def _trained_once(self, name: str, sent: Sent, version: int, at: float) -> Arrival:
         received, down = self._received(sent)
         rng = Randomness(self._seed, name, version)
         own = self.private.states[name] if self._keeps(name) else ClientState(received.adapter)
@@ -86,7 +88,7 @@ class InProcess:
             adapter, memory, up = travelled(update.adapter, update.memory)
             update = Update(adapter, update.examples, update.steps, memory)
         report = Report(trace.loss, trace.steps, trace.seconds, trace.figures, down, up)
-        return Arrival(name, update, version, report)
+        return Arrival(name, update, version, report, at, self._job)
 
     def _received(self, sent: Sent) -> tuple[Sent, int]:
         """What the server sent as it arrives, and its bytes; all are sent the same, so it is packed once."""
@@ -97,19 +99,33 @@ class InProcess:
             self._on_the_wire = sent, Sent(adapter, memory), size
         return self._on_the_wire[1:]
 
-    def loss(self, name: str, adapter: Adapter) -> float:
-        return self._evaluated[name].validation_loss(adapter)
+    def score(
+        self,
+        names: Sequence[str],
+        server: Adapter | None,
+        began: Adapter,
+        version: int,
+        unknown: Collection[str] = (),
+    ) -> Mapping[str, Losses]:
+        return {name: self._scored_once(name, server, began, version, name in unknown) for name in names}
 
-    def score(self, name: str, server: Adapter | None, began: Adapter, version: int) -> Losses:
+    def _scored_once(self, name: str, server: Adapter | None, began: Adapter, version: int, unknown: bool) -> Losses:
         local = None
         if self.scored[name] in self._trained:
             own = self.private.states[self.scored[name]].adapter
             local = self._kept("local", name, own, began, version)
-        return Losses(local, None if server is None else self._kept("server", name, server, began, version))
+        return Losses(
+            local,
+            None if server is None else self._kept("server", name, server, began, version),
+            self._loss(name, began) if unknown else None,
+        )
+
+    def _loss(self, name: str, adapter: Adapter) -> float:
+        return self._evaluated[name].validation_loss(adapter)
 
     def _kept(self, owner: Owner, name: str, adapter: Adapter, began: Adapter, version: int) -> float:
         """The loss of a model; the client keeps the model if it is its best so far."""
-        loss = self.loss(name, adapter)
+        loss = self._loss(name, adapter)
         if not math.isfinite(loss):
             raise QuorumError(
                 f"round {version}, client {name}: the validation loss is {loss}; lower learning_rate and run again, "

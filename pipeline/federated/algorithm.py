@@ -28,6 +28,9 @@ from pipeline.model.adapter import Adapter
 Owner = Literal["local", "server"]
 """Whose model is meant: the client's own, or the server's."""
 
+Travels = Literal["adapter", "change", "nothing"]
+"""What a client sends: its adapter, what its training changed of the one it was sent, or nothing."""
+
 Memory = dict[str, Tensor]
 """Whatever an algorithm carries or sends besides an adapter, by names of its own."""
 
@@ -54,12 +57,14 @@ class Update:
     """What travels from a client to the server: its adapter, its algorithm's memory, and how much training made them.
 
     `examples` were trained on, in `steps` optimizer steps. Beside it the loop is told losses and figures, never masks.
+    `version` is the round that the client was asked in: it does not travel, the server notes it.
     """
 
     adapter: Adapter
     examples: int
     steps: int
     memory: Memory = field(default_factory=dict)
+    version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,10 +188,11 @@ class Algorithm:
     >>> toy.server_update(server, [update for _, update, _ in halves], Context(seed=1, round=1)).adapter
     {'w': tensor(3.5000)}
 
-    `evaluates` names the model that its row of a table is about; `communicates` is false where nothing travels;
-    `pooled` trains one model on the data of all clients. `init` is told how many examples all clients have together,
-    and `shares` is what the server sends them. `passes`: how often a client trains in a round. `keeps`: whether a
-    client needs its state of the round before; one that does not is forgotten, unless its own model is scored.
+    `evaluates` names the model that its row of a table is about; `travels` says what clients send; `pooled` trains one
+    model on the data of all clients. `init` is told how many examples all clients have together, and `shares` is what
+    the server sends them. `passes`: how often a client trains in a round. `keeps`: whether a client needs its state of
+    the round before; one that does not is forgotten, unless its own model is scored. `buffer`: the server goes on after
+    so many answers, whichever round they were asked in; None: it waits for all that the round asked.
     """
 
     client_update: ClientUpdate
@@ -194,10 +200,15 @@ class Algorithm:
     evaluates: Owner
     init: Callable[[Adapter, int], ServerState] = begin_with
     shares: Callable[[ServerState], Sent] = adapter_alone
-    communicates: bool = True
+    travels: Travels = "adapter"
     pooled: bool = False
     passes: int = 1
     keeps: bool = True
+    buffer: int | None = None
+
+    @property
+    def communicates(self) -> bool:
+        return self.travels != "nothing"
 
 
 class Mean:

@@ -12,8 +12,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pipeline.federated.algorithm import ServerState
+from pipeline.federated.algorithm import Sent, ServerState
 from pipeline.federated.blobs import Blobs, Get, Put
+from pipeline.federated.engine import Asked
+from pipeline.federated.events import Event
 from pipeline.federated.history import Round
 from pipeline.federated.masks import flat, nested
 from pipeline.federated.shelf import Shelf
@@ -55,6 +57,11 @@ def _of_progress(progress: Progress, put: Put) -> dict[str, Any]:
         "least": dict(progress.least),
         "stale": progress.stale,
         "history": [asdict(row) for row in progress.history],
+        "events": [asdict(event) for event in progress.events],
+        "asked": [
+            [one.name, put(one.sent.adapter), put(one.sent.memory), one.version, one.at] for one in progress.asked
+        ],
+        "clock": progress.clock,
     }
 
 
@@ -65,6 +72,12 @@ def _to_progress(state: Mapping[str, Any], get: Get) -> Progress:
         least=state["least"],
         stale=state["stale"],
         history=tuple(Round(**row) for row in state["history"]),
+        events=tuple(Event(**event) for event in state["events"]),
+        asked=tuple(
+            Asked(name, Sent(get(adapter), get(memory)), version, at)
+            for name, adapter, memory, version, at in state["asked"]
+        ),
+        clock=state["clock"],
     )
 
 
@@ -83,5 +96,6 @@ def _to_private(state: Mapping[str, Any], blobs: Blobs) -> Private:
 
 def _named(state: Mapping[str, Any]) -> set[str]:
     """Every blob that a state names, by its checksum."""
-    words = set(json.dumps(state["progress"]["server"]).split('"')) | set(json.dumps(state["private"]).split('"'))
+    tensors = [state["progress"]["server"], state["progress"]["asked"], state["private"]]
+    words = set(json.dumps(tensors).split('"'))
     return {word for word in words if len(word) == 64 and not word.strip("0123456789abcdef")}

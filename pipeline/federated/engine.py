@@ -6,7 +6,7 @@ adapters, their best rounds, their masks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,21 +27,50 @@ class Report:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """That a client was sent something to train from, in which round, and when."""
+
+    name: str
+    sent: Sent
+    version: int
+    at: float = 0.0
+
+
+@dataclass(frozen=True)
 class Arrival:
-    """A client's answer: what it sends, and which round it was asked for."""
+    """A client's answer: what it sends, which round it was asked for, and of which training.
+
+    `at`: seconds since the training began, by the engine's clock; one that keeps none says when the client was asked.
+    """
 
     name: str
     update: Update
     version: int
     report: Report
+    at: float = 0.0
+    job: str = ""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What the engine knows of a client that was asked and has no answer; `at` as of an arrival."""
+
+    name: str
+    version: int
+    what: str
+    at: float = 0.0
 
 
 @dataclass(frozen=True)
 class Losses:
-    """Validation losses of a client, in nats an item: of its own model and of the server's, where there is one."""
+    """Validation losses of a client, in nats an item: of its own model, the server's, and what the round began with.
+
+    None where there is no such model, or it was not asked for.
+    """
 
     local: float | None
     server: float | None
+    began: float | None = None
 
 
 class Engine(Protocol):
@@ -61,40 +90,23 @@ class Engine(Protocol):
     def join(self, name: str, adapter: Adapter) -> None:
         """A client comes in late: its own adapter is this one."""
 
-    def submit(self, name: str, sent: Sent, version: int) -> None:
-        """Ask a client to train; `version` is the round."""
+    def submit(self, name: str, sent: Sent, version: int, at: float = 0.0) -> None:
+        """Ask a client to train; see `Asked`."""
 
-    def arrivals(self) -> Iterator[Arrival]:
-        """What was asked for, as it comes in; ends when nothing is outstanding.
+    def arrivals(self) -> Iterator[Arrival | Failure]:
+        """What was asked for, as it comes in, one item a client asked or more; ends when nothing is outstanding.
 
         Raises:
-            QuorumError: a client's training failed.
+            QuorumError: a client's training failed for good.
         """
 
-    def loss(self, name: str, adapter: Adapter) -> float:
-        """A client's validation loss of an adapter."""
-
-    def score(self, name: str, server: Adapter | None, began: Adapter, version: int) -> Losses:
-        """A client's losses after a round; the client keeps its best model of either kind.
+    def score(
+        self, names: Sequence[str], server: Adapter | None, began: Adapter, version: int, unknown: Collection[str]
+    ) -> Mapping[str, Losses]:
+        """Clients' losses after a round; each keeps its best model of either kind.
 
         Args:
             server: the server's new adapter; None where nothing travels.
             began: the server's adapter that this round began with.
+            unknown: the clients of which `began`'s loss is asked for, too.
         """
-
-
-def train_round(engine: Engine, sent: Sent, names: Sequence[str], version: int) -> Iterator[Arrival]:
-    """One synchronous round: all are asked, and their answers come in the order of `names`.
-
-    Only who answers before its turn is held until then.
-    """
-    for name in names:
-        engine.submit(name, sent, version)
-    early: dict[str, Arrival] = {}
-    turns = iter(names)
-    turn = next(turns, None)
-    for arrival in engine.arrivals():
-        early[arrival.name] = arrival
-        while turn in early:
-            yield early.pop(turn)
-            turn = next(turns, None)

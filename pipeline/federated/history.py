@@ -70,6 +70,9 @@ class Round:
         return {name: getattr(self, name) for name in COLUMNS} | {"best": int(self.best)} | dict(self.figures)
 
 
+CLOCK = "simulated_seconds"
+"""Among the figures of a simulation with a clock: when the round ended, in seconds since the training began."""
+
 _CELLS: dict[str, Callable[[str], Any]] = {
     "round": int,
     "client": str,

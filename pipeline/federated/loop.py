@@ -9,9 +9,12 @@ from dataclasses import dataclass, field, replace
 
 from pipeline.federated.algorithm import Algorithm, Context, Owner, ServerState, Update
 from pipeline.federated.callbacks import Callback
-from pipeline.federated.engine import Engine, Losses, Report, train_round
-from pipeline.federated.history import Round
+from pipeline.federated.engine import Engine, Losses, Report
+from pipeline.federated.events import Event
+from pipeline.federated.gathering import Gathering, TooFewError, stopped
+from pipeline.federated.history import CLOCK, Round
 from pipeline.federated.state import Progress
+from pipeline.federated.tolerance import STRICT, Tolerance
 from pipeline.model.adapter import Adapter
 
 
@@ -61,54 +64,93 @@ def run_rounds(
     callbacks: Sequence[Callback],
     *,
     seed: int,
+    rules: Tolerance = STRICT,
+    job: str = "",
 ) -> Progress:
-    """Train until a callback says that it is over; each is told of every finished round, in its order."""
+    """Train until a callback says that it is over; each is told of every finished round, in its order.
+
+    Args:
+        rules: what is done where answers are missing or bad.
+        job: the training's name; an answer of another one is refused.
+
+    Raises:
+        QuorumError: too few clients answer, and the rules allow no round without them.
+    """
+    for asked in progress.asked:
+        engine.submit(asked.name, asked.sent, asked.version, asked.at)
     while not any(callback.is_over(progress) for callback in callbacks):
-        progress = _one_round(algorithm, engine, progress, participation, seed)
+        progress = _one_round(algorithm, engine, progress, participation, seed, rules, job)
         for callback in callbacks:
             callback.after_round(progress)
     return progress
 
 
 def _one_round(
-    algorithm: Algorithm, engine: Engine, progress: Progress, participation: Participation, seed: int
+    algorithm: Algorithm,
+    engine: Engine,
+    progress: Progress,
+    participation: Participation,
+    seed: int,
+    rules: Tolerance,
+    job: str,
 ) -> Progress:
     number = progress.round + 1
     began = progress.server.adapter
     for name in participation.joining(engine.trainers, number):
         engine.join(name, began)
-    names = drawn(participation.present(engine.trainers, number), participation.clients_per_round, seed, number)
-    server, reports = _trained(algorithm, engine, progress.server, names, Context(seed, number))
+    asked = {one.name: one for one in progress.asked}
+    sent = algorithm.shares(progress.server)
+    answers = Gathering(engine, number, sent, algorithm.travels, rules, job, asked, progress.clock)
+    updates = _updates(algorithm, answers, participation.present(engine.trainers, number), participation, seed)
+    server = _renewed(algorithm, progress.server, updates, answers, Context(seed, number))
+    present = participation.present(engine.scored, number)
     known = {row.client: row.server_validation_loss for row in progress.last}
+    # What was sent is the last round's server, which has been scored but in a client's first round.
+    unknown = [name for name in present if algorithm.communicates and known.get(name) is None]
+    losses = engine.score(present, server.adapter if algorithm.communicates else None, began, number, unknown)
     rows = []
-    for name in participation.present(engine.scored, number):
-        losses = engine.score(name, server.adapter if algorithm.communicates else None, began, number)
-        # What was sent is the last round's server, which has been scored but in a client's first round.
-        sent_loss = known.get(name)
-        if algorithm.communicates and sent_loss is None:
-            sent_loss = engine.loss(name, began)
+    for name in present:
         trainer = engine.scored[name]
-        report = reports.get(trainer) if trainer in engine.trainers else _of_all(reports.values())
-        rows.append(_row(seed, number, name, report, losses, sent_loss))
-    return _after(progress, number, server, rows, algorithm)
+        report = answers.reports.get(trainer) if trainer in engine.trainers else _of_all(answers.reports.values())
+        sent_loss = losses[name].began if name in unknown else known.get(name)
+        rows.append(_row(seed, number, name, report, losses[name], sent_loss, answers.clock))
+    return replace(
+        _after(progress, number, server, rows, algorithm),
+        events=(*progress.events, *answers.events),
+        asked=tuple(answers.asked.values()),
+        clock=answers.clock,
+    )
 
 
-def _trained(
-    algorithm: Algorithm, engine: Engine, server: ServerState, names: Sequence[str], context: Context
-) -> tuple[ServerState, dict[str, Report]]:
-    """The server's next state, made while updates come in, and what those clients tell beside them."""
-    reports: dict[str, Report] = {}
+def _updates(
+    algorithm: Algorithm, answers: Gathering, present: Sequence[str], participation: Participation, seed: int
+) -> Iterator[Update]:
+    """Of all whom this round draws; or of the first to answer, where the algorithm has a buffer."""
+    if algorithm.buffer is None:
+        return answers.in_order(drawn(present, participation.clients_per_round, seed, answers.round))
 
-    def updates() -> Iterator[Update]:
-        for arrival in train_round(engine, algorithm.shares(server), names, context.round):
-            reports[arrival.name] = arrival.report
-            yield arrival.update
+    def draw(busy: set[str]) -> Sequence[str]:
+        idle = [name for name in present if name not in busy]
+        free = (participation.clients_per_round or len(present)) - len(answers.asked)
+        return drawn(idle, free, seed, answers.round)
 
-    coming = updates()
-    renewed = algorithm.server_update(server, coming, context)
-    for _ in coming:
-        pass  # clients train, too, where the server wants nothing of them
-    return renewed, reports
+    return answers.as_they_come(algorithm.buffer, draw)
+
+
+def _renewed(
+    algorithm: Algorithm, server: ServerState, updates: Iterator[Update], answers: Gathering, context: Context
+) -> ServerState:
+    """The server's next state, made while updates come in; the same one where the round has no quorum."""
+    try:
+        renewed = algorithm.server_update(server, updates, context)
+        for _ in updates:
+            pass  # clients train, too, where the server wants nothing of them
+    except TooFewError as short:
+        if answers.rules.without_quorum == "stop":
+            raise stopped(context.round, short) from None
+        answers.events.append(Event(context.round, "", "skipped", str(short), answers.clock))
+        return server
+    return renewed
 
 
 def _of_all(reports: Collection[Report]) -> Report | None:
@@ -131,8 +173,17 @@ def _of_all(reports: Collection[Report]) -> Report | None:
     )
 
 
-def _row(seed: int, number: int, name: str, report: Report | None, losses: Losses, sent_loss: float | None) -> Round:
+def _row(
+    seed: int,
+    number: int,
+    name: str,
+    report: Report | None,
+    losses: Losses,
+    sent_loss: float | None,
+    clock: float,
+) -> Round:
     """What one client's round is remembered by; what an idle client does not have is None."""
+    simulated = {CLOCK: clock} if clock else {}
     round_ = Round(
         seed=seed,
         round=number,
@@ -140,6 +191,7 @@ def _row(seed: int, number: int, name: str, report: Report | None, losses: Losse
         local_validation_loss=losses.local,
         server_validation_loss=losses.server,
         sent_validation_loss=sent_loss,
+        figures=simulated,
     )
     if report is None:
         return round_
@@ -150,7 +202,7 @@ def _row(seed: int, number: int, name: str, report: Report | None, losses: Losse
         seconds=report.seconds,
         bytes_down=report.bytes_down,
         bytes_up=report.bytes_up,
-        figures=dict(report.figures),
+        figures={**report.figures, **simulated},
     )
 
 

@@ -11,6 +11,8 @@ from torch import Tensor
 
 from pipeline.federated.algorithm import ClientState, Owner, ServerState
 from pipeline.federated.blobs import Blobs, Get, Put
+from pipeline.federated.engine import Asked
+from pipeline.federated.events import Event
 from pipeline.federated.history import Round
 from pipeline.federated.shelf import Form, Shelf
 from pipeline.model.adapter import Adapter
@@ -21,7 +23,8 @@ class Progress:
     """After a round.
 
     `least`: each client's least validation loss so far, by model (`Academic/local`), of the models that tables may be
-    about; `stale`: how many rounds ago one of them last fell.
+    about; `stale`: how many rounds ago one of them last fell. `asked`: clients that still train for a buffer that takes
+    answers of earlier rounds. `clock`: seconds since the training began, by the engine's clock, where it keeps one.
     """
 
     round: int
@@ -29,6 +32,9 @@ class Progress:
     least: Mapping[str, float] = field(default_factory=dict)
     stale: int = 0
     history: tuple[Round, ...] = ()
+    events: tuple[Event, ...] = ()
+    asked: tuple[Asked, ...] = ()
+    clock: float = 0.0
 
     @property
     def last(self) -> list[Round]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from safetensors import SafetensorError
+
 from pipeline.federated.algorithm import Memory
 from pipeline.model.adapter import Adapter, pack, unpack
 
@@ -11,10 +13,26 @@ ADAPTER, MEMORY = "adapter/", "memory/"
 
 def travelled(adapter: Adapter, memory: Memory) -> tuple[Adapter, Memory, int]:
     """Put two records on the wire and take them off again: (both as they arrive, bytes). Lossless."""
+    content = packed(adapter, memory)
+    return *unpacked(content), len(content)
+
+
+def packed(adapter: Adapter, memory: Memory) -> bytes:
+    """Two records as they travel."""
     named = {ADAPTER + name: tensor for name, tensor in adapter.items()}
-    content = pack(named | {MEMORY + name: tensor for name, tensor in memory.items()})
-    arrived = unpack(content)
-    return _of(arrived, ADAPTER), _of(arrived, MEMORY), len(content)
+    return pack(named | {MEMORY + name: tensor for name, tensor in memory.items()})
+
+
+def unpacked(content: bytes) -> tuple[Adapter, Memory]:
+    """
+    Raises:
+        ValueError: the content is none, or is not whole.
+    """
+    try:
+        arrived = unpack(content)
+    except (SafetensorError, ValueError):
+        raise ValueError("is not whole") from None
+    return _of(arrived, ADAPTER), _of(arrived, MEMORY)
 
 
 def _of(arrived: Adapter, record: str) -> Adapter:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from pipeline.clients.setting import Domains, Iid, is_client_name
 from pipeline.corpora.qmsum import DOMAINS
 from pipeline.corpora.readers import CLIENT_OF
+from pipeline.federated.tolerance import Tolerance
 from pipeline.model.presets import PRESETS
 from pipeline.workspace.layout import OWN
 
 if TYPE_CHECKING:
+    from pipeline.plan.orders import CommonKnobs
     from pipeline.plan.run import Run
     from pipeline.plan.schema import Params
 
@@ -73,9 +75,22 @@ def _run(params: Params, name: str, run: Run) -> None:
         raise ValueError(f"{where}.late: leaves no client to begin with; leave one out")
     if run.dropout and params.is_lora(name):
         raise ValueError(f"{where}.dropout: lora has none; set adapter: bottleneck for this run, or dropout: 0")
-    drawn = params.training_of(name).clients_per_round or math.inf
+    training = params.training_of(name)
+    drawn = training.clients_per_round or math.inf
+    check_rules(where, training, min(drawn, len(clients)))
+    if training.faults is not None and (strange := sorted(set(training.faults.poisoned) - set(clients))):
+        raise ValueError(f"{where}: faults.poisoned: setting {run.setting} has no client {strange[0]!r}")
     if run.knobs.get("teacher") in ("initial", "others") and (run.late or drawn < len(clients)):
         raise ValueError(f"{where}: teacher: initial and others need every client in every round")
+
+
+def check_rules(where: str, training: CommonKnobs, asked: float) -> None:
+    """Faults need rules to live with; `asked`: how many clients a round asks at most."""
+    rules = training.tolerance or Tolerance()
+    if (rules.minimum or 0) > asked:
+        raise ValueError(f"{where}: tolerance.minimum: {rules.minimum}, but a round asks {asked:g} clients; lower it")
+    if training.faults is not None and training.faults.silent and rules.deadline is None:
+        raise ValueError(f"{where}: faults: some clients never answer; set tolerance.deadline, in seconds")
 
 
 def _own_clients(params: Params) -> None:

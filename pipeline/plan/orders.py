@@ -14,7 +14,9 @@ from pydantic import BaseModel, Field, ValidationError
 from pipeline.clients.folds import Fold
 from pipeline.clients.setting import Setting
 from pipeline.errors import QuorumError
+from pipeline.federated.faults import Faults
 from pipeline.federated.knobs import ClientOptimizer, Schedule
+from pipeline.federated.tolerance import Tolerance
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.precision import Precision
 from pipeline.workspace.files import read_json
@@ -22,6 +24,8 @@ from pipeline.workspace.layout import MORE, group_of, order
 from pipeline.workspace.record import Record
 
 REMEDY = "run `dvc repro plan`"
+UNLESS_ASKED: Any = Field(default=None, exclude_if=lambda value: value is None)
+"""A knob that most trainings do without: an order without it is the same order as before there was such a knob."""
 
 
 class Order(Record):
@@ -117,6 +121,8 @@ class CommonKnobs(Record):
     client_schedule: Schedule
     weight_decay: float = Field(ge=0)
     clip_norm: float = Field(gt=0)
+    faults: Faults | None = UNLESS_ASKED
+    tolerance: Tolerance | None = UNLESS_ASKED
 
 
 class FederatedKnobs(CommonKnobs):

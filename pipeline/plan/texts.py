@@ -5,6 +5,7 @@ A row of `scales` lies under the file's own keys, tables key by key: what the fi
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from pipeline.clients.skews import Given, Natural, Skewed
 from pipeline.clients.taking import Takes
 from pipeline.errors import QuorumError
 from pipeline.model.presets import ENCODERS, PRESETS
+from pipeline.plan.checks import check_rules
 from pipeline.plan.orders import CommonKnobs
 from pipeline.plan.run import Method
 from pipeline.plan.schema import check_names, over, read_yaml
@@ -240,9 +242,13 @@ class TextParams(CommonKnobs):
         common |= {knob: getattr(data, knob) for knob in ("rounds", "clients_per_round", "batch_size")}
         own = {knob: value for knob, value in run.knobs.items() if knob in CommonKnobs.model_fields}
         try:
-            return CommonKnobs.model_validate(common | own)
+            training = CommonKnobs.model_validate(common | own)
+            check_rules(f"runs.{name}", training, training.clients_per_round or math.inf)
         except ValidationError as error:
             raise QuorumError(f"{PARAMS}: runs.{name}.{first_problem(error)}; correct it") from None
+        except ValueError as error:
+            raise QuorumError(f"{PARAMS}: {error}") from None
+        return training
 
     def hyperparameters_of(self, name: str, known: type[BaseModel]) -> BaseModel:
         """An algorithm's hyperparameters: the run's own, else the file's, else the algorithm's defaults.

@@ -48,6 +48,9 @@ def _project(store: Store, parent: str, row: TextRow, seed: int, scores: Mapping
     for one in read_table(layout.history(run_id)):
         values = {f"{one['client']}/{name}": float(one[name]) for name in PER_ROUND if one.get(name)}
         store.metrics(run, values, int(one["round"]))
+    if layout.events(run_id).is_file():
+        store.events(run, read_table(layout.events(run_id)))
+        store.artifact(run, layout.events(run_id), "events")
     store.metrics(run, {f"test/{name}": value for name, value in scores.items()})
     for path in sorted(layout.adapters(run_id).glob("*.safetensors")):
         store.artifact(run, path, "adapters")

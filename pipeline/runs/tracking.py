@@ -28,6 +28,7 @@ from pipeline.runs.index import planned_key
 from pipeline.workspace import layout
 from pipeline.workspace.files import is_locked, read_json, sha256_file, sha256_json
 from pipeline.workspace.progress import say
+from pipeline.workspace.tables import read_table
 from pipeline.workspace.tracking import PARENT_TAG, TRAINING_TAG, Store, failures
 
 PER_ROUND = (
@@ -145,6 +146,9 @@ def _project_run(store: Store, run: str, row: RunRow, scores: Mapping[str, Mappi
     store.params(run, _resolved(row))
     for one in read_history(row.id, row.seed):
         _log_round(store, run, one)
+    if layout.events(row.id).is_file():
+        store.events(run, read_table(layout.events(row.id)))
+        store.artifact(run, layout.events(row.id), "events")
     for timed in _timed_rounds(row):
         store.metrics(run, {f"{timed['client']}/seconds": timed["seconds"]}, int(timed["round"]))
     for client, figures in scores.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pipeline.federated.algorithm import Algorithm
@@ -12,16 +12,20 @@ from pipeline.federated.blobs import Blobs
 from pipeline.federated.callbacks.stopping import Stopping
 from pipeline.federated.callbacks.telling import Telling
 from pipeline.federated.checkpoint import load_progress
+from pipeline.federated.engine import Engine
+from pipeline.federated.events import COLUMNS as EVENT_COLUMNS
 from pipeline.federated.history import OnRound
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.optimizer import LocalTraining
 from pipeline.federated.state import Private, Progress
+from pipeline.federated.tolerance import STRICT
 from pipeline.model.adapter import Adapter
 from pipeline.plan.orders import FederatedKnobs
 from pipeline.workspace import layout
 from pipeline.workspace.files import locked
 from pipeline.workspace.progress import progress as progress_bar
 from pipeline.workspace.progress import say
+from pipeline.workspace.tables import write_table
 
 POOLED = "pooled"
 """What the one client of a method that pools all data is called."""
@@ -90,6 +94,7 @@ def _go_on(
 ) -> Finished:
     """Train the rounds that are left."""
     # Seconds of imports, which a finished training saves.
+    from pipeline.engines.faulty import Faulty
     from pipeline.engines.in_process import InProcess
     from pipeline.federated.algorithm import ClientState
     from pipeline.federated.callbacks.checkpointing import Checkpointing
@@ -106,7 +111,12 @@ def _go_on(
             done.private if done else Private.begin(Blobs(folder), {name: ClientState(initial) for name in keeping})
         )
         owner = dict.fromkeys(opened.evaluated, POOLED) if algorithm.pooled else {}
-        engine = InProcess(algorithm, trained, opened.evaluated, private, seed=order.seed, owner=owner)
+        rules = order.tolerance or STRICT
+        engine: Engine = InProcess(
+            algorithm, trained, opened.evaluated, private, seed=order.seed, owner=owner, job=folder.name
+        )
+        if order.faults is not None:
+            engine = Faulty(engine, order.faults, rules.deadline, seed=order.seed, travels=algorithm.travels)
         callbacks = [
             stopping,
             *([KeepingRounds(folder.name, private)] if order.keep_rounds else []),
@@ -120,8 +130,16 @@ def _go_on(
             Participation(order.clients_per_round, order.joins),
             callbacks,
             seed=order.seed,
+            rules=rules,
+            job=folder.name,
         )
         return Finished(progress, private)
+
+
+def write_events(run_id: str, order: FederatedKnobs, progress: Progress) -> None:
+    """What went wrong, a line an event; of a training that was told what might."""
+    if order.faults is not None or order.tolerance is not None:
+        write_table(layout.events(run_id), [asdict(event) for event in progress.events], EVENT_COLUMNS)
 
 
 def bind(order: FederatedKnobs) -> Algorithm:

@@ -10,6 +10,7 @@ from pipeline.plan.orders import TrainOrder, read_order
 from pipeline.runs.export import export, export_untrained
 from pipeline.runs.index import read_encoded, training_key
 from pipeline.runs.meetings import train_on_meetings
+from pipeline.runs.training import write_events
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
 
@@ -28,6 +29,7 @@ def run(run_id: str, on_round: OnRound = lambda rows: None) -> None:
     else:
         finished = train_on_meetings(order.training, encoded, key, run_id, on_round)
         export(run_id, finished, order.evaluate, encoded)
+        write_events(run_id, order.training, finished.progress)
         history = finished.progress.history
     write_json(layout.trained_as(run_id), {"training": key})
     write_json(layout.timing("train", run_id), _timing(history) | {"training": key})

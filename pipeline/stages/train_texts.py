@@ -12,7 +12,7 @@ from pipeline.plan.text_orders import TextTrainOrder
 from pipeline.runs.learning import key_of, seen_through, train_on_texts
 from pipeline.runs.prune import remove_checkpoints
 from pipeline.runs.text_encoding import read_index
-from pipeline.runs.training import POOLED, Finished, bind
+from pipeline.runs.training import POOLED, Finished, bind, write_events
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_json
 from pipeline.workspace.progress import say
@@ -43,6 +43,7 @@ def run(name: str) -> None:
             continue
         finished = train_on_texts(training, manifest, index, key, f"{name}-{seed}", lambda rows: None)
         export(run_id, finished, bind(training).evaluates)
+        write_events(run_id, training, finished.progress)
         write_json(layout.trained_as(run_id), {"training": key})
         remove_checkpoints([layout.checkpoints() / key])
 

@@ -269,6 +269,11 @@ def history(run: str) -> Path:
     return MODELS / run / "history.csv"
 
 
+def events(run: str) -> Path:
+    """What went wrong in a run's training, and what was done about it; of a training with faults or rules for them."""
+    return MODELS / run / "events.csv"
+
+
 def masks(run: str) -> Path:
     """Which target tokens a run's objective singled out, a bit each: those that were distilled."""
     return MODELS / run / "masks.safetensors"

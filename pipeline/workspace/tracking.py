@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,14 @@ class Store:
         # A round's place on the time axis is its number: the projection gives the same store every time.
         finite = {key: float(v) for key, v in values.items() if not math.isnan(float(v))}
         self._client.log_batch(run, metrics=[Metric(key, v, step, step) for key, v in finite.items()])
+
+    def events(self, run: str, rows: Iterable[Mapping[str, str]]) -> None:
+        """How often something went wrong in each round, by kind: rows of events.csv."""
+        found: dict[int, Counter[str]] = {}
+        for row in rows:
+            found.setdefault(int(row["round"]), Counter())[f"events/{row['kind']}"] += 1
+        for number, counts in found.items():
+            self.metrics(run, counts, number)
 
     def artifact(self, run: str, path: Path, folder: str) -> None:
         """Put a file under a run, by a hard link where the disk can: adapters are large, and lie there already."""

@@ -7,28 +7,28 @@ distance.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 import torch
 from federations import begin
+from halfway import Halfway, engine, number, one
 
 from pipeline.engines.in_process import InProcess
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithm import Algorithm, ClientState, Fit, Pull, Sent, Trace, Update
+from pipeline.federated.algorithm import ClientState, Sent, Update
 from pipeline.federated.algorithms import centralized, fedavg, fedselectkd, single
 from pipeline.federated.callbacks.stopping import Stopping
-from pipeline.federated.engine import Arrival, Report, train_round
+from pipeline.federated.engine import Arrival, Losses, Report
+from pipeline.federated.gathering import Gathering
 from pipeline.federated.loop import Participation, run_rounds, start
-from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
-from pipeline.federated.objectives.objective import Objective
 from pipeline.federated.randomness import Randomness
 from pipeline.federated.shelf import Shelf
 from pipeline.federated.state import STATES, Private, Progress
+from pipeline.federated.tolerance import STRICT
 from pipeline.federated.wire import travelled
-from pipeline.model.adapter import Adapter
 
 FEDAVG = fedavg.build(fedavg.Hyperparameters())
 SINGLE = single.build(single.Hyperparameters())
@@ -37,49 +37,9 @@ OWN = fedselectkd.build(fedselectkd.Hyperparameters.model_validate({"tau": 5, "l
 """Each client goes on from its own adapter."""
 
 
-def one(value: float) -> Adapter:
-    return {"w": torch.tensor([value])}
-
-
-def number(adapter: Adapter) -> float:
-    return adapter["w"].item()
-
-
-@dataclass
-class Halfway:
-    """See the module's own words."""
-
-    best: float
-    examples: int = 1
-    scored: int = 0
-
-    def fit(
-        self,
-        start: Adapter,
-        rng: Randomness,
-        objective: Objective = CROSS_ENTROPY,
-        *,
-        pull: Pull | None = None,
-        moments: Adapter | None = None,
-    ) -> Fit:
-        del objective, pull, moments
-        mask = torch.tensor([[rng.round % 2 == 1, False]])
-        trace = Trace(loss=rng.number("loss"), steps=1, seconds=0.0, masks={"odd": mask})
-        return Fit(one((number(start) + self.best) / 2), trace, {})
-
-    def gradient(self, adapter: Adapter) -> Adapter:
-        return adapter
-
-    def validation_loss(self, adapter: Adapter) -> float:
-        self.scored += 1
-        return abs(number(adapter) - self.best)
-
-
-def engine(algorithm: Algorithm, kind: type[InProcess] = InProcess, seed: int = 1, **best: float) -> InProcess:
-    """Clients by name and best number; all begin at 0."""
-    clients = {name: Halfway(value) for name, value in best.items()}
-    private = begin({name: ClientState(one(0.0)) for name in clients})
-    return kind(algorithm, clients, clients, private, seed=seed)
+def scored(made: InProcess, name: str, server: float | None, began: float, version: int) -> Losses:
+    """One client's losses after a round."""
+    return made.score([name], None if server is None else one(server), one(began), version)[name]
 
 
 def pooled() -> InProcess:
@@ -123,15 +83,20 @@ class Backwards(InProcess):
         yield from list(super().arrivals())[::-1]
 
 
+def gathered(made: InProcess, names: Sequence[str]) -> Iterator[Update]:
+    """The updates of the first round, in which all are sent 0."""
+    return Gathering(made, 1, Sent(one(0.0)), "adapter", STRICT, "", {}, 0.0).in_order(names)
+
+
 def test_a_round_is_in_the_order_of_names_whoever_answers_first() -> None:
     made = engine(FEDAVG, Backwards, A=4.0, B=8.0)
-    assert [arrival.name for arrival in train_round(made, Sent(one(0.0)), ["A", "B"], 1)] == ["A", "B"]
+    assert [number(update.adapter) for update in gathered(made, ["A", "B"])] == [2.0, 4.0]
 
 
 def test_an_update_arrives_before_the_next_client_trains() -> None:
     """So that a server that takes a mean holds one update at a time."""
     made = engine(FEDAVG, A=4.0, B=8.0)
-    answers = train_round(made, Sent(one(0.0)), ["A", "B"], 1)
+    answers = gathered(made, ["A", "B"])
     next(answers)
     assert [number(made.private.states[name].adapter) for name in "AB"] == [2.0, 0.0]
 
@@ -195,8 +160,11 @@ def test_where_nothing_travels_nothing_is_weighed() -> None:
 
 
 def test_only_an_update_and_numbers_travel_to_the_server() -> None:
-    """Its adapter, two counts and its algorithm's memory; and numbers beside it, never a mask."""
-    assert [known.name for known in fields(Update)] == ["adapter", "examples", "steps", "memory"]
+    """Its adapter, two counts and its algorithm's memory; and numbers beside it, never a mask.
+
+    The version is noted by the server, where it wants to know how old an answer is.
+    """
+    assert [known.name for known in fields(Update)] == ["adapter", "examples", "steps", "memory", "version"]
     told = ["loss", "steps", "seconds", "figures", "bytes_down", "bytes_up"]
     assert [known.name for known in fields(Report)] == told
 
@@ -226,9 +194,9 @@ def test_both_models_are_scored() -> None:
     made = engine(FEDAVG, A=4.0)
     made.submit("A", Sent(one(0.0)), 1)
     list(made.arrivals())
-    losses = made.score("A", one(3.0), one(0.0), 1)
+    losses = scored(made, "A", 3.0, 0.0, 1)
     assert (losses.local, losses.server) == (2.0, 1.0)
-    assert made.score("A", None, one(0.0), 1).server is None
+    assert scored(made, "A", None, 0.0, 1).server is None
 
 
 def test_no_model_is_scored_twice() -> None:
@@ -245,7 +213,7 @@ def test_a_clients_best_round_is_kept_for_each_model() -> None:
     for version, server in ((1, 3.0), (2, 9.0)):
         made.submit("A", Sent(one(0.5)), version)
         list(made.arrivals())
-        made.score("A", one(server), one(0.5), version)
+        scored(made, "A", server, 0.5, version)
     local, shared = made.private.best["local"]["A"], made.private.best["server"]["A"]
     assert (local.round, local.loss, number(local.adapter), number(local.before)) == (2, 1.0, 3.0, 2.0)
     assert (shared.round, shared.loss, number(shared.adapter), number(shared.before)) == (1, 1.0, 3.0, 0.0)
@@ -255,7 +223,7 @@ def test_a_clients_best_round_is_kept_for_each_model() -> None:
 def test_an_equal_loss_later_is_no_better_round() -> None:
     made = engine(FEDAVG, A=4.0)
     for version in (1, 2):
-        made.score("A", one(3.0), one(0.0), version)
+        scored(made, "A", 3.0, 0.0, version)
     assert made.private.best["server"]["A"].round == 1
 
 
@@ -265,10 +233,10 @@ def test_before_an_idle_round_a_client_held_what_it_holds(anew: bool) -> None:
     made = engine(FEDAVG, A=4.0)
     made.submit("A", Sent(one(0.0)), 1)
     list(made.arrivals())
-    made.score("A", one(2.0), one(0.0), 1)
+    scored(made, "A", 2.0, 0.0, 1)
     if anew:
         made = InProcess(FEDAVG, {"A": Halfway(4.0)}, {"A": Halfway(4.0)}, made.private, seed=1)
-    made.score("A", one(4.0), one(2.0), 2)
+    scored(made, "A", 4.0, 2.0, 2)
     assert number(made.private.best["server"]["A"].before) == 2.0
 
 
@@ -279,8 +247,7 @@ def test_a_pooled_model_is_scored_for_every_client() -> None:
     for version in (1, 2, 3):
         made.submit("all", Sent(one(0.0)), version)
         list(made.arrivals())
-        for name in ("A", "B"):
-            made.score(name, None, one(0.0), version)
+        made.score(["A", "B"], None, one(0.0), version)
     best = made.private.best["local"]
     assert {name: (kept.round, kept.loss) for name, kept in best.items()} == {"A": (1, 0.0), "B": (3, 4.5)}
     assert {name: number(kept.before) for name, kept in best.items()} == {"A": 0.0, "B": 3.0}
@@ -322,6 +289,6 @@ def test_a_round_goes_through_all_clients_a_few_times_not_once_a_client(tmp_path
 def test_a_validation_loss_that_is_not_finite_is_one_line(loss: float) -> None:
     made = engine(FEDAVG, A=4.0)
     with pytest.raises(QuorumError, match=f"round 2, client A: the validation loss is {loss}; lower") as caught:
-        made.score("A", one(loss), one(0.0), 2)
+        scored(made, "A", loss, 0.0, 2)
     assert "\n" not in str(caught.value)
     assert "server" not in made.private.best

@@ -112,7 +112,7 @@ def test_every_algorithm_trains_an_encoder_unchanged(name: str) -> None:
 
     module = importlib.import_module(ALGORITHMS[name])
     knobs = {"mu": 0.01, "server_learning_rate": 0.5, "server_optimizer": "momentum", "tau": 0.3, "lambda": 0.2}
-    knobs |= {"faulty": 0, "max_norm": 10.0}
+    knobs |= {"faulty": 0, "max_norm": 10.0, "buffer": 2}
     known = {field.alias or key for key, field in module.Hyperparameters.model_fields.items()}
     algorithm: Algorithm = module.build(module.Hyperparameters(**{k: v for k, v in knobs.items() if k in known}))
     made = encoder()

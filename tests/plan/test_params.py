@@ -53,6 +53,11 @@ TUNE: dict[str, Any] = {"seed": 9, "rates": [0.1, 0.2], "families": {}, "trials"
     ("changes", "message"),
     [
         ({"tua": 4}, "tua: unknown key"),
+        ({"faults": {"dropout": 0.2}}, "faults: some clients never answer; set tolerance.deadline, in seconds"),
+        ({"faults": {"dropout": 1.5}}, "faults.dropout: "),
+        ({"faults": {"poisoned": {"Nobody": "nan"}}}, "faults.poisoned: setting domains has no client 'Nobody'"),
+        ({"faults": {"poisoned": {"Academic": "arsenic"}}}, "faults.poisoned.Academic: "),
+        ({"tolerance": {"minimum": 4}}, "tolerance.minimum: 4, but a round asks 3 clients; lower it"),
         ({"tau": -1}, "tau: is a number of nats, at least 0"),
         ({"tau": "high"}, "tau: is a number of nats"),
         ({"tau": True}, "tau: is a number of nats"),

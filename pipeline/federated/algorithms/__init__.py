@@ -23,4 +23,5 @@ ALGORITHMS: dict[str, str] = {
     "TrimmedMean": "pipeline.federated.algorithms.trimmedmean",
     "NormClipping": "pipeline.federated.algorithms.normclipping",
     "Krum": "pipeline.federated.algorithms.krum",
+    "FedBuff": "pipeline.federated.algorithms.fedbuff",
 }

@@ -15,4 +15,4 @@ class Hyperparameters(Knobs):
 
 
 def build(_hyper: Hyperparameters) -> Algorithm:
-    return Algorithm(client_update, server_update, evaluates="local", communicates=False, pooled=True)
+    return Algorithm(client_update, server_update, evaluates="local", travels="nothing", pooled=True)

@@ -38,4 +38,4 @@ def server_update(state: ServerState, _updates: Iterable[Update], _context: Cont
 
 
 def build(_hyper: Hyperparameters) -> Algorithm:
-    return Algorithm(client_update, server_update, evaluates="local", communicates=False)
+    return Algorithm(client_update, server_update, evaluates="local", travels="nothing")
