@@ -1,9 +1,17 @@
 """The one error that a user is meant to see."""
 
+from __future__ import annotations
+
 
 class QuorumError(Exception):
     """Something outside the code is wrong: a file, a key, a machine.
 
     The message is one line that says what is wrong, where, and what to do.
     The command line prints it and exits with status 1; `PIPELINE_DEBUG=1` shows the traceback.
+
+    `code` is all that is told of it where the message may not travel: an error of an organisation in a federation.
     """
+
+    def __init__(self, message: str, code: str = "failed") -> None:
+        super().__init__(message)
+        self.code = code

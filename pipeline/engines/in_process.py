@@ -77,7 +77,7 @@ class InProcess:
         rng = Randomness(self._seed, name, version)
         own = self.private.states[name] if self._keeps(name) else ClientState(received.adapter)
         if self._keeps(name):
-            self._remember(name, own.adapter, version)
+            self.remember(name, own.adapter, version)
         state, update, trace = self._algorithm.client_update(received, own, self._trained[name], rng)
         if self._keeps(name):
             self.private.states[name] = state
@@ -129,13 +129,14 @@ class InProcess:
         if not math.isfinite(loss):
             raise QuorumError(
                 f"round {version}, client {name}: the validation loss is {loss}; lower learning_rate and run again, "
-                "which begins anew"
+                "which begins anew",
+                code="not_finite",
             )
         # Beside the shelf, whose best rounds are too large to be read for one number.
         least = self._least.setdefault(owner, {})
         if loss < least.get(name, math.inf):
             least[name] = loss
-            before = self._began_with(self.scored[name], version)
+            before = self.began_with(self.scored[name], version)
             self.private.best_of(owner)[name] = Best(version, loss, adapter, began, before)
         return loss
 
@@ -143,15 +144,16 @@ class InProcess:
         """Whether a client's state outlives a round: the algorithm needs it, or its own model is scored."""
         return self._algorithm.keeps or name in self._owners
 
-    def _remember(self, name: str, own: Adapter, version: int) -> None:
+    def remember(self, name: str, own: Adapter, version: int) -> None:
         """With what a client begins a round; what it began the last one with is no longer asked for."""
         if version != self._of_round:
             self._before.clear()
             self._of_round = version
-        known = self.private.states.recorded(name) if name in self.private.states else None
+        states = self.private.states
+        known = states.recorded(name) if name in states and states[name].adapter is own else None
         self._before.put(name, own, known and known[0])
 
-    def _began_with(self, name: str, version: int) -> Adapter:
+    def began_with(self, name: str, version: int) -> Adapter:
         """A client's own adapter at the end of the round before; one that was idle still has it, the server none."""
         if version == self._of_round and name in self._before:
             return self._before[name]

@@ -79,7 +79,7 @@ class Blobs:
 
     def damaged(self, why: str) -> QuorumError:
         """What a checkpoint that cannot be gone on with is told as."""
-        return QuorumError(f"{self._path}: {why}; delete {self._path.parent} and run again")
+        return QuorumError(f"{self._path}: {why}; delete {self._path.parent} and run again", code="damaged")
 
     def _checked(self, name: str) -> bytes:
         with self._failures():
@@ -106,7 +106,8 @@ class Blobs:
         except (OSError, sqlite3.OperationalError) as error:
             raise QuorumError(
                 f"{self._path}: could not be read or written ({error}); free disk space or check permissions, "
-                "then run the same command again"
+                "then run the same command again",
+                code="disk",
             ) from None
         except sqlite3.DatabaseError as error:
             raise self.damaged(f"damaged checkpoint ({error})") from None

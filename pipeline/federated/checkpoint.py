@@ -25,8 +25,8 @@ from pipeline.federated.state import BESTS, STATES, Private, Progress
 def save_progress(key: str, progress: Progress, private: Private) -> None:
     """Write a finished round to the clients' blobs; those that it no longer needs are removed."""
     blobs = private.blobs
-    state = {"key": key, "progress": _of_progress(progress, blobs.put), "private": _of_private(private)}
-    blobs.commit(json.dumps(state), _named(state))
+    state = {"key": key, "progress": _of_progress(progress, blobs.put), "private": of_private(private)}
+    blobs.commit(json.dumps(state), named(_tensors(state)))
 
 
 def load_progress(folder: Path, key: str) -> tuple[Progress, Private] | None:
@@ -43,9 +43,9 @@ def load_progress(folder: Path, key: str) -> tuple[Progress, Private] | None:
         state = json.loads(text)
         if state["key"] != key:
             raise blobs.damaged("a checkpoint of another order")
-        for name in _named(state):
+        for name in named(_tensors(state)):
             blobs.check(name)
-        return _to_progress(state["progress"], blobs.get), _to_private(state["private"], blobs)
+        return _to_progress(state["progress"], blobs.get), to_private(state["private"], blobs)
     except (KeyError, TypeError, ValueError) as error:
         raise blobs.damaged(f"damaged checkpoint ({error!r})") from None
 
@@ -81,7 +81,8 @@ def _to_progress(state: Mapping[str, Any], get: Get) -> Progress:
     )
 
 
-def _of_private(private: Private) -> dict[str, Any]:
+def of_private(private: Private) -> dict[str, Any]:
+    """What clients keep as records; their tensors are in blobs after it."""
     return {
         "states": {name: private.states.record(name) for name in private.states},
         "best": {owner: {name: kept.record(name) for name in kept} for owner, kept in private.best.items()},
@@ -89,13 +90,16 @@ def _of_private(private: Private) -> dict[str, Any]:
     }
 
 
-def _to_private(state: Mapping[str, Any], blobs: Blobs) -> Private:
+def to_private(state: Mapping[str, Any], blobs: Blobs) -> Private:
     best = {owner: Shelf(blobs, BESTS, records) for owner, records in state["best"].items()}
     return Private(blobs, Shelf(blobs, STATES, state["states"]), best, nested(blobs.get(state["masks"])))
 
 
-def _named(state: Mapping[str, Any]) -> set[str]:
-    """Every blob that a state names, by its checksum."""
-    tensors = [state["progress"]["server"], state["progress"]["asked"], state["private"]]
-    words = set(json.dumps(tensors).split('"'))
+def _tensors(state: Mapping[str, Any]) -> Any:
+    return [state["progress"]["server"], state["progress"]["asked"], state["private"]]
+
+
+def named(records: Any) -> set[str]:
+    """Every blob that records name, by its checksum."""
+    words = set(json.dumps(records).split('"'))
     return {word for word in words if len(word) == 64 and not word.strip("0123456789abcdef")}

@@ -53,12 +53,16 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Failure:
-    """What the engine knows of a client that was asked and has no answer; `at` as of an arrival."""
+    """What the engine knows of a client that was asked and has no answer; `at` as of an arrival.
+
+    `final`: nothing will come of that asking any more. What is not final was turned away beside it.
+    """
 
     name: str
     version: int
     what: str
     at: float = 0.0
+    final: bool = True
 
 
 @dataclass(frozen=True)

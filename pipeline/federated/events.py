@@ -1,11 +1,11 @@
-"""What went wrong in a training, and what was done about it: a line an event."""
+"""What went wrong in a training and what was done about it, and how a buffer was filled: a line an event."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["missing", "refused", "repeated", "skipped"]
+Kind = Literal["arrived", "missing", "refused", "repeated", "skipped"]
 
 
 @dataclass(frozen=True)

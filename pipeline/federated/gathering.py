@@ -85,6 +85,7 @@ class Gathering:
             before = count
             for arrival in self._good():
                 count += 1
+                self._note(arrival.name, "arrived", f"asked in round {arrival.version}")
                 yield replace(arrival.update, version=arrival.version)
                 if count == size:
                     return
@@ -105,8 +106,9 @@ class Gathering:
         for coming in self.engine.arrivals():
             self.clock = max(self.clock, coming.at)
             if isinstance(coming, Failure):
-                self.asked.pop(coming.name, None)
-                self._note(coming.name, "missing", coming.what)
+                if coming.final:
+                    self.asked.pop(coming.name, None)
+                self._note(coming.name, "missing" if coming.final else "refused", coming.what)
                 continue
             asked = self.asked.get(coming.name)
             why = refusal(coming, asked, self.job, self.travels, self.rules.largest_change)

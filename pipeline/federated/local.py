@@ -214,7 +214,8 @@ def _check_finite(what: str, value: float, rng: Randomness, steps: int) -> None:
     if not math.isfinite(value):
         raise QuorumError(
             f"round {rng.round}, client {rng.client}, step {steps + 1}: the {what} is {value}; lower learning_rate and "
-            "run again, which begins anew"
+            "run again, which begins anew",
+            code="not_finite",
         )
 
 

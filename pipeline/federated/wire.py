@@ -19,8 +19,13 @@ def travelled(adapter: Adapter, memory: Memory) -> tuple[Adapter, Memory, int]:
 
 def packed(adapter: Adapter, memory: Memory) -> bytes:
     """Two records as they travel."""
+    return pack(named_records(adapter, memory))
+
+
+def named_records(adapter: Adapter, memory: Memory) -> Adapter:
+    """Both as one, by the names that they travel under."""
     named = {ADAPTER + name: tensor for name, tensor in adapter.items()}
-    return pack(named | {MEMORY + name: tensor for name, tensor in memory.items()})
+    return named | {MEMORY + name: tensor for name, tensor in memory.items()}
 
 
 def unpacked(content: bytes) -> tuple[Adapter, Memory]:

@@ -13,7 +13,7 @@ from pipeline.model.adapter import Adapter, init_adapter
 from pipeline.model.loader import Loader
 from pipeline.plan.text_orders import TextTraining, View
 from pipeline.runs.text_encoding import Indexed, encoder_of, writer_of
-from pipeline.runs.training import POOLED, Finished, Learners, local_training, train
+from pipeline.runs.training import POOLED, Finished, Learners, in_process, local_training, train
 from pipeline.tasks.encoded import Under, load_text_task
 from pipeline.tasks.title import Title
 from pipeline.workspace import layout
@@ -41,7 +41,7 @@ def train_on_texts(
     clients = order.clients_per_round or len(manifest)
     sizes = sorted(len(own["train"]) for own in manifest.values() if own["train"])
     share = 1.0 if clients >= len(sizes) else clients / len(sizes)
-    return train(order, learners, round(share * sum(sizes)), key, run_id, on_round)
+    return train(order, in_process(order, key, learners), round(share * sum(sizes)), key, run_id, on_round)
 
 
 def seen_through(order: TextTraining, index: Indexed) -> tuple[Hidden, Adapter]:

@@ -11,7 +11,7 @@ from pipeline.model.backbone import Backbone
 from pipeline.model.lora import init_lora
 from pipeline.plan.orders import Training
 from pipeline.runs.index import Encoded
-from pipeline.runs.training import POOLED, Finished, Learners, local_training, train
+from pipeline.runs.training import POOLED, Finished, Learners, in_process, local_training, train
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 
@@ -23,7 +23,7 @@ def train_on_meetings(order: Training, encoded: Encoded, key: str, run_id: str, 
         return _learners(order, encoded, advance, pooled=pooled)
 
     examples = sum(len(splits["train"]) for splits in encoded.clients.values())
-    return train(order, learners, examples, key, run_id, on_round)
+    return train(order, in_process(order, key, learners), examples, key, run_id, on_round)
 
 
 def _learners(order: Training, encoded: Encoded, advance: Callable[[int], None], *, pooled: bool) -> Learners:

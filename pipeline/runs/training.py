@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.blobs import Blobs
@@ -40,8 +41,20 @@ class Learners:
     evaluated: Mapping[str, LocalClientData]
 
 
-Open = Callable[[Callable[[int], None], bool], Learners]
+Load = Callable[[Callable[[int], None], bool], Learners]
 """(told of examples as they are trained on, whether all data are one client's) -> the learners, loaded."""
+
+
+class Opened(NamedTuple):
+    """The first adapter of all, who runs the clients, and how many examples these have."""
+
+    initial: Adapter
+    engine: Engine
+    examples: int
+
+
+Open = Callable[[Callable[[int], None], Algorithm, Private], Opened]
+"""(told of examples as they are trained on, the algorithm, what this process's clients keep) -> what trains."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +65,11 @@ class Finished:
     private: Private
 
 
-def train(order: FederatedKnobs, learners: Open, examples: int, key: str, run_id: str, on_round: OnRound) -> Finished:
+def train(order: FederatedKnobs, open_: Open, examples: int, key: str, run_id: str, on_round: OnRound) -> Finished:
     """Train from the last finished round, if there is one; `run_id` is what messages call it.
 
     Args:
-        learners: opened only where a round is left to train.
+        open_: called only where a round is left to train.
         examples: how many train, of all clients.
         key: the training's name. Where two processes want one training, the second waits, and finds it done.
         on_round: told each round's rows; of no round once the training's lock is held.
@@ -70,7 +83,7 @@ def train(order: FederatedKnobs, learners: Open, examples: int, key: str, run_id
         stopping = Stopping(order.rounds, order.patience, order.joins)
         done = load_progress(folder, key)
         if done is None:
-            return _go_on(order, learners, examples, folder, run_id, on_round, stopping, None)
+            return _go_on(order, open_, examples, folder, run_id, on_round, stopping, None)
         progress, private = done
         if not stopping.is_over(progress):
             say(f"train {run_id}: resuming after round {progress.round}")
@@ -79,12 +92,12 @@ def train(order: FederatedKnobs, learners: Open, examples: int, key: str, run_id
         if stopping.is_over(progress):
             say(f"train {run_id}: has been trained, under this name or another")
             return Finished(progress, private)
-        return _go_on(order, learners, examples, folder, run_id, on_round, stopping, Finished(progress, private))
+        return _go_on(order, open_, examples, folder, run_id, on_round, stopping, Finished(progress, private))
 
 
 def _go_on(
     order: FederatedKnobs,
-    learners: Open,
+    open_: Open,
     examples: int,
     folder: Path,
     run_id: str,
@@ -94,29 +107,15 @@ def _go_on(
 ) -> Finished:
     """Train the rounds that are left."""
     # Seconds of imports, which a finished training saves.
-    from pipeline.engines.faulty import Faulty
-    from pipeline.engines.in_process import InProcess
-    from pipeline.federated.algorithm import ClientState
     from pipeline.federated.callbacks.checkpointing import Checkpointing
     from pipeline.federated.callbacks.keeping_rounds import KeepingRounds
     from pipeline.federated.loop import Participation, run_rounds, start
 
     algorithm = bind(order)
     passes = (order.rounds - (done.progress.round if done else 0)) * order.local_epochs * algorithm.passes
+    private = done.private if done else Private.begin(Blobs(folder), {})
     with progress_bar(f"train {run_id}", passes * examples) as advance:
-        opened = learners(advance, algorithm.pooled)
-        initial, trained = opened.initial, opened.trained
-        keeping = trained if algorithm.keeps or set(opened.evaluated) & set(trained) else {}
-        private = (
-            done.private if done else Private.begin(Blobs(folder), {name: ClientState(initial) for name in keeping})
-        )
-        owner = dict.fromkeys(opened.evaluated, POOLED) if algorithm.pooled else {}
-        rules = order.tolerance or STRICT
-        engine: Engine = InProcess(
-            algorithm, trained, opened.evaluated, private, seed=order.seed, owner=owner, job=folder.name
-        )
-        if order.faults is not None:
-            engine = Faulty(engine, order.faults, rules.deadline, seed=order.seed, travels=algorithm.travels)
+        opened = open_(advance, algorithm, private)
         callbacks = [
             stopping,
             *([KeepingRounds(folder.name, private)] if order.keep_rounds else []),
@@ -125,20 +124,42 @@ def _go_on(
         ]
         progress = run_rounds(
             algorithm,
-            engine,
-            done.progress if done else start(algorithm, initial, sum(data.examples for data in trained.values())),
+            opened.engine,
+            done.progress if done else start(algorithm, opened.initial, opened.examples),
             Participation(order.clients_per_round, order.joins),
             callbacks,
             seed=order.seed,
-            rules=rules,
+            rules=order.tolerance or STRICT,
             job=folder.name,
         )
         return Finished(progress, private)
 
 
+def in_process(order: FederatedKnobs, key: str, load: Load) -> Open:
+    """All clients in this process; those that fail as the order says, where it does."""
+
+    def open_(advance: Callable[[int], None], algorithm: Algorithm, private: Private) -> Opened:
+        from pipeline.engines.faulty import Faulty
+        from pipeline.engines.in_process import InProcess
+        from pipeline.federated.algorithm import ClientState
+
+        learners = load(advance, algorithm.pooled)
+        trained, evaluated = learners.trained, learners.evaluated
+        if not private.states and (algorithm.keeps or set(evaluated) & set(trained)):
+            private.states.update({name: ClientState(learners.initial) for name in trained})
+        owner = dict.fromkeys(evaluated, POOLED) if algorithm.pooled else {}
+        engine: Engine = InProcess(algorithm, trained, evaluated, private, seed=order.seed, owner=owner, job=key)
+        if order.faults is not None:
+            deadline = (order.tolerance or STRICT).deadline
+            engine = Faulty(engine, order.faults, deadline, seed=order.seed, travels=algorithm.travels)
+        return Opened(learners.initial, engine, sum(data.examples for data in trained.values()))
+
+    return open_
+
+
 def write_events(run_id: str, order: FederatedKnobs, progress: Progress) -> None:
-    """What went wrong, a line an event; of a training that was told what might."""
-    if order.faults is not None or order.tolerance is not None:
+    """What went wrong, a line an event; of a training that was told what might, or takes answers as they come."""
+    if order.faults is not None or order.tolerance is not None or progress.events:
         write_table(layout.events(run_id), [asdict(event) for event in progress.events], EVENT_COLUMNS)
 
 

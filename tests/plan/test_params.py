@@ -260,7 +260,8 @@ ANOTHER: dict[str, Any] = yaml.safe_load(
      span_end: exclusive, train_fraction: 0.5, validation_examples: 3, backbone: tiny-llama, adapted_layers: 2,
      adapter: lora, bottleneck: 4, source_tokens: 100, target_tokens: 50, rounds: 2, added_rounds: 4,
      patience: 1, local_epochs: 2, batch_size: 4, learning_rate: 0.001, weight_decay: 0.0, clip_norm: 2.0,
-     clients_per_round: 3, tau: q0.5, lambda: 0.4, local_start: own, folds: {1: first}, keep_rounds: [1],
+     clients_per_round: 3, faults: {duplicated: 0.5}, tolerance: {minimum: 2},
+     tau: q0.5, lambda: 0.4, local_start: own, folds: {1: first}, keep_rounds: [1],
      client_optimizer: sgd, client_schedule: linear,
      learning_rates: {own: 0.1, local: 0.2, server: 0.3, pooled: 0.4}, beams: 2, no_repeat_ngram: 0, min_tokens: 1,
      max_tokens: 99, use_stemmer: true, sign_flips: 100, topics: 5}

@@ -1,0 +1,117 @@
+"""What a server and an organisation say to each other: the whole list, name by name.
+
+A message is a header of JSON and a body of tensors in the safetensors format, which is empty where none travel. The
+records below are closed: a field that is not theirs, and a figure that is not declared, never leaves an organisation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Literal, TypeVar
+
+from pydantic import BaseModel, Field, ValidationError
+
+from pipeline.errors import QuorumError
+from pipeline.workspace.record import Record, first_problem
+
+Kind = Literal["hello", "join", "train", "score", "finish"]
+"""Who are you; here is the adapter that you come in with; train; judge the server's model; the training is over."""
+
+FIGURES = frozenset(
+    {"cross_entropy", "teacher_entropy", "tau", "share_distilled"}
+)  # what objectives of this project name
+"""The figures of a training that may travel: means over all of a client's tokens."""
+
+ErrorCode = Literal[
+    "another_training", "an_earlier_round", "another_content", "another_server", "not_finite", "disk", "damaged",
+    "undeclared", "failed",
+]  # fmt: skip
+
+ERRORS: dict[ErrorCode, str] = {
+    "another_training": "works for another training; start its node with this order",
+    "an_earlier_round": "has gone on to a later round, and forgotten its answer; begin the training anew",
+    "another_content": "was asked the same round before, with another model; begin the training anew",
+    "another_server": "was told of another server's model in the round before; begin the training anew",
+    "not_finite": "has a loss or a gradient that is not finite; lower learning_rate",
+    "disk": "cannot write to its disk; its operator must free space",
+    "damaged": "has a damaged file; its operator's log names it",
+    "undeclared": "has a figure that is not on the list of those that may travel; see pipeline/engines/messages.py",
+    "failed": "failed; its operator's log says why",
+}
+"""All that is told of an organisation's error: its own text stays in its log."""
+
+
+class Facts(Record):
+    """What an organisation is, beside its data: whatever differs from the server's is refused by name.
+
+    `examples`: how many there are of each split, and how many one stands for in an average.
+    """
+
+    code: str
+    order: str
+    backbone: str
+    packages: dict[str, str]
+    precision: str
+    threads: int
+    weight: float
+    train: int
+    val: int
+    test: int
+
+
+class Request(Record):
+    """What the server asks. `nonce` names this one asking, and its answer repeats it.
+
+    `began` is a hash of the model that the round began with, and `unknown` whether its loss is asked for, too.
+    """
+
+    kind: Kind
+    job: str
+    round: int = Field(ge=0)
+    nonce: str
+    began: str = ""
+    unknown: bool = False
+
+
+class Reply(Record):
+    """What an organisation answers: the numbers of one round, or an error's code.
+
+    `loss` and `figures` are of its training, in nats a token; `local`, `server` and `began` validation losses of its
+    own model, of the server's, and of the one that the round began with. `scores`: means over its test set, by metric.
+    """
+
+    kind: Kind
+    job: str
+    round: int
+    nonce: str
+    error: ErrorCode | None = None
+    examples: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+    loss: float = 0.0
+    figures: dict[str, float] = Field(default_factory=dict)
+    local: float | None = None
+    server: float | None = None
+    began: float | None = None
+    facts: Facts | None = None
+    scores: dict[str, float] = Field(default_factory=dict)
+
+
+Header = TypeVar("Header", bound=BaseModel)
+
+
+def parsed(kind: type[Header], text: str) -> Header:
+    """
+    Raises:
+        QuorumError: the text is no such header.
+    """
+    try:
+        return kind.model_validate_json(text)
+    except ValidationError as error:
+        raise QuorumError(
+            f"message: not a {kind.__name__}: {first_problem(error)}; both ends need one version"
+        ) from None
+
+
+def digest(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
