@@ -186,6 +186,21 @@ def results_missing() -> None:
     print(" ".join(missing()))
 
 
+federation = typer.Typer(no_args_is_help=True, help="A federation of machines that are really apart.")
+app.add_typer(federation, name="federation")
+_add(
+    federation,
+    "certificates",
+    "federation.site_commands:certificates",
+    "Make or renew what federation.yaml's site shows.",
+)
+_add(federation, "server", "federation.site_commands:server", "Start the server, train with all organisations, end.")
+_add(federation, "node", "federation.site_commands:node", "Prepare an organisation's folder, and answer the server.")
+_add(federation, "status", "federation.site_commands:status", "Say what of this site runs, and what its logs end with.")
+_add(federation, "stop", "federation.site_commands:stop", "End what of this site runs.")
+_add(federation, "app", "federation.site_commands:app", "Print the sha256 of this checkout's app, for allowed.txt.")
+_add(federation, "demonstrate", "federation.loopback:demonstrate", "Three organisations and a server on this machine.")
+
 copies = typer.Typer(no_args_is_help=True, help="A copy of the workspace, for `make try`.")
 app.add_typer(copies, name="copies")
 

@@ -36,7 +36,8 @@ from pipeline.model.tiny import tiny_model, tiny_tokenizer
 from pipeline.workspace.files import locked
 from pipeline.workspace.layout import downloads, mirror
 
-torch.set_num_threads(1)  # two workers share two cores
+os.environ["OMP_NUM_THREADS"] = "1"  # two workers share two cores
+torch.set_num_threads(1)
 ROOT = Path(__file__).parents[1]
 FAMILIES = ("llama", "bart", "led", "longt5")
 MIRROR = mirror()

@@ -25,6 +25,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runs",),
     ("report",),
     ("stages",),
+    ("federation",),
     ("__main__",),
 )
 """From the ground up."""

@@ -78,10 +78,10 @@ class Node:
         }
         with self._alone:
             try:
+                if request.kind == "hello":  # which says by what two trainings differ
+                    return Reply(**about, facts=self._facts), b""
                 if request.job != self._job:
                     raise QuorumError("was asked for another training", code="another_training")
-                if request.kind == "hello":
-                    return Reply(**about, facts=self._facts), b""
                 told, tensors = self._once(request, body)
                 return Reply(**{**told, **about}), tensors
             except Exception as error:  # whatever it is, it may quote private text

@@ -7,6 +7,7 @@ entropies, losses and the sums inside every product stay in fp32.
 
 from __future__ import annotations
 
+import os
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -41,6 +42,12 @@ def resolve(wanted: Literal["auto", "fp32", "bf16"], device: str) -> Precision:
             f"{', '.join(sorted(NATIVE))}, nor a GPU that does); set precision: auto or fp32"
         )
     return "fp32"
+
+
+def threads_of(wanted: int | None) -> int:
+    """What `threads` of params.yaml means on this machine: OMP_NUM_THREADS where it is open, else one a core."""
+    told = os.environ.get("OMP_NUM_THREADS", "")
+    return wanted or (int(told) if told.isdecimal() and int(told) else len(os.sched_getaffinity(0)))
 
 
 def multiplies_bf16(device: str) -> bool:

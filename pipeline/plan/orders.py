@@ -128,8 +128,9 @@ class CommonKnobs(Record):
 class FederatedKnobs(CommonKnobs):
     """What every training is told, whatever model it trains.
 
-    `weights`: client -> how many examples one of its stands for in an average, where that is not one. `keep_rounds`:
-    whether every round's models stay, for `audit`.
+    `threads`: of a process that computes; one and two differ in the last bits. `weights`: client -> how many examples
+    one of its stands for in an average, where that is not one. `keep_rounds`: whether every round's models stay, for
+    `audit`.
     """
 
     learning_rate: float = Field(gt=0)
@@ -138,6 +139,7 @@ class FederatedKnobs(CommonKnobs):
     seed: int
     device: str
     precision: Precision
+    threads: int = Field(ge=1)
     joins: dict[str, int] = Field(default_factory=dict)
     weights: dict[str, float] = Field(default_factory=dict)
     keep_rounds: bool = False

@@ -50,6 +50,7 @@ class Params(CommonKnobs):
     folds: dict[int, Fold]
     device: Literal["auto", "cpu", "cuda"]
     precision: Literal["auto", "fp32", "bf16"]
+    threads: Count | None
 
     corpora: list[str] = Field(min_length=1)
     data_source: Literal["auto", "mirror", "upstream", "sample"]
@@ -208,7 +209,7 @@ def read_params(path: Path = PARAMS) -> Params:
     Raises:
         QuorumError: the file is missing, not YAML, or a key is unknown, missing, of a wrong type or out of range.
     """
-    data = _read(path)
+    data = read_whole(path)
     for group in ("runs", "more_runs", "studies", "own", "settings"):
         check_names(path, group, data.get(group))
     scales = data.get("scales") if isinstance(data.get("scales"), dict) else {}
@@ -229,13 +230,13 @@ def _checked(path: Path, data: Mapping[str, Any], scale: Any, where: str) -> Par
         raise QuorumError(f"{path}: {where}{first_problem(error)}; correct it") from None
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_whole(path: Path) -> dict[str, Any]:
     """The keys of a file; over those of the file that it `extends`, whose settings it shares."""
     data = read_yaml(path)
     base = data.pop("extends", None)
     if base is None:
         return data
-    under = _read(path.parent / str(base))
+    under = read_whole(path.parent / str(base))
     settings = [table for table in (under.get("settings"), data.get("settings")) if isinstance(table, dict)]
     return {**under, **data, "settings": {name: setting for table in settings for name, setting in table.items()}}
 

@@ -16,7 +16,7 @@ from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.federated.methods import ZEROSHOT
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.encoder import Cut
-from pipeline.model.precision import Precision, resolve
+from pipeline.model.precision import Precision, resolve, threads_of
 from pipeline.model.presets import ENCODERS, PRESETS
 from pipeline.plan.code import code_of
 from pipeline.plan.orders import BackboneOrder, IngestOrder, Order
@@ -231,6 +231,7 @@ def training_on_texts(params: TextParams, name: str) -> TextTraining:
         seed=params.seeds_of(name)[0],
         device=params.device,
         precision=resolve(params.precision, params.device),
+        threads=threads_of(params.threads),
         learning_rate=run.learning_rate or getattr(data.rates, family),
         **knobs.model_dump(),
     )

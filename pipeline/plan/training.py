@@ -12,7 +12,7 @@ from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.federated.methods import ZEROSHOT
-from pipeline.model.precision import Precision, resolve
+from pipeline.model.precision import Precision, resolve, threads_of
 from pipeline.model.presets import PRESETS
 from pipeline.plan.code import code_of
 from pipeline.plan.orders import Training, TrainOrder
@@ -55,6 +55,7 @@ def training_order(params: Params, name: str, seed: int) -> TrainOrder:
         seed=seed,
         device=params.device,
         precision=precision_of(params),
+        threads=threads_of(params.threads),
         adapted_layers=run.adapted_layers or layers_of(params),
         uncached=is_uncached(params, name),
         dropout=run.dropout,

@@ -24,7 +24,7 @@ from pipeline.workspace.files import read_json, sha256_file, sha256_json, write_
 from pipeline.workspace.progress import say
 from pipeline.workspace.tables import read_table
 
-CODE = ("code", "packages", "precision", "keep_rounds")
+CODE = ("code", "packages", "precision", "threads", "keep_rounds")
 """What of an order is no part of what a result is known by: how it was made is recorded beside it."""
 STAGES = {layout.MAIN: "evaluate", layout.MORE: "evaluate-more"}
 

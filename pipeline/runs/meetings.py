@@ -19,14 +19,14 @@ from pipeline.workspace import layout
 def train_on_meetings(order: Training, encoded: Encoded, key: str, run_id: str, on_round: OnRound) -> Finished:
     """See `train`."""
 
-    def learners(advance: Callable[[int], None], pooled: bool) -> Learners:
-        return _learners(order, encoded, advance, pooled=pooled)
+    def load(advance: Callable[[int], None], pooled: bool) -> Learners:
+        return learners(order, encoded, advance, pooled=pooled)
 
     examples = sum(len(splits["train"]) for splits in encoded.clients.values())
-    return train(order, in_process(order, key, learners), examples, key, run_id, on_round)
+    return train(order, in_process(order, key, load), examples, key, run_id, on_round)
 
 
-def _learners(order: Training, encoded: Encoded, advance: Callable[[int], None], *, pooled: bool) -> Learners:
+def learners(order: Training, encoded: Encoded, advance: Callable[[int], None], *, pooled: bool) -> Learners:
     """The same clients train and are scored; or one trains on the data of all."""
     # Seconds of imports, which a finished training saves.
     from pipeline.federated.inputs import inputs
@@ -35,7 +35,7 @@ def _learners(order: Training, encoded: Encoded, advance: Callable[[int], None],
     from pipeline.model.loading import planned_backbone
 
     backbone = planned_backbone(order)
-    initial = _initial(order, backbone)
+    initial = initial_adapter(order, backbone)
     loader = Loader(layout.store(), backbone.device)
     everything = [e for splits in encoded.clients.values() for own in splits.values() for e in own]
     seen, load = inputs(order, load_task(order.task), backbone, loader, everything, dropped=order.dropout)
@@ -50,7 +50,7 @@ def _learners(order: Training, encoded: Encoded, advance: Callable[[int], None],
     return Learners(initial, {POOLED: LocalClientData(together, [], seen, load, local, advance)}, clients)
 
 
-def _initial(order: Training, backbone: Backbone) -> Adapter:
+def initial_adapter(order: Training, backbone: Backbone) -> Adapter:
     """The adapter that everyone begins with, of the order's kind."""
     if order.lora_rank is None:
         return init_adapter(backbone.adapted_layers, backbone.width, order.bottleneck or 0, order.seed)

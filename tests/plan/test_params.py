@@ -256,8 +256,9 @@ def line_of(tmp_path: Path, changes: dict[str, Any]) -> str:
 
 ANOTHER: dict[str, Any] = yaml.safe_load(
     """
-    {scale: full, seeds: [2, 3], device: cpu, precision: fp32, corpora: [qmsum, icsi, samsum, ami], data_source: sample,
-     span_end: exclusive, train_fraction: 0.5, validation_examples: 3, backbone: tiny-llama, adapted_layers: 2,
+    {scale: full, seeds: [2, 3], device: cpu, precision: fp32, threads: 7,
+     corpora: [qmsum, icsi, samsum, ami], data_source: sample, span_end: exclusive,
+     train_fraction: 0.5, validation_examples: 3, backbone: tiny-llama, adapted_layers: 2,
      adapter: lora, bottleneck: 4, source_tokens: 100, target_tokens: 50, rounds: 2, added_rounds: 4,
      patience: 1, local_epochs: 2, batch_size: 4, learning_rate: 0.001, weight_decay: 0.0, clip_norm: 2.0,
      clients_per_round: 3, faults: {duplicated: 0.5}, tolerance: {minimum: 2},

@@ -1,0 +1,119 @@
+"""Certificates of a federation's server, by an authority of its own, and the keys of its organisations.
+
+Nodes trust the server's authority and no other. The server knows an organisation by its public key.
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import os
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from pipeline.errors import QuorumError
+from pipeline.federation.site import KEYS, TLS
+from pipeline.workspace.files import write_bytes
+
+DAYS, AUTHORITY_DAYS = 90, 3650
+AUTHORITY, AUTHORITY_KEY = TLS / "ca.crt", TLS / "ca.key"
+SERVER, SERVER_KEY = TLS / "server.crt", TLS / "server.key"
+
+
+def make_authority() -> None:
+    """The authority, unless there is one: nodes hold its certificate."""
+    if AUTHORITY.is_file() and AUTHORITY_KEY.is_file():
+        return
+    key = ec.generate_private_key(ec.SECP384R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Quorum federation")])
+    usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
+    built = _certificate(name, name, key.public_key(), AUTHORITY_DAYS)
+    built = built.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+    _write_key(AUTHORITY_KEY, key)
+    write_bytes(AUTHORITY, _pem(built.add_extension(usage, critical=True).sign(key, hashes.SHA384())))
+
+
+def make_server_certificate(host: str, days: int = DAYS) -> None:
+    """A new certificate of the server, under the same authority: nodes need nothing new when one runs out.
+
+    Raises:
+        QuorumError: there is no authority here.
+    """
+    if not AUTHORITY_KEY.is_file():
+        raise QuorumError(f"{AUTHORITY_KEY}: is missing; run `python -m pipeline federation certificates` first")
+    authority = x509.load_pem_x509_certificate(AUTHORITY.read_bytes())
+    signer = serialization.load_pem_private_key(AUTHORITY_KEY.read_bytes(), None)
+    assert isinstance(signer, ec.EllipticCurvePrivateKey)
+    key = ec.generate_private_key(ec.SECP384R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
+    built = _certificate(name, authority.subject, key.public_key(), days)
+    built = built.add_extension(x509.SubjectAlternativeName(_names(host)), critical=False)
+    built = built.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+    built = built.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+    _write_key(SERVER_KEY, key)
+    write_bytes(SERVER, _pem(built.sign(signer, hashes.SHA384())))
+
+
+def make_node_key(organisation: str) -> None:
+    """A key pair, unless there is one; the public half is for the server's operator."""
+    private = KEYS / organisation
+    if private.is_file():
+        return
+    key = ec.generate_private_key(ec.SECP384R1())
+    form = serialization.PrivateFormat.OpenSSH
+    _write_private(private, key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
+    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    write_bytes(KEYS / f"{organisation}.pub", public + b"\n")
+
+
+def days_left(certificate: Path = SERVER) -> int:
+    """Until a certificate runs out."""
+    until = x509.load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc
+    return (until - datetime.datetime.now(datetime.UTC)).days
+
+
+def _certificate(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, days: int
+) -> x509.CertificateBuilder:
+    now = datetime.datetime.now(datetime.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(minutes=5))  # clocks differ
+        .not_valid_after(now + datetime.timedelta(days=days))
+    )
+
+
+def _names(host: str) -> list[x509.GeneralName]:
+    """What a node may call the server, and what the proxy beside it calls it."""
+    inner: list[x509.GeneralName] = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
+    try:
+        own: x509.GeneralName = x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        own = x509.DNSName(host)
+    return inner if own in inner else [own, *inner]
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    form = serialization.PrivateFormat.PKCS8
+    _write_private(path, key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    """For the owner's eyes alone, from its first byte on."""
+    before = os.umask(0o077)
+    try:
+        write_bytes(path, content)
+    finally:
+        os.umask(before)

@@ -1,0 +1,1 @@
+"""What is packed and sent to nodes: two relays between Flower and a Unix socket."""

@@ -1,0 +1,219 @@
+"""Flower's programs as a site starts them: where they lie, what they are told, and its proxy's configuration."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sqlite3
+import subprocess
+from contextlib import closing
+from pathlib import Path
+
+from pipeline.errors import QuorumError
+from pipeline.federation.certificates import AUTHORITY, SERVER, SERVER_KEY
+from pipeline.federation.processes import Program
+from pipeline.federation.site import ALLOWED, KEYS, STATE, NodeSite, ServerSite, socket_path
+from pipeline.workspace.files import write_text
+
+HERE = Path(__file__).parent
+APP = HERE / "app"
+CONNECTION = "quorum"
+QUIET = {
+    "FLWR_TELEMETRY_ENABLED": "0",
+    "FLWR_DISABLE_UPDATE_CHECK": "1",
+    "OMP_NUM_THREADS": "1",
+}
+POLLS = "FLWR_SUPEREXEC_TASK_POLL_INTERVAL"
+"""Seconds between an executor's looks for work; the server's starts one relay in hours, a node's one a message."""
+
+NGINX = """\
+# Made by `federation server`: the one port of a federation. Only what nodes ask is forwarded; the rest is not there.
+daemon off;
+worker_processes 1;
+pid {state}/nginx.pid;
+error_log stderr warn;
+events {{ worker_connections 512; }}
+http {{
+    access_log off;
+    server_tokens off;
+    client_body_temp_path {state}/nginx-body; proxy_temp_path {state}/nginx-proxy;
+    fastcgi_temp_path {state}/nginx-f; uwsgi_temp_path {state}/nginx-u; scgi_temp_path {state}/nginx-s;
+    upstream superlink {{ server 127.0.0.1:{inner_port}; keepalive 32; }}
+    server {{
+        listen {listen}:{port} ssl;
+        ssl_certificate {certificate};
+        ssl_certificate_key {key};
+        ssl_protocols TLSv1.2 TLSv1.3;
+        location / {{ return 404; }}
+        location ^~ /v1/fleet/ {{
+            limit_except POST {{ deny all; }}
+            client_max_body_size 16m;
+            proxy_request_buffering off;
+            proxy_buffering off;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            proxy_set_header Host 127.0.0.1;
+            proxy_read_timeout 60s;
+            proxy_next_upstream off;
+            proxy_ssl_trusted_certificate {authority};
+            proxy_ssl_verify on;
+            proxy_ssl_name localhost;
+            proxy_pass https://superlink;
+        }}
+    }}
+}}
+"""
+
+
+def flower(program: str) -> str:
+    """The path of one of Flower's programs.
+
+    Raises:
+        QuorumError: Flower's environment is not set up.
+    """
+    folder = Path(os.environ.get("QUORUM_FLOWER") or Path(__file__).parents[3] / ".venv-flower")
+    path = folder / "bin" / program
+    if not path.is_file():
+        raise QuorumError(f"{path}: is missing; `make setup-flower` installs Flower into an environment of its own")
+    return str(path)
+
+
+def server_programs(site: ServerSite) -> list[Program]:
+    """SuperLink, SuperExec and proxy, in the order in which they start; what they read is written first."""
+    state, inner = STATE.resolve(), f"127.0.0.1:{site.inner_port}"
+    _lay_database(state / "superlink.db")
+    secret = _secret("server")
+    nginx = NGINX.format(
+        state=state,
+        inner_port=site.inner_port,
+        listen="127.0.0.1" if site.host == "127.0.0.1" else "0.0.0.0",
+        port=site.port,
+        certificate=SERVER.resolve(),
+        key=SERVER_KEY.resolve(),
+        authority=AUTHORITY.resolve(),
+    )
+    write_text(state / "nginx.conf", nginx)
+    tls = ["--ssl-ca-certfile", str(AUTHORITY), "--ssl-certfile", str(SERVER), "--ssl-keyfile", str(SERVER_KEY)]
+    superlink = [
+        *(flower("flower-superlink"), "--host", "127.0.0.1", "--port", str(site.inner_port), *tls),
+        *("--database", str(state / "superlink.db"), "--disable-runtime-dependency-installation"),
+        *("--enable-supernode-auth", "--isolation", "process", "--superexec-auth-secret-file", str(secret)),
+    ]
+    superexec = [
+        *(flower("flower-superexec"), "--runtime-api-address", inner, "--root-certificates", str(AUTHORITY)),
+        *("--superexec-auth-secret-file", str(secret)),
+    ]
+    return [
+        Program("superlink", superlink, _environment("superlink")),
+        Program("superexec", superexec, _environment("superexec") | {POLLS: "0.5"}),
+        Program("nginx", ["nginx", "-p", str(state), "-c", str(state / "nginx.conf"), "-e", "stderr"]),
+    ]
+
+
+def node_programs(site: NodeSite) -> list[Program]:
+    """SuperNode, and what starts the relay for each message once it has checked that it is an allowed one."""
+    secret, config = _secret("node"), f'name="{site.organisation}" socket="{socket_path("worker")}"'
+    supernode = [
+        *(flower("python"), str(HERE / "supernode.py"), "--superlink", f"{site.host}:{site.port}"),
+        *("--root-certificates", str(AUTHORITY), "--host", "127.0.0.1", "--port", str(site.inner_port)),
+        *("--auth-supernode-private-key", str(KEYS / site.organisation), "--isolation", "process"),
+        *("--superexec-auth-secret-file", str(secret), "--node-config", config),
+    ]
+    executor = [
+        *(flower("python"), str(HERE / "executor.py"), "--runtime-api-address", f"127.0.0.1:{site.inner_port}"),
+        *("--insecure", "--superexec-auth-secret-file", str(secret)),
+    ]
+    allowed = {"QUORUM_ALLOWED_APPS": str(ALLOWED.resolve()), POLLS: "0.05"}
+    return [
+        Program("supernode", supernode, _environment("supernode")),
+        Program("executor", executor, _environment("executor") | allowed),
+    ]
+
+
+def register(site: ServerSite) -> None:
+    """Make the organisations' keys known to the SuperLink; those that it knows it keeps.
+
+    Raises:
+        QuorumError: a key is missing, or the SuperLink does not answer.
+    """
+    _connect(site)
+    for name in site.organisations:
+        key = KEYS / f"{name}.pub"
+        if not key.is_file():
+            raise QuorumError(f"{key}: is missing; ask {name} for the file that `federation certificates` made there")
+        done = _flwr("supernode", "register", str(key), CONNECTION, "--name", name, "--format", "json")
+        if '"success": true' not in done and "already" not in done:
+            raise QuorumError(f"{key}: Flower did not take it ({' '.join(done.split())[-200:]}); is it an ECDSA key?")
+
+
+def submit(socket: Path) -> None:
+    """Have the relay started at the server, which connects to this socket.
+
+    Raises:
+        QuorumError: the SuperLink did not take it.
+    """
+    config = f'socket="{socket}"'
+    done = _flwr("run", str(APP), CONNECTION, "--format", "json", "--run-config", config)
+    if '"success": true' not in done:
+        raise QuorumError(f"federation: Flower did not start the relay ({' '.join(done.split())[-200:]})")
+
+
+def app_digest() -> str:
+    """sha256 of the app as it is sent to nodes: a line of their allowed.txt."""
+    code = (
+        "import hashlib, sys; from pathlib import Path; from flwr.cli.build import build_fab_from_disk; "
+        "print(hashlib.sha256(build_fab_from_disk(Path(sys.argv[1]))).hexdigest())"
+    )
+    told = {**os.environ, **_environment("cli")}
+    done = subprocess.run(
+        [flower("python"), "-c", code, str(APP)], capture_output=True, text=True, env=told, check=False
+    )
+    if done.returncode:
+        raise QuorumError(f"{APP}: Flower cannot pack it ({done.stderr.strip()[-200:]})")
+    return done.stdout.split()[-1]
+
+
+def _lay_database(path: Path) -> None:
+    """An empty database that gives back what it no longer needs: Flower's own keeps its largest size for ever."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.is_file():
+        with closing(sqlite3.connect(path)) as database:
+            database.execute("PRAGMA auto_vacuum = FULL")
+            database.execute("VACUUM")
+
+
+def _connect(site: ServerSite) -> None:
+    """Tell Flower's command line where its SuperLink is."""
+    home = Path(_environment("cli")["FLWR_HOME"])
+    lines = [
+        *("[superlink]", f'default = "{CONNECTION}"', f"[superlink.{CONNECTION}]"),
+        f"address = {json.dumps(f'127.0.0.1:{site.inner_port}')}",
+        f"root-certificates = {json.dumps(str(AUTHORITY.resolve()))}",
+    ]
+    write_text(home / "config.toml", "\n".join(lines) + "\n")
+
+
+def _flwr(*arguments: str) -> str:
+    """What Flower's command line prints."""
+    told = {**os.environ, **_environment("cli")}
+    done = subprocess.run([flower("flwr"), *arguments], capture_output=True, text=True, env=told, check=False)
+    return done.stdout + done.stderr
+
+
+def _environment(program: str) -> dict[str, str]:
+    home = STATE.resolve() / "flower" / program
+    home.mkdir(parents=True, exist_ok=True)
+    path = f"{Path(flower('python')).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    return {**QUIET, "FLWR_HOME": str(home), "PATH": path}
+
+
+def _secret(name: str) -> Path:
+    """Between a SuperLink or SuperNode and its executor."""
+    path = STATE / f"{name}.secret"
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w") as stream:
+            stream.write(secrets.token_hex(32) + "\n")
+    return path

@@ -1,0 +1,91 @@
+"""A node's SuperExec: it starts the relay for each message, if its sha256 is an allowed one. Run by Flower's Python.
+
+Changes to flwr 1.41.0, made before its main function runs: an app's bytes are compared with QUORUM_ALLOWED_APPS before
+they are unpacked; no text of an exception is sent to the server; nothing but ClientApps is started; and each is a fork
+of this process, since a new Python takes seconds to import Flower.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import sys
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from flwr.app import Error
+from flwr.clientapp.client_app import LoadClientAppError
+from flwr.supercore.cli import flower_superexec
+from flwr.supercore.constant import TaskType
+from flwr.supercore.exit import exit_handler
+from flwr.supercore.superexec import run_superexec
+from flwr.supercore.superexec.executor import LaunchResult
+from flwr.supernode.runtime import run_clientapp
+
+unpack = run_clientapp.install_from_fab
+
+
+def unpack_if_allowed(fab: bytes, *arguments: Any, **named: Any) -> Any:
+    found = hashlib.sha256(fab).hexdigest()
+    lines = Path(os.environ["QUORUM_ALLOWED_APPS"]).read_text(encoding="utf-8").split()
+    if found not in lines:
+        print(f"refused: app {found} is not in {os.environ['QUORUM_ALLOWED_APPS']}", file=sys.stderr, flush=True)
+        raise LoadClientAppError("not allowed")
+    return unpack(fab, *arguments, **named)
+
+
+run_clientapp.install_from_fab = unpack_if_allowed
+run_clientapp.Error = lambda code, reason: Error(code, "see the node's own log")
+
+
+class Forking:
+    """Flower's Executor: each ClientApp is a fork."""
+
+    def get_eligible_capacity(self, supported: Any, **_: Any) -> Any:
+        return supported & {TaskType.CLIENT_APP}, set()
+
+    def wait_for_capacity(self, *_: Any, **__: Any) -> None:
+        """There is always room."""
+
+    def launch(self, spec: Any) -> Any:
+        if os.fork() == 0:
+            os._exit(_run(spec))
+        return LaunchResult.accepted()
+
+    def reconcile(self) -> None:
+        """Take leave of those that have ended."""
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def _run(spec: Any) -> int:
+    """In the fork: one message."""
+    exit_handler.registered_exit_handlers.clear()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        run_clientapp.run_clientapp(
+            runtime_api_address=spec.runtime_api_address,
+            token=spec.token,
+            insecure=spec.insecure,
+            certificates=Path(spec.root_certificates_path).read_bytes() if spec.root_certificates_path else None,
+            parent_pid=spec.parent_pid,
+            runtime_dependency_install=False,
+        )
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+run_superexec.get_executor = lambda *_, **__: Forking()
+sys.exit(flower_superexec())

@@ -1,0 +1,146 @@
+"""An organisation's node: its folder is checked, prepared and encoded here, and then it waits for what it is asked."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Mapping
+from statistics import fmean
+from typing import Any
+
+from pipeline.corpora.notes import Notes
+from pipeline.corpora.own import split_folder
+from pipeline.corpora.qmsum import own_folder, read_folder
+from pipeline.engines.node import Node
+from pipeline.errors import QuorumError
+from pipeline.federated.algorithm import ServerState
+from pipeline.federated.state import Private, Progress
+from pipeline.federation.certificates import AUTHORITY
+from pipeline.federation.facts import facts_of, job_of, planned_training
+from pipeline.federation.flower.commands import node_programs
+from pipeline.federation.processes import Supervisor
+from pipeline.federation.site import ALLOWED, KEYS, STATE, NodeSite, socket_path
+from pipeline.federation.worker import serve
+from pipeline.model.adapter import Adapter
+from pipeline.plan.schema import Params, read_params
+from pipeline.runs.aside import encode_aside
+from pipeline.runs.export import export
+from pipeline.runs.index import Encoded, planned_key, read_encoded
+from pipeline.runs.meetings import learners
+from pipeline.runs.training import Finished, bind
+from pipeline.stages import backbone, evaluate, generate, plan
+from pipeline.tasks.task import load_task
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json, write_json, write_jsonl
+from pipeline.workspace.progress import say
+
+NO_METRICS = ("client", "id", "meeting", "loss_sum", "tokens")
+"""What a row of scores has beside its metrics."""
+
+
+def run(site: NodeSite) -> None:
+    """Prepare, then answer until the process ends.
+
+    Raises:
+        QuorumError: something of the folder, the keys or Flower is not as it has to be.
+    """
+    _check_files(site)
+    node = open_node(site)
+    ready = threading.Event()
+    threading.Thread(target=serve, args=(node, socket_path("worker"), ready), daemon=True).start()
+    ready.wait()
+    shutil.rmtree(STATE / "flower/executor/apps", ignore_errors=True)  # an app that lies there is not checked again
+    with Supervisor(STATE) as supervisor:
+        for program in node_programs(site):
+            supervisor.start(program)
+        say(f"node {site.organisation}: ready, and waiting for {site.host}:{site.port} (Ctrl-C ends it)")
+        threading.Event().wait()
+
+
+def open_node(site: NodeSite) -> Node:
+    """All that is computed here before anyone is told of this node."""
+    run_id = layout.run_id(layout.MAIN, site.run, site.seed)
+    params = read_params()
+    encoded = prepare(params, site, run_id)
+    training, order = planned_training(run_id)
+    own = learners(training, encoded, lambda done: None, pooled=False)
+    splits = encoded.clients[site.organisation]
+    counts: dict[str, int] = {split: len(entries) for split, entries in splits.items()}
+    job = job_of(training)
+    weight = training.weights.get(site.organisation, 1.0)
+
+    def finish(round_: int, server: Adapter, private: Private) -> Mapping[str, float]:
+        progress = Progress(round_, ServerState(server))
+        assert order.evaluate is not None
+        export(run_id, Finished(progress, private), order.evaluate, encoded)
+        write_json(layout.trained_as(run_id), {"training": planned_key(run_id)})
+        generate.run(run_id)
+        evaluate.run(run_id)
+        means = means_of(run_id, site.organisation)
+        say(f"node {site.organisation}: trained; on its test set: {means}")
+        return means if site.scores == "means" else {}
+
+    return Node(
+        site.organisation,
+        job,
+        bind(training),
+        own.trained[site.organisation],
+        own.initial,
+        layout.work() / "federation" / job,
+        seed=training.seed,
+        facts=facts_of(training, counts, weight),
+        finish=finish,
+    )
+
+
+def prepare(params: Params, site: NodeSite, run_id: str) -> Encoded:
+    """The organisation's folder -> examples, and what the frozen model gives of each; the plan and the backbone first.
+
+    Raises:
+        QuorumError: params.yaml does not know the organisation, or its folder is not one of meetings.
+    """
+    if site.organisation not in params.own:
+        raise QuorumError(f"params.yaml: own: has no {site.organisation!r}; all sites share one params.yaml")
+    own = params.own[site.organisation]
+    plan.run()
+    if not (layout.BACKBONE / layout.ABOUT_BACKBONE).is_file():
+        backbone.run()
+    raw = own_folder(layout.raw("qmsum"), site.organisation)
+    split_folder(layout.home() / own.folder, raw, roles=own.roles)
+    notes = Notes()
+    name = site.organisation
+    records, meetings = read_folder(raw, corpus=name, domain=name, span_end=params.span_end, notes=notes)
+    task = load_task(planned_task(params))
+    examples = [example for record in records if (example := task.read(record)) is not None]
+    write_jsonl(layout.examples("qmsum"), (example.to_json() for example in examples))
+    about = {"source": {"source": "own", "commit": None}, "meetings": meetings, "examples": len(examples)}
+    write_json(layout.notes("qmsum"), about)
+    alone = params.model_copy(update={"own": {name: own}})
+    encode_aside(alone, layout.MAIN, {run_id: (site.run, site.seed)}, {one.id: one for one in examples})
+    return read_encoded(run_id)
+
+
+def planned_task(params: Params) -> str:
+    """The module of what is learned."""
+    from pipeline.tasks import TASKS
+
+    return TASKS[params.task]
+
+
+def means_of(run_id: str, client: str) -> dict[str, float]:
+    """Of every metric over the client's test examples, the test loss, and how many there are."""
+    scores: dict[str, Any] = read_json(layout.scores(run_id))
+    rows = scores["examples"]
+    found = {name: fmean(row[name] for row in rows) for name in rows[0] if name not in NO_METRICS}
+    return {**found, "test_loss": scores["clients"][client]["best_loss"], "examples": len(rows)}
+
+
+def _check_files(site: NodeSite) -> None:
+    remedies = {
+        AUTHORITY: "the server's operator has it; lay it there",
+        KEYS / site.organisation: "run `python -m pipeline federation certificates`",
+        ALLOWED: "`python -m pipeline federation app` tells the sha256 of your own checkout's app; write it there",
+    }
+    for path, remedy in remedies.items():
+        if not path.is_file():
+            raise QuorumError(f"{path}: is missing; {remedy}")

@@ -1,0 +1,117 @@
+"""Long-lived processes of a site: started, started again when they die, and ended together."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pipeline.errors import QuorumError
+from pipeline.workspace.files import write_text
+from pipeline.workspace.progress import say
+
+PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+"""Seconds before a process that died is started again: the next one where it dies soon after, the last for ever."""
+SETTLED = 60.0
+"""Seconds after which a death is a new one."""
+GRACE = 10.0
+
+
+@dataclass(frozen=True)
+class Program:
+    """One process of a site; its output goes to NAME.log, its number to NAME.pid."""
+
+    name: str
+    command: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class Supervisor:
+    """Keeps programs running until it is closed. A context manager.
+
+    Args:
+        state: the folder of logs and numbers.
+    """
+
+    def __init__(self, state: Path) -> None:
+        self._state = state
+        self._closing = threading.Event()
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._threads: list[threading.Thread] = []
+
+    def __enter__(self) -> Supervisor:
+        self._state.mkdir(parents=True, exist_ok=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(self, program: Program) -> None:
+        """
+        Raises:
+            QuorumError: the program is not there.
+        """
+        self._spawn(program)
+        thread = threading.Thread(target=self._watch, args=(program,), daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def close(self) -> None:
+        """End all, those that were started last first; who does not end is killed."""
+        self._closing.set()
+        for name, process in reversed(list(self._running.items())):
+            _signal(process, signal.SIGTERM)
+            try:
+                process.wait(GRACE)
+            except subprocess.TimeoutExpired:
+                _signal(process, signal.SIGKILL)
+                process.wait()
+            (self._state / f"{name}.pid").unlink(missing_ok=True)
+        for thread in self._threads:
+            thread.join()
+
+    def _spawn(self, program: Program) -> None:
+        with (self._state / f"{program.name}.log").open("ab") as log:
+            try:
+                process = subprocess.Popen(
+                    program.command,
+                    env={**os.environ, **program.environment},
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,  # so that its own children end with it
+                )
+            except OSError as error:
+                raise QuorumError(
+                    f"{program.command[0]}: could not be started ({error.strerror}); install it, see docs/operating.md"
+                ) from None
+        self._running[program.name] = process
+        write_text(self._state / f"{program.name}.pid", f"{process.pid}\n")
+
+    def _watch(self, program: Program) -> None:
+        deaths = 0
+        while not self._closing.is_set():
+            began = time.monotonic()
+            code = self._running[program.name].wait()
+            if self._closing.is_set():
+                return
+            _signal(self._running[program.name], signal.SIGKILL)  # what it has left behind
+            deaths = 0 if time.monotonic() - began > SETTLED else deaths
+            pause = PAUSES[min(deaths, len(PAUSES) - 1)]
+            deaths += 1
+            say(f"{program.name}: ended with {code}; is started again in {pause:g} s; see {program.name}.log")
+            if self._closing.wait(pause):
+                return
+            self._spawn(program)
+
+
+def _signal(process: subprocess.Popen[bytes], number: int) -> None:
+    """To a process and all that it has started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, number)

@@ -1,0 +1,122 @@
+"""The operator's side: Flower's server behind a proxy, and the training, which asks organisations through it."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from pipeline.engines.messages import Facts
+from pipeline.engines.remote import Remote, handshake
+from pipeline.errors import QuorumError
+from pipeline.federated.algorithm import Algorithm
+from pipeline.federated.history import columns_of, judged
+from pipeline.federated.state import Private
+from pipeline.federated.tolerance import STRICT
+from pipeline.federation import tracking
+from pipeline.federation.certificates import AUTHORITY, SERVER, days_left
+from pipeline.federation.facts import facts_of, job_of, planned_training
+from pipeline.federation.flower.commands import register, server_programs, submit
+from pipeline.federation.link import SocketLink
+from pipeline.federation.processes import Supervisor
+from pipeline.federation.site import STATE, ServerSite, socket_path
+from pipeline.model.adapter import Adapter, write_adapter
+from pipeline.model.loading import planned_backbone
+from pipeline.plan.orders import Training
+from pipeline.runs.meetings import initial_adapter
+from pipeline.runs.training import Finished, Opened, train, write_events
+from pipeline.stages import backbone, plan
+from pipeline.workspace import layout
+from pipeline.workspace.files import write_json
+from pipeline.workspace.progress import say
+from pipeline.workspace.tables import write_table
+
+START_SECONDS = 60.0
+
+
+def run(site: ServerSite) -> None:
+    """Start the server, train with all organisations, and end it.
+
+    Raises:
+        QuorumError: a certificate, a key or Flower is missing; sites differ; or a round has too few answers.
+    """
+    _check_certificates()
+    plan.run()
+    if not (layout.BACKBONE / layout.ABOUT_BACKBONE).is_file():
+        backbone.run()
+    with ExitStack() as closing:
+        supervisor = closing.enter_context(Supervisor(STATE))
+        superlink, *others = server_programs(site)
+        supervisor.start(superlink)
+        _wait_for(site.inner_port)
+        for program in others:
+            supervisor.start(program)
+        register(site)
+        path = socket_path("training")
+        link = SocketLink(path, lambda: submit(path))
+        closing.callback(link.close)
+        train_over(link, site)
+
+
+def train_over(link: SocketLink, site: ServerSite) -> Finished:
+    """The handshake, the training, and what it leaves here: the server's adapter, the history, who took part."""
+    run_id = layout.run_id(layout.MAIN, site.run, site.seed)
+    training, order = planned_training(run_id)
+    job = job_of(training)
+    say(f"server: waiting for {', '.join(site.organisations)}")
+    facts = handshake(link, site.organisations, job, facts_of(training, {}))
+    write_json(layout.MODELS / run_id / "federation.json", {name: one.model_dump() for name, one in facts.items()})
+    with tracking.followed(run_id, training, job) as on_round:
+        finished = train(training, _open(link, facts, training, job), _examples(facts), job, run_id, on_round)
+        progress = finished.progress
+        remote = Remote(link, facts, training.tolerance or STRICT, job=job)
+        scores = {name: reply.scores for name, reply in remote.finish(progress.server.adapter, progress.round).items()}
+        write_adapter(layout.adapter(run_id, "server"), progress.server.adapter, {"round": progress.round})
+        assert order.evaluate is not None
+        history = judged(progress.history, order.evaluate)
+        write_table(layout.history(run_id), [row.to_row() for row in history], columns_of(history))
+        write_events(run_id, training, progress)
+        write_json(layout.trained_as(run_id), {"training": job})
+        tracking.finish(run_id, job, scores)
+    say(f"server: {run_id} is trained in {progress.round} rounds; its adapter is {layout.adapter(run_id, 'server')}")
+    for name, own in scores.items():
+        say(f"server: {name} tells of its test set: {own or 'nothing'}")
+    return finished
+
+
+def _open(
+    link: SocketLink, facts: dict[str, Facts], training: Training, job: str
+) -> Callable[[Callable[[int], None], Algorithm, Private], Opened]:
+    def open_(_advance: Callable[[int], None], _algorithm: Algorithm, _private: Private) -> Opened:
+        remote = Remote(link, facts, training.tolerance or STRICT, job=job)
+        initial: Adapter = initial_adapter(training, planned_backbone(training))
+        return Opened(initial, remote, remote.examples())
+
+    return open_
+
+
+def _examples(facts: dict[str, Facts]) -> int:
+    return sum(one.train for one in facts.values())
+
+
+def _check_certificates() -> None:
+    for path in (AUTHORITY, SERVER):
+        if not path.is_file():
+            raise QuorumError(f"{path}: is missing; run `python -m pipeline federation certificates`")
+    left = days_left()
+    if left < 0:
+        raise QuorumError(f"{SERVER}: has run out; run `python -m pipeline federation certificates`, which renews it")
+    if left < 14:
+        say(f"server: {SERVER} runs out in {left} days; `python -m pipeline federation certificates` renews it")
+
+
+def _wait_for(port: int) -> None:
+    until = time.monotonic() + START_SECONDS
+    while True:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        if time.monotonic() > until:
+            raise QuorumError(f"server: nothing listens on port {port} after {START_SECONDS:g} s; read superlink.log")
+        time.sleep(0.2)
