@@ -15,7 +15,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup try repro repro-all repro-full page tune audit fednlp ablations test ui lint bench clean
+.PHONY: help setup setup-flower try repro repro-all repro-full page tune audit fednlp ablations federation test ui lint bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 14
@@ -83,6 +83,10 @@ audit: setup  ## run A of repro-full looked at otherwise: rounds chosen by ROUGE
 fednlp: setup  ## FedNLP: four tasks, skewed federations, and how much of an encoder is frozen: experiments/fednlp/reports (an hour and more)
 	@cd experiments/fednlp && dvc repro
 
+federation: setup setup-flower  ## a real federation on this machine: a server and three organisations on Flower, AdaFedSelectKD (minutes)
+	@command -v nginx >/dev/null || { echo "error: nginx not found: install it (Debian: apt-get install nginx-light), and run the same command again"; exit 1; }
+	@python -m pipeline federation demonstrate
+
 ablations: setup  ## what the paper lacks: experiments/ablations/reports/report.html
 	@dvc repro prepare backbone
 	@cd experiments/ablations && dvc repro train && dvc repro generate && dvc repro
@@ -103,15 +107,18 @@ lint: setup  ## ruff and mypy alone
 	@ruff check pipeline tests benchmarks
 	@mypy
 
-bench: setup $(FLOWER_STAMP)  ## every comparison of benchmarks/, into reports/benchmarks
+setup-flower: $(FLOWER_STAMP)  ## .venv-flower: Flower, whose pins contradict those of .venv
+
+bench: setup setup-flower  ## every comparison of benchmarks/, into reports/benchmarks
 	@dvc repro backbone || echo "bench: going on without the embedded backbone: its rows are left out"
 	@python -m benchmarks
 	@python -m benchmarks.scale
 
 $(FLOWER_STAMP): benchmarks/flower.lock | $(STAMP)
-	@echo "bench: installing Flower, which the benchmarks compare with, into $(FLOWER)"
+	@echo "setup: installing Flower into $(FLOWER)"
 	@test -x $(FLOWER)/bin/python || $(PYTHON) -m venv $(FLOWER)
-	@$(FLOWER)/bin/python -m pip install -qq --disable-pip-version-check -r benchmarks/flower.lock || { rm -rf $(FLOWER); echo "error: pip could not install benchmarks/flower.lock; check the network, or run \`python -m benchmarks\`, which leaves Flower's rows out"; exit 1; }
+	@$(FLOWER)/bin/python -m pip install -qq --disable-pip-version-check -r benchmarks/flower.lock || { rm -rf $(FLOWER); echo "error: pip could not install benchmarks/flower.lock; check the network, then run the same command again"; exit 1; }
+	@$(FLOWER)/bin/python -m compileall -q -j 0 "$$($(FLOWER)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")" >/dev/null || true
 	@python -c "import sysconfig; print(sysconfig.get_path('purelib'))" > "$$($(FLOWER)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/quorum.pth"
 	@rm -f $(FLOWER)/.installed-* && touch $@
 

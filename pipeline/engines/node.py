@@ -86,7 +86,10 @@ class Node:
                 return Reply(**{**told, **about}), tensors
             except Exception as error:  # whatever it is, it may quote private text
                 say(f"node {self._name}: round {request.round}, {request.kind}: {error!r}")
-                self._restore()
+                try:
+                    self._restore()
+                except QuorumError as worse:
+                    say(f"node {self._name}: {worse}")
                 code = error.code if isinstance(error, QuorumError) else "failed"
                 known = cast(ErrorCode, code if code in get_args(ErrorCode) else "failed")
                 return Reply(**about, error=known), b""

@@ -92,7 +92,8 @@ class Blobs:
     @cached_property
     def _file(self) -> sqlite3.Connection:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        file = sqlite3.connect(self._path)
+        # A node answers in whichever thread a question came by, one at a time.
+        file = sqlite3.connect(self._path, check_same_thread=False)
         # The largest there are: removing a blob reads every page of it.
         file.execute("PRAGMA page_size = 65536")
         file.execute("CREATE TABLE IF NOT EXISTS blobs (name TEXT PRIMARY KEY, content BLOB)")

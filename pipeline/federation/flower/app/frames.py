@@ -19,7 +19,7 @@ LARGEST_HEADER = 1 << 20
 def write_frame(to: socket.socket, header: Mapping[str, Any], buffers: Sequence[bytes | bytearray] = ()) -> None:
     text = json.dumps({**header, "sizes": [len(buffer) for buffer in buffers]}).encode()
     to.sendall(LENGTH.pack(len(text)) + text)
-    for buffer in buffers:
+    for buffer in (buffer for buffer in buffers if buffer):  # who expects no more bytes may be gone already
         to.sendall(buffer)
 
 
