@@ -50,7 +50,7 @@ class Params(CommonKnobs):
     folds: dict[int, Fold]
     device: Literal["auto", "cpu", "cuda"]
     precision: Literal["auto", "fp32", "bf16"]
-    threads: Count | None
+    threads: Count | None = None
 
     corpora: list[str] = Field(min_length=1)
     data_source: Literal["auto", "mirror", "upstream", "sample"]

@@ -165,7 +165,7 @@ class TextParams(CommonKnobs):
     seeds: list[int] = Field(min_length=1)
     device: Literal["auto", "cpu", "cuda"]
     precision: Literal["auto", "fp32", "bf16"]
-    threads: Count | None
+    threads: Count | None = None
     data_source: Literal["auto", "mirror", "upstream", "sample"]
     alpha: float = Field(gt=0)
     tau: float | str
