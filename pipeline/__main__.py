@@ -156,6 +156,7 @@ _add(
 _add(texts, "train", "stages.train_texts:run", "Train a run; a killed one resumes at its last round.", run=TextRun)
 _add(texts, "tune", "runs.text_tuning:tune", "Choose rates and knobs by development loss, as `tune` says.")
 _add(texts, "page", "stages.text_page:run", "Make the experiment's tables, figures, page and gallery.")
+_add(texts, "faults-page", "stages.faults_page:run", "Make the tables, figures and page of an experiment on faults.")
 _add(texts, "evaluate", "stages.evaluate_texts:run", "Judge a run's models on their test texts.", run=TextRun)
 
 _add(app, "tune", "runs.tuning:tune", "Choose learning rates and knobs on validation, as params.yaml's `tune` says.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
@@ -42,8 +42,23 @@ from pipeline.workspace.files import sha256_file, sha256_json
 PLAIN = "pipeline.federated.algorithms.fedavg"
 """Whose knobs an untrained run has; none of them is used."""
 LOADING = "pipeline.model.encoder_loading"
-PAGES = ("templates/texts_page.html.j2", "templates/gallery.html.j2", "templates/pieces.html.j2", "templates/page.css")
-CLAIMS = "fednlp.yaml"
+STYLE = ("templates/pieces.html.j2", "templates/page.css")
+
+
+class Page(NamedTuple):
+    """The stage that makes a page, and the files behind it that are no code."""
+
+    stage: str
+    files: tuple[str, ...]
+
+
+PAGES = {
+    "fednlp": Page(
+        "pipeline.stages.text_page",
+        ("templates/texts_page.html.j2", "templates/gallery.html.j2", "fednlp.yaml", *STYLE),
+    ),
+    "faults": Page("pipeline.stages.faults_page", ("templates/faults_page.html.j2", *STYLE)),
+}
 REPORT = Path(__file__).parents[1] / "report"
 """What the page depends on besides code."""
 
@@ -83,7 +98,8 @@ def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
         if name in params.made:
             rows.append(_row(params, name, own))
     orders["page"] = TextPageOrder(
-        code=code_of("pipeline.stages.text_page") | {name: sha256_file(REPORT / name) for name in (*PAGES, CLAIMS)},
+        code=code_of(PAGES[params.page].stage)
+        | {name: sha256_file(REPORT / name) for name in PAGES[params.page].files},
         packages=packages_of("main"),
         scale=params.scale,
         precision=precision,

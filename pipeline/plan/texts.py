@@ -161,6 +161,7 @@ class TextTune(Record):
 class TextParams(CommonKnobs):
     """All of the file, with its scale's values filled in."""
 
+    page: Literal["fednlp", "faults"] = "fednlp"
     scale: Scale
     seeds: list[int] = Field(min_length=1)
     device: Literal["auto", "cpu", "cuda"]

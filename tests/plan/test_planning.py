@@ -425,7 +425,8 @@ def test_a_new_plan_says_what_changed_and_how_long_that_took(
 
 
 def test_one_training_under_two_names_has_one_order(tmp_path: Path) -> None:
-    orders = planned(tmp_path)
+    """At one learning rate: tuning may choose another for each."""
+    orders = planned(tmp_path, learning_rate=0.001)
     fedavg, local = orders["train/main/fedavg-1.json"], orders["train/main/fedavg-local-1.json"]
     assert fedavg["training"] == local["training"]
     assert (fedavg["evaluate"], local["evaluate"]) == ("server", "local")

@@ -1,0 +1,137 @@
+"""The page of an experiment on faults: what dropout, stragglers and poison cost, means over seeds with intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+
+from markupsafe import Markup
+from scipy.stats import t as student
+
+from pipeline.report.figures.faults import draw_bars, draw_by_time
+from pipeline.report.figures.style import save
+from pipeline.report.page import embedded, page
+
+COMMAND = "dvc repro page"
+POISONED = {"clean": "none", "one": "one of ten", "two": "two of ten"}
+DEFENCES = {
+    "mean": "mean",
+    "median": "median",
+    "trimmed": "trimmed mean",
+    "clipped": "norm clipping",
+    "krum": "multi-Krum",
+}
+Row = dict[str, str | float]
+
+
+@dataclass(frozen=True)
+class AtSeed:
+    """A run at one seed: its test score in points, and after every round its loss, the clock, and what went wrong.
+
+    `losses`: development loss, nats an item. `clock`: simulated seconds since the training began. `events`: kind -> how
+    often it came.
+    """
+
+    score: float
+    losses: Sequence[float]
+    clock: Sequence[float]
+    events: Mapping[str, int]
+
+
+Made = Mapping[str, Mapping[int, AtSeed]]
+"""Run -> seed -> what came of it."""
+
+
+def mean_with_interval(values: Sequence[float]) -> tuple[float, float]:
+    """(mean over seeds, half the width of its 95% interval by Student's t)."""
+    if len(values) < 2:
+        return fmean(values), math.nan
+    return fmean(values), float(student.ppf(0.975, len(values) - 1)) * stdev(values) / math.sqrt(len(values))
+
+
+def row_of(run: str, seeds: Mapping[int, AtSeed], against: Mapping[int, AtSeed]) -> Row:
+    """One run of a table; differences are taken seed by seed, so that what seeds share falls out."""
+    score, half = mean_with_interval([one.score for one in seeds.values()])
+    shared = [seeds[seed].score - against[seed].score for seed in seeds if seed in against]
+    apart, apart_half = mean_with_interval(shared)
+    loss, loss_half = mean_with_interval([one.losses[-1] for one in seeds.values()])
+    minutes = fmean((one.clock[-1] if one.clock else 0.0) for one in seeds.values()) / 60
+    kinds = sorted({kind for one in seeds.values() for kind in one.events if kind != "arrived"})
+    counts = {kind: fmean(one.events.get(kind, 0) for one in seeds.values()) for kind in kinds}
+    return {
+        "run": run,
+        "accuracy": round(score, 2),
+        "half_interval": round(half, 2),
+        "less_undisturbed": round(apart, 2),
+        "half_interval_of_it": round(apart_half, 2),
+        "development_loss": round(loss, 4),
+        "half_interval_of_loss": round(loss_half, 4),
+        "simulated_minutes": round(minutes, 1),
+        "events": ", ".join(f"{count:.1f} {kind}" for kind, count in counts.items()) or "none",
+    }
+
+
+def tables_of(made: Made, wanted: Mapping[str, Sequence[str]]) -> dict[str, list[Row]]:
+    """Table name -> its rows; a run is compared with the first of its table, a poisoned one with the clean mean."""
+    found = {}
+    for name, runs in wanted.items():
+        there = [run for run in runs if run in made]
+        first = "clean-mean" if name in POISONED and "clean-mean" in made else there[0]
+        found[name] = [row_of(run, made[run], made[first]) for run in there]
+    return found
+
+
+def draw(made: Made, wanted: Mapping[str, Sequence[str]], folder: Path) -> dict[str, Markup]:
+    """Save every figure; what embeds each, by name."""
+    curves = {
+        name: {
+            run: _mean_curve(made[run])
+            for run in wanted.get(name, ())
+            if run in made and made[run][min(made[run])].clock
+        }
+        for name in ("dropout", "stragglers")
+    }
+    bars = {
+        DEFENCES[kind]: [
+            mean_with_interval([one.score for one in made[f"{count}-{kind}"].values()]) for count in POISONED
+        ]
+        for kind in DEFENCES
+        if all(f"{count}-{kind}" in made for count in POISONED)
+    }
+    captions = {
+        "dropout": "Development loss against simulated time, mean over seeds, under dropout.",
+        "stragglers": "The same with a fifth of the clients ten times as slow.",
+    }
+    figures = {}
+    for name, own in curves.items():
+        if own:
+            save(draw_by_time(own), folder, name)
+            figures[name] = embedded(folder / f"{name}.svg", f"{captions[name]} To make it again: {COMMAND}.")
+    if bars:
+        save(draw_bars(bars, list(POISONED.values())), folder, "poison")
+        caption = "Accuracy by defence and poisoned clients, mean over seeds with 95% intervals."
+        figures["poison"] = embedded(folder / "poison.svg", f"{caption} To make it again: {COMMAND}.")
+    return figures
+
+
+def _mean_curve(seeds: Mapping[int, AtSeed]) -> list[tuple[float, float]]:
+    """(minutes, loss) a round, means over seeds."""
+    rounds = zip(*([*zip(one.clock, one.losses, strict=True)] for one in seeds.values()), strict=False)
+    return [(fmean(clock for clock, _ in own) / 60, fmean(loss for _, loss in own)) for own in rounds]
+
+
+def render(
+    tables: Mapping[str, Sequence[Row]], figures: Mapping[str, Markup], seeds: int, samples: Sequence[str]
+) -> str:
+    """The page."""
+    return page(
+        "faults_page.html.j2",
+        tables=tables,
+        figures={name: figures.get(name, "") for name in ("dropout", "stragglers", "poison")},
+        seeds=seeds,
+        samples=samples,
+        command=COMMAND,
+    )

@@ -1,0 +1,46 @@
+"""What faults cost: loss against a clock, and scores by defence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from matplotlib.figure import Figure
+
+from pipeline.report.figures.style import colour, marker
+
+
+def draw_by_time(curves: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
+    """A line a run: (simulated minutes, development loss)."""
+    figure = Figure(figsize=(6.2, 3.4))
+    axis = figure.subplots()
+    for number, (name, points) in enumerate(curves.items()):
+        across, up = [minutes for minutes, _ in points], [loss for _, loss in points]
+        axis.plot(across, up, label=name, color=colour(number + 1), marker=marker(number), markersize=3, markevery=5)
+    axis.set_xlabel("simulated minutes")
+    axis.set_ylabel("development loss, nats a text")
+    axis.legend(fontsize=7)
+    figure.tight_layout()
+    return figure
+
+
+def draw_bars(groups: Mapping[str, Sequence[tuple[float, float]]], names: Sequence[str]) -> Figure:
+    """A group of bars a defence, one a number of poisoned clients: (score, half its interval)."""
+    figure = Figure(figsize=(6.2, 3.2))
+    axis = figure.subplots()
+    width = 0.8 / len(names)
+    for place, name in enumerate(names):
+        own = [values[place] for values in groups.values()]
+        axis.bar(
+            [at + place * width for at in range(len(groups))],
+            [value for value, _ in own],
+            width,
+            yerr=[half for _, half in own],
+            color=colour(place + 1),
+            error_kw={"linewidth": 1},
+            label=name,
+        )
+    axis.set_xticks([at + 0.4 - width / 2 for at in range(len(groups))], list(groups))
+    axis.set_ylabel("accuracy, points")
+    axis.legend(fontsize=7, title="poisoned", title_fontsize=7)
+    figure.tight_layout()
+    return figure

@@ -1,0 +1,54 @@
+"""Scores, rounds and events of an experiment on faults -> its tables, figures, metrics and page."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from pipeline.federated.history import CLOCK
+from pipeline.plan.orders import read_order
+from pipeline.plan.text_orders import TextPageOrder, TextRow
+from pipeline.report.faults_page import AtSeed, draw, render, tables_of
+from pipeline.runs.text_tracking import project
+from pipeline.tasks.encoded import load_text_task
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json, write_json, write_text
+from pipeline.workspace.progress import say
+from pipeline.workspace.tables import read_table, write_table
+
+
+def run() -> None:
+    order = read_order(layout.order("page"), TextPageOrder)
+    metrics = {name: load_text_task(module).metrics[0].name for name, module in order.datasets.items()}
+    made = {row.name: _made(row, metrics[row.dataset]) for row in order.runs}
+    tables = tables_of(made, order.tables)
+    for name, rows in tables.items():
+        write_table(layout.TABLES / f"{name}.csv", rows)
+    notes = {name: read_json(layout.texts_notes(name)) for name in order.datasets}
+    samples = sorted(name for name, about in notes.items() if about["source"]["source"] == "sample")
+    seeds = max(len(own) for own in made.values())
+    write_text(layout.REPORT, render(tables, draw(made, order.tables, layout.FIGURES), seeds, samples))
+    write_json(layout.METRICS, {row["run"]: row["accuracy"] for rows in tables.values() for row in rows})
+    say(f"page: {layout.REPORT} is ready")
+    scores = {
+        name: {seed: {metrics[_dataset(order, name)]: one.score} for seed, one in own.items()}
+        for name, own in made.items()
+    }
+    project(order, scores)
+
+
+def _dataset(order: TextPageOrder, run: str) -> str:
+    return next(row.dataset for row in order.runs if row.name == run)
+
+
+def _made(row: TextRow, metric: str) -> dict[int, AtSeed]:
+    scores = read_json(layout.scores(f"{layout.ON_TEXTS}/{row.name}"))
+    found = {}
+    for seed, own in scores.items():
+        run_id = layout.run_on_texts(row.name, int(seed))
+        rounds = read_table(layout.history(run_id))
+        events = read_table(layout.events(run_id)) if layout.events(run_id).is_file() else []
+        score = sum(one[metric] for one in own["examples"]) / len(own["examples"])
+        losses = [float(one["validation_loss"]) for one in rounds]
+        clock = [float(one[CLOCK]) for one in rounds if one.get(CLOCK)]
+        found[int(seed)] = AtSeed(score, losses, clock, Counter(one["kind"] for one in events))
+    return found

@@ -1,0 +1,77 @@
+"""What faults cost, by hand; and the experiment that ships is one that can be planned."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+from pipeline.plan.text_resolve import resolve_texts
+from pipeline.plan.texts import read_text_params
+from pipeline.report.faults_page import AtSeed, draw, mean_with_interval, render, row_of, tables_of
+
+PLAIN = {1: AtSeed(60.0, [2.0, 1.0], [60.0, 120.0], {}), 2: AtSeed(64.0, [2.0, 1.2], [60.0, 180.0], {})}
+WORSE = {
+    1: AtSeed(55.0, [2.0, 1.5], [60.0, 120.0], {"missing": 3, "arrived": 9}),
+    2: AtSeed(57.0, [2.0, 1.5], [60.0, 120.0], {"missing": 1, "skipped": 1}),
+}
+
+
+def test_an_interval_over_two_seeds() -> None:
+    """Of 1 and 3: mean 2, standard deviation √2, its error √2 / √2 = 1, and t(0.975, 1) = 12.706."""
+    mean, half = mean_with_interval([1.0, 3.0])
+    assert (mean, half) == (2.0, pytest.approx(12.706, abs=1e-3))
+
+
+def test_of_one_seed_there_is_no_interval() -> None:
+    mean, half = mean_with_interval([5.0])
+    assert mean == 5.0
+    assert math.isnan(half)
+
+
+def test_differences_are_taken_seed_by_seed() -> None:
+    """55 − 60 = −5 and 57 − 64 = −7: mean −6, error 1. Scores alone spread by 2 and by 4."""
+    row = row_of("worse", WORSE, PLAIN)
+    assert (row["accuracy"], row["less_undisturbed"]) == (56.0, -6.0)
+    assert row["half_interval_of_it"] == pytest.approx(12.71)
+    assert row["simulated_minutes"] == 2.0
+
+
+def test_events_are_counts_a_training_and_arrivals_are_none() -> None:
+    assert row_of("worse", WORSE, PLAIN)["events"] == "2.0 missing, 0.5 skipped"
+    assert row_of("plain", PLAIN, PLAIN)["events"] == "none"
+
+
+def test_a_poisoned_run_is_compared_with_the_clean_mean() -> None:
+    made = {"clean-mean": PLAIN, "one-mean": WORSE, "one-median": PLAIN}
+    (first, second) = tables_of(made, {"one": ["one-mean", "one-median"]})["one"]
+    assert (first["less_undisturbed"], second["less_undisturbed"]) == (-6.0, 0.0)
+
+
+def test_the_page_has_every_table_and_figure(tmp_path: Path) -> None:
+    kinds = ("mean", "median", "trimmed", "clipped", "krum")
+    made = {f"{count}-{kind}": PLAIN for count in ("clean", "one", "two") for kind in kinds}
+    made |= {"dropout-0": PLAIN, "dropout-20": WORSE, "slow-wait": PLAIN}
+    wanted = {
+        **{count: [f"{count}-{kind}" for kind in kinds] for count in ("clean", "one", "two")},
+        "dropout": ["dropout-0", "dropout-20", "dropout-40"],
+        "stragglers": ["slow-wait"],
+    }
+    figures = draw(made, wanted, tmp_path)
+    assert {path.stem for path in tmp_path.glob("*.png")} == {"dropout", "stragglers", "poison"}
+    text = render(tables_of(made, wanted), figures, 2, ["20news"])
+    for words in ("dropout-20", "two-krum", "slow-wait", "2.0 missing", "SAMPLE", "<img"):
+        assert words in text
+    assert "dropout-40" not in text
+
+
+def test_the_experiment_that_ships_can_be_planned() -> None:
+    params = read_text_params(ROOT / "experiments" / "faults" / "params.yaml")
+    orders = resolve_texts(params)
+    assert orders["train/dropout-40.json"]["training"]["faults"]["dropout"] == 0.4
+    assert orders["train/slow-buffer.json"]["training"]["hyperparameters"]["buffer"] == 5
+    assert "faults" not in orders["train/clean-mean.json"]["training"]
+    assert any("faults_page" in name for name in orders["page.json"]["code"])
+    assert {run for runs in params.tables.values() for run in runs} == set(params.runs)
