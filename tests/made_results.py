@@ -26,6 +26,7 @@ TRAINING = TrainingKnobs(
     seed=1,
     device="cpu",
     precision="fp32",
+    threads=1,
     adapted_layers=2,
     bottleneck=16,
     lora_rank=None,

@@ -96,7 +96,7 @@ class Remote:
         return sum(round(own.weight * own.train) for own in self._facts.values())
 
     def join(self, name: str, adapter: Adapter) -> None:
-        self._all([name], "join", 0, packed(adapter, {}))
+        self.ask_all([name], "join", 0, packed(adapter, {}))
 
     def submit(self, name: str, sent: Sent, version: int, at: float = 0.0) -> None:
         if self._packed is None or self._packed[0] is not sent:
@@ -112,12 +112,12 @@ class Remote:
     ) -> Mapping[str, Losses]:
         assert server is not None, "a federation's server has a model"
         known = digest(packed(began, {}))
-        replies = self._all(names, "score", version, packed(server, {}), known, unknown)
+        replies = self.ask_all(names, "score", version, packed(server, {}), known, unknown)
         return {name: Losses(reply.local, reply.server, reply.began) for name, reply in replies.items()}
 
     def finish(self, server: Adapter, version: int) -> dict[str, Reply]:
         """The training is over: nodes write their models down, and test them."""
-        return self._all(self.trainers, "finish", version, packed(server, {}))
+        return self.ask_all(self.trainers, "finish", version, packed(server, {}))
 
     def _ask(self, name: str, kind: Kind, version: int, body: bytes, began: str = "", unknown: bool = False) -> None:
         nonce = secrets.token_hex(16)
@@ -127,7 +127,7 @@ class Remote:
         self._open[nonce] = Open(name, request, body, until)
         self._link.send(name, nonce, request.model_dump_json(), body)
 
-    def _all(
+    def ask_all(
         self,
         names: Sequence[str],
         kind: Kind,
@@ -221,7 +221,7 @@ def handshake(link: Link, names: Sequence[str], job: str, own: Facts) -> dict[st
     """
     remote = Remote(link, {}, Tolerance(), job=job)
     found: dict[str, Facts] = {}
-    for name, reply in remote._all(names, "hello", 0, b"").items():
+    for name, reply in remote.ask_all(names, "hello", 0, b"").items():
         if reply.facts is None:
             raise QuorumError(f"{name}: said nothing of itself; both ends need one version")
         found[name] = reply.facts

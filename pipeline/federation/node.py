@@ -29,6 +29,7 @@ from pipeline.runs.index import Encoded, planned_key, read_encoded
 from pipeline.runs.meetings import learners
 from pipeline.runs.training import Finished, bind
 from pipeline.stages import backbone, evaluate, generate, plan
+from pipeline.tasks import TASKS
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_json, write_jsonl
@@ -110,7 +111,7 @@ def prepare(params: Params, site: NodeSite, run_id: str) -> Encoded:
     notes = Notes()
     name = site.organisation
     records, meetings = read_folder(raw, corpus=name, domain=name, span_end=params.span_end, notes=notes)
-    task = load_task(planned_task(params))
+    task = load_task(TASKS[params.task])
     examples = [example for record in records if (example := task.read(record)) is not None]
     write_jsonl(layout.examples("qmsum"), (example.to_json() for example in examples))
     about = {"source": {"source": "own", "commit": None}, "meetings": meetings, "examples": len(examples)}
@@ -118,13 +119,6 @@ def prepare(params: Params, site: NodeSite, run_id: str) -> Encoded:
     alone = params.model_copy(update={"own": {name: own}})
     encode_aside(alone, layout.MAIN, {run_id: (site.run, site.seed)}, {one.id: one for one in examples})
     return read_encoded(run_id)
-
-
-def planned_task(params: Params) -> str:
-    """The module of what is learned."""
-    from pipeline.tasks import TASKS
-
-    return TASKS[params.task]
 
 
 def means_of(run_id: str, client: str) -> dict[str, float]:

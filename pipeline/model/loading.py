@@ -30,14 +30,18 @@ class Wanted(Protocol):
     @property
     def precision(self) -> Precision: ...
 
+    @property
+    def threads(self) -> int: ...
+
 
 def planned_backbone(order: Wanted) -> Backbone:
-    """The backbone of the workspace, as an order wants it.
+    """The backbone of the workspace, as an order wants it; the process computes with the order's threads from then on.
 
     Raises:
         QuorumError: it is missing or damaged, or this machine has no such device or precision.
     """
     resolve(order.precision, order.device)
+    torch.set_num_threads(order.threads)
     return load_backbone(BACKBONE, order.adapted_layers, choose_device(order.device), order.precision)
 
 

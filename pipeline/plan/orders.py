@@ -102,6 +102,7 @@ class EncodeOrder(Order):
     encoding: str
     device: str
     precision: Precision
+    threads: int = Field(ge=1)
     adapted_layers: int
     manifests: dict[str, str]
     limits: dict[str, tuple[int, int]]
@@ -181,6 +182,7 @@ class GenerateOrder(Order):
     corpora: list[str]
     device: str
     precision: Precision
+    threads: int = Field(ge=1)
     adapted_layers: int
     rule: DecodingRule | None
 
@@ -191,6 +193,7 @@ class EvaluateOrder(Order):
     task: str
     device: str
     precision: Precision
+    threads: int = Field(ge=1)
     adapted_layers: int
     adapted_positions: Literal["targets", "all"]
     uncached: bool
@@ -208,6 +211,7 @@ class AnalyzeOrder(Order):
     corpora: list[str]
     device: str
     precision: Precision
+    threads: int = Field(ge=1)
     adapted_layers: int
     distilling: list[str]
     crossed: list[str]

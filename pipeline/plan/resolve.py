@@ -14,6 +14,7 @@ from pipeline.errors import QuorumError
 from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.federated.methods import OURS
 from pipeline.model.decoding_rule import DecodingRule
+from pipeline.model.precision import threads_of
 from pipeline.model.presets import PRESETS
 from pipeline.plan.code import code_of
 from pipeline.plan.orders import (
@@ -144,6 +145,7 @@ def of_group(params: Params, group: str, ids: Ids) -> dict[str, Order]:
             encoding=_encoding(params),
             device=params.device,
             precision=precision_of(params),
+            threads=threads_of(params.threads),
             adapted_layers=layers_of(params),
             manifests=manifests,
             uncached=[i for i, (name, _) in ids.items() if is_uncached(params, name)],
@@ -180,6 +182,7 @@ def _of_run(params: Params, name: str, seed: int) -> dict[str, Order]:
             corpora=corpora_of(params, layout.MAIN if name in params.runs else layout.MORE),
             device=params.device,
             precision=precision_of(params),
+            threads=threads_of(params.threads),
             adapted_layers=layers,
             rule=rule if run.decode else None,
         ),
@@ -189,6 +192,7 @@ def _of_run(params: Params, name: str, seed: int) -> dict[str, Order]:
             task=TASKS[params.task],
             device=params.device,
             precision=precision_of(params),
+            threads=threads_of(params.threads),
             adapted_layers=layers if unfit(params, name) else run.adapted_layers or layers,
             adapted_positions=run.adapted_positions,
             uncached=is_uncached(params, name),
@@ -246,6 +250,7 @@ def _analyze(params: Params, rows: list[RunRow]) -> AnalyzeOrder:
         corpora=params.corpora,
         device=params.device,
         precision=precision_of(params),
+        threads=threads_of(params.threads),
         adapted_layers=layers_of(params),
         distilling=ids(OURS),
         crossed=ids("AdaSingle", OURS),

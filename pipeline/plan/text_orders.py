@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from pipeline.clients.taking import Takes
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.precision import Precision
@@ -54,6 +56,7 @@ class EncodeTextsOrder(Order):
     seeds: dict[str, list[int]]
     device: str
     precision: Precision
+    threads: int = Field(ge=1)
     encoding: str
 
 

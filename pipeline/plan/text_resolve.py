@@ -174,6 +174,7 @@ def _of_data(params: TextParams, name: str, data: Dataset, precision: Precision)
             seeds={view: sorted(own) for view, own in seeds.items()},
             device=params.device,
             precision=precision,
+            threads=threads_of(params.threads),
             encoding=sha256_json([code_of(family, LOADING, task), packages_of("encode")]),
         ),
     }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
+
 from pipeline.clients.manifest import Manifest
 from pipeline.federated.history import OnRound
 from pipeline.federated.local import LocalClientData
@@ -46,6 +48,7 @@ def train_on_texts(
 
 def seen_through(order: TextTraining, index: Indexed) -> tuple[Hidden, Adapter]:
     """A model under its task's head, and what trains of it at first."""
+    torch.set_num_threads(order.threads)
     task = load_text_task(order.task)
     if isinstance(task, Title):
         writer = writer_of(order.view, order.device, order.precision)

@@ -8,8 +8,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import torch
-
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.blobs import Blobs
 from pipeline.federated.callbacks.stopping import Stopping
@@ -145,7 +143,6 @@ def in_process(order: FederatedKnobs, key: str, load: Load) -> Open:
         from pipeline.engines.in_process import InProcess
         from pipeline.federated.algorithm import ClientState
 
-        torch.set_num_threads(order.threads)
         learners = load(advance, algorithm.pooled)
         trained, evaluated = learners.trained, learners.evaluated
         if not private.states and (algorithm.keeps or set(evaluated) & set(trained)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipeline.model.precision import threads_of
 from pipeline.plan.changes import report_changes
 from pipeline.plan.resolve import resolve
 from pipeline.plan.schema import Params, read_params
@@ -22,7 +23,7 @@ def run() -> None:
         return
     params = read_params()
     orders = resolve(params)
-    say(_of_precision(params))
+    say(f"{_of_precision(params)}; threads: {threads_of(params.threads)}")
     for study, names in params.studies.items():
         absent = [name for name in names if name not in params.all_runs]
         if absent:

@@ -21,7 +21,7 @@ from pipeline.model.frozen_linear import PackedLinear, Vocabulary
 from pipeline.model.generation import generate
 from pipeline.model.loading import planned_backbone
 from pipeline.model.obtain import obtain
-from pipeline.model.precision import multiplies_bf16, resolve
+from pipeline.model.precision import multiplies_bf16, resolve, threads_of
 from pipeline.model.store import entry_key
 from pipeline.plan.orders import GenerateOrder
 from pipeline.workspace.layout import BACKBONE
@@ -60,11 +60,33 @@ def test_an_order_of_another_machine_is_refused_in_one_line(tmp_path: Path, monk
     monkeypatch.chdir(tmp_path)
     obtain("tiny-llama", BACKBONE, tmp_path)
     order = GenerateOrder(
-        code={}, task="", corpora=[], device="cpu", precision="bf16", adapted_layers=2, rule=DecodingRule()
+        code={}, task="", corpora=[], device="cpu", precision="bf16", threads=1, adapted_layers=2, rule=DecodingRule()
     )
     with pytest.raises(QuorumError, match="set precision: auto or fp32"):
         planned_backbone(order)
     assert planned_backbone(order.model_copy(update={"precision": "fp32"})).precision == "fp32"
+
+
+def test_a_process_computes_with_its_orders_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    obtain("tiny-llama", BACKBONE, tmp_path)
+    order = GenerateOrder(
+        code={}, task="", corpora=[], device="cpu", precision="fp32", threads=3, adapted_layers=2, rule=DecodingRule()
+    )
+    before = torch.get_num_threads()
+    try:
+        planned_backbone(order)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_threads_are_those_asked_for_else_the_environments_else_one_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    assert (threads_of(2), threads_of(None)) == (2, 5)
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1, 2})
+    assert threads_of(None) == 3
 
 
 @needs_bf16

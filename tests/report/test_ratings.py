@@ -226,6 +226,7 @@ def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "encoding": "",
         "device": "cpu",
         "precision": "fp32",
+        "threads": 1,
         "adapted_layers": 2,
     }
     empty = {"code": {}, "manifests": {}, "limits": {}, "uncached": [], "left_out": []}

@@ -46,6 +46,7 @@ def order(**changes: Any) -> EncodeOrder:
         "encoding": "e",
         "device": "cpu",
         "precision": "fp32",
+        "threads": 1,
         "adapted_layers": 2,
         "manifests": {"more/a-1": "base-1", "more/b-1": "base-1"},
         "limits": {"base-1": (90, 48)},
