@@ -18,7 +18,7 @@ from typing import Literal
 from pipeline.corpora import elitr, meetingbank
 from pipeline.corpora.archives import ARCHIVES, unpack_mirror, unpack_upstream
 from pipeline.errors import QuorumError
-from pipeline.workspace.files import read_json, replacing, sha256_file, write_bytes
+from pipeline.workspace.files import copy_tree, read_json, replacing, sha256_file, write_bytes
 from pipeline.workspace.layout import SAMPLE, downloads, mirror, source_record
 from pipeline.workspace.progress import progress, say
 
@@ -153,7 +153,7 @@ def fetch(corpus: str, source: SourceName, into: Path) -> None:
         folder = SAMPLE / corpus if source == "sample" else _mirror() / published.mirrored
         if not folder.is_dir():
             raise QuorumError(f"corpora: {corpus}: {folder} does not exist; {published.how_to_get}")
-        shutil.copytree(folder, into, dirs_exist_ok=True)
+        copy_tree(folder, into)
         return
     listed = checksums(corpus)
     with progress(f"ingest {corpus} from {source}", len(listed)) as advance:
@@ -168,7 +168,7 @@ def fetch(corpus: str, source: SourceName, into: Path) -> None:
 def _fetch_archived(corpus: str, source: SourceName, into: Path) -> None:
     archived = ARCHIVES[corpus]
     if source == "sample":
-        shutil.copytree(SAMPLE / corpus, into, dirs_exist_ok=True)
+        copy_tree(SAMPLE / corpus, into)
     elif source == "mirror":
         say(f"ingest {corpus} from mirror")
         unpack_mirror(archived, _mirror() / archived.mirrored, into)

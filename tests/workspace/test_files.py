@@ -3,15 +3,47 @@
 from __future__ import annotations
 
 import errno
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from conftest import ROOT
 
 from pipeline.errors import QuorumError
-from pipeline.workspace.files import read_json, read_jsonl, replacing, write_json, write_jsonl, write_text
+from pipeline.workspace.files import (
+    copy_tree,
+    flush_tree,
+    read_json,
+    read_jsonl,
+    replacing,
+    write_json,
+    write_jsonl,
+    write_text,
+)
+
+
+@pytest.fixture
+def flushed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of what the disk is made to take, and `->` where a file gets its name, in their order."""
+    order: list[str] = []
+    flush, replace = os.fsync, os.replace
+
+    def told(handle: int) -> None:
+        order.append(Path(os.readlink(f"/proc/self/fd/{handle}")).name)
+        flush(handle)
+
+    def renamed(old: Path, new: Path) -> None:
+        order.append(f"-> {new.name}")
+        replace(old, new)
+
+    monkeypatch.setattr(os, "fsync", told)
+    monkeypatch.setattr(os, "replace", renamed)
+    return order
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_temporary(tmp_path: Path) -> None:
@@ -69,3 +101,52 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "b.jsonl", [{"x": "a\u2028b"}, {"x": "c"}])
     assert read_json(tmp_path / "a.json") == {"λ": 0.2}
     assert read_jsonl(tmp_path / "b.jsonl") == [{"x": "a\u2028b"}, {"x": "c"}]
+
+
+def test_the_disk_has_the_content_before_the_name_and_then_the_name(tmp_path: Path, flushed: list[str]) -> None:
+    write_text(tmp_path / "f", "new")
+    assert flushed == [".f.tmp", "-> f", tmp_path.name]
+
+
+def test_the_disk_has_every_new_folder_before_what_is_in_it(tmp_path: Path, flushed: list[str]) -> None:
+    write_text(tmp_path / "a" / "b" / "f", "new")
+    assert flushed == [tmp_path.name, "a", ".f.tmp", "-> f", "b"]
+
+
+def test_the_disk_has_all_of_a_folder_that_a_library_wrote(tmp_path: Path, flushed: list[str]) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "f").touch()
+    flush_tree(tmp_path / "a")
+    assert sorted(flushed) == sorted(["a", "b", "f", tmp_path.name])
+
+
+def test_a_folder_is_copied_with_what_is_below_it(tmp_path: Path) -> None:
+    write_text(tmp_path / "a" / "b" / "f", "x")
+    write_text(tmp_path / "a" / "g", "y")
+    copy_tree(tmp_path / "a", tmp_path / "c")
+    assert {p.name: p.read_text() for p in (tmp_path / "c").rglob("*") if p.is_file()} == {"f": "x", "g": "y"}
+
+
+def test_what_a_killed_process_left_is_taken_over(tmp_path: Path) -> None:
+    (tmp_path / ".f.tmp").write_text("longer than what comes")
+    write_text(tmp_path / "f", "new")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"f": "new"}
+
+
+def test_two_writers_of_one_file_wait_for_each_other(tmp_path: Path) -> None:
+    """Neither's content is mixed with the other's, and no temporary stays."""
+    path = tmp_path / "f"
+    second = Thread(target=write_text, args=(path, "second"))
+    with _written_slowly(path, "first"):
+        second.start()
+        second.join(0.2)
+        assert second.is_alive()
+    second.join(10)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"f": "second"}
+
+
+@contextmanager
+def _written_slowly(path: Path, content: str) -> Iterator[None]:
+    with replacing(path) as temporary:
+        temporary.write_text(content)
+        yield
