@@ -1,0 +1,67 @@
+"""Faults that a test plans, in a site's own process: Python runs this file at its start where PYTHONPATH names it.
+
+QUORUM_CHAOS is a folder. Its planned.json, {"at": "training" | "round", "round": 2, "does": "wait" | "raise"}, is
+renamed to met.json when its moment has come, which is once; who waits goes on when met.json is gone. Every training
+that begins at a node leaves a line in trainings.txt.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+
+def meet(at: str, round_: int, folder: Path) -> None:
+    """Do what is planned for this moment, if anything is."""
+    planned, met = folder / "planned.json", folder / "met.json"
+    if not planned.is_file():
+        return
+    fault = json.loads(planned.read_text(encoding="utf-8"))
+    if (fault["at"], fault["round"]) != (at, round_):
+        return
+    planned.rename(met)
+    if fault["does"] == "raise":
+        raise RuntimeError("a fault that a test has planned")
+    while met.is_file():
+        time.sleep(0.05)
+
+
+def at_a_node(folder: Path) -> None:
+    """The moment is between the first batch of a round's training and the second one."""
+    from pipeline.federated.local import LocalClientData
+
+    backward = LocalClientData._backward
+
+    def watched(self: Any, student: Any, chosen: Any, objective: Any, teacher: Any, rng: Any, step: int) -> Any:
+        if step == 0:
+            with (folder / "trainings.txt").open("a", encoding="utf-8") as lines:
+                lines.write(f"{rng.round}\n")
+        if step == 1:
+            meet("training", rng.round, folder)
+        return backward(self, student, chosen, objective, teacher, rng, step)
+
+    LocalClientData._backward = watched  # type: ignore[method-assign]
+
+
+def at_the_server(folder: Path) -> None:
+    """The moment is when a round has been written down, and the next one has not begun."""
+    from pipeline.federated.callbacks.checkpointing import Checkpointing
+
+    save = Checkpointing.after_round
+
+    def watched(self: Any, progress: Any) -> None:
+        save(self, progress)
+        meet("round", progress.round, folder)
+
+    Checkpointing.after_round = watched  # type: ignore[method-assign]
+
+
+if "QUORUM_CHAOS" in os.environ and sys.orig_argv[1:4] == ["-m", "pipeline", "federation"]:
+    if sys.orig_argv[4] == "node":
+        at_a_node(Path(os.environ["QUORUM_CHAOS"]))
+    if sys.orig_argv[4] == "server":
+        at_the_server(Path(os.environ["QUORUM_CHAOS"]))
