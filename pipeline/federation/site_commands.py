@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -79,10 +79,7 @@ def stop() -> None:
         until = time.monotonic() + STOP_SECONDS
         while _lives(OWN) and time.monotonic() < until:
             time.sleep(0.1)
-    for number in STATE.glob("*.pid"):
-        if _lives(number):
-            os.killpg(int(number.read_text()), signal.SIGKILL)
-        number.unlink(missing_ok=True)
+    _end_what_is_left()
     say("federation: stopped")
 
 
@@ -97,6 +94,7 @@ def _as_site() -> Iterator[None]:
     """While this process is a site's: one at a time in a folder."""
     if _lives(OWN):
         raise QuorumError(f"{OWN}: this site runs already (process {OWN.read_text().strip()}); stop it first")
+    _end_what_is_left()
     write_text(OWN, f"{os.getpid()}\n")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -105,11 +103,23 @@ def _as_site() -> Iterator[None]:
         OWN.unlink(missing_ok=True)
 
 
+def _end_what_is_left() -> None:
+    """As programs of a site whose own process was killed: they hold its ports, and nobody else will end them."""
+    for number in STATE.glob("*.pid"):
+        if _lives(number):
+            say(f"federation: {number.stem} is left over, and is ended")
+            end = os.kill if number == OWN else os.killpg
+            with suppress(ProcessLookupError):
+                end(int(number.read_text()), signal.SIGKILL)
+        number.unlink(missing_ok=True)
+
+
 def _lives(number: Path) -> bool:
+    """Whether the process is there, and one of this folder's: after a restart of the machine, it may be anyone's."""
     if not number.is_file():
         return False
     try:
         process = psutil.Process(int(number.read_text()))
-    except (psutil.NoSuchProcess, ValueError):
+        return bool(process.status() != psutil.STATUS_ZOMBIE) and Path(process.cwd()) == Path.cwd()
+    except (psutil.Error, ValueError):
         return False
-    return bool(process.status() != psutil.STATUS_ZOMBIE)

@@ -6,6 +6,7 @@ import datetime
 import os
 import socket
 import ssl
+import subprocess
 import sys
 import threading
 import time
@@ -17,10 +18,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
 
 from pipeline.errors import QuorumError
-from pipeline.federation import certificates
+from pipeline.federation import certificates, site_commands
 from pipeline.federation.certificates import AUTHORITY, AUTHORITY_KEY, SERVER, SERVER_KEY
 from pipeline.federation.processes import Program, Supervisor
-from pipeline.federation.site import KEYS, NodeSite, ServerSite, read_site, socket_path
+from pipeline.federation.site import KEYS, STATE, NodeSite, ServerSite, read_site, socket_path
+from pipeline.workspace.files import write_text
 
 NODE = "{kind: node, run: fedselectkd, seed: 1, host: h, port: 1, inner_port: 2, organisation: Hospital}"
 SERVED = "{kind: server, run: fedselectkd, seed: 1, host: h, port: 1, inner_port: 2, organisations: [A, B]}"
@@ -212,3 +214,35 @@ def test_what_a_program_has_started_ends_with_it(here: Path) -> None:
 def test_a_program_that_is_not_there_is_one_line(here: Path) -> None:
     with Supervisor(here) as supervisor, pytest.raises(QuorumError, match="nowhere: could not be started"):
         supervisor.start(Program("one", ["nowhere"]))
+
+
+def left_over(folder: Path) -> subprocess.Popen[bytes]:
+    """A program of a site that works in a folder, and whose own process was killed."""
+    process = subprocess.Popen(SLEEPING, cwd=folder, stdout=subprocess.DEVNULL, start_new_session=True)
+    write_text(STATE / "supernode.pid", f"{process.pid}\n")
+    return process
+
+
+def test_what_a_killed_site_has_left_is_ended_when_it_starts(here: Path) -> None:
+    process = left_over(here)
+    with site_commands._as_site():
+        assert process.wait(10) == -9
+        assert not (STATE / "supernode.pid").exists()
+
+
+def test_a_number_that_is_anothers_now_is_let_be(here: Path) -> None:
+    (here / "elsewhere").mkdir()
+    process = left_over(here / "elsewhere")
+    with site_commands._as_site():
+        assert process.poll() is None
+    process.kill()
+    process.wait()
+
+
+def test_a_site_that_runs_is_not_started_again(here: Path) -> None:
+    with (
+        site_commands._as_site(),
+        pytest.raises(QuorumError, match="this site runs already"),
+        site_commands._as_site(),
+    ):
+        pass
