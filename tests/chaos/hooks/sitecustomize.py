@@ -2,7 +2,7 @@
 
 QUORUM_CHAOS is a folder. Its planned.json, {"at": "training" | "round", "round": 2, "does": "wait" | "raise"}, is
 renamed to met.json when its moment has come, which is once; who waits goes on when met.json is gone. Every training
-that begins at a node leaves a line in trainings.txt.
+that begins at a node leaves a line in trainings.txt. A server sends the app in `app`, where there is one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,10 @@ def at_a_node(folder: Path) -> None:
 def at_the_server(folder: Path) -> None:
     """The moment is when a round has been written down, and the next one has not begun."""
     from pipeline.federated.callbacks.checkpointing import Checkpointing
+    from pipeline.federation.flower import commands
 
+    if (folder / "app").is_dir():
+        commands.APP = folder / "app"
     save = Checkpointing.after_round
 
     def watched(self: Any, progress: Any) -> None:
