@@ -15,10 +15,10 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup setup-flower try repro repro-all repro-full page tune audit fednlp ablations federation test ui lint bench clean
+.PHONY: help setup setup-flower try repro repro-all repro-full page tune audit fednlp ablations federation chaos-federation test ui lint bench clean
 
 help:  ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 14
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 18
 
 setup: $(STAMP)  ## .venv with the pinned packages; a second call does nothing
 
@@ -83,9 +83,15 @@ audit: setup  ## run A of repro-full looked at otherwise: rounds chosen by ROUGE
 fednlp: setup  ## FedNLP: four tasks, skewed federations, and how much of an encoder is frozen: experiments/fednlp/reports (an hour and more)
 	@cd experiments/fednlp && dvc repro
 
+NEEDS_NGINX = command -v nginx >/dev/null || { echo "error: nginx not found: install it (Debian: apt-get install nginx-light), and run the same command again"; exit 1; }
+
 federation: setup setup-flower  ## a real federation on this machine: a server and three organisations on Flower, AdaFedSelectKD (minutes)
-	@command -v nginx >/dev/null || { echo "error: nginx not found: install it (Debian: apt-get install nginx-light), and run the same command again"; exit 1; }
+	@$(NEEDS_NGINX)
 	@python -m pipeline federation demonstrate
+
+chaos-federation: setup setup-flower  ## break a real federation in ten ways, and knock at it uninvited (a quarter of an hour)
+	@$(NEEDS_NGINX)
+	@python -m pytest tests/chaos -n 0 -p no:cacheprovider
 
 ablations: setup  ## what the paper lacks: experiments/ablations/reports/report.html
 	@dvc repro prepare backbone

@@ -1,6 +1,7 @@
 """An organisation and the operator, each by its own command's code, with a relay between that is not Flower.
 
-Tiny weights and a few made-up meetings. Both sites share one folder here; `make chaos` has them apart, over Flower.
+Tiny weights and a few made-up meetings. Both sites share one folder here; `make chaos-federation` has them apart, over
+Flower.
 """
 
 from __future__ import annotations
