@@ -21,7 +21,7 @@ from pipeline.errors import QuorumError
 from pipeline.federated.callbacks.stopping import Stopping
 from pipeline.federated.loop import Participation, run_rounds, start
 from pipeline.federated.tolerance import STRICT
-from pipeline.federation.flower.app.frames import LENGTH, read_frame, write_frame
+from pipeline.federation.flower.app.frames import LENGTH, exchange, read_frame, write_frame
 from pipeline.federation.link import SocketLink
 from pipeline.federation.worker import serve
 
@@ -162,3 +162,34 @@ def test_sockets_are_for_their_owner_alone(short: Path) -> None:
     assert (short / "t.sock").stat().st_mode & 0o777 == 0o600
     link.close()
     assert Delivered("A", "h", b"").name == "A"
+
+
+def worker_that_hangs_up(path: Path, times: int) -> None:
+    """So often; then it answers with what it was asked."""
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        listening.listen()
+        for left in range(times, -1, -1):
+            relay, _ = listening.accept()
+            with relay:
+                told, buffers = read_frame(relay)
+                if not left:
+                    write_frame(relay, told, buffers)
+
+
+def test_a_worker_that_comes_later_is_waited_for(short: Path) -> None:
+    coming = threading.Timer(0.3, worker_that_hangs_up, (short / "w.sock", 0))
+    coming.start()
+    assert exchange(str(short / "w.sock"), {"a": 1}, [b"x"], rest=0.02) == ({"a": 1}, [b"x"])
+    coming.join()
+
+
+def test_a_worker_that_dies_at_work_is_asked_again(short: Path) -> None:
+    threading.Thread(target=worker_that_hangs_up, args=(short / "w.sock", 3), daemon=True).start()
+    assert exchange(str(short / "w.sock"), {"a": 1}, [b"x"], rest=0.02) == ({"a": 1}, [b"x"])
+
+
+def test_a_worker_that_always_hangs_up_is_given_up(short: Path) -> None:
+    threading.Thread(target=worker_that_hangs_up, args=(short / "w.sock", 4), daemon=True).start()
+    with pytest.raises((EOFError, ConnectionError)):
+        exchange(str(short / "w.sock"), {"a": 1}, [b"x"], rest=0.02)

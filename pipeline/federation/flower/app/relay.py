@@ -16,7 +16,7 @@ from typing import Any
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
-from frames import read_frame, write_frame
+from frames import exchange, read_frame, write_frame
 
 CHUNK = 4 << 20
 """Bytes of an array, at most."""
@@ -48,10 +48,7 @@ def parts_of(content: RecordDict) -> tuple[str, list[bytes]]:
 def at_the_node(message: Message, context: Context) -> Message:
     """Hand a request to the node's worker; its answer is the reply."""
     header, parts = parts_of(message.content)
-    with socket.socket(socket.AF_UNIX) as worker:
-        worker.connect(str(context.node_config["socket"]))
-        write_frame(worker, {"header": header}, parts)
-        told, buffers = read_frame(worker)
+    told, buffers = exchange(str(context.node_config["socket"]), {"header": header}, parts)
     return Message(content_of(told["header"], b"".join(buffers)), reply_to=message)
 
 
