@@ -64,6 +64,7 @@ def test_a_node_whose_own_process_alone_is_killed_is_started_again(
     node.kill_itself()
     node.start()
     ends_alike("a node's own process alone killed in a step", "once")
+    assert "federation: supernode is left over, and is ended" in node.log()
     assert in_a_step.trained_again() == ONCE
 
 
