@@ -115,11 +115,16 @@ def _end_what_is_left() -> None:
 
 
 def _lives(number: Path) -> bool:
-    """Whether the process is there, and one of this folder's: after a restart of the machine, it may be anyone's."""
+    """Whether the process is there, and one of this folder's.
+
+    After a restart of the machine, its number may be anyone's; of a container, this process's own or its parents'.
+    """
     if not number.is_file():
         return False
     try:
-        process = psutil.Process(int(number.read_text()))
+        process, own = psutil.Process(int(number.read_text())), psutil.Process()
+        if process in (own, *own.parents()):
+            return False
         return bool(process.status() != psutil.STATUS_ZOMBIE) and Path(process.cwd()) == Path.cwd()
     except (psutil.Error, ValueError):
         return False

@@ -20,7 +20,7 @@ TOLD: list[str] = []
 
 @pytest.fixture(scope="session")
 def folder() -> Iterator[Path]:
-    """With a path that leaves room for the names of sockets."""
+    """With a path that leaves room for the names of sockets; QUORUM_KEEP_CHAOS leaves it there, to be looked at."""
     made = Path(mkdtemp(prefix="qc"))
     yield made
     if "QUORUM_KEEP_CHAOS" not in os.environ:

@@ -64,7 +64,7 @@ class Site:
 
     def start(self) -> None:
         self._chaos.mkdir(exist_ok=True)
-        command = [*self._command(SERVER if self.name == SERVER else "node")]
+        command = self._command(SERVER if self.name == SERVER else "node")
         with (self.folder / "site.log").open("ab") as log:
             self._process = subprocess.Popen(
                 command, cwd=self.folder, env=self._environment(), stdout=log, stderr=subprocess.STDOUT

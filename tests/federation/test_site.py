@@ -239,10 +239,17 @@ def test_a_number_that_is_anothers_now_is_let_be(here: Path) -> None:
     process.wait()
 
 
+@pytest.mark.parametrize("name", ["site", "superlink"])
+def test_a_killed_containers_number_may_be_ones_own_now(here: Path, name: str) -> None:
+    write_text(STATE / f"{name}.pid", f"{os.getpid()}\n")
+    with site_commands._as_site():
+        assert site_commands.OWN.is_file()
+
+
 def test_a_site_that_runs_is_not_started_again(here: Path) -> None:
-    with (
-        site_commands._as_site(),
-        pytest.raises(QuorumError, match="this site runs already"),
-        site_commands._as_site(),
-    ):
+    process = subprocess.Popen(SLEEPING, stdout=subprocess.DEVNULL)
+    write_text(site_commands.OWN, f"{process.pid}\n")
+    with pytest.raises(QuorumError, match="this site runs already"), site_commands._as_site():
         pass
+    process.kill()
+    process.wait()
