@@ -118,7 +118,7 @@ def _is_at(path: Path, handle: int) -> bool:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold `path` (a file of its own, empty) against other processes on this machine; they wait."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     with path.open("a") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
@@ -127,7 +127,7 @@ def locked(path: Path) -> Iterator[None]:
 @contextmanager
 def locked_if_free(path: Path) -> Iterator[bool]:
     """Hold `path` unless another process does; yields whether it is held now."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     with path.open("a") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -18,6 +18,7 @@ from pipeline.errors import QuorumError
 from pipeline.workspace.files import (
     copy_tree,
     flush_tree,
+    locked,
     read_json,
     read_jsonl,
     replacing,
@@ -111,6 +112,12 @@ def test_the_disk_has_the_content_before_the_name_and_then_the_name(tmp_path: Pa
 def test_the_disk_has_every_new_folder_before_what_is_in_it(tmp_path: Path, flushed: list[str]) -> None:
     write_text(tmp_path / "a" / "b" / "f", "new")
     assert flushed == [tmp_path.name, "a", ".f.tmp", "-> f", "b"]
+
+
+def test_the_disk_has_the_folder_of_a_lock(tmp_path: Path, flushed: list[str]) -> None:
+    """What is written beside it finds the folder made, and flushes its own name alone."""
+    with locked(tmp_path / "a" / "lock"):
+        assert flushed == [tmp_path.name]
 
 
 def test_the_disk_has_all_of_a_folder_that_a_library_wrote(tmp_path: Path, flushed: list[str]) -> None:
