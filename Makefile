@@ -20,7 +20,8 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 18
 
-setup: $(STAMP)  ## .venv with the pinned packages; a second call does nothing
+setup: $(STAMP)  ## .venv with the pinned packages, and what a kill left of DVC's files mended; a second call does nothing
+	@python -m pipeline mend
 
 $(STAMP): requirements.lock
 	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) not found: install Python 3.11, or say make PYTHON=/path/to/python3.11"; exit 1; }

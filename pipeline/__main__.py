@@ -234,6 +234,8 @@ def ratings_import(
     bring_in(files)
 
 
+_add(app, "mend", "workspace.mend:mend", "Mend what a kill left half-written of DVC's own files.")
+
 _add(app, "track", "runs.tracking:project", "Bring the MLflow store in line with what is on disk.")
 
 

@@ -15,6 +15,7 @@ from pipeline.errors import QuorumError
 from pipeline.plan.schema import read_params
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_bytes, write_text
+from pipeline.workspace.mend import mend
 
 TRY = {"data_source": "sample", "backbone": "tiny-llama", "max_tokens": "24"}
 """The sample's few short meetings, random weights: every file and page of the main table; its numbers mean nothing."""
@@ -32,6 +33,8 @@ def _lay(copy: Path, knobs: Mapping[str, str]) -> None:
     if unknown:
         raise QuorumError(f"{unknown}: git does not know it, so the copy would lack it; `git add` it")
     lock = copy / "dvc.lock"
+    if copy.exists():
+        mend(copy)
     made = lock.read_bytes() if lock.is_file() else None
     if not copy.exists():
         _git("clone", "--quiet", "--shared", ".", str(copy))
