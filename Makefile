@@ -15,7 +15,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup setup-flower try repro repro-all repro-full page tune audit fednlp ablations federation chaos chaos-federation test ui lint bench clean
+.PHONY: help setup setup-flower try repro repro-all repro-full page tune audit fednlp ablations federation chaos chaos-crashes chaos-federation test ui lint bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 18
@@ -90,8 +90,11 @@ federation: setup setup-flower  ## a real federation on this machine: a server a
 	@$(NEEDS_NGINX)
 	@python -m pipeline federation demonstrate
 
-chaos: chaos-federation  ## all that is broken on purpose: a real federation, and a thousand simulated clients
+chaos: chaos-crashes chaos-federation  ## all that is broken on purpose: the pipeline, a real federation, a thousand simulated clients
 	@python -m pytest tests/chaos/test_many_clients.py -n 0 -s
+
+chaos-crashes: setup  ## kill stages at 180 moments and dvc repro at 20, and run each once more
+	@python -m pytest tests/chaos/test_kills.py -n 0 -s
 
 chaos-federation: setup setup-flower  ## break a real federation in ten ways, and knock at it uninvited (a quarter of an hour)
 	@$(NEEDS_NGINX)
