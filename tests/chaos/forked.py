@@ -9,7 +9,6 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 LONGEST_SECONDS = 180
@@ -58,7 +57,3 @@ def _live(work: Callable[[], object], told: int) -> None:
 def killed() -> None:
     """As by kill -9, now."""
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def content_of(path: Path) -> bytes:
-    return path.read_bytes()
