@@ -25,7 +25,8 @@ pytestmark = pytest.mark.timeout(300)
 UP_SECONDS, BOUND = 90.0, 60.0
 """Until the server is up, and until a refusal is told at the latest, on a machine with other work."""
 OTHER_PORT, OTHER_INNER, CLIENT_PORT = 21445, 21002, 21109
-MESSAGE = b"no message of Flower's"
+MESSAGE = b""
+"""What Flower reads as a message without any field."""
 
 
 @pytest.fixture(scope="module")
