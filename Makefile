@@ -93,8 +93,8 @@ federation: setup setup-flower  ## a real federation on this machine: a server a
 chaos: chaos-crashes chaos-federation  ## all that is broken on purpose: the pipeline, a real federation, a thousand simulated clients
 	@python -m pytest tests/chaos/test_many_clients.py -n 0 -s
 
-chaos-crashes: setup  ## kill stages at 180 moments and dvc repro at 20, and run each once more
-	@python -m pytest tests/chaos/test_kills.py -n 0 -s
+chaos-crashes: setup  ## kill the pipeline at 200 moments and cut its power at 60, and run it once more
+	@python -m pytest tests/chaos/test_kills.py tests/chaos/test_power_cuts.py -n 0 -s
 
 chaos-federation: setup setup-flower  ## break a real federation in ten ways, and knock at it uninvited (a quarter of an hour)
 	@$(NEEDS_NGINX)
