@@ -99,3 +99,17 @@ def test_rates_and_knobs_of_labelled_texts_are_those_that_tuning_chose() -> None
         else:
             found = getattr(params.datasets[row["dataset"]].rates, row["chooses"])
         assert found == float(row["value"]), f"{row['run']}: {row['knob']}={row['value']} was chosen"
+
+
+def test_what_faults_cost_is_in_the_committed_tables() -> None:
+    """Every number with a point in it, whatever its sign; the norm that was fixed beforehand is none of them."""
+    folder = ROOT / "experiments" / "faults"
+    told = (folder / "README.md").read_text(encoding="utf-8").split("## What came out")[1].replace("a norm of 1.0", "")
+    cells = [
+        cell for path in (folder / "reports" / "tables").glob("*.csv") for row in read(path) for cell in row.values()
+    ]
+    values = [abs(float(cell)) for cell in cells if re.fullmatch(r"-?\d+(\.\d+)?", cell)]
+    known = {f"{value:.{digits}f}" for value in values for digits in (0, 1, 2)}
+    stated = re.findall(r"\d+\.\d+", told)
+    assert stated
+    assert [number for number in stated if number not in known] == []

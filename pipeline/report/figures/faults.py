@@ -41,6 +41,6 @@ def draw_bars(groups: Mapping[str, Sequence[tuple[float, float]]], names: Sequen
         )
     axis.set_xticks([at + 0.4 - width / 2 for at in range(len(groups))], list(groups))
     axis.set_ylabel("accuracy, points")
-    axis.legend(fontsize=7, title="poisoned", title_fontsize=7)
+    axis.legend(fontsize=8, title="poisoned clients", loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(names))
     figure.tight_layout()
     return figure
