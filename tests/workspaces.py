@@ -158,6 +158,8 @@ SMALL: dict[str, Any] = {
     "seeds": [1],
     "device": "cpu",
     "precision": "fp32",
+    # One for all: two runs of one training stay one, whatever tuning has chosen.
+    "learning_rates": dict.fromkeys(("own", "local", "server", "pooled"), 0.0006),
     "backbone": "tiny-llama",
     "data_source": "sample",
     "corpora": ["qmsum"],

@@ -23,7 +23,8 @@ def run() -> None:
         return
     params = read_params()
     orders = resolve(params)
-    say(f"{_of_precision(params)}; threads: {threads_of(params.threads)}")
+    say(_of_precision(params))
+    say(f"plan: threads: {threads_of(params.threads)}")
     for study, names in params.studies.items():
         absent = [name for name in names if name not in params.all_runs]
         if absent:

@@ -55,9 +55,10 @@ def test_a_copy_begins_with_nothing_made_and_keeps_what_it_has_made(here: Worksp
     copies.lay_try()
     lock = layout.try_copy() / "dvc.lock"
     assert not lock.exists()
-    lock.write_text("the copy's own")
+    own = "schema: '2.0'\nstages: {}  # the copy's own\n"
+    lock.write_text(own)
     copies.lay_try()
-    assert lock.read_text() == "the copy's own"
+    assert lock.read_text() == own
 
 
 def test_a_wrong_params_file_is_found_before_the_copy(here: Workspace) -> None:
