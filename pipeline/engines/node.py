@@ -25,6 +25,7 @@ from pipeline.federated.engine import Arrival
 from pipeline.federated.state import Private
 from pipeline.federated.wire import named_records, packed, unpacked
 from pipeline.model.adapter import Adapter, pack
+from pipeline.workspace.files import flush
 from pipeline.workspace.progress import say
 
 ORDER: dict[Kind, int] = {"join": 0, "train": 1, "score": 2, "finish": 3}
@@ -64,7 +65,7 @@ class Node:
     ) -> None:
         self._name, self._job, self._algorithm, self._data = name, job, algorithm, data
         self._initial, self._seed, self._facts, self._finish = initial, seed, facts, finish
-        self._blobs, self._alone = Blobs(folder), threading.Lock()
+        self._folder, self._blobs, self._alone = folder, Blobs(folder), threading.Lock()
         self._answers: list[dict[str, Any]] = []
         self._restore()
 
@@ -119,6 +120,8 @@ class Node:
         recent = [one for one in self._answers if one["place"][0] > request.round - KEPT_ROUNDS]
         answers = [*recent, entry]
         self._blobs.commit(json.dumps({"answers": answers}), named(answers))
+        for folder in (self._folder, self._folder.parent):
+            flush(folder)  # what the server has been told no power cut may take back
         self._answers = answers
         return told, _body(tensors)
 

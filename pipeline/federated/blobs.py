@@ -1,7 +1,9 @@
 """Where a training keeps its tensors: one SQLite file, in which a round counts once it is committed, and never half.
 
 A blob is named by the checksum of its content, so what several clients or rounds share is kept once. Whatever was put
-since the last commit is gone if the process dies.
+since the last commit is gone if the process dies. SQLite flushes content and journal before a commit counts (its
+`synchronous` is FULL). It leaves the journal's removal to the disk's own time, so that a power cut may bring the round
+before back, whole: it is trained again with the same bits. A node, which has answered by then, flushes that as well.
 """
 
 from __future__ import annotations
@@ -19,7 +21,6 @@ from torch import Tensor
 
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import pack, unpack
-from pipeline.workspace.files import make_folder
 
 Put = Callable[[Mapping[str, Tensor]], str]
 Get = Callable[[str], dict[str, Tensor]]
@@ -92,14 +93,11 @@ class Blobs:
 
     @cached_property
     def _file(self) -> sqlite3.Connection:
-        make_folder(self._path.parent)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
         # A node answers in whichever thread a question came by, one at a time.
         file = sqlite3.connect(self._path, check_same_thread=False)
         # The largest there are: removing a blob reads every page of it.
         file.execute("PRAGMA page_size = 65536")
-        # A commit is the removal of a journal. FULL, the default, does not wait until the disk has that: a power cut
-        # could bring the journal back, and with it the round before, which a server may have been answered beyond.
-        file.execute("PRAGMA synchronous = EXTRA")
         file.execute("CREATE TABLE IF NOT EXISTS blobs (name TEXT PRIMARY KEY, content BLOB)")
         file.execute("CREATE TABLE IF NOT EXISTS state (id INTEGER PRIMARY KEY, content TEXT)")
         return file

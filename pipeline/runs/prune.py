@@ -95,7 +95,8 @@ def remove_checkpoints(folders: Sequence[Path]) -> list[int]:
     for folder in folders:
         with locked_if_free(layout.checkpoint_lock(folder.name)) as free:
             if free:
-                sizes += _remove(list(folder.iterdir()))
+                # The database before its journal, without which one that was cut short would look whole.
+                sizes += _remove(sorted(folder.iterdir()))
                 folder.rmdir()
     return sizes
 

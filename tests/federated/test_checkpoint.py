@@ -195,10 +195,3 @@ def test_a_state_without_one_of_its_parts_is_one_line(saved: Path, part: str) ->
     changed(saved, "UPDATE state SET content = ?", json.dumps(state))
     with pytest.raises(QuorumError, match=f"damaged checkpoint .*{part}.*; delete"):
         load_progress(saved, KEY)
-
-
-def test_a_round_that_is_committed_survives_a_power_cut(tmp_path: Path) -> None:
-    """SQLite waits until the disk has forgotten the journal, too: it would bring the round before back."""
-    blobs = Blobs(tmp_path / "training")
-    blobs.commit("{}", [])
-    assert blobs._file.execute("PRAGMA synchronous").fetchone() == (3,)

@@ -154,3 +154,16 @@ def test_the_untrained_backbone_has_no_checkpoint(tmp_path: Path, monkeypatch: p
     write_json(layout.checkpoints() / "key" / "state.json", {})
     prune.prune_training("main/zeroshot")
     assert trainings() == {"key"}
+
+
+def test_a_database_is_removed_before_its_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed in between, the journal alone would be no harm; a database without it might be half of a round."""
+    monkeypatch.chdir(tmp_path)
+    folder = layout.checkpoints() / "training"
+    for name in ("checkpoint.sqlite-journal", "checkpoint.sqlite"):
+        write_json(folder / name, {})
+    gone: list[str] = []
+    monkeypatch.setattr(prune, "_remove", lambda files: gone.extend(path.name for path in files) or [])
+    with pytest.raises(OSError, match="not empty"):
+        prune.remove_checkpoints([folder])
+    assert gone == ["checkpoint.sqlite", "checkpoint.sqlite-journal"]
