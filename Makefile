@@ -63,6 +63,9 @@ test: lint  ## the whole test suite, linters and types included
 	@python -m pytest --cov=pipeline --cov-report=
 	@echo "coverage of pipeline/ by lines: $$(python -m coverage report --format=total) %"
 
+chaos-crashes: setup  ## kill -9, power cuts, full disks: the pipeline's stages and dvc repro, a re-run each (a quarter of an hour)
+	@python -m pytest -n 0 tests/chaos/test_kills.py tests/chaos/test_power_cuts.py tests/chaos/test_full_disks.py
+
 FULL := experiments/full
 # Four runs share one reading of the test meetings. What is finished is kept at once: a kill costs the round that it hits.
 repro-full: setup  ## the project's result: all of QMSum, every meeting tested once (hours, on as many days as it takes)

@@ -1,7 +1,7 @@
 """A disk whose power can be cut: it keeps what it was made to take, and nothing else.
 
-It records what a process flushes: the content of a file, or the names in a folder. It takes SQLite at its word for what
-is committed with `synchronous = EXTRA`; without that it would be counted as lost.
+It records what a process flushes: the content of a file, or the names in a folder. It takes SQLite at its word: with
+`synchronous = FULL` the last commit may be rolled back, the one before it is there; with less there is none.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Literal
 
 from ladder import STATE
 
-EXTRA = 3
+FULL = 2
 Loss = Literal["names", "contents"]
 """What is gone of what was not flushed: a file with its name, or its content alone, so that it is empty."""
 
@@ -31,6 +31,7 @@ class Disk:
         self._contents: dict[int, bytes] = {}
         self._names: dict[int, dict[str, int]] = {}
         self._open: list[int] = []
+        self._committed: dict[str, bytes] = {}
         for path in [self._root, *self._root.rglob("*")]:
             (self._take_names if path.is_dir() else self._take_content)(path)
 
@@ -42,10 +43,12 @@ class Disk:
     def committed(self, database: sqlite3.Connection) -> None:
         """By SQLite, which also flushes the names beside its file."""
         ((synchronous,),) = sqlite3.Connection.execute(database, "PRAGMA synchronous")
-        ((_, _, path),) = sqlite3.Connection.execute(database, "PRAGMA database_list")
-        if synchronous == EXTRA:
-            self._take_content(Path(path))
-            self._take_names(Path(path).parent)
+        ((_, _, name),) = sqlite3.Connection.execute(database, "PRAGMA database_list")
+        path = Path(name)
+        if synchronous >= FULL:
+            self._take_content(path, self._committed.get(name, b""))
+            self._take_names(path.parent)
+            self._committed[name] = path.read_bytes()
 
     def after_a_cut(self, loss: Loss) -> dict[str, bytes]:
         """Path -> content of every file that is there when the power comes back."""
@@ -76,9 +79,9 @@ class Disk:
                 found[above + name] = self._contents.get(inode, b"")
         return found
 
-    def _take_content(self, path: Path) -> None:
+    def _take_content(self, path: Path, content: bytes | None = None) -> None:
         inode = path.stat().st_ino
-        self._contents[inode] = path.read_bytes()
+        self._contents[inode] = path.read_bytes() if content is None else content
         if not (self._aside / str(inode)).exists():
             os.link(path, self._aside / str(inode))
 

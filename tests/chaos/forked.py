@@ -41,7 +41,10 @@ def _live(work: Callable[[], object], told: int) -> None:
     try:
         os.dup2(told, 1)
         os.dup2(told, 2)
-        sys.stdout, sys.stderr = os.fdopen(1, "w", buffering=1), os.fdopen(2, "w", buffering=1)
+        sys.stdout, sys.stderr = (
+            os.fdopen(1, "w", buffering=1, closefd=False),
+            os.fdopen(2, "w", buffering=1, closefd=False),
+        )
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(LONGEST_SECONDS)
         work()

@@ -51,9 +51,9 @@ class Ladder:
             run(workspace.folder, stage)
             self.made[stage] = results(workspace.folder)
 
-    def before(self, stage: str, at: Path) -> Path:
-        """The workspace as it was before a stage, at a new place."""
-        copied(self._folder / stage, at)
+    def before(self, stage: str, at: Path, *, linked: bool = True) -> Path:
+        """The workspace as it was before a stage, at a new place; links stay on one disk."""
+        copied(self._folder / stage, at, linked=linked)
         return at
 
 
@@ -75,11 +75,11 @@ def rerun(folder: Path, stage: str) -> str:
     return f"{stage} ended with {ended.status}: {ended.said[-2000:]}" if ended.status else ""
 
 
-def copied(folder: Path, into: Path) -> None:
+def copied(folder: Path, into: Path, *, linked: bool = True) -> None:
     """Copy a workspace: of what nobody writes in place, links; SQLite writes in place."""
 
     def put(source: str, target: str) -> None:
-        (shutil.copy2 if "checkpoints" in source else os.link)(source, target)
+        (os.link if linked and "checkpoints" not in source else shutil.copy2)(source, target)
 
     into.mkdir(parents=True)
     for name in STATE:
