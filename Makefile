@@ -63,9 +63,6 @@ test: lint  ## the whole test suite, linters and types included
 	@python -m pytest --cov=pipeline --cov-report=
 	@echo "coverage of pipeline/ by lines: $$(python -m coverage report --format=total) %"
 
-chaos-crashes: setup  ## kill -9, power cuts, full disks: the pipeline's stages and dvc repro, a re-run each (a quarter of an hour)
-	@python -m pytest -n 0 tests/chaos/test_kills.py tests/chaos/test_power_cuts.py tests/chaos/test_full_disks.py
-
 FULL := experiments/full
 # Four runs share one reading of the test meetings. What is finished is kept at once: a kill costs the round that it hits.
 repro-full: setup  ## the project's result: all of QMSum, every meeting tested once (hours, on as many days as it takes)
@@ -96,8 +93,8 @@ federation: setup setup-flower  ## a real federation on this machine: a server a
 chaos: chaos-crashes chaos-federation  ## all that is broken on purpose: the pipeline, a real federation, a thousand simulated clients
 	@python -m pytest tests/chaos/test_many_clients.py -n 0 -s
 
-chaos-crashes: setup  ## kill the pipeline at 200 moments and cut its power at 60, and run it once more
-	@python -m pytest tests/chaos/test_kills.py tests/chaos/test_power_cuts.py -n 0 -s
+chaos-crashes: setup  ## kill the pipeline at 200 moments, cut its power at 60, fill its disks, and run it once more
+	@python -m pytest tests/chaos/test_kills.py tests/chaos/test_power_cuts.py tests/chaos/test_full_disks.py -n 0 -s
 
 chaos-federation: setup setup-flower  ## break a real federation in ten ways, and knock at it uninvited (a quarter of an hour)
 	@$(NEEDS_NGINX)
