@@ -82,6 +82,7 @@ class Remote:
         self._open: dict[str, Open] = {}
         self._packed: tuple[Sent, bytes] | None = None
         self._held: deque[Outcome] = deque()
+        self._failed: dict[tuple[str, Kind, int], float] = {}
 
     @property
     def trainers(self) -> Sequence[str]:
@@ -120,6 +121,8 @@ class Remote:
         return self.ask_all(self.trainers, "finish", version, packed(server, {}))
 
     def _ask(self, name: str, kind: Kind, version: int, body: bytes, began: str = "", unknown: bool = False) -> None:
+        if (failed := self._failed.pop((name, kind, version), None)) is not None:
+            time.sleep(max(0.0, failed + self._rules.pause - time.monotonic()))
         nonce = secrets.token_hex(16)
         request = Request(kind=kind, job=self._job, round=version, nonce=nonce, began=began, unknown=unknown)
         deadline = self._rules.deadline
@@ -164,6 +167,13 @@ class Remote:
 
     def _next(self) -> Outcome:
         """What becomes of the next question to be answered or given up, or of a message that answers none."""
+        outcome = self._awaited()
+        if outcome.asked is not None and isinstance(outcome.answer, Failure):
+            asked = outcome.asked
+            self._failed[asked.name, asked.request.kind, asked.request.round] = time.monotonic()
+        return outcome
+
+    def _awaited(self) -> Outcome:
         while True:
             waits = [one.until for one in self._open.values() if one.until is not None]
             coming = self._link.receive(max(0.0, min(waits) - time.monotonic()) if waits else None)

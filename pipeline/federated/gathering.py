@@ -94,6 +94,8 @@ class Gathering:
                 raise TooFewError(f"{count} updates came, and the buffer holds {size}{self._because()}")
 
     def _ask(self, names: Sequence[str], *, again: bool) -> None:
+        if again:
+            self.clock += self.rules.pause
         for name in names:
             if again:
                 self._note(name, "repeated", "is asked again")

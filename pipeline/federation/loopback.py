@@ -51,7 +51,7 @@ def params_of_all(whole: dict[str, Any]) -> dict[str, Any]:
         "learning_rate": 0.0003,
         "batch_size": 4,
         "threads": 1,
-        "tolerance": {"repeats": 3},
+        "tolerance": {"repeats": 3, "pause": 5},
         "own": {name: {"folder": f"data/own/{name}"} for name in ORGANISATIONS},
         "settings": {"organisations": {"kind": "domains", "clients": [], "own": True}},
         "runs": {RUN: {"method": "AdaFedSelectKD", "setting": "organisations"}},

@@ -249,6 +249,20 @@ def test_whatever_happens_on_the_way_the_bits_are_the_same(make_client: Any, tmp
     assert first.kind == ("missing" if what in ("lost", "cut") else "refused")
 
 
+def test_who_has_failed_is_left_alone_for_a_while(
+    make_client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A minute after its failure, not at once: of the training that was lost, and of the score."""
+    slept: list[float] = []
+    monkeypatch.setattr("pipeline.engines.remote.time.sleep", slept.append)
+    wire = Wire(nodes(ALGORITHMS["fedavg"], three(make_client), tmp_path))
+    as_it_is: Spoil = lambda answer: [answer]  # noqa: E731
+    wire.spoil.extend([*[as_it_is] * 3, lost, *[as_it_is] * 3, lost])
+    trained(ALGORITHMS["fedavg"], wire, 1, rules=Tolerance(repeats=1, pause=60.0))
+    assert len(slept) == 2
+    assert all(0 < seconds <= 60 for seconds in slept)
+
+
 def test_a_score_that_is_lost_is_asked_for_again(make_client: Any, tmp_path: Path) -> None:
     algorithm = ALGORITHMS["fedavg"]
     still = trained(algorithm, Wire(nodes(algorithm, three(make_client), tmp_path / "still")), 1)

@@ -118,6 +118,17 @@ def test_who_is_missing_is_asked_again_and_the_round_is_as_if_nothing_had_been()
     assert kinds(disturbed) == [(1, "B", kind) for kind in ("refused", "repeated", "missing", "repeated")]
 
 
+def test_a_pause_before_a_repeat_passes_on_the_simulated_clock() -> None:
+    """Two repeats, 30 s each; nobody sleeps."""
+    progress = trained(Tolerance(repeats=2, pause=30.0), {"B": [with_nan, silent]})
+    assert progress.clock == 60.0
+
+
+def test_rules_without_a_pause_are_the_rules_they_were() -> None:
+    """So that no training is made again for a rule that it does not have."""
+    assert "pause" not in STRICT.model_dump(mode="json")
+
+
 def test_repeats_run_out() -> None:
     with pytest.raises(QuorumError, match=r"2 of 3 clients answered well.*\(B: never begins\)"):
         trained(Tolerance(repeats=1), {"B": [silent, silent]})

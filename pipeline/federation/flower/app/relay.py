@@ -15,6 +15,7 @@ from typing import Any
 
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
+from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid, ServerApp
 from frames import exchange, read_frame, write_frame
 
@@ -24,6 +25,8 @@ RAW = "bytes"
 """What Flower is told of how an array's numbers are written: they are bytes."""
 LOOK, REST = 0.1, 1.0
 """Seconds between two looks for answers, where some are due and where none is."""
+GONE = (ErrorCode.MESSAGE_UNAVAILABLE, ErrorCode.REPLY_MESSAGE_UNAVAILABLE)
+"""What Flower says of a message that it lost: its node has the answer still, or makes it."""
 MONTH = 30 * 24 * 3600.0
 """Seconds for which a question holds: a training step may take days."""
 
@@ -140,12 +143,17 @@ class Carrier:
         return pushed[0] if pushed else ""
 
     def _pull(self) -> None:
-        """Hand back what has been answered, one by one, so that no two bodies are held at once."""
+        """Hand back what has been answered, one by one, so that no two bodies are held at once.
+
+        An answer that has been announced is waited for; Flower gives up one that stops coming after three minutes.
+        """
         for message in list(self._sent):
             for reply in self._grid.pull_messages([message]):
-                told = {key: self._sent[message].told[key] for key in ("name", "nonce")}
-                del self._sent[message]
-                if reply.has_error():
+                one = self._sent.pop(message)
+                told = {key: one.told[key] for key in ("name", "nonce")}
+                if reply.has_error() and reply.error.code in GONE:
+                    self._waiting.append(one)  # as where a node dies while it sends its answer
+                elif reply.has_error():
                     why = f"has code {reply.error.code} of Flower"
                     write_frame(self._training, {"op": "error", "why": why, **told})
                 else:
