@@ -98,7 +98,7 @@ chaos-crashes: setup  ## kill the pipeline at 200 moments, cut its power at 60, 
 
 chaos-federation: setup setup-flower  ## break a real federation in ten ways, and knock at it uninvited (a quarter of an hour)
 	@$(NEEDS_NGINX)
-	@python -m pytest tests/chaos/test_federation_faults.py tests/chaos/test_federation_refusals.py -n 0
+	@python -m pytest tests/chaos/test_federation_algorithms.py tests/chaos/test_federation_faults.py tests/chaos/test_federation_refusals.py -n 0
 
 ablations: setup  ## what the paper lacks: experiments/ablations/reports/report.html
 	@dvc repro prepare backbone

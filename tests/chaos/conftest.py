@@ -11,8 +11,8 @@ from tempfile import mkdtemp
 from typing import Any
 
 import pytest
-from laying import lay_out, simulated
-from sites import Federation
+from laying import Simulation, lay_out
+from sites import SELECT, Federation
 
 TOLD: list[str] = []
 """A line a fault: what was broken, and what was lost."""
@@ -34,18 +34,34 @@ def laid(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def undisturbed(folder: Path) -> dict[str, Any]:
-    return simulated(folder / "simulated")
+def simulation(folder: Path) -> Simulation:
+    return Simulation(folder / "simulated")
+
+
+@pytest.fixture(scope="session")
+def undisturbed(simulation: Simulation) -> dict[str, Any]:
+    return simulation.outcome()
 
 
 @pytest.fixture
-def federation(laid: Path, folder: Path) -> Iterator[Federation]:
-    """Sites that are not started yet."""
-    shutil.rmtree(folder / "run", ignore_errors=True)
-    shutil.copytree(laid, folder / "run")
-    made = Federation(folder / "run")
-    yield made
-    made.close()
+def federation_of(laid: Path, folder: Path) -> Iterator[Callable[[str], Federation]]:
+    """A run's name -> sites in folders of their own, laid anew and not started yet."""
+    made: list[Federation] = []
+
+    def lay(run: str) -> Federation:
+        shutil.rmtree(folder / "run", ignore_errors=True)
+        shutil.copytree(laid, folder / "run")
+        made.append(Federation(folder / "run", run))
+        return made[-1]
+
+    yield lay
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def federation(federation_of: Callable[[str], Federation]) -> Federation:
+    return federation_of(SELECT)
 
 
 @pytest.fixture

@@ -19,7 +19,8 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 HOOKS = Path(__file__).with_name("hooks")
-RUN = Path("models/main/fedselectkd-1")
+SELECT = "fedselectkd"
+"""The run that is trained where a test names none."""
 ORGANISATIONS = ("University", "Council", "Company")
 SERVER = "server"
 PORT, INNER = 21443, 21000
@@ -153,9 +154,12 @@ class Site:
 class Federation:
     """A server and three organisations, all on this machine."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, run: str = SELECT) -> None:
         self.server = Site(home / SERVER)
         self.nodes = {name: Site(home / name) for name in ORGANISATIONS}
+        self.run = run
+        for site in (self.server, *self.nodes.values()):
+            site.set(run=run)
 
     def start(self) -> None:
         for site in (self.server, *self.nodes.values()):
@@ -184,27 +188,35 @@ class Federation:
 
     def events(self) -> list[tuple[str, ...]]:
         """What went wrong and what was done, as the server has written it down: round, client, kind and why."""
-        rows = table(self.server.folder / RUN / "events.csv")
-        return [(row["round"], row["client"], row["kind"], row["why"]) for row in rows]
+        return [(row["round"], row["client"], row["kind"], row["why"]) for row in events(self.server.folder, self.run)]
 
     def outcome(self) -> dict[str, Any]:
         """What a training leaves: the server's adapter, every organisation's own, and the history."""
-        found: dict[str, Any] = {SERVER: tensors(self.server.folder / RUN / "adapters/server.safetensors")}
+        found: dict[str, Any] = {SERVER: tensors(self.server.folder, self.run, SERVER)}
         for name, site in self.nodes.items():
-            found[name] = tensors(site.folder / RUN / f"adapters/{name}.safetensors")
-        return found | {"history": rounds(self.server.folder)}
+            found[name] = tensors(site.folder, self.run, name)
+        return found | {"history": rounds(self.server.folder, self.run)}
 
 
-def tensors(path: Path) -> dict[str, bytes]:
+def results_of(run: str) -> Path:
+    return Path(f"models/main/{run}-1")
+
+
+def tensors(folder: Path, run: str, whose: str) -> dict[str, bytes]:
     """A model's tensors, bit by bit."""
     from safetensors.numpy import load_file
 
+    path = folder / results_of(run) / f"adapters/{whose}.safetensors"
     return {name: array.tobytes() for name, array in load_file(path).items()}
 
 
-def rounds(folder: Path) -> list[dict[str, str]]:
+def events(folder: Path, run: str) -> list[dict[str, str]]:
+    return table(folder / results_of(run) / "events.csv")
+
+
+def rounds(folder: Path, run: str) -> list[dict[str, str]]:
     """The rows of a run's history, but for how long they took."""
-    rows = table(folder / RUN / "history.csv")
+    rows = table(folder / results_of(run) / "history.csv")
     return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
 
 
