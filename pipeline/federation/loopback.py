@@ -109,10 +109,19 @@ def _lay_out(home: Path) -> None:
         _command(folder, "certificates")
     digest = app_digest()
     for name in ORGANISATIONS:
-        node, server = home / name, home / "server"
-        write_text(node / AUTHORITY, (server / AUTHORITY).read_text(encoding="utf-8"))
-        write_text(server / KEYS / f"{name}.pub", (node / KEYS / f"{name}.pub").read_text(encoding="utf-8"))
-        write_text(node / ALLOWED, digest + "\n")
+        introduce(home / "server", home / name, digest)
+
+
+def introduce(server: Path, node: Path, app: str) -> None:
+    """What the operator and the organisation that the node's folder is called after give each other.
+
+    Args:
+        app: the sha256 that the node allows.
+    """
+    key = KEYS / f"{node.name}.pub"
+    write_text(node / AUTHORITY, (server / AUTHORITY).read_text(encoding="utf-8"))
+    write_text(server / key, (node / key).read_text(encoding="utf-8"))
+    write_text(node / ALLOWED, app + "\n")
 
 
 def _give_meetings(domain: Path, folder: Path) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from statistics import fmean
 from typing import Any
 
@@ -47,6 +48,14 @@ def run(site: NodeSite) -> None:
     """
     _check_files(site)
     node = open_node(site)
+    with answering(site, node):
+        say(f"node {site.organisation}: ready, and waiting for {site.host}:{site.port} (Ctrl-C ends it)")
+        threading.Event().wait()
+
+
+@contextmanager
+def answering(site: NodeSite, node: Node) -> Iterator[None]:
+    """Its worker and Flower's programs, as long as this lasts."""
     ready = threading.Event()
     threading.Thread(target=serve, args=(node, socket_path("worker"), ready), daemon=True).start()
     ready.wait()
@@ -54,8 +63,7 @@ def run(site: NodeSite) -> None:
     with Supervisor(STATE) as supervisor:
         for program in node_programs(site):
             supervisor.start(program)
-        say(f"node {site.organisation}: ready, and waiting for {site.host}:{site.port} (Ctrl-C ends it)")
-        threading.Event().wait()
+        yield
 
 
 def open_node(site: NodeSite) -> Node:

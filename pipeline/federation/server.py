@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 from pipeline.engines.messages import Facts
 from pipeline.engines.remote import Remote, handshake
@@ -45,6 +45,13 @@ def run(site: ServerSite) -> None:
     plan.run()
     if not (layout.BACKBONE / layout.ABOUT_BACKBONE).is_file():
         backbone.run()
+    with serving(site) as link:
+        train_over(link, site)
+
+
+@contextmanager
+def serving(site: ServerSite) -> Iterator[SocketLink]:
+    """Flower's server, its proxy and the organisations' keys in it, as long as this lasts; what carries messages."""
     with ExitStack() as closing:
         supervisor = closing.enter_context(Supervisor(STATE))
         superlink, *others = server_programs(site)
@@ -56,7 +63,7 @@ def run(site: ServerSite) -> None:
         path = socket_path("training")
         link = SocketLink(path, lambda: submit(path))
         closing.callback(link.close)
-        train_over(link, site)
+        yield link
 
 
 def train_over(link: SocketLink, site: ServerSite) -> Finished:

@@ -43,7 +43,7 @@ def server() -> None:
     site = read_site()
     if not isinstance(site, ServerSite):
         raise QuorumError("federation.yaml: kind: node; run `python -m pipeline federation node`")
-    with _as_site():
+    with as_site():
         run(site)
 
 
@@ -53,7 +53,7 @@ def node() -> None:
     site = read_site()
     if not isinstance(site, NodeSite):
         raise QuorumError("federation.yaml: kind: server; run `python -m pipeline federation server`")
-    with _as_site():
+    with as_site():
         run(site)
 
 
@@ -90,7 +90,7 @@ def app() -> None:
 
 
 @contextmanager
-def _as_site() -> Iterator[None]:
+def as_site() -> Iterator[None]:
     """While this process is a site's: one at a time in a folder."""
     if _lives(OWN):
         raise QuorumError(f"{OWN}: this site runs already (process {OWN.read_text().strip()}); stop it first")

@@ -20,12 +20,12 @@ from pipeline.engines.replayed import Replayed
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.events import Event
 from pipeline.federated.state import Private
-from pipeline.federation import certificates, site_commands
+from pipeline.federation import site_commands
 from pipeline.federation.flower.commands import app_digest
 from pipeline.federation.loopback import ORGANISATIONS as DOMAINS
-from pipeline.federation.loopback import params_of_all
+from pipeline.federation.loopback import introduce, params_of_all
 from pipeline.federation.node import open_node
-from pipeline.federation.site import ALLOWED, KEYS, SITE, NodeSite, read_site
+from pipeline.federation.site import SITE, NodeSite, read_site
 from pipeline.plan.orders import TrainOrder, read_order
 from pipeline.runs.export import export
 from pipeline.runs.index import read_encoded
@@ -69,16 +69,7 @@ def lay_out(home: Path) -> None:
     with entered(home / SERVER):
         digest = app_digest()
     for name in ORGANISATIONS:
-        exchange(home / SERVER, home / name)
-        (home / name / ALLOWED).write_text(f"{digest}\n", encoding="utf-8")
-
-
-def exchange(server: Path, node: Path) -> None:
-    """What the operator and an organisation give each other."""
-    (node / certificates.AUTHORITY).parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(server / certificates.AUTHORITY, node / certificates.AUTHORITY)
-    (server / KEYS).mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(node / KEYS / f"{node.name}.pub", server / KEYS / f"{node.name}.pub")
+        introduce(home / SERVER, home / name, digest)
 
 
 class Simulation:

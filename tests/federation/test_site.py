@@ -225,7 +225,7 @@ def left_over(folder: Path) -> subprocess.Popen[bytes]:
 
 def test_what_a_killed_site_has_left_is_ended_when_it_starts(here: Path) -> None:
     process = left_over(here)
-    with site_commands._as_site():
+    with site_commands.as_site():
         assert process.wait(10) == -9
         assert not (STATE / "supernode.pid").exists()
 
@@ -233,7 +233,7 @@ def test_what_a_killed_site_has_left_is_ended_when_it_starts(here: Path) -> None
 def test_a_number_that_is_anothers_now_is_let_be(here: Path) -> None:
     (here / "elsewhere").mkdir()
     process = left_over(here / "elsewhere")
-    with site_commands._as_site():
+    with site_commands.as_site():
         assert process.poll() is None
     process.kill()
     process.wait()
@@ -242,14 +242,14 @@ def test_a_number_that_is_anothers_now_is_let_be(here: Path) -> None:
 @pytest.mark.parametrize("name", ["site", "superlink"])
 def test_a_killed_containers_number_may_be_ones_own_now(here: Path, name: str) -> None:
     write_text(STATE / f"{name}.pid", f"{os.getpid()}\n")
-    with site_commands._as_site():
+    with site_commands.as_site():
         assert site_commands.OWN.is_file()
 
 
 def test_a_site_that_runs_is_not_started_again(here: Path) -> None:
     process = subprocess.Popen(SLEEPING, stdout=subprocess.DEVNULL)
     write_text(site_commands.OWN, f"{process.pid}\n")
-    with pytest.raises(QuorumError, match="this site runs already"), site_commands._as_site():
+    with pytest.raises(QuorumError, match="this site runs already"), site_commands.as_site():
         pass
     process.kill()
     process.wait()
