@@ -8,8 +8,10 @@ Test texts are left out before anything is read.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -27,6 +29,7 @@ from pipeline.runs.prune import remove_checkpoints
 from pipeline.runs.text_data import groups_of, prepared
 from pipeline.runs.text_encoding import Indexed, encode_texts, index_of
 from pipeline.runs.training import bind
+from pipeline.runs.trials import make_missing
 from pipeline.tasks import TEXT_TASKS
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json, write_json
@@ -81,7 +84,7 @@ def _chosen(
     grid = sorted(values)
     losses: dict[float, float] = {}
     for _ in range(WIDENED + 1):
-        losses |= {value: _loss(params, dataset, run, knob, value, known) for value in grid if value not in losses}
+        losses |= _losses(params, dataset, run, knob, [value for value in grid if value not in losses], known)
         beyond = wider(grid, min(losses, key=lambda value: losses[value]))
         if beyond is None:
             best = min(losses, key=lambda value: losses[value])
@@ -130,21 +133,30 @@ def with_value(params: TextParams, run: str, knob: str, value: float) -> TextPar
     return params.model_copy(update={"runs": params.runs | {run: changed}})
 
 
-def _loss(params: TextParams, dataset: str, run: str, knob: str, value: float, known: dict[str, Indexed]) -> float:
-    changed, seed = with_value(params, run, knob, value), params.tune.seed
-    order = training_on_texts(changed, run).model_copy(update={"seed": seed})
+def _losses(
+    params: TextParams, dataset: str, run: str, knob: str, values: Sequence[float], known: dict[str, Indexed]
+) -> dict[float, float]:
+    """Value -> mean development loss; infinite where the training diverged."""
     view = f"{dataset} {name_of(view_of(params, run))}"
     if view not in known:
         known[view] = _encoded(params, dataset, run)
-    index = known[view]
+    index, seed = known[view], params.tune.seed
     manifest, texts = _data(params, run, seed)
-    told = without_code(order.model_dump(mode="json"))
-    kept = layout.trial(sha256_json([told, manifest, texts, index.classes, index.digest]))
-    if not kept.is_file():
-        losses = _trained(order, manifest, index, f"{run}, {knob}={value:g}")
-        write_json(kept, {"run": run, "knob": knob, "value": value, "losses": losses})
-    losses = read_json(kept)["losses"]
-    return fmean(losses.values()) if losses else math.inf
+    trials: dict[Path, Callable[[Path], None]] = {}
+    kept: dict[float, Path] = {}
+    for value in values:
+        order = training_on_texts(with_value(params, run, knob, value), run).model_copy(update={"seed": seed})
+        told = without_code(order.model_dump(mode="json"))
+        kept[value] = layout.trial(sha256_json([told, manifest, texts, index.classes, index.digest]))
+        trials[kept[value]] = partial(_try, order, manifest, index, {"run": run, "knob": knob, "value": value})
+    make_missing(trials)
+    found = {value: read_json(path)["losses"] for value, path in kept.items()}
+    return {value: fmean(losses.values()) if losses else math.inf for value, losses in found.items()}
+
+
+def _try(order: TextTraining, manifest: Manifest, index: Indexed, about: Mapping[str, Any], kept: Path) -> None:
+    losses = _trained(order, manifest, index, f"{about['run']}, {about['knob']}={about['value']:g}")
+    write_json(kept, {**about, "losses": losses})
 
 
 def _encoded(params: TextParams, dataset: str, run: str) -> Indexed:

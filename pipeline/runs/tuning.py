@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -29,6 +31,7 @@ from pipeline.runs.index import read_encoded, training_key
 from pipeline.runs.kept import without_code
 from pipeline.runs.meetings import train_on_meetings
 from pipeline.runs.prune import remove_checkpoints
+from pipeline.runs.trials import make_missing
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json, write_json
 from pipeline.workspace.progress import say
@@ -215,7 +218,13 @@ def _encode(params: Params) -> Data:
 
 
 def _rows(params: Params, trials: Iterable[Trial], data: Data) -> list[Row]:
-    return [_row(params, trial, order, data) for trial, order in orders_of(params, trials).items()]
+    orders = orders_of(params, trials)
+    _try_all(params, orders, data)
+    return [_row(params, trial, order, data) for trial, order in orders.items()]
+
+
+def _try_all(params: Params, orders: Mapping[Trial, TrainOrder], data: Data) -> None:
+    make_missing({_kept_in(params, one, order, data): partial(_try, one, order) for one, order in orders.items()})
 
 
 def _row(params: Params, trial: Trial, order: TrainOrder, data: Data) -> Row:
@@ -224,33 +233,42 @@ def _row(params: Params, trial: Trial, order: TrainOrder, data: Data) -> Row:
     return about | _outcome(params, trial, order, data)
 
 
-def _outcome(params: Params, trial: Trial, tried: TrainOrder, data: Data) -> Row:
-    """The trial's validation loss and best rounds; kept, so that its checkpoint need not be.
+def _kept_in(params: Params, trial: Trial, tried: TrainOrder, data: Data) -> Path:
+    """Where a trial is kept: by what the training is told and by its data.
 
-    What is kept is known by what the training was told and by its data, and is committed: tuning takes hours, and goes
-    on where another machine stopped.
+    It is committed: tuning takes hours, and goes on where another machine stopped.
     """
     assert tried.training is not None
-    assert tried.evaluate is not None
     told = without_code(tried.training.model_dump(mode="json"))
-    kept = layout.trial(sha256_json([told, data[params.all_runs[trial.run].setting]]))
-    if not kept.is_file():
-        encoded = read_encoded(layout.run_id(layout.TUNE, trial.run, params.tune.seed))
-        key = training_key(tried.training, encoded)
-        finished = train_on_meetings(tried.training, encoded, key, f"{trial.run}, {trial}", lambda rows: None)
-        found = {
-            owner: {"losses": [one.loss for one in best.values()], "best": [one.round for one in best.values()]}
-            for owner, best in finished.private.best.items()
-        }
-        about = {
-            "run": trial.run,
-            "knobs": str(trial),
-            "code": sha256_json(tried.training.code),
-            "precision": tried.training.precision,
-        }
-        ended = "patience" if finished.progress.stale >= tried.training.patience else "cap"
-        write_json(kept, about | {"owners": found, "rounds": finished.progress.round, "ended": ended})
-        remove_checkpoints([layout.checkpoints() / key])
+    return layout.trial(sha256_json([told, data[params.all_runs[trial.run].setting]]))
+
+
+def _try(trial: Trial, tried: TrainOrder, kept: Path) -> None:
+    """Train, and keep what was found, so that the checkpoint need not be."""
+    assert tried.training is not None
+    encoded = read_encoded(layout.run_id(layout.TUNE, trial.run, tried.training.seed))
+    key = training_key(tried.training, encoded)
+    finished = train_on_meetings(tried.training, encoded, key, f"{trial.run}, {trial}", lambda rows: None)
+    found = {
+        owner: {"losses": [one.loss for one in best.values()], "best": [one.round for one in best.values()]}
+        for owner, best in finished.private.best.items()
+    }
+    about = {
+        "run": trial.run,
+        "knobs": str(trial),
+        "code": sha256_json(tried.training.code),
+        "precision": tried.training.precision,
+    }
+    ended = "patience" if finished.progress.stale >= tried.training.patience else "cap"
+    write_json(kept, about | {"owners": found, "rounds": finished.progress.round, "ended": ended})
+    remove_checkpoints([layout.checkpoints() / key])
+
+
+def _outcome(params: Params, trial: Trial, tried: TrainOrder, data: Data) -> Row:
+    """A trial's validation loss and best rounds, as they were kept."""
+    assert tried.training is not None
+    assert tried.evaluate is not None
+    kept = _kept_in(params, trial, tried, data)
     outcome = read_json(kept, remedy=f"delete {kept} and run again")
     if outcome["precision"] != tried.training.precision:
         raise QuorumError(

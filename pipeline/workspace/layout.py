@@ -319,6 +319,11 @@ def trial(key: str) -> Path:
     return REPORTS / "tuning" / f"{key}.json"
 
 
+def trial_lock(kept: Path) -> Path:
+    """Held while a trial is made."""
+    return work() / "tuning" / f"{kept.stem}.lock"
+
+
 def last_plan() -> Path:
     """Hashes of the last plan's orders, to say what a new one changes."""
     return work() / "plans" / workspace() / "plan.json"

@@ -144,6 +144,7 @@ def test_a_best_rate_at_an_end_widens_the_grid_of_all(
         rate = one.knobs[0][1]
         return {"validation_loss": losses[rate] if one.run == "single" else abs(rate - 2.0)}
 
+    monkeypatch.setattr(tuning, "_try_all", lambda *_: None)
     monkeypatch.setattr(tuning, "_outcome", outcome)
     rows = tuning._rates(tried, {})
     for family in ("own", "pooled"):
@@ -154,6 +155,7 @@ def test_a_best_knob_at_an_end_gets_the_value_beyond(params: Params, monkeypatch
     """mu = 1 is the best of 0.01, 0.1 and 1, and 10 is worse: one more by the grid's own step."""
     asked = Tune(seed=7, rates=[1, 2], families={}, trials={"fedprox": [{"mu": 0.01}, {"mu": 0.1}, {"mu": 1.0}]})
     losses = {0.01: 3.0, 0.1: 2.0, 1.0: 1.0, 10.0: 1.5}
+    monkeypatch.setattr(tuning, "_try_all", lambda *_: None)
     monkeypatch.setattr(tuning, "_outcome", lambda _p, one, _o, _d: {"validation_loss": losses[one.knobs[0][1]]})
     rows = tuning._knobs(params.model_copy(update={"tune": asked}), {})
     assert [(row["knobs"], row["chosen"]) for row in rows] == [
