@@ -24,14 +24,21 @@ def clusters(train: Vectors, others: Vectors, seed: int, count: int = CLUSTERS) 
     return _labels(found.labels_, count), _labels(nearest, count)
 
 
-def silos(vectors: Vectors, owners: list[str], seed: int, count: int) -> dict[str, str]:
-    """Owner -> silo: k-means of the owners' mean vectors."""
-    names = sorted(set(owners))
+def silos(
+    train: Vectors, owners: list[str], others: Vectors, their_owners: list[str], seed: int, count: int
+) -> dict[str, str]:
+    """Owner -> silo: k-means of the training owners' mean vectors; other owners belong to the nearest."""
+    names, theirs = sorted(set(owners)), sorted(set(their_owners) - set(owners))
     _check_enough(len(names), count, "owners", "silos")
+    found = KMeans(count, n_init=STARTS, random_state=seed).fit(_means(train, owners, names))
+    nearest = found.predict(_means(others, their_owners, theirs)) if theirs else np.array([], dtype=int)
+    return dict(zip((*names, *theirs), (*_labels(found.labels_, count), *_labels(nearest, count)), strict=True))
+
+
+def _means(vectors: Vectors, owners: list[str], names: list[str]) -> Vectors:
+    """The mean vector of each of these owners: (owners, width)."""
     which = np.array(owners)
-    means = np.stack([vectors[which == name].mean(0) for name in names])
-    found = KMeans(count, n_init=STARTS, random_state=seed).fit(means)
-    return dict(zip(names, _labels(found.labels_, count), strict=True))
+    return np.stack([vectors[which == name].mean(0) for name in names])
 
 
 def _check_enough(there: int, count: int, of: str, into: str) -> None:

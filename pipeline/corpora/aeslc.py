@@ -6,6 +6,7 @@ Zhang and Tetreault, "This Email Could Save Your Life: Introducing the Task of E
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 from pipeline.corpora.example import Split
@@ -16,8 +17,11 @@ FOLDERS: dict[Split, str] = {"train": "train", "val": "dev", "test": "test"}
 _PARTS = re.compile(r"\n@(subject|ann\d)\n")
 
 
-def read(folder: Path) -> list[Titled]:
+def read(folder: Path, left_out: Counter[str]) -> list[Titled]:
     """Emails; the owner is the mailbox. A training email whose body recurs in dev or test is left out.
+
+    Args:
+        left_out: counts them.
 
     Raises:
         QuorumError: a folder is missing, or a file has no subject.
@@ -25,6 +29,7 @@ def read(folder: Path) -> list[Titled]:
     found = {split: _read(folder / "enron_subject_line" / name, split) for split, name in FOLDERS.items()}
     judged = {_normal(email.text) for split in ("val", "test") for email in found[split]}  # type: ignore[index]
     kept = [email for email in found["train"] if _normal(email.text) not in judged]
+    left_out["train"] += len(found["train"]) - len(kept)
     return [*kept, *found["val"], *found["test"]]
 
 

@@ -175,6 +175,9 @@ class Results:
         if sizes:
             points = {run: (self.made[run].sent / 1e6, self._cost(run, None)[self.metric(run).name]) for run in sizes}
             figures.append(
+                ("size_curves", draw_curves({"FedOPT": self._named(sizes)}, rounds, loss), "Models by size.")
+            )
+            figures.append(
                 ("size_figure", draw_costs(points, "MB sent", self.metric(sizes[0]).title), "Score by what is sent.")
             )
         whole = {
@@ -202,7 +205,7 @@ class Results:
     def render(self, folder: Path, tables: Tables, samples: Sequence[str]) -> str:
         """The page."""
         figures = self.draw(folder)
-        names = ("curves", "partition_curves", "cut_curves", "size_figure", "distances")
+        names = ("curves", "partition_curves", "cut_curves", "size_curves", "size_figure", "distances")
         return page(
             "texts_page.html.j2",
             samples=samples,

@@ -98,13 +98,19 @@ def _method(run: str) -> str:
     return PAPERS.get(run.partition("-")[2], "")
 
 
-def data_row(name: str, about: Mapping[str, Any], task: str, paper: PaperRows) -> Row:
-    """Table 1: what there is of a data set, and the paper's counts for its task."""
+def data_row(name: str, about: Mapping[str, Any], unlearned: int | None, task: str, paper: PaperRows) -> Row:
+    """Table 1: what there is of a data set, and the paper's counts for its task.
+
+    Args:
+        unlearned: training texts, of those that were taken, from which nothing can be learned; None: none was taken.
+    """
     theirs = [row for row in paper if row["table"] == "1" and row["task"] == task]
     counts = {row["metric"]: int(float(row["value"])) for row in theirs}
     return {
         "data_set": name,
-        **{count: about[count] for count in ("train", "val", "test", "labels", "owners")},
+        **{count: about[count] for count in ("train", "val", "test", "left_out")},
+        "without_answer": "" if unlearned is None else unlearned,
+        **{count: about[count] for count in ("labels", "owners")},
         "source": about["source"]["source"],
         "paper_data": theirs[0]["dataset"] if theirs else "",
         "paper_train": counts.get("train_examples", ""),

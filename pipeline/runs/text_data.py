@@ -41,10 +41,16 @@ def groups_of(skew: Federation, texts: Mapping[str, Text], seed: int) -> dict[st
         mine, theirs = clusters(_vectors([texts[i] for i in train]), _vectors([texts[i] for i in others]), seed)
         return dict(zip((*train, *others), (*mine, *theirs), strict=True))
     if isinstance(skew, Natural) and skew.silos:
-        train_texts = [text for text in texts.values() if text.split == "train"]
-        asked = _embedded([t.question if isinstance(t, Asked) else subject_of(t) for t in train_texts])
-        return silos(asked, [text.owner for text in train_texts], seed, skew.silos)
+        parts = [[t for t in texts.values() if (t.split == "train") is trains] for trains in (True, False)]
+        vectors = [_embedded([t.question if isinstance(t, Asked) else subject_of(t) for t in part]) for part in parts]
+        owners = [[text.owner for text in part] for part in parts]
+        return silos(vectors[0], owners[0], vectors[1], owners[1], seed, skew.silos)
     return {}
+
+
+def label_of(identity: str, text: Text, groups: Mapping[str, str]) -> str:
+    """What a text weighs by in a client's mean: its cluster, its owner's silo, else its label."""
+    return groups.get(identity, groups.get(text.owner, text.label))
 
 
 def _vectors(texts: list[Text]) -> Vectors:

@@ -10,7 +10,7 @@ from pipeline.clients.taking import taken
 from pipeline.errors import QuorumError
 from pipeline.plan.orders import read_order
 from pipeline.plan.text_orders import FederateOrder
-from pipeline.runs.text_data import groups_of, prepared
+from pipeline.runs.text_data import groups_of, label_of, prepared
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, write_json
 from pipeline.workspace.progress import say
@@ -30,7 +30,7 @@ def run(setting: str) -> None:
             manifest = partition(skew, used, seed, order.dataset, groups)
         except QuorumError as error:
             raise QuorumError(f"params.yaml: settings.{setting}: {error}") from None
-        labels = {i: groups.get(i, text.label) for i, text in used.items()}
+        labels = {i: label_of(i, text, groups) for i, text in used.items()}
         write_json(layout.federation(setting, seed), {"manifest": manifest, "labels": labels})
         if isinstance(skew, Skewed):
             held = {client: own["train"] for client, own in manifest.items() if client != SERVER}

@@ -17,19 +17,20 @@ from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_json
 from pipeline.workspace.progress import say
 
-READERS: dict[str, Callable[[Path, PrepareTextsOrder], Sequence[Any]]] = {
-    "20news": lambda folder, order: newsgroups.read(folder, order.headers),
-    "uner": lambda folder, order: iob.read_uner(folder),
-    "wnut": lambda folder, order: iob.read_wnut(folder),
-    "squad": lambda folder, order: squad.read(folder),
-    "aeslc": lambda folder, order: aeslc.read(folder),
+READERS: dict[str, Callable[[Path, PrepareTextsOrder, Counter[str]], Sequence[Any]]] = {
+    "20news": lambda folder, order, left_out: newsgroups.read(folder, order.headers),
+    "uner": lambda folder, order, left_out: iob.read_uner(folder),
+    "wnut": lambda folder, order, left_out: iob.read_wnut(folder),
+    "squad": lambda folder, order, left_out: squad.read(folder),
+    "aeslc": lambda folder, order, left_out: aeslc.read(folder, left_out),
 }
 
 
 def run(dataset: str) -> None:
     order = read_order(layout.order("prepare", dataset), PrepareTextsOrder)
+    left_out: Counter[str] = Counter()
     if order.published is not None:
-        texts = READERS[order.published](layout.raw(order.published), order)
+        texts = READERS[order.published](layout.raw(order.published), order, left_out)
         source = read_json(layout.source_record(order.published))
     else:
         # At home: git need not know one's own file.
@@ -41,5 +42,6 @@ def run(dataset: str) -> None:
     about = {split: counts[split] for split in SPLITS}
     labels = len({text.label for text in texts if text.split == "train"})
     owners = len({text.owner for text in texts if text.split == "train"})
-    write_json(layout.texts_notes(dataset), {"source": source, **about, "labels": labels, "owners": owners})
+    more = {"left_out": left_out["train"], "labels": labels, "owners": owners}
+    write_json(layout.texts_notes(dataset), {"source": source, **about, **more})
     say(f"prepare {dataset}: {', '.join(f'{about[split]} {split}' for split in SPLITS)}, of {owners} owners")

@@ -15,6 +15,7 @@ from pipeline.plan.text_orders import TextPageOrder, TextRow
 from pipeline.report import text_page
 from pipeline.report.text_page import Results
 from pipeline.report.text_tables import THEIRS, Held, Made, data_row
+from pipeline.runs.text_encoding import read_index
 from pipeline.runs.text_tracking import project
 from pipeline.tasks.encoded import load_text_task
 from pipeline.tasks.task import Metric
@@ -46,7 +47,7 @@ def run() -> None:
     notes = {name: read_json(layout.texts_notes(name)) for name in order.datasets}
     paper = read_table(layout.FEDNLP_RESULTS)
     theirs = {name: THEIRS.get(module.rpartition(".")[2], "") for name, module in order.datasets.items()}
-    data = [data_row(name, about, theirs[name], paper) for name, about in notes.items()]
+    data = [data_row(name, about, _unlearned(name, order), theirs[name], paper) for name, about in notes.items()]
     results = Results(order, made, held, metrics, verdicts, falling, data, paper)
     tables = results.tables()
     for name, rows in tables.items():
@@ -59,6 +60,18 @@ def run() -> None:
     write_json(layout.METRICS, scores)
     say(f"page: {layout.REPORT} and {GALLERY} are ready")
     project(order, {name: _by_seed(one, metrics[one.row.dataset]) for name, one in made.items()})
+
+
+def _unlearned(dataset: str, order: TextPageOrder) -> int | None:
+    """Training texts of a data set, as its first run's model reads them, in whose windows lies no answer."""
+    row = next((one for one in order.runs if one.dataset == dataset), None)
+    if row is None:
+        return None
+    index = read_index(dataset, row.training.view)
+    seeds = sorted((layout.FEDERATIONS / row.setting).glob("[0-9]*.json"))
+    manifest = read_json(seeds[0])["manifest"]
+    trained = [identity for own in manifest.values() for identity in own["train"]]
+    return len(trained) - len(index.learned(trained))
 
 
 def _made(row: TextRow, first: Metric) -> Made:

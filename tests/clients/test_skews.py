@@ -134,7 +134,9 @@ def test_clusters_are_those_of_the_training_texts() -> None:
     assert others == [train[10], train[0]]
 
 
-@pytest.mark.parametrize("make", [lambda v: clusters(v, v, 1, count=4), lambda v: silos(v, ["a", "b", "c"], 1, 4)])
+@pytest.mark.parametrize(
+    "make", [lambda v: clusters(v, v, 1, count=4), lambda v: silos(v, ["a", "b", "c"], v, ["a", "b", "c"], 1, 4)]
+)
 def test_too_few_for_so_many_clusters_are_one_line(make: Any) -> None:
     with pytest.raises(QuorumError, match=r"3 .* cannot make 4"):
         make(np.eye(3))
@@ -142,5 +144,6 @@ def test_too_few_for_so_many_clusters_are_one_line(make: Any) -> None:
 
 def test_owners_that_are_alike_share_a_silo() -> None:
     vectors = np.array([[0.0], [0.2], [9.0], [9.2], [0.1]])
-    found = silos(vectors, ["a", "a", "b", "c", "d"], 1, 2)
-    assert found["a"] == found["d"] != found["b"] == found["c"]
+    found = silos(vectors, ["a", "a", "b", "c", "d"], np.array([[8.0], [1.0]]), ["e", "f"], 1, 2)
+    assert found["a"] == found["d"] == found["f"] != found["b"]
+    assert found["b"] == found["c"] == found["e"], "whom the server judges on is of the nearest silo"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -104,13 +105,15 @@ def test_an_email_that_recurs_in_the_test_set_does_not_train(tmp_path: Path) -> 
     lay(here / "train" / "kean-s_in_2.subject", "Other words.\n\n@subject\nWords")
     lay(here / "dev" / "kean-s_in_3.subject", "Dev.\n\n@subject\nD\n\n@ann0\nd one\n\n@ann1\nd two")
     lay(here / "test" / "lay-k_in_1.subject", "see you at TEN.\n\n@subject\nLunch then")
-    found = aeslc.read(tmp_path)
+    left_out: Counter[str] = Counter()
+    found = aeslc.read(tmp_path, left_out)
     assert [(email.id, email.owner) for email in found] == [
         ("aeslc/train/kean-s_in_2", "kean-s"),
         ("aeslc/val/kean-s_in_3", "kean-s"),
         ("aeslc/test/lay-k_in_1", "lay-k"),
     ]
     assert (found[1].title, found[1].others) == ("D", ("d one", "d two"))
+    assert left_out == {"train": 1}
 
 
 @pytest.mark.parametrize(
