@@ -66,6 +66,11 @@ def test_the_parts_of_make_repro_are_the_measured_ones(when: str) -> None:
     assert {name.split(",")[0]: minutes for name, minutes in stated.items()} == wanted
 
 
+def test_what_messages_over_flower_cost_is_what_was_measured() -> None:
+    measured = REPORTS / "benchmarks" / "messages.md"
+    assert rows_of(ROOT / "docs" / "performance.md", "what | measured") == rows_of(measured, "what")
+
+
 @pytest.mark.parametrize(
     ("folder", "scale"), [(ROOT, "laptop"), (ROOT / "experiments" / "full", "full")], ids=["laptop", "full"]
 )
