@@ -71,8 +71,8 @@ class Faulty:
     def scored(self) -> Mapping[str, str]:
         return self._engine.scored
 
-    def join(self, name: str, adapter: Adapter) -> None:
-        self._engine.join(name, adapter)
+    def join(self, name: str, adapter: Adapter, version: int) -> None:
+        self._engine.join(name, adapter, version)
 
     def submit(self, name: str, sent: Sent, version: int, at: float = 0.0) -> None:
         asked = Asked(name, sent, version, at)

@@ -62,7 +62,8 @@ class InProcess:
     def scored(self) -> Mapping[str, str]:
         return self._scored
 
-    def join(self, name: str, adapter: Adapter) -> None:
+    def join(self, name: str, adapter: Adapter, version: int) -> None:
+        del version
         self.private.states[name] = ClientState(adapter)
 
     def submit(self, name: str, sent: Sent, version: int, at: float = 0.0) -> None:

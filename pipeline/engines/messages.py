@@ -85,8 +85,8 @@ class Reply(Record):
     round: int
     nonce: str
     error: ErrorCode | None = None
-    examples: int = 0
-    steps: int = 0
+    examples: int = Field(default=0, ge=0)
+    steps: int = Field(default=0, ge=0)
     seconds: float = 0.0
     loss: float = 0.0
     figures: dict[str, float] = Field(default_factory=dict)

@@ -101,9 +101,13 @@ class Node:
         asked = digest(body)
         for kept in self._answers:
             if kept["place"] == place:
-                if kept["asked"] != asked:
+                if kept["asked"] == asked:
+                    return kept["told"], _body(self._blobs.get(kept["body"]))
+                if kept is not self._answers[-1] or request.kind != "score":
                     raise QuorumError("was asked this before, with another model", code="another_content")
-                return kept["told"], _body(self._blobs.get(kept["body"]))
+                # A server that was killed before it wrote the round down may have made it of other answers.
+                self._stand_after(self._answers[:-1])
+                break
         if self._answers and place <= self._answers[-1]["place"]:
             raise QuorumError("was asked for an earlier round", code="an_earlier_round")
         told, tensors = self._made(request, body)
@@ -130,10 +134,10 @@ class Node:
         if request.kind == "train":
             return self._trained(Sent(adapter, memory), request.round)
         if request.kind == "score":
-            return self._scored(adapter, request), {}
+            return self._scored(adapter, memory, request), {}
         if request.kind == "finish":
             return {"scores": dict(self._finish(request.round, adapter, self._engine.private))}, {}
-        self._engine.join(self._name, adapter)
+        self._engine.join(self._name, adapter, request.round)
         self._server = adapter
         return {}, {}
 
@@ -153,8 +157,12 @@ class Node:
         }
         return told, named_records(update.adapter, update.memory)
 
-    def _scored(self, server: Adapter, request: Request) -> dict[str, Any]:
-        began = self._server
+    def _scored(self, server: Adapter, told: Adapter, request: Request) -> dict[str, Any]:
+        """
+        Args:
+            told: with what the round began, where this node was not asked about the round before.
+        """
+        began = told or self._server
         if digest(packed(began, {})) != request.began:
             raise QuorumError("was told of another server's model before", code="another_server")
         unknown = [self._name] if request.unknown else []
@@ -165,7 +173,11 @@ class Node:
     def _restore(self) -> None:
         """As after the last answer that is on disk; before the first, as everyone begins."""
         text = self._blobs.state()
-        self._answers = json.loads(text)["answers"] if text else []
+        self._stand_after(json.loads(text)["answers"] if text else [])
+
+    def _stand_after(self, answers: list[dict[str, Any]]) -> None:
+        """As when the last of these had been given."""
+        self._answers = answers
         last = self._answers[-1] if self._answers else None
         if last is None:
             private = Private.begin(self._blobs, {self._name: ClientState(self._initial)})

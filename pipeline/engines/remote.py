@@ -13,13 +13,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from pipeline.engines.messages import ERRORS, Facts, Kind, Reply, Request, digest, parsed
+from pipeline.engines.messages import ERRORS, FIGURES, Facts, Kind, Reply, Request, digest, parsed
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Sent, Update
 from pipeline.federated.engine import Arrival, Failure, Losses, Report
 from pipeline.federated.tolerance import Tolerance
 from pipeline.federated.wire import packed, unpacked
 from pipeline.model.adapter import Adapter
+from pipeline.workspace.progress import say
 
 TURNED_AWAY = "is no answer to an open question"
 
@@ -81,6 +82,7 @@ class Remote:
         self._link, self._facts, self._rules, self._job = link, facts, rules, job
         self._open: dict[str, Open] = {}
         self._packed: tuple[Sent, bytes] | None = None
+        self._told: dict[str, str] = {}
         self._held: deque[Outcome] = deque()
         self._failed: dict[tuple[str, Kind, int], float] = {}
 
@@ -96,8 +98,10 @@ class Remote:
         """Of all clients, as they weigh in averages."""
         return sum(round(own.weight * own.train) for own in self._facts.values())
 
-    def join(self, name: str, adapter: Adapter) -> None:
-        self.ask_all([name], "join", 0, packed(adapter, {}))
+    def join(self, name: str, adapter: Adapter, version: int) -> None:
+        body = packed(adapter, {})
+        self.ask_all([name], "join", version, body)
+        self._told[name] = digest(body)
 
     def submit(self, name: str, sent: Sent, version: int, at: float = 0.0) -> None:
         if self._packed is None or self._packed[0] is not sent:
@@ -113,7 +117,13 @@ class Remote:
     ) -> Mapping[str, Losses]:
         assert server is not None, "a federation's server has a model"
         known = digest(packed(began, {}))
-        replies = self.ask_all(names, "score", version, packed(server, {}), known, unknown)
+        alone = packed(server, {})
+        # The first round's is everyone's first adapter. Who was not asked in the round before is told what came of it.
+        behind = {name for name in names if self._told.get(name, known if version == 1 else "") != known}
+        bodies = dict.fromkeys(names, alone) | (dict.fromkeys(behind, packed(server, began)) if behind else {})
+        lenient = self._rules.minimum is not None or self._rules.without_quorum == "skip"
+        replies = self.ask_all(names, "score", version, bodies, known, unknown, lenient=lenient)
+        self._told.update(dict.fromkeys(replies, digest(alone)))
         return {name: Losses(reply.local, reply.server, reply.began) for name, reply in replies.items()}
 
     def finish(self, server: Adapter, version: int) -> dict[str, Reply]:
@@ -125,7 +135,7 @@ class Remote:
             time.sleep(max(0.0, failed + self._rules.pause - time.monotonic()))
         nonce = secrets.token_hex(16)
         request = Request(kind=kind, job=self._job, round=version, nonce=nonce, began=began, unknown=unknown)
-        deadline = self._rules.deadline
+        deadline = None if kind == "finish" else self._rules.deadline  # which takes a test set's time, not a round's
         until = None if deadline is None else time.monotonic() + deadline
         self._open[nonce] = Open(name, request, body, until)
         self._link.send(name, nonce, request.model_dump_json(), body)
@@ -135,20 +145,27 @@ class Remote:
         names: Sequence[str],
         kind: Kind,
         version: int,
-        body: bytes,
+        body: bytes | Mapping[str, bytes],
         began: str = "",
         unknown: Collection[str] = (),
+        *,
+        lenient: bool = False,
     ) -> dict[str, Reply]:
         """Everyone's answer; who fails is asked again, as often as the rules allow.
 
+        Args:
+            body: what all are sent, or each.
+            lenient: who never answers well is left out.
+
         Raises:
-            QuorumError: one never answers well: its round cannot be told of.
+            QuorumError: one never answers well, and may not be left out.
         """
+        bodies = dict.fromkeys(names, body) if isinstance(body, bytes) else body
         found: dict[str, Reply] = {}
         tries = dict.fromkeys(names, 0)
         for name in names:
-            self._ask(name, kind, version, body, began, name in unknown)
-        while len(found) < len(names):
+            self._ask(name, kind, version, bodies[name], began, name in unknown)
+        while len(found) < len(tries):
             coming = self._next()
             asked, answer = coming
             if asked is None or asked.request.kind != kind:
@@ -157,13 +174,13 @@ class Remote:
                 found[asked.name] = answer[0]
             elif tries[asked.name] < self._rules.repeats:
                 tries[asked.name] += 1
-                self._ask(asked.name, kind, version, body, began, asked.name in unknown)
+                self._ask(asked.name, kind, version, bodies[asked.name], began, asked.name in unknown)
+            elif lenient:
+                del tries[asked.name]
+                say(f"federation: round {version}, {kind}: {asked.name} {answer.what}, and is left out")
             else:
-                raise QuorumError(
-                    f"round {version}, {kind}: {asked.name} {answer.what}; look at its node, then run again, which "
-                    "goes on at the last finished round"
-                )
-        return {name: found[name] for name in names}
+                raise QuorumError(f"round {version}, {kind}: {asked.name} {_with_remedy(answer.what)}")
+        return {name: found[name] for name in names if name in found}
 
     def _next(self) -> Outcome:
         """What becomes of the next question to be answered or given up, or of a message that answers none."""
@@ -191,11 +208,13 @@ class Remote:
         except QuorumError as error:
             return Outcome(None, Failure(coming.name, 0, str(error), final=False))
         asked = self._open.get(reply.nonce)
-        if asked is None or asked.name != coming.name or asked.request.kind != reply.kind:
+        if asked is None or asked.name != coming.name or not _answers(reply, asked.request):
             return Outcome(None, Failure(coming.name, reply.round, TURNED_AWAY, final=False))
         del self._open[reply.nonce]
         if reply.error is not None:
             return Outcome(asked, Failure(asked.name, asked.request.round, ERRORS[reply.error]))
+        if strange := _strange(reply, self._facts.get(asked.name)):
+            return Outcome(asked, Failure(asked.name, asked.request.round, strange))
         return Outcome(asked, (reply, coming.body))
 
     def _late(self) -> Outcome | None:
@@ -207,6 +226,36 @@ class Remote:
                 late = f"did not answer within {self._rules.deadline:g} s"
                 return Outcome(one, Failure(one.name, one.request.round, late))
         return None
+
+
+def _with_remedy(what: str) -> str:
+    """What went wrong at a node, and what to do: an error's code has its own remedy."""
+    remedy = "look at its node, then run again, which goes on at the last finished round"
+    return what if ";" in what else f"{what}; {remedy}"
+
+
+def _answers(reply: Reply, request: Request) -> bool:
+    """Whether a reply is about what was asked."""
+    return (reply.kind, reply.job, reply.round) == (request.kind, request.job, request.round)
+
+
+def _strange(reply: Reply, facts: Facts | None) -> str | None:
+    """What of a reply's numbers no honest client tells; None where all is well.
+
+    Args:
+        facts: what the client said of itself at first.
+    """
+    if undeclared := sorted(set(reply.figures) - FIGURES):
+        return f"tells {undeclared[0]!r}, which is no declared figure"
+    if reply.kind == "score" and reply.server is None:
+        return "tells no loss of the server's model"
+    if reply.kind == "train" and facts is not None:
+        known = round(facts.weight * facts.train)
+        if reply.examples != known:
+            return f"tells of {reply.examples} examples, and had {known} when the training began"
+        if reply.steps < 1:
+            return "tells of no optimizer step"
+    return None
 
 
 def _arrival(outcome: Outcome) -> Arrival | Failure:

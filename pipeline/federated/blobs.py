@@ -13,7 +13,7 @@ import sqlite3
 import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -107,6 +107,7 @@ class Blobs:
         try:
             yield
         except (OSError, sqlite3.OperationalError) as error:
+            self._forget_uncommitted()
             raise QuorumError(
                 f"{self._path}: could not be read or written ({error}); free disk space or check permissions, "
                 "then run the same command again",
@@ -114,3 +115,10 @@ class Blobs:
             ) from None
         except sqlite3.DatabaseError as error:
             raise self.damaged(f"damaged checkpoint ({error})") from None
+
+    def _forget_uncommitted(self) -> None:
+        """What was put since the last commit: SQLite may have taken it back already, and nobody may rely on it."""
+        self._recent.clear()
+        if (file := vars(self).get("_file")) is not None:
+            with suppress(sqlite3.Error):
+                file.rollback()

@@ -91,8 +91,8 @@ class Engine(Protocol):
         One that names no trainer has none; on its data, which no client holds, the server's model alone is scored.
         """
 
-    def join(self, name: str, adapter: Adapter) -> None:
-        """A client comes in late: its own adapter is this one."""
+    def join(self, name: str, adapter: Adapter, version: int) -> None:
+        """A client comes in late, in this round: its own adapter is this one."""
 
     def submit(self, name: str, sent: Sent, version: int, at: float = 0.0) -> None:
         """Ask a client to train; see `Asked`."""
@@ -107,7 +107,7 @@ class Engine(Protocol):
     def score(
         self, names: Sequence[str], server: Adapter | None, began: Adapter, version: int, unknown: Collection[str]
     ) -> Mapping[str, Losses]:
-        """Clients' losses after a round; each keeps its best model of either kind.
+        """Clients' losses after a round; each keeps its best model of either kind. Who does not answer is left out.
 
         Args:
             server: the server's new adapter; None where nothing travels.

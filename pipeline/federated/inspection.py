@@ -33,8 +33,10 @@ def refusal(arrival: Arrival, asked: Asked | None, job: str, travels: Travels, l
     update = arrival.update
     return (
         other_form(update.adapter, asked.sent.adapter)
+        or other_form(update.memory, {n: like for n, like in asked.sent.memory.items() if n in update.memory})
         or not_finite({**update.adapter, **update.memory})
         or too_far(update.adapter, asked.sent.adapter if travels == "adapter" else {}, largest_change)
+        or too_far(update.memory, {}, largest_change)
     )
 
 

@@ -97,19 +97,22 @@ def _one_round(
     number = progress.round + 1
     began = progress.server.adapter
     for name in participation.joining(engine.trainers, number):
-        engine.join(name, began)
+        engine.join(name, began, number)
     asked = {one.name: one for one in progress.asked}
     sent = algorithm.shares(progress.server)
     answers = Gathering(engine, number, sent, algorithm.travels, rules, job, asked, progress.clock)
     updates = _updates(algorithm, answers, participation.present(engine.trainers, number), participation, seed)
     server = _renewed(algorithm, progress.server, updates, answers, Context(seed, number))
-    present = participation.present(engine.scored, number)
+    # Who is still training for a buffer would be waited for.
+    present = [
+        name for name in participation.present(engine.scored, number) if engine.scored[name] not in answers.asked
+    ]
     known = {row.client: row.server_validation_loss for row in progress.last}
-    # What was sent is the last round's server, which has been scored but in a client's first round.
+    # What was sent is the last round's server, which has been scored where a client was asked for that.
     unknown = [name for name in present if algorithm.communicates and known.get(name) is None]
     losses = engine.score(present, server.adapter if algorithm.communicates else None, began, number, unknown)
     rows = []
-    for name in present:
+    for name in (name for name in present if name in losses):
         trainer = engine.scored[name]
         report = answers.reports.get(trainer) if trainer in engine.trainers else _of_all(answers.reports.values())
         sent_loss = losses[name].began if name in unknown else known.get(name)

@@ -28,11 +28,11 @@ class SocketLink:
     Args:
         path: where the socket is made.
         start_relay: has a relay started that connects to the socket.
-        most_relays: so many are started, at most, before this gives up.
+        most_relays: so many are started without an answer between them, at most, before this gives up.
     """
 
     def __init__(self, path: Path, start_relay: Callable[[], None], most_relays: int = 20) -> None:
-        self._start_relay, self._left = start_relay, most_relays
+        self._start_relay, self._most, self._left = start_relay, most_relays, most_relays
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
         self._listening = socket.socket(socket.AF_UNIX)
@@ -61,6 +61,7 @@ class SocketLink:
             except queue.Empty:
                 return None
             if coming is not None:
+                self._left = self._most
                 return coming
             self._relay = None  # it is gone
 
@@ -81,14 +82,17 @@ class SocketLink:
             QuorumError: none comes, or too many have died.
         """
         if not self._left:
-            raise QuorumError("federation: Flower's relay dies again and again; read server/flower.log, then run again")
+            raise QuorumError(
+                "federation: Flower's relay dies again and again; read federation/state/superexec.log, then run again"
+            )
         self._left -= 1
         self._start_relay()
         try:
             self._relay, _ = self._listening.accept()
         except TimeoutError:
             raise QuorumError(
-                f"federation: no relay within {CONNECT_SECONDS:g} s; read server/superlink.log, then run again"
+                f"federation: no relay within {CONNECT_SECONDS:g} s; read federation/state/superlink.log, then "
+                "run again"
             ) from None
         threading.Thread(target=self._read, args=(self._relay,), daemon=True).start()
         for message, body in list(self._open.values()):

@@ -41,7 +41,7 @@ class Supervisor:
 
     def __init__(self, state: Path) -> None:
         self._state = state
-        self._closing = threading.Event()
+        self._closing, self._spawning = threading.Event(), threading.Lock()
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._threads: list[threading.Thread] = []
 
@@ -64,7 +64,8 @@ class Supervisor:
 
     def close(self) -> None:
         """End all, those that were started last first; who does not end is killed."""
-        self._closing.set()
+        with self._spawning:  # nothing is started after that
+            self._closing.set()
         for name, process in reversed(list(self._running.items())):
             _signal(process, signal.SIGTERM)
             try:
@@ -72,6 +73,7 @@ class Supervisor:
             except subprocess.TimeoutExpired:
                 _signal(process, signal.SIGKILL)
                 process.wait()
+            _signal(process, signal.SIGKILL)  # what it has left behind
             (self._state / f"{name}.pid").unlink(missing_ok=True)
         for thread in self._threads:
             thread.join()
@@ -106,9 +108,21 @@ class Supervisor:
             pause = PAUSES[min(deaths, len(PAUSES) - 1)]
             deaths += 1
             say(f"{program.name}: ended with {code}; is started again in {pause:g} s; see {program.name}.log")
-            if self._closing.wait(pause):
-                return
-            self._spawn(program)
+            while not self._closing.wait(pause) and not self._spawned_again(program):
+                pause = PAUSES[-1]
+
+    def _spawned_again(self, program: Program) -> bool:
+        """Whether it runs; a full disk takes no log."""
+        with self._spawning:
+            if self._closing.is_set():
+                return True
+            try:
+                self._spawn(program)
+            except (OSError, QuorumError) as error:
+                _signal(self._running[program.name], signal.SIGKILL)
+                say(f"{program.name}: could not be started ({error}); is tried again in {PAUSES[-1]:g} s")
+                return False
+        return True
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:

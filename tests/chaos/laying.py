@@ -6,7 +6,7 @@ And the same trainings without any fault, simulated in one process.
 from __future__ import annotations
 
 import importlib
-import shutil
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,12 +38,15 @@ from pipeline.workspace.tracking import Store
 TAKEN = {"train": 3, "val": 1, "test": 1}
 """Meetings of each split that an organisation has."""
 ROUNDS = 3
+CANARY = b"ZEBRAFISH-7741"
+"""A word of every private meeting, said and in summaries, which no server may ever hold."""
 COMMON = {"run": SELECT, "seed": 1, "host": "127.0.0.1", "port": PORT}
 RUNS: dict[str, dict[str, Any]] = {
     SELECT: {"method": "AdaFedSelectKD", "local_start": "own"},
     "selectkd-server": {"method": "AdaFedSelectKD", "local_start": "server", "clients_per_round": 2},
     "fedkd": {"method": "AdaFedKD", "local_start": "server"},
     "fedavg": {"method": "AdaFedAvg", "clients_per_round": 2},
+    "strict": {"method": "AdaFedAvg", "tolerance": {}},
     "fedprox": {"method": "AdaFedProx", "mu": 0.1},
     "scaffold": {"method": "SCAFFOLD", "clients_per_round": 2},
     "ditto": {"method": "Ditto", "mu": 0.1},
@@ -143,7 +146,10 @@ def _lay_folder(folder: Path, organisations: Sequence[str]) -> None:
             target.mkdir(parents=True)
             meetings = sorted((ROOT / "data/sample/qmsum" / DOMAINS[name] / split).glob("*.json"))
             for path in meetings[:count]:
-                shutil.copy(path, target)
+                meeting = json.loads(path.read_text(encoding="utf-8"))
+                meeting["meeting_transcripts"][0]["content"] += f" {CANARY.decode()}"
+                meeting["specific_query_list"][0]["answer"] += f" {CANARY.decode()}"
+                (target / path.name).write_text(json.dumps(meeting), encoding="utf-8")
 
 
 def _params() -> dict[str, Any]:

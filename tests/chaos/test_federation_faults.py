@@ -15,14 +15,17 @@ from typing import BinaryIO
 
 import psutil
 import pytest
+from conftest import TOLD
+from laying import Simulation
 from network import Network
-from sites import PORT, Federation, wait_until
+from sites import PORT, STATE, Federation, wait_until
 
 pytestmark = pytest.mark.timeout(400)
 EndsAlike = Callable[[str, str], None]
 """(what was broken, how often) -> None."""
 ONCE = {"University": 1}
 CUT_PORT, CUT_SECONDS = 21444, 30.0
+AWAY_SECONDS = 10.0
 
 
 @pytest.fixture
@@ -74,6 +77,39 @@ def test_a_supernode_that_is_killed_is_let_in_again(in_a_step: Federation, ends_
     node.go_on()
     ends_alike("a SuperNode killed in a step", "once")
     assert in_a_step.trained_again() == {}
+
+
+def test_a_node_that_its_operator_stops_is_waited_for_without_any_rule(
+    federation_of: Callable[[str], Federation], simulation: Simulation
+) -> None:
+    """In the middle of a training that allows no missing answer; started again after a while, it is asked again."""
+    federation = federation_of("strict")
+    node = federation.nodes["University"]
+    node.plan("training", 2)
+    federation.start()
+    node.wait_until_met()
+    node.stop()
+    time.sleep(AWAY_SECONDS)
+    node.start()
+    federation.wait_until_trained()
+    assert federation.outcome() == simulation.outcome("strict")
+    assert federation.events() == []
+    TOLD.append(f"a node stopped politely in a step: once, for {AWAY_SECONDS:g} s, no repeats allowed; the same bits")
+
+
+def test_an_organisation_that_was_removed_is_let_in_no_more(federation: Federation) -> None:
+    """Its key was listed when the server ran first, and is not when it is started again."""
+    server, node = federation.server, federation.nodes["University"]
+    server.start()
+    node.start()
+    wait_until((node.folder / STATE / "flower/supernode/node_id").is_file, 60, "University let in")
+    server.stop()
+    node.stop()
+    server.set(organisations=["Council", "Company"])
+    server.start()
+    node.start()
+    wait_until(lambda: "code: 2004" in node.log("supernode"), 60, "University turned away")
+    TOLD.append("an organisation removed: its key is refused")
 
 
 def test_an_exception_in_a_training_is_asked_again(federation: Federation, ends_alike: EndsAlike) -> None:

@@ -183,7 +183,7 @@ def test_a_clients_state_and_masks_stay_with_it() -> None:
 def test_a_late_client_begins_with_the_adapter_that_it_joins_with() -> None:
     """From 6 halfway to 8; from its own 0 it would be 4."""
     made = engine(OWN, A=4.0, B=8.0)
-    made.join("B", one(6.0))
+    made.join("B", one(6.0), 2)
     made.submit("B", Sent(one(6.0)), 3)
     (arrival,) = made.arrivals()
     assert number(arrival.update.adapter) == 7.0

@@ -1,123 +1,25 @@
 """A federation over messages ends as the simulation of it does, bit for bit, through whatever goes wrong between.
 
-Nodes answer in this process, by a link that can lose, repeat, swap and forge what it carries.
+What becomes of one that is killed and goes on is in test_remote_resumed.py.
 """
 
 from __future__ import annotations
 
 import json
-from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from federations import INITIAL, locals_of, same, select, server_of, three, train
+from federations import INITIAL, locals_of, same, server_of, three, train
 from safetensors.torch import load
+from wires import ALGORITHMS, FACTS, JOB, Spoil, Wire, as_it_is, lost, nodes, timeless, trained
 
-from pipeline.engines.messages import FIGURES, Facts, Reply, Request
+from pipeline.engines.messages import FIGURES, Reply, Request
 from pipeline.engines.node import Node
-from pipeline.engines.remote import Delivered, Remote, Undelivered, handshake
+from pipeline.engines.remote import Delivered, Undelivered, handshake
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithm import Algorithm
-from pipeline.federated.algorithms import ditto, fedavg, fedbuff, fedkd, fedprox, scaffold
-from pipeline.federated.callbacks.stopping import Stopping
-from pipeline.federated.history import Round
-from pipeline.federated.loop import Participation, run_rounds, start
-from pipeline.federated.state import Progress
-from pipeline.federated.tolerance import STRICT, Tolerance
-from pipeline.model.adapter import Adapter
-
-JOB = "job"
-FACTS = Facts(
-    code="c", order="o", backbone="b", packages={"torch": "1"}, precision="fp32", threads=1, weight=1.0, train=4, val=2,
-    test=1,
-)  # fmt: skip
-
-ALGORITHMS: dict[str, Algorithm] = {
-    "fedavg": fedavg.build(fedavg.Hyperparameters()),
-    "fedprox": fedprox.build(fedprox.Hyperparameters(mu=0.1)),
-    "scaffold": scaffold.build(scaffold.Hyperparameters()),
-    "ditto": ditto.build(ditto.Hyperparameters(mu=0.1)),
-    "fedkd": fedkd.build(fedkd.Hyperparameters(weight=0.2, local_start="server")),
-    "fedselectkd, own": select(4.92, local_start="own"),
-    "fedselectkd, server": select(4.92, local_start="server"),
-    "fedselectkd, a quantile": select("q0.5", local_start="server"),
-}
-
-Spoil = Callable[[Delivered], list[Delivered | Undelivered]]
-
-
-class Wire:
-    """Carries messages to nodes of this process. `spoil`: what becomes of the next answers, one after the other."""
-
-    def __init__(self, nodes: Mapping[str, Node]) -> None:
-        self.nodes, self.spoil = dict(nodes), deque[Spoil]()
-        self.seen: list[tuple[str, str, bytes]] = []
-        self._coming: deque[Delivered | Undelivered] = deque()
-
-    def send(self, name: str, nonce: str, header: str, body: bytes) -> None:
-        self.seen.append(("down", header, body))
-        reply, content = self.nodes[name].answer(Request.model_validate_json(header), body)
-        self.seen.append(("up", reply.model_dump_json(), content))
-        answer = Delivered(name, reply.model_dump_json(), content)
-        self._coming.extend(self.spoil.popleft()(answer) if self.spoil else [answer])
-
-    def receive(self, seconds: float | None) -> Delivered | Undelivered | None:
-        if not self._coming:
-            assert seconds is not None, "waits for ever"
-            return None
-        return self._coming.popleft()
-
-    def forget(self, nonce: str) -> None:
-        pass
-
-
-def nodes(algorithm: Algorithm, clients: Mapping[str, Any], folder: Path) -> dict[str, Node]:
-    def finish(round_: int, server: Adapter, private: Any) -> Mapping[str, float]:
-        return {"loss": private.best["server" if algorithm.evaluates == "server" else "local"].popitem()[1].loss}
-
-    return {
-        name: Node(
-            name,
-            JOB,
-            algorithm,
-            data,
-            INITIAL,
-            folder / name,
-            seed=5,
-            finish=finish,
-            facts=FACTS.model_copy(update={"train": data.examples}),
-        )
-        for name, data in clients.items()
-    }
-
-
-def trained(
-    algorithm: Algorithm,
-    wire: Wire,
-    rounds: int = 3,
-    *,
-    drawn: int | None = None,
-    rules: Tolerance = STRICT,
-    joins: Mapping[str, int] | None = None,
-    done: Progress | None = None,
-    each: Callable[[Progress], None] = lambda progress: None,
-) -> Progress:
-    remote = Remote(wire, handshake(wire, sorted(wire.nodes), JOB, FACTS), rules, job=JOB)
-
-    class Each(Stopping):
-        def after_round(self, progress: Progress) -> None:
-            each(progress)
-
-    begun = done or start(algorithm, INITIAL, remote.examples())
-    who = Participation(drawn, joins or {})
-    return run_rounds(algorithm, remote, begun, who, [Each(rounds, 99, joins or {})], seed=5, rules=rules, job=JOB)
-
-
-def timeless(history: tuple[Round, ...]) -> list[Round]:
-    return [replace(row, seconds=0.0) for row in history]
+from pipeline.federated.algorithms import fedbuff
+from pipeline.federated.tolerance import Tolerance
 
 
 @pytest.mark.parametrize("drawn", [None, 2], ids=["all", "two of three"])
@@ -140,61 +42,7 @@ def test_a_federation_is_its_simulation(make_client: Any, tmp_path: Path, name: 
                 assert same(getattr(ours, model), getattr(best[client], model))
 
 
-def test_a_late_client_joins_as_it_does_in_the_simulation(make_client: Any, tmp_path: Path) -> None:
-    algorithm, joins = ALGORITHMS["fedselectkd, own"], {"C": 2}
-    simulated = train(algorithm, three(make_client), 3, joins=joins, patience=99)
-    progress = trained(algorithm, Wire(nodes(algorithm, three(make_client), tmp_path)), joins=joins)
-    assert same(progress.server.adapter, server_of(simulated))
-    assert timeless(progress.history) == timeless(simulated.progress.history)
-
-
-@pytest.mark.parametrize("name", ["scaffold", "fedselectkd, own"])
-def test_nodes_that_are_killed_after_every_answer_go_on_with_the_same_bits(
-    make_client: Any, tmp_path: Path, name: str
-) -> None:
-    """Each node is made anew, from its folder, before every request."""
-    algorithm = ALGORITHMS[name]
-
-    class Killing(Wire):
-        def send(self, name: str, nonce: str, header: str, body: bytes) -> None:
-            self.nodes = nodes(algorithm, three(make_client), tmp_path / "killed")
-            super().send(name, nonce, header, body)
-
-    still = trained(algorithm, Wire(nodes(algorithm, three(make_client), tmp_path / "still")), drawn=2)
-    killing = Killing(nodes(algorithm, three(make_client), tmp_path / "killed"))
-    killed = trained(algorithm, killing, drawn=2)
-    assert same(killed.server.adapter, still.server.adapter)
-    assert timeless(killed.history) == timeless(still.history)
-    ours, theirs = (nodes(algorithm, three(make_client), tmp_path / kind) for kind in ("killed", "still"))
-    for client in "ABC":
-        for one, other in [(ours[client]._engine.private.best["local"], theirs[client]._engine.private.best["local"])]:
-            assert same(one[client].before, other[client].before)
-
-
-def test_a_server_that_is_killed_goes_on_from_its_checkpoint(make_client: Any, tmp_path: Path) -> None:
-    """It dies when round 2 has been scored and before it was written down: nodes are a whole round ahead of it."""
-    algorithm = ALGORITHMS["fedselectkd, own"]
-    whole = trained(algorithm, Wire(nodes(algorithm, three(make_client), tmp_path / "whole")))
-    wire = Wire(nodes(algorithm, three(make_client), tmp_path / "killed"))
-    written: list[Progress] = []
-
-    def die(progress: Progress) -> None:
-        if progress.round == 2:
-            raise KeyboardInterrupt
-        written.append(progress)
-
-    with pytest.raises(KeyboardInterrupt):
-        trained(algorithm, wire, each=die)
-    resumed = trained(algorithm, wire, done=written[-1])
-    assert same(resumed.server.adapter, whole.server.adapter)
-    assert timeless(resumed.history) == timeless(whole.history)
-
-
 # -- what goes wrong on the way ----------------------------------------------------------------------------------------
-
-
-def lost(answer: Delivered) -> list[Delivered | Undelivered]:
-    return [Undelivered(answer.name, Reply.model_validate_json(answer.header).nonce, "was lost on the way")]
 
 
 def repeated(answer: Delivered) -> list[Delivered | Undelivered]:
@@ -238,9 +86,6 @@ def test_whatever_happens_on_the_way_the_bits_are_the_same(make_client: Any, tmp
     still = trained(algorithm, Wire(nodes(algorithm, three(make_client), tmp_path / "still")), 2)
     wire = Wire(nodes(algorithm, three(make_client), tmp_path / "disturbed"))
 
-    def as_it_is(answer: Delivered) -> list[Delivered | Undelivered]:
-        return [answer]
-
     wire.spoil.extend([as_it_is] * 3 + [{**HARMLESS, "lost": lost, "cut": cut}[what]])
     disturbed = trained(algorithm, wire, 2, rules=Tolerance(repeats=2))
     assert same(disturbed.server.adapter, still.server.adapter)
@@ -256,7 +101,6 @@ def test_who_has_failed_is_left_alone_for_a_while(
     slept: list[float] = []
     monkeypatch.setattr("pipeline.engines.remote.time.sleep", slept.append)
     wire = Wire(nodes(ALGORITHMS["fedavg"], three(make_client), tmp_path))
-    as_it_is: Spoil = lambda answer: [answer]  # noqa: E731
     wire.spoil.extend([*[as_it_is] * 3, lost, *[as_it_is] * 3, lost])
     trained(ALGORITHMS["fedavg"], wire, 1, rules=Tolerance(repeats=1, pause=60.0))
     assert len(slept) == 2

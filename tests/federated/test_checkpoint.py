@@ -142,6 +142,20 @@ def test_what_was_not_committed_is_gone(saved: Path) -> None:
     assert blobs_of(saved) == before
 
 
+def test_what_a_full_disk_took_back_is_written_again(tmp_path: Path) -> None:
+    """SQLite takes the whole transaction back, also what was put before the disk was full."""
+    blobs, small, large = Blobs(tmp_path), {"w": torch.ones(10)}, {"w": torch.ones(1_000_000)}
+    blobs.put(small)
+    pages = blobs._file.execute("PRAGMA page_count").fetchone()[0]
+    blobs._file.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(QuorumError, match="free disk space"):
+        blobs.put(large)
+    blobs._file.execute("PRAGMA max_page_count = 1000000")
+    name = blobs.put(small)
+    blobs.commit("{}", [name])
+    assert torch.equal(Blobs(tmp_path).get(name)["w"], small["w"])
+
+
 def test_no_checkpoint_is_none(tmp_path: Path) -> None:
     assert load_progress(tmp_path, KEY) is None
 

@@ -229,6 +229,28 @@ def test_a_bad_answer_is_refused_by_name(tensors: dict[str, torch.Tensor], told:
     assert why(**tensors) == told
 
 
+@pytest.mark.parametrize(
+    ("memory", "told"),
+    [
+        ({"c": torch.zeros(2)}, None),
+        ({}, None),
+        ({"c": torch.zeros(3)}, "has c as float32 3, not float32 2"),
+        ({"c": torch.tensor([1e30, 0.0])}, "changes the model by 1e+30, over 10"),
+        ({"x": torch.zeros(2)}, "has 1 tensors that nobody asked for"),
+    ],
+)
+def test_what_travels_beside_an_adapter_is_looked_at_too(memory: dict[str, torch.Tensor], told: str | None) -> None:
+    """The client was sent c; it may send as much, or nothing."""
+    made = engine(FEDAVG, A=4.0)
+    made.submit("A", Sent(one(0.0)), 1)
+    (arrival,) = made.arrivals()
+    assert isinstance(arrival, Arrival)
+    sent = Sent({"w": torch.zeros(2)}, {"c": torch.zeros(2)})
+    update = replace(arrival.update, adapter={"w": torch.ones(2)}, memory=memory)
+    asked = Gathered(sent).asked["A"]
+    assert refusal(replace(arrival, update=update), asked, "", "adapter", 10.0) == told
+
+
 def test_another_trainings_answer_is_refused() -> None:
     made = InProcess(FEDAVG, clients := {"A": Halfway(4.0)}, clients, engine(FEDAVG, A=4.0).private, seed=1, job="one")
     begun = start(FEDAVG, one(0.0), 1)

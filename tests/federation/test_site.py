@@ -196,8 +196,9 @@ def test_a_program_that_is_killed_is_started_again(here: Path) -> None:
     assert not (here / "one.pid").exists()
 
 
-def test_what_a_program_has_started_ends_with_it(here: Path) -> None:
-    """A child of its own, which ignores the polite signal, is gone when the supervisor is."""
+@pytest.mark.parametrize("ended", ["killed", "closed"])
+def test_what_a_program_has_started_ends_with_it(here: Path, ended: str) -> None:
+    """A child of its own, which ignores the polite signal, is gone when the program or the supervisor is."""
     stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
     start = f"import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {stubborn!r}])"
     parent = f"{start}; print(p.pid, flush=True); p.wait()"
@@ -207,8 +208,17 @@ def test_what_a_program_has_started_ends_with_it(here: Path) -> None:
         wait_until(lambda: log.is_file() and log.read_text().strip())
         child = int(log.read_text().split()[0])
         assert psutil.pid_exists(child)
-        os.kill(number(here, "parent"), 9)
-        wait_until(lambda: not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE)
+        if ended == "killed":
+            os.kill(number(here, "parent"), 9)
+            wait_until(lambda: gone(child))
+    wait_until(lambda: gone(child))
+
+
+def gone(child: int) -> bool:
+    try:
+        return bool(psutil.Process(child).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
 
 
 def test_a_program_that_is_not_there_is_one_line(here: Path) -> None:

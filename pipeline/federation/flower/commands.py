@@ -80,7 +80,11 @@ def flower(program: str) -> str:
 
 
 def server_programs(site: ServerSite) -> list[Program]:
-    """SuperLink, SuperExec and proxy, in the order in which they start; what they read is written first."""
+    """SuperLink, SuperExec and proxy, in the order in which they start; what they read is written first.
+
+    The SuperLink's database begins empty: it knows the keys that are listed now and no others, and answers that nobody
+    fetched are gone. What was under way is asked again.
+    """
     state, inner = STATE.resolve(), f"127.0.0.1:{site.inner_port}"
     _lay_database(state / "superlink.db")
     secret = _secret("server")
@@ -132,7 +136,7 @@ def node_programs(site: NodeSite) -> list[Program]:
 
 
 def register(site: ServerSite) -> None:
-    """Make the organisations' keys known to the SuperLink; those that it knows it keeps.
+    """Make the organisations' keys known to the SuperLink.
 
     Raises:
         QuorumError: a key is missing, or the SuperLink does not answer.
@@ -177,10 +181,11 @@ def app_digest() -> str:
 def _lay_database(path: Path) -> None:
     """An empty database that gives back what it no longer needs: Flower's own keeps its largest size for ever."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.is_file():
-        with closing(sqlite3.connect(path)) as database:
-            database.execute("PRAGMA auto_vacuum = FULL")
-            database.execute("VACUUM")
+    for old in path.parent.glob(f"{path.name}*"):
+        old.unlink()
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA auto_vacuum = FULL")
+        database.execute("VACUUM")
 
 
 def _connect(site: ServerSite) -> None:

@@ -25,8 +25,8 @@ RAW = "bytes"
 """What Flower is told of how an array's numbers are written: they are bytes."""
 LOOK, REST = 0.1, 1.0
 """Seconds between two looks for answers, where some are due and where none is."""
-GONE = (ErrorCode.MESSAGE_UNAVAILABLE, ErrorCode.REPLY_MESSAGE_UNAVAILABLE)
-"""What Flower says of a message that it lost: its node has the answer still, or makes it."""
+GONE = (ErrorCode.MESSAGE_UNAVAILABLE, ErrorCode.REPLY_MESSAGE_UNAVAILABLE, ErrorCode.NODE_UNAVAILABLE)
+"""What Flower says of a message that it lost, and of a node that has been away: when it is there it is asked again."""
 MONTH = 30 * 24 * 3600.0
 """Seconds for which a question holds: a training step may take days."""
 
@@ -65,11 +65,15 @@ def at_the_server(grid: Grid, context: Context) -> None:
 
 @dataclass(frozen=True)
 class Question:
-    """On its way to a node, or waiting for it. `since`: when the node that has it had come."""
+    """On its way to a node, or waiting for it. `since`: when the node that has it had come.
+
+    `wanted`: whether anyone waits for the answer; one that comes all the same is fetched, and thrown away.
+    """
 
     told: Mapping[str, Any]
     body: bytes
     since: str = ""
+    wanted: bool = True
 
 
 class Carrier:
@@ -114,7 +118,9 @@ class Carrier:
 
     def _forget(self, nonce: str) -> None:
         self._waiting = [one for one in self._waiting if one.told["nonce"] != nonce]
-        self._sent = {message: one for message, one in self._sent.items() if one.told["nonce"] != nonce}
+        for message, one in self._sent.items():
+            if one.told["nonce"] == nonce:
+                self._sent[message] = replace(one, body=b"", wanted=False)
 
     def _push(self) -> None:
         """Hand over what waits, as far as its node is there, and again what went to one that has come anew."""
@@ -124,8 +130,9 @@ class Carrier:
         nodes = {node.name: node for node in self._grid.get_nodes() if node.status == "online"}
         for message, one in list(self._sent.items()):
             node = nodes.get(one.told["name"])
-            if node is not None and node.last_activated_at != one.since:
-                self._waiting.append(self._sent.pop(message))
+            if one.wanted and node is not None and node.last_activated_at != one.since:
+                self._waiting.append(one)
+                self._sent[message] = replace(one, body=b"", wanted=False)
         left = []
         for one in self._waiting:
             node = nodes.get(one.told["name"])
@@ -150,6 +157,8 @@ class Carrier:
         for message in list(self._sent):
             for reply in self._grid.pull_messages([message]):
                 one = self._sent.pop(message)
+                if not one.wanted:
+                    continue
                 told = {key: one.told[key] for key in ("name", "nonce")}
                 if reply.has_error() and reply.error.code in GONE:
                     self._waiting.append(one)  # as where a node dies while it sends its answer

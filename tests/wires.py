@@ -1,0 +1,121 @@
+"""A federation whose nodes answer in this process, by a link that can lose, repeat, swap and forge what it carries."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from federations import INITIAL, select
+
+from pipeline.engines.messages import Facts, Reply, Request
+from pipeline.engines.node import Node
+from pipeline.engines.remote import Delivered, Remote, Undelivered, handshake
+from pipeline.federated.algorithm import Algorithm
+from pipeline.federated.algorithms import ditto, fedavg, fedkd, fedprox, scaffold
+from pipeline.federated.callbacks.stopping import Stopping
+from pipeline.federated.history import Round
+from pipeline.federated.loop import Participation, run_rounds, start
+from pipeline.federated.state import Progress
+from pipeline.federated.tolerance import STRICT, Tolerance
+from pipeline.model.adapter import Adapter
+
+JOB = "job"
+FACTS = Facts(
+    code="c", order="o", backbone="b", packages={"torch": "1"}, precision="fp32", threads=1, weight=1.0, train=4, val=2,
+    test=1,
+)  # fmt: skip
+
+ALGORITHMS: dict[str, Algorithm] = {
+    "fedavg": fedavg.build(fedavg.Hyperparameters()),
+    "fedprox": fedprox.build(fedprox.Hyperparameters(mu=0.1)),
+    "scaffold": scaffold.build(scaffold.Hyperparameters()),
+    "ditto": ditto.build(ditto.Hyperparameters(mu=0.1)),
+    "fedkd": fedkd.build(fedkd.Hyperparameters(weight=0.2, local_start="server")),
+    "fedselectkd, own": select(4.92, local_start="own"),
+    "fedselectkd, server": select(4.92, local_start="server"),
+    "fedselectkd, a quantile": select("q0.5", local_start="server"),
+}
+
+Spoil = Callable[[Delivered], list[Delivered | Undelivered]]
+
+
+class Wire:
+    """Carries messages to nodes of this process. `spoil`: what becomes of the next answers, one after the other."""
+
+    def __init__(self, nodes: Mapping[str, Node]) -> None:
+        self.nodes, self.spoil = dict(nodes), deque[Spoil]()
+        self.seen: list[tuple[str, str, bytes]] = []
+        self._coming: deque[Delivered | Undelivered] = deque()
+
+    def send(self, name: str, nonce: str, header: str, body: bytes) -> None:
+        self.seen.append(("down", header, body))
+        reply, content = self.nodes[name].answer(Request.model_validate_json(header), body)
+        self.seen.append(("up", reply.model_dump_json(), content))
+        answer = Delivered(name, reply.model_dump_json(), content)
+        self._coming.extend(self.spoil.popleft()(answer) if self.spoil else [answer])
+
+    def receive(self, seconds: float | None) -> Delivered | Undelivered | None:
+        if not self._coming:
+            assert seconds is not None, "waits for ever"
+            return None
+        return self._coming.popleft()
+
+    def forget(self, nonce: str) -> None:
+        pass
+
+
+def nodes(algorithm: Algorithm, clients: Mapping[str, Any], folder: Path) -> dict[str, Node]:
+    def finish(round_: int, server: Adapter, private: Any) -> Mapping[str, float]:
+        return {"loss": private.best["server" if algorithm.evaluates == "server" else "local"].popitem()[1].loss}
+
+    return {
+        name: Node(
+            name,
+            JOB,
+            algorithm,
+            data,
+            INITIAL,
+            folder / name,
+            seed=5,
+            finish=finish,
+            facts=FACTS.model_copy(update={"train": data.examples}),
+        )
+        for name, data in clients.items()
+    }
+
+
+def trained(
+    algorithm: Algorithm,
+    wire: Wire,
+    rounds: int = 3,
+    *,
+    drawn: int | None = None,
+    rules: Tolerance = STRICT,
+    joins: Mapping[str, int] | None = None,
+    done: Progress | None = None,
+    each: Callable[[Progress], None] = lambda progress: None,
+) -> Progress:
+    remote = Remote(wire, handshake(wire, sorted(wire.nodes), JOB, FACTS), rules, job=JOB)
+
+    class Each(Stopping):
+        def after_round(self, progress: Progress) -> None:
+            each(progress)
+
+    begun = done or start(algorithm, INITIAL, remote.examples())
+    who = Participation(drawn, joins or {})
+    return run_rounds(algorithm, remote, begun, who, [Each(rounds, 99, joins or {})], seed=5, rules=rules, job=JOB)
+
+
+def timeless(history: tuple[Round, ...]) -> list[Round]:
+    return [replace(row, seconds=0.0) for row in history]
+
+
+def as_it_is(answer: Delivered) -> list[Delivered | Undelivered]:
+    return [answer]
+
+
+def lost(answer: Delivered) -> list[Delivered | Undelivered]:
+    return [Undelivered(answer.name, Reply.model_validate_json(answer.header).nonce, "was lost on the way")]
