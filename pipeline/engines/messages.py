@@ -44,7 +44,8 @@ ERRORS: dict[ErrorCode, str] = {
 class Facts(Record):
     """What an organisation is, beside its data: whatever differs from the server's is refused by name.
 
-    `examples`: how many there are of each split, and how many one stands for in an average.
+    `train`, `val` and `test`: how many examples there are of each; `weight`: how many one stands for in an average.
+    `data`: a hash of them, so that it can be said later what was trained on; a server has none, and compares none.
     """
 
     code: str
@@ -57,6 +58,7 @@ class Facts(Record):
     train: int
     val: int
     test: int
+    data: str = ""
 
 
 class Request(Record):

@@ -39,12 +39,13 @@ def job_of(training: Training) -> str:
     return sha256_json(training.model_dump(mode="json"))
 
 
-def facts_of(training: Training, counts: dict[str, int], weight: float = 1.0) -> Facts:
+def facts_of(training: Training, counts: dict[str, int], weight: float = 1.0, data: str = "") -> Facts:
     """Of this site.
 
     Args:
         counts: examples of each split; a server has none.
         weight: how many examples one stands for in an average.
+        data: a hash of its examples.
     """
     told = training.model_dump(mode="json", exclude=set(MADE_BY_SITES))
     return Facts(
@@ -58,4 +59,5 @@ def facts_of(training: Training, counts: dict[str, int], weight: float = 1.0) ->
         train=counts.get("train", 0),
         val=counts.get("val", 0),
         test=counts.get("test", 0),
+        data=data,
     )

@@ -33,7 +33,7 @@ from pipeline.stages import backbone, evaluate, generate, plan
 from pipeline.tasks import TASKS
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, write_json, write_jsonl
+from pipeline.workspace.files import read_json, sha256_file, write_json, write_jsonl
 from pipeline.workspace.progress import say
 
 NO_METRICS = ("client", "id", "meeting", "loss_sum", "tokens")
@@ -97,7 +97,7 @@ def open_node(site: NodeSite) -> Node:
         own.initial,
         layout.work() / "federation" / job,
         seed=training.seed,
-        facts=facts_of(training, counts, weight),
+        facts=facts_of(training, counts, weight, sha256_file(layout.examples("qmsum"))),
         finish=finish,
     )
 

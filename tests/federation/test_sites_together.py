@@ -31,6 +31,7 @@ from pipeline.federation.site import NodeSite, ServerSite, socket_path
 from pipeline.federation.worker import serve
 from pipeline.stages import plan
 from pipeline.workspace import layout
+from pipeline.workspace.files import sha256_file
 from pipeline.workspace.tables import read_table
 
 RUN = "main/fedselectkd-1"
@@ -93,6 +94,7 @@ def test_an_organisation_and_the_operator_train_and_tell_means(here: Path) -> No
     assert [(row["round"], row["client"]) for row in rows] == [("1", "University"), ("2", "University")]
     facts = json.loads((folder / "federation.json").read_text())["University"]
     assert (facts["train"], facts["val"], facts["test"]) == (6, 6, 6)
+    assert facts["data"] == sha256_file(layout.examples("qmsum"))
     store = _mlflow_run()
     assert store.info.status == "FINISHED"
     assert store.data.metrics["University/examples"] == facts["test"]
