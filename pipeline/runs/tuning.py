@@ -73,6 +73,7 @@ def tune() -> None:
     orders_of(params, [*rate_trials(params, params.tune.rates), *knob_trials(params)])
     data = _encode(params)
     rates = _rates(params, data)
+    write_table(layout.TUNING_TABLE, rates, COLUMNS)  # knobs take hours more
     chosen = {row["chooses"]: float(row["knobs"].partition("=")[2]) for row in rates if row["chosen"]}
     knobs = _knobs(with_learning_rates(params, chosen), data)
     write_table(layout.TUNING_TABLE, [*rates, *knobs], COLUMNS)
