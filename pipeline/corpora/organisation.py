@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pipeline.corpora.example import SPLITS
 from pipeline.corpora.qmsum import Meeting, Query, parse_meeting
 from pipeline.corpora.transcripts import READERS, read_transcript, text_of
 from pipeline.errors import QuorumError
@@ -92,11 +93,15 @@ def read_meeting(path: Path) -> Meeting:
 def check(folder: Path) -> list[Checked]:
     """Every meeting of a folder, read as training would; what is wrong with one does not hide the others.
 
+    Meetings may lie in folders of it that are called as splits.
+
     Raises:
         QuorumError: there is no such folder, or it holds no meeting.
     """
     if not folder.is_dir():
         raise QuorumError(f"{folder}: is no folder; give the one that holds the meetings")
+    if splits := [folder / split for split in SPLITS if (folder / split).is_dir()]:
+        return [one for split in splits for one in check(split)]
     paths = meeting_files(folder)
     if not paths:
         raise QuorumError(f"{folder}: holds no meeting; lay {', '.join(READERS)} files there")

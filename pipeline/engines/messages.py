@@ -14,6 +14,8 @@ from pydantic import BaseModel, Field, ValidationError
 from pipeline.errors import QuorumError
 from pipeline.workspace.record import Record, first_problem
 
+JOB = r"^\w+(-\w+)?$"
+"""A training's name: its order's hash, and that of who takes part with which data."""
 Kind = Literal["hello", "join", "train", "score", "finish"]
 """Who are you; here is the adapter that you come in with; train; judge the server's model; the training is over."""
 
@@ -68,7 +70,7 @@ class Request(Record):
     """
 
     kind: Kind
-    job: str
+    job: str = Field(pattern=JOB)
     round: int = Field(ge=0)
     nonce: str
     began: str = ""

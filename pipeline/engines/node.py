@@ -44,16 +44,16 @@ Finish = Callable[[int, Adapter, Private], Mapping[str, float]]
 class Node:
     """
     Args:
-        job: the training's name.
+        order: a hash of what the training is told; the name of a job begins with it.
         initial: the adapter that everyone begins with.
-        folder: where state and answers lie; one of each job.
+        folder: where state and answers lie, in a folder of each job.
         finish: what is done when the training is over.
     """
 
     def __init__(
         self,
         name: str,
-        job: str,
+        order: str,
         algorithm: Algorithm,
         data: Data,
         initial: Adapter,
@@ -63,11 +63,13 @@ class Node:
         facts: Facts,
         finish: Finish,
     ) -> None:
-        self._name, self._job, self._algorithm, self._data = name, job, algorithm, data
+        self._name, self._order, self._algorithm, self._data = name, order, algorithm, data
         self._initial, self._seed, self._facts, self._finish = initial, seed, facts, finish
-        self._folder, self._blobs, self._alone = folder, Blobs(folder), threading.Lock()
-        self._answers: list[dict[str, Any]] = []
-        self._restore()
+        self._home, self._alone = folder, threading.Lock()
+        self._answers: list[dict[str, Any]]
+        self._engine: InProcess
+        self._server: Adapter
+        self._begin(order)
 
     def answer(self, request: Request, body: bytes) -> tuple[Reply, bytes]:
         """Never raises: an error's text is logged here, and its code is the answer."""
@@ -81,8 +83,10 @@ class Node:
             try:
                 if request.kind == "hello":  # which says by what two trainings differ
                     return Reply(**about, facts=self._facts), b""
-                if request.job != self._job:
+                if request.job.partition("-")[0] != self._order:
                     raise QuorumError("was asked for another training", code="another_training")
+                if request.job != self._job:  # of the same order: other organisations, or other meetings
+                    self._begin(request.job)
                 told, tensors = self._once(request, body)
                 return Reply(**{**told, **about}), tensors
             except Exception as error:  # whatever it is, it may quote private text
@@ -169,6 +173,12 @@ class Node:
         losses = self._engine.score([self._name], server, began, request.round, unknown)[self._name]
         self._server = server
         return {"local": losses.local, "server": losses.server, "began": losses.began}
+
+    def _begin(self, job: str) -> None:
+        """Stand where a job was left, which is its beginning if it is new."""
+        self._job, self._folder = job, self._home / job
+        self._blobs = Blobs(self._folder)
+        self._restore()
 
     def _restore(self) -> None:
         """As after the last answer that is on disk; before the first, as everyone begins."""

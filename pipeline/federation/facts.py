@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pipeline.engines.messages import Facts
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm
 from pipeline.model.loading import backbone_digest
-from pipeline.plan.orders import Training, TrainOrder, read_order
+from pipeline.plan.orders import EncodeOrder, GenerateOrder, Training, TrainOrder, read_order
+from pipeline.runs.kept import without_code
 from pipeline.runs.training import bind
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_json
-
-MADE_BY_SITES = ("code", "packages", "precision", "threads")
-"""What of an order is compared by itself, so that what differs can be named."""
 
 
 def planned_training(run_id: str) -> tuple[Training, TrainOrder]:
@@ -34,23 +34,31 @@ def planned_training(run_id: str) -> tuple[Training, TrainOrder]:
     return order.training, order
 
 
-def job_of(training: Training) -> str:
-    """The training's name at every site."""
-    return sha256_json(training.model_dump(mode="json"))
+def order_of(run_id: str, training: Training) -> str:
+    """A hash of all that params.yaml says of a run: how it is trained, what is read of a meeting, what is written."""
+    encode = read_order(layout.order("encode", layout.group_of(run_id)), EncodeOrder)
+    decode = read_order(layout.order("generate", run_id), GenerateOrder)
+    told = [without_code(order.model_dump(mode="json")) for order in (training, decode)]
+    return sha256_json([*told, list(encode.limits[encode.manifests[run_id]])])
 
 
-def facts_of(training: Training, counts: dict[str, int], weight: float = 1.0, data: str = "") -> Facts:
+def job_of(order: str, facts: Mapping[str, Facts]) -> str:
+    """The training's name at every site: another one where an organisation comes, goes, or has other meetings."""
+    return f"{order}-{sha256_json({name: facts[name].data for name in sorted(facts)})}"
+
+
+def facts_of(training: Training, order: str, counts: dict[str, int], weight: float = 1.0, data: str = "") -> Facts:
     """Of this site.
 
     Args:
+        order: see `order_of`.
         counts: examples of each split; a server has none.
         weight: how many examples one stands for in an average.
         data: a hash of its examples.
     """
-    told = training.model_dump(mode="json", exclude=set(MADE_BY_SITES))
     return Facts(
         code=sha256_json(training.code),
-        order=sha256_json(told),
+        order=order,
         backbone=backbone_digest(layout.BACKBONE),
         packages=training.packages,
         precision=training.precision,

@@ -17,7 +17,7 @@ from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import ServerState
 from pipeline.federated.state import Private, Progress
 from pipeline.federation.certificates import AUTHORITY
-from pipeline.federation.facts import facts_of, job_of, planned_training
+from pipeline.federation.facts import facts_of, order_of, planned_training
 from pipeline.federation.flower.commands import node_programs
 from pipeline.federation.processes import Supervisor
 from pipeline.federation.site import ALLOWED, KEYS, STATE, NodeSite, socket_path
@@ -75,7 +75,7 @@ def open_node(site: NodeSite) -> Node:
     own = learners(training, encoded, lambda done: None, pooled=False)
     splits = encoded.clients[site.organisation]
     counts: dict[str, int] = {split: len(entries) for split, entries in splits.items()}
-    job = job_of(training)
+    order_hash = order_of(run_id, training)
     weight = training.weights.get(site.organisation, 1.0)
 
     def finish(round_: int, server: Adapter, private: Private) -> Mapping[str, float]:
@@ -91,13 +91,13 @@ def open_node(site: NodeSite) -> Node:
 
     return Node(
         site.organisation,
-        job,
+        order_hash,
         bind(training),
         own.trained[site.organisation],
         own.initial,
-        layout.work() / "federation" / job,
+        layout.work() / "federation",
         seed=training.seed,
-        facts=facts_of(training, counts, weight, sha256_file(layout.examples("qmsum"))),
+        facts=facts_of(training, order_hash, counts, weight, sha256_file(layout.examples("qmsum"))),
         finish=finish,
     )
 
@@ -115,6 +115,7 @@ def prepare(params: Params, site: NodeSite, run_id: str) -> Encoded:
     if not (layout.BACKBONE / layout.ABOUT_BACKBONE).is_file():
         backbone.run()
     raw = own_folder(layout.raw("qmsum"), site.organisation)
+    shutil.rmtree(raw, ignore_errors=True)  # a meeting that was taken away is not trained on
     split_folder(layout.home() / own.folder, raw, roles=own.roles)
     notes = Notes()
     name = site.organisation
@@ -144,5 +145,5 @@ def _check_files(site: NodeSite) -> None:
         ALLOWED: "`python -m pipeline federation app` tells the sha256 of your own checkout's app; write it there",
     }
     for path, remedy in remedies.items():
-        if not path.is_file():
-            raise QuorumError(f"{path}: is missing; {remedy}")
+        if not path.is_file() or not path.read_bytes().strip():
+            raise QuorumError(f"{path}: is missing or empty; {remedy}")

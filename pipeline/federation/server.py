@@ -16,7 +16,7 @@ from pipeline.federated.state import Private
 from pipeline.federated.tolerance import STRICT
 from pipeline.federation import tracking
 from pipeline.federation.certificates import AUTHORITY, SERVER, days_left
-from pipeline.federation.facts import facts_of, job_of, planned_training
+from pipeline.federation.facts import facts_of, job_of, order_of, planned_training
 from pipeline.federation.flower.commands import register, server_programs, submit
 from pipeline.federation.link import SocketLink
 from pipeline.federation.processes import Supervisor
@@ -70,9 +70,10 @@ def train_over(link: SocketLink, site: ServerSite) -> Finished:
     """The handshake, the training, and what it leaves here: the server's adapter, the history, who took part."""
     run_id = layout.run_id(layout.MAIN, site.run, site.seed)
     training, order = planned_training(run_id)
-    job = job_of(training)
+    hashed = order_of(run_id, training)
     say(f"server: waiting for {', '.join(site.organisations)}")
-    facts = handshake(link, site.organisations, job, facts_of(training, {}))
+    facts = handshake(link, site.organisations, hashed, facts_of(training, hashed, {}))
+    job = job_of(hashed, facts)
     write_json(layout.MODELS / run_id / "federation.json", {name: one.model_dump() for name, one in facts.items()})
     with tracking.followed(run_id, training, job) as on_round:
         finished = train(training, _open(link, facts, training, job), _examples(facts), job, run_id, on_round)

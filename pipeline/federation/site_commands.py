@@ -18,6 +18,8 @@ from pipeline.workspace.progress import say
 
 LAST_LINES = 3
 STOP_SECONDS = 60.0
+NOTED_SECONDS = 10.0
+"""Between a process's start and the writing of its number, at most."""
 OWN = STATE / "site.pid"
 """The number of `federation server` or `federation node` itself."""
 
@@ -96,10 +98,13 @@ def as_site() -> Iterator[None]:
         raise QuorumError(f"{OWN}: this site runs already (process {OWN.read_text().strip()}); stop it first")
     _end_what_is_left()
     write_text(OWN, f"{os.getpid()}\n")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = os.umask(0o077)  # what is written from here on is for this account alone
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's `&` has the former ignored
+        signal.signal(number, signal.default_int_handler)
     try:
         yield
     finally:
+        os.umask(before)
         OWN.unlink(missing_ok=True)
 
 
@@ -123,8 +128,11 @@ def _lives(number: Path) -> bool:
         return False
     try:
         process, own = psutil.Process(int(number.read_text())), psutil.Process()
-        if process in (own, *own.parents()):
+        if process in (own, *own.parents()) or process.status() == psutil.STATUS_ZOMBIE:
             return False
-        return bool(process.status() != psutil.STATUS_ZOMBIE) and Path(process.cwd()) == Path.cwd()
+        try:
+            return Path(process.cwd()) == Path.cwd()
+        except psutil.AccessDenied:  # Flower's programs hide it from their own user: by when they were started
+            return bool(abs(process.create_time() - number.stat().st_mtime) < NOTED_SECONDS)
     except (psutil.Error, ValueError):
         return False

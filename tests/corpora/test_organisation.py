@@ -92,6 +92,12 @@ def test_a_folder_that_cannot_be_used_is_named(files: dict[str, str], message: s
         check(tmp_path / "gone")
 
 
+def test_meetings_that_lie_in_folders_of_splits_are_checked_too(tmp_path: Path) -> None:
+    lay(tmp_path / "train", may__txt=TALK, may__summary__txt="S")
+    lay(tmp_path / "test", june__txt=TALK)
+    assert [one.path.name for one in check(tmp_path)] == ["may.txt", "june.txt"]
+
+
 def test_the_command_prints_the_table_and_ends_with_what_cannot_be_used(tmp_path: Path) -> None:
     lay(tmp_path, may__txt=TALK, may__summary__txt="S", june__txt="no speaker\n")
     done = CliRunner().invoke(app, ["meetings", "check", str(tmp_path)])

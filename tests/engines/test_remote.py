@@ -173,6 +173,7 @@ def test_a_node_refuses_another_job_another_content_and_another_server(node_and_
     node, body = node_and_body
     other = packed({name: tensor + 1 for name, tensor in INITIAL.items()}, {})
     assert asked(node, "train", 1, body, job="other").error == "another_training"
+    assert asked(node, "train", 1, body, job="other-abc").error == "another_training"
     assert asked(node, "train", 1, body).error is None
     assert asked(node, "train", 1, other).error == "another_content"
     assert asked(node, "score", 1, body, began="0" * 64).error == "another_server"

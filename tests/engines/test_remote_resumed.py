@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from federations import same, server_of, three, train
-from wires import ALGORITHMS, Wire, as_it_is, lost, nodes, timeless, trained
+from federations import INITIAL, same, server_of, three, train
+from pydantic import ValidationError
+from wires import ALGORITHMS, JOB, Wire, as_it_is, lost, nodes, timeless, trained
 
 from pipeline.engines.messages import Reply, Request
 from pipeline.engines.node import Node
@@ -16,6 +17,7 @@ from pipeline.engines.remote import Delivered, Undelivered
 from pipeline.federated.algorithms import fedbuff
 from pipeline.federated.state import Progress
 from pipeline.federated.tolerance import Tolerance
+from pipeline.federated.wire import packed
 
 
 class KilledServer:
@@ -180,3 +182,24 @@ def test_numbers_that_no_honest_client_tells_are_refused(
     wire.spoil.extend([*[as_it_is] * 3, lying])
     progress = trained(algorithm, wire, 1, rules=Tolerance(minimum=2))
     assert [(event.client, event.kind, event.why) for event in progress.events] == [("A", "missing", why)]
+
+
+def test_a_job_of_other_organisations_begins_anew_and_the_former_one_is_kept(make_client: Any, tmp_path: Path) -> None:
+    """One order, and other meetings somewhere: the first round is trained again, from where everyone begins."""
+    node = nodes(ALGORITHMS["fedselectkd, own"], three(make_client), tmp_path)["A"]
+    body = packed(INITIAL, {})
+
+    def trained_in(job: str, round_: int) -> Reply:
+        return node.answer(Request(kind="train", job=job, round=round_, nonce="n"), body)[0]
+
+    first = [trained_in(f"{JOB}-one", round_) for round_ in (1, 2, 3)]
+    again = trained_in(f"{JOB}-two", 1)
+    assert again.model_copy(update={"job": f"{JOB}-one", "seconds": first[0].seconds}) == first[0]
+    assert trained_in(f"{JOB}-one", 3) == first[2]
+    assert trained_in(f"{JOB}-one", 1).error == "an_earlier_round"
+
+
+@pytest.mark.parametrize("job", ["../elsewhere", "a/b", "", "a-b-c"])
+def test_a_job_names_a_folder_and_nothing_else(job: str) -> None:
+    with pytest.raises(ValidationError):
+        Request(kind="train", job=job, round=1, nonce="n")

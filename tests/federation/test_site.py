@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import signal
 import socket
 import ssl
 import subprocess
@@ -254,6 +255,38 @@ def test_a_killed_containers_number_may_be_ones_own_now(here: Path, name: str) -
     write_text(STATE / f"{name}.pid", f"{os.getpid()}\n")
     with site_commands.as_site():
         assert site_commands.OWN.is_file()
+
+
+def test_a_program_that_hides_where_it_works_is_still_ones_own(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Flower's do from any user but root: it was started when its number was written."""
+
+    def hidden(process: psutil.Process) -> str:
+        raise psutil.AccessDenied(process.pid)
+
+    left = left_over(here)
+    monkeypatch.setattr(psutil.Process, "cwd", hidden)
+    with site_commands.as_site():
+        assert left.wait(10) == -9
+
+
+def test_a_site_can_be_interrupted_also_where_a_shell_has_started_it_beside_others(here: Path) -> None:
+    """A shell has background programs ignore the signal."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with site_commands.as_site(), pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_what_a_site_writes_is_for_its_own_account_alone(here: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        with site_commands.as_site():
+            write_text(here / "private.txt", "words")
+        assert (here / "private.txt").stat().st_mode & 0o077 == 0
+    finally:
+        os.umask(before)
 
 
 def test_a_site_that_runs_is_not_started_again(here: Path) -> None:

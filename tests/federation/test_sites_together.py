@@ -22,7 +22,7 @@ from relays import Relay
 from shipped import SHIPPED
 
 from pipeline.errors import QuorumError
-from pipeline.federation.facts import planned_training
+from pipeline.federation.facts import job_of, planned_training
 from pipeline.federation.link import SocketLink
 from pipeline.federation.loopback import params_of_all
 from pipeline.federation.node import open_node
@@ -132,6 +132,31 @@ def test_a_node_that_tells_nothing_tells_nothing(here: Path) -> None:
     train_over(link, SERVER)
     link.close()
     assert not [name for name in _mlflow_run().data.metrics if "rouge" in name]
+
+
+def test_knobs_that_are_only_read_by_encoding_are_named_too(here: Path) -> None:
+    """What is read of a target is no knob of training itself."""
+    served()
+    (here / "params.yaml").write_text(yaml.safe_dump(params(target_tokens=30)), encoding="utf-8")
+    plan.run()
+    relay = Relay(socket_path("training"), {"University": socket_path("worker")})
+    link = SocketLink(socket_path("training"), relay.start)
+    with pytest.raises(QuorumError, match="University: order:"):
+        train_over(link, SERVER)
+    link.close()
+
+
+def test_other_meetings_make_another_training_and_a_meeting_that_is_gone_is_not_trained_on(here: Path) -> None:
+    first = open_node(NODE)
+    meeting = next(iter(sorted((here / "data/own/University/train").glob("*.json"))))
+    meeting.unlink()
+    second = open_node(NODE)
+    facts = [node._facts for node in (first, second)]
+    assert facts[0].order == facts[1].order
+    assert facts[0].train > facts[1].train
+    assert job_of(facts[0].order, {"University": facts[0]}) != job_of(facts[1].order, {"University": facts[1]})
+    both = {"University": facts[0], "Council": facts[1]}
+    assert job_of(facts[0].order, both) != job_of(facts[0].order, {"University": facts[0]})
 
 
 @pytest.mark.parametrize(
