@@ -117,5 +117,29 @@ def parsed(kind: type[Header], text: str) -> Header:
         ) from None
 
 
+def answers(reply: Reply, request: Request) -> bool:
+    """Whether a reply is about what was asked."""
+    return (reply.kind, reply.job, reply.round) == (request.kind, request.job, request.round)
+
+
+def strange(reply: Reply, facts: Facts | None) -> str | None:
+    """What of a reply's numbers no honest client tells; None where all is well.
+
+    Args:
+        facts: what the client said of itself at first.
+    """
+    if undeclared := sorted(set(reply.figures) - FIGURES):
+        return f"tells {undeclared[0]!r}, which is no declared figure"
+    if reply.kind == "score" and reply.server is None:
+        return "tells no loss of the server's model"
+    if reply.kind == "train" and facts is not None:
+        known = round(facts.weight * facts.train)
+        if reply.examples != known:
+            return f"tells of {reply.examples} examples, and had {known} when the training began"
+        if reply.steps < 1:
+            return "tells of no optimizer step"
+    return None
+
+
 def digest(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()

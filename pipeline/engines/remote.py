@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from pipeline.engines.messages import ERRORS, FIGURES, Facts, Kind, Reply, Request, digest, parsed
+from pipeline.engines.messages import ERRORS, Facts, Kind, Reply, Request, answers, digest, parsed, strange
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Sent, Update
 from pipeline.federated.engine import Arrival, Failure, Losses, Report
@@ -208,13 +208,13 @@ class Remote:
         except QuorumError as error:
             return Outcome(None, Failure(coming.name, 0, str(error), final=False))
         asked = self._open.get(reply.nonce)
-        if asked is None or asked.name != coming.name or not _answers(reply, asked.request):
+        if asked is None or asked.name != coming.name or not answers(reply, asked.request):
             return Outcome(None, Failure(coming.name, reply.round, TURNED_AWAY, final=False))
         del self._open[reply.nonce]
         if reply.error is not None:
             return Outcome(asked, Failure(asked.name, asked.request.round, ERRORS[reply.error]))
-        if strange := _strange(reply, self._facts.get(asked.name)):
-            return Outcome(asked, Failure(asked.name, asked.request.round, strange))
+        if told := strange(reply, self._facts.get(asked.name)):
+            return Outcome(asked, Failure(asked.name, asked.request.round, told))
         return Outcome(asked, (reply, coming.body))
 
     def _late(self) -> Outcome | None:
@@ -232,30 +232,6 @@ def _with_remedy(what: str) -> str:
     """What went wrong at a node, and what to do: an error's code has its own remedy."""
     remedy = "look at its node, then run again, which goes on at the last finished round"
     return what if ";" in what else f"{what}; {remedy}"
-
-
-def _answers(reply: Reply, request: Request) -> bool:
-    """Whether a reply is about what was asked."""
-    return (reply.kind, reply.job, reply.round) == (request.kind, request.job, request.round)
-
-
-def _strange(reply: Reply, facts: Facts | None) -> str | None:
-    """What of a reply's numbers no honest client tells; None where all is well.
-
-    Args:
-        facts: what the client said of itself at first.
-    """
-    if undeclared := sorted(set(reply.figures) - FIGURES):
-        return f"tells {undeclared[0]!r}, which is no declared figure"
-    if reply.kind == "score" and reply.server is None:
-        return "tells no loss of the server's model"
-    if reply.kind == "train" and facts is not None:
-        known = round(facts.weight * facts.train)
-        if reply.examples != known:
-            return f"tells of {reply.examples} examples, and had {known} when the training began"
-        if reply.steps < 1:
-            return "tells of no optimizer step"
-    return None
 
 
 def _arrival(outcome: Outcome) -> Arrival | Failure:
