@@ -15,6 +15,7 @@ import torch
 from federations import same
 from halfway import Halfway, engine, number, one
 
+from pipeline.engines.faulty import Faulty
 from pipeline.engines.in_process import InProcess
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, Sent
@@ -22,6 +23,7 @@ from pipeline.federated.algorithms import fedavg, krum, single
 from pipeline.federated.callbacks.stopping import Stopping
 from pipeline.federated.engine import Arrival, Failure
 from pipeline.federated.events import Event
+from pipeline.federated.faults import Faults
 from pipeline.federated.inspection import refusal
 from pipeline.federated.loop import Participation, run_rounds, start
 from pipeline.federated.state import Progress
@@ -119,9 +121,19 @@ def test_who_is_missing_is_asked_again_and_the_round_is_as_if_nothing_had_been()
 
 
 def test_a_pause_before_a_repeat_passes_on_the_simulated_clock() -> None:
-    """Two repeats, 30 s each; nobody sleeps."""
+    """Everyone takes 30 s, and B's answer is never good: asked at 0, 60 and 120, it is last heard of at 150."""
+    inner = engine(FEDAVG, A=4.0, B=80.0)
+    made = Faulty(inner, Faults(spread=0.0, seconds=30.0, poisoned={"B": "nan"}), None, seed=1)
+    rules = Tolerance(repeats=2, pause=30.0, without_quorum="skip")
+    begun = start(FEDAVG, one(0.0), 2)
+    progress = run_rounds(FEDAVG, made, begun, Participation(), [Stopping(1, 9)], seed=1, rules=rules)
+    assert progress.clock == 150.0
+
+
+def test_a_pause_leaves_no_trace_where_there_is_no_clock() -> None:
+    """As on machines that are really apart, where the engine waits: the history is an undisturbed one's."""
     progress = trained(Tolerance(repeats=2, pause=30.0), {"B": [with_nan, silent]})
-    assert progress.clock == 60.0
+    assert progress.history == trained(STRICT, {}).history
 
 
 def test_rules_without_a_pause_are_the_rules_they_were() -> None:
