@@ -104,7 +104,7 @@ def test_a_node_without_a_key_is_not_started(coming: Callable[[str], Site]) -> N
     node.start()
     assert node.wait(BOUND) == 1
     assert node.log().strip().splitlines()[-1] == (
-        "error: federation/keys/University: is missing; run `python -m pipeline federation certificates`"
+        "error: federation/keys/University: is missing or empty; run `python -m pipeline federation certificates`"
     )
 
 
