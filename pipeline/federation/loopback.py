@@ -48,7 +48,7 @@ def params_of_all(whole: dict[str, Any]) -> dict[str, Any]:
         "target_tokens": 96,
         "max_tokens": 64,
         "rounds": 4,
-        "learning_rate": 0.0003,
+        "learning_rate": 0.0002,
         "batch_size": 4,
         "threads": 1,
         "tolerance": {"repeats": 3, "pause": 5},
