@@ -42,9 +42,13 @@ def order_of(run_id: str, training: Training) -> str:
     return sha256_json([*told, list(encode.limits[encode.manifests[run_id]])])
 
 
-def job_of(order: str, facts: Mapping[str, Facts]) -> str:
-    """The training's name at every site: another one where an organisation comes, goes, or has other meetings."""
-    return f"{order}-{sha256_json({name: facts[name].data for name in sorted(facts)})}"
+def job_of(order: str, training: Training, facts: Mapping[str, Facts]) -> str:
+    """The training's name at every site.
+
+    Another one where an organisation comes, goes, or has other meetings; and where code, packages or precision change.
+    """
+    held = {name: facts[name].data for name in sorted(facts)}
+    return f"{order}-{sha256_json([training.model_dump(mode='json'), held])}"
 
 
 def facts_of(training: Training, order: str, counts: dict[str, int], weight: float = 1.0, data: str = "") -> Facts:

@@ -73,7 +73,7 @@ def train_over(link: SocketLink, site: ServerSite) -> Finished:
     hashed = order_of(run_id, training)
     say(f"server: waiting for {', '.join(site.organisations)}")
     facts = handshake(link, site.organisations, hashed, facts_of(training, hashed, {}))
-    job = job_of(hashed, facts)
+    job = job_of(hashed, training, facts)
     write_json(layout.MODELS / run_id / "federation.json", {name: one.model_dump() for name, one in facts.items()})
     with tracking.followed(run_id, training, job) as on_round:
         finished = train(training, _open(link, facts, training, job), _examples(facts), job, run_id, on_round)

@@ -113,9 +113,11 @@ def _mlflow_run() -> Any:
     return run
 
 
-def test_a_node_with_other_knobs_is_named_before_anything_is_trained(here: Path) -> None:
+@pytest.mark.parametrize("other", [{"learning_rate": 0.5}, {"target_tokens": 30}], ids=["of training", "of encoding"])
+def test_a_node_with_other_knobs_is_named_before_anything_is_trained(here: Path, other: dict[str, Any]) -> None:
+    """What is read of a target is no knob of training itself."""
     served()
-    (here / "params.yaml").write_text(yaml.safe_dump(params(learning_rate=0.5)), encoding="utf-8")
+    (here / "params.yaml").write_text(yaml.safe_dump(params(**other)), encoding="utf-8")
     plan.run()
     relay = Relay(socket_path("training"), {"University": socket_path("worker")})
     link = SocketLink(socket_path("training"), relay.start)
@@ -134,18 +136,6 @@ def test_a_node_that_tells_nothing_tells_nothing(here: Path) -> None:
     assert not [name for name in _mlflow_run().data.metrics if "rouge" in name]
 
 
-def test_knobs_that_are_only_read_by_encoding_are_named_too(here: Path) -> None:
-    """What is read of a target is no knob of training itself."""
-    served()
-    (here / "params.yaml").write_text(yaml.safe_dump(params(target_tokens=30)), encoding="utf-8")
-    plan.run()
-    relay = Relay(socket_path("training"), {"University": socket_path("worker")})
-    link = SocketLink(socket_path("training"), relay.start)
-    with pytest.raises(QuorumError, match="University: order:"):
-        train_over(link, SERVER)
-    link.close()
-
-
 def test_other_meetings_make_another_training_and_a_meeting_that_is_gone_is_not_trained_on(here: Path) -> None:
     first = open_node(NODE)
     meeting = next(iter(sorted((here / "data/own/University/train").glob("*.json"))))
@@ -154,9 +144,15 @@ def test_other_meetings_make_another_training_and_a_meeting_that_is_gone_is_not_
     facts = [node._facts for node in (first, second)]
     assert facts[0].order == facts[1].order
     assert facts[0].train > facts[1].train
-    assert job_of(facts[0].order, {"University": facts[0]}) != job_of(facts[1].order, {"University": facts[1]})
-    both = {"University": facts[0], "Council": facts[1]}
-    assert job_of(facts[0].order, both) != job_of(facts[0].order, {"University": facts[0]})
+    training, _ = planned_training(RUN)
+    other_code = training.model_copy(update={"code": {**training.code, "pipeline/federated/loop.py": "0"}})
+    alone, fewer, both = (
+        {"University": facts[0]},
+        {"University": facts[1]},
+        {"University": facts[0], "Council": facts[1]},
+    )
+    told = [(training, alone), (training, fewer), (training, both), (other_code, alone)]
+    assert len({job_of(facts[0].order, own, who) for own, who in told}) == 4
 
 
 @pytest.mark.parametrize(
