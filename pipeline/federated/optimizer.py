@@ -41,7 +41,8 @@ def optimizer_of(student: Adapter, training: LocalTraining) -> torch.optim.Optim
     plain = [tensor for name, tensor in student.items() if not decays(name)]
     matrices = [tensor for name, tensor in student.items() if decays(name)]
     groups = [{"params": matrices, "weight_decay": training.weight_decay}, {"params": plain, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=training.learning_rate, betas=BETAS, eps=EPSILON)
+    # One pass over memory in place of ten: of an encoder that trains whole, AdamW took a third of a round.
+    return torch.optim.AdamW(groups, lr=training.learning_rate, betas=BETAS, eps=EPSILON, fused=True)
 
 
 def decays(name: str) -> bool:
@@ -79,5 +80,4 @@ def restore_moments(optimizer: torch.optim.Optimizer, student: Adapter, moments:
     if not moments:
         return
     for name, tensor in student.items():
-        found = {kind: moments[f"{kind}.{name}"].clone() for kind in MOMENTS}
-        optimizer.state[tensor] = {k: t if k == "step" else t.to(tensor.device) for k, t in found.items()}
+        optimizer.state[tensor] = {kind: moments[f"{kind}.{name}"].to(tensor.device, copy=True) for kind in MOMENTS}
