@@ -13,9 +13,9 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.significance import holm
@@ -31,16 +31,23 @@ Curves = Mapping[int, Sequence[float]]
 class TextClaim(Record):
     """Runs with their coefficients, and what they are compared by.
 
-    `effect`: the paper's, in points. `within`: of a claim that two are alike, the ends between which they are.
+    Several `terms` are several rivals: the claim is judged by the one that it does least well against, of those whose
+    runs were made. `effect`: the paper's, in points. `within`: of a claim that two are alike, the ends between which
+    they are.
     """
 
     number: int
     task: str
     text: str
-    terms: dict[str, float] = Field(min_length=2)
+    terms: list[dict[str, float]] = Field(min_length=1)
     effect: float | None = None
     within: tuple[float, float] | None = None
     over: Literal["test", "first third", "end", "roughness"] = "test"
+
+    @field_validator("terms", mode="before")
+    @classmethod
+    def _one_rival(cls, terms: Any) -> Any:
+        return [terms] if isinstance(terms, dict) else terms
 
 
 class Falling(Record):
@@ -78,7 +85,7 @@ class TextVerdict:
 
 def word_of(value: Interval, claim: TextClaim, by_seed: Sequence[float], p_holm: float) -> Word:
     """
-    >>> claim = TextClaim(number=1, task="t", text="", terms={"a": 1, "b": -1}, effect=2.0)
+    >>> claim = TextClaim(number=1, task="t", text="", terms=[{"a": 1, "b": -1}], effect=2.0)
     >>> word_of(Interval(1.0, 0.5, 1.5), claim, [0.9, 1.1, 1.0], 0.01)
     'held'
     >>> word_of(Interval(0.1, -0.5, 0.7), claim, [0.1, 0.2, 0.0], 0.7)
@@ -134,15 +141,29 @@ def _judged(
     metric_of: Callable[[str], tuple[str, str | None]],
     samples: int,
 ) -> TextVerdict:
-    if any(run not in scored for run in claim.terms):
-        return TextVerdict(claim, "not run")
+    found = [
+        _against(claim, terms, scored, curves, metric_of, samples)
+        for terms in claim.terms
+        if set(terms) <= set(scored) and set.intersection(*(set(scored[run]) for run in terms))
+    ]
+    return min(found, key=lambda one: one.value.value if one.value else 0.0, default=TextVerdict(claim, "not run"))
+
+
+def _against(
+    claim: TextClaim,
+    terms: Mapping[str, float],
+    scored: Mapping[str, BySeed],
+    curves: Mapping[str, Curves],
+    metric_of: Callable[[str], tuple[str, str | None]],
+    samples: int,
+) -> TextVerdict:
+    """The claim against one rival, at the seeds at which all of its runs were made."""
     if claim.over == "test":
         metric, per = metric_of(claim.task)
-        terms = [(weight, scored[run]) for run, weight in claim.terms.items()]
-        value, p, alone = difference(terms, metric, per, samples)
+        value, p, alone = difference([(weight, scored[run]) for run, weight in terms.items()], metric, per, samples)
         return TextVerdict(claim, word_of(value, claim, alone, p), value, p, None, tuple(alone))
-    seeds = sorted(set.intersection(*(set(curves[run]) for run in claim.terms)))
-    alone = [sum(w * _of_curve(curves[run][seed], claim.over) for run, w in claim.terms.items()) for seed in seeds]
+    seeds = sorted(set.intersection(*(set(curves[run]) for run in terms)))
+    alone = [sum(w * _of_curve(curves[run][seed], claim.over) for run, w in terms.items()) for seed in seeds]
     whole = len(seeds) >= SEEDS
     word: Word = "held" if whole and min(alone) > 0 else "did not" if whole and max(alone) <= 0 else "cannot tell"
     point = Interval(fmean(alone), float("nan"), float("nan"))

@@ -34,7 +34,7 @@ from pipeline.plan.text_orders import (
     View,
     name_of,
 )
-from pipeline.plan.texts import Dataset, GivenOn, NaturalOn, TextParams
+from pipeline.plan.texts import TABLES, Dataset, GivenOn, NaturalOn, TextParams
 from pipeline.tasks import TEXT_TASKS
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_file, sha256_json
@@ -107,9 +107,17 @@ def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
         datasets={name: task_of(data) for name, data in params.datasets.items()},
         settings={name: params.skew_of(name) for name in params.settings},
         runs=rows,
-        tables=params.tables,
+        tables=_tables(params),
     )
     return {f"{name}.json": json.loads(order.model_dump_json()) for name, order in orders.items()}
+
+
+def _tables(params: TextParams) -> dict[str, list[str]]:
+    """Those that the file leaves out: of methods one a setting, of others none."""
+    if params.page != "fednlp":
+        return params.tables
+    used = [name for name in params.settings if any(params.runs[run].setting == name for run in params.made)]
+    return {table: [] for table in TABLES} | {"methods": used} | params.tables
 
 
 def task_of(data: Dataset) -> str:
@@ -125,7 +133,7 @@ def view_of(params: TextParams, name: str) -> View:
     """
     run, data = params.runs[name], params.data_of(name)
     backbone, frozen = run.backbone or data.backbone, run.frozen or data.frozen
-    if data.task != "title":
+    if not data.writes:
         try:
             cut = Cut.parse(frozen)
         except ValueError as error:
@@ -155,7 +163,7 @@ def _of_data(params: TextParams, name: str, data: Dataset, precision: Precision)
     for run in runs:
         seeds.setdefault(name_of(view_of(params, run)), set()).update(params.seeds_of(run))
     task = task_of(data)
-    family = "pipeline.model.encoder" if data.task != "title" else f"pipeline.model.{PRESETS[data.backbone].family}"
+    family = "pipeline.model.encoder" if not data.writes else f"pipeline.model.{PRESETS[data.backbone].family}"
     orders: dict[str, Order] = {
         f"prepare/{name}": PrepareTextsOrder(
             code=code_of("pipeline.stages.prepare_texts"),
@@ -193,7 +201,7 @@ def _of_run(params: TextParams, name: str, precision: Precision) -> dict[str, Or
     run, data, view = params.runs[name], params.data_of(name), view_of(params, name)
     training = training_on_texts(params, name)
     seeds, task = params.seeds_of(name), task_of(data)
-    rule = DecodingRule(no_repeat_ngram=3, max_tokens=24) if data.task == "title" else None
+    rule = DecodingRule(no_repeat_ngram=3, max_tokens=24) if data.writes else None
     return {
         "train": TextTrainOrder(
             code=code_of("pipeline.stages.train_texts"),
@@ -238,11 +246,11 @@ def training_on_texts(params: TextParams, name: str) -> TextTraining:
     task = task_of(data)
     return TextTraining(
         code=code_of("pipeline.runs.learning", module, task),
-        packages=packages_of("train", *(("peft",) if run.above == "lora" and data.task == "title" else ())),
+        packages=packages_of("train"),
         task=task,
         view=view,
-        above="bottleneck" if data.task == "title" else run.above,
-        size=PRESETS[view.backbone].bottleneck if data.task == "title" else run.size,
+        above="bottleneck" if data.writes else run.above,
+        size=PRESETS[view.backbone].bottleneck if data.writes else run.size,
         algorithm=module,
         hyperparameters=json.loads(hyper.model_dump_json(by_alias=True)),
         seed=params.seeds_of(name)[0],

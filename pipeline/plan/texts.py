@@ -24,6 +24,8 @@ from pipeline.tasks import TEXT_TASKS
 from pipeline.workspace.layout import PARAMS
 from pipeline.workspace.record import Record, first_problem
 
+TABLES = ("methods", "partitions", "cuts", "sizes", "natural")
+"""Those of the page of labelled texts: the first lists settings, the others runs."""
 Published = Literal["20news", "uner", "wnut", "squad", "aeslc"]
 Scale = Literal["laptop", "full"]
 
@@ -41,7 +43,7 @@ class Dataset(Record):
 
     `published`: one that Quorum reads, or `file`: one's own CSV or JSONL. `headers` is of 20 Newsgroups. `tokens`: what
     the model reads; `target_tokens`: what a title may have. `frozen`: where the encoder is cut. `take`: which texts are
-    used.
+    used. `knobs`: method -> hyperparameters that its runs take unless they set their own.
     """
 
     task: str
@@ -57,6 +59,7 @@ class Dataset(Record):
     clients_per_round: Count | None = None
     batch_size: Count
     rates: Rates
+    knobs: dict[Method, dict[str, Any]] = Field(default_factory=dict)
     seeds: list[int] | None = Field(default=None, min_length=1)
 
     @field_validator("task")
@@ -70,12 +73,22 @@ class Dataset(Record):
     def _of_one_source(self) -> Dataset:
         if (self.published is None) == (self.file is None):
             raise ValueError("give one of published and file")
-        known = (
-            set(ENCODERS) if self.task != "title" else {name for name in PRESETS if PRESETS[name].family == "causal"}
-        )
-        if self.backbone not in known:
-            raise ValueError(f"backbone: {self.backbone!r} cannot {self.task}; known: {', '.join(sorted(known))}")
+        self.check_backbone(self.backbone)
         return self
+
+    @property
+    def writes(self) -> bool:
+        """Whether its models are language models, which write; else encoders."""
+        return self.task == "title"
+
+    def check_backbone(self, backbone: str) -> None:
+        """
+        Raises:
+            ValueError: it cannot do the task.
+        """
+        known = {name for name in PRESETS if PRESETS[name].family == "causal"} if self.writes else set(ENCODERS)
+        if backbone not in known:
+            raise ValueError(f"backbone: {backbone!r} cannot {self.task}; known: {', '.join(sorted(known))}")
 
 
 class OnData(Record):
@@ -146,16 +159,28 @@ class TextRun(Record):
         return self
 
 
+Grid = tuple[str, list[float]]
+"""A run, and the values that are tried on it."""
+
+
 class TextTune(Record):
     """Fair tuning at a seed that no table reports.
 
-    `rates`: data set -> family of its rates -> the run that chooses it and the values that are tried. `knobs`: run ->
-    a knob of its own -> values, tried at the rates that were chosen.
+    `rates`: data set -> family of its rates -> the run that chooses it and the values that are tried. `knobs`: the same
+    of its runs' hyperparameters, tried at the rates that were chosen. `own_rates`: run -> rates for it alone, tried
+    at the rates and hyperparameters that were chosen.
     """
 
-    seed: int = Field(ge=0)
-    rates: dict[str, dict[Literal["adamw", "sgd", "pooled"], tuple[str, list[float]]]]
-    knobs: dict[str, dict[str, list[float]]]
+    seed: int = Field(default=1000, ge=0)
+    rates: dict[str, dict[Literal["adamw", "sgd", "pooled"], Grid]] = Field(default_factory=dict)
+    knobs: dict[str, dict[str, Grid]] = Field(default_factory=dict)
+    own_rates: dict[str, list[float]] = Field(default_factory=dict)
+
+    def grids(self) -> dict[str, Grid]:
+        """All of them, by the key that they stand at."""
+        found = {f"rates.{data}.{name}": grid for data, own in self.rates.items() for name, grid in own.items()}
+        found |= {f"knobs.{data}.{name}": grid for data, own in self.knobs.items() for name, grid in own.items()}
+        return found | {f"own_rates.{run}": (run, values) for run, values in self.own_rates.items()}
 
 
 class TextParams(CommonKnobs):
@@ -177,42 +202,64 @@ class TextParams(CommonKnobs):
     datasets: dict[str, Dataset]
     settings: dict[str, Federation]
     runs: dict[str, TextRun]
-    tables: dict[str, list[str]]
-    tune: TextTune
+    tables: dict[str, list[str]] = Field(default_factory=dict)
+    tune: TextTune = Field(default_factory=TextTune)
 
     @model_validator(mode="after")
     def _fits_together(self) -> TextParams:
         for name, setting in self.settings.items():
             if setting.data not in self.datasets:
                 raise ValueError(f"settings.{name}.data: no data set {setting.data!r}")
-        used = {data.backbone for data in self.datasets.values()} | {
-            r.backbone for r in self.runs.values() if r.backbone
-        }
-        if used != set(self.backbones):
-            raise ValueError(f"backbones: must name those that are used: {', '.join(sorted(used))}")
         for name, run in self.runs.items():
             if run.setting not in self.settings:
                 raise ValueError(f"runs.{name}.setting: no setting {run.setting!r}")
             there = self.datasets[self.settings[run.setting].data].seeds or self.seeds
             if strange := sorted(set(run.seeds or ()) - set(there)):
                 raise ValueError(f"runs.{name}.seeds: {strange[0]} is none of its data set's or the file's seeds")
+            self._check_model(name)
+        used = {data.backbone for data in self.datasets.values()}
+        used |= {run.backbone for run in self.runs.values() if run.backbone}
+        if used != set(self.backbones):
+            raise ValueError(f"backbones: must name those that are used: {', '.join(sorted(used))}")
+        self._check_tables()
         self._check_tuning()
         return self
+
+    def _check_tables(self) -> None:
+        if self.page == "fednlp" and (unknown := sorted(set(self.tables) - set(TABLES))):
+            raise ValueError(f"tables: {unknown[0]!r} is none of {', '.join(TABLES)}")
+        for table, names in self.tables.items():
+            known, what = (self.settings, "setting") if table == "methods" else (self.runs, "run")
+            if strange := [name for name in names if name not in known]:
+                raise ValueError(f"tables.{table}: {strange[0]!r} is no {what}")
+
+    def _check_model(self, name: str) -> None:
+        """That a run's model can do the task of its data set, and has what the run asks of it."""
+        run, data = self.runs[name], self.data_of(name)
+        try:
+            data.check_backbone(run.backbone or data.backbone)
+        except ValueError as error:
+            raise ValueError(f"runs.{name}.{error}") from None
+        encoders = {"frozen": run.frozen, "layers": run.layers, "size": run.size}
+        if data.writes and (set_here := [key for key, value in encoders.items() if value is not None]):
+            raise ValueError(f"runs.{name}.{set_here[0]}: is of encoders; a {data.task} is written; remove it")
 
     def _check_tuning(self) -> None:
         """Of values that are tried, and the runs and data sets that they belong to."""
         tune = self.tune
-        if tune.seed in {*self.seeds, *(seed for data in self.datasets.values() for seed in data.seeds or ())}:
+        if tune.grids() and tune.seed in {
+            *self.seeds,
+            *(seed for data in self.datasets.values() for seed in data.seeds or ()),
+        }:
             raise ValueError(f"tune.seed: {tune.seed} is a seed that tables report; choose another")
-        grids = [(f"rates.{data}.{family}", *one) for data, own in tune.rates.items() for family, one in own.items()]
-        grids += [(f"knobs.{run}.{knob}", run, grid) for run, own in tune.knobs.items() for knob, grid in own.items()]
-        for where, run, grid in grids:
+        for where, (run, grid) in tune.grids().items():
             if run not in self.runs:
                 raise ValueError(f"tune.{where}: no run {run!r}")
             if len(set(grid)) < 2 or min(grid) <= 0:
                 raise ValueError(f"tune.{where}: a grid needs two values or more, above 0")
-        if strange := sorted(set(tune.rates) - set(self.datasets)):
-            raise ValueError(f"tune.rates.{strange[0]}: no data set of that name")
+            data = where.split(".")[1]
+            if not where.startswith("own_rates") and self.settings[self.runs[run].setting].data != data:
+                raise ValueError(f"tune.{where}: run {run} is not on data set {data}")
 
     def data_of(self, name: str) -> Dataset:
         """A run's data set."""
@@ -253,16 +300,18 @@ class TextParams(CommonKnobs):
         return training
 
     def hyperparameters_of(self, name: str, known: type[BaseModel]) -> BaseModel:
-        """An algorithm's hyperparameters: the run's own, else the file's, else the algorithm's defaults.
+        """An algorithm's hyperparameters: the run's own, else its data set's, the file's, the algorithm's defaults.
 
         Raises:
             QuorumError: a key of the run is no knob of its training or its algorithm, or is out of range.
         """
         names = [field.alias or key for key, field in known.model_fields.items()]
         here = {"tau": self.tau, "lambda": self.weight, "local_start": self.local_start}
+        given = {key: value for key, value in here.items() if key in names}
+        given |= self.data_of(name).knobs.get(self.runs[name].method, {})
         own = {k: v for k, v in self.runs[name].knobs.items() if k not in CommonKnobs.model_fields}
         try:
-            return known.model_validate({key: value for key, value in here.items() if key in names} | own)
+            return known.model_validate(given | own)
         except ValidationError as error:
             raise QuorumError(f"{PARAMS}: runs.{name}.{first_problem(error)}; correct it") from None
 
@@ -275,8 +324,8 @@ def read_text_params(path: Path = PARAMS) -> TextParams:
     data = read_yaml(path)
     for group in ("datasets", "settings", "runs", "tables"):
         check_names(path, group, data.get(group))
-    scales = data.pop("scales", {})
-    chosen = data.get("scale")
+    chosen = data.setdefault("scale", "laptop")
+    scales = data.pop("scales", {chosen: {}})
     if not isinstance(scales, dict) or chosen not in scales:
         raise QuorumError(f"{path}: scale: {chosen!r} is none of scales; correct it")
     found = {}

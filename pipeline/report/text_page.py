@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from pipeline.evaluation.text_claims import Falling, TextVerdict, falls
 from pipeline.evaluation.text_scores import divergences, roughness
-from pipeline.plan.text_orders import TextPageOrder
+from pipeline.plan.text_orders import TextPageOrder, TextRow
 from pipeline.report.figures.federations import draw_costs, draw_curves, draw_distances, draw_gallery
 from pipeline.report.figures.style import save
 from pipeline.report.page import embedded, page
@@ -35,6 +35,11 @@ COMMAND = "dvc repro"
 TITLES = {"classify": "Classifying", "tag": "Tagging", "answer": "Answering", "title": "Writing titles"}
 """What pages call tasks."""
 Tables = dict[str, list[Row]]
+
+
+def _theirs(method: str) -> str:
+    """What the paper calls a method: AdaCentralized is Centralized, AdaFedOPT is FedOPT."""
+    return method.removeprefix("Ada")
 
 
 class Results:
@@ -80,10 +85,10 @@ class Results:
             "claims": [*(claim_row(one) for one in self.verdicts), *map(self._falling, self.falling)],
             "data": list(self.data),
             **found,
-            "federations": [federation_row(name, next(iter(own.values()))) for name, own in self.held.items()],
+            "federations": [self._federation(name) for name in self.held],
             "partitions": self._partitions(),
             "cuts": self._cuts(),
-            "sizes": [self._cost(run, None) for run in self.order.tables["sizes"] if run in self.made],
+            "sizes": [self._cost(run, None) for run in self._listed("sizes")],
             **{f"natural-{dataset}": rows for dataset, rows in natural.items()},
         }
 
@@ -114,7 +119,7 @@ class Results:
 
     def _partitions(self) -> list[Row]:
         rows = []
-        for run in (run for run in self.order.tables["partitions"] if run in self.made):
+        for run in self._listed("partitions"):
             made = self.made[run]
             rough = fmean(roughness(curve) for curve in made.curves.values())
             rows.append(self._cost(run, None) | {"setting": made.row.setting, "roughness": round(rough, 3)})
@@ -123,17 +128,21 @@ class Results:
             for row in rows
         ]
 
-    def _cuts(self) -> list[Row]:
-        rows = []
-        for family, theirs in (("pooled", "Centralized"), ("cut", "FedOPT")):
-            for cut in self.order.tables["cuts"]:
-                run = f"{family}-{cut}"
-                if run in self.made:
-                    rows.append(self._cost(run, self._paper_cut(theirs, self.made[run].row.training.view.frozen)))
-        return rows
+    def _federation(self, setting: str) -> Row:
+        sizes = {run.row.training.batch_size for run in self.made.values() if run.row.setting == setting}
+        return federation_row(setting, next(iter(self.held[setting].values())), max(sizes, default=None))
 
-    def _paper_cut(self, method: str, frozen: str) -> float | None:
-        name = f"{method} frozen={frozen}"
+    def _listed(self, table: str) -> list[str]:
+        """A table's runs that were made."""
+        return [run for run in self.order.tables[table] if run in self.made]
+
+    def _cuts(self) -> list[Row]:
+        return [self._cost(run, self._paper_cut(self.made[run].row)) for run in self._listed("cuts")]
+
+    def _paper_cut(self, run: TextRow) -> float | None:
+        if run.training.above != "layers":
+            return None
+        name = f"{_theirs(run.method)} frozen={run.training.view.frozen}"
         return next((float(row["value"]) for row in self.paper if row["table"] == "3" and row["method"] == name), None)
 
     def _cost(self, run: str, paper: float | None) -> Row:
@@ -141,7 +150,7 @@ class Results:
 
     def _natural(self) -> Tables:
         found: Tables = {}
-        for run in (run for run in self.order.tables["natural"] if run in self.made):
+        for run in self._listed("natural"):
             found.setdefault(self.made[run].row.dataset, []).append(client_rows(self.made[run], self.metric(run)))
         return found
 
@@ -166,12 +175,12 @@ class Results:
             figures.append(
                 ("partition_curves", draw_curves({"FedOPT": curves}, rounds, loss), "FedOPT on six federations.")
             )
-        cuts = self._named([f"cut-{cut}" for cut in self.order.tables["cuts"]])
-        if cuts:
-            pooled = self._named([f"pooled-{cut}" for cut in self.order.tables["cuts"]])
-            panels = {"FedOPT": cuts, "Centralized": pooled}
+        panels = {}
+        for run, curve in self._named(self.order.tables["cuts"]).items():
+            panels.setdefault(_theirs(self.made[run].row.method), {})[run] = curve
+        if panels:
             figures.append(("cut_curves", draw_curves(panels, rounds, loss), "Where the encoder is cut."))
-        sizes = [run for run in self.order.tables["sizes"] if run in self.made]
+        sizes = self._listed("sizes")
         if sizes:
             points = {run: (self.made[run].sent / 1e6, self._cost(run, None)[self.metric(run).name]) for run in sizes}
             figures.append(

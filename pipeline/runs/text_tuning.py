@@ -1,4 +1,6 @@
-"""Fair tuning of an experiment on labelled texts: rates of data sets, then knobs of runs, by development loss.
+"""Fair tuning of an experiment on labelled texts, by development loss.
+
+Rates of data sets come first, then hyperparameters of their methods at these rates, then rates of single runs at both.
 
 A trial is a run at a seed that no table reports, judged by the development loss after its last round. Grids widen at
 their ends. Trials are kept in git one by one; the table that results says what params.yaml's values were chosen from.
@@ -58,10 +60,14 @@ def tune() -> None:
             found = _chosen(params, dataset, family, run, RATE, values, known)
             rows += found
             params = with_rate(params, dataset, family, _best(found))
-    for run, knobs in params.tune.knobs.items():
+    for dataset, knobs in params.tune.knobs.items():
+        for knob, (run, values) in knobs.items():
+            found = _chosen(params, dataset, params.runs[run].method, run, knob, values, known)
+            rows += found
+            params = with_knob(params, dataset, params.runs[run].method, knob, _best(found))
+    for run, values in params.tune.own_rates.items():
         if run in params.made:
-            for knob, values in knobs.items():
-                rows += _chosen(params, params.settings[params.runs[run].setting].data, run, run, knob, values, known)
+            rows += _chosen(params, params.settings[params.runs[run].setting].data, run, run, RATE, values, known)
     write_table(layout.TUNING_TABLE, rows, COLUMNS)
     for row in (row for row in rows if row["chosen"]):
         say(f"tune: {row['dataset']}, {row['chooses']}: {row['knob']}={row['value']:g} has the least loss")
@@ -124,6 +130,13 @@ def with_rate(params: TextParams, dataset: str, family: str, rate: float) -> Tex
     data = params.datasets[dataset]
     rates = data.rates.model_copy(update={family: rate})
     return params.model_copy(update={"datasets": params.datasets | {dataset: data.model_copy(update={"rates": rates})}})
+
+
+def with_knob(params: TextParams, dataset: str, method: str, knob: str, value: float) -> TextParams:
+    """The same parameters with a hyperparameter of a data set's runs as it was chosen."""
+    data = params.datasets[dataset]
+    knobs = data.knobs | {method: data.knobs.get(method, {}) | {knob: value}}
+    return params.model_copy(update={"datasets": params.datasets | {dataset: data.model_copy(update={"knobs": knobs})}})
 
 
 def with_value(params: TextParams, run: str, knob: str, value: float) -> TextParams:

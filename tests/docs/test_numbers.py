@@ -99,11 +99,13 @@ def test_rates_and_knobs_of_labelled_texts_are_those_that_tuning_chose() -> None
         return
     params = read_text_params(folder / "params.yaml")
     for row in (row for row in read(table) if row["chosen"] == "1"):
-        own = params.runs[row["run"]]
+        data = params.datasets[row["dataset"]]
         if row["chooses"] == row["run"]:
-            found = own.learning_rate if row["knob"] == "learning_rate" else own.knobs[row["knob"]]
+            found = params.runs[row["run"]].learning_rate
+        elif row["knob"] == "learning_rate":
+            found = getattr(data.rates, row["chooses"])
         else:
-            found = getattr(params.datasets[row["dataset"]].rates, row["chooses"])
+            found = data.knobs[row["chooses"]][row["knob"]]
         assert found == float(row["value"]), f"{row['run']}: {row['knob']}={row['value']} was chosen"
 
 

@@ -13,7 +13,9 @@ import pytest
 import yaml
 from conftest import ROOT, Workspace
 
+from pipeline.clients.batches import LEAST_STEPS, batch_sizes
 from pipeline.errors import QuorumError
+from pipeline.evaluation.text_claims import TextClaim
 from pipeline.plan.text_orders import TextTraining
 from pipeline.plan.text_resolve import resolve_texts
 from pipeline.plan.texts import TextParams, read_text_params
@@ -44,11 +46,10 @@ PLAIN: dict[str, Any] = {
     "tables": {
         "methods": ["news", "names", "answers", "subjects"],
         "partitions": ["news-fedavg"],
-        "cuts": ["5"],
-        "sizes": ["news-fedavg", "news-small", "not-there"],
+        "cuts": ["news-pooled", "news-head", "news-lora", "news-full"],
+        "sizes": ["news-fedavg", "news-small"],
         "natural": ["names-single", "names-ditto"],
     },
-    "tune": {"seed": 1000, "rates": {}, "knobs": {}},
 }
 RATES = {"adamw": 0.005, "sgd": 0.1, "pooled": 0.005}
 COMMON = {"rounds": 2, "batch_size": 4, "rates": RATES}
@@ -58,6 +59,7 @@ TASKS: dict[str, dict[str, Any]] = {
     | {"task": "classify", "published": "20news", "headers": "subject", "tokens": 48, "take": {"test": {"each": 3}}},
     "names": ENCODED | {"task": "tag", "published": "uner", "tokens": 64, "take": {"train": {"count": 60}}},
     "answers": ENCODED
+    | {"knobs": {"AdaFedProx": {"mu": 0.1}}}
     | {"task": "answer", "published": "squad", "tokens": 80, "take": {"test": {"count": 9}, "val": {"count": 9}}},
     "subjects": COMMON
     | {"task": "title", "published": "aeslc", "backbone": "tiny-llama", "tokens": 300, "target_tokens": 12},
@@ -77,7 +79,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "news-lora": {"setting": "news", "method": "AdaFedAvg", "above": "lora", "size": 2, "seeds": [1]},
     "names-single": {"setting": "names", "method": "AdaSingle"},
     "names-ditto": {"setting": "names", "method": "Ditto", "mu": 0.1},
-    "answers-fedprox": {"setting": "answers", "method": "AdaFedProx", "mu": 0.1},
+    "answers-fedprox": {"setting": "answers", "method": "AdaFedProx"},
     "news-full": {"setting": "news", "method": "AdaFedAvg", "backbone": "tiny-distilbert", "at": "full"},
     "subjects-fedopt": {
         "setting": "subjects",
@@ -86,6 +88,7 @@ RUNS: dict[str, dict[str, Any]] = {
         "server_learning_rate": 0.5,
     },
 }
+NEWS = {"setting": "news", "method": "AdaFedAvg"}
 MADE = [run for run in RUNS if "at" not in RUNS[run]]
 ALL = PLAIN | {
     "datasets": TASKS,
@@ -160,7 +163,7 @@ def test_each_task_has_its_own_scores(made: Workspace) -> None:
     assert metrics["news-fedavg"] - common == {"accuracy"}
     assert metrics["names-single"] - common == {"f1", "spans"}
     assert metrics["answers-fedprox"] - common == {"f1", "exact"}
-    assert metrics["subjects-fedopt"] - common == {"rougeL", "rouge1", "rouge2", "best", "coco"}
+    assert metrics["subjects-fedopt"] - common == {"rougeL", "rouge1", "rouge2", "best", "coco", "length", "words"}
 
 
 def test_natural_clients_are_judged_on_their_own_texts(made: Workspace) -> None:
@@ -239,6 +242,18 @@ def test_a_method_is_shown_with_its_interval_and_each_seed(page: Path, made: Wor
     assert rows["always hobby.baking"]["accuracy"] == "25.0"
 
 
+def test_labels_are_counted_where_labels_are_predicted(page: Path) -> None:
+    with (page / "tables" / "data.csv").open(encoding="utf-8") as file:
+        rows = {row["data_set"]: row["labels"] for row in csv.DictReader(file)}
+    assert (rows["names"], rows["answers"], rows["subjects"]) == ("7", "", "")
+
+
+def test_cuts_stand_in_the_order_of_their_table(page: Path) -> None:
+    """Those that were made, adapters too."""
+    with (page / "tables" / "cuts.csv").open(encoding="utf-8") as file:
+        assert [row["run"] for row in csv.DictReader(file)] == ["news-pooled", "news-head", "news-lora"]
+
+
 def test_the_gallery_shows_every_federation(page: Path) -> None:
     text = (page / "gallery.html").read_text(encoding="utf-8")
     assert all(f'<h2 id="{setting}">' in text for setting in SETTINGS)
@@ -310,6 +325,7 @@ def test_what_is_stored_depends_on_the_task_and_on_how_texts_are_pooled(tmp_path
 
 def test_a_runs_knob_changes_its_own_training_alone(tmp_path: Path) -> None:
     runs = RUNS | {"answers-fedprox": RUNS["answers-fedprox"] | {"mu": 0.2}}
+    assert resolve_texts(params(tmp_path))["train/answers-fedprox.json"]["training"]["hyperparameters"] == {"mu": 0.1}
     assert changed(tmp_path, runs=runs) == {"train/answers-fedprox.json", "page.json"}
 
 
@@ -331,6 +347,15 @@ def test_a_runs_knob_changes_its_own_training_alone(tmp_path: Path) -> None:
         ),
         ({"datasets": TASKS | {"news": TASKS["news"] | {"file": "a.csv"}}}, "give one of published and file"),
         ({"datasets": TASKS | {"news": TASKS["news"] | {"backbone": "tiny-llama"}}}, "'tiny-llama' cannot classify"),
+        ({"runs": {"a": NEWS | {"backbone": "tiny-llama"}}}, "runs.a.backbone: 'tiny-llama' cannot classify"),
+        ({"runs": {"a": NEWS | {"setting": "subjects", "frozen": "e"}}}, "runs.a.frozen: is of encoders; a title is w"),
+        ({"tables": {"cuts": ["news-fedvag"]}}, "tables.cuts: 'news-fedvag' is no run"),
+        ({"tables": {"cut": []}}, "tables: 'cut' is none of methods, partitions, cuts, sizes, natural"),
+        (
+            {"tune": {"rates": {"names": {"sgd": ["news-fedavg", [1, 2]]}}}},
+            "tune.rates.names.sgd: run news-fedavg is not on data set names",
+        ),
+        ({"tune": {"own_rates": {"news-fedavg": [1]}}}, "tune.own_rates.news-fedavg: a grid needs two values or more"),
     ],
 )
 def test_a_wrong_key_is_named(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -370,11 +395,47 @@ def test_more_clients_than_texts_is_one_line(made: Workspace, tmp_path: Path) ->
         copy.stage("federate", "news")
 
 
-def test_the_shipped_experiment_is_whole() -> None:
-    """Both scales are typed, and every run has its orders."""
-    shipped = read_text_params(ROOT / "experiments" / "fednlp" / "params.yaml")
-    orders = resolve_texts(shipped)
-    assert {f"train/{run}.json" for run in shipped.runs} <= set(orders)
+def shipped(scale: str, tmp_path: Path) -> TextParams:
+    text = (ROOT / "experiments" / "fednlp" / "params.yaml").read_text(encoding="utf-8")
+    assert "\nscale: laptop " in text
+    (tmp_path / "shipped.yaml").write_text(text.replace("\nscale: laptop ", f"\nscale: {scale} "), encoding="utf-8")
+    return read_text_params(tmp_path / "shipped.yaml")
+
+
+@pytest.mark.parametrize("scale", ["laptop", "full"])
+def test_every_run_of_the_shipped_experiment_has_its_orders_and_is_shown(scale: str, tmp_path: Path) -> None:
+    """In a table of its own, or among the methods of its setting; or it is pooled until nothing gets better."""
+    found = shipped(scale, tmp_path)
+    assert {f"train/{run}.json" for run in found.runs} <= set(resolve_texts(found))
+    shown = {run for table, names in found.tables.items() if table != "methods" for run in names}
+    shown |= {run for run in found.made for setting in found.tables["methods"] if run.startswith(f"{setting}-")}
+    assert [run for run in found.made if run not in shown] == []
+
+
+@pytest.mark.parametrize("scale", ["laptop", "full"])
+def test_runs_that_one_table_compares_have_as_many_rounds(scale: str, tmp_path: Path) -> None:
+    found = shipped(scale, tmp_path)
+    for table in ("partitions", "cuts", "sizes"):
+        rounds = {
+            (found.runs[run].method, found.training_of(run).rounds) for run in found.tables[table] if run in found.made
+        }
+        assert len(rounds) == len({method for method, _ in rounds}), table
+
+
+def test_claims_name_runs_and_settings_of_the_shipped_experiment(tmp_path: Path) -> None:
+    content = yaml.safe_load((ROOT / "pipeline" / "report" / "fednlp.yaml").read_text(encoding="utf-8"))
+    found = shipped("full", tmp_path)
+    claims = [TextClaim.model_validate(one) for one in content["claims"]]
+    assert {run for claim in claims for terms in claim.terms for run in terms} <= set(found.made)
+    assert {setting for one in content["falling"] for setting in one["settings"]} <= set(found.settings)
+
+
+@pytest.mark.parametrize("scale", ["laptop", "full"])
+def test_clients_of_the_tagging_federation_train_for_five_steps(scale: str, tmp_path: Path) -> None:
+    """At the laptop's scale 1,003 sentences of 30 clients: 33 or 34 each, in batches of 7."""
+    found = shipped(scale, tmp_path)
+    texts = {"laptop": 1003, "full": 12_543}[scale]
+    assert len(batch_sizes(texts // 30, found.training_of("st-fedavg").batch_size)) >= LEAST_STEPS
 
 
 # -- tuning --
@@ -389,14 +450,15 @@ def test_tuning_sees_no_test_text_and_trains_each_trial_once(made: Workspace, mo
         """The best rate is 4, the best mu 0.3."""
         assert not any(own["test"] for own in manifest.values())
         assert not [identity for identity in index.entries if identity in tested]
-        mu = order.hyperparameters.get("mu", 0.3)
+        mu = order.hyperparameters["mu"]
         tried.append((label.partition(",")[0], order.learning_rate, mu))
         return {"server": abs(order.learning_rate - 4) + abs(mu - 0.3)}
 
     monkeypatch.setattr(text_tuning, "_trained", losses)
     assert text_tuning.wider([1.0, 2.0, 4.0], 2.0) is None
     rates = {"answers": {"adamw": ["answers-fedprox", [1.0, 2.0]]}}
-    tune = {"seed": 1000, "rates": rates, "knobs": {"answers-fedprox": {"mu": [0.1, 0.3, 0.5]}}}
+    knobs = {"answers": {"mu": ["answers-fedprox", [0.1, 0.3, 0.5]]}}
+    tune = {"seed": 1000, "rates": rates, "knobs": knobs, "own_rates": {"answers-fedprox": [2.0, 4.0, 8.0]}}
     copy = made.folder / "params.yaml"
     before = copy.read_text(encoding="utf-8")
     copy.write_text(yaml.safe_dump(ALL | {"tune": tune}), encoding="utf-8")
@@ -411,8 +473,9 @@ def test_tuning_sees_no_test_text_and_trains_each_trial_once(made: Workspace, mo
         copy.write_text(before, encoding="utf-8")
     assert tried == first
     assert [rate for _, rate, _ in tried[:4]] == [1.0, 2.0, 4.0, 8.0]
-    assert {rate for _, rate, _ in tried[4:]} == {4.0}
+    assert [(rate, mu) for _, rate, mu in tried[4:]] == [(4.0, 0.3), (4.0, 0.5), (2.0, 0.3), (8.0, 0.3)]
     assert [(row["knob"], float(row["value"])) for row in rows if row["chosen"] == "1"] == [
         ("learning_rate", 4.0),
         ("mu", 0.3),
+        ("learning_rate", 4.0),
     ]

@@ -9,8 +9,8 @@ import pytest
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.text_claims import TextClaim, judge, word_of
 
-GREATER = TextClaim(number=1, task="t", text="x", terms={"a": 1, "b": -1}, effect=2.0)
-ALIKE = TextClaim(number=2, task="t", text="x", terms={"a": 1, "b": -1}, within=(-1.0, 1.0))
+GREATER = TextClaim(number=1, task="t", text="x", terms=[{"a": 1, "b": -1}], effect=2.0)
+ALIKE = TextClaim(number=2, task="t", text="x", terms=[{"a": 1, "b": -1}], within=(-1.0, 1.0))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_holm_runs_over_the_claims_of_a_task() -> None:
     """Two claims of one task and one of another: p doubles for the two alone."""
     claims = [
         GREATER,
-        GREATER.model_copy(update={"number": 3, "terms": {"c": 1, "b": -1}}),
+        GREATER.model_copy(update={"number": 3, "terms": [{"c": 1, "b": -1}]}),
         GREATER.model_copy(update={"number": 4, "task": "u"}),
     ]
     found = judge(claims, {"a": rows(5.0), "b": rows(1.0), "c": rows(5.0)}, {}, lambda task: ("acc", None), 199)
@@ -56,6 +56,22 @@ def test_holm_runs_over_the_claims_of_a_task() -> None:
 def test_a_claim_on_a_run_that_is_not_there_is_not_run() -> None:
     (found,) = judge([GREATER], {"a": rows(1.0)}, {}, lambda task: ("acc", None), 99)
     assert (found.word, found.value) == ("not run", None)
+
+
+def test_a_claim_is_judged_by_its_strongest_rival() -> None:
+    """a is 4 above b and 1 above c; d was not made."""
+    rivals = [{"a": 1, "b": -1}, {"a": 1, "c": -1}, {"a": 1, "d": -1}]
+    claim = GREATER.model_copy(update={"terms": rivals})
+    scored = {"a": rows(5.0), "b": rows(1.0), "c": rows(4.0)}
+    (found,) = judge([claim], scored, {}, lambda task: ("acc", None), 199)
+    assert found.value is not None
+    assert found.value.value == pytest.approx(1.0)
+
+
+def test_runs_without_a_seed_in_common_are_not_compared() -> None:
+    apart = {"a": {1: rows(5.0)[1]}, "b": {2: rows(1.0)[2]}}
+    (found,) = judge([GREATER.model_copy(update={"over": "end"})], apart, {}, lambda task: ("acc", None), 99)
+    assert found.word == "not run"
 
 
 @pytest.mark.parametrize(
