@@ -48,10 +48,15 @@ def read(path: Path, dataset: str, ids: Sequence[str]) -> dict[str, list[str]]:
         QuorumError: the file is missing or no partition, or is of other data.
     """
     content = read_json(path, remedy="export a partition, or correct `file`")
-    named = [value for value in content.values() if isinstance(value, dict) and "partition_data" in value]
+    parts = content.values() if isinstance(content, dict) else ()
+    named = [value for value in parts if isinstance(value, dict) and "partition_data" in value]
     if len(named) != 1:
         raise QuorumError(f"{path}: holds {len(named)} partitions, and 1 is wanted; give a file of one")
-    held = {client: list(map(str, own["train"])) for client, own in named[0]["partition_data"].items()}
+    clients = named[0]["partition_data"]
+    for client, own in clients.items() if isinstance(clients, dict) else [("partition_data", clients)]:
+        if not isinstance(own, dict) or not isinstance(own.get("train"), list):
+            raise QuorumError(f"{path}: {client} has no list `train` of texts; give each client one")
+    held = {client: list(map(str, own["train"])) for client, own in clients.items()}
     _check(path, content, dataset, held, ids)
     return held
 
