@@ -32,8 +32,15 @@ HELD_OUT = 10
 """One group of so many validates, and one tests."""
 
 
-def read(path: Path, kind: type[Labelled] | type[Tagged] | type[Asked] | type[Titled]) -> list[Any]:
+def read(
+    path: Path,
+    kind: type[Labelled] | type[Tagged] | type[Asked] | type[Titled],
+    classes: Callable[[Sequence[Any]], Sequence[str]] = lambda texts: (),
+) -> list[Any]:
     """
+    Args:
+        classes: what a task can predict that has learned from some texts.
+
     Raises:
         QuorumError: the file is missing or neither CSV nor JSONL, lacks a column, or a row is wrong: by its line.
     """
@@ -45,7 +52,7 @@ def read(path: Path, kind: type[Labelled] | type[Tagged] | type[Asked] | type[Ti
         raise QuorumError(f"{path}: has no column {missing[0]!r}; it needs {', '.join(COLUMNS[kind])}")
     splits = _splits(path, rows)
     texts = [_made(kind, path, line, row, splits[line]) for line, row in rows]
-    _check_classes(texts, path)
+    _check_classes(texts, path, classes)
     return texts
 
 
@@ -151,23 +158,17 @@ MAKE: dict[type[Any], Callable[[tuple[str, Split, str, str], Row, str], Text]] =
 }
 
 
-def _check_classes(texts: Sequence[Text], path: Path) -> None:
+def _check_classes(texts: Sequence[Text], path: Path, classes: Callable[[Sequence[Any]], Sequence[str]]) -> None:
     """A class that nobody can have learned is a mistake in the file.
 
     Raises:
         QuorumError: no training example has a label that another has.
     """
-    known = {own for text in texts if text.split == "train" for own in _classes(text)}
+    known = set(classes([text for text in texts if text.split == "train"]))
     for text in texts:
-        strange = sorted(set(_classes(text)) - known)
+        strange = sorted(set(classes([text])) - known)
         if strange:
             raise QuorumError(
                 f"{path}: {text.id} ({text.split}): no training example has the label {strange[0]!r}; add one, or "
                 "leave the row out"
             )
-
-
-def _classes(text: Text) -> Sequence[str]:
-    if isinstance(text, Labelled):
-        return (text.label,)
-    return sorted({tag[2:] for tag in text.tags if tag != "O"}) if isinstance(text, Tagged) else ()

@@ -9,7 +9,7 @@ from typing import Any
 
 from pipeline.corpora import aeslc, iob, newsgroups, own_texts, squad
 from pipeline.corpora.example import SPLITS
-from pipeline.corpora.texts import write_texts
+from pipeline.corpora.texts import Labelled, Tagged, write_texts
 from pipeline.plan.orders import read_order
 from pipeline.plan.text_orders import PrepareTextsOrder
 from pipeline.tasks.encoded import load_text_task
@@ -26,8 +26,14 @@ READERS: dict[str, Callable[[Path, PrepareTextsOrder, Counter[str]], Sequence[An
 }
 
 
+CLASSED = (Labelled, Tagged)
+"""Texts of which a label or a tag is predicted, so that there are so many of them."""
+
+
 def run(dataset: str) -> None:
     order = read_order(layout.order("prepare", dataset), PrepareTextsOrder)
+    task = load_text_task(order.task)
+    classes = getattr(task, "classes", lambda texts: ())
     left_out: Counter[str] = Counter()
     if order.published is not None:
         texts = READERS[order.published](layout.raw(order.published), order, left_out)
@@ -35,12 +41,12 @@ def run(dataset: str) -> None:
     else:
         # At home: git need not know one's own file.
         path = layout.of_ones_own(Path(str(order.file)))
-        texts = own_texts.read(path, load_text_task(order.task).kind)
+        texts = own_texts.read(path, task.kind, classes)
         source = {"source": "own", "commit": None}
     write_texts(layout.raw_texts(dataset), texts)
     counts = Counter(text.split for text in texts)
     about = {split: counts[split] for split in SPLITS}
-    labels = len({text.label for text in texts if text.split == "train"})
+    labels = len(classes([text for text in texts if text.split == "train"])) if task.kind in CLASSED else None
     owners = len({text.owner for text in texts if text.split == "train"})
     more = {"left_out": left_out["train"], "labels": labels, "owners": owners}
     write_json(layout.texts_notes(dataset), {"source": source, **about, **more})

@@ -12,6 +12,8 @@ import pytest
 from pipeline.corpora import aeslc, iob, newsgroups, own_texts, squad
 from pipeline.corpora.texts import Asked, Labelled, Tagged, Titled, read_texts, write_texts
 from pipeline.errors import QuorumError
+from pipeline.tasks.classify import Classify
+from pipeline.tasks.tag import Tag
 
 POST = "From: a@b.org\nSubject: Re: RE: Brakes squeak\nLines: 2\n\nMine do,\ntoo.\n"
 
@@ -163,7 +165,7 @@ def test_own_tags_come_as_lists_or_words(tmp_path: Path) -> None:
 )
 def test_a_wrong_row_is_named(kind: type[Any], name: str, content: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(QuorumError, match=message):
-        own_texts.read(lay(tmp_path / name, content), kind)
+        own_texts.read(lay(tmp_path / name, content), kind, Classify().classes if kind is Labelled else Tag().classes)
 
 
 def test_common_content_of_files_is_no_mistake(tmp_path: Path) -> None:
@@ -178,7 +180,13 @@ def test_common_content_of_files_is_no_mistake(tmp_path: Path) -> None:
 
 def test_an_inner_tag_needs_no_example_of_its_own(tmp_path: Path) -> None:
     rows = "words,tags,split\nRome,B-LOC,train\nNew York,B-LOC I-LOC,val\n"
-    assert len(own_texts.read(lay(tmp_path / "a.csv", rows), Tagged)) == 2
+    assert len(own_texts.read(lay(tmp_path / "a.csv", rows), Tagged, Tag().classes)) == 2
+
+
+def test_a_type_that_no_training_example_has_is_named(tmp_path: Path) -> None:
+    rows = "words,tags,split\nRome,B-LOC,train\nAnn,B-PER,test\n"
+    with pytest.raises(QuorumError, match="no training example has the label 'B-PER'"):
+        own_texts.read(lay(tmp_path / "a.csv", rows), Tagged, Tag().classes)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
