@@ -80,6 +80,7 @@ def per_client(
     """Client -> the metric as its own mixture of labels would have it.
 
     A text of label c weighs q_j(c) / p(c): q_j is the client's share of c in training, p the share among these texts.
+    A client is left out if none of these texts has a label of its own.
 
     Args:
         held: client -> label -> its training texts.

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.clients.batches import LEAST_STEPS, batch_sizes
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.text_claims import Curves, TextVerdict
 from pipeline.evaluation.text_scores import (
@@ -56,10 +57,14 @@ def figure_of(made: Made, metric: Metric, samples: int) -> Interval:
 
 
 def method_row(made: Made, metrics: Sequence[Metric], held: Mapping[int, Held], samples: int) -> Row:
-    """A run of Table 2: every metric, each seed's, the best round's, and over clients as their labels weigh."""
+    """A run of Table 2: every metric, each seed's, the best round's, and over clients as their labels weigh.
+
+    `not_judged`: clients whose labels no test text has, the mean over seeds, as all that is over clients.
+    """
     first = metrics[0]
-    own = [per_client(rows, held[seed], first.name, first.per) for seed, rows in made.scored.items() if held.get(seed)]
-    values = [value for clients in own for value in clients.values()]
+    seeds = [seed for seed in made.scored if held.get(seed)]
+    own = [list(per_client(made.scored[seed], held[seed], first.name, first.per).values()) for seed in seeds]
+    missing = fmean(len(held[seed]) - len(values) for seed, values in zip(seeds, own, strict=True)) if seeds else 0.0
     shown = figure_of(made, first, samples)
     return {
         "run": made.row.name,
@@ -69,9 +74,11 @@ def method_row(made: Made, metrics: Sequence[Metric], held: Mapping[int, Held], 
         "high": round(shown.high, 2),
         **{one.name: round(figure_of(made, one, samples).value, 2) for one in metrics[1:]},
         "by_seed": " / ".join(f"{value_of(rows, first.name, first.per):.1f}" for rows in made.scored.values()),
+        "loss": round(fmean(value_of(rows, "loss_sum", "items") for rows in made.scored.values()), 3),
         "best_round": round(fmean(made.best.values()), 2) if made.best else "",
-        "clients_mean": round(fmean(values), 2) if values else "",
-        "worst_tenth": round(worst_tenth(values), 2) if values else "",
+        "clients_mean": round(fmean(map(fmean, own)), 2) if own else "",
+        "worst_tenth": round(fmean(map(worst_tenth, own)), 2) if own else "",
+        "not_judged": f"{missing:g}" if missing else "",
     }
 
 
@@ -110,7 +117,8 @@ def data_row(name: str, about: Mapping[str, Any], unlearned: int | None, task: s
         "data_set": name,
         **{count: about[count] for count in ("train", "val", "test", "left_out")},
         "without_answer": "" if unlearned is None else unlearned,
-        **{count: about[count] for count in ("labels", "owners")},
+        "labels": "" if about["labels"] is None else about["labels"],
+        "owners": about["owners"],
         "source": about["source"]["source"],
         "paper_data": theirs[0]["dataset"] if theirs else "",
         "paper_train": counts.get("train_examples", ""),
@@ -119,8 +127,8 @@ def data_row(name: str, about: Mapping[str, Any], unlearned: int | None, task: s
     }
 
 
-def federation_row(name: str, held: Held) -> Row:
-    """How skewed a federation is."""
+def federation_row(name: str, held: Held, batch_size: int | None = None) -> Row:
+    """How skewed a federation is; `short`: clients whose round has too few optimizer steps, if one trains there."""
     sizes = np.array([sum(counts.values()) for counts in held.values()], dtype=float)
     distances = divergences(held)
     apart = distances[~np.eye(len(distances), dtype=bool)]
@@ -130,6 +138,7 @@ def federation_row(name: str, held: Held) -> Row:
         "texts": int(sizes.sum()),
         "least": int(sizes.min()),
         "most": int(sizes.max()),
+        "short": "" if batch_size is None else sum(len(batch_sizes(int(n), batch_size)) < LEAST_STEPS for n in sizes),
         "cv": round(float(sizes.std() / sizes.mean()), 3),
         "divergence_bits": round(float(apart.mean()), 3) if len(apart) else 0.0,
     }
@@ -178,6 +187,7 @@ def claim_row(one: TextVerdict) -> Row:
         "paper": paper if claim.within is None else "{:g} … {:g}".format(*claim.within).replace("-", "−"),
         "here": found.replace("-", "−"),
         "interval": "" if value is None or value.is_point else value.span(2, "+"),
+        "visible": "" if value is None or value.is_point else f"{value.visible:.2f}",
         "by_seed": " / ".join(f"{each:+.2f}" for each in one.by_seed).replace("-", "−") if len(one.by_seed) > 1 else "",
         "p_holm": "" if one.p_holm is None else f"{one.p_holm:.3f}",
         "word": one.word if len(one.by_seed) != 1 or one.word == "not run" else f"{one.word} (one seed)",

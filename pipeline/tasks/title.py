@@ -30,6 +30,7 @@ class Title(Summarize):
             Metric("rouge2", "R-2", "ROUGE F1 x 100", "more", 2),
             Metric("best", "R-L, best of four", "ROUGE F1 x 100", "more", 2),
             Metric("coco", "cocoL", "x 100", "more", 2),
+            Metric("length", "words", "% of the writer's", None, 1, per="words"),
         )
 
     def example(self, text: Titled) -> Example:
@@ -45,7 +46,12 @@ class Title(Summarize):
 
         made = [prediction.text for prediction in predictions]
         return [
-            {name: row[name] for name in ("rougeL", "rouge1", "rouge2")} | {"coco": 100 * coco(reference, text)}
+            {name: row[name] for name in ("rougeL", "rouge1", "rouge2")}
+            | {
+                "coco": 100 * coco(reference, text),
+                "length": 100.0 * len(text.split()),
+                "words": len(reference.split()),
+            }
             for row, reference, text in zip(
                 rouge_of(references, made, use_stemmer=use_stemmer), references, made, strict=True
             )

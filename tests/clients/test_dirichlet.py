@@ -110,3 +110,16 @@ def test_sizes_spread_as_the_draw(beta: float, expected: float) -> None:
         sizes = np.array([len(own) for own in held])
         found.append(sizes.std() / sizes.mean())
     assert np.mean(found) == pytest.approx(expected * 0.99, rel=0.05)
+
+
+@pytest.mark.parametrize(("alpha", "expected"), [(1.0, 0.525), (5.0, 0.208), (10.0, 0.136)])
+def test_clients_hold_labels_as_unequally_as_alpha_says(alpha: float, expected: float) -> None:
+    """α is the total over 20 labels. Of the first tenth of 200 clients, whom all labels are left to; 500 texts each."""
+    labels = [str(i % 20) for i in range(100_000)]
+    found = []
+    for seed in range(8):
+        held = partition([str(i) for i in range(100_000)], labels, 200, seed=seed, dataset="d", alpha=alpha)
+        for own in held[:20]:
+            counts = np.bincount([int(i) % 20 for i in own], minlength=20)
+            found.append(((counts / counts.sum()) ** 2).sum())
+    assert np.mean(found) == pytest.approx(expected, rel=0.12)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from federations import begin
 from torch import Tensor, nn
-from transformers import BertConfig, BertModel
+from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel
 
 from pipeline.clients.batches import batches
 from pipeline.corpora.texts import Asked, Labelled
@@ -226,16 +226,23 @@ def test_a_linear_schedule_grows_and_falls_within_a_round() -> None:
     assert [rates[i] for i in (0, 3, 6, 53, 100)] == pytest.approx([0.0, 0.5, 1.0, 0.5, 0.0])
 
 
-def test_counts_of_an_encoder_that_freezes_as_fednlp_counts_them() -> None:
-    """MiniLM: embeddings 11,918,592, a layer 1,774,464, and with 20 classes a head of 155,540 parameters."""
-    sizes = {"hidden_size": 384, "intermediate_size": 1536, "num_hidden_layers": 6, "num_attention_heads": 12}
+@pytest.mark.parametrize(
+    ("model", "embeddings", "layer", "head"),
+    [("minilm", 11_918_592, 1_774_464, 155_540), ("distilbert", 23_835_648, 7_087_872, 605_972)],
+)
+def test_what_trains_is_counted_as_fednlp_counts_it(model: str, embeddings: int, layer: int, head: int) -> None:
+    """Above each cut of six layers, and a head of 20 classes."""
+    minilm = {"hidden_size": 384, "intermediate_size": 1536, "num_hidden_layers": 6, "num_attention_heads": 12}
     with torch.device("meta"):
-        model = BertModel(BertConfig(vocab_size=30522, **sizes), add_pooling_layer=False)
-
-    def count(module: nn.Module) -> int:
-        return sum(tensor.numel() for tensor in module.parameters())
-
-    assert count(model.embeddings) == 11_918_592
-    assert [count(layer) for layer in model.encoder.layer] == [1_774_464] * 6
-    assert count(model) == 22_565_376
-    assert 384 * 384 + 384 + 384 * 20 + 20 == 155_540
+        if model == "minilm":
+            whole: nn.Module = BertModel(BertConfig(vocab_size=30522, **minilm), add_pooling_layer=False)
+        else:
+            whole = DistilBertModel(DistilBertConfig(vocab_size=30522))
+    whole.to_empty(device="cpu")
+    counts = []
+    for cut in ("none", "e", "e,0", "e,0-5"):
+        made = Encoder(model, whole, None, Cut.parse(cut))
+        counts.append(sum(tensor.numel() for tensor in made.initial("layers", 0, 1).values()))
+    assert counts == [embeddings + 6 * layer, 6 * layer, 5 * layer, 0]
+    classes = tuple(f"c{i}" for i in range(20))
+    assert sum(tensor.numel() for tensor in Classify().initial(made, classes, 1).values()) == head

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from pipeline.corpora.texts import Titled
 from pipeline.errors import QuorumError
 from pipeline.tasks.rouge import rouge_of
 from pipeline.tasks.summarize import length, repetition
 from pipeline.tasks.task import LOSS, Prediction, load_task
+from pipeline.tasks.title import Title
 
 
 def test_rouge_by_hand() -> None:
@@ -74,3 +76,12 @@ def test_a_metric_says_which_way_is_better() -> None:
     ways = {metric.name: metric.better for metric in (*load_task("pipeline.tasks.summarize").metrics, LOSS)}
     assert [ways[name] for name in ("loss", "repetition", "average", "length")] == ["less", "less", "more", None]
     assert LOSS.sign == -1
+
+
+def test_titles_are_compared_word_by_word() -> None:
+    """Three words of four, two of them in a row: R-1 has P 1, R 3/4; R-2 P 1/2, R 1/3; R-L P 2/3, R 1/2."""
+    title = Titled("t", "test", "o", "g", "Body.", "meeting moved to friday", ("friday meeting moved",))
+    (row,) = Title().score_texts([title], [Prediction("friday meeting moved")])
+    found = [round(row[name] / 100, 3) for name in ("rouge1", "rouge2", "rougeL", "coco")]
+    assert found == [0.857, 0.4, 0.571, 0.557]
+    assert (row["best"], row["length"], row["words"]) == (100.0, 300.0, 4)

@@ -1,0 +1,38 @@
+"""Tables of labelled texts, with numbers worked by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeline.plan.text_orders import TextRow
+from pipeline.report.text_tables import Made, federation_row, method_row
+from pipeline.tasks.task import Metric
+
+ACCURACY = Metric("accuracy", "accuracy", "%", "more", 2)
+
+
+def test_clients_of_fewer_than_five_steps_are_counted() -> None:
+    """Batches of 4, a rest of under 4 joins its neighbour: 19 texts are four steps, 20 are five."""
+    held = {"a": {"x": 19}, "b": {"x": 12, "y": 8}, "c": {"y": 1}}
+    assert federation_row("s", held, 4)["short"] == 2
+    assert federation_row("s", held)["short"] == ""
+
+
+def rows(**scores: list[float]) -> list[dict[str, Any]]:
+    """Texts of a label each, with a loss of 1 and 3 nats in turn."""
+    labelled = [(label, score) for label, own in scores.items() for score in own]
+    return [
+        {"id": f"t{i}", "group": f"t{i}", "label": label, "accuracy": score, "loss_sum": 1.0 + 2 * (i % 2), "items": 1}
+        for i, (label, score) in enumerate(labelled)
+    ]
+
+
+def test_figures_over_clients_are_means_of_seeds() -> None:
+    """Seed 1: client a 100, b 0, c has labels that nobody tests. Seed 2: a 50, b 50. So (50 + 50) / 2, (0 + 50) / 2."""
+    row = TextRow.model_construct(name="tc-fedavg", method="AdaFedAvg")
+    scored = {1: rows(x=[100, 100], y=[0, 0]), 2: rows(x=[100, 0], y=[0, 100])}
+    made = Made(row, scored, {1: 40.0, 2: 60.0}, {}, 0.0, 0)
+    held = {1: {"a": {"x": 3}, "b": {"y": 1}, "c": {"z": 1}}, 2: {"a": {"x": 3}, "b": {"y": 1}}}
+    found = method_row(made, [ACCURACY], held, 100)
+    assert (found["accuracy"], found["loss"], found["best_round"]) == (50.0, 2.0, 50.0)
+    assert (found["clients_mean"], found["worst_tenth"], found["not_judged"]) == (50.0, 25.0, "0.5")
