@@ -84,7 +84,7 @@ class Results:
         return {
             "claims": [*(claim_row(one) for one in self.verdicts), *map(self._falling, self.falling)],
             "data": list(self.data),
-            **found,
+            **{name: rows for name, rows in found.items() if rows},
             "federations": [self._federation(name) for name in self.held],
             "partitions": self._partitions(),
             "cuts": self._cuts(),
@@ -222,7 +222,9 @@ class Results:
             precision=self.order.precision,
             sign_flips=self.order.sign_flips,
             command=COMMAND,
-            methods={self.title(s): tables[f"methods-{s}"] for s in self.order.tables["methods"]},
+            methods={
+                self.title(s): tables[f"methods-{s}"] for s in self.order.tables["methods"] if f"methods-{s}" in tables
+            },
             natural={name.partition("-")[2]: rows for name, rows in tables.items() if name.startswith("natural-")},
             **{name: tables[name] for name in ("claims", "data", "federations", "partitions", "cuts", "sizes")},
             **{name: figures.get(name, "") for name in names},
