@@ -2,9 +2,9 @@
 
 Rates of data sets come first, then hyperparameters of their methods at these rates, then rates of single runs at both.
 
-A trial is a run at a seed that no table reports, judged by the development loss after its last round. Grids widen at
-their ends. Trials are kept in git one by one; the table that results says what params.yaml's values were chosen from.
-Test texts are left out before anything is read.
+A trial is a run at a seed that no table reports, judged by the development loss after its last round. Grids of rates
+widen at their ends. Trials are kept in git one by one; the table that results says what params.yaml's values were
+chosen from. Test texts are left out before anything is read.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from pipeline.workspace.tables import write_table
 COLUMNS = ("dataset", "chooses", "run", "knob", "value", "validation_loss", "chosen")
 RATE = "learning_rate"
 WIDENED = 4
-"""So many times, at most, is a grid made wider."""
+"""So many times, at most, is a grid of rates made wider. Below the least mu lies FedAvg, which is tried anyway."""
 
 Row = dict[str, Any]
 
@@ -82,7 +82,7 @@ def _chosen(
     values: Sequence[float],
     known: dict[str, Indexed],
 ) -> list[Row]:
-    """A row a value tried; where the best is at an end, one more is tried beyond it.
+    """A row a value tried; where the best of rates is at an end, one more is tried beyond it.
 
     Args:
         known: data sets as models read them, as far as they have been encoded.
@@ -91,7 +91,7 @@ def _chosen(
     losses: dict[float, float] = {}
     for _ in range(WIDENED + 1):
         losses |= _losses(params, dataset, run, knob, [value for value in grid if value not in losses], known)
-        beyond = wider(grid, min(losses, key=lambda value: losses[value]))
+        beyond = wider(grid, min(losses, key=lambda value: losses[value])) if knob.endswith(RATE) else None
         if beyond is None:
             best = min(losses, key=lambda value: losses[value])
             about = {"dataset": dataset, "chooses": chooses, "run": run, "knob": knob}

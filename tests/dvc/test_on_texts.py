@@ -442,7 +442,7 @@ def test_clients_of_the_tagging_federation_train_for_five_steps(scale: str, tmp_
 
 
 def test_tuning_sees_no_test_text_and_trains_each_trial_once(made: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rates first, then a knob at the rate that was chosen; grids widen at their ends."""
+    """Rates first, which widen at their ends, then a knob at the rate that was chosen, then one run's own rate."""
     tried: list[tuple[str, float, float]] = []
     tested = {row["id"] for row in scores(made, "answers-fedprox")["1"]["examples"]}
 
@@ -457,7 +457,7 @@ def test_tuning_sees_no_test_text_and_trains_each_trial_once(made: Workspace, mo
     monkeypatch.setattr(text_tuning, "_trained", losses)
     assert text_tuning.wider([1.0, 2.0, 4.0], 2.0) is None
     rates = {"answers": {"adamw": ["answers-fedprox", [1.0, 2.0]]}}
-    knobs = {"answers": {"mu": ["answers-fedprox", [0.1, 0.3, 0.5]]}}
+    knobs = {"answers": {"mu": ["answers-fedprox", [0.3, 0.5]]}}
     tune = {"seed": 1000, "rates": rates, "knobs": knobs, "own_rates": {"answers-fedprox": [2.0, 4.0, 8.0]}}
     copy = made.folder / "params.yaml"
     before = copy.read_text(encoding="utf-8")
