@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-
-from pipeline.clients.skews import SERVER
-from pipeline.federated.history import COLUMNS, columns_of, judged
-from pipeline.model.adapter import Adapter, write_adapter
 from pipeline.plan.orders import read_order
 from pipeline.plan.text_orders import TextTrainOrder
-from pipeline.runs.learning import key_of, seen_through, train_on_texts
-from pipeline.runs.prune import remove_checkpoints
-from pipeline.runs.text_encoding import read_index
-from pipeline.runs.training import POOLED, Finished, bind, write_events
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, write_json
+from pipeline.workspace.files import write_json
 from pipeline.workspace.progress import say
-from pipeline.workspace.tables import write_table
 
 
 def run(name: str) -> None:
@@ -25,46 +15,6 @@ def run(name: str) -> None:
         say(f"train {name}: is a run of another scale")
         write_json(layout.MODELS / layout.ON_TEXTS / name / "left_out.json", {})
         return
-    index = read_index(order.dataset, order.training.view)
-    for seed in order.seeds:
-        training = order.training.model_copy(update={"seed": seed})
-        manifest = read_json(layout.federation(order.setting, seed))["manifest"]
-        run_id = layout.run_on_texts(name, seed)
-        key = key_of(training, manifest, index)
-        # DVC leaves what is there: where only another run's data have changed, it is this training's already.
-        if layout.trained_as(run_id).is_file() and read_json(layout.trained_as(run_id))["training"] == key:
-            say(f"train {name}-{seed}: has been trained")
-            continue
-        shutil.rmtree(layout.MODELS / run_id, ignore_errors=True)
-        if order.untrained:
-            write_adapter(layout.adapter(run_id, SERVER), seen_through(training, index)[1])
-            write_table(layout.history(run_id), [], COLUMNS)
-            write_json(layout.trained_as(run_id), {"training": key})
-            continue
-        finished = train_on_texts(training, manifest, index, key, f"{name}-{seed}", lambda rows: None)
-        export(run_id, finished, bind(training).evaluates)
-        write_events(run_id, training, finished.progress)
-        write_json(layout.trained_as(run_id), {"training": key})
-        remove_checkpoints([layout.checkpoints() / key])
+    from pipeline.runs.text_seeds import train_seeds  # torch takes seconds, which a run of another scale saves
 
-
-def export(run_id: str, finished: Finished, owner: str) -> None:
-    """The models after the last round, and those of each client's best; and every round."""
-    progress, private = finished.progress, finished.private
-    for name, model in last_models(finished, owner).items():
-        write_adapter(layout.adapter(run_id, name), model, {"round": progress.round})
-    for client, kept in private.best[owner].items():  # type: ignore[index]
-        about = {"round": kept.round, "validation_loss": kept.loss}
-        write_adapter(layout.adapter(run_id, client, "best"), kept.adapter, about)
-    history = judged(progress.history, owner)  # type: ignore[arg-type]
-    write_table(layout.history(run_id), [row.to_row() for row in history], columns_of(history))
-
-
-def last_models(finished: Finished, owner: str) -> dict[str, Adapter]:
-    """The server's; or, of a method that is about clients' own, each scored client's."""
-    if owner == "server":
-        return {SERVER: finished.progress.server.adapter}
-    states = finished.private.states
-    if POOLED in states:
-        return {SERVER: states[POOLED].adapter}
-    return {client: states[client].adapter for client in finished.private.best["local"]}
+    train_seeds(name, order)
