@@ -67,7 +67,8 @@ def drawn_sizes(z: Real, total: int, least: int = 1) -> Whole:
 def _check_enough(total: int, clients: int, least: int) -> None:
     if total < clients * least:
         raise QuorumError(
-            f"{clients} clients of at least {least} need {clients * least} examples, and there are {total}"
+            f"{clients} clients of at least {least} need {clients * least} examples, and there are {total}; lower "
+            "clients or least"
         )
 
 

@@ -2,7 +2,7 @@
 
 Its partition files hold, under a name such as `niid_label_clients=100_alpha=1.0`, how many clients there are and which
 examples each trains on. Ours add what a reader needs to know that a file is of the same data: the data set's name and a
-hash of the training ids.
+hash of the training texts' ids, labels, owners and groups.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pipeline.corpora.texts import Text
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import read_json, sha256_json, write_json
 
+Texts = Mapping[str, Text]
+"""Training texts by their ids."""
 Held = Mapping[str, Sequence[str]]
 """Client -> the training examples that it holds."""
 
@@ -31,18 +34,27 @@ def name_of(by: str, clients: int, alpha: float | None, beta: float | None) -> s
     return "_".join([f"niid_{what}_clients={clients}", *drawn])
 
 
-def write(path: Path, name: str, dataset: str, held: Held) -> None:
-    ids = sorted(identity for own in held.values() for identity in own)
+def write(path: Path, name: str, dataset: str, held: Held, texts: Texts) -> None:
+    """
+    Args:
+        texts: those that are held, and others.
+    """
+    dealt = {identity: texts[identity] for own in held.values() for identity in own}
     partition = {client: {"train": list(own)} for client, own in held.items()}
     content = {"n_clients": len(held), "partition_data": partition}
-    write_json(path, {"dataset": dataset, "train_ids": sha256_json(ids), name: content})
+    write_json(path, {"dataset": dataset, "train_texts": _hash(dealt), name: content})
 
 
-def read(path: Path, dataset: str, ids: Sequence[str]) -> dict[str, list[str]]:
+def _hash(texts: Texts) -> str:
+    """Of who is who: ids, and of each its label, owner and group. Lines of a file that were shuffled are others."""
+    return sha256_json(sorted([identity, text.label, text.owner, text.group] for identity, text in texts.items()))
+
+
+def read(path: Path, dataset: str, texts: Texts) -> dict[str, list[str]]:
     """The clients of a file.
 
     Args:
-        ids: the training examples that there are.
+        texts: the training examples that there are.
 
     Raises:
         QuorumError: the file is missing or no partition, or is of other data.
@@ -57,19 +69,19 @@ def read(path: Path, dataset: str, ids: Sequence[str]) -> dict[str, list[str]]:
         if not isinstance(own, dict) or not isinstance(own.get("train"), list):
             raise QuorumError(f"{path}: {client} has no list `train` of texts; give each client one")
     held = {client: list(map(str, own["train"])) for client, own in clients.items()}
-    _check(path, content, dataset, held, ids)
+    _check(path, content, dataset, held, texts)
     return held
 
 
-def _check(path: Path, content: Mapping[str, Any], dataset: str, held: Held, ids: Sequence[str]) -> None:
+def _check(path: Path, content: Mapping[str, Any], dataset: str, held: Held, texts: Texts) -> None:
     remedy = "give a partition of the training texts that this seed uses"
     if content.get("dataset", dataset) != dataset:
         raise QuorumError(f"{path}: is a partition of {content['dataset']}, not of {dataset}; {remedy}")
     dealt = [identity for own in held.values() for identity in own]
     if len(set(dealt)) < len(dealt):
         raise QuorumError(f"{path}: deals an example to two clients; correct it")
-    strange = sorted(set(dealt) - set(ids))
+    strange = sorted(set(dealt) - set(texts))
     if strange:
         raise QuorumError(f"{path}: {strange[0]} is no training example of {dataset}; {remedy}")
-    if "train_ids" in content and content["train_ids"] != sha256_json(sorted(ids)):
+    if "train_texts" in content and content["train_texts"] != _hash(texts):
         raise QuorumError(f"{path}: was made of other training examples of {dataset}; {remedy}")

@@ -32,8 +32,8 @@ class Skewed(Record):
     kind: Literal["skewed"]
     clients: Count
     by: Literal["label", "cluster"] = "label"
-    alpha: float | None = None
-    beta: float | None = None
+    alpha: float | None = Field(default=None, gt=0)
+    beta: float | None = Field(default=None, gt=0)
     least: Count = 1
 
 
@@ -84,6 +84,8 @@ def partition(
 def _skewed(skew: Skewed, texts: Mapping[str, Text], seed: int, dataset: str, clusters: Mapping[str, str]) -> Manifest:
     ids = ids_of(texts, "train")
     labels = [clusters[i] if skew.by == "cluster" else texts[i].label for i in ids]
+    if skew.alpha is not None and len(set(labels)) < 2:
+        raise QuorumError(f"alpha skews {skew.by}s, and all texts have one; set by: cluster, or beta, or spread: true")
     held = dirichlet.partition(
         ids, labels, skew.clients, seed=seed, dataset=dataset, alpha=skew.alpha, beta=skew.beta, least=skew.least
     )
@@ -125,7 +127,8 @@ def _drawn(ids: Sequence[str], count: int | None, seed: int, dataset: str, owner
 
 def _given(skew: Given, texts: Mapping[str, Text], seed: int, dataset: str, clusters: Mapping[str, str]) -> Manifest:
     del seed, clusters
-    held = {client: own for client, own in exchange.read(skew.file, dataset, ids_of(texts, "train")).items() if own}
+    there = {identity: texts[identity] for identity in ids_of(texts, "train")}
+    held = {client: own for client, own in exchange.read(skew.file, dataset, there).items() if own}
     _check_names(held)
     return with_server(held, texts)
 

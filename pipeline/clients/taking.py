@@ -57,7 +57,8 @@ def taken(texts: Mapping[str, AnyText], takes: Takes, seed: int) -> dict[str, An
         own = {identity: text for identity, text in texts.items() if text.split == split}
         chosen = _of_split(own, texts, take, f"{seed}/" if split == "train" else "")
         if not chosen:
-            raise QuorumError(f"{split}: no text is left of {len(own)}; raise what is taken of it")
+            remedy = "raise what is taken of it" if own else f"give some texts the split {split}"
+            raise QuorumError(f"{split}: no text is left of {len(own)}; {remedy}")
         kept |= chosen
     return {identity: text for identity, text in texts.items() if identity in kept}
 

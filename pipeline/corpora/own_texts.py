@@ -65,8 +65,9 @@ def _rows(path: Path) -> list[tuple[int, Row]]:
     except UnicodeDecodeError as error:
         raise QuorumError(f"{path}: is not UTF-8 (byte {error.start}); save it as UTF-8") from None
     if path.suffix == ".csv":
-        reader = csv.DictReader(io.StringIO(text, newline=""))
-        return [(reader.line_num, row) for row in reader]
+        reader = csv.reader(io.StringIO(text, newline=""))
+        header = next(reader, [])
+        return [(reader.line_num, _of_csv(path, reader.line_num, header, cells)) for cells in reader if cells]
     found: list[tuple[int, Row]] = []
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
@@ -75,6 +76,15 @@ def _rows(path: Path) -> list[tuple[int, Row]]:
             except (ValueError, TypeError):
                 raise QuorumError(f"{path}: line {number}: is no JSON object; write one example a line") from None
     return found
+
+
+def _of_csv(path: Path, line: int, header: Sequence[str], cells: Sequence[str]) -> Row:
+    if len(cells) != len(header):
+        raise QuorumError(
+            f'{path}: line {line}: {len(cells)} fields, and the header has {len(header)}; write "…" around a text that '
+            "has a comma or a line's end"
+        )
+    return dict(zip(header, cells, strict=True))
 
 
 def _splits(path: Path, rows: Sequence[tuple[int, Row]]) -> dict[int, Split]:

@@ -9,8 +9,8 @@ from pydantic import Field
 from pipeline.clients.taking import Takes
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.precision import Precision
+from pipeline.plan.federations import Federation
 from pipeline.plan.orders import FederatedKnobs, Order
-from pipeline.plan.texts import Federation
 from pipeline.workspace.record import Record
 
 
@@ -125,12 +125,13 @@ class TextRow(Record):
 
 
 class TextPageOrder(Order):
-    """What the experiment's page says and computes."""
+    """What the experiment's page says and computes; `published`: the data sets that are not one's own."""
 
     scale: str
     precision: Precision
     sign_flips: int
     datasets: dict[str, str]
+    published: list[str]
     settings: dict[str, Federation]
     runs: list[TextRow]
     tables: dict[str, list[str]]

@@ -19,6 +19,7 @@ from pipeline.model.encoder import Cut
 from pipeline.model.precision import Precision, resolve, threads_of
 from pipeline.model.presets import ENCODERS, PRESETS
 from pipeline.plan.code import code_of
+from pipeline.plan.federations import GivenOn, NaturalOn
 from pipeline.plan.orders import BackboneOrder, IngestOrder, Order
 from pipeline.plan.packages import packages_of
 from pipeline.plan.text_orders import (
@@ -34,7 +35,7 @@ from pipeline.plan.text_orders import (
     View,
     name_of,
 )
-from pipeline.plan.texts import TABLES, Dataset, GivenOn, NaturalOn, TextParams
+from pipeline.plan.texts import TABLES, Dataset, TextParams
 from pipeline.tasks import TEXT_TASKS
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_file, sha256_json
@@ -105,6 +106,7 @@ def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
         precision=precision,
         sign_flips=params.sign_flips,
         datasets={name: task_of(data) for name, data in params.datasets.items()},
+        published=[name for name, data in params.datasets.items() if data.published],
         settings={name: params.skew_of(name) for name in params.settings},
         runs=rows,
         tables=_tables(params),

@@ -12,11 +12,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from pipeline.clients.setting import Count
-from pipeline.clients.skews import Given, Natural, Skewed
 from pipeline.clients.taking import Takes
 from pipeline.errors import QuorumError
 from pipeline.model.presets import ENCODERS, PRESETS
 from pipeline.plan.checks import check_rules
+from pipeline.plan.federations import Federation, SkewedOn, check_own
 from pipeline.plan.orders import CommonKnobs
 from pipeline.plan.run import Method
 from pipeline.plan.schema import check_names, over, read_yaml
@@ -73,6 +73,8 @@ class Dataset(Record):
     def _of_one_source(self) -> Dataset:
         if (self.published is None) == (self.file is None):
             raise ValueError("give one of published and file")
+        if self.file is not None:
+            check_own(self.file)
         self.check_backbone(self.backbone)
         return self
 
@@ -89,38 +91,6 @@ class Dataset(Record):
         known = {name for name in PRESETS if PRESETS[name].family == "causal"} if self.writes else set(ENCODERS)
         if backbone not in known:
             raise ValueError(f"backbone: {backbone!r} cannot {self.task}; known: {', '.join(sorted(known))}")
-
-
-class OnData(Record):
-    """A federation is on one data set."""
-
-    data: str
-
-
-class SkewedOn(OnData, Skewed):
-    """Without `alpha` and `beta` it takes the file's `alpha`, so that one key varies it.
-
-    `spread: true`: neither labels nor sizes are skewed, unless `beta` is set.
-    """
-
-    spread: bool = False
-
-    @model_validator(mode="after")
-    def _spread_or_skewed(self) -> SkewedOn:
-        if self.spread and self.alpha is not None:
-            raise ValueError("spread: leaves labels as they are, and alpha skews them; remove one")
-        return self
-
-
-class NaturalOn(OnData, Natural):
-    """See `Natural`."""
-
-
-class GivenOn(OnData, Given):
-    """See `Given`."""
-
-
-Federation = SkewedOn | NaturalOn | GivenOn
 
 
 class TextRun(Record):

@@ -78,19 +78,21 @@ class Results:
     # -- tables --
 
     def tables(self) -> Tables:
-        """Every table, by the name of its CSV."""
+        """Every table that has a row, by the name of its CSV; the paper's claims are about published data."""
         found = {f"methods-{setting}": self._methods(setting) for setting in self.order.tables["methods"]}
         natural = self._natural()
-        return {
-            "claims": [*(claim_row(one) for one in self.verdicts), *map(self._falling, self.falling)],
+        claims = [*(claim_row(one) for one in self.verdicts), *map(self._falling, self.falling)]
+        tables = {
+            "claims": claims if self.order.published else [],
             "data": list(self.data),
-            **{name: rows for name, rows in found.items() if rows},
+            **found,
             "federations": [self._federation(name) for name in self.held],
             "partitions": self._partitions(),
             "cuts": self._cuts(),
             "sizes": [self._cost(run, None) for run in self._listed("sizes")],
             **{f"natural-{dataset}": rows for dataset, rows in natural.items()},
         }
+        return {name: rows for name, rows in tables.items() if rows}
 
     def _falling(self, claim: Falling) -> Row:
         """A claim on federations alone, at every seed that all of them have."""
@@ -115,7 +117,8 @@ class Results:
             for label, count in labels.items():
                 counts[label] = counts.get(label, 0) + count
         major = majority_row(runs[0].scored, metrics[0], counts)
-        return with_paper(rows, self.paper, THEIRS.get(self.task(setting), "")) + ([major] if major else [])
+        theirs = THEIRS.get(self.task(setting), "") if self.order.settings[setting].data in self.order.published else ""
+        return with_paper(rows, self.paper, theirs) + ([major] if major else [])
 
     def _partitions(self) -> list[Row]:
         rows = []
@@ -218,6 +221,7 @@ class Results:
         return page(
             "texts_page.html.j2",
             samples=samples,
+            ours=not self.order.published,
             scale=self.order.scale,
             precision=self.order.precision,
             sign_flips=self.order.sign_flips,
@@ -226,7 +230,7 @@ class Results:
                 self.title(s): tables[f"methods-{s}"] for s in self.order.tables["methods"] if f"methods-{s}" in tables
             },
             natural={name.partition("-")[2]: rows for name, rows in tables.items() if name.startswith("natural-")},
-            **{name: tables[name] for name in ("claims", "data", "federations", "partitions", "cuts", "sizes")},
+            **{name: tables.get(name, []) for name in ("claims", "data", "federations", "partitions", "cuts", "sizes")},
             **{name: figures.get(name, "") for name in names},
         )
 

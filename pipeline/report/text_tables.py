@@ -52,6 +52,11 @@ class Made:
     parameters: int
 
 
+def ends_of(shown: Interval) -> Row:
+    """Of too few groups of texts there is no interval."""
+    return {"low": "", "high": ""} if shown.is_point else {"low": round(shown.low, 2), "high": round(shown.high, 2)}
+
+
 def figure_of(made: Made, metric: Metric, samples: int) -> Interval:
     return with_interval(made.scored, metric.name, metric.per, samples)
 
@@ -70,8 +75,7 @@ def method_row(made: Made, metrics: Sequence[Metric], held: Mapping[int, Held], 
         "run": made.row.name,
         "method": made.row.method,
         first.name: round(shown.value, 2),
-        "low": round(shown.low, 2),
-        "high": round(shown.high, 2),
+        **ends_of(shown),
         **{one.name: round(figure_of(made, one, samples).value, 2) for one in metrics[1:]},
         "by_seed": " / ".join(f"{value_of(rows, first.name, first.per):.1f}" for rows in made.scored.values()),
         "loss": round(fmean(value_of(rows, "loss_sum", "items") for rows in made.scored.values()), 3),
@@ -92,7 +96,9 @@ def majority_row(rows: BySeed, metric: Metric, counts: Mapping[str, int]) -> Row
 
 
 def with_paper(rows: Sequence[Row], paper: PaperRows, task: str) -> list[Row]:
-    """Table 2's own numbers beside ours, x 100."""
+    """Table 2's own numbers beside ours, x 100; none where `task` is none of its."""
+    if not task:
+        return list(rows)
     known = {
         row["method"]: 100 * float(row["value"])
         for row in paper
@@ -121,8 +127,7 @@ def data_row(name: str, about: Mapping[str, Any], unlearned: int | None, task: s
         "owners": about["owners"],
         "source": about["source"]["source"],
         "paper_data": theirs[0]["dataset"] if theirs else "",
-        "paper_train": counts.get("train_examples", ""),
-        "paper_test": counts.get("test_examples", ""),
+        **{f"paper_{split}": counts.get(f"{split}_examples", "") for split in ("train", "test")},
         "paper_labels": counts.get("labels", ""),
     }
 
@@ -153,8 +158,7 @@ def cost_row(made: Made, metric: Metric, samples: int, paper: float | None) -> R
         "parameters": made.parameters,
         "sent_mb": round(made.sent / 1e6, 1),
         metric.name: round(shown.value, 2),
-        "low": round(shown.low, 2),
-        "high": round(shown.high, 2),
+        **ends_of(shown),
         "paper": "" if paper is None else round(paper, 2),
     }
 

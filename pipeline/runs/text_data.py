@@ -10,7 +10,7 @@ import numpy as np
 from pipeline.clients.clusters import Vectors, clusters, silos
 from pipeline.clients.skews import Natural, Skewed
 from pipeline.corpora.texts import Asked, Tagged, Text, Titled, read_texts
-from pipeline.plan.texts import Federation
+from pipeline.plan.federations import Federation
 from pipeline.tasks.encoded import load_text_task
 from pipeline.workspace import layout
 

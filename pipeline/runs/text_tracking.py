@@ -26,7 +26,9 @@ def project(order: TextPageOrder, scores: Mapping[str, Mapping[int, Mapping[str,
             if not complete:
                 store.finish(parent)
             new = sum(
-                _project(store, parent, row, seed, scores[row.name][seed]) for row in order.runs for seed in row.seeds
+                _project(store, parent, order, row, seed, scores[row.name][seed])
+                for row in order.runs
+                for seed in row.seeds
             )
     except QuorumError as error:
         say(f"track: the results are there, MLflow is not up to date: {error}")
@@ -34,17 +36,20 @@ def project(order: TextPageOrder, scores: Mapping[str, Mapping[int, Mapping[str,
     say(f"track: {new} runs brought into {layout.mlflow_uri()}")
 
 
-def _project(store: Store, parent: str, row: TextRow, seed: int, scores: Mapping[str, float]) -> bool:
+def _project(
+    store: Store, parent: str, order: TextPageOrder, row: TextRow, seed: int, scores: Mapping[str, float]
+) -> bool:
     run_id = layout.run_on_texts(row.name, seed)
-    identity = sha256_json([run_id, row.orders, read_json(layout.trained_as(run_id)), dict(scores)])
+    skew = order.settings[row.setting].model_dump(mode="json", exclude={"data"})
+    identity = sha256_json([run_id, skew, read_json(layout.trained_as(run_id)), dict(scores)])
     tags = {"method": row.method, "setting": row.setting, "seed": str(seed), PARENT_TAG: parent}
     run, complete = store.run(identity, f"{row.name}-{seed}", lambda: tags)
     if complete:
         return False
     knobs = row.training.model_dump(mode="json")
-    store.params(
-        run, {"method": row.method, "dataset": row.dataset, **knobs.pop("hyperparameters"), **knobs, "seed": seed}
-    )
+    who = {f"setting.{key}": value for key, value in skew.items() if value is not None}
+    about = {"method": row.method, "dataset": row.dataset, "setting": row.setting, **who}
+    store.params(run, {**about, **knobs.pop("hyperparameters"), **knobs, "seed": seed})
     for one in read_table(layout.history(run_id)):
         values = {f"{one['client']}/{name}": float(one[name]) for name in PER_ROUND if one.get(name)}
         store.metrics(run, values, int(one["round"]))

@@ -116,6 +116,9 @@ def project() -> None:
     Raises:
         QuorumError: the store cannot be opened or written.
     """
+    if not layout.order("report").is_file():
+        say("track: no run of meetings is planned here; runs on labelled texts come in by their own `dvc repro`")
+        return
     order = read_order(layout.order("report"), ReportOrder)
     new = 0
     with failures():

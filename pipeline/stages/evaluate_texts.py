@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipeline.evaluation.text_scores import value_of
 from pipeline.plan.orders import read_order
 from pipeline.plan.text_orders import TextEvaluateOrder, TextTrainOrder
+from pipeline.tasks.encoded import load_text_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
-from pipeline.workspace.progress import progress
+from pipeline.workspace.progress import progress, say
 
 
 def run(name: str) -> None:
@@ -18,10 +20,12 @@ def run(name: str) -> None:
         return
     from pipeline.runs.text_judging import Judge  # torch takes seconds, which a run of another scale saves
 
-    judge = Judge(name, order)
+    judge, first = Judge(name, order), load_text_task(order.task).metrics[0]
     found: dict[str, Any] = {}
     with progress(f"evaluate {name}", len(order.seeds)) as advance:
         for seed in order.seeds:
             found[str(seed)] = judge.at(seed)
             advance(1)
     write_json(layout.scores(f"{layout.ON_TEXTS}/{name}"), found)
+    values = [f"{value_of(own['examples'], first.name, first.per):.1f} (seed {seed})" for seed, own in found.items()]
+    say(f"evaluate {name}: {first.title} {', '.join(values)}")

@@ -24,18 +24,20 @@ def run(setting: str) -> None:
     if isinstance(skew, Given):
         skew = skew.model_copy(update={"file": layout.of_ones_own(skew.file)})
     for seed in order.seeds:
-        used = taken(texts, order.take, seed)
-        groups = groups_of(skew, used, seed)
         try:
+            used = taken(texts, order.take, seed)
+            groups = groups_of(skew, used, seed)
             manifest = partition(skew, used, seed, order.dataset, groups)
         except QuorumError as error:
             raise QuorumError(f"params.yaml: settings.{setting}: {error}") from None
         labels = {i: label_of(i, text, groups) for i, text in used.items()}
         write_json(layout.federation(setting, seed), {"manifest": manifest, "labels": labels})
+        held = {client: own["train"] for client, own in manifest.items() if client != SERVER}
         if isinstance(skew, Skewed):
-            held = {client: own["train"] for client, own in manifest.items() if client != SERVER}
             name = exchange.name_of(skew.by, skew.clients, skew.alpha, skew.beta)
-            exchange.write(
-                Path(layout.federation(setting, seed)).with_name(f"{name}-{seed}.json"), name, order.dataset, held
-            )
-    say(f"federate {setting}: {len(manifest)} parties at seeds {', '.join(map(str, order.seeds))}")
+            path = Path(layout.federation(setting, seed)).with_name(f"{name}-{seed}.json")
+            exchange.write(path, name, order.dataset, held, used)
+        there = [identity for identity, text in used.items() if text.split == "train"]
+        nobodys = len(there) - sum(map(len, held.values()))
+        more = f"; {nobodys} training texts are nobody's" if nobodys else ""
+        say(f"federate {setting}: seed {seed}: {len(held)} clients{more}")

@@ -46,7 +46,10 @@ def run() -> None:
     )
     notes = {name: read_json(layout.texts_notes(name)) for name in order.datasets}
     paper = read_table(layout.FEDNLP_RESULTS)
-    theirs = {name: THEIRS.get(module.rpartition(".")[2], "") for name, module in order.datasets.items()}
+    theirs = {
+        name: THEIRS.get(module.rpartition(".")[2], "") if name in order.published else ""
+        for name, module in order.datasets.items()
+    }
     data = [data_row(name, about, _unlearned(name, order), theirs[name], paper) for name, about in notes.items()]
     results = Results(order, made, held, metrics, verdicts, falling, data, paper)
     tables = results.tables()

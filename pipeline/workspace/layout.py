@@ -236,7 +236,7 @@ def run_on_texts(name: str, seed: int) -> str:
 
 
 def of_ones_own(file: Path) -> Path:
-    """A file that an experiment's params.yaml names."""
+    """A file that an experiment's params.yaml names, as `data/own/tickets.csv`."""
     return home() / workspace() / file
 
 

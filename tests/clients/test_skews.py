@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ def exported(folder: Path, clients: int = 3) -> Path:
     manifest = partition(skew(kind="skewed", clients=clients, alpha=1.0), texts(), 1, "d")
     held = {client: own["train"] for client, own in manifest.items() if client != SERVER}
     path = folder / "niid_label_clients=3_alpha=1.0.json"
-    exchange.write(path, path.stem, "d", held)
+    exchange.write(path, path.stem, "d", held, texts())
     return path
 
 
@@ -101,7 +102,7 @@ def test_a_partition_in_fednlps_form_needs_no_hash(tmp_path: Path) -> None:
     ("change", "dataset", "message"),
     [
         ({}, "other", "is a partition of d, not of other"),
-        ({"train_ids": "x"}, "d", "was made of other training examples of d"),
+        ({"train_texts": "x"}, "d", "was made of other training examples of d"),
         ({"niid_label_clients=3_alpha=1.0": 1}, "d", "holds 0 partitions"),
     ],
 )
@@ -112,6 +113,29 @@ def test_a_partition_of_other_data_is_refused(
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(QuorumError, match=message):
         partition(skew(kind="given", file=path), texts(), 1, dataset)
+
+
+def test_a_file_whose_lines_were_shuffled_is_of_other_texts(tmp_path: Path) -> None:
+    """The same ids, one of which has another label now."""
+    path = exported(tmp_path)
+    shuffled = texts()
+    first = next(identity for identity, text in shuffled.items() if text.split == "train")
+    shuffled[first] = replace(shuffled[first], label="another")
+    with pytest.raises(QuorumError, match="was made of other training examples of d"):
+        partition(skew(kind="given", file=path), shuffled, 1, "d")
+
+
+@pytest.mark.parametrize("content", ["[]", '{"p": {"partition_data": [1]}}', '{"p": {"partition_data": {"0": {}}}}'])
+def test_a_file_that_is_no_partition_is_one_line(content: str, tmp_path: Path) -> None:
+    (tmp_path / "p.json").write_text(content)
+    with pytest.raises(QuorumError, match=r"p\.json: (holds 0 partitions|.* has no list `train`)"):
+        partition(skew(kind="given", file=tmp_path / "p.json"), texts(), 1, "d")
+
+
+def test_alpha_needs_labels_to_skew() -> None:
+    alike = {identity: replace(text, label="x") for identity, text in texts().items()}
+    with pytest.raises(QuorumError, match="alpha skews labels, and all texts have one; set by: cluster, or beta"):
+        partition(skew(kind="skewed", clients=2, alpha=1.0), alike, 1, "d")
 
 
 @pytest.mark.parametrize(

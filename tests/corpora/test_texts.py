@@ -153,6 +153,8 @@ def test_own_tags_come_as_lists_or_words(tmp_path: Path) -> None:
     [
         (Labelled, "a.csv", "text,klass\nx,y\n", "has no column 'label'; it needs text, label"),
         (Labelled, "a.csv", "text,label\n", "holds no row"),
+        (Labelled, "a.csv", "text,label\nhello, dear,y\n", "line 2: 3 fields, and the header has 2; write"),
+        (Labelled, "a.csv", "text,label\nhello\n", "line 2: 1 fields, and the header has 2"),
         (Labelled, "a.csv", "text,label,split\n ,y,train\n", "line 2: text is empty; fill it"),
         (Labelled, "a.csv", "text,label,split\nx,y,train\nx,z,test\n", "no training example has the label 'z'"),
         (Labelled, "a.csv", "text,label,split\nx,y,dev\n", "line 2: split 'dev': write train, val, test"),

@@ -13,22 +13,28 @@ import pytest
 import yaml
 from workspaces import ROOT, Workspace
 
+from pipeline.corpora.texts import Labelled
+
 PAGE = (ROOT / "docs" / "texts.md").read_text(encoding="utf-8")
 STAGES = """
 from pipeline.stages import encode_texts, evaluate_texts, federate, plan, prepare_texts
 from pipeline.stages import text_backbone, text_page, train_texts
 plan.run(); text_backbone.run("tiny-bert"); prepare_texts.run("tickets"); encode_texts.run("tickets")
-federate.run("tickets"); train_texts.run("tickets-fedavg"); evaluate_texts.run("tickets-fedavg"); text_page.run()
+federate.run("tickets")
+for run in ("tickets-untrained", "tickets-fedavg", "tickets-centralized"):
+    train_texts.run(run)
+    evaluate_texts.run(run)
+text_page.run()
 """
-COMMON: dict[str, Any] = yaml.safe_load(
-    """
-    {scale: laptop, seeds: [1], device: cpu, precision: fp32, data_source: sample, alpha: 1.0, rounds: 1, patience: 9,
-     local_epochs: 1, batch_size: 4, clients_per_round: null, client_optimizer: adamw, client_schedule: constant,
-     weight_decay: 0.01, clip_norm: 1.0, tau: 1.0, lambda: 0.2, local_start: own, sign_flips: 100, scales: {laptop: {}},
-     backbones: [tiny-bert], tables: {methods: [tickets], partitions: [], cuts: [], sizes: [], natural: []},
-     tune: {seed: 9, rates: {}, knobs: {}}}
-    """
-)
+LABELS = ("a", "b;c", "c", "a;b")
+"""Besides one combination, `c;a`, of which there is one text."""
+OWN = ROOT / "experiments" / "own"
+SHOWN: dict[str, Any] = yaml.safe_load(PAGE[PAGE.index("    datasets:\n      tickets:") :].partition("\n\n")[0])
+
+
+def test_the_experiment_to_copy_has_the_pages_lines() -> None:
+    params = yaml.safe_load((OWN / "params.yaml").read_text(encoding="utf-8"))
+    assert {name: params[name] for name in SHOWN} == SHOWN
 
 
 @pytest.fixture(scope="module")
@@ -43,22 +49,23 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     registry.write_text(
         text.replace("TEXT_TASKS: dict[str, str] = {\n", f"TEXT_TASKS: dict[str, str] = {{\n    {line}\n")
     )
-    shown = PAGE[PAGE.index("    datasets:\n      tickets:") :].partition("\n\n")[0]
-    params = yaml.safe_load(
-        shown.replace("minilm-l6", "tiny-bert").replace("e,0-4", "e,0").replace("classify", "multilabel")
-    )
-    (workspace.folder / "params.yaml").write_text(yaml.safe_dump(COMMON | params), encoding="utf-8")
-    with (workspace.folder / "tickets.csv").open("w", encoding="utf-8", newline="") as file:
+    text = (OWN / "params.yaml").read_text(encoding="utf-8")
+    for written, here in {"minilm-l6": "tiny-bert", "e,0-4": "e,0", "task: classify": "task: multilabel"}.items():
+        text = text.replace(written, here)
+    (workspace.folder / "params.yaml").write_text(text, encoding="utf-8")
+    (workspace.folder / "data" / "own").mkdir(parents=True, exist_ok=True)
+    with (workspace.folder / "data" / "own" / "tickets.csv").open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["text", "label"])
-        rows.writerows([f"printer {i} is {'broken' if i % 2 else 'slow'}", ["a", "b", "a;b"][i % 3]] for i in range(60))
+        labels = ["c;a", *(LABELS[i % 4] for i in range(1, 60))]
+        rows.writerows([f"printer {i} is {'broken' if i % 2 else 'slow'}", label] for i, label in enumerate(labels))
     workspace.run(sys.executable, "-c", STAGES)
     return workspace
 
 
 def test_the_task_is_scored_by_its_own_metric(made: Workspace) -> None:
     metrics = json.loads((made.folder / "reports" / "metrics.json").read_text(encoding="utf-8"))
-    assert list(metrics) == ["tickets-fedavg"]
+    assert list(metrics) == ["tickets-untrained", "tickets-fedavg", "tickets-centralized"]
     assert set(metrics["tickets-fedavg"]) == {"f1"}
     assert 0 <= metrics["tickets-fedavg"]["f1"] <= 100
 
@@ -73,4 +80,6 @@ def test_the_partition_of_the_page_has_the_form_that_is_read(tmp_path: Path) -> 
     (shown,) = re.findall(r"^    (\{\"niid.*\})$", PAGE, flags=re.MULTILINE)
     path = tmp_path / "mine.json"
     path.write_text(shown, encoding="utf-8")
-    assert read(path, "20news", ["20news/train/sci.med/59045"]) == {"A": ["20news/train/sci.med/59045"]}
+    identity = "20news/train/sci.med/59045"
+    texts = {identity: Labelled(identity, "train", "", "", "words", "sci.med")}
+    assert read(path, "20news", texts) == {"A": [identity]}

@@ -314,6 +314,14 @@ def test_claims_and_templates_are_behind_the_page(tmp_path: Path) -> None:
     assert {"fednlp.yaml", "templates/texts_page.html.j2", "templates/page.css"} <= set(code)
 
 
+def test_another_method_or_task_changes_no_order(tmp_path: Path) -> None:
+    """The lists of them are no cause of a result; what a run uses of them is."""
+    listed = {"pipeline.federated.algorithms", "pipeline.tasks", "pipeline.plan.texts", "pipeline.plan.run"}
+    for name, order in resolve_texts(params(tmp_path)).items():
+        codes = [order.get("code", {}), order.get("training", {}).get("code", {})]
+        assert not any(listed & set(code) for code in codes), name
+
+
 def test_what_is_stored_depends_on_the_task_and_on_how_texts_are_pooled(tmp_path: Path) -> None:
     """The head alone stores what its task pools."""
     from pipeline.plan.code import code_of
@@ -333,6 +341,19 @@ def test_a_runs_knob_changes_its_own_training_alone(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"alpha": 0}, "alpha: Input should be greater than 0"),
+        (
+            {"settings": SETTINGS | {"news": SETTINGS["news"] | {"alpha": -1}}},
+            "settings.news.alpha: Input should",
+        ),
+        (
+            {"settings": SETTINGS | {"news": SETTINGS["news"] | {"clients": 0}}},
+            "settings.news.clients: Input should",
+        ),
+        ({"settings": SETTINGS | {"news": {"data": "news", "kind": "given"}}}, "settings.news.file: is missing"),
+        (
+            {"settings": SETTINGS | {"news": {"data": "news", "kind": "given", "file": "a.json"}}},
+            "a.json: lay it in the experiment's folder data/own/, where DVC looks, and say data/own/a.json",
+        ),
         ({"scale": "huge"}, "scale: 'huge' is none of scales"),
         ({"settings": SETTINGS | {"news": {"data": "x", "kind": "skewed", "clients": 2}}}, "no data set 'x'"),
         ({"runs": RUNS | {"a": {"setting": "x", "method": "AdaFedAvg"}}}, "runs.a.setting: no setting 'x'"),
