@@ -84,7 +84,10 @@ class Results:
         claims = [*(claim_row(one) for one in self.verdicts), *map(self._falling, self.falling)]
         tables = {
             "claims": claims if self.order.published else [],
-            "data": list(self.data),
+            "data": [
+                {key: value for key, value in row.items() if self.order.published or not key.startswith("paper")}
+                for row in self.data
+            ],
             **found,
             "federations": [self._federation(name) for name in self.held],
             "partitions": self._partitions(),

@@ -83,3 +83,9 @@ def test_the_partition_of_the_page_has_the_form_that_is_read(tmp_path: Path) -> 
     identity = "20news/train/sci.med/59045"
     texts = {identity: Labelled(identity, "train", "", "", "words", "sci.med")}
     assert read(path, "20news", texts) == {"A": [identity]}
+
+
+def test_a_page_of_own_texts_speaks_of_no_paper(made: Workspace) -> None:
+    text = (made.folder / "reports" / "report.html").read_text(encoding="utf-8")
+    assert not [word for word in ("the paper", "FedNLP", "Table 2", "None of its runs", "nan") if word in text]
+    assert not (made.folder / "reports" / "tables" / "claims.csv").exists()
