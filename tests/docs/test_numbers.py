@@ -134,3 +134,14 @@ def test_what_pooling_is_worth_at_full_scale_is_what_its_trials_found() -> None:
     guessed, best = single[0.0006] - pooled[0.0006], min(single.values()) - min(pooled.values())
     told = f"pooling gains {guessed:.3f} nats over AdaSingle, at the best rates so far {best:.3f}"
     assert told in " ".join((ROOT / "docs" / "results.md").read_text(encoding="utf-8").split())
+
+
+def test_what_trials_on_labelled_texts_say_is_in_their_files() -> None:
+    """Development losses with three digits, until the experiment has run."""
+    folder = ROOT / "experiments" / "fednlp"
+    trials = [json.loads(path.read_text(encoding="utf-8")) for path in (folder / "reports" / "tuning").glob("*.json")]
+    known = {f"{fmean(trial['losses'].values()):.3f}" for trial in trials if trial["losses"]}
+    told = (folder / "README.md").read_text(encoding="utf-8").partition("on development data")[2]
+    stated = re.findall(r"\d+\.\d{3}\b", told.partition("A first look")[0])
+    assert stated or (folder / "reports" / "tables" / "tuning.csv").is_file()
+    assert [number for number in stated if number not in known] == []
