@@ -227,9 +227,11 @@ class TextParams(CommonKnobs):
                 raise ValueError(f"tune.{where}: no run {run!r}")
             if len(set(grid)) < 2 or min(grid) <= 0:
                 raise ValueError(f"tune.{where}: a grid needs two values or more, above 0")
-            data = where.split(".")[1]
-            if not where.startswith("own_rates") and self.settings[self.runs[run].setting].data != data:
-                raise ValueError(f"tune.{where}: run {run} is not on data set {data}")
+        for group, of_data in (("rates", tune.rates), ("knobs", tune.knobs)):
+            for data, grids in of_data.items():
+                for name, (run, _) in grids.items():
+                    if self.settings[self.runs[run].setting].data != data:
+                        raise ValueError(f"tune.{group}.{data}.{name}: run {run} is not on data set {data}")
 
     def data_of(self, name: str) -> Dataset:
         """A run's data set."""
