@@ -4,7 +4,8 @@
     did not      its upper end is under half of the paper's effect, 0 where it prints none (alike: wholly outside)
     cannot tell  else, and whatever was made at one seed of three
 
-Holm's adjustment runs over the claims of one task; a claim whose adjusted p is above 0.05 has not held.
+Holm's adjustment runs over the claims of one task, those that were not run among them: else fewer results would be
+judged more kindly. A claim whose adjusted p is above 0.05 has not held.
 """
 
 from __future__ import annotations
@@ -44,6 +45,11 @@ class TextClaim(Record):
     within: tuple[float, float] | None = None
     over: Literal["test", "first third", "end", "roughness"] = "test"
 
+    @property
+    def tested(self) -> bool:
+        """Whether it is judged by a p."""
+        return self.over == "test" and self.within is None
+
     @field_validator("terms", mode="before")
     @classmethod
     def _one_rival(cls, terms: Any) -> Any:
@@ -73,7 +79,10 @@ def falls(values: Sequence[Sequence[float]]) -> Word:
 
 @dataclass(frozen=True)
 class TextVerdict:
-    """A claim, the combination that it is about, at all seeds and at each, and the word."""
+    """A claim, the combination that it is about, at all seeds and at each, and the word.
+
+    `rivals`: of those that the claim names, how many could be asked.
+    """
 
     claim: TextClaim
     word: Word
@@ -81,6 +90,7 @@ class TextVerdict:
     p: float | None = None
     p_holm: float | None = None
     by_seed: tuple[float, ...] = ()
+    rivals: int = 0
 
 
 def word_of(value: Interval, claim: TextClaim, by_seed: Sequence[float], p_holm: float) -> Word:
@@ -123,8 +133,10 @@ def judge(
     """
     found = [_judged(claim, scored, curves, metric_of, samples) for claim in claims]
     for task in {claim.task for claim in claims}:
-        own = [one for one in found if one.claim.task == task and one.p is not None and one.claim.within is None]
-        adjusted = dict(zip((one.claim.number for one in own), holm([one.p or 0.0 for one in own]), strict=True))
+        family = [one for one in found if one.claim.task == task and one.claim.tested]
+        own = [one for one in family if one.p is not None]
+        p_values = holm([one.p or 0.0 for one in own], len(family))
+        adjusted = dict(zip((one.claim.number for one in own), p_values, strict=True))
         found = [_adjusted(one, adjusted[one.claim.number]) if one in own else one for one in found]
     return found
 
@@ -146,7 +158,8 @@ def _judged(
         for terms in claim.terms
         if set(terms) <= set(scored) and set.intersection(*(set(scored[run]) for run in terms))
     ]
-    return min(found, key=lambda one: one.value.value if one.value else 0.0, default=TextVerdict(claim, "not run"))
+    worst = min(found, key=lambda one: one.value.value if one.value else 0.0, default=TextVerdict(claim, "not run"))
+    return replace(worst, rivals=len(found))
 
 
 def _against(
@@ -160,7 +173,9 @@ def _against(
     """The claim against one rival, at the seeds at which all of its runs were made."""
     if claim.over == "test":
         metric, per = metric_of(claim.task)
-        value, p, alone = difference([(weight, scored[run]) for run, weight in terms.items()], metric, per, samples)
+        shared = set.intersection(*(set(scored[run]) for run in terms))
+        rows = [(weight, {seed: scored[run][seed] for seed in shared}) for run, weight in terms.items()]
+        value, p, alone = difference(rows, metric, per, samples)
         return TextVerdict(claim, word_of(value, claim, alone, p), value, p, None, tuple(alone))
     seeds = sorted(set.intersection(*(set(curves[run]) for run in terms)))
     alone = [sum(w * _of_curve(curves[run][seed], claim.over) for run, w in terms.items()) for seed in seeds]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -35,33 +36,16 @@ from pipeline.plan.text_orders import (
     View,
     name_of,
 )
-from pipeline.plan.texts import TABLES, Dataset, TextParams
+from pipeline.plan.text_pages import code_of_page, tables_of
+from pipeline.plan.texts import Dataset, TextParams
 from pipeline.tasks import TEXT_TASKS
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_file, sha256_json
 
 PLAIN = "pipeline.federated.algorithms.fedavg"
 """Whose knobs an untrained run has; none of them is used."""
+MARKS_WORDS = "AdaFedHardKD"
 LOADING = "pipeline.model.encoder_loading"
-STYLE = ("templates/pieces.html.j2", "templates/page.css")
-
-
-class Page(NamedTuple):
-    """The stage that makes a page, and the files behind it that are no code."""
-
-    stage: str
-    files: tuple[str, ...]
-
-
-PAGES = {
-    "fednlp": Page(
-        "pipeline.stages.text_page",
-        ("templates/texts_page.html.j2", "templates/gallery.html.j2", "fednlp.yaml", *STYLE),
-    ),
-    "faults": Page("pipeline.stages.faults_page", ("templates/faults_page.html.j2", *STYLE)),
-}
-REPORT = Path(__file__).parents[1] / "report"
-"""What the page depends on besides code."""
 
 
 def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
@@ -88,7 +72,7 @@ def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
             dataset=setting.data,
             task=task_of(data),
             skew=params.skew_of(name),
-            contents=_contents(setting.file) if isinstance(setting, GivenOn) else None,
+            contents=_partitions(setting, data.seeds or params.seeds) if isinstance(setting, GivenOn) else None,
             take=data.take,
             seeds=data.seeds or params.seeds,
         )
@@ -99,8 +83,7 @@ def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
         if name in params.made:
             rows.append(_row(params, name, own))
     orders["page"] = TextPageOrder(
-        code=code_of(PAGES[params.page].stage)
-        | {name: sha256_file(REPORT / name) for name in PAGES[params.page].files},
+        code=code_of_page(params.page),
         packages=packages_of("main"),
         scale=params.scale,
         precision=precision,
@@ -109,17 +92,9 @@ def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
         published=[name for name, data in params.datasets.items() if data.published],
         settings={name: params.skew_of(name) for name in params.settings},
         runs=rows,
-        tables=_tables(params),
+        tables=tables_of(params),
     )
     return {f"{name}.json": json.loads(order.model_dump_json()) for name, order in orders.items()}
-
-
-def _tables(params: TextParams) -> dict[str, list[str]]:
-    """Those that the file leaves out: of methods one a setting, of others none."""
-    if params.page != "fednlp":
-        return params.tables
-    used = [name for name in params.settings if any(params.runs[run].setting == name for run in params.made)]
-    return {table: [] for table in TABLES} | {"methods": used} | params.tables
 
 
 def task_of(data: Dataset) -> str:
@@ -156,6 +131,12 @@ def _contents(file: Path) -> str | None:
     """A hash of a file of one's own, which lies at home: git need not know it."""
     path = layout.of_ones_own(file)
     return sha256_file(path) if path.is_file() else None
+
+
+def _partitions(setting: GivenOn, seeds: Sequence[int]) -> str | None:
+    """A hash of a partition's file; where there is one a seed, of all."""
+    contents = [_contents(file) for file in dict.fromkeys(layout.at_seed(setting.file, seed) for seed in seeds)]
+    return contents[0] if len(contents) == 1 else sha256_json(contents)
 
 
 def _of_data(params: TextParams, name: str, data: Dataset, precision: Precision) -> dict[str, Order]:
@@ -203,7 +184,7 @@ def _of_run(params: TextParams, name: str, precision: Precision) -> dict[str, Or
     run, data, view = params.runs[name], params.data_of(name), view_of(params, name)
     training = training_on_texts(params, name)
     seeds, task = params.seeds_of(name), task_of(data)
-    rule = DecodingRule(no_repeat_ngram=3, max_tokens=24) if data.writes else None
+    rule = DecodingRule(no_repeat_ngram=3, max_tokens=data.max_tokens) if data.writes else None
     return {
         "train": TextTrainOrder(
             code=code_of("pipeline.stages.train_texts"),
@@ -267,9 +248,15 @@ def training_on_texts(params: TextParams, name: str) -> TextTraining:
 def _check_fits(params: TextParams, name: str, bound: Algorithm, hyper: BaseModel) -> None:
     """
     Raises:
-        QuorumError: the method is about clients' own models and nobody judges them, or SGD should keep moments.
+        QuorumError: the method is about clients' own models and nobody judges them, it marks words and none is written,
+            or SGD should keep moments.
     """
     run, where = params.runs[name], f"params.yaml: runs.{name}"
+    if run.method == MARKS_WORDS and not params.data_of(name).writes:
+        raise QuorumError(
+            f"{where}: {run.method} distils at nouns and verbs of what is written, and a {params.data_of(name).task} "
+            "writes nothing; choose another method, such as AdaFedSelectKD"
+        )
     skew = params.settings[run.setting]
     judged = isinstance(skew, NaturalOn) and skew.own
     if bound.evaluates == "local" and not bound.pooled and not judged:

@@ -20,6 +20,7 @@ from pipeline.plan.federations import Federation, SkewedOn, check_own
 from pipeline.plan.orders import CommonKnobs
 from pipeline.plan.run import Method
 from pipeline.plan.schema import check_names, over, read_yaml
+from pipeline.plan.text_grids import TextTune
 from pipeline.tasks import TEXT_TASKS
 from pipeline.workspace.layout import PARAMS
 from pipeline.workspace.record import Record, first_problem
@@ -42,8 +43,9 @@ class Dataset(Record):
     """A data set, what is learned on it, and how it is trained on unless a run says otherwise.
 
     `published`: one that Quorum reads, or `file`: one's own CSV or JSONL. `headers` is of 20 Newsgroups. `tokens`: what
-    the model reads; `target_tokens`: what a title may have. `frozen`: where the encoder is cut. `take`: which texts are
-    used. `knobs`: method -> hyperparameters that its runs take unless they set their own.
+    the model reads; `target_tokens`: what it learns of a title; `max_tokens`: what it may write. `frozen`: where the
+    encoder is cut. `take`: which texts are used. `knobs`: method -> hyperparameters that its runs take unless they set
+    their own.
     """
 
     task: str
@@ -54,6 +56,7 @@ class Dataset(Record):
     frozen: str = "none"
     tokens: Count
     target_tokens: Count | None = None
+    max_tokens: Count = 24
     take: Takes = Field(default_factory=Takes)
     rounds: Count
     clients_per_round: Count | None = None
@@ -127,30 +130,6 @@ class TextRun(Record):
         if (self.above == "layers") != (self.size is None):
             raise ValueError("size: is of bottleneck and lora alone, which need one")
         return self
-
-
-Grid = tuple[str, list[float]]
-"""A run, and the values that are tried on it."""
-
-
-class TextTune(Record):
-    """Fair tuning at a seed that no table reports.
-
-    `rates`: data set -> family of its rates -> the run that chooses it and the values that are tried. `knobs`: the same
-    of its runs' hyperparameters, tried at the rates that were chosen. `own_rates`: run -> rates for it alone, tried
-    at the rates and hyperparameters that were chosen.
-    """
-
-    seed: int = Field(default=1000, ge=0)
-    rates: dict[str, dict[Literal["adamw", "sgd", "pooled"], Grid]] = Field(default_factory=dict)
-    knobs: dict[str, dict[str, Grid]] = Field(default_factory=dict)
-    own_rates: dict[str, list[float]] = Field(default_factory=dict)
-
-    def grids(self) -> dict[str, Grid]:
-        """All of them, by the key that they stand at."""
-        found = {f"rates.{data}.{name}": grid for data, own in self.rates.items() for name, grid in own.items()}
-        found |= {f"knobs.{data}.{name}": grid for data, own in self.knobs.items() for name, grid in own.items()}
-        return found | {f"own_rates.{run}": (run, values) for run, values in self.own_rates.items()}
 
 
 class TextParams(CommonKnobs):

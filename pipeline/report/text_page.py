@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -55,15 +55,17 @@ class Results:
         falling: Sequence[Falling],
         data: Sequence[Row],
         paper: PaperRows,
+        altered: Set[str] = frozenset(),
     ) -> None:
         """
         Args:
             held: setting -> seed -> client -> label -> training texts.
             metrics: data set -> its task's.
             data: a row a data set.
+            altered: settings that are skewed otherwise than the paper's, whose numbers are not set beside them.
         """
         self.order, self.made, self.held, self.metrics = order, made, held, metrics
-        self.verdicts, self.falling, self.data, self.paper = verdicts, falling, data, paper
+        self.verdicts, self.falling, self.data, self.paper, self.altered = verdicts, falling, data, paper, altered
 
     def metric(self, run: str) -> Metric:
         return self.metrics[self.made[run].row.dataset][0]
@@ -104,7 +106,7 @@ class Results:
         seeds = sorted(set.intersection(*map(set, known))) if whole else []
         values = [[float(federation_row("", own[seed])[claim.figure]) for own in known] for seed in seeds]
         means = [f"{fmean(own):.3f}" for own in zip(*values, strict=True)]
-        empty = dict.fromkeys(("paper", "interval", "by_seed", "p_holm"), "")
+        empty = dict.fromkeys(("rivals", "paper", "interval", "visible", "by_seed", "p_holm"), "")
         return {"number": claim.number, "claim": claim.text, "here": " > ".join(means), **empty, "word": falls(values)}
 
     def _methods(self, setting: str) -> list[Row]:
@@ -120,7 +122,8 @@ class Results:
             for label, count in labels.items():
                 counts[label] = counts.get(label, 0) + count
         major = majority_row(runs[0].scored, metrics[0], counts)
-        theirs = THEIRS.get(self.task(setting), "") if self.order.settings[setting].data in self.order.published else ""
+        published = self.order.settings[setting].data in self.order.published and setting not in self.altered
+        theirs = THEIRS.get(self.task(setting), "") if published else ""
         return with_paper(rows, self.paper, theirs) + ([major] if major else [])
 
     def _partitions(self) -> list[Row]:
@@ -136,7 +139,10 @@ class Results:
 
     def _federation(self, setting: str) -> Row:
         sizes = {run.row.training.batch_size for run in self.made.values() if run.row.setting == setting}
-        return federation_row(setting, next(iter(self.held[setting].values())), max(sizes, default=None))
+        skew = self.order.settings[setting]
+        knobs = {knob: getattr(skew, knob, None) for knob in ("alpha", "beta")}
+        shown = federation_row(setting, next(iter(self.held[setting].values())), max(sizes, default=None))
+        return {"setting": setting} | {knob: "" if value is None else value for knob, value in knobs.items()} | shown
 
     def _listed(self, table: str) -> list[str]:
         """A table's runs that were made."""
@@ -146,7 +152,7 @@ class Results:
         return [self._cost(run, self._paper_cut(self.made[run].row)) for run in self._listed("cuts")]
 
     def _paper_cut(self, run: TextRow) -> float | None:
-        if run.training.above != "layers":
+        if run.training.above != "layers" or run.setting in self.altered:
             return None
         name = f"{_theirs(run.method)} frozen={run.training.view.frozen}"
         return next((float(row["value"]) for row in self.paper if row["table"] == "3" and row["method"] == name), None)
@@ -179,7 +185,7 @@ class Results:
             figures.append(("curves", draw_curves(panels, rounds, loss), "Development loss by round, mean over seeds."))
         if curves := self._named(self.order.tables["partitions"]):
             figures.append(
-                ("partition_curves", draw_curves({"FedOPT": curves}, rounds, loss), "FedOPT on six federations.")
+                ("partition_curves", draw_curves({"": curves}, rounds, loss), "Development loss by federation.")
             )
         panels = {}
         for run, curve in self._named(self.order.tables["cuts"]).items():
@@ -189,15 +195,12 @@ class Results:
         sizes = self._listed("sizes")
         if sizes:
             points = {run: (self.made[run].sent / 1e6, self._cost(run, None)[self.metric(run).name]) for run in sizes}
-            figures.append(
-                ("size_curves", draw_curves({"FedOPT": self._named(sizes)}, rounds, loss), "Models by size.")
-            )
+            figures.append(("size_curves", draw_curves({"": self._named(sizes)}, rounds, loss), "Models by size."))
             figures.append(
                 ("size_figure", draw_costs(points, "MB sent", self.metric(sizes[0]).title), "Score by what is sent.")
             )
-        whole = {
-            name: divergences(next(iter(own.values()))) for name, own in self.held.items() if name.startswith("whole")
-        }
+        compared = [name for claim in self.falling if claim.figure == "divergence_bits" for name in claim.settings]
+        whole = {name: divergences(next(iter(self.held[name].values()))) for name in compared if name in self.held}
         if whole:
             figures.append(("distances", draw_distances(whole), "Jensen-Shannon divergence between clients, in bits."))
         return figures
@@ -225,6 +228,7 @@ class Results:
             "texts_page.html.j2",
             samples=samples,
             ours=not self.order.published,
+            altered=sorted(self.altered),
             scale=self.order.scale,
             precision=self.order.precision,
             sign_flips=self.order.sign_flips,

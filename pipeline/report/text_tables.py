@@ -188,6 +188,7 @@ def claim_row(one: TextVerdict) -> Row:
     return {
         "number": claim.number,
         "claim": claim.text,
+        "rivals": f"{one.rivals} of {len(claim.terms)}" if len(claim.terms) > 1 else "",
         "paper": paper if claim.within is None else "{:g} … {:g}".format(*claim.within).replace("-", "−"),
         "here": found.replace("-", "−"),
         "interval": "" if value is None or value.is_point else value.span(2, "+"),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pipeline.clients.setting import Setting
 from pipeline.plan.orders import PartitionOrder, RunRow, Training, TrainOrder, planned_runs, read_order
@@ -23,14 +24,21 @@ def prune(*, unplanned: bool = False) -> None:
             summaries and scores.
 
     As long as a planned run's examples are not encoded, nobody can say what it needs of prefixes, summaries and scores:
-    they all stay.
+    they all stay. So do checkpoints as long as an experiment on labelled texts has a training to finish.
     """
     planned = planned_runs()
     rows = [row for row in planned if layout.encoded_index(row.id).is_file()]
     unencoded = [row for row in planned if row not in rows]
     waiting = _waiting(planned)
     folders = [path for path in layout.checkpoints().glob("*") if path.is_dir()]
-    files = remove_checkpoints([folder for folder in folders if not waiting.get(folder.name, not unplanned)])
+    unfinished = _unfinished_on_texts() if unplanned else []
+    if unfinished:
+        say(
+            f"prune: checkpoints of other plans stay: {unfinished[0]} has a training to finish, and which is its own "
+            "is not known here; `dvc repro` there finishes it"
+        )
+    stays = not unplanned or bool(unfinished)
+    files = remove_checkpoints([folder for folder in folders if not waiting.get(folder.name, stays)])
     if unplanned and unencoded:
         say(
             f"prune: prefixes, summaries and scores stay: {unencoded[0].id} is planned and not encoded, so that what "
@@ -58,6 +66,17 @@ def _elsewhere() -> list[Path]:
     plans = layout.work() / "plans"
     others = (plan.parent for plan in plans.rglob(layout.last_plan().name) if plan != layout.last_plan())
     return [layout.home() / folder.relative_to(plans) for folder in others]
+
+
+def _unfinished_on_texts() -> list[Path]:
+    """The experiments on labelled texts that plan a training and have not written it."""
+    found = []
+    for there in _elsewhere():
+        orders = {path.stem: read_json(path) for path in (there / layout.order("train", "any")).parent.glob("*.json")}
+        runs = [(name, seed) for name, order in orders.items() if not order["left_out"] for seed in order["seeds"]]
+        if not all((there / layout.trained_as(layout.run_on_texts(name, seed))).is_file() for name, seed in runs):
+            found.append(there)
+    return found
 
 
 def _awaited_elsewhere() -> set[str]:
@@ -129,8 +148,16 @@ def _unplanned_entries(rows: Sequence[RunRow]) -> list[Path]:
         if layout.predictions(row.id).is_file():
             kept.add(scoring_job_of(row.id).path)
     for path in (path for there in _elsewhere() for path in (there / layout.ENCODED).rglob("*.json")):
-        clients = read_json(path)["clients"].values()
-        keys |= {entry["key"] for splits in clients for entries in splits.values() for entry in entries}
+        keys |= _keys_in(read_json(path))
     stored = [path for path in layout.store().rglob("*.safetensors") if path.name.split(".")[0] not in keys]
     results = [*layout.generated().glob("*.json"), *layout.evaluated().glob("*.json")]
     return stored + [path for path in results if path not in kept]
+
+
+def _keys_in(index: Mapping[str, Any]) -> set[str]:
+    """The entries of the store that an index names, be it of meetings or of labelled texts."""
+    if "views" in index:
+        texts = (own for view in index["views"].values() for own in view["entries"].values())
+        return {key for own in texts for key, _ in own}
+    splits = (own for client in index["clients"].values() for own in client.values())
+    return {entry["key"] for own in splits for entry in own}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 from pipeline.clients.skews import SERVER
 from pipeline.federated.history import COLUMNS, columns_of, judged
@@ -35,11 +36,22 @@ def train_seeds(name: str, order: TextTrainOrder) -> None:
             write_table(layout.history(run_id), [], COLUMNS)
             write_json(layout.trained_as(run_id), {"training": key})
             continue
+        if (twin := _trained_elsewhere(key)) is not None:
+            shutil.copytree(twin, layout.MODELS / run_id, ignore=shutil.ignore_patterns(layout.trained_as(run_id).name))
+            write_json(layout.trained_as(run_id), {"training": key})
+            say(f"train {name}-{seed}: has been trained, as {twin.parent.name}-{twin.name}")
+            continue
         finished = train_on_texts(training, manifest, index, key, f"{name}-{seed}", lambda rows: None)
         export(run_id, finished, bind(training).evaluates)
         write_events(run_id, training, finished.progress)
         write_json(layout.trained_as(run_id), {"training": key})
         remove_checkpoints([layout.checkpoints() / key])
+
+
+def _trained_elsewhere(key: str) -> Path | None:
+    """The models of another run of this experiment that is the same training."""
+    made = sorted((layout.MODELS / layout.ON_TEXTS).glob(f"*/*/{layout.trained_as(layout.ON_TEXTS).name}"))
+    return next((path.parent for path in made if read_json(path)["training"] == key), None)
 
 
 def export(run_id: str, finished: Finished, owner: str) -> None:

@@ -20,9 +20,8 @@ def project(order: TextPageOrder, scores: Mapping[str, Mapping[int, Mapping[str,
     try:
         with failures():
             store = Store()
-            parent, complete = store.run(
-                sha256_json(["texts", order.scale]), f"{layout.workspace().name} {order.scale}", dict
-            )
+            experiment = layout.workspace().name
+            parent, complete = store.run(sha256_json([experiment, order.scale]), f"{experiment} {order.scale}", dict)
             if not complete:
                 store.finish(parent)
             new = sum(

@@ -22,6 +22,7 @@ from pipeline.clients.skews import partition
 from pipeline.clients.taking import taken
 from pipeline.errors import QuorumError
 from pipeline.plan.orders import read_order
+from pipeline.plan.text_grids import Grid
 from pipeline.plan.text_orders import EncodeTextsOrder, TextTraining, name_of
 from pipeline.plan.text_resolve import training_on_texts, view_of
 from pipeline.plan.texts import TextParams, read_text_params
@@ -36,9 +37,9 @@ from pipeline.tasks import TEXT_TASKS
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json, write_json
 from pipeline.workspace.progress import say
-from pipeline.workspace.tables import write_table
+from pipeline.workspace.tables import read_table, write_table
 
-COLUMNS = ("dataset", "chooses", "run", "knob", "value", "validation_loss", "chosen")
+COLUMNS = ("scale", "dataset", "chooses", "run", "knob", "value", "validation_loss", "chosen")
 RATE = "learning_rate"
 WIDENED = 4
 """So many times, at most, is a grid of rates made wider. Below the least mu lies FedAvg, which is tried anyway."""
@@ -47,7 +48,7 @@ Row = dict[str, Any]
 
 
 def tune() -> None:
-    """Train what is not trained yet, and write reports/tables/tuning.csv.
+    """Train what is not trained yet, and write reports/tables/tuning.csv; another scale's rows of it stay.
 
     Raises:
         QuorumError: a data set is not encoded, or a value does not fit its knob.
@@ -56,21 +57,28 @@ def tune() -> None:
     rows: list[Row] = []
     known: dict[str, Indexed] = {}
     for dataset, families in params.tune.rates.items():
-        for family, (run, values) in families.items():
+        for family, (run, values) in _made(params, families).items():
             found = _chosen(params, dataset, family, run, RATE, values, known)
             rows += found
             params = with_rate(params, dataset, family, _best(found))
     for dataset, knobs in params.tune.knobs.items():
-        for knob, (run, values) in knobs.items():
+        for knob, (run, values) in _made(params, knobs).items():
             found = _chosen(params, dataset, params.runs[run].method, run, knob, values, known)
             rows += found
             params = with_knob(params, dataset, params.runs[run].method, knob, _best(found))
     for run, values in params.tune.own_rates.items():
         if run in params.made:
             rows += _chosen(params, params.settings[params.runs[run].setting].data, run, run, RATE, values, known)
-    write_table(layout.TUNING_TABLE, rows, COLUMNS)
+    before = read_table(layout.TUNING_TABLE) if layout.TUNING_TABLE.is_file() else []
+    others = [row for row in before if row["scale"] != params.scale]
+    write_table(layout.TUNING_TABLE, [*others, *({"scale": params.scale, **row} for row in rows)], COLUMNS)
     for row in (row for row in rows if row["chosen"]):
         say(f"tune: {row['dataset']}, {row['chooses']}: {row['knob']}={row['value']:g} has the least loss")
+
+
+def _made(params: TextParams, grids: Mapping[Any, Grid]) -> dict[str, Grid]:
+    """Those whose runs belong to this scale."""
+    return {name: (run, values) for name, (run, values) in grids.items() if run in params.made}
 
 
 def _chosen(

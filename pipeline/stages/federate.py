@@ -20,10 +20,10 @@ def run(setting: str) -> None:
     order = read_order(layout.order("federate", setting), FederateOrder)
     empty_folder(layout.FEDERATIONS / setting)
     texts = prepared(order.dataset, order.task)
-    skew = order.skew
-    if isinstance(skew, Given):
-        skew = skew.model_copy(update={"file": layout.of_ones_own(skew.file)})
     for seed in order.seeds:
+        skew = order.skew
+        if isinstance(skew, Given):
+            skew = skew.model_copy(update={"file": layout.of_ones_own(layout.at_seed(skew.file, seed))})
         try:
             used = taken(texts, order.take, seed)
             groups = groups_of(skew, used, seed)

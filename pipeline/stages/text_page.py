@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from statistics import fmean
 
 import yaml
 
@@ -37,10 +38,12 @@ def run() -> None:
     claims = [TextClaim.model_validate(one) for one in content["claims"]]
     falling = [Falling.model_validate(one) for one in content["falling"]]
     tasks = {module.rpartition(".")[2]: load_text_task(module).metrics[0] for module in order.datasets.values()}
+    otherwise = altered(order, content["skews"])
+    judged = {name: one for name, one in made.items() if one.row.setting not in otherwise}
     verdicts = judge(
         [claim for claim in claims if claim.task in tasks],
-        {name: one.scored for name, one in made.items()},
-        {name: one.curves for name, one in made.items()},
+        {name: one.scored for name, one in judged.items()},
+        {name: one.curves for name, one in judged.items()},
         lambda task: (tasks[task].name, tasks[task].per),
         order.sign_flips,
     )
@@ -51,7 +54,7 @@ def run() -> None:
         for name, module in order.datasets.items()
     }
     data = [data_row(name, about, _unlearned(name, order), theirs[name], paper) for name, about in notes.items()]
-    results = Results(order, made, held, metrics, verdicts, falling, data, paper)
+    results = Results(order, made, held, metrics, verdicts, falling, data, paper, otherwise)
     tables = results.tables()
     for name, rows in tables.items():
         write_table(layout.TABLES / f"{name}.csv", rows)
@@ -59,10 +62,20 @@ def run() -> None:
     samples = sorted({name for name, about in notes.items() if about["source"]["source"] == "sample"})
     write_text(layout.REPORT, results.render(folder, tables, samples))
     write_text(GALLERY, results.gallery(folder))
-    scores = {name: _scores(one, metrics[one.row.dataset]) for name, one in made.items()}
-    write_json(layout.METRICS, scores)
+    scores = {name: _by_seed(one, metrics[one.row.dataset]) for name, one in made.items()}
+    write_json(layout.METRICS, {name: _means(by_seed) for name, by_seed in scores.items()})
     say(f"page: {layout.REPORT} and {GALLERY} are ready")
-    project(order, {name: _by_seed(one, metrics[one.row.dataset]) for name, one in made.items()})
+    project(order, scores)
+
+
+def altered(order: TextPageOrder, published: Mapping[str, Mapping[str, float]]) -> frozenset[str]:
+    """The settings that are skewed otherwise than the paper's."""
+    return frozenset(
+        setting
+        for setting, skew in published.items()
+        if setting in order.settings
+        and any(getattr(order.settings[setting], knob, None) != value for knob, value in skew.items())
+    )
 
 
 def _unlearned(dataset: str, order: TextPageOrder) -> int | None:
@@ -71,8 +84,7 @@ def _unlearned(dataset: str, order: TextPageOrder) -> int | None:
     if row is None:
         return None
     index = read_index(dataset, row.training.view)
-    seeds = sorted((layout.FEDERATIONS / row.setting).glob("[0-9]*.json"))
-    manifest = read_json(seeds[0])["manifest"]
+    manifest = read_json(layout.federation(row.setting, row.seeds[0]))["manifest"]
     trained = [identity for own in manifest.values() for identity in own["train"]]
     return len(trained) - len(index.learned(trained))
 
@@ -121,15 +133,13 @@ def _held(setting: str) -> dict[int, Held]:
     return found
 
 
-def _by_seed(made: Made, metrics: Any) -> dict[int, dict[str, float]]:
+def _by_seed(made: Made, metrics: Sequence[Metric]) -> dict[int, dict[str, float]]:
+    """Every metric over all test texts, at each seed."""
     return {
         seed: {one.name: value_of(rows, one.name, one.per) for one in metrics} for seed, rows in made.scored.items()
     }
 
 
-def _scores(made: Made, metrics: Any) -> dict[str, float]:
-    """Every metric over all test texts, the mean over seeds."""
-    return {
-        one.name: round(sum(value_of(rows, one.name, one.per) for rows in made.scored.values()) / len(made.scored), 4)
-        for one in metrics
-    }
+def _means(by_seed: Mapping[int, Mapping[str, float]]) -> dict[str, float]:
+    metrics = next(iter(by_seed.values()))
+    return {metric: round(fmean(own[metric] for own in by_seed.values()), 4) for metric in metrics}

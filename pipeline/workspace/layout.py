@@ -235,6 +235,15 @@ def run_on_texts(name: str, seed: int) -> str:
     return f"{ON_TEXTS}/{name}/{seed}"
 
 
+def at_seed(file: Path, seed: int) -> Path:
+    """A file of which there is one a seed, as `data/own/mine-{seed}.json`; any other is itself.
+
+    >>> at_seed(Path("data/own/mine-{seed}.json"), 2).name, at_seed(Path("data/own/mine.json"), 2).name
+    ('mine-2.json', 'mine.json')
+    """
+    return file.with_name(file.name.replace("{seed}", str(seed)))
+
+
 def of_ones_own(file: Path) -> Path:
     """A file that an experiment's params.yaml names, as `data/own/tickets.csv`."""
     return home() / workspace() / file

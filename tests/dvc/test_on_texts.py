@@ -16,10 +16,11 @@ from conftest import ROOT, Workspace
 from pipeline.clients.batches import LEAST_STEPS, batch_sizes
 from pipeline.errors import QuorumError
 from pipeline.evaluation.text_claims import TextClaim
-from pipeline.plan.text_orders import TextTraining
+from pipeline.plan.text_orders import TextPageOrder, TextTraining
 from pipeline.plan.text_resolve import resolve_texts
 from pipeline.plan.texts import TextParams, read_text_params
 from pipeline.runs import text_tuning
+from pipeline.stages.text_page import altered
 from pipeline.workspace import layout
 
 PLAIN: dict[str, Any] = {
@@ -208,6 +209,42 @@ def test_a_partition_is_exported_under_fednlps_name(made: Workspace) -> None:
     }
 
 
+def test_exported_partitions_are_read_back_at_every_seed(made: Workspace, tmp_path: Path) -> None:
+    """Each seed takes other training texts, so that each needs a file."""
+    copy = made.copied(tmp_path / "copy")
+    news = TASKS["news"] | {"take": {"train": {"count": 30}}}
+    given = {"data": "news", "kind": "given", "file": "data/own/mine-{seed}.json"}
+    clients = []
+    for setting in (SETTINGS["news"], given):
+        changes = {"datasets": TASKS | {"news": news}, "settings": SETTINGS | {"news": setting}}
+        (copy.folder / "params.yaml").write_text(yaml.safe_dump(ALL | changes), encoding="utf-8")
+        copy.stage("plan")
+        copy.stage("federate", "news")
+        held = [{c: sorted(own["train"]) for c, own in manifest(copy, "news", seed).items()} for seed in (1, 2)]
+        clients.append(held)
+        for path in (copy.folder / layout.federation("news", 1)).parent.glob("niid*.json"):
+            target = copy.folder / "data/own" / f"mine-{path.stem.rpartition('-')[2]}.json"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target)
+    assert clients[0] == clients[1]
+    assert clients[0][0] != clients[0][1]
+
+
+def test_the_same_training_under_another_name_is_made_once(
+    made: Workspace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = made.copied(tmp_path / "copy")
+    runs = RUNS | {"news-again": RUNS["news-fedavg"]}
+    (copy.folder / "params.yaml").write_text(yaml.safe_dump(ALL | {"runs": runs}), encoding="utf-8")
+    copy.stage("plan")
+    copy.stage("train_texts", "news-again")
+    told = capsys.readouterr().err
+    assert "train news-again-1: has been trained, as news-fedavg-1" in told
+    both = [copy.folder / layout.MODELS / layout.run_on_texts(run, 1) for run in ("news-again", "news-fedavg")]
+    again, first = ({path.name: path.read_bytes() for path in one.rglob("*") if path.is_file()} for one in both)
+    assert again == first
+
+
 def test_trained_again_nothing_is_trained(made: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     made.stage("train_texts", "news-fedavg")
     assert capsys.readouterr().err.count("has been trained") == 2
@@ -246,6 +283,12 @@ def test_labels_are_counted_where_labels_are_predicted(page: Path) -> None:
     with (page / "tables" / "data.csv").open(encoding="utf-8") as file:
         rows = {row["data_set"]: row["labels"] for row in csv.DictReader(file)}
     assert (rows["names"], rows["answers"], rows["subjects"]) == ("7", "", "")
+
+
+def test_a_federation_is_told_with_its_skew(page: Path) -> None:
+    with (page / "tables" / "federations.csv").open(encoding="utf-8") as file:
+        rows = {row["setting"]: (row["alpha"], row["beta"]) for row in csv.DictReader(file)}
+    assert rows == {"news": ("1.0", ""), "names": ("", ""), "answers": ("", ""), "subjects": ("0.5", "")}
 
 
 def test_cuts_stand_in_the_order_of_their_table(page: Path) -> None:
@@ -331,6 +374,23 @@ def test_what_is_stored_depends_on_the_task_and_on_how_texts_are_pooled(tmp_path
     assert {"pipeline.tasks.classify", "pipeline.model.presets"} <= set(known)
 
 
+def test_a_title_of_ones_own_may_be_longer(tmp_path: Path) -> None:
+    tasks = TASKS | {"subjects": TASKS["subjects"] | {"max_tokens": 60}}
+    assert changed(tmp_path, datasets=tasks) == {"evaluate/subjects-fedopt.json", "page.json"}
+    order = resolve_texts(params(tmp_path, datasets=tasks))["evaluate/subjects-fedopt.json"]
+    assert order["rule"]["max_tokens"] == 60
+
+
+def test_a_setting_that_is_skewed_otherwise_than_the_papers_is_told_apart(tmp_path: Path) -> None:
+    """Table 2's is skewed by the file's alpha, which is 1 in the paper."""
+    settings = SETTINGS | {"tc": SETTINGS["news"]}
+    found = {}
+    for alpha in (1.0, 0.1):
+        order = resolve_texts(params(tmp_path, settings=settings, alpha=alpha))["page.json"]
+        found[alpha] = altered(TextPageOrder.model_validate(order), {"tc": {"alpha": 1.0}, "elsewhere": {"alpha": 1.0}})
+    assert found == {1.0: frozenset(), 0.1: frozenset({"tc"})}
+
+
 def test_a_runs_knob_changes_its_own_training_alone(tmp_path: Path) -> None:
     runs = RUNS | {"answers-fedprox": RUNS["answers-fedprox"] | {"mu": 0.2}}
     assert resolve_texts(params(tmp_path))["train/answers-fedprox.json"]["training"]["hyperparameters"] == {"mu": 0.1}
@@ -387,6 +447,7 @@ def test_a_wrong_key_is_named(changes: dict[str, Any], message: str, tmp_path: P
 @pytest.mark.parametrize(
     ("run", "message"),
     [
+        ({"method": "AdaFedHardKD"}, r"runs.a: AdaFedHardKD distils at nouns and verbs of what is written"),
         ({"method": "AdaFedAvg", "muu": 1}, r"runs.a.muu: unknown key"),
         ({"method": "AdaFedAvg", "frozen": "e,1"}, r"runs.a.frozen: 'e,1': write none"),
         ({"method": "AdaFedAvg", "frozen": "e,0-3"}, r"runs.a.frozen: e,0-3: of 3 layers; freeze fewer"),

@@ -66,6 +66,23 @@ def test_a_claim_is_judged_by_its_strongest_rival() -> None:
     (found,) = judge([claim], scored, {}, lambda task: ("acc", None), 199)
     assert found.value is not None
     assert found.value.value == pytest.approx(1.0)
+    assert found.rivals == 2
+
+
+def test_a_claim_that_was_not_run_counts_in_holms_adjustment() -> None:
+    """Two claims of one task, one of which has no runs: p doubles all the same."""
+    claims = [GREATER, GREATER.model_copy(update={"number": 3, "terms": [{"c": 1, "b": -1}]})]
+    found = judge(claims, {"a": rows(5.0), "b": rows(1.0)}, {}, lambda task: ("acc", None), 199)
+    assert (found[0].p_holm or 0) / (found[0].p or 1) == pytest.approx(2)
+
+
+def test_seeds_that_one_run_alone_has_are_not_compared() -> None:
+    """a is 4 above b at seed 1, the one that both have; at seeds 2 and 3 a scores 90."""
+    a = {1: rows(5.0)[1], 2: rows(90.0)[2], 3: rows(90.0)[3]}
+    (found,) = judge([GREATER], {"a": a, "b": {1: rows(1.0)[1]}}, {}, lambda task: ("acc", None), 199)
+    assert found.value is not None
+    assert found.value.value == pytest.approx(4.0)
+    assert found.by_seed == pytest.approx((4.0,))
 
 
 def test_runs_without_a_seed_in_common_are_not_compared() -> None:

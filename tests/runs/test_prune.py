@@ -109,6 +109,34 @@ def test_a_prefix_that_an_experiment_has_encoded_is_not_removed() -> None:
     assert len(left(layout.store())) == 2
 
 
+@pytest.fixture
+def texts(unplanned: Path) -> Path:
+    """An experiment on labelled texts, encoded, with one run of seeds 1 and 2."""
+    write_json(layout.work() / "plans" / "experiments" / "texts" / layout.last_plan().name, {})
+    there = layout.home() / "experiments" / "texts"
+    write_json(
+        there / layout.encoded_texts("news"), {"classes": [], "views": {"v": {"entries": {"t": [["other", 1]]}}}}
+    )
+    write_json(there / layout.order("train", "fedavg"), {"left_out": False, "seeds": [1, 2]})
+    write_json(there / layout.trained_as(layout.run_on_texts("fedavg", 1)), {"training": "a"})
+    return there
+
+
+@pytest.mark.usefixtures("texts")
+def test_a_text_that_an_experiment_has_encoded_is_not_removed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nor a checkpoint that may be that of its second seed."""
+    prune.prune(unplanned=True)
+    assert len(left(layout.store())) == 2
+    assert trainings() == {"key", "other"}
+    assert "has a training to finish" in capsys.readouterr().err
+
+
+def test_checkpoints_of_no_plan_go_when_texts_are_trained_on(texts: Path) -> None:
+    write_json(texts / layout.trained_as(layout.run_on_texts("fedavg", 2)), {"training": "b"})
+    prune.prune(unplanned=True)
+    assert trainings() == {"key"}
+
+
 @pytest.mark.usefixtures("unplanned")
 def test_what_other_plans_need_stays_unless_asked_for() -> None:
     prune.prune()

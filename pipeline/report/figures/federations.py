@@ -43,7 +43,7 @@ def draw_gallery(held: Held, distances: Array) -> Figure:
 
 
 def draw_distances(panels: Mapping[str, Array]) -> Figure:
-    """Figs. 2 and 8's matrices side by side, rows by falling sum."""
+    """Fig. 2's matrices side by side, rows by falling sum."""
     figure = Figure(figsize=(2.7 * len(panels), 2.9))
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for axis, (title, distances) in zip(axes, panels.items(), strict=True):

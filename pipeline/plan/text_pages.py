@@ -1,0 +1,43 @@
+"""What the page of an experiment on labelled texts depends on, and which tables it has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from pipeline.plan.code import code_of
+from pipeline.plan.texts import TABLES, TextParams
+from pipeline.workspace.files import sha256_file
+
+STYLE = ("templates/pieces.html.j2", "templates/page.css")
+
+
+class Page(NamedTuple):
+    """The stage that makes a page, and the files behind it that are no code."""
+
+    stage: str
+    files: tuple[str, ...]
+
+
+PAGES = {
+    "fednlp": Page(
+        "pipeline.stages.text_page",
+        ("templates/texts_page.html.j2", "templates/gallery.html.j2", "fednlp.yaml", *STYLE),
+    ),
+    "faults": Page("pipeline.stages.faults_page", ("templates/faults_page.html.j2", *STYLE)),
+}
+REPORT = Path(__file__).parents[1] / "report"
+"""What the page depends on besides code."""
+
+
+def code_of_page(page: str) -> dict[str, str]:
+    """Hashes of the modules and files behind a page, by name."""
+    return code_of(PAGES[page].stage) | {name: sha256_file(REPORT / name) for name in PAGES[page].files}
+
+
+def tables_of(params: TextParams) -> dict[str, list[str]]:
+    """Those that the file leaves out: of methods one a setting, of others none."""
+    if params.page != "fednlp":
+        return params.tables
+    used = [name for name in params.settings if any(params.runs[run].setting == name for run in params.made)]
+    return {table: [] for table in TABLES} | {"methods": used} | params.tables
