@@ -107,7 +107,7 @@ class Results:
         values = [[float(federation_row("", own[seed])[claim.figure]) for own in known] for seed in seeds]
         means = [f"{fmean(own):.3f}" for own in zip(*values, strict=True)]
         empty = dict.fromkeys(("rivals", "paper", "interval", "visible", "by_seed", "p_holm"), "")
-        return {"number": claim.number, "claim": claim.text, "here": " > ".join(means), **empty, "word": falls(values)}
+        return {"number": claim.number, "claim": claim.text, "word": falls(values), **empty, "here": " > ".join(means)}
 
     def _methods(self, setting: str) -> list[Row]:
         runs = [

@@ -188,6 +188,7 @@ def claim_row(one: TextVerdict) -> Row:
     return {
         "number": claim.number,
         "claim": claim.text,
+        "word": one.word if len(one.by_seed) != 1 or one.word == "not run" else f"{one.word} (one seed)",
         "rivals": f"{one.rivals} of {len(claim.terms)}" if len(claim.terms) > 1 else "",
         "paper": paper if claim.within is None else "{:g} … {:g}".format(*claim.within).replace("-", "−"),
         "here": found.replace("-", "−"),
@@ -195,5 +196,4 @@ def claim_row(one: TextVerdict) -> Row:
         "visible": "" if value is None or value.is_point else f"{value.visible:.2f}",
         "by_seed": " / ".join(f"{each:+.2f}" for each in one.by_seed).replace("-", "−") if len(one.by_seed) > 1 else "",
         "p_holm": "" if one.p_holm is None else f"{one.p_holm:.3f}",
-        "word": one.word if len(one.by_seed) != 1 or one.word == "not run" else f"{one.word} (one seed)",
     }

@@ -64,6 +64,7 @@ def draw_curves(panels: Mapping[str, Mapping[str, Sequence[float]]], across: str
             axis.plot(range(1, len(values) + 1), values, label=name, **style)
         axis.set_title(title)
         axis.set_xlabel(across)
+        axis.xaxis.get_major_locator().set_params(integer=True)
         axis.legend(fontsize=7)
     axes[0].set_ylabel(up)
     figure.tight_layout()
