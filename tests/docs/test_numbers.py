@@ -117,7 +117,7 @@ def test_what_came_out_of_an_experiment_is_in_its_committed_tables(experiment: s
     cells = [
         cell for path in (folder / "reports" / "tables").glob("*.csv") for row in read(path) for cell in row.values()
     ]
-    values = [abs(float(cell)) for cell in cells if re.fullmatch(r"-?\d+(\.\d+)?", cell)]
+    values = [float(number) for cell in cells for number in re.findall(r"\d+(?:\.\d+)?", cell)]
     known = {f"{value:.{digits}f}" for value in values for digits in (0, 1, 2, 3)}
     stated = re.findall(r"\d+\.\d+", told)
     assert stated
