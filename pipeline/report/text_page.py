@@ -139,10 +139,14 @@ class Results:
 
     def _federation(self, setting: str) -> Row:
         sizes = {run.row.training.batch_size for run in self.made.values() if run.row.setting == setting}
-        skew = self.order.settings[setting]
-        knobs = {knob: getattr(skew, knob, None) for knob in ("alpha", "beta")}
+        knobs = dict(zip(("alpha", "beta"), self._skew(setting), strict=True))
         shown = federation_row(setting, next(iter(self.held[setting].values())), max(sizes, default=None))
         return {"setting": setting} | {knob: "" if value is None else value for knob, value in knobs.items()} | shown
+
+    def _skew(self, setting: str) -> tuple[float | None, float | None]:
+        """α of labels or clusters, β of sizes; None where clients are skewed otherwise or not at all."""
+        skew = self.order.settings[setting]
+        return getattr(skew, "alpha", None), getattr(skew, "beta", None)
 
     def _listed(self, table: str) -> list[str]:
         """A table's runs that were made."""
@@ -252,5 +256,7 @@ class Results:
                 f"{row['clients']} clients, {row['least']} to {row['most']} texts each (coefficient of variation "
                 f"{row['cv']}); {row['divergence_bits']} bits apart on average."
             )
-            shown.append((name, about, embedded(folder / f"federation-{name}.svg", f"{name}.")))
+            drawn = [f"{letter} = {value:g}" for letter, value in zip("αβ", self._skew(name), strict=True) if value]
+            caption = f"{name}, {', '.join(drawn)}." if drawn else f"{name}."
+            shown.append((name, about, embedded(folder / f"federation-{name}.svg", caption)))
         return page("gallery.html.j2", federations=shown, command=COMMAND)

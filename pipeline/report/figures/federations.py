@@ -13,6 +13,7 @@ from pipeline.report.figures.style import colour, marker
 Array = NDArray[np.float64]
 Held = Mapping[str, Mapping[str, int]]
 """Client -> label -> its training texts."""
+BINS = 20
 MANY = 30
 """With more clients or labels, their names would not be read."""
 
@@ -30,7 +31,9 @@ def draw_gallery(held: Held, distances: Array) -> Figure:
     if len(labels) <= MANY:
         labels_axis.set_yticks(range(len(labels)), labels, fontsize=6)
     sizes = [sum(counts.values()) for counts in held.values()]
-    sizes_axis.hist(sizes, bins=min(20, max(3, len(set(sizes)))), color=colour(7))
+    few = max(sizes) - min(sizes) < BINS
+    sizes_axis.hist(sizes, bins=np.arange(min(sizes), max(sizes) + 2) - 0.5 if few else BINS, color=colour(7))
+    sizes_axis.xaxis.get_major_locator().set_params(integer=True)
     sizes_axis.set_title("texts a client")
     sizes_axis.set_xlabel(f"{min(sizes)} to {max(sizes)}")
     shown = distance_axis.imshow(distances, cmap="viridis", vmin=0, vmax=1, interpolation="nearest")
