@@ -27,6 +27,7 @@ MODULES = (
     "pipeline.tasks.answer",
     "pipeline.tasks.spans",
     "pipeline.tasks.title",
+    "pipeline.workspace.layout",
 )
 
 
