@@ -98,7 +98,9 @@ def test_rates_and_knobs_of_labelled_texts_are_those_that_tuning_chose() -> None
         assert "first guesses" in (folder / "README.md").read_text(encoding="utf-8")
         return
     params = read_text_params(folder / "params.yaml")
-    for row in (row for row in read(table) if row["scale"] == params.scale and row["chosen"] == "1"):
+    chosen = [row for row in read(table) if row["scale"] == params.scale and row["chosen"] == "1"]
+    assert chosen, "the table holds none of this scale"
+    for row in chosen:
         data = params.datasets[row["dataset"]]
         if row["chooses"] == row["run"]:
             found = params.runs[row["run"]].learning_rate
