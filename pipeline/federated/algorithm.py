@@ -225,8 +225,11 @@ class Mean:
     def add(self, adapter: Adapter, weight: float) -> None:
         self.weight += weight
         for name, tensor in adapter.items():
-            part = tensor.double() * weight
-            self._sums[name] = self._sums[name].add_(part) if name in self._sums else part
+            # In place, since a model of many numbers would be written four times else.
+            if name in self._sums:
+                self._sums[name].add_(tensor, alpha=weight)
+            else:
+                self._sums[name] = tensor.double() * weight
             self._types[name] = tensor.dtype
 
     def value(self) -> Adapter:

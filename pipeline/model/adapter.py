@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,16 @@ def pack(adapter: Mapping[str, Tensor], about: Mapping[str, Any] | None = None) 
     metadata = {"quorum": canonical(dict(about))} if about else None
     content: bytes = save({name: tensor.detach().cpu().contiguous() for name, tensor in adapter.items()}, metadata)
     return content
+
+
+def packed_size(adapter: Mapping[str, Tensor]) -> int:
+    """The bytes of `pack`, which depend on names, shapes and types alone."""
+    return _size_of(tuple((name, tensor.dtype, tuple(tensor.shape)) for name, tensor in sorted(adapter.items())))
+
+
+@lru_cache(maxsize=64)
+def _size_of(form: tuple[tuple[str, torch.dtype, tuple[int, ...]], ...]) -> int:
+    return len(pack({name: torch.zeros(shape, dtype=dtype) for name, dtype, shape in form}))
 
 
 def unpack(content: bytes) -> Adapter:

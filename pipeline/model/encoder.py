@@ -35,8 +35,6 @@ Above = Literal["layers", "bottleneck", "lora"]
 Pool = Literal["mean", "first"]
 PROJECTIONS = ("query", "value", "q_lin", "v_lin")
 """What BERT's and DistilBERT's query and value projections are called."""
-TOGETHER = 32
-"""Examples that are encoded as one batch."""
 
 
 @dataclass(frozen=True)
@@ -141,19 +139,17 @@ class Encoder:
         return ids[:first], ids[first + 1 : second], ids[second + 1 :]
 
     def encode(self, rendered: Sequence[Rendered]) -> Iterator[Prefix]:
-        """What is frozen of each text, in their order: `hidden` (T, n) in fp32, or `ids` (T,); and its targets."""
-        for at in range(0, len(rendered), TOGETHER):
-            chunk = rendered[at : at + TOGETHER]
-            frozen = [{"ids": torch.tensor(one.source)} for one in chunk]
+        """What is frozen of each text, in their order: `hidden` (T, n) in fp32, or `ids` (T,); and its targets.
+
+        One after the other: in a batch the last bits of a text would depend on what else the store lacked.
+        """
+        for one in rendered:
+            stored = {"ids": torch.tensor(one.source)}
             if not self.stores_tokens:
                 with torch.no_grad():
-                    hidden, _ = self._run(*self._embedded(frozen, {}), {}, range(self.cut.layers))
-                # Copies: a slice would keep the whole batch alive.
-                frozen = [
-                    {"hidden": own[: len(one.source)].cpu().clone()} for own, one in zip(hidden, chunk, strict=True)
-                ]
-            for one, stored in zip(chunk, frozen, strict=True):
-                yield stored | {"targets": torch.tensor(one.target, dtype=torch.int64)} | _places(one)
+                    hidden, _ = self._run(*self._embedded([stored], {}), {}, range(self.cut.layers))
+                stored = {"hidden": hidden[0].cpu()}
+            yield stored | {"targets": torch.tensor(one.target, dtype=torch.int64)} | _places(one)
 
     def states(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
         """The last layer's output (texts, longest, n), and which of it are tokens, (texts, longest)."""

@@ -18,14 +18,11 @@ from pipeline.model.precision import Precision
 from pipeline.model.presets import PRESETS
 from pipeline.model.store import PrefixStore, text_key
 from pipeline.plan.text_orders import EncodeTextsOrder, View, name_of
-from pipeline.tasks.encoded import EncoderTask, load_text_task
+from pipeline.tasks.encoded import EncoderTask, load_text_task, stored
 from pipeline.tasks.title import Title
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
 from pipeline.workspace.progress import progress, say
-
-AT_ONCE = 256
-"""Texts that are encoded before they are written."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +108,7 @@ def _reader(
 
 @dataclass(frozen=True)
 class _Reader:
-    """An encoder that keeps no more of a text than its task's head reads, where nothing else trains."""
+    """An encoder, for a task."""
 
     encoder: Encoder
     task: EncoderTask
@@ -122,8 +119,7 @@ class _Reader:
 
     def __call__(self, rendered: Sequence[Rendered]) -> Iterator[Any]:
         for prefix in self.encoder.encode(rendered):
-            whole = self.encoder.trained or self.encoder.stores_tokens
-            yield prefix if whole else self.task.kept(self.encoder, prefix)
+            yield stored(self.encoder, self.task, prefix)
 
 
 @dataclass(frozen=True)
@@ -152,15 +148,11 @@ def _stored(
     wanted = {key: one for text, own in rendered.items() for key, one in zip(keys[text], own, strict=True)}
     missing = [key for key in wanted if not store.has(key)]
     say(f"encode {what}: {len(wanted)} texts, {len(wanted) - len(missing)} already in the store")
-    # Texts of like length share a batch.
-    missing.sort(key=lambda key: len(wanted[key].source))
     if missing:
         with progress(f"encode {what}", len(missing)) as advance:
-            for at in range(0, len(missing), AT_ONCE):
-                chunk = missing[at : at + AT_ONCE]
-                for key, prefix in zip(chunk, encode([wanted[key] for key in chunk]), strict=True):
-                    store.put(key, prefix)
-                    advance(1)
+            for key, prefix in zip(missing, encode([wanted[key] for key in missing]), strict=True):
+                store.put(key, prefix)
+                advance(1)
     entries = {
         text: [[key, len(one.target)] for key, one in zip(keys[text], own, strict=True)]
         for text, own in rendered.items()

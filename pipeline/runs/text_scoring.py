@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -63,24 +63,30 @@ def _predicted(
     assert isinstance(seen, Under)
     encoder: Encoder = seen.encoder
     adapter = on_device(adapter, seen.device)
-    windows = [(identity, entry) for identity in texts for entry in index.entries[identity]]
+    rendered = {i: task.render(encoder, text, index.classes, order.view.tokens) for i, text in texts.items()}
+    windows = [
+        (len(read.source), identity, entry)
+        for identity, own in rendered.items()
+        for read, entry in zip(own, index.entries[identity], strict=True)
+    ]
+    # Windows of like length share a batch.
+    windows.sort(key=lambda window: window[0])
     logits: dict[str, torch.Tensor] = {}
     losses: dict[str, torch.Tensor] = {}
     for at in range(0, len(windows), 2 * BATCH):
         chunk = windows[at : at + 2 * BATCH]
-        prefixes = load([entry.key for _, entry in chunk])
+        prefixes = load([entry.key for _, _, entry in chunk])
         found = task.outputs(encoder, prefixes, adapter).cpu()
         # A window that holds no answer has no targets, and is asked for both ends all the same.
         sizes = [task.items(prefix) for prefix in prefixes]
-        for (identity, entry), items, prefix in zip(chunk, torch.split(found, sizes), prefixes, strict=True):
+        for (_, identity, entry), items, prefix in zip(chunk, torch.split(found, sizes), prefixes, strict=True):
             logits[entry.id] = items
             if entry.id == identity and entry.tokens:
                 losses[identity] = cross_entropy(items, prefix["targets"].cpu())
     rows: dict[str, Scores] = {}
     for identity, text in texts.items():
-        rendered = task.render(encoder, text, index.classes, order.view.tokens)
         own = [logits[entry.id] for entry in index.entries[identity]]
-        prediction = task.predict(encoder, text, rendered, own, index.classes)
+        prediction = task.predict(encoder, text, rendered[identity], own, index.classes)
         rows[identity] = {"prediction": prediction, **task.score(text, prediction)}
     return rows, losses
 
@@ -105,12 +111,3 @@ def _written(
         made |= dict(zip(chunk, task.predict(seen, prefixes, rows, order.rule), strict=True))
     scores = task.score_texts(list(texts.values()), [made[identity] for identity in texts])
     return {i: {"prediction": made[i].text, **row} for i, row in zip(texts, scores, strict=True)}
-
-
-def means(rows: Sequence[Scores], names: Sequence[str], per: Mapping[str, str]) -> dict[str, float]:
-    """Each metric over some texts: a mean, or a sum over what it is counted `per`."""
-    found = {}
-    for name in names:
-        whole = sum(row[per[name]] for row in rows) if name in per else len(rows)
-        found[name] = sum(row[name] for row in rows) / whole if whole else 0.0
-    return found

@@ -94,6 +94,12 @@ class Under:
         return [""] * len(tokens)
 
 
+def stored(encoder: Encoder, task: EncoderTask, prefix: Prefix) -> Prefix:
+    """What is kept of a text: no more than its task's head reads, where nothing else trains."""
+    whole = encoder.trained or encoder.stores_tokens
+    return prefix if whole else task.kept(encoder, prefix)
+
+
 def load_text_task(module: str) -> EncoderTask | Title:
     """The task on labelled texts that a module defines."""
     task: EncoderTask | Title = importlib.import_module(module).TASK

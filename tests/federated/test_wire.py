@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pipeline.federated.wire import travelled
+from pipeline.federated.wire import packed, travelled, unpacked
 
 NAMES = st.text(st.sampled_from("abc./"), min_size=1, max_size=6)
 VALUES = st.lists(st.floats(width=32, allow_nan=False), max_size=4).map(torch.tensor)
@@ -23,7 +23,12 @@ def test_what_arrives_is_what_was_sent(adapter: dict[str, Tensor], memory: dict[
     arrived, remembered, size = travelled(adapter, memory)
     assert same(arrived, adapter)
     assert same(remembered, memory)
-    assert size >= 4 * sum(tensor.numel() for tensor in (*adapter.values(), *memory.values()))
+    content = packed(adapter, memory)
+    taken_off = unpacked(content)
+    assert same(taken_off[0], arrived)
+    assert same(taken_off[1], remembered)
+    assert [*taken_off[0], *taken_off[1]] == [*arrived, *remembered], "in the same order, on which sums depend"
+    assert size == len(content)
 
 
 def test_a_real_adapter_arrives_whole() -> None:
