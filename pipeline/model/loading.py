@@ -13,6 +13,7 @@ from pipeline.errors import QuorumError
 from pipeline.model.backbone import Backbone
 from pipeline.model.causal import CausalBackbone
 from pipeline.model.precision import Precision, resolve
+from pipeline.model.processor import compute_with
 from pipeline.model.seq2seq import Seq2SeqBackbone
 from pipeline.workspace.files import read_json
 from pipeline.workspace.layout import ABOUT_BACKBONE, BACKBONE, WEIGHTS
@@ -41,7 +42,7 @@ def planned_backbone(order: Wanted) -> Backbone:
         QuorumError: it is missing or damaged, or this machine has no such device or precision.
     """
     resolve(order.precision, order.device)
-    torch.set_num_threads(order.threads)
+    compute_with(order.threads)
     return load_backbone(BACKBONE, order.adapted_layers, choose_device(order.device), order.precision)
 
 

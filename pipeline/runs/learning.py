@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import torch
-
 from pipeline.clients.manifest import Manifest
 from pipeline.federated.history import OnRound
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.token_figures import Hidden
 from pipeline.model.adapter import Adapter, init_adapter
 from pipeline.model.loader import Loader
+from pipeline.model.processor import compute_with
 from pipeline.plan.text_orders import TextTraining, View
 from pipeline.runs.text_encoding import Indexed, encoder_of, writer_of
 from pipeline.runs.training import POOLED, Finished, Learners, in_process, local_training, train
@@ -48,7 +47,7 @@ def train_on_texts(
 
 def seen_through(order: TextTraining, index: Indexed) -> tuple[Hidden, Adapter]:
     """A model under its task's head, and what trains of it at first."""
-    torch.set_num_threads(order.threads)
+    compute_with(order.threads)
     task = load_text_task(order.task)
     if isinstance(task, Title):
         writer = writer_of(order.view, order.device, order.precision)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import torch
-
+from pipeline.model.processor import compute_with
 from pipeline.plan.orders import read_order
 from pipeline.plan.text_orders import EncodeTextsOrder
 from pipeline.runs.text_data import prepared
@@ -14,5 +13,5 @@ from pipeline.workspace.files import write_json
 
 def run(dataset: str) -> None:
     order = read_order(layout.order("encode", dataset), EncodeTextsOrder)
-    torch.set_num_threads(order.threads)
+    compute_with(order.threads)
     write_json(layout.encoded_texts(dataset), encode_texts(order, dataset, prepared(dataset, order.task)))

@@ -1,0 +1,49 @@
+"""How a process computes here: its threads, and the memory that its tensors leave."""
+
+from __future__ import annotations
+
+import ctypes
+import resource
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from pipeline.model import processor
+from pipeline.model.processor import compute_with
+
+PAGES = 64 * 2**20 // resource.getpagesize()
+"""Of a block of 64 MiB."""
+
+
+@pytest.fixture(autouse=True)
+def threads_as_before() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def pages_cleared() -> int:
+    """How many pages the kernel hands over, and clears, for a block of 64 MiB."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    torch.ones(2**24)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+def test_torch_computes_with_the_threads_of_the_order() -> None:
+    compute_with(1)
+    assert torch.get_num_threads() == 1
+
+
+def test_a_block_that_was_freed_serves_the_next() -> None:
+    compute_with(1)
+    if not hasattr(ctypes.CDLL(None), "mallopt"):
+        pytest.skip("the C library is not glibc")
+    # What is left between other blocks may be too small by a few bytes at first: the C library aligns tensors.
+    assert min(pages_cleared() for _ in range(20)) < PAGES / 100
+
+
+def test_without_glibc_memory_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processor.ctypes, "CDLL", lambda name: object())
+    compute_with(1)
+    assert torch.get_num_threads() == 1
