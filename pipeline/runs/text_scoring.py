@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 import torch
 
@@ -11,7 +12,7 @@ from pipeline.corpora.texts import Text
 from pipeline.federated.objectives.cross_entropy import cross_entropy
 from pipeline.federated.token_figures import BATCH, Hidden, Load, token_cross_entropy
 from pipeline.model.adapter import Adapter, on_device
-from pipeline.model.backbone import Limits, Row
+from pipeline.model.backbone import Backbone, Limits, Rendered, Row
 from pipeline.model.encoder import Encoder
 from pipeline.plan.text_orders import TextEvaluateOrder
 from pipeline.runs.text_encoding import Indexed
@@ -26,23 +27,31 @@ Scores = dict[str, Any]
 """One text's: its metrics, `prediction`, `loss_sum` over `items`."""
 
 
-def score_texts(
-    order: TextEvaluateOrder,
-    task: EncoderTask | Title,
-    seen: Hidden,
-    load: Load,
-    index: Indexed,
-    texts: Mapping[str, Any],
-    adapter: Adapter,
-) -> dict[str, Scores]:
-    """Every text's scores under one model."""
+@dataclass(frozen=True)
+class Reading:
+    """What reads a run's test texts, the same under every model; `rendered`: what it has cut into tokens so far."""
+
+    order: TextEvaluateOrder
+    task: EncoderTask | Title
+    seen: Hidden
+    load: Load
+    index: Indexed
+    rendered: dict[str, list[Rendered]] = field(default_factory=dict)
+
+
+def score_texts(reading: Reading, texts: Mapping[str, Any], adapters: Sequence[Adapter]) -> list[dict[str, Scores]]:
+    """Every text's scores under each model. Whatever writes reads each text once for all of them."""
+    task = reading.task
     if isinstance(task, Title):
-        made = _written(order, task, seen, texts, adapter)
-        judged = [entry for identity in texts for entry in index.learned([identity])]
-        losses = token_cross_entropy(seen, load, judged, adapter)
-        found = dict(zip((entry.id for entry in judged), losses, strict=True))
-    else:
-        made, found = _predicted(order, task, seen, load, index, texts, adapter)
+        judged = [entry for identity in texts for entry in reading.index.learned([identity])]
+        ids = [entry.id for entry in judged]
+        losses = [token_cross_entropy(reading.seen, reading.load, judged, adapter) for adapter in adapters]
+        found = [dict(zip(ids, own, strict=True)) for own in losses]
+        return [_with_losses(*one) for one in zip(_written(reading, task, texts, adapters), found, strict=True)]
+    return [_with_losses(*_predicted(reading, task, texts, adapter)) for adapter in adapters]
+
+
+def _with_losses(made: Mapping[str, Scores], found: Mapping[str, torch.Tensor]) -> dict[str, Scores]:
     sums = {identity: (float(one.double().sum()), len(one)) for identity, one in found.items()}
     return {
         i: {**row, **dict(zip(("loss_sum", "items"), sums.get(i, (0.0, 0)), strict=True))} for i, row in made.items()
@@ -51,23 +60,19 @@ def score_texts(
 
 @torch.no_grad()
 def _predicted(
-    order: TextEvaluateOrder,
-    task: EncoderTask,
-    seen: Hidden,
-    load: Load,
-    index: Indexed,
-    texts: Mapping[str, Text],
-    adapter: Adapter,
+    reading: Reading, task: EncoderTask, texts: Mapping[str, Text], adapter: Adapter
 ) -> tuple[dict[str, Scores], dict[str, torch.Tensor]]:
     """Every text's prediction with its scores; and the losses of its items, where it has a right answer."""
+    seen, index, rendered = reading.seen, reading.index, reading.rendered
     assert isinstance(seen, Under)
     encoder: Encoder = seen.encoder
     adapter = on_device(adapter, seen.device)
-    rendered = {i: task.render(encoder, text, index.classes, order.view.tokens) for i, text in texts.items()}
+    for identity in texts.keys() - rendered.keys():
+        rendered[identity] = task.render(encoder, texts[identity], index.classes, reading.order.view.tokens)
     windows = [
         (len(read.source), identity, entry)
-        for identity, own in rendered.items()
-        for read, entry in zip(own, index.entries[identity], strict=True)
+        for identity in texts
+        for read, entry in zip(rendered[identity], index.entries[identity], strict=True)
     ]
     # Windows of like length share a batch.
     windows.sort(key=lambda window: window[0])
@@ -75,7 +80,7 @@ def _predicted(
     losses: dict[str, torch.Tensor] = {}
     for at in range(0, len(windows), 2 * BATCH):
         chunk = windows[at : at + 2 * BATCH]
-        prefixes = load([entry.key for _, _, entry in chunk])
+        prefixes = reading.load([entry.key for _, _, entry in chunk])
         found = task.outputs(encoder, prefixes, adapter).cpu()
         # A window that holds no answer has no targets, and is asked for both ends all the same.
         sizes = [task.items(prefix) for prefix in prefixes]
@@ -92,22 +97,31 @@ def _predicted(
 
 
 def _written(
-    order: TextEvaluateOrder, task: Title, seen: Any, texts: Mapping[str, Any], adapter: Adapter
-) -> dict[str, Scores]:
+    reading: Reading, task: Title, texts: Mapping[str, Any], adapters: Sequence[Adapter]
+) -> list[dict[str, Scores]]:
+    order, seen, rendered = reading.order, cast(Backbone, reading.seen), reading.rendered
     assert order.rule is not None
-    adapter = on_device(adapter, seen.device)
+    adapters = [on_device(adapter, seen.device) for adapter in adapters]
     limits = Limits(order.view.tokens, order.view.target_tokens or 1)
+    for identity in texts.keys() - rendered.keys():
+        rendered[identity] = [task.render(seen, task.example(texts[identity]), limits)]
     # Texts of like length share a batch.
-    rendered = {identity: task.render(seen, task.example(text), limits) for identity, text in texts.items()}
-    ids = sorted(rendered, key=lambda identity: len(rendered[identity].source))
-    made: dict[str, Prediction] = {}
-    for at in range(0, len(ids), WRITTEN):
-        chunk = ids[at : at + WRITTEN]
+    ids = sorted(texts, key=lambda identity: len(rendered[identity][0].source))
+    made: list[dict[str, Prediction]] = [{} for _ in adapters]
+    together = max(1, WRITTEN // len(adapters))
+    for at in range(0, len(ids), together):
+        chunk = ids[at : at + together]
         prefixes = []
         for identity in chunk:
-            stored, more = seen.encode(rendered[identity], for_generation=True)
+            stored, more = seen.encode(rendered[identity][0], for_generation=True)
             prefixes.append(stored | more)
-        rows = [Row(place, adapter) for place in range(len(chunk))]
-        made |= dict(zip(chunk, task.predict(seen, prefixes, rows, order.rule), strict=True))
+        rows = [Row(place, adapter) for adapter in adapters for place in range(len(chunk))]
+        titles = iter(task.predict(seen, prefixes, rows, order.rule))
+        for own in made:
+            own.update((identity, next(titles)) for identity in chunk)
+    return [_titled(task, texts, own) for own in made]
+
+
+def _titled(task: Title, texts: Mapping[str, Any], made: Mapping[str, Prediction]) -> dict[str, Scores]:
     scores = task.score_texts(list(texts.values()), [made[identity] for identity in texts])
     return {i: {"prediction": made[i].text, **row} for i, row in zip(texts, scores, strict=True)}
