@@ -192,7 +192,8 @@ class Algorithm:
     model on the data of all clients. `init` is told how many examples all clients have together, and `shares` is what
     the server sends them. `passes`: how often a client trains in a round. `keeps`: whether a client needs its state of
     the round before; one that does not is forgotten, unless its own model is scored. `buffer`: the server goes on after
-    so many answers, whichever round they were asked in; None: it waits for all that the round asked.
+    so many answers, whichever round they were asked in; None: it waits for all that the round asked. `marks_words`: it
+    reads the words of references, so that a task has to write some.
     """
 
     client_update: ClientUpdate
@@ -205,6 +206,7 @@ class Algorithm:
     passes: int = 1
     keeps: bool = True
     buffer: int | None = None
+    marks_words: bool = False
 
     @property
     def communicates(self) -> bool:

@@ -44,7 +44,6 @@ from pipeline.workspace.files import sha256_file, sha256_json
 
 PLAIN = "pipeline.federated.algorithms.fedavg"
 """Whose knobs an untrained run has; none of them is used."""
-MARKS_WORDS = "AdaFedHardKD"
 LOADING = "pipeline.model.encoder_loading"
 
 
@@ -252,7 +251,7 @@ def _check_fits(params: TextParams, name: str, bound: Algorithm, hyper: BaseMode
             or SGD should keep moments.
     """
     run, where = params.runs[name], f"params.yaml: runs.{name}"
-    if run.method == MARKS_WORDS and not params.data_of(name).writes:
+    if bound.marks_words and not params.data_of(name).writes:
         raise QuorumError(
             f"{where}: {run.method} distils at nouns and verbs of what is written, and a {params.data_of(name).task} "
             "writes nothing; choose another method, such as AdaFedSelectKD"

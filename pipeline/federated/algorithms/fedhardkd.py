@@ -6,6 +6,8 @@ Feng et al., Section V-C, Fig. 12: s_t = 1 on every subword of a reference word 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pipeline.corpora.tagging import nouns_and_verbs
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.algorithms.fedselectkd import Distilling, assemble
@@ -19,4 +21,4 @@ class Hyperparameters(Distilling):
 
 def build(hyper: Hyperparameters) -> Algorithm:
     objective = Distillation(EVERY_TOKEN, hyper.weight, direction=hyper.kd_direction, mark=nouns_and_verbs)
-    return assemble(hyper, objective)
+    return replace(assemble(hyper, objective), marks_words=True)
