@@ -11,7 +11,7 @@ judged more kindly. A claim whose adjusted p is above 0.05 has not held.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, Literal
@@ -154,9 +154,7 @@ def _judged(
     samples: int,
 ) -> TextVerdict:
     found = [
-        _against(claim, terms, scored, curves, metric_of, samples)
-        for terms in claim.terms
-        if set(terms) <= set(scored) and set.intersection(*(set(scored[run]) for run in terms))
+        _against(claim, terms, scored, curves, metric_of, samples) for terms in claim.terms if _shared(scored, terms)
     ]
     worst = min(found, key=lambda one: one.value.value if one.value else 0.0, default=TextVerdict(claim, "not run"))
     return replace(worst, rivals=len(found))
@@ -173,16 +171,21 @@ def _against(
     """The claim against one rival, at the seeds at which all of its runs were made."""
     if claim.over == "test":
         metric, per = metric_of(claim.task)
-        shared = set.intersection(*(set(scored[run]) for run in terms))
-        rows = [(weight, {seed: scored[run][seed] for seed in shared}) for run, weight in terms.items()]
+        seeds = _shared(scored, terms)
+        rows = [(weight, {seed: scored[run][seed] for seed in seeds}) for run, weight in terms.items()]
         value, p, alone = difference(rows, metric, per, samples)
         return TextVerdict(claim, word_of(value, claim, alone, p), value, p, None, tuple(alone))
-    seeds = sorted(set.intersection(*(set(curves[run]) for run in terms)))
+    seeds = _shared(curves, terms)
     alone = [sum(w * _of_curve(curves[run][seed], claim.over) for run, w in terms.items()) for seed in seeds]
     whole = len(seeds) >= SEEDS
     word: Word = "held" if whole and min(alone) > 0 else "did not" if whole and max(alone) <= 0 else "cannot tell"
     point = Interval(fmean(alone), float("nan"), float("nan"))
     return TextVerdict(claim, word, point, by_seed=tuple(alone))
+
+
+def _shared(made: Mapping[str, Mapping[int, Any]], runs: Iterable[str]) -> list[int]:
+    """The seeds at which all of these runs were made; none where one was not."""
+    return sorted(set.intersection(*(set(made.get(run, ())) for run in runs)))
 
 
 def _of_curve(curve: Sequence[float], over: str) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pipeline.clients.setting import Setting
 from pipeline.plan.orders import PartitionOrder, RunRow, Training, TrainOrder, planned_runs, read_order
-from pipeline.runs.index import is_as_planned, planned_key, read_encoded
+from pipeline.runs.index import is_as_planned, planned_key
 from pipeline.runs.jobs import decoding_job_of, scoring_job_of
 from pipeline.workspace import layout
 from pipeline.workspace.files import locked_if_free, read_json, sha256_json
@@ -138,17 +138,15 @@ def _unplanned_entries(rows: Sequence[RunRow]) -> list[Path]:
 
     A prefix that another workspace has encoded stays; summaries and scores that it still needs are made again.
     """
-    keys: set[str] = set()
     kept: set[Path] = set()
     for row in rows:
-        splits = read_encoded(row.id).clients.values()
-        keys |= {entry.key for split in splits for entries in split.values() for entry in entries}
         if layout.history(row.id).is_file():
             kept.add(decoding_job_of(row.id).path)
         if layout.predictions(row.id).is_file():
             kept.add(scoring_job_of(row.id).path)
-    for path in (path for there in _elsewhere() for path in (there / layout.ENCODED).rglob("*.json")):
-        keys |= _keys_in(read_json(path))
+    here = [layout.encoded_index(row.id) for row in rows]
+    elsewhere = [path for there in _elsewhere() for path in (there / layout.ENCODED).rglob("*.json")]
+    keys = {key for path in here + elsewhere for key in _keys_in(read_json(path))}
     stored = [path for path in layout.store().rglob("*.safetensors") if path.name.split(".")[0] not in keys]
     results = [*layout.generated().glob("*.json"), *layout.evaluated().glob("*.json")]
     return stored + [path for path in results if path not in kept]

@@ -14,6 +14,7 @@ Array = NDArray[np.float64]
 Held = Mapping[str, Mapping[str, int]]
 """Client -> label -> its training texts."""
 BINS = 20
+"""Of a histogram; fewer where all clients are about as large."""
 MANY = 30
 """With more clients or labels, their names would not be read."""
 
