@@ -14,7 +14,7 @@ from pipeline.runs.prune import remove_checkpoints
 from pipeline.runs.text_encoding import read_index
 from pipeline.runs.training import POOLED, Finished, bind, write_events
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, write_json
+from pipeline.workspace.files import read_json, sha256_json, write_json
 from pipeline.workspace.progress import say
 from pipeline.workspace.tables import write_table
 
@@ -26,6 +26,9 @@ def train_seeds(name: str, order: TextTrainOrder) -> None:
         manifest = read_json(layout.federation(order.setting, seed))["manifest"]
         run_id = layout.run_on_texts(name, seed)
         key = key_of(training, manifest, index)
+        if order.untrained:
+            # A training with the same knobs must not take these weights for its own.
+            key = sha256_json(["untrained", key])
         # DVC leaves what is there: where only another run's data have changed, it is this training's already.
         if layout.trained_as(run_id).is_file() and read_json(layout.trained_as(run_id))["training"] == key:
             say(f"train {name}-{seed}: has been trained")

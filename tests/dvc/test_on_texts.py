@@ -245,6 +245,18 @@ def test_the_same_training_under_another_name_is_made_once(
     assert again == first
 
 
+def test_a_training_takes_no_untrained_runs_weights(made: Workspace, tmp_path: Path) -> None:
+    """An untrained run has the knobs of plain averaging: it differs from it in nothing else."""
+    copy = made.copied(tmp_path / "copy")
+    runs = RUNS | {"news-plain": {"setting": "news", "method": "AdaFedAvg", "seeds": [1]}}
+    (copy.folder / "params.yaml").write_text(yaml.safe_dump(ALL | {"runs": runs}), encoding="utf-8")
+    copy.stage("plan")
+    copy.stage("train_texts", "news-plain")
+    copy.stage("evaluate_texts", "news-plain")
+    losses = [[row["loss_sum"] for row in scores(copy, run)["1"]["examples"]] for run in ("news-plain", "news-untrained")]
+    assert losses[0] != losses[1]
+
+
 def test_trained_again_nothing_is_trained(made: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     made.stage("train_texts", "news-fedavg")
     assert capsys.readouterr().err.count("has been trained") == 2
