@@ -253,7 +253,9 @@ def test_a_training_takes_no_untrained_runs_weights(made: Workspace, tmp_path: P
     copy.stage("plan")
     copy.stage("train_texts", "news-plain")
     copy.stage("evaluate_texts", "news-plain")
-    losses = [[row["loss_sum"] for row in scores(copy, run)["1"]["examples"]] for run in ("news-plain", "news-untrained")]
+    losses = [
+        [row["loss_sum"] for row in scores(copy, run)["1"]["examples"]] for run in ("news-plain", "news-untrained")
+    ]
     assert losses[0] != losses[1]
 
 
