@@ -75,29 +75,35 @@ def difference(
 
 
 def per_client(
-    rows: Rows, held: Mapping[str, Mapping[str, int]], metric: str, per: str | None = None
+    rows: Rows,
+    held: Mapping[str, Mapping[str, int]],
+    metric: str,
+    per: str | None = None,
+    sought: str | None = None,
 ) -> dict[str, float]:
     """Client -> the metric as its own mixture of labels would have it.
 
     A text of label c weighs q_j(c) / p(c): q_j is the client's share of c in training, p the share among these texts.
-    A client is left out if none of these texts has a label of its own.
+    A client is left out if none of these texts has a label of its own, or those that have hold nothing that is sought:
+    both are so whatever a run predicts, so that every run is judged for the same clients.
 
     Args:
         held: client -> label -> its training texts.
+        sought: how much there is to find in a text; None: a text is always judged.
     """
     labels = sorted({str(row["label"]) for row in rows})
     place = {label: number for number, label in enumerate(labels)}
-    top, bottom, count = np.zeros(len(labels)), np.zeros(len(labels)), np.zeros(len(labels))
-    for row, a, b in zip(rows, *parts(rows, metric, per), strict=True):
+    top, bottom, there, count = (np.zeros(len(labels)) for _ in range(4))
+    _, wanted = parts(rows, metric, sought)
+    for row, a, b, c in zip(rows, *parts(rows, metric, per), wanted, strict=True):
         at = place[str(row["label"])]
-        top[at], bottom[at], count[at] = top[at] + a, bottom[at] + b, count[at] + 1
+        top[at], bottom[at], there[at], count[at] = top[at] + a, bottom[at] + b, there[at] + c, count[at] + 1
     found = {}
     for client, counts in held.items():
         share = np.array([float(counts.get(label, 0)) for label in labels])
         weight = share / np.maximum(count, 1)
-        below = float(weight @ bottom)
-        if below:
-            found[client] = float(weight @ top) / below
+        if weight @ there:
+            found[client] = float(weight @ top) / float(weight @ bottom)
     return found
 
 

@@ -232,6 +232,7 @@ class Results:
             "texts_page.html.j2",
             samples=samples,
             ours=not self.order.published,
+            writes=any(metric.name == "coco" for own in self.metrics.values() for metric in own),
             altered=sorted(self.altered),
             scale=self.order.scale,
             precision=self.order.precision,

@@ -53,8 +53,10 @@ class Made:
 
 
 def ends_of(shown: Interval) -> Row:
-    """Of too few groups of texts there is no interval."""
-    return {"low": "", "high": ""} if shown.is_point else {"low": round(shown.low, 2), "high": round(shown.high, 2)}
+    """A score's, which is never below 0; of too few groups of texts there is no interval."""
+    if shown.is_point:
+        return {"low": "", "high": ""}
+    return {"low": round(max(shown.low, 0.0), 2), "high": round(shown.high, 2)}
 
 
 def figure_of(made: Made, metric: Metric, samples: int) -> Interval:
@@ -64,11 +66,14 @@ def figure_of(made: Made, metric: Metric, samples: int) -> Interval:
 def method_row(made: Made, metrics: Sequence[Metric], held: Mapping[int, Held], samples: int) -> Row:
     """A run of Table 2: every metric, each seed's, the best round's, and over clients as their labels weigh.
 
-    `not_judged`: clients whose labels no test text has, the mean over seeds, as all that is over clients.
+    `not_judged`: clients for whose labels the test texts hold nothing to judge by, the mean over seeds, as all that is
+    over clients.
     """
     first = metrics[0]
     seeds = [seed for seed in made.scored if held.get(seed)]
-    own = [list(per_client(made.scored[seed], held[seed], first.name, first.per).values()) for seed in seeds]
+    own = [
+        list(per_client(made.scored[seed], held[seed], first.name, first.per, first.sought).values()) for seed in seeds
+    ]
     missing = fmean(len(held[seed]) - len(values) for seed, values in zip(seeds, own, strict=True)) if seeds else 0.0
     shown = figure_of(made, first, samples)
     return {

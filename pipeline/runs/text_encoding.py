@@ -97,13 +97,17 @@ def _reader(
     task: EncoderTask | Title, view: View, order: EncodeTextsOrder, classes: Sequence[str], texts: Mapping[str, Text]
 ) -> tuple[dict[str, list[Rendered]], Encode]:
     """What a view reads of each text, and what encodes it."""
+    load = writer_of if isinstance(task, Title) else encoder_of
+    model = load(view, order.device, order.precision)
+    encode = _Writer(model) if isinstance(task, Title) else _Reader(model, task)
+    return {i: windows_of(text, task, model, view, classes) for i, text in texts.items()}, encode
+
+
+def windows_of(text: Any, task: EncoderTask | Title, model: Any, view: View, classes: Sequence[str]) -> list[Rendered]:
+    """What a model reads of a text, cut into tokens: as a rule one window, of a long paragraph several."""
     if isinstance(task, Title):
-        writer = writer_of(view, order.device, order.precision)
-        limits = Limits(view.tokens, view.target_tokens or 1)
-        rendered = {i: [task.render(writer, task.example(text), limits)] for i, text in texts.items()}  # type: ignore[arg-type]
-        return rendered, _Writer(writer)
-    encoder = encoder_of(view, order.device, order.precision)
-    return {i: task.render(encoder, t, classes, view.tokens) for i, t in texts.items()}, _Reader(encoder, task)
+        return [task.render(model, task.example(text), Limits(view.tokens, view.target_tokens or 1))]
+    return task.render(model, text, classes, view.tokens)
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from pipeline.corpora.texts import Text
 from pipeline.federated.objectives.cross_entropy import cross_entropy
 from pipeline.federated.token_figures import BATCH, Hidden, Load, token_cross_entropy
 from pipeline.model.adapter import Adapter, on_device
-from pipeline.model.backbone import Backbone, Limits, Rendered, Row
+from pipeline.model.backbone import Backbone, Rendered, Row
 from pipeline.model.encoder import Encoder
 from pipeline.plan.text_orders import TextEvaluateOrder
-from pipeline.runs.text_encoding import Indexed
+from pipeline.runs.text_encoding import Indexed, windows_of
 from pipeline.tasks.encoded import EncoderTask, Under
 from pipeline.tasks.task import Prediction
 from pipeline.tasks.title import Title
@@ -29,14 +29,22 @@ Scores = dict[str, Any]
 
 @dataclass(frozen=True)
 class Reading:
-    """What reads a run's test texts, the same under every model; `rendered`: what it has cut into tokens so far."""
+    """What reads a run's test texts, the same under every model."""
 
     order: TextEvaluateOrder
     task: EncoderTask | Title
     seen: Hidden
     load: Load
     index: Indexed
-    rendered: dict[str, list[Rendered]] = field(default_factory=dict)
+    _cut: dict[str, list[Rendered]] = field(default_factory=dict)
+
+    def windows(self, texts: Mapping[str, Any]) -> dict[str, list[Rendered]]:
+        """Each text's; it is cut into tokens once."""
+        model = self.seen.encoder if isinstance(self.seen, Under) else self.seen
+        for identity in texts.keys() - self._cut.keys():
+            text = texts[identity]
+            self._cut[identity] = windows_of(text, self.task, model, self.order.view, self.index.classes)
+        return {identity: self._cut[identity] for identity in texts}
 
 
 def score_texts(reading: Reading, texts: Mapping[str, Any], adapters: Sequence[Adapter]) -> list[dict[str, Scores]]:
@@ -63,23 +71,21 @@ def _predicted(
     reading: Reading, task: EncoderTask, texts: Mapping[str, Text], adapter: Adapter
 ) -> tuple[dict[str, Scores], dict[str, torch.Tensor]]:
     """Every text's prediction with its scores; and the losses of its items, where it has a right answer."""
-    seen, index, rendered = reading.seen, reading.index, reading.rendered
+    seen, index, windows = reading.seen, reading.index, reading.windows(texts)
     assert isinstance(seen, Under)
     encoder: Encoder = seen.encoder
     adapter = on_device(adapter, seen.device)
-    for identity in texts.keys() - rendered.keys():
-        rendered[identity] = task.render(encoder, texts[identity], index.classes, reading.order.view.tokens)
-    windows = [
-        (len(read.source), identity, entry)
-        for identity in texts
-        for read, entry in zip(rendered[identity], index.entries[identity], strict=True)
+    pairs = [
+        (window, identity, entry)
+        for identity, own in windows.items()
+        for window, entry in zip(own, index.entries[identity], strict=True)
     ]
     # Windows of like length share a batch.
-    windows.sort(key=lambda window: window[0])
+    pairs.sort(key=lambda pair: len(pair[0].source))
     logits: dict[str, torch.Tensor] = {}
     losses: dict[str, torch.Tensor] = {}
-    for at in range(0, len(windows), 2 * BATCH):
-        chunk = windows[at : at + 2 * BATCH]
+    for at in range(0, len(pairs), 2 * BATCH):
+        chunk = pairs[at : at + 2 * BATCH]
         prefixes = reading.load([entry.key for _, _, entry in chunk])
         found = task.outputs(encoder, prefixes, adapter).cpu()
         # A window that holds no answer has no targets, and is asked for both ends all the same.
@@ -91,7 +97,7 @@ def _predicted(
     rows: dict[str, Scores] = {}
     for identity, text in texts.items():
         own = [logits[entry.id] for entry in index.entries[identity]]
-        prediction = task.predict(encoder, text, rendered[identity], own, index.classes)
+        prediction = task.predict(encoder, text, windows[identity], own, index.classes)
         rows[identity] = {"prediction": prediction, **task.score(text, prediction)}
     return rows, losses
 
@@ -99,24 +105,21 @@ def _predicted(
 def _written(
     reading: Reading, task: Title, texts: Mapping[str, Any], adapters: Sequence[Adapter]
 ) -> list[dict[str, Scores]]:
-    order, seen, rendered = reading.order, cast(Backbone, reading.seen), reading.rendered
-    assert order.rule is not None
+    rule, seen, windows = reading.order.rule, cast(Backbone, reading.seen), reading.windows(texts)
+    assert rule is not None
     adapters = [on_device(adapter, seen.device) for adapter in adapters]
-    limits = Limits(order.view.tokens, order.view.target_tokens or 1)
-    for identity in texts.keys() - rendered.keys():
-        rendered[identity] = [task.render(seen, task.example(texts[identity]), limits)]
     # Texts of like length share a batch.
-    ids = sorted(texts, key=lambda identity: len(rendered[identity][0].source))
+    ids = sorted(texts, key=lambda identity: len(windows[identity][0].source))
     made: list[dict[str, Prediction]] = [{} for _ in adapters]
     together = max(1, WRITTEN // len(adapters))
     for at in range(0, len(ids), together):
         chunk = ids[at : at + together]
         prefixes = []
         for identity in chunk:
-            stored, more = seen.encode(rendered[identity][0], for_generation=True)
+            stored, more = seen.encode(windows[identity][0], for_generation=True)
             prefixes.append(stored | more)
         rows = [Row(place, adapter) for adapter in adapters for place in range(len(chunk))]
-        titles = iter(task.predict(seen, prefixes, rows, order.rule))
+        titles = iter(task.predict(seen, prefixes, rows, rule))
         for own in made:
             own.update((identity, next(titles)) for identity in chunk)
     return [_titled(task, texts, own) for own in made]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pipeline.corpora.texts import Tagged
-from pipeline.tasks.spans import span_counts
+from pipeline.tasks.spans import chunks, span_counts
 from pipeline.tasks.task import Metric
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Tag:
     """See `EncoderTask`. Words past the cut are outside of every span."""
 
     kind = Tagged
-    metrics = (Metric("f1", "span F1", "F1 x 100", "more", 1, per="spans"),)
+    metrics = (Metric("f1", "span F1", "F1 x 100", "more", 1, per="spans", sought="true"),)
 
     def classes(self, texts: Sequence[Tagged]) -> tuple[str, ...]:
         """`O`, and B- and I- of every type."""
@@ -86,7 +86,7 @@ class Tag:
 
     def score(self, text: Tagged, prediction: str) -> Mapping[str, float]:
         hits, spans = span_counts(text.tags, prediction.split(" "))
-        return {"f1": 100.0 * hits, "spans": spans}
+        return {"f1": 100.0 * hits, "spans": spans, "true": len(chunks(text.tags))}
 
 
 TASK = Tag()

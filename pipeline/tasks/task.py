@@ -23,7 +23,8 @@ class Metric:
 
     `better`: None where neither more nor less is. `digits`: behind the point, in tables. `ranked`: whether tables mark
     the best, which of a mere symptom they do not. `over`: the figure of the references that its mean is shown over.
-    `per`: what an example's figure is a sum over, where a mean over examples would weigh them wrongly.
+    `per`: what an example's figure is a sum over, where a mean over examples would weigh them wrongly. `sought`: what
+    of that the reference alone holds; where it is nowhere, nothing can be found, and nobody is judged.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Metric:
     ranked: bool = True
     over: str | None = None
     per: str | None = None
+    sought: str | None = None
 
     @property
     def sign(self) -> int:

@@ -29,4 +29,5 @@ def first_problem(error: ValidationError) -> str:
         return message
     found = f"{problem['input']!r:.60}"
     prefix = f"{where}: " if where else ""
-    return f"{prefix}{message}" if found in message else f"{prefix}{message} (found {found})"
+    said = problem["type"] == "value_error" and found in message
+    return f"{prefix}{message}" if said else f"{prefix}{message} (found {found})"

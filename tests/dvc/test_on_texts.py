@@ -162,7 +162,7 @@ def test_each_task_has_its_own_scores(made: Workspace) -> None:
     metrics = {run: set(scores(made, run)["1"]["examples"][0]) for run in MADE}
     common = {"id", "client", "group", "label", "prediction", "loss_sum", "items"}
     assert metrics["news-fedavg"] - common == {"accuracy"}
-    assert metrics["names-single"] - common == {"f1", "spans"}
+    assert metrics["names-single"] - common == {"f1", "spans", "true"}
     assert metrics["answers-fedprox"] - common == {"f1", "exact"}
     assert metrics["subjects-fedopt"] - common == {"rougeL", "rouge1", "rouge2", "best", "coco", "length", "words"}
 
@@ -414,7 +414,7 @@ def test_a_runs_knob_changes_its_own_training_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"alpha": 0}, "alpha: Input should be greater than 0"),
+        ({"alpha": 0}, r"alpha: Input should be greater than 0 \(found 0\)"),
         (
             {"settings": SETTINGS | {"news": SETTINGS["news"] | {"alpha": -1}}},
             "settings.news.alpha: Input should",
@@ -487,8 +487,12 @@ def test_more_clients_than_texts_is_one_line(made: Workspace, tmp_path: Path) ->
         yaml.safe_dump(ALL | {"settings": SETTINGS | {"news": SETTINGS["news"] | {"clients": 1000}}}), encoding="utf-8"
     )
     copy.stage("plan")
+    before = {path.name: path.read_bytes() for path in (copy.folder / layout.FEDERATIONS / "news").iterdir()}
     with pytest.raises(QuorumError, match=r"params.yaml: settings.news: 1000 clients of at least 1 need 1000 examples"):
         copy.stage("federate", "news")
+    # What was there stays.
+    after = {path.name: path.read_bytes() for path in (copy.folder / layout.FEDERATIONS / "news").iterdir()}
+    assert after == before
 
 
 def shipped(scale: str, tmp_path: Path) -> TextParams:

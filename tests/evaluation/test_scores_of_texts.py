@@ -80,6 +80,17 @@ def test_a_clients_score_is_that_of_its_own_mixture() -> None:
     assert per_client(judged, {"one": {"a": 8, "b": 2}}, "score") == {"one": pytest.approx(0.82)}
 
 
+def test_whose_texts_hold_no_span_is_not_judged_whatever_is_named() -> None:
+    """Client b's label has no true span. One run names a span there, the other none: a is judged, 400 / 8, b never."""
+    held = {"a": {"LOC": 4}, "b": {"O": 4}}
+    for named in (1, 0):
+        judged = [
+            {"id": "t0", "group": "", "label": "LOC", "f1": 400.0, "spans": 8, "true": 4},
+            {"id": "t1", "group": "", "label": "O", "f1": 0.0, "spans": named, "true": 0},
+        ]
+        assert per_client(judged, held, "f1", "spans", "true") == {"a": 50.0}
+
+
 def test_the_worst_tenth_of_twenty_are_two() -> None:
     assert worst_tenth([float(i) for i in range(20)]) == 0.5
     assert worst_tenth([3.0, 1.0]) == 1.0

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from pipeline.evaluation.intervals import Interval
 from pipeline.plan.text_orders import TextRow
-from pipeline.report.text_tables import Made, federation_row, method_row
+from pipeline.report.text_tables import Made, ends_of, federation_row, method_row
 from pipeline.tasks.task import Metric
 
 ACCURACY = Metric("accuracy", "accuracy", "%", "more", 2)
@@ -36,3 +38,9 @@ def test_figures_over_clients_are_means_of_seeds() -> None:
     found = method_row(made, [ACCURACY], held, 100)
     assert (found["accuracy"], found["loss"], found["best_round"]) == (50.0, 2.0, 50.0)
     assert (found["clients_mean"], found["worst_tenth"], found["not_judged"]) == (50.0, 25.0, "0.5")
+
+
+def test_a_scores_interval_does_not_go_below_0() -> None:
+    """Where hardly a span is named, the linear interval would."""
+    assert ends_of(Interval(0.3, -0.04, 0.81)) == {"low": 0.0, "high": 0.81}
+    assert ends_of(Interval(0.3, math.nan, math.nan)) == {"low": "", "high": ""}
