@@ -38,9 +38,10 @@ def value_of(rows: Rows, metric: str, per: str | None = None) -> float:
 def linear(by_seed: BySeed, metric: str, per: str | None) -> dict[str, tuple[str, float]]:
     """Text -> (group, what it adds to the mean over texts), the mean over seeds: their mean is the metric.
 
-    Natural clients hold some texts each; all of them are pooled.
+    Natural clients hold some texts each; all of them are pooled. Of a text that some seeds lack, the others' count.
     """
     sums: dict[str, tuple[str, float]] = {}
+    texts = len({row["id"] for rows in by_seed.values() for row in rows})
     for rows in by_seed.values():
         top, bottom = parts(rows, metric, per)
         whole = bottom.sum()
@@ -48,7 +49,7 @@ def linear(by_seed: BySeed, metric: str, per: str | None) -> dict[str, tuple[str
         own = theta + (top - theta * bottom) * len(rows) / (whole or 1.0)
         for row, value in zip(rows, own, strict=True):
             before = sums.get(row["id"], (row["group"], 0.0))
-            sums[row["id"]] = row["group"], before[1] + float(value) / len(by_seed)
+            sums[row["id"]] = row["group"], before[1] + float(value) * (texts / len(rows)) / len(by_seed)
     return sums
 
 
@@ -103,8 +104,18 @@ def per_client(
         share = np.array([float(counts.get(label, 0)) for label in labels])
         weight = share / np.maximum(count, 1)
         if weight @ there:
-            found[client] = float(weight @ top) / float(weight @ bottom)
+            below = float(weight @ bottom)
+            found[client] = float(weight @ top) / below if below else 0.0
     return found
+
+
+def of_own_texts(rows: Rows, metric: str, per: str | None = None, sought: str | None = None) -> dict[str, float]:
+    """Client -> the metric over the test texts that it holds; whose texts hold nothing that is sought is left out."""
+    held: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        held.setdefault(row["client"], []).append(row)
+    judged = {client: own for client, own in held.items() if parts(own, metric, sought)[1].sum()}
+    return {client: value_of(own, metric, per) for client, own in judged.items()}
 
 
 def worst_tenth(values: Sequence[float]) -> float:

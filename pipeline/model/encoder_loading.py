@@ -10,6 +10,7 @@ from transformers import AutoModel, AutoTokenizer
 from transformers.utils import logging
 
 from pipeline.errors import QuorumError
+from pipeline.model import encoder_attention
 from pipeline.model.encoder import Cut, Encoder, keep_layers
 from pipeline.model.precision import Precision
 from pipeline.model.presets import ENCODERS
@@ -31,8 +32,11 @@ def load_encoder(
     name = read_json(folder / ABOUT_BACKBONE, remedy="run `dvc repro`")["name"]
     logging.disable_progress_bar()
     logging.set_verbosity_error()
+    attention = encoder_attention.NAME if precision == "bf16" and device.type == "cpu" else "sdpa"
     try:
-        model = AutoModel.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
+        model = AutoModel.from_pretrained(
+            folder, dtype=torch.float32, local_files_only=True, attn_implementation=attention
+        )
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     except Exception as error:  # transformers raises whatever its readers raise
         reason = " ".join(str(error).split())[:160]

@@ -13,6 +13,7 @@ from pipeline.evaluation.text_scores import (
     difference,
     divergences,
     linear,
+    of_own_texts,
     per_client,
     roughness,
     value_of,
@@ -89,6 +90,21 @@ def test_whose_texts_hold_no_span_is_not_judged_whatever_is_named() -> None:
             {"id": "t1", "group": "", "label": "O", "f1": 0.0, "spans": named, "true": 0},
         ]
         assert per_client(judged, held, "f1", "spans", "true") == {"a": 50.0}
+
+
+def test_clients_with_texts_of_their_own_are_judged_by_these() -> None:
+    """a: 400 / 8 and 0 / 2 are 400 / 10; b names a span where there is none, and is not judged."""
+    judged = [
+        {"id": "t0", "client": "a", "f1": 400.0, "spans": 8, "true": 4},
+        {"id": "t1", "client": "a", "f1": 0.0, "spans": 2, "true": 1},
+        {"id": "t2", "client": "b", "f1": 0.0, "spans": 1, "true": 0},
+    ]
+    assert of_own_texts(judged, "f1", "spans", "true") == {"a": 40.0}
+
+
+def test_a_text_that_a_seed_lacks_costs_nothing() -> None:
+    """Seed 1 judges t0 alone: (100 + (100 + 50) / 2) / 2 = 87.5, the mean of the seeds' means."""
+    assert with_interval({1: rows(100.0), 2: rows(100.0, 50.0)}, "score", None, 100).value == 87.5
 
 
 def test_the_worst_tenth_of_twenty_are_two() -> None:

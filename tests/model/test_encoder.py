@@ -12,6 +12,7 @@ from pipeline.errors import QuorumError
 from pipeline.model.adapter import Adapter
 from pipeline.model.backbone import Prefix, Rendered
 from pipeline.model.encoder import Cut, Encoder
+from pipeline.model.encoder_attention import attention_in_fp32
 from pipeline.model.tiny import tiny_encoder, tiny_wordpieces
 
 CUTS = ("none", "e", "e,0", "e,0-1", "e,0-2")
@@ -139,3 +140,19 @@ def test_what_trains_is_counted_by_layers() -> None:
     layer = counts[1] - counts[2]
     assert counts[1:] == [3 * layer, 2 * layer, layer, 0]
     assert counts[0] - counts[1] == sum(p.numel() for p in tiny_encoder("bert").embeddings.parameters())
+
+
+def test_attention_beside_bf16_is_taken_in_fp32() -> None:
+    """Of queries, keys and values in bf16, what fp32 makes of the same numbers; and so are their gradients."""
+    torch.manual_seed(0)
+    query, key, value = (torch.randn(2, 3, 5, 4).bfloat16().requires_grad_() for _ in range(3))
+    mask = torch.ones(2, 1, 5, 5, dtype=torch.bool).tril()
+    with torch.autocast("cpu", torch.bfloat16):
+        attended, _ = attention_in_fp32(torch.nn.Module(), query, key, value, mask)
+    scores = (query.float() @ key.float().transpose(-1, -2)) / 2.0
+    expected = torch.softmax(scores.masked_fill(~mask, -torch.inf), -1) @ value.float()
+    assert attended.dtype == torch.float32
+    assert torch.allclose(attended, expected.transpose(1, 2), atol=1e-6)
+    (found,) = torch.autograd.grad(attended.square().sum(), query, retain_graph=True)
+    (wanted,) = torch.autograd.grad(expected.square().sum(), query)
+    assert torch.allclose(found, wanted, rtol=0.02, atol=1e-3)
