@@ -1,6 +1,6 @@
 """FedNLP's claims, and the words they are judged by, fixed before any result.
 
-    held         the interval lies above 0 (of a claim that two are alike: within its ends), and every seed agrees
+    held         the interval lies above 0 (of a claim that two are alike: within its ends), and every seed lies there
     did not      its upper end is under half of the paper's effect, 0 where it prints none (alike: wholly outside)
     cannot tell  else, and whatever was made at one seed of three
 
@@ -34,7 +34,7 @@ class TextClaim(Record):
 
     Several `terms` are several rivals: the claim is judged by the one that it does least well against, of those whose
     runs were made. `effect`: the paper's, in points. `within`: of a claim that two are alike, the ends between which
-    they are.
+    they are. `at`: the one scale at which it is asked.
     """
 
     number: int
@@ -44,6 +44,7 @@ class TextClaim(Record):
     effect: float | None = None
     within: tuple[float, float] | None = None
     over: Literal["test", "first third", "end", "roughness"] = "test"
+    at: Literal["laptop", "full"] | None = None
 
     @property
     def tested(self) -> bool:
@@ -105,7 +106,7 @@ def word_of(value: Interval, claim: TextClaim, by_seed: Sequence[float], p_holm:
         return "cannot tell"
     if claim.within is not None:
         low, high = claim.within
-        inside = low <= value.low and value.high <= high
+        inside = low <= value.low and value.high <= high and all(low <= one <= high for one in by_seed)
         return "held" if inside else "did not" if _refuted(value, claim) else "cannot tell"
     if value.low > 0 and p_holm <= LEVEL and all(one > 0 for one in by_seed):
         return "held"

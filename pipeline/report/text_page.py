@@ -101,7 +101,7 @@ class Results:
 
     def _falling(self, claim: Falling) -> Row:
         """A claim on federations alone, at every seed that all of them have."""
-        known = [self.held[setting] for setting in claim.settings if setting in self.held]
+        known = [self.held[name] for name in claim.settings if name in self.held and name not in self.altered]
         whole = len(known) == len(claim.settings)
         seeds = sorted(set.intersection(*map(set, known))) if whole else []
         values = [[float(federation_row("", own[seed])[claim.figure]) for own in known] for seed in seeds]

@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 
 from pipeline.clients.batches import LEAST_STEPS, batch_sizes
+from pipeline.clients.skews import SERVER
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.text_claims import Curves, TextVerdict
 from pipeline.evaluation.text_scores import (
     BySeed,
+    Rows,
     divergences,
+    of_own_texts,
     per_client,
     value_of,
     with_interval,
@@ -64,17 +67,16 @@ def figure_of(made: Made, metric: Metric, samples: int) -> Interval:
 
 
 def method_row(made: Made, metrics: Sequence[Metric], held: Mapping[int, Held], samples: int) -> Row:
-    """A run of Table 2: every metric, each seed's, the best round's, and over clients as their labels weigh.
+    """A run of Table 2: every metric, each seed's, the best round's, and over clients.
 
-    `not_judged`: clients for whose labels the test texts hold nothing to judge by, the mean over seeds, as all that is
-    over clients.
+    `not_judged`: clients for whom the test texts hold nothing to judge by, the mean over seeds, as all that is over
+    clients.
     """
     first = metrics[0]
     seeds = [seed for seed in made.scored if held.get(seed)]
-    own = [
-        list(per_client(made.scored[seed], held[seed], first.name, first.per, first.sought).values()) for seed in seeds
-    ]
-    missing = fmean(len(held[seed]) - len(values) for seed, values in zip(seeds, own, strict=True)) if seeds else 0.0
+    judged = {seed: _of_clients(made.scored[seed], held[seed], first) for seed in seeds}
+    missing = fmean(len(held[seed]) - len(own) for seed, own in judged.items()) if seeds else 0.0
+    own = [list(values.values()) for values in judged.values() if values]
     shown = figure_of(made, first, samples)
     return {
         "run": made.row.name,
@@ -89,6 +91,13 @@ def method_row(made: Made, metrics: Sequence[Metric], held: Mapping[int, Held], 
         "worst_tenth": round(fmean(map(worst_tenth, own)), 2) if own else "",
         "not_judged": f"{missing:g}" if missing else "",
     }
+
+
+def _of_clients(rows: Rows, held: Held, metric: Metric) -> dict[str, float]:
+    """Client -> a metric over its own test texts; where the server holds them all, as the client's labels weigh."""
+    if any(row["client"] != SERVER for row in rows):
+        return of_own_texts(rows, metric.name, metric.per, metric.sought)
+    return per_client(rows, held, metric.name, metric.per, metric.sought)
 
 
 def majority_row(rows: BySeed, metric: Metric, counts: Mapping[str, int]) -> Row | None:
@@ -169,15 +178,15 @@ def cost_row(made: Made, metric: Metric, samples: int, paper: float | None) -> R
 
 
 def client_rows(made: Made, metric: Metric) -> Row:
-    """Natural clients, each on its own texts: mean over seeds."""
-    rows = [row for own in made.scored.values() for row in own]
-    clients = sorted({row["client"] for row in rows})
-    values = {c: value_of([row for row in rows if row["client"] == c], metric.name, metric.per) for c in clients}
+    """Natural clients, each on its own texts: means over the seeds at which it was judged."""
+    by_seed = [of_own_texts(rows, metric.name, metric.per, metric.sought) for rows in made.scored.values()]
+    clients = sorted({client for own in by_seed for client in own})
+    values = {client: fmean(own[client] for own in by_seed if client in own) for client in clients}
     return {
         "run": made.row.name,
-        **({c: round(value, 2) for c, value in values.items()} if len(clients) <= FEW else {}),
-        "clients_mean": round(fmean(values.values()), 2),
-        "worst_tenth": round(worst_tenth(list(values.values())), 2),
+        **({client: round(value, 2) for client, value in values.items()} if len(clients) <= FEW else {}),
+        "clients_mean": round(fmean(values.values()), 2) if values else "",
+        "worst_tenth": round(worst_tenth(list(values.values())), 2) if values else "",
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import yaml
 
@@ -41,7 +42,7 @@ def run() -> None:
     otherwise = altered(order, content["skews"])
     judged = {name: one for name, one in made.items() if one.row.setting not in otherwise}
     verdicts = judge(
-        [claim for claim in claims if claim.task in tasks],
+        [claim for claim in claims if claim.task in tasks and claim.at in (None, order.scale)],
         {name: one.scored for name, one in judged.items()},
         {name: one.curves for name, one in judged.items()},
         lambda task: (tasks[task].name, tasks[task].per),
@@ -68,7 +69,7 @@ def run() -> None:
     project(order, scores)
 
 
-def altered(order: TextPageOrder, published: Mapping[str, Mapping[str, float]]) -> frozenset[str]:
+def altered(order: TextPageOrder, published: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
     """The settings that are skewed otherwise than the paper's."""
     return frozenset(
         setting

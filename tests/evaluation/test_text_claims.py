@@ -25,6 +25,7 @@ ALIKE = TextClaim(number=2, task="t", text="x", terms=[{"a": 1, "b": -1}], withi
         (GREATER, (-0.5, 1.1), [1, -1, 0], 0.5, "cannot tell"),
         (ALIKE, (-0.9, 0.9), [1, 1, 1], 0.9, "held"),
         (ALIKE, (-0.9, 1.1), [1, 1, 1], 0.9, "cannot tell"),
+        (ALIKE, (-0.9, 0.9), [3, -3, 0], 0.9, "cannot tell"),
         (ALIKE, (1.1, 3.0), [1, 1, 1], 0.01, "did not"),
         (ALIKE, (-0.9, 0.9), [1], 0.9, "cannot tell"),
     ],

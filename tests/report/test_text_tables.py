@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pipeline.clients.skews import SERVER
 from pipeline.evaluation.intervals import Interval
 from pipeline.plan.text_orders import TextRow
-from pipeline.report.text_tables import Made, ends_of, federation_row, method_row
+from pipeline.report.text_tables import Made, client_rows, ends_of, federation_row, method_row
 from pipeline.tasks.task import Metric
 
 ACCURACY = Metric("accuracy", "accuracy", "%", "more", 2)
@@ -24,7 +25,8 @@ def rows(**scores: list[float]) -> list[dict[str, Any]]:
     """Texts of a label each, with a loss of 1 and 3 nats in turn."""
     labelled = [(label, score) for label, own in scores.items() for score in own]
     return [
-        {"id": f"t{i}", "group": f"t{i}", "label": label, "accuracy": score, "loss_sum": 1.0 + 2 * (i % 2), "items": 1}
+        {"id": f"t{i}", "group": f"t{i}", "client": SERVER, "label": label, "accuracy": score}
+        | {"loss_sum": 1.0 + 2 * (i % 2), "items": 1}
         for i, (label, score) in enumerate(labelled)
     ]
 
@@ -44,3 +46,23 @@ def test_a_scores_interval_does_not_go_below_0() -> None:
     """Where hardly a span is named, the linear interval would."""
     assert ends_of(Interval(0.3, -0.04, 0.81)) == {"low": 0.0, "high": 0.81}
     assert ends_of(Interval(0.3, math.nan, math.nan)) == {"low": "", "high": ""}
+
+
+def test_clients_with_texts_of_their_own_are_judged_by_these_alone() -> None:
+    """Both hold label x: a's two texts score 100, b's two 0, whatever the other's model makes of x."""
+    row = TextRow.model_construct(name="own-single", method="AdaSingle")
+    judged = [text | {"client": client} for text, client in zip(rows(x=[100, 100, 0, 0]), "aabb", strict=True)]
+    made = Made(row, {1: judged}, {}, {}, 0.0, 0)
+    found = method_row(made, [ACCURACY], {1: {"a": {"x": 2}, "b": {"x": 2}}}, 100)
+    assert (found["clients_mean"], found["worst_tenth"], found["not_judged"]) == (50.0, 0.0, "")
+    assert client_rows(made, ACCURACY) == {
+        "run": "own-single", "a": 100.0, "b": 0.0, "clients_mean": 50.0, "worst_tenth": 0.0
+    }  # fmt: skip
+
+
+def test_where_nobody_can_be_judged_the_row_says_nothing_of_clients() -> None:
+    """Labels that no test text has, as where articles of training and test are others."""
+    row = TextRow.model_construct(name="qa-fedavg", method="AdaFedAvg")
+    made = Made(row, {1: rows(x=[100, 0])}, {}, {}, 0.0, 0)
+    found = method_row(made, [ACCURACY], {1: {"a": {"z": 1}}}, 100)
+    assert (found["clients_mean"], found["worst_tenth"], found["not_judged"]) == ("", "", "1")
