@@ -19,6 +19,7 @@ os.environ.update(
 
 import pytest
 import torch
+from hypothesis import settings
 from workspaces import BOTH, SMALL, Workspace
 
 from pipeline.corpora.example import Example, Turn
@@ -38,6 +39,9 @@ from pipeline.workspace.layout import downloads, mirror
 
 os.environ["OMP_NUM_THREADS"] = "1"  # two workers share two cores
 torch.set_num_threads(1)
+# A property holds on a busy machine, too; pytest-timeout ends what hangs.
+settings.register_profile("quorum", deadline=None)
+settings.load_profile("quorum")
 ROOT = Path(__file__).parents[1]
 FAMILIES = ("llama", "bart", "led", "longt5")
 MIRROR = mirror()

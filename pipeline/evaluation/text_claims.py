@@ -1,4 +1,4 @@
-"""FedNLP's claims, and the words they are judged by, fixed before any result.
+"""FedNLP's claims, and the words they are judged by, fixed before any result but for the seeds of alike claims.
 
     held         the interval lies above 0 (of a claim that two are alike: within its ends), and every seed lies there
     did not      its upper end is under half of the paper's effect, 0 where it prints none (alike: wholly outside)
