@@ -1,16 +1,10 @@
-"""Prepared texts, as stages read them; and what of a text says what it is about, for clusters and silos."""
+"""Prepared texts, as stages read them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from pipeline.clients.clusters import Vectors, clusters, silos
-from pipeline.clients.skews import Natural, Skewed
-from pipeline.corpora.texts import Asked, Tagged, Text, Titled, read_texts
-from pipeline.plan.federations import Federation
+from pipeline.corpora.texts import read_texts
 from pipeline.tasks.encoded import load_text_task
 from pipeline.workspace import layout
 
@@ -22,42 +16,3 @@ def prepared(dataset: str, task: str) -> dict[str, Any]:
         QuorumError: it is not prepared.
     """
     return read_texts(layout.raw_texts(dataset), load_text_task(task).kind)
-
-
-def subject_of(text: Any) -> str:
-    """What a text is about, as FedNLP's code clusters it: a question with its answer, a title, else the text."""
-    if isinstance(text, Asked):
-        return f"{text.question} {text.answers[0][0]}"
-    if isinstance(text, Titled):
-        return text.title
-    return " ".join(text.words) if isinstance(text, Tagged) else str(text.text)
-
-
-def groups_of(skew: Federation, texts: Mapping[str, Text], seed: int) -> dict[str, str]:
-    """What a skew is by, beyond labels: text -> its cluster; owner -> its silo; nothing where it needs none."""
-    if isinstance(skew, Skewed) and skew.by == "cluster":
-        train = [i for i, text in texts.items() if text.split == "train"]
-        others = [i for i, text in texts.items() if text.split != "train"]
-        mine, theirs = clusters(_vectors([texts[i] for i in train]), _vectors([texts[i] for i in others]), seed)
-        return dict(zip((*train, *others), (*mine, *theirs), strict=True))
-    if isinstance(skew, Natural) and skew.silos:
-        parts = [[t for t in texts.values() if (t.split == "train") is trains] for trains in (True, False)]
-        vectors = [_embedded([t.question if isinstance(t, Asked) else subject_of(t) for t in part]) for part in parts]
-        owners = [[text.owner for text in part] for part in parts]
-        return silos(vectors[0], owners[0], vectors[1], owners[1], seed, skew.silos)
-    return {}
-
-
-def label_of(identity: str, text: Text, groups: Mapping[str, str]) -> str:
-    """What a text weighs by in a client's mean: its cluster, its owner's silo, else its label."""
-    return groups.get(identity, groups.get(text.owner, text.label))
-
-
-def _vectors(texts: list[Text]) -> Vectors:
-    return _embedded([subject_of(text) for text in texts])
-
-
-def _embedded(words: list[str]) -> Vectors:
-    from pipeline.tasks.similarity import embed  # seconds, which most federations save
-
-    return np.asarray(embed(words).numpy(), dtype=np.float32) if words else np.zeros((0, 1), dtype=np.float32)

@@ -29,8 +29,9 @@ from pipeline.plan.texts import TextParams, read_text_params
 from pipeline.runs.kept import without_code
 from pipeline.runs.learning import key_of, train_on_texts
 from pipeline.runs.prune import remove_checkpoints
-from pipeline.runs.text_data import groups_of, prepared
+from pipeline.runs.text_data import prepared
 from pipeline.runs.text_encoding import Indexed, encode_texts, index_of
+from pipeline.runs.text_groups import groups_of
 from pipeline.runs.training import bind
 from pipeline.runs.trials import make_missing
 from pipeline.tasks import TEXT_TASKS

@@ -14,7 +14,8 @@ from pipeline.corpora.texts import Text
 from pipeline.errors import QuorumError
 from pipeline.plan.orders import read_order
 from pipeline.plan.text_orders import FederateOrder
-from pipeline.runs.text_data import groups_of, label_of, prepared
+from pipeline.runs.text_data import prepared
+from pipeline.runs.text_groups import groups_of, label_of
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, write_json
 from pipeline.workspace.progress import say
