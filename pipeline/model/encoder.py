@@ -15,10 +15,10 @@ What trains is an adapter like any other, a dict of tensors:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -68,6 +68,13 @@ class Cut:
         if not self.layers:
             return "e" if self.embeddings else "none"
         return "e,0" if self.layers == 1 else f"e,0-{self.layers - 1}"
+
+
+class Lower(NamedTuple):
+    """What has been computed below a lower cut: its layers, and a text's hidden states (T, n) behind them, or None."""
+
+    layers: int
+    hidden: Callable[[Rendered], Tensor | None]
 
 
 class Encoder:
@@ -138,18 +145,27 @@ class Encoder:
         first, second = ids.index(one), ids.index(other)
         return ids[:first], ids[first + 1 : second], ids[second + 1 :]
 
-    def encode(self, rendered: Sequence[Rendered]) -> Iterator[Prefix]:
+    def encode(self, rendered: Sequence[Rendered], lower: Lower | None = None) -> Iterator[Prefix]:
         """What is frozen of each text, in their order: `hidden` (T, n) in fp32, or `ids` (T,); and its targets.
 
-        One after the other: in a batch the last bits of a text would depend on what else the store lacked.
+        One after the other: in a batch the last bits of a text would depend on what else the store lacked. They do not
+        depend on `lower`, from which the layers between two cuts go on.
         """
         for one in rendered:
             stored = {"ids": torch.tensor(one.source)}
             if not self.stores_tokens:
                 with torch.no_grad():
-                    hidden, _ = self._run(*self._embedded([stored], {}), {}, range(self.cut.layers))
-                stored = {"hidden": hidden[0].cpu()}
+                    stored = {"hidden": self._frozen(stored, one, lower)}
             yield stored | {"targets": torch.tensor(one.target, dtype=torch.int64)} | _places(one)
+
+    def _frozen(self, stored: Prefix, one: Rendered, lower: Lower | None) -> Tensor:
+        begun = None if lower is None else lower.hidden(one)
+        if lower is None or begun is None:
+            hidden, _ = self._run(*self._embedded([stored], {}), {}, range(self.cut.layers))
+        else:
+            states, mask = pad([begun.to(self.device)])
+            hidden, _ = self._run(states, mask, {}, range(lower.layers, self.cut.layers))
+        return hidden[0].cpu()
 
     def states(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
         """The last layer's output (texts, longest, n), and which of it are tokens, (texts, longest)."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from torch import Tensor
 
 from pipeline.clients.taking import taken
 from pipeline.corpora.texts import Text
 from pipeline.errors import QuorumError
 from pipeline.model.backbone import Limits, Rendered
-from pipeline.model.encoder import Cut, Encoder
+from pipeline.model.encoder import Cut, Encoder, Lower
 from pipeline.model.encoder_loading import load_encoder
 from pipeline.model.entry import Entry
 from pipeline.model.loading import backbone_digest, choose_device, load_backbone
@@ -82,24 +84,50 @@ def encode_texts(order: EncodeTextsOrder, dataset: str, texts: Mapping[str, Text
     """Fill the store with what every view lacks of the texts that are used at any seed; the index of all."""
     task = load_text_task(order.task)
     classes = () if isinstance(task, Title) else task.classes([t for t in texts.values() if t.split == "train"])
-    views = {}
-    for name, view in order.views.items():
+    views: dict[str, dict[str, Any]] = {}
+    lower: dict[str, Lower] = {}
+    # From the lowest cut up: where the cut alone differs, a model goes on from what lies in the store below.
+    for name, view in sorted(order.views.items(), key=lambda item: Cut.parse(item[1].frozen).layers):
         used = {i: text for seed in order.seeds[name] for i, text in taken(texts, order.take, seed).items()}
-        rendered, encode = _reader(task, view, order, classes, used)
+        uncut = name_of(view.model_copy(update={"frozen": "none"}))
+        rendered, encode = _reader(task, view, order, classes, used, lower.get(uncut))
         views[name] = _stored(f"{dataset} {name}", rendered, encode, order, view)
-    return {"classes": list(classes), "views": views}
+        if layers := Cut.parse(view.frozen).layers:
+            lower[uncut] = Lower(layers, _hidden_of(rendered, views[name]["entries"]))
+    return {"classes": list(classes), "views": {name: views[name] for name in order.views}}
+
+
+def _hidden_of(
+    rendered: Mapping[str, Sequence[Rendered]], entries: Mapping[str, Sequence[tuple[str, int]]]
+) -> Callable[[Rendered], Tensor | None]:
+    """What looks up a window's hidden states in the store; None where they are not there, or not of every token."""
+    store = PrefixStore(layout.store())
+    keys = {one.source: key for text, own in rendered.items() for one, (key, _) in zip(own, entries[text], strict=True)}
+
+    def hidden(one: Rendered) -> Tensor | None:
+        if one.source not in keys:
+            return None
+        found: Tensor = store.training([keys[one.source]])[0]["hidden"]
+        return found if len(found) == len(one.source) else None
+
+    return hidden
 
 
 Encode = Any
 
 
 def _reader(
-    task: EncoderTask | Title, view: View, order: EncodeTextsOrder, classes: Sequence[str], texts: Mapping[str, Text]
+    task: EncoderTask | Title,
+    view: View,
+    order: EncodeTextsOrder,
+    classes: Sequence[str],
+    texts: Mapping[str, Text],
+    lower: Lower | None,
 ) -> tuple[dict[str, list[Rendered]], Encode]:
     """What a view reads of each text, and what encodes it."""
     load = writer_of if isinstance(task, Title) else encoder_of
     model = load(view, order.device, order.precision)
-    encode = _Writer(model) if isinstance(task, Title) else _Reader(model, task)
+    encode = _Writer(model) if isinstance(task, Title) else _Reader(model, task, lower)
     return {i: windows_of(text, task, model, view, classes) for i, text in texts.items()}, encode
 
 
@@ -112,17 +140,18 @@ def windows_of(text: Any, task: EncoderTask | Title, model: Any, view: View, cla
 
 @dataclass(frozen=True)
 class _Reader:
-    """An encoder, for a task."""
+    """An encoder, for a task; `lower`: what it need not compute again."""
 
     encoder: Encoder
     task: EncoderTask
+    lower: Lower | None
 
     @property
     def layers(self) -> list[Any]:
         return [str(self.encoder.cut), len(self.encoder.trained)]
 
     def __call__(self, rendered: Sequence[Rendered]) -> Iterator[Any]:
-        for prefix in self.encoder.encode(rendered):
+        for prefix in self.encoder.encode(rendered, self.lower):
             yield stored(self.encoder, self.task, prefix)
 
 

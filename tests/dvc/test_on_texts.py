@@ -16,7 +16,8 @@ from conftest import ROOT, Workspace
 from pipeline.clients.batches import LEAST_STEPS, batch_sizes
 from pipeline.errors import QuorumError
 from pipeline.evaluation.text_claims import TextClaim
-from pipeline.plan.text_orders import TextPageOrder, TextTraining
+from pipeline.plan.orders import read_order
+from pipeline.plan.text_orders import EncodeTextsOrder, TextPageOrder, TextTraining
 from pipeline.plan.text_resolve import resolve_texts
 from pipeline.plan.texts import TextParams, read_text_params
 from pipeline.runs import text_tuning
@@ -200,6 +201,25 @@ def test_what_is_not_frozen_is_all_that_is_kept(made: Workspace) -> None:
     assert parts("news-fedavg") == {"head", "layers.1", "layers.2"}
     assert parts("news-small") == {"head", "embeddings", "layers.0", "layers.1"}
     assert parts("news-lora") == {"head", "layers.1", "layers.2"}
+
+
+def test_a_deeper_cut_is_stored_as_if_no_other_were(made: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes on from the lower one's states, which are in the store."""
+    from pipeline.model.store import PrefixStore
+    from pipeline.runs.text_data import prepared
+    from pipeline.runs.text_encoding import encoder_of, read_index, windows_of
+    from pipeline.tasks.classify import TASK
+    from pipeline.tasks.encoded import stored
+
+    monkeypatch.chdir(made.folder)
+    order = read_order(layout.order("encode", "news"), EncodeTextsOrder)
+    assert "tiny-bert e,0" in order.views
+    view = order.views["tiny-bert e,0-2"]
+    index, texts, encoder = read_index("news", view), prepared("news", order.task), encoder_of(view, "cpu", "fp32")
+    for identity, (entry, *_) in index.entries.items():
+        (alone,) = encoder.encode(windows_of(texts[identity], TASK, encoder, view, index.classes))
+        (found,) = PrefixStore(layout.store()).training([entry.key])
+        assert found["hidden"].equal(stored(encoder, TASK, alone)["hidden"])
 
 
 def test_a_partition_is_exported_under_fednlps_name(made: Workspace) -> None:
