@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 
 from pipeline.corpora.texts import Asked, Labelled, Tagged, Text
@@ -24,6 +26,9 @@ CUTS = ("none", "e,0", "e,0-2")
 
 def encoder(cut: str = "e,0") -> Encoder:
     return Encoder("tiny-bert", tiny_encoder("bert"), tiny_wordpieces(), Cut.parse(cut), pool="mean")
+
+
+MADE = encoder()
 
 
 def labelled(label: str, text: str = "abc") -> Labelled:
@@ -83,6 +88,13 @@ def test_every_text_has_its_items(name: str) -> None:
     assert [len(prefix["targets"]) for prefix in prefixes] == counts[name]
     assert len(logits) == sum(counts[name])
     assert int(targets_of(prefixes).max()) < logits.shape[1]
+
+
+@given(text=st.text("ab \n\t\x0b\x1c\x85\u00a0\u200b.é", max_size=60), tokens=st.integers(3, 12))
+def test_a_text_is_cut_as_if_it_had_been_read_to_its_end(text: str, tokens: int) -> None:
+    """Signs that no tokenizer splits at, or that it takes away, are among them."""
+    (found,) = Classify().render(MADE, labelled("a", text), ("a",), tokens)
+    assert list(found.source) == MADE.tokenizer(text, truncation=True, max_length=tokens)["input_ids"]
 
 
 def test_heads_are_small_and_drawn_by_the_seed() -> None:
