@@ -20,7 +20,7 @@ from pipeline.workspace.files import read_json
 
 
 class Judge:
-    """A run's model, loaded once for all seeds; one model on one client's texts is run once."""
+    """A run's model, loaded once for all seeds."""
 
     def __init__(self, name: str, order: TextEvaluateOrder) -> None:
         self._name, self._setting = name, order.setting
@@ -29,32 +29,37 @@ class Judge:
         training = read_order(layout.order("train", name), TextTrainOrder).training
         seen, _ = seen_through(training, index)
         self._reading = Reading(order, task, seen, loader_of(order.view, seen.device).training, index)
-        self._known: dict[tuple[str, tuple[str, ...]], dict[str, Scores]] = {}
 
     def at(self, seed: int) -> dict[str, Any]:
         """Each test text's scores under the last round's model, and those of each client's best round beside them."""
         run_id = layout.run_on_texts(self._name, seed)
         federation = read_json(layout.federation(self._setting, seed))
+        tests = {client: own["test"] for client, own in federation["manifest"].items() if own["test"]}
+        models = {client: _last_and_best(run_id, client) for client in tests}
+        scores = self._scores([(model, tests[client]) for client in tests for model in models[client]])
         rows: list[dict[str, Any]] = []
         best: dict[str, list[Scores]] = {}
-        for client, own in federation["manifest"].items():
-            if not own["test"]:
-                continue
-            last = next(path for who in (client, SERVER) if (path := layout.adapter(run_id, who)).is_file())
-            kept = layout.adapter(run_id, client, "best")
-            after_last, after_best = self._scores([last, kept if kept.is_file() else last], own["test"])
-            for identity, row in after_last.items():
+        for client, (last, kept) in models.items():
+            for identity in tests[client]:
                 about = {"id": identity, "client": client, "group": self._texts[identity].group}
-                rows.append(about | {"label": federation["labels"][identity]} | row)
-            best[client] = [{k: v for k, v in row.items() if k != "prediction"} for row in after_best.values()]
+                rows.append(about | {"label": federation["labels"][identity]} | scores[last][identity])
+            best[client] = [{k: v for k, v in scores[kept][i].items() if k != "prediction"} for i in tests[client]]
         return {"examples": rows, "best": best}
 
-    def _scores(self, models: Sequence[Path], ids: Sequence[str]) -> list[dict[str, Scores]]:
-        """Each model's, of the same texts."""
-        adapters = [read_adapter(model) for model in models]
-        keys = [(digest(adapter), tuple(ids)) for adapter in adapters]
-        new = {key: adapter for key, adapter in zip(keys, adapters, strict=True) if key not in self._known}
-        if new:
-            own = {identity: self._texts[identity] for identity in ids}
-            self._known |= zip(new, score_texts(self._reading, own, list(new.values())), strict=True)
-        return [self._known[key] for key in keys]
+    def _scores(self, wanted: Sequence[tuple[Path, Sequence[str]]]) -> dict[Path, dict[str, Scores]]:
+        """Each model's scores of the texts that are wanted of it; equal models are one."""
+        files = {path: digest(read_adapter(path)) for path in dict.fromkeys(path for path, _ in wanted)}
+        one_of = {name: path for path, name in files.items()}
+        asked: dict[str, dict[str, None]] = {}
+        for path, ids in wanted:
+            asked.setdefault(files[path], {}).update(dict.fromkeys(ids))
+        models = ((read_adapter(one_of[name]), list(ids)) for name, ids in asked.items())
+        found = dict(zip(asked, score_texts(self._reading, self._texts, models), strict=True))
+        return {path: found[name] for path, name in files.items()}
+
+
+def _last_and_best(run_id: str, client: str) -> tuple[Path, Path]:
+    """The models that judge a client's texts: its own, else the server's, of the last round; and its best round's."""
+    last = next(path for who in (client, SERVER) if (path := layout.adapter(run_id, who)).is_file())
+    kept = layout.adapter(run_id, client, "best")
+    return last, kept if kept.is_file() else last

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ from pipeline.model.adapter import Adapter, on_device
 from pipeline.model.backbone import Backbone, Rendered, Row
 from pipeline.model.encoder import Encoder
 from pipeline.plan.text_orders import TextEvaluateOrder
+from pipeline.runs.decoding import in_batches
 from pipeline.runs.text_encoding import Indexed, windows_of
 from pipeline.tasks.encoded import EncoderTask, Under
 from pipeline.tasks.task import Prediction
@@ -47,16 +48,27 @@ class Reading:
         return {identity: self._cut[identity] for identity in texts}
 
 
-def score_texts(reading: Reading, texts: Mapping[str, Any], adapters: Sequence[Adapter]) -> list[dict[str, Scores]]:
-    """Every text's scores under each model. Whatever writes reads each text once for all of them."""
+def score_texts(
+    reading: Reading, texts: Mapping[str, Any], models: Iterable[tuple[Adapter, Sequence[str]]]
+) -> list[dict[str, Scores]]:
+    """What each model scores on the texts that it is asked about, by their ids.
+
+    Models that write do so together, and each text is read once for all of them; of others one is held at a time.
+    """
     task = reading.task
-    if isinstance(task, Title):
-        judged = [entry for identity in texts for entry in reading.index.learned([identity])]
-        ids = [entry.id for entry in judged]
-        losses = [token_cross_entropy(reading.seen, reading.load, judged, adapter) for adapter in adapters]
-        found = [dict(zip(ids, own, strict=True)) for own in losses]
-        return [_with_losses(*one) for one in zip(_written(reading, task, texts, adapters), found, strict=True)]
-    return [_with_losses(*_predicted(reading, task, texts, adapter)) for adapter in adapters]
+    if not isinstance(task, Title):
+        return [_with_losses(*_predicted(reading, task, {i: texts[i] for i in ids}, model)) for model, ids in models]
+    writers = [(on_device(model, reading.seen.device), ids) for model, ids in models]
+    return [
+        _with_losses(_titled(task, {i: texts[i] for i in ids}, made), _losses_of_titles(reading, model, ids))
+        for (model, ids), made in zip(writers, _written(reading, task, texts, writers), strict=True)
+    ]
+
+
+def _losses_of_titles(reading: Reading, model: Adapter, ids: Sequence[str]) -> dict[str, torch.Tensor]:
+    entries = reading.index.learned(ids)
+    losses = token_cross_entropy(reading.seen, reading.load, entries, model)
+    return dict(zip([entry.id for entry in entries], losses, strict=True))
 
 
 def _with_losses(made: Mapping[str, Scores], found: Mapping[str, torch.Tensor]) -> dict[str, Scores]:
@@ -103,26 +115,30 @@ def _predicted(
 
 
 def _written(
-    reading: Reading, task: Title, texts: Mapping[str, Any], adapters: Sequence[Adapter]
-) -> list[dict[str, Scores]]:
-    rule, seen, windows = reading.order.rule, cast(Backbone, reading.seen), reading.windows(texts)
+    reading: Reading, task: Title, texts: Mapping[str, Any], writers: Sequence[tuple[Adapter, Sequence[str]]]
+) -> list[dict[str, Prediction]]:
+    """Each model's titles of its texts."""
+    rule, seen = reading.order.rule, cast(Backbone, reading.seen)
     assert rule is not None
-    adapters = [on_device(adapter, seen.device) for adapter in adapters]
+    asked: dict[str, list[int]] = {}
+    for number, (_, ids) in enumerate(writers):
+        for identity in ids:
+            asked.setdefault(identity, []).append(number)
+    windows = reading.windows({identity: texts[identity] for identity in asked})
+    made: list[dict[str, Prediction]] = [{} for _ in writers]
     # Texts of like length share a batch.
-    ids = sorted(texts, key=lambda identity: len(windows[identity][0].source))
-    made: list[dict[str, Prediction]] = [{} for _ in adapters]
-    together = max(1, WRITTEN // len(adapters))
-    for at in range(0, len(ids), together):
-        chunk = ids[at : at + together]
+    by_length = sorted(asked, key=lambda identity: len(windows[identity][0].source))
+    rows_of = [len(asked[identity]) for identity in by_length]
+    for chunk in in_batches(by_length, rows_of, -(-sum(rows_of) // WRITTEN)):
         prefixes = []
         for identity in chunk:
             stored, more = seen.encode(windows[identity][0], for_generation=True)
             prefixes.append(stored | more)
-        rows = [Row(place, adapter) for adapter in adapters for place in range(len(chunk))]
-        titles = iter(task.predict(seen, prefixes, rows, rule))
-        for own in made:
-            own.update((identity, next(titles)) for identity in chunk)
-    return [_titled(task, texts, own) for own in made]
+        pairs = [(place, number) for place, identity in enumerate(chunk) for number in asked[identity]]
+        rows = [Row(place, writers[number][0]) for place, number in pairs]
+        for (place, number), title in zip(pairs, task.predict(seen, prefixes, rows, rule), strict=True):
+            made[number][chunk[place]] = title
+    return made
 
 
 def _titled(task: Title, texts: Mapping[str, Any], made: Mapping[str, Prediction]) -> dict[str, Scores]:
