@@ -11,7 +11,7 @@ judged more kindly. A claim whose adjusted p is above 0.05 has not held.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, Literal
@@ -21,6 +21,7 @@ from pydantic import Field, field_validator
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.significance import holm
 from pipeline.evaluation.text_scores import BySeed, difference, roughness
+from pipeline.tasks.task import Metric
 from pipeline.workspace.record import Record
 
 Word = Literal["held", "did not", "cannot tell", "not run"]
@@ -123,16 +124,16 @@ def judge(
     claims: Sequence[TextClaim],
     scored: Mapping[str, BySeed],
     curves: Mapping[str, Curves],
-    metric_of: Callable[[str], tuple[str, str | None]],
+    metrics: Mapping[str, Metric],
     samples: int,
 ) -> list[TextVerdict]:
     """Every claim.
 
     Args:
         scored: run -> its rows; `curves`: run -> its development losses.
-        metric_of: task -> its first metric, and what that is counted per.
+        metrics: task -> its first one.
     """
-    found = [_judged(claim, scored, curves, metric_of, samples) for claim in claims]
+    found = [_judged(claim, scored, curves, metrics, samples) for claim in claims]
     for task in {claim.task for claim in claims}:
         family = [one for one in found if one.claim.task == task and one.claim.tested]
         own = [one for one in family if one.p is not None]
@@ -151,11 +152,11 @@ def _judged(
     claim: TextClaim,
     scored: Mapping[str, BySeed],
     curves: Mapping[str, Curves],
-    metric_of: Callable[[str], tuple[str, str | None]],
+    metrics: Mapping[str, Metric],
     samples: int,
 ) -> TextVerdict:
     found = [
-        _against(claim, terms, scored, curves, metric_of, samples) for terms in claim.terms if _shared(scored, terms)
+        _against(claim, terms, scored, curves, metrics, samples) for terms in claim.terms if _shared(scored, terms)
     ]
     worst = min(found, key=lambda one: one.value.value if one.value else 0.0, default=TextVerdict(claim, "not run"))
     return replace(worst, rivals=len(found))
@@ -166,15 +167,14 @@ def _against(
     terms: Mapping[str, float],
     scored: Mapping[str, BySeed],
     curves: Mapping[str, Curves],
-    metric_of: Callable[[str], tuple[str, str | None]],
+    metrics: Mapping[str, Metric],
     samples: int,
 ) -> TextVerdict:
     """The claim against one rival, at the seeds at which all of its runs were made."""
     if claim.over == "test":
-        metric, per = metric_of(claim.task)
         seeds = _shared(scored, terms)
         rows = [(weight, {seed: scored[run][seed] for seed in seeds}) for run, weight in terms.items()]
-        value, p, alone = difference(rows, metric, per, samples)
+        value, p, alone = difference(rows, metrics[claim.task], samples)
         return TextVerdict(claim, word_of(value, claim, alone, p), value, p, None, tuple(alone))
     seeds = _shared(curves, terms)
     alone = [sum(w * _of_curve(curves[run][seed], claim.over) for run, w in terms.items()) for seed in seeds]

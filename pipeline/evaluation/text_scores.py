@@ -13,29 +13,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.evaluation.intervals import Clusters, Interval, interval_of, sign_flip
+from pipeline.tasks.task import Metric
 
 Array = NDArray[np.float64]
 Rows = Sequence[Mapping[str, Any]]
 BySeed = Mapping[int, Rows]
 """Seed -> a run's rows, a test text each."""
 ALL = "all"
+LOSS = Metric("loss_sum", "test loss", "nats an item", "less", 3, per="items")
 
 
-def parts(rows: Rows, metric: str, per: str | None) -> tuple[Array, Array]:
+def parts(rows: Rows, metric: Metric) -> tuple[Array, Array]:
     """Numerators and denominators of some texts: a score and 1, or what it is counted in."""
-    return (
-        np.array([row[metric] for row in rows], dtype=float),
-        np.array([row[per] if per else 1.0 for row in rows], dtype=float),
-    )
+    return _column(rows, metric.name), _column(rows, metric.per)
 
 
-def value_of(rows: Rows, metric: str, per: str | None = None) -> float:
+def _column(rows: Rows, name: str | None) -> Array:
+    """A figure of each text; ones where there is none."""
+    return np.array([row[name] if name else 1.0 for row in rows], dtype=float)
+
+
+def value_of(rows: Rows, metric: Metric) -> float:
     """A metric over some texts; 0 where nothing is counted."""
-    top, bottom = parts(rows, metric, per)
+    top, bottom = parts(rows, metric)
     return float(top.sum() / bottom.sum()) if bottom.sum() else 0.0
 
 
-def linear(by_seed: BySeed, metric: str, per: str | None) -> dict[str, tuple[str, float]]:
+def linear(by_seed: BySeed, metric: Metric) -> dict[str, tuple[str, float]]:
     """Text -> (group, what it adds to the mean over texts), the mean over seeds: their mean is the metric.
 
     Natural clients hold some texts each; all of them are pooled. Of a text that some seeds lack, the others' count.
@@ -43,7 +47,7 @@ def linear(by_seed: BySeed, metric: str, per: str | None) -> dict[str, tuple[str
     sums: dict[str, tuple[str, float]] = {}
     texts = len({row["id"] for rows in by_seed.values() for row in rows})
     for rows in by_seed.values():
-        top, bottom = parts(rows, metric, per)
+        top, bottom = parts(rows, metric)
         whole = bottom.sum()
         theta = top.sum() / whole if whole else 0.0
         own = theta + (top - theta * bottom) * len(rows) / (whole or 1.0)
@@ -53,35 +57,29 @@ def linear(by_seed: BySeed, metric: str, per: str | None) -> dict[str, tuple[str
     return sums
 
 
-def combined(terms: Sequence[tuple[float, BySeed]], metric: str, per: str | None = None) -> dict[str, Clusters]:
+def combined(terms: Sequence[tuple[float, BySeed]], metric: Metric) -> dict[str, Clusters]:
     """Σ coefficient · metric, over texts that all runs were judged on, by group."""
-    found = [(weight, linear(own, metric, per)) for weight, own in terms]
+    found = [(weight, linear(own, metric)) for weight, own in terms]
     ids = [identity for identity in found[0][1] if all(identity in own for _, own in found)]
     values = [sum(weight * own[identity][1] for weight, own in found) for identity in ids]
     return {ALL: Clusters.of([found[0][1][identity][0] for identity in ids], values, [1.0] * len(ids))}
 
 
-def with_interval(by_seed: BySeed, metric: str, per: str | None, samples: int) -> Interval:
-    return interval_of(combined([(1.0, by_seed)], metric, per), samples)
+def with_interval(by_seed: BySeed, metric: Metric, samples: int) -> Interval:
+    return interval_of(combined([(1.0, by_seed)], metric), samples)
 
 
 def difference(
-    terms: Sequence[tuple[float, BySeed]], metric: str, per: str | None, samples: int
+    terms: Sequence[tuple[float, BySeed]], metric: Metric, samples: int
 ) -> tuple[Interval, float, list[float]]:
     """(Σ coefficient · metric with its interval, p, the same at each seed alone)."""
-    clusters = combined(terms, metric, per)
+    clusters = combined(terms, metric)
     seeds = sorted(set.intersection(*(set(own) for _, own in terms)))
-    alone = [sum(weight * value_of(own[seed], metric, per) for weight, own in terms) for seed in seeds]
+    alone = [sum(weight * value_of(own[seed], metric) for weight, own in terms) for seed in seeds]
     return interval_of(clusters, samples), sign_flip(clusters, samples), alone
 
 
-def per_client(
-    rows: Rows,
-    held: Mapping[str, Mapping[str, int]],
-    metric: str,
-    per: str | None = None,
-    sought: str | None = None,
-) -> dict[str, float]:
+def per_client(rows: Rows, held: Mapping[str, Mapping[str, int]], metric: Metric) -> dict[str, float]:
     """Client -> the metric as its own mixture of labels would have it.
 
     A text of label c weighs q_j(c) / p(c): q_j is the client's share of c in training, p the share among these texts.
@@ -90,13 +88,11 @@ def per_client(
 
     Args:
         held: client -> label -> its training texts.
-        sought: how much there is to find in a text; None: a text is always judged.
     """
     labels = sorted({str(row["label"]) for row in rows})
     place = {label: number for number, label in enumerate(labels)}
     top, bottom, there, count = (np.zeros(len(labels)) for _ in range(4))
-    _, wanted = parts(rows, metric, sought)
-    for row, a, b, c in zip(rows, *parts(rows, metric, per), wanted, strict=True):
+    for row, a, b, c in zip(rows, *parts(rows, metric), _column(rows, metric.sought), strict=True):
         at = place[str(row["label"])]
         top[at], bottom[at], there[at], count[at] = top[at] + a, bottom[at] + b, there[at] + c, count[at] + 1
     found = {}
@@ -109,13 +105,13 @@ def per_client(
     return found
 
 
-def of_own_texts(rows: Rows, metric: str, per: str | None = None, sought: str | None = None) -> dict[str, float]:
+def of_own_texts(rows: Rows, metric: Metric) -> dict[str, float]:
     """Client -> the metric over the test texts that it holds; whose texts hold nothing that is sought is left out."""
     held: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         held.setdefault(row["client"], []).append(row)
-    judged = {client: own for client, own in held.items() if parts(own, metric, sought)[1].sum()}
-    return {client: value_of(own, metric, per) for client, own in judged.items()}
+    judged = {client: own for client, own in held.items() if _column(own, metric.sought).sum()}
+    return {client: value_of(own, metric) for client, own in judged.items()}
 
 
 def worst_tenth(values: Sequence[float]) -> float:

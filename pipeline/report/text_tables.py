@@ -14,6 +14,7 @@ from pipeline.clients.skews import SERVER
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.text_claims import Curves, TextVerdict
 from pipeline.evaluation.text_scores import (
+    LOSS,
     BySeed,
     Rows,
     divergences,
@@ -63,7 +64,7 @@ def ends_of(shown: Interval) -> Row:
 
 
 def figure_of(made: Made, metric: Metric, samples: int) -> Interval:
-    return with_interval(made.scored, metric.name, metric.per, samples)
+    return with_interval(made.scored, metric, samples)
 
 
 def method_row(made: Made, metrics: Sequence[Metric], held: Mapping[int, Held], samples: int) -> Row:
@@ -84,8 +85,8 @@ def method_row(made: Made, metrics: Sequence[Metric], held: Mapping[int, Held], 
         first.name: round(shown.value, 2),
         **ends_of(shown),
         **{one.name: round(figure_of(made, one, samples).value, 2) for one in metrics[1:]},
-        "by_seed": " / ".join(f"{value_of(rows, first.name, first.per):.1f}" for rows in made.scored.values()),
-        "loss": round(fmean(value_of(rows, "loss_sum", "items") for rows in made.scored.values()), 3),
+        "by_seed": " / ".join(f"{value_of(rows, first):.1f}" for rows in made.scored.values()),
+        "loss": round(fmean(value_of(rows, LOSS) for rows in made.scored.values()), 3),
         "best_round": round(fmean(made.best.values()), 2) if made.best else "",
         "clients_mean": round(fmean(map(fmean, own)), 2) if own else "",
         "worst_tenth": round(fmean(map(worst_tenth, own)), 2) if own else "",
@@ -96,8 +97,8 @@ def method_row(made: Made, metrics: Sequence[Metric], held: Mapping[int, Held], 
 def _of_clients(rows: Rows, held: Held, metric: Metric) -> dict[str, float]:
     """Client -> a metric over its own test texts; where the server holds them all, as the client's labels weigh."""
     if any(row["client"] != SERVER for row in rows):
-        return of_own_texts(rows, metric.name, metric.per, metric.sought)
-    return per_client(rows, held, metric.name, metric.per, metric.sought)
+        return of_own_texts(rows, metric)
+    return per_client(rows, held, metric)
 
 
 def majority_row(rows: BySeed, metric: Metric, counts: Mapping[str, int]) -> Row | None:
@@ -179,7 +180,7 @@ def cost_row(made: Made, metric: Metric, samples: int, paper: float | None) -> R
 
 def client_rows(made: Made, metric: Metric) -> Row:
     """Natural clients, each on its own texts: means over the seeds at which it was judged."""
-    by_seed = [of_own_texts(rows, metric.name, metric.per, metric.sought) for rows in made.scored.values()]
+    by_seed = [of_own_texts(rows, metric) for rows in made.scored.values()]
     clients = sorted({client for own in by_seed for client in own})
     values = {client: fmean(own[client] for own in by_seed if client in own) for client in clients}
     return {

@@ -27,5 +27,5 @@ def run(name: str) -> None:
             found[str(seed)] = judge.at(seed)
             advance(1)
     write_json(layout.scores(f"{layout.ON_TEXTS}/{name}"), found)
-    values = [f"{value_of(own['examples'], first.name, first.per):.1f} (seed {seed})" for seed, own in found.items()]
+    values = [f"{value_of(own['examples'], first):.1f} (seed {seed})" for seed, own in found.items()]
     say(f"evaluate {name}: {first.title} {', '.join(values)}")

@@ -45,7 +45,7 @@ def run() -> None:
         [claim for claim in claims if claim.task in tasks and claim.at in (None, order.scale)],
         {name: one.scored for name, one in judged.items()},
         {name: one.curves for name, one in judged.items()},
-        lambda task: (tasks[task].name, tasks[task].per),
+        tasks,
         order.sign_flips,
     )
     notes = {name: read_json(layout.texts_notes(name)) for name in order.datasets}
@@ -95,7 +95,7 @@ def _made(row: TextRow, first: Metric) -> Made:
     scores = read_json(layout.scores(f"{layout.ON_TEXTS}/{row.name}"))
     scored = {int(seed): own["examples"] for seed, own in scores.items()}
     best = {
-        int(seed): value_of([one for rows in own["best"].values() for one in rows], first.name, first.per)
+        int(seed): value_of([one for rows in own["best"].values() for one in rows], first)
         for seed, own in scores.items()
     }
     curves, sent = {}, 0.0
@@ -136,9 +136,7 @@ def _held(setting: str) -> dict[int, Held]:
 
 def _by_seed(made: Made, metrics: Sequence[Metric]) -> dict[int, dict[str, float]]:
     """Every metric over all test texts, at each seed."""
-    return {
-        seed: {one.name: value_of(rows, one.name, one.per) for one in metrics} for seed, rows in made.scored.items()
-    }
+    return {seed: {one.name: value_of(rows, one) for one in metrics} for seed, rows in made.scored.items()}
 
 
 def _means(by_seed: Mapping[int, Mapping[str, float]]) -> dict[str, float]:

@@ -7,6 +7,7 @@ start. Tjong Kim Sang and De Meulder, "Introduction to the CoNLL-2003 Shared Tas
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 Chunk = tuple[str, int, int]
 
@@ -28,13 +29,21 @@ def chunks(tags: Sequence[str]) -> set[Chunk]:
     return found
 
 
-def span_counts(gold: Sequence[str], predicted: Sequence[str]) -> tuple[int, int]:
-    """(2 · true positives, predicted + gold): F1 is their ratio, over all sentences.
+class Counts(NamedTuple):
+    """Spans that were found, those that were named, and those that there are."""
+
+    right: int
+    named: int
+    true: int
+
+
+def span_counts(gold: Sequence[str], predicted: Sequence[str]) -> Counts:
+    """Of one sentence; F1 is 2 · right / (named + true), summed over all sentences.
 
     Raises:
         ValueError: the sentences differ in length.
     """
     if len(gold) != len(predicted):
         raise ValueError(f"{len(gold)} words, and {len(predicted)} tags were predicted")
-    right, given = chunks(gold), chunks(predicted)
-    return 2 * len(right & given), len(right) + len(given)
+    true, named = chunks(gold), chunks(predicted)
+    return Counts(len(true & named), len(named), len(true))

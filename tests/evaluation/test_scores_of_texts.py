@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,11 @@ from pipeline.evaluation.text_scores import (
     with_interval,
     worst_tenth,
 )
+from pipeline.tasks.task import Metric
+
+SCORE = Metric("score", "score", "", "more", 1)
+OF_SPANS = replace(SCORE, per="spans")
+F1 = Metric("f1", "span F1", "", "more", 1, per="spans", sought="true")
 
 
 def rows(*scores: float, groups: str = "", **more: list[float]) -> list[dict[str, Any]]:
@@ -34,34 +40,34 @@ def rows(*scores: float, groups: str = "", **more: list[float]) -> list[dict[str
 
 def test_a_mean_is_over_texts_and_a_ratio_over_what_is_counted() -> None:
     """Two of two spans, and none of three: 100 · 4 / (4 + 3) · ½ … as 2TP over predicted + gold: 400 / 7."""
-    assert value_of(rows(100.0, 0.0, 50.0), "score") == 50.0
+    assert value_of(rows(100.0, 0.0, 50.0), SCORE) == 50.0
     counted = rows(400.0, 0.0, spans=[4, 3])
-    assert value_of(counted, "score", "spans") == pytest.approx(400 / 7)
-    assert value_of(rows(0.0, spans=[0]), "score", "spans") == 0.0
+    assert value_of(counted, OF_SPANS) == pytest.approx(400 / 7)
+    assert value_of(rows(0.0, spans=[0]), OF_SPANS) == 0.0
 
 
 def test_what_texts_add_has_the_metric_as_its_mean() -> None:
     counted = {1: rows(400.0, 0.0, 100.0, spans=[4, 3, 2])}
-    added = [value for _, value in linear(counted, "score", "spans").values()]
+    added = [value for _, value in linear(counted, OF_SPANS).values()]
     assert np.mean(added) == pytest.approx(500 / 9)
 
 
 def test_seeds_are_averaged_text_by_text() -> None:
     """(1 + 3) / 2 and (5 + 1) / 2: 2 and 3, whose mean is 2.5."""
     both = {1: rows(1.0, 5.0), 2: rows(3.0, 1.0)}
-    assert [value for _, value in linear(both, "score", None).values()] == [2.0, 3.0]
-    assert with_interval(both, "score", None, 100).value == 2.5
+    assert [value for _, value in linear(both, SCORE).values()] == [2.0, 3.0]
+    assert with_interval(both, SCORE, 100).value == 2.5
 
 
 def test_a_combination_is_of_texts_that_all_were_judged_on() -> None:
     """Twice the first less the second, of t0 and t1: (2 · 3 − 1, 2 · 5 − 2) = 5, 8; t2 has one run alone."""
     first, second = {1: rows(3.0, 5.0, 9.0)}, {1: rows(1.0, 2.0)}
-    (clusters,) = combined([(2.0, first), (-1.0, second)], "score").values()
+    (clusters,) = combined([(2.0, first), (-1.0, second)], SCORE).values()
     assert sorted(clusters.numerator.tolist()) == pytest.approx([5.0, 8.0])
 
 
 def test_texts_of_a_group_share_a_sign() -> None:
-    (clusters,) = combined([(1.0, {1: rows(1.0, 2.0, 4.0, groups="aab")})], "score").values()
+    (clusters,) = combined([(1.0, {1: rows(1.0, 2.0, 4.0, groups="aab")})], SCORE).values()
     assert (clusters.numerator.tolist(), clusters.denominator.tolist()) == ([3.0, 4.0], [2.0, 1.0])
 
 
@@ -69,7 +75,7 @@ def test_a_difference_says_what_each_seed_says() -> None:
     """Texts gain 1, 2, 3, 4 at seed 1 and lose as much at seed 2: nothing in all, and both seeds are told."""
     better = {1: rows(*[10.0 + i for i in range(1, 5)]), 2: rows(*[10.0 - i for i in range(1, 5)])}
     plain = {1: rows(*[10.0] * 4), 2: rows(*[10.0] * 4)}
-    gain, p, alone = difference([(1.0, better), (-1.0, plain)], "score", None, 200)
+    gain, p, alone = difference([(1.0, better), (-1.0, plain)], SCORE, 200)
     assert (gain.value, alone) == (0.0, [2.5, -2.5])
     assert p == 1.0
 
@@ -78,7 +84,7 @@ def test_a_clients_score_is_that_of_its_own_mixture() -> None:
     """q = (.8, .2), recalls .9 and .5: .82, whatever the shares among the test texts are."""
     judged = [{"id": f"a{i}", "group": "", "label": "a", "score": float(i < 9)} for i in range(10)]
     judged += [{"id": f"b{i}", "group": "", "label": "b", "score": float(i < 20)} for i in range(40)]
-    assert per_client(judged, {"one": {"a": 8, "b": 2}}, "score") == {"one": pytest.approx(0.82)}
+    assert per_client(judged, {"one": {"a": 8, "b": 2}}, SCORE) == {"one": pytest.approx(0.82)}
 
 
 def test_whose_texts_hold_no_span_is_not_judged_whatever_is_named() -> None:
@@ -89,7 +95,7 @@ def test_whose_texts_hold_no_span_is_not_judged_whatever_is_named() -> None:
             {"id": "t0", "group": "", "label": "LOC", "f1": 400.0, "spans": 8, "true": 4},
             {"id": "t1", "group": "", "label": "O", "f1": 0.0, "spans": named, "true": 0},
         ]
-        assert per_client(judged, held, "f1", "spans", "true") == {"a": 50.0}
+        assert per_client(judged, held, F1) == {"a": 50.0}
 
 
 def test_clients_with_texts_of_their_own_are_judged_by_these() -> None:
@@ -99,12 +105,12 @@ def test_clients_with_texts_of_their_own_are_judged_by_these() -> None:
         {"id": "t1", "client": "a", "f1": 0.0, "spans": 2, "true": 1},
         {"id": "t2", "client": "b", "f1": 0.0, "spans": 1, "true": 0},
     ]
-    assert of_own_texts(judged, "f1", "spans", "true") == {"a": 40.0}
+    assert of_own_texts(judged, F1) == {"a": 40.0}
 
 
 def test_a_text_that_a_seed_lacks_costs_nothing() -> None:
     """Seed 1 judges t0 alone: (100 + (100 + 50) / 2) / 2 = 87.5, the mean of the seeds' means."""
-    assert with_interval({1: rows(100.0), 2: rows(100.0, 50.0)}, "score", None, 100).value == 87.5
+    assert with_interval({1: rows(100.0), 2: rows(100.0, 50.0)}, SCORE, 100).value == 87.5
 
 
 def test_the_worst_tenth_of_twenty_are_two() -> None:

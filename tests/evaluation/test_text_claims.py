@@ -8,8 +8,10 @@ import pytest
 
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.text_claims import TextClaim, judge, word_of
+from pipeline.tasks.task import Metric
 
 GREATER = TextClaim(number=1, task="t", text="x", terms=[{"a": 1, "b": -1}], effect=2.0)
+METRICS = {task: Metric("acc", "accuracy", "%", "more", 1) for task in "tu"}
 ALIKE = TextClaim(number=2, task="t", text="x", terms=[{"a": 1, "b": -1}], within=(-1.0, 1.0))
 
 
@@ -49,13 +51,13 @@ def test_holm_runs_over_the_claims_of_a_task() -> None:
         GREATER.model_copy(update={"number": 3, "terms": [{"c": 1, "b": -1}]}),
         GREATER.model_copy(update={"number": 4, "task": "u"}),
     ]
-    found = judge(claims, {"a": rows(5.0), "b": rows(1.0), "c": rows(5.0)}, {}, lambda task: ("acc", None), 199)
+    found = judge(claims, {"a": rows(5.0), "b": rows(1.0), "c": rows(5.0)}, {}, METRICS, 199)
     assert [one.word for one in found] == ["held"] * 3
     assert [round((one.p_holm or 0) / (one.p or 1)) for one in found] == [2, 2, 1]
 
 
 def test_a_claim_on_a_run_that_is_not_there_is_not_run() -> None:
-    (found,) = judge([GREATER], {"a": rows(1.0)}, {}, lambda task: ("acc", None), 99)
+    (found,) = judge([GREATER], {"a": rows(1.0)}, {}, METRICS, 99)
     assert (found.word, found.value) == ("not run", None)
 
 
@@ -64,7 +66,7 @@ def test_a_claim_is_judged_by_its_strongest_rival() -> None:
     rivals = [{"a": 1, "b": -1}, {"a": 1, "c": -1}, {"a": 1, "d": -1}]
     claim = GREATER.model_copy(update={"terms": rivals})
     scored = {"a": rows(5.0), "b": rows(1.0), "c": rows(4.0)}
-    (found,) = judge([claim], scored, {}, lambda task: ("acc", None), 199)
+    (found,) = judge([claim], scored, {}, METRICS, 199)
     assert found.value is not None
     assert found.value.value == pytest.approx(1.0)
     assert found.rivals == 2
@@ -73,14 +75,14 @@ def test_a_claim_is_judged_by_its_strongest_rival() -> None:
 def test_a_claim_that_was_not_run_counts_in_holms_adjustment() -> None:
     """Two claims of one task, one of which has no runs: p doubles all the same."""
     claims = [GREATER, GREATER.model_copy(update={"number": 3, "terms": [{"c": 1, "b": -1}]})]
-    found = judge(claims, {"a": rows(5.0), "b": rows(1.0)}, {}, lambda task: ("acc", None), 199)
+    found = judge(claims, {"a": rows(5.0), "b": rows(1.0)}, {}, METRICS, 199)
     assert (found[0].p_holm or 0) / (found[0].p or 1) == pytest.approx(2)
 
 
 def test_seeds_that_one_run_alone_has_are_not_compared() -> None:
     """a is 4 above b at seed 1, the one that both have; at seeds 2 and 3 a scores 90."""
     a = {1: rows(5.0)[1], 2: rows(90.0)[2], 3: rows(90.0)[3]}
-    (found,) = judge([GREATER], {"a": a, "b": {1: rows(1.0)[1]}}, {}, lambda task: ("acc", None), 199)
+    (found,) = judge([GREATER], {"a": a, "b": {1: rows(1.0)[1]}}, {}, METRICS, 199)
     assert found.value is not None
     assert found.value.value == pytest.approx(4.0)
     assert found.by_seed == pytest.approx((4.0,))
@@ -88,7 +90,7 @@ def test_seeds_that_one_run_alone_has_are_not_compared() -> None:
 
 def test_runs_without_a_seed_in_common_are_not_compared() -> None:
     apart = {"a": {1: rows(5.0)[1]}, "b": {2: rows(1.0)[2]}}
-    (found,) = judge([GREATER.model_copy(update={"over": "end"})], apart, {}, lambda task: ("acc", None), 99)
+    (found,) = judge([GREATER.model_copy(update={"over": "end"})], apart, {}, METRICS, 99)
     assert found.word == "not run"
 
 
@@ -105,6 +107,6 @@ def test_curves_are_compared_seed_by_seed(over: Any, expected: list[float], word
     a, b = [6.0, 5.0, 3.0, 2.0, 1.0, 0.0], [5.0, 4.0, 4.0, 3.0, 2.0, 1.0]
     curves = {"a": dict.fromkeys((1, 2, 3), a), "b": dict.fromkeys((1, 2, 3), b)}
     claim = GREATER.model_copy(update={"over": over})
-    (found,) = judge([claim], {"a": rows(1.0), "b": rows(1.0)}, curves, lambda task: ("acc", None), 99)
+    (found,) = judge([claim], {"a": rows(1.0), "b": rows(1.0)}, curves, METRICS, 99)
     assert list(found.by_seed) == pytest.approx(expected)
     assert found.word == word

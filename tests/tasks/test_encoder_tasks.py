@@ -125,13 +125,13 @@ def test_the_largest_logit_names_the_class() -> None:
 @pytest.mark.parametrize(
     ("gold", "predicted", "counts"),
     [
-        ("B-PER I-PER O B-LOC", "B-PER I-PER O I-LOC", (4, 4)),  # I-LOC after O begins a chunk: F1 100
-        ("B-PER I-PER O B-LOC", "B-PER O O B-LOC", (2, 4)),  # 50
-        ("B-ORG I-ORG I-ORG", "B-ORG I-PER I-ORG", (0, 4)),  # one chunk of gold, three of the prediction: 0
-        ("O O", "O O", (0, 0)),
+        ("B-PER I-PER O B-LOC", "B-PER I-PER O I-LOC", (2, 2, 2)),  # I-LOC after O begins a chunk: F1 100
+        ("B-PER I-PER O B-LOC", "B-PER O O B-LOC", (1, 2, 2)),  # 50
+        ("B-ORG I-ORG I-ORG", "B-ORG I-PER I-ORG", (0, 3, 1)),  # one chunk of gold, three of the prediction: 0
+        ("O O", "O O", (0, 0, 0)),
     ],
 )
-def test_spans_count_where_type_and_both_ends_agree(gold: str, predicted: str, counts: tuple[int, int]) -> None:
+def test_spans_count_where_type_and_both_ends_agree(gold: str, predicted: str, counts: tuple[int, int, int]) -> None:
     assert span_counts(gold.split(), predicted.split()) == counts
 
 
