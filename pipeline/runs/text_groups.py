@@ -1,16 +1,41 @@
-"""What of a text says what it is about, for clusters and silos."""
+"""A federation drawn: which texts are used at a seed, what each is about, and who holds it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pipeline.clients.clusters import Vectors, clusters, silos
-from pipeline.clients.skews import Natural, Skewed
+from pipeline.clients.manifest import Manifest
+from pipeline.clients.skews import Given, Natural, Skewed, partition
+from pipeline.clients.taking import Takes, taken
 from pipeline.corpora.texts import Asked, Tagged, Text, Titled
 from pipeline.plan.federations import Federation
+from pipeline.workspace import layout
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One seed's texts, what groups them beyond labels, and who holds them."""
+
+    used: Mapping[str, Any]
+    groups: Mapping[str, str]
+    manifest: Manifest
+
+
+def drawn(skew: Federation, take: Takes, texts: Mapping[str, Text], seed: int, dataset: str) -> Drawn:
+    """
+    Raises:
+        QuorumError: these texts cannot be held so.
+    """
+    if isinstance(skew, Given):
+        skew = skew.model_copy(update={"file": layout.of_ones_own(layout.at_seed(skew.file, seed))})
+    used = taken(texts, take, seed)
+    groups = groups_of(skew, used, seed)
+    return Drawn(used, groups, partition(skew, used, seed, dataset, groups))
 
 
 def subject_of(text: Any) -> str:

@@ -18,23 +18,21 @@ from statistics import fmean
 from typing import Any
 
 from pipeline.clients.manifest import Manifest
-from pipeline.clients.skews import partition
-from pipeline.clients.taking import taken
 from pipeline.errors import QuorumError
 from pipeline.plan.orders import read_order
 from pipeline.plan.text_grids import Grid
-from pipeline.plan.text_orders import EncodeTextsOrder, TextTraining, name_of
-from pipeline.plan.text_resolve import training_on_texts, view_of
+from pipeline.plan.text_orders import EncodeTextsOrder, TextTraining
+from pipeline.plan.text_resolve import task_of, training_on_texts, view_of
 from pipeline.plan.texts import TextParams, read_text_params
+from pipeline.plan.view import name_of
 from pipeline.runs.kept import without_code
 from pipeline.runs.learning import key_of, train_on_texts
 from pipeline.runs.prune import remove_checkpoints
 from pipeline.runs.text_data import prepared
 from pipeline.runs.text_encoding import Indexed, encode_texts, index_of
-from pipeline.runs.text_groups import groups_of
+from pipeline.runs.text_groups import drawn
 from pipeline.runs.training import bind
 from pipeline.runs.trials import make_missing
-from pipeline.tasks import TEXT_TASKS
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json, write_json
 from pipeline.workspace.progress import say
@@ -199,12 +197,10 @@ def _untested(dataset: str, task: str) -> dict[str, Any]:
 def _data(params: TextParams, run: str, seed: int) -> tuple[Manifest, str]:
     """Who holds which texts, and a hash of those that are held; test texts are left out before anything is drawn."""
     setting = params.runs[run].setting
-    skew, data = params.skew_of(setting), params.data_of(run)
-    name = params.settings[setting].data
-    texts = _untested(name, TEXT_TASKS[data.task])
-    used = taken(texts, data.take.model_copy(update={"test": None}), seed)
-    manifest = partition(skew, used, seed, name, groups_of(skew, used, seed))
-    return manifest, sha256_json({identity: asdict(text) for identity, text in used.items()})
+    name, data = params.settings[setting].data, params.data_of(run)
+    take = data.take.model_copy(update={"test": None})
+    one = drawn(params.skew_of(setting), take, _untested(name, task_of(data)), seed, name)
+    return one.manifest, sha256_json({identity: asdict(text) for identity, text in one.used.items()})
 
 
 def _trained(order: TextTraining, manifest: Manifest, index: Indexed, label: str) -> Mapping[str, float]:
