@@ -21,6 +21,7 @@ from pipeline.plan.orders import CommonKnobs
 from pipeline.plan.run import Method
 from pipeline.plan.schema import check_names, over, read_yaml
 from pipeline.plan.text_grids import TextTune
+from pipeline.plan.text_orders import Above
 from pipeline.tasks import TEXT_TASKS
 from pipeline.workspace.layout import PARAMS
 from pipeline.workspace.record import Record, first_problem
@@ -78,6 +79,8 @@ class Dataset(Record):
             raise ValueError("give one of published and file")
         if self.file is not None:
             check_own(self.file)
+        if self.writes and self.frozen != "none":
+            raise ValueError(f"frozen: is of encoders; a {self.task} is written; remove it")
         self.check_backbone(self.backbone)
         return self
 
@@ -114,7 +117,7 @@ class TextRun(Record):
     frozen: str | None = None
     backbone: str | None = None
     layers: list[int] | None = Field(default=None, min_length=1)
-    above: Literal["layers", "bottleneck", "lora"] = "layers"
+    above: Above = "layers"
     size: Count | None = None
     at: Scale | None = None
     learning_rate: float | None = Field(default=None, gt=0)

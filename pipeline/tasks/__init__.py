@@ -1,6 +1,6 @@
 """What is learned, and how it is judged; and task name -> the module that implements it.
 
-Only the plan reads this table: a stage imports the one task of its order.
+The plan reads these tables: a stage imports the one task of its order.
 """
 
 from __future__ import annotations
