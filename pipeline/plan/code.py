@@ -25,7 +25,10 @@ ROOT = Path(__file__).parents[1]
 
 
 TASKS = "pipeline.tasks"
-PARTS = ("metrics", "read", "render", "head", "predict", "score")
+PARTS = (
+    *("metrics", "read", "render", "head", "predict", "score"),
+    *("classes", "example", "initial", "kept", "items", "outputs", "score_texts"),
+)
 """What stages call of a task; whatever else its module defines counts for all of them."""
 
 Parts = tuple[str, ...] | None
@@ -80,8 +83,16 @@ def _tree(module: str, parts: Parts) -> ast.Module:
     if parts is not None and module.rpartition(".")[0] == TASKS:
         left_out = set(PARTS) - set(parts)
         for node in (node for node in tree.body if isinstance(node, ast.ClassDef)):
-            node.body = [s for s in node.body if not isinstance(s, ast.FunctionDef) or s.name not in left_out]
+            node.body = [statement for statement in node.body if _named(statement) not in left_out]
     return tree
+
+
+def _named(statement: ast.stmt) -> str:
+    """What a statement of a class defines; empty where it is neither a method nor an attribute."""
+    if isinstance(statement, ast.FunctionDef):
+        return statement.name
+    first = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    return first.id if isinstance(first, ast.Name) else ""
 
 
 @cache

@@ -11,6 +11,7 @@ from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.precision import Precision
 from pipeline.plan.federations import Federation
 from pipeline.plan.orders import FederatedKnobs, Order
+from pipeline.plan.view import View
 from pipeline.workspace.record import Record
 
 
@@ -22,25 +23,6 @@ class PrepareTextsOrder(Order):
     file: str | None
     contents: str | None
     headers: Literal["all", "subject"]
-
-
-class View(Record):
-    """A data set as one model reads it: the backbone's name, its layers (None: all), and where it is cut.
-
-    `backbone` is the name of a preset, `tokens` what is read of a text, `target_tokens` of a title.
-    """
-
-    backbone: str
-    frozen: str
-    layers: list[int] | None
-    tokens: int
-    target_tokens: int | None
-
-
-def name_of(view: View) -> str:
-    """What files call a view: `minilm-l6 e,0-4`."""
-    layers = "" if view.layers is None else f" of {'-'.join(map(str, view.layers))}"
-    return f"{view.backbone}{layers} {view.frozen}"
 
 
 class EncodeTextsOrder(Order):
@@ -71,13 +53,33 @@ class FederateOrder(Order):
     seeds: list[int]
 
 
-class TextKnobs(FederatedKnobs):
-    """A training on labelled texts: through which view, and what trains above its cut."""
+Above = Literal["layers", "bottleneck", "lora"]
+
+
+class Learner(Record):
+    """A model under its task: through which view, what trains above its cut, and the seed of what is drawn there."""
 
     task: str
     view: View
-    above: Literal["layers", "bottleneck", "lora"]
+    above: Above
     size: int | None
+    seed: int
+    device: str
+    precision: Precision
+    threads: int
+
+
+class TextKnobs(FederatedKnobs):
+    """A training on labelled texts; see `Learner`."""
+
+    task: str
+    view: View
+    above: Above
+    size: int | None
+
+    @property
+    def learner(self) -> Learner:
+        return Learner(**{name: getattr(self, name) for name in Learner.model_fields})
 
 
 class TextTraining(TextKnobs):
@@ -88,7 +90,7 @@ class TextTraining(TextKnobs):
 
 
 class TextTrainOrder(Order):
-    """A run's training at each of its seeds; None: the model as it begins."""
+    """A run's training at each of its seeds; `untrained`: the model as it begins. `left_out`: it is another scale's."""
 
     dataset: str
     setting: str
@@ -103,12 +105,10 @@ class TextEvaluateOrder(Order):
 
     dataset: str
     setting: str
-    task: str
     seeds: list[int]
-    view: View
-    device: str
-    precision: Precision
+    learner: Learner
     rule: DecodingRule | None
+    left_out: bool
 
 
 class TextRow(Record):

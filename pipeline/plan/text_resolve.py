@@ -33,18 +33,21 @@ from pipeline.plan.text_orders import (
     TextRow,
     TextTraining,
     TextTrainOrder,
-    View,
-    name_of,
 )
 from pipeline.plan.text_pages import code_of_page, tables_of
 from pipeline.plan.texts import Dataset, TextParams
+from pipeline.plan.view import View, name_of
 from pipeline.tasks import TEXT_TASKS
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_file, sha256_json
 
 PLAIN = "pipeline.federated.algorithms.fedavg"
 """Whose knobs an untrained run has; none of them is used."""
-LOADING = "pipeline.model.encoder_loading"
+READING, LOADING = "pipeline.runs.text_reading", "pipeline.model.encoder_loading"
+READ = ("classes", "example", "render", "kept")
+"""What of a task decides what is stored of a text."""
+LEARNED = (*READ, "initial", "items", "outputs")
+"""What of a task decides what is learned: not how its predictions are made or scored."""
 
 
 def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
@@ -77,7 +80,7 @@ def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
         )
     rows = []
     for name in params.runs:
-        own = _of_run(params, name, precision)
+        own = _of_run(params, name)
         orders |= {f"{stage}/{name}": order for stage, order in own.items()}
         if name in params.made:
             rows.append(_row(params, name, own))
@@ -156,7 +159,7 @@ def _of_data(params: TextParams, name: str, data: Dataset, precision: Precision)
             headers=data.headers,
         ),
         f"encode/{name}": EncodeTextsOrder(
-            code=code_of("pipeline.stages.encode_texts", task),
+            code=code_of("pipeline.stages.encode_texts", task, parts=READ),
             packages=packages_of("encode"),
             task=task,
             views=views,
@@ -165,7 +168,7 @@ def _of_data(params: TextParams, name: str, data: Dataset, precision: Precision)
             device=params.device,
             precision=precision,
             threads=threads_of(params.threads),
-            encoding=sha256_json([code_of(family, LOADING, task), packages_of("encode")]),
+            encoding=sha256_json([code_of(READING, family, LOADING, task, parts=READ), packages_of("encode")]),
         ),
     }
     if data.published is not None:
@@ -179,8 +182,8 @@ def _of_data(params: TextParams, name: str, data: Dataset, precision: Precision)
     return orders
 
 
-def _of_run(params: TextParams, name: str, precision: Precision) -> dict[str, Order]:
-    run, data, view = params.runs[name], params.data_of(name), view_of(params, name)
+def _of_run(params: TextParams, name: str) -> dict[str, Order]:
+    run, data = params.runs[name], params.data_of(name)
     training = training_on_texts(params, name)
     seeds, task = params.seeds_of(name), task_of(data)
     rule = DecodingRule(no_repeat_ngram=3, max_tokens=data.max_tokens) if data.writes else None
@@ -199,12 +202,10 @@ def _of_run(params: TextParams, name: str, precision: Precision) -> dict[str, Or
             packages=packages_of("evaluate"),
             dataset=params.settings[run.setting].data,
             setting=run.setting,
-            task=task,
             seeds=seeds,
-            view=view,
-            device=params.device,
-            precision=precision,
+            learner=training.learner,
             rule=rule,
+            left_out=name not in params.made,
         ),
     }
 
@@ -227,7 +228,7 @@ def training_on_texts(params: TextParams, name: str) -> TextTraining:
     family = "pooled" if bound.pooled else knobs.client_optimizer
     task = task_of(data)
     return TextTraining(
-        code=code_of("pipeline.runs.learning", module, task),
+        code=code_of("pipeline.runs.learning", module, task, parts=LEARNED),
         packages=packages_of("train"),
         task=task,
         view=view,

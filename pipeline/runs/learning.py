@@ -12,11 +12,11 @@ from pipeline.federated.token_figures import Hidden
 from pipeline.model.adapter import Adapter, init_adapter
 from pipeline.model.loader import Loader
 from pipeline.model.processor import compute_with
-from pipeline.plan.text_orders import TextTraining, View
+from pipeline.plan.text_orders import Learner, TextTraining
+from pipeline.plan.view import View
 from pipeline.runs.text_encoding import Indexed, encoder_of, writer_of
 from pipeline.runs.training import POOLED, Finished, Learners, in_process, local_training, train
-from pipeline.tasks.encoded import Under, load_text_task
-from pipeline.tasks.title import Title
+from pipeline.tasks.encoded import Under, load_text_task, writes
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_json
 
@@ -45,16 +45,16 @@ def train_on_texts(
     return train(order, in_process(order, key, learners), round(share * sum(sizes)), key, run_id, on_round)
 
 
-def seen_through(order: TextTraining, index: Indexed) -> tuple[Hidden, Adapter]:
+def seen_through(learner: Learner, index: Indexed) -> tuple[Hidden, Adapter]:
     """A model under its task's head, and what trains of it at first."""
-    compute_with(order.threads)
-    task = load_text_task(order.task)
-    if isinstance(task, Title):
-        writer = writer_of(order.view, order.device, order.precision)
-        return writer, init_adapter(writer.adapted_layers, writer.width, order.size or 0, order.seed)
-    encoder = encoder_of(order.view, order.device, order.precision)
-    body = encoder.initial(order.above, order.size or 0, order.seed)
-    return Under(encoder, task), body | task.initial(encoder, index.classes, order.seed)
+    compute_with(learner.threads)
+    task = load_text_task(learner.task)
+    if writes(task):
+        writer = writer_of(learner.view, learner.device, learner.precision)
+        return writer, init_adapter(writer.adapted_layers, writer.width, learner.size or 0, learner.seed)
+    encoder = encoder_of(learner.view, learner.device, learner.precision)
+    body = encoder.initial(learner.above, learner.size or 0, learner.seed)
+    return Under(encoder, task), body | task.initial(encoder, index.classes, learner.seed)
 
 
 def loader_of(view: View, device: Any) -> Loader:
@@ -66,7 +66,7 @@ def _learners(
     order: TextTraining, manifest: Manifest, index: Indexed, advance: Callable[[int], None], *, pooled: bool
 ) -> Learners:
     """Clients with training texts train; whoever has development texts is scored."""
-    seen, initial = seen_through(order, index)
+    seen, initial = seen_through(order.learner, index)
     load = loader_of(order.view, seen.device).training
     local = local_training(order)
 

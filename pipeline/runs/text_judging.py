@@ -8,8 +8,7 @@ from typing import Any
 
 from pipeline.clients.skews import SERVER
 from pipeline.model.adapter import digest, read_adapter
-from pipeline.plan.orders import read_order
-from pipeline.plan.text_orders import TextEvaluateOrder, TextTrainOrder
+from pipeline.plan.text_orders import TextEvaluateOrder
 from pipeline.runs.learning import loader_of, seen_through
 from pipeline.runs.text_data import prepared
 from pipeline.runs.text_encoding import read_index
@@ -24,11 +23,11 @@ class Judge:
 
     def __init__(self, name: str, order: TextEvaluateOrder) -> None:
         self._name, self._setting = name, order.setting
-        task, index = load_text_task(order.task), read_index(order.dataset, order.view)
-        self._texts = prepared(order.dataset, order.task)
-        training = read_order(layout.order("train", name), TextTrainOrder).training
-        seen, _ = seen_through(training, index)
-        self._reading = Reading(order, task, seen, loader_of(order.view, seen.device).training, index)
+        learner = order.learner
+        task, index = load_text_task(learner.task), read_index(order.dataset, learner.view)
+        self._texts = prepared(order.dataset, learner.task)
+        seen, _ = seen_through(learner, index)
+        self._reading = Reading(order, task, seen, loader_of(learner.view, seen.device).training, index)
 
     def at(self, seed: int) -> dict[str, Any]:
         """Each test text's scores under the last round's model, and those of each client's best round beside them."""
@@ -48,14 +47,15 @@ class Judge:
 
     def _scores(self, wanted: Sequence[tuple[Path, Sequence[str]]]) -> dict[Path, dict[str, Scores]]:
         """Each model's scores of the texts that are wanted of it; equal models are one."""
-        files = {path: digest(read_adapter(path)) for path in dict.fromkeys(path for path, _ in wanted)}
-        one_of = {name: path for path, name in files.items()}
+        digests = {path: digest(read_adapter(path)) for path in dict.fromkeys(path for path, _ in wanted)}
+        one_of = {own: path for path, own in digests.items()}
         asked: dict[str, dict[str, None]] = {}
         for path, ids in wanted:
-            asked.setdefault(files[path], {}).update(dict.fromkeys(ids))
-        models = ((read_adapter(one_of[name]), list(ids)) for name, ids in asked.items())
+            asked.setdefault(digests[path], {}).update(dict.fromkeys(ids))
+        # Read once more: of an encoder that trains whole, all clients' models are gigabytes.
+        models = ((read_adapter(one_of[own]), list(ids)) for own, ids in asked.items())
         found = dict(zip(asked, score_texts(self._reading, self._texts, models), strict=True))
-        return {path: found[name] for path, name in files.items()}
+        return {path: found[own] for path, own in digests.items()}
 
 
 def _last_and_best(run_id: str, client: str) -> tuple[Path, Path]:

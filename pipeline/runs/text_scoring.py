@@ -16,10 +16,10 @@ from pipeline.model.backbone import Backbone, Rendered, Row
 from pipeline.model.encoder import Encoder
 from pipeline.plan.text_orders import TextEvaluateOrder
 from pipeline.runs.decoding import in_batches
-from pipeline.runs.text_encoding import Indexed, windows_of
-from pipeline.tasks.encoded import EncoderTask, Under
+from pipeline.runs.text_encoding import Indexed
+from pipeline.runs.text_reading import windows_of
+from pipeline.tasks.encoded import EncoderTask, TextTask, Under, WriterTask, writes
 from pipeline.tasks.task import Prediction
-from pipeline.tasks.title import Title
 
 WRITTEN = 48
 """Titles that are decoded together."""
@@ -33,7 +33,7 @@ class Reading:
     """What reads a run's test texts, the same under every model."""
 
     order: TextEvaluateOrder
-    task: EncoderTask | Title
+    task: TextTask
     seen: Hidden
     load: Load
     index: Indexed
@@ -44,7 +44,7 @@ class Reading:
         model = self.seen.encoder if isinstance(self.seen, Under) else self.seen
         for identity in texts.keys() - self._cut.keys():
             text = texts[identity]
-            self._cut[identity] = windows_of(text, self.task, model, self.order.view, self.index.classes)
+            self._cut[identity] = windows_of(text, self.task, model, self.order.learner.view, self.index.classes)
         return {identity: self._cut[identity] for identity in texts}
 
 
@@ -56,7 +56,7 @@ def score_texts(
     Models that write do so together, and each text is read once for all of them; of others one is held at a time.
     """
     task = reading.task
-    if not isinstance(task, Title):
+    if not writes(task):
         return [_with_losses(*_predicted(reading, task, {i: texts[i] for i in ids}, model)) for model, ids in models]
     writers = [(on_device(model, reading.seen.device), ids) for model, ids in models]
     return [
@@ -71,11 +71,10 @@ def _losses_of_titles(reading: Reading, model: Adapter, ids: Sequence[str]) -> d
     return dict(zip([entry.id for entry in entries], losses, strict=True))
 
 
-def _with_losses(made: Mapping[str, Scores], found: Mapping[str, torch.Tensor]) -> dict[str, Scores]:
-    sums = {identity: (float(one.double().sum()), len(one)) for identity, one in found.items()}
-    return {
-        i: {**row, **dict(zip(("loss_sum", "items"), sums.get(i, (0.0, 0)), strict=True))} for i, row in made.items()
-    }
+def _with_losses(made: Mapping[str, Scores], losses: Mapping[str, torch.Tensor]) -> dict[str, Scores]:
+    nothing = torch.zeros(0)
+    found = {i: losses.get(i, nothing) for i in made}
+    return {i: {**row, "loss_sum": float(found[i].double().sum()), "items": len(found[i])} for i, row in made.items()}
 
 
 @torch.no_grad()
@@ -115,7 +114,7 @@ def _predicted(
 
 
 def _written(
-    reading: Reading, task: Title, texts: Mapping[str, Any], writers: Sequence[tuple[Adapter, Sequence[str]]]
+    reading: Reading, task: WriterTask, texts: Mapping[str, Any], writers: Sequence[tuple[Adapter, Sequence[str]]]
 ) -> list[dict[str, Prediction]]:
     """Each model's titles of its texts."""
     rule, seen = reading.order.rule, cast(Backbone, reading.seen)
@@ -141,6 +140,6 @@ def _written(
     return made
 
 
-def _titled(task: Title, texts: Mapping[str, Any], made: Mapping[str, Prediction]) -> dict[str, Scores]:
+def _titled(task: WriterTask, texts: Mapping[str, Any], made: Mapping[str, Prediction]) -> dict[str, Scores]:
     scores = task.score_texts(list(texts.values()), [made[identity] for identity in texts])
     return {i: {"prediction": made[i].text, **row} for i, row in zip(texts, scores, strict=True)}

@@ -35,7 +35,7 @@ def train_seeds(name: str, order: TextTrainOrder) -> None:
             continue
         shutil.rmtree(layout.MODELS / run_id, ignore_errors=True)
         if order.untrained:
-            write_adapter(layout.adapter(run_id, SERVER), seen_through(training, index)[1])
+            write_adapter(layout.adapter(run_id, SERVER), seen_through(training.learner, index)[1])
             write_table(layout.history(run_id), [], COLUMNS)
             write_json(layout.trained_as(run_id), {"training": key})
             continue

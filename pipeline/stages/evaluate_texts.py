@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeline.evaluation.text_scores import value_of
 from pipeline.plan.orders import read_order
-from pipeline.plan.text_orders import TextEvaluateOrder, TextTrainOrder
+from pipeline.plan.text_orders import TextEvaluateOrder
 from pipeline.tasks.encoded import load_text_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
@@ -15,12 +15,12 @@ from pipeline.workspace.progress import progress, say
 
 def run(name: str) -> None:
     order = read_order(layout.order("evaluate", name), TextEvaluateOrder)
-    if read_order(layout.order("train", name), TextTrainOrder).left_out:
+    if order.left_out:
         write_json(layout.scores(f"{layout.ON_TEXTS}/{name}"), {})
         return
     from pipeline.runs.text_judging import Judge  # torch takes seconds, which a run of another scale saves
 
-    judge, first = Judge(name, order), load_text_task(order.task).metrics[0]
+    judge, first = Judge(name, order), load_text_task(order.learner.task).metrics[0]
     found: dict[str, Any] = {}
     with progress(f"evaluate {name}", len(order.seeds)) as advance:
         for seed in order.seeds:

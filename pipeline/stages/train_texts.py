@@ -11,10 +11,12 @@ from pipeline.workspace.progress import say
 
 def run(name: str) -> None:
     order = read_order(layout.order("train", name), TextTrainOrder)
+    note = layout.MODELS / layout.ON_TEXTS / name / "left_out.json"
     if order.left_out:
         say(f"train {name}: is a run of another scale")
-        write_json(layout.MODELS / layout.ON_TEXTS / name / "left_out.json", {})
+        write_json(note, {})
         return
+    note.unlink(missing_ok=True)
     from pipeline.runs.text_seeds import train_seeds  # torch takes seconds, which a run of another scale saves
 
     train_seeds(name, order)

@@ -1,6 +1,7 @@
-"""What a task on an encoder is: which texts, which classes, what stands above the encoder, and how that is scored.
+"""What a task on labelled texts is: which texts, how a model reads them, what it predicts, and how that is scored.
 
-Its outputs are logits already, an item a row, so that algorithms and objectives treat it like a language model's head.
+An encoder's has classes and a head of its own. Its outputs are logits already, an item a row, so that algorithms and
+objectives treat it like a language model's head. A writer's is done by a language model.
 """
 
 from __future__ import annotations
@@ -10,15 +11,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pipeline.tasks.task import Metric
-from pipeline.tasks.title import Title
+from typing_extensions import TypeIs
+
+from pipeline.corpora.example import Example
+from pipeline.model.decoding_rule import DecodingRule
+from pipeline.tasks.task import Metric, Prediction
 
 if TYPE_CHECKING:  # torch takes seconds, which the plan saves
     import torch
     from torch import Tensor
 
     from pipeline.model.adapter import Adapter
-    from pipeline.model.backbone import Prefix, Rendered
+    from pipeline.model.backbone import Backbone, Limits, Prefix, Rendered, Row
     from pipeline.model.encoder import Encoder
 
 
@@ -68,6 +72,36 @@ class EncoderTask(Protocol):
         """Every metric's parts of one example; see `metrics`."""
 
 
+class WriterTask(Protocol):
+    """A task whose answers are written; see `EncoderTask`."""
+
+    @property
+    def kind(self) -> type[Any]: ...
+
+    @property
+    def metrics(self) -> Sequence[Metric]: ...
+
+    def example(self, text: Any) -> Example:
+        """A text as a prompt shows it."""
+
+    def render(self, backbone: Backbone, example: Example, limits: Limits) -> Rendered: ...
+
+    def predict(
+        self, backbone: Backbone, prefixes: Sequence[Prefix], rows: Sequence[Row], rule: DecodingRule
+    ) -> list[Prediction]:
+        """One a row."""
+
+    def score_texts(self, texts: Sequence[Any], predictions: Sequence[Prediction]) -> list[Mapping[str, float]]:
+        """Every metric of each text."""
+
+
+TextTask = EncoderTask | WriterTask
+
+
+def writes(task: TextTask) -> TypeIs[WriterTask]:
+    return hasattr(task, "example")
+
+
 @dataclass(frozen=True)
 class Under:
     """An encoder under a task's head: what training and losses need; see `token_figures.Hidden`."""
@@ -100,7 +134,7 @@ def stored(encoder: Encoder, task: EncoderTask, prefix: Prefix) -> Prefix:
     return prefix if whole else task.kept(encoder, prefix)
 
 
-def load_text_task(module: str) -> EncoderTask | Title:
+def load_text_task(module: str) -> TextTask:
     """The task on labelled texts that a module defines."""
-    task: EncoderTask | Title = importlib.import_module(module).TASK
+    task: TextTask = importlib.import_module(module).TASK
     return task

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pipeline.corpora.texts import Tagged
-from pipeline.tasks.spans import span_counts
 from pipeline.tasks.task import Metric
 
 if TYPE_CHECKING:
@@ -85,6 +84,8 @@ class Tag:
         return " ".join(tags)
 
     def score(self, text: Tagged, prediction: str) -> Mapping[str, float]:
+        from pipeline.tasks.spans import span_counts
+
         right, named, true = span_counts(text.tags, prediction.split(" "))
         return {"f1": 200.0 * right, "spans": named + true, "true": true}
 

@@ -207,7 +207,8 @@ def test_a_deeper_cut_is_stored_as_if_no_other_were(made: Workspace, monkeypatch
     """It goes on from the lower one's states, which are in the store."""
     from pipeline.model.store import PrefixStore
     from pipeline.runs.text_data import prepared
-    from pipeline.runs.text_encoding import encoder_of, read_index, windows_of
+    from pipeline.runs.text_encoding import encoder_of, read_index
+    from pipeline.runs.text_reading import windows_of
     from pipeline.tasks.classify import TASK
     from pipeline.tasks.encoded import stored
 
