@@ -1,8 +1,11 @@
-"""FedNLP's claims, and the words they are judged by, fixed before any result but for the seeds of alike claims.
+"""FedNLP's claims, and the words they are judged by.
+
+They were fixed before any result, but for two rules that were made stricter since, and changed no word: a claim that two
+runs are alike asks every seed, and one with several rivals has to hold against each.
 
     held         the interval lies above 0 (of a claim that two are alike: within its ends), and every seed lies there
     did not      its upper end is under half of the paper's effect, 0 where it prints none (alike: wholly outside)
-    cannot tell  else, and whatever was made at one seed of three
+    cannot tell  else, and whatever was made at fewer than three seeds
 
 Holm's adjustment runs over the claims of one task, those that were not run among them: else fewer results would be
 judged more kindly. A claim whose adjusted p is above 0.05 has not held.
@@ -33,8 +36,8 @@ Curves = Mapping[int, Sequence[float]]
 class TextClaim(Record):
     """Runs with their coefficients, and what they are compared by.
 
-    Several `terms` are several rivals: the claim is judged by the one that it does least well against, of those whose
-    runs were made. `effect`: the paper's, in points. `within`: of a claim that two are alike, the ends between which
+    Several `terms` are several rivals: the claim holds if it does against each of those whose runs were made, and does not
+    if it does not against one. `effect`: the paper's, in points. `within`: of a claim that two are alike, the ends between which
     they are. `at`: the one scale at which it is asked.
     """
 
@@ -83,7 +86,7 @@ def falls(values: Sequence[Sequence[float]]) -> Word:
 class TextVerdict:
     """A claim, the combination that it is about, at all seeds and at each, and the word.
 
-    `rivals`: of those that the claim names, how many could be asked.
+    `rivals`: of those that the claim names, how many could be asked; the combination is of the one that decided.
     """
 
     claim: TextClaim
@@ -133,14 +136,26 @@ def judge(
         scored: run -> its rows; `curves`: run -> its development losses.
         metrics: task -> its first one.
     """
-    found = [_judged(claim, scored, curves, metrics, samples) for claim in claims]
+    found = {claim.number: _against_each(claim, scored, curves, metrics, samples) for claim in claims}
+    adjusted: dict[int, float] = {}
     for task in {claim.task for claim in claims}:
-        family = [one for one in found if one.claim.task == task and one.claim.tested]
-        own = [one for one in family if one.p is not None]
-        p_values = holm([one.p or 0.0 for one in own], len(family))
-        adjusted = dict(zip((one.claim.number for one in own), p_values, strict=True))
-        found = [_adjusted(one, adjusted[one.claim.number]) if one in own else one for one in found]
-    return found
+        family = [claim.number for claim in claims if claim.task == task and claim.tested]
+        asked = [number for number in family if found[number]]
+        # That all of several claims hold is as sure as the least sure of them.
+        p_values = [max(one.p or 0.0 for one in found[number]) for number in asked]
+        adjusted |= zip(asked, holm(p_values, len(family)), strict=True)
+    return [_together(claim, found[claim.number], adjusted.get(claim.number)) for claim in claims]
+
+
+def _together(claim: TextClaim, rivals: Sequence[TextVerdict], p_holm: float | None) -> TextVerdict:
+    """The verdict over a claim's rivals; what it shows is the least of those that decided."""
+    if p_holm is not None:
+        rivals = [_adjusted(one, p_holm) for one in rivals]
+    for word in ("did not", "cannot tell", "held"):
+        if deciding := [one for one in rivals if one.word == word]:
+            shown = min(deciding, key=lambda one: one.value.value if one.value else 0.0)
+            return replace(shown, rivals=len(rivals))
+    return TextVerdict(claim, "not run")
 
 
 def _adjusted(one: TextVerdict, p_holm: float) -> TextVerdict:
@@ -148,18 +163,16 @@ def _adjusted(one: TextVerdict, p_holm: float) -> TextVerdict:
     return replace(one, p_holm=p_holm, word=word_of(one.value, one.claim, one.by_seed, p_holm))
 
 
-def _judged(
+def _against_each(
     claim: TextClaim,
     scored: Mapping[str, BySeed],
     curves: Mapping[str, Curves],
     metrics: Mapping[str, Metric],
     samples: int,
-) -> TextVerdict:
-    found = [
-        _against(claim, terms, scored, curves, metrics, samples) for terms in claim.terms if _shared(scored, terms)
-    ]
-    worst = min(found, key=lambda one: one.value.value if one.value else 0.0, default=TextVerdict(claim, "not run"))
-    return replace(worst, rivals=len(found))
+) -> list[TextVerdict]:
+    """Of every rival whose runs were made, at a seed in common at least."""
+    made: Mapping[str, Mapping[int, Any]] = scored if claim.over == "test" else curves
+    return [_against(claim, terms, scored, curves, metrics, samples) for terms in claim.terms if _shared(made, terms)]
 
 
 def _against(

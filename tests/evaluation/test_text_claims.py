@@ -61,15 +61,25 @@ def test_a_claim_on_a_run_that_is_not_there_is_not_run() -> None:
     assert (found.word, found.value) == ("not run", None)
 
 
-def test_a_claim_is_judged_by_its_strongest_rival() -> None:
-    """a is 4 above b and 1 above c; d was not made."""
+def test_a_claim_has_to_hold_against_each_rival() -> None:
+    """a is 4 above b and 1 above c, which shows; d was not made."""
     rivals = [{"a": 1, "b": -1}, {"a": 1, "c": -1}, {"a": 1, "d": -1}]
     claim = GREATER.model_copy(update={"terms": rivals})
     scored = {"a": rows(5.0), "b": rows(1.0), "c": rows(4.0)}
     (found,) = judge([claim], scored, {}, METRICS, 199)
     assert found.value is not None
+    assert (found.word, found.rivals) == ("held", 2)
     assert found.value.value == pytest.approx(1.0)
-    assert found.rivals == 2
+
+
+def test_one_rival_at_one_seed_is_enough_against_a_claim() -> None:
+    """a is 0.1 above b at every seed; above c by 0.5, 0.5 and −0.2: 0.27 on average, and yet c decides."""
+    ends = {"a": (0.0, 0.0, 0.0), "b": (0.1, 0.1, 0.1), "c": (0.5, 0.5, -0.2)}
+    curves = {run: {seed: [1.0, own[seed - 1]] for seed in (1, 2, 3)} for run, own in ends.items()}
+    claim = GREATER.model_copy(update={"over": "end", "terms": [{"a": -1, "b": 1}, {"a": -1, "c": 1}]})
+    (found,) = judge([claim], {}, curves, METRICS, 99)
+    assert found.word == "cannot tell"
+    assert found.by_seed == pytest.approx((0.5, 0.5, -0.2))
 
 
 def test_a_claim_that_was_not_run_counts_in_holms_adjustment() -> None:
@@ -99,14 +109,17 @@ def test_runs_without_a_seed_in_common_are_not_compared() -> None:
     [
         ("first third", [1.0, 1.0, 1.0], "held"),
         ("end", [-1.0, -1.0, -1.0], "did not"),
-        ("roughness", [0, 0, 0], "did not"),
+        ("roughness", [2.0, 2.0, 2.0], "held"),
     ],
 )
 def test_curves_are_compared_seed_by_seed(over: Any, expected: list[float], word: str) -> None:
-    """Six rounds: a is 1 above b in the first two and 1 below at the end; both fall by equal steps in the last half."""
-    a, b = [6.0, 5.0, 3.0, 2.0, 1.0, 0.0], [5.0, 4.0, 4.0, 3.0, 2.0, 1.0]
+    """Six rounds: a is 1 above b in the first two, and 1 below at the end.
+
+    Over the last half a changes by −2, +2, whose standard deviation is 2, and b by −1, −1.
+    """
+    a, b = [6.0, 5.0, 3.0, 2.0, 0.0, 2.0], [5.0, 4.0, 4.0, 5.0, 4.0, 3.0]
     curves = {"a": dict.fromkeys((1, 2, 3), a), "b": dict.fromkeys((1, 2, 3), b)}
     claim = GREATER.model_copy(update={"over": over})
-    (found,) = judge([claim], {"a": rows(1.0), "b": rows(1.0)}, curves, METRICS, 99)
+    (found,) = judge([claim], {}, curves, METRICS, 99)
     assert list(found.by_seed) == pytest.approx(expected)
     assert found.word == word
