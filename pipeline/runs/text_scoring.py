@@ -16,6 +16,7 @@ from pipeline.model.backbone import Backbone, Rendered, Row
 from pipeline.model.encoder import Encoder
 from pipeline.plan.text_orders import TextEvaluateOrder
 from pipeline.runs.decoding import in_batches
+from pipeline.runs.prompts import Prompts
 from pipeline.runs.text_encoding import Indexed
 from pipeline.runs.text_reading import windows_of
 from pipeline.tasks.encoded import EncoderTask, TextTask, Under, WriterTask, writes
@@ -128,11 +129,9 @@ def _written(
     # Texts of like length share a batch.
     by_length = sorted(asked, key=lambda identity: len(windows[identity][0].source))
     rows_of = [len(asked[identity]) for identity in by_length]
+    prompt = Prompts(seen, reading.load, [own[0] for own in windows.values()])
     for chunk in in_batches(by_length, rows_of, -(-sum(rows_of) // WRITTEN)):
-        prefixes = []
-        for identity in chunk:
-            stored, more = seen.encode(windows[identity][0], for_generation=True)
-            prefixes.append(stored | more)
+        prefixes = [prompt(reading.index.entries[identity][0].key, windows[identity][0]) for identity in chunk]
         pairs = [(place, number) for place, identity in enumerate(chunk) for number in asked[identity]]
         rows = [Row(place, writers[number][0]) for place, number in pairs]
         for (place, number), title in zip(pairs, task.predict(seen, prefixes, rows, rule), strict=True):

@@ -92,6 +92,11 @@ def store() -> Path:
     return work() / "store"
 
 
+def prompts() -> Path:
+    """What decoding needs of some test texts besides."""
+    return work() / "prompts"
+
+
 def try_copy() -> Path:
     """The copy of the workspace in which `make try` runs."""
     return work() / "try"
