@@ -1,7 +1,7 @@
 """FedNLP's claims, and the words they are judged by.
 
-They were fixed before any result, but for two rules that were made stricter since, and changed no word: a claim that two
-runs are alike asks every seed, and one with several rivals has to hold against each.
+They were fixed before any result, but for two rules that were made stricter since, and changed no word: a claim that
+two runs are alike asks every seed, and one with several rivals has to hold against each.
 
     held         the interval lies above 0 (of a claim that two are alike: within its ends), and every seed lies there
     did not      its upper end is under half of the paper's effect, 0 where it prints none (alike: wholly outside)
@@ -36,9 +36,9 @@ Curves = Mapping[int, Sequence[float]]
 class TextClaim(Record):
     """Runs with their coefficients, and what they are compared by.
 
-    Several `terms` are several rivals: the claim holds if it does against each of those whose runs were made, and does not
-    if it does not against one. `effect`: the paper's, in points. `within`: of a claim that two are alike, the ends between which
-    they are. `at`: the one scale at which it is asked.
+    Several `terms` are several rivals: the claim holds if it does against each of those whose runs were made, and does
+    not if it does not against one. `effect`: the paper's, in points. `within`: of a claim that two are alike, the ends
+    between which they are. `at`: the one scale at which it is asked.
     """
 
     number: int

@@ -16,8 +16,9 @@ from conftest import ROOT, Workspace
 from pipeline.clients.batches import LEAST_STEPS, batch_sizes
 from pipeline.errors import QuorumError
 from pipeline.evaluation.text_claims import TextClaim
+from pipeline.plan import text_resolve
 from pipeline.plan.orders import read_order
-from pipeline.plan.text_orders import EncodeTextsOrder, TextPageOrder, TextTraining
+from pipeline.plan.text_orders import EncodeTextsOrder, TextEvaluateOrder, TextPageOrder, TextTraining
 from pipeline.plan.text_resolve import resolve_texts
 from pipeline.plan.texts import TextParams, read_text_params
 from pipeline.runs import text_tuning
@@ -50,7 +51,7 @@ PLAIN: dict[str, Any] = {
         "partitions": ["news-fedavg"],
         "cuts": ["news-pooled", "news-head", "news-lora", "news-full"],
         "sizes": ["news-fedavg", "news-small"],
-        "natural": ["names-single", "names-ditto"],
+        "natural": ["names-single", "names-ditto", "owners-fedavg"],
     },
 }
 RATES = {"adamw": 0.005, "sgd": 0.1, "pooled": 0.005}
@@ -71,6 +72,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "names": {"data": "names", "kind": "natural", "least": 2},
     "answers": {"data": "answers", "kind": "natural", "silos": 3, "own": False},
     "subjects": {"data": "subjects", "kind": "skewed", "by": "cluster", "clients": 3, "alpha": 0.5},
+    "owners": {"data": "subjects", "kind": "natural", "least": 2},
 }
 RUNS: dict[str, dict[str, Any]] = {
     "news-untrained": {"setting": "news", "method": "ZeroShot"},
@@ -83,6 +85,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "names-ditto": {"setting": "names", "method": "Ditto", "mu": 0.1},
     "answers-fedprox": {"setting": "answers", "method": "AdaFedProx"},
     "news-full": {"setting": "news", "method": "AdaFedAvg", "backbone": "tiny-distilbert", "at": "full"},
+    "owners-fedavg": {"setting": "owners", "method": "AdaFedAvg", "seeds": [1]},
     "subjects-fedopt": {
         "setting": "subjects",
         "method": "AdaFedOPT",
@@ -159,6 +162,24 @@ def test_a_run_of_another_scale_is_left_out(made: Workspace) -> None:
     assert not (made.folder / layout.backbone_of("tiny-distilbert") / "model.safetensors").exists()
 
 
+def test_a_run_that_is_taken_back_is_judged_again(made: Workspace, tmp_path: Path) -> None:
+    """Left out, its scores are empty; taken back, it has been trained, and is scored as before."""
+    copy = made.copied(tmp_path / "copy")
+    before = scores(copy, "news-fedavg")
+    orders = []
+    for runs in (RUNS | {"news-fedavg": RUNS["news-fedavg"] | {"at": "full"}}, RUNS):
+        (copy.folder / "params.yaml").write_text(yaml.safe_dump(ALL | {"runs": runs}), encoding="utf-8")
+        copy.stage("plan")
+        copy.stage("train_texts", "news-fedavg")
+        copy.stage("evaluate_texts", "news-fedavg")
+        orders.append((copy.folder / layout.order("evaluate", "news-fedavg")).read_bytes())
+        if runs is not RUNS:
+            assert scores(copy, "news-fedavg") == {}
+    assert orders[0] != orders[1]
+    assert scores(copy, "news-fedavg") == before
+    assert not (copy.folder / layout.MODELS / layout.ON_TEXTS / "news-fedavg" / "left_out.json").exists()
+
+
 def test_each_task_has_its_own_scores(made: Workspace) -> None:
     metrics = {run: set(scores(made, run)["1"]["examples"][0]) for run in MADE}
     common = {"id", "client", "group", "label", "prediction", "loss_sum", "items"}
@@ -173,6 +194,55 @@ def test_natural_clients_are_judged_on_their_own_texts(made: Workspace) -> None:
     rows = scores(made, "names-ditto")["1"]["examples"]
     assert {row["client"] for row in rows} == {"answers", "email", "newsgroup", "reviews", "weblog"}
     assert all(row["client"] in row["id"] for row in rows)
+
+
+def test_owners_that_write_are_judged_as_each_would_be_alone(made: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are decoded together: one model of the last round, and those of each one's best."""
+    from pipeline.model.adapter import read_adapter
+    from pipeline.runs.text_judging import Judge
+    from pipeline.runs.text_scoring import score_texts
+
+    monkeypatch.chdir(made.folder)
+    found, own = scores(made, "owners-fedavg")["1"], manifest(made, "owners", 1)
+    judge = Judge("owners-fedavg", read_order(layout.order("evaluate", "owners-fedavg"), TextEvaluateOrder))
+    owners = [client for client in own if own[client]["test"]]
+    assert len(owners) > 1
+    for client in owners:
+        paths = [layout.adapter("texts/owners-fedavg/1", *name) for name in (("server",), (client, "best"))]
+        models = [(read_adapter(path), own[client]["test"]) for path in paths]
+        last, best = (list(one.values()) for one in score_texts(judge._reading, judge._texts, models))
+        shown = [row for row in found["examples"] if row["client"] == client]
+        for rows, alone in ((shown, last), (found["best"][client], best)):
+            for row, expected in zip(rows, alone, strict=True):
+                assert row["loss_sum"] == pytest.approx(expected["loss_sum"], rel=1e-5)
+        assert [row["prediction"] for row in shown] == [row["prediction"] for row in last]
+
+
+def test_what_was_read_of_a_text_is_read_by_the_next_evaluation(
+    made: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is kept, and the scores are the same; where it would be too much, nothing is kept."""
+    from pipeline.model.causal import CausalBackbone
+    from pipeline.runs import prompts
+
+    copy, read = made.copied(tmp_path / "copy"), []
+    encode = CausalBackbone.encode
+    before = scores(copy, "subjects-fedopt")
+
+    def counted(self: Any, rendered: Any, *, for_generation: bool) -> Any:
+        read.append(rendered.source)
+        return encode(self, rendered, for_generation=for_generation)
+
+    monkeypatch.setattr(CausalBackbone, "encode", counted)
+    copy.stage("evaluate_texts", "subjects-fedopt")
+    assert read == []
+    assert scores(copy, "subjects-fedopt") == before
+    shutil.rmtree(copy.folder / "work/prompts")
+    monkeypatch.setattr(prompts, "KEPT", 0)
+    copy.stage("evaluate_texts", "subjects-fedopt")
+    assert read
+    assert not (copy.folder / "work/prompts").exists()
+    assert scores(copy, "subjects-fedopt") == before
 
 
 def test_silos_share_articles_and_the_server_judges(made: Workspace) -> None:
@@ -201,6 +271,26 @@ def test_what_is_not_frozen_is_all_that_is_kept(made: Workspace) -> None:
     assert parts("news-fedavg") == {"head", "layers.1", "layers.2"}
     assert parts("news-small") == {"head", "embeddings", "layers.0", "layers.1"}
     assert parts("news-lora") == {"head", "layers.1", "layers.2"}
+
+
+def test_a_deeper_cut_goes_on_from_a_lower_one(
+    made: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three layers the first runs for the lower cut, and the two above it for the deeper one."""
+    from pipeline.model.encoder import Encoder
+
+    ran: dict[str, set[tuple[int, ...]]] = {}
+    run = Encoder._run
+
+    def noted(self: Encoder, hidden: Any, mask: Any, adapter: Any, layers: range) -> Any:
+        ran.setdefault(str(self.cut), set()).add(tuple(layers))
+        return run(self, hidden, mask, adapter, layers)
+
+    copy = made.copied(tmp_path / "copy")
+    shutil.rmtree(copy.folder / "work/store")
+    monkeypatch.setattr(Encoder, "_run", noted)
+    copy.stage("encode_texts", "news")
+    assert ran == {"e,0": {(0,)}, "e,0-2": {(1, 2)}}
 
 
 def test_a_deeper_cut_is_stored_as_if_no_other_were(made: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,8 +385,8 @@ def page(made: Workspace) -> Path:
 def test_every_table_is_written_beside_the_page(page: Path) -> None:
     names = {path.stem for path in (page / "tables").glob("*.csv")}
     assert names == {
-        *("claims", "data", "federations", "partitions", "cuts", "sizes", "natural-names"),
-        *(f"methods-{setting}" for setting in SETTINGS),
+        *("claims", "data", "federations", "partitions", "cuts", "sizes", "natural-names", "natural-subjects"),
+        *(f"methods-{setting}" for setting in SETTINGS if setting != "owners"),
     }
     text = (page / "report.html").read_text(encoding="utf-8")
     assert "Made from the SAMPLE of answers, names, news, subjects" in text
@@ -323,7 +413,11 @@ def test_labels_are_counted_where_labels_are_predicted(page: Path) -> None:
 def test_a_federation_is_told_with_its_skew(page: Path) -> None:
     with (page / "tables" / "federations.csv").open(encoding="utf-8") as file:
         rows = {row["setting"]: (row["alpha"], row["beta"]) for row in csv.DictReader(file)}
-    assert rows == {"news": ("1.0", ""), "names": ("", ""), "answers": ("", ""), "subjects": ("0.5", "")}
+    assert rows == {
+        **dict.fromkeys(("names", "answers", "owners"), ("", "")),
+        "news": ("1.0", ""),
+        "subjects": ("0.5", ""),
+    }
 
 
 def test_cuts_stand_in_the_order_of_their_table(page: Path) -> None:
@@ -400,18 +494,51 @@ def test_another_method_or_task_changes_no_order(tmp_path: Path) -> None:
         assert not any(listed & set(code) for code in codes), name
 
 
-def test_what_is_stored_depends_on_the_task_and_on_how_texts_are_pooled(tmp_path: Path) -> None:
-    """The head alone stores what its task pools."""
-    from pipeline.plan.code import code_of
-    from pipeline.plan.text_resolve import LOADING
+@pytest.mark.parametrize(
+    ("edited", "encoded", "trained"),
+    [
+        ("pipeline.tasks.classify", True, True),
+        ("pipeline.tasks.encoded", True, True),
+        ("pipeline.runs.text_reading", True, True),
+        ("pipeline.model.encoder", True, True),
+        ("pipeline.model.presets", True, True),
+        ("pipeline.tasks.heads", False, True),
+        ("pipeline.federated.loop", False, True),
+        ("pipeline.tasks.rouge", False, False),
+        ("pipeline.model.generation", False, False),
+        ("pipeline.runs.text_scoring", False, False),
+    ],
+)
+def test_an_edit_renames_what_it_is_a_cause_of(
+    edited: str, encoded: bool, trained: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Entries are known by the code that reads texts, trainings also by what learns; neither by what scores."""
+    before, known = resolve_texts(params(tmp_path)), text_resolve.code_of
 
-    known = code_of("pipeline.model.encoder", LOADING, "pipeline.tasks.classify")
-    assert {"pipeline.tasks.classify", "pipeline.model.presets"} <= set(known)
+    def code_of(*modules: str, **more: Any) -> dict[str, str]:
+        found = known(*modules, **more)
+        return found | ({edited: "another"} if edited in found else {})
+
+    monkeypatch.setattr(text_resolve, "code_of", code_of)
+    after = resolve_texts(params(tmp_path))
+    entries = [found["encode/news.json"]["encoding"] for found in (before, after)]
+    trainings = [found["train/news-fedavg.json"]["training"]["code"] for found in (before, after)]
+    assert (entries[0] != entries[1], trainings[0] != trainings[1]) == (encoded, trained)
+
+
+def test_how_spans_are_counted_is_no_cause_of_a_training(tmp_path: Path) -> None:
+    orders = resolve_texts(params(tmp_path))
+    assert "pipeline.tasks.spans" not in orders["train/names-single.json"]["training"]["code"]
+    assert "pipeline.tasks.spans" in orders["evaluate/names-single.json"]["code"]
 
 
 def test_a_title_of_ones_own_may_be_longer(tmp_path: Path) -> None:
     tasks = TASKS | {"subjects": TASKS["subjects"] | {"max_tokens": 60}}
-    assert changed(tmp_path, datasets=tasks) == {"evaluate/subjects-fedopt.json", "page.json"}
+    assert changed(tmp_path, datasets=tasks) == {
+        "evaluate/subjects-fedopt.json",
+        "evaluate/owners-fedavg.json",
+        "page.json",
+    }
     order = resolve_texts(params(tmp_path, datasets=tasks))["evaluate/subjects-fedopt.json"]
     assert order["rule"]["max_tokens"] == 60
 
@@ -549,6 +676,14 @@ def test_claims_name_runs_and_settings_of_the_shipped_experiment(tmp_path: Path)
     claims = [TextClaim.model_validate(one) for one in content["claims"]]
     assert {run for claim in claims for terms in claim.terms for run in terms} <= set(found.made)
     assert {setting for one in content["falling"] for setting in one["settings"]} <= set(found.settings)
+    assert set(content["skews"]) <= set(found.settings)
+
+
+@pytest.mark.parametrize("scale", ["laptop", "full"])
+def test_the_shipped_settings_are_skewed_as_the_papers(scale: str, tmp_path: Path) -> None:
+    order = resolve_texts(shipped(scale, tmp_path))["page.json"]
+    skews = yaml.safe_load((ROOT / "pipeline" / "report" / "fednlp.yaml").read_text(encoding="utf-8"))["skews"]
+    assert altered(TextPageOrder.model_validate(order), skews) == frozenset()
 
 
 @pytest.mark.parametrize("scale", ["laptop", "full"])

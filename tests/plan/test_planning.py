@@ -184,6 +184,14 @@ def test_what_a_task_has_besides_counts_for_all_who_call_it(package: Callable[..
     assert one["pipeline.tasks.one"] != two["pipeline.tasks.two"]
 
 
+def test_of_a_task_an_attribute_counts_like_a_method(package: Callable[..., None]) -> None:
+    text = "class Task:\n metrics = 1\n def read(self):\n  return 1\n"
+    package(tasks__one=text, tasks__two=text.replace("metrics = 1", "metrics = 2"))
+    for parts, alike in ((("read",), True), (("metrics",), False)):
+        one, two = (closure.code_of(f"pipeline.tasks.{task}", parts=parts) for task in ("one", "two"))
+        assert (one["pipeline.tasks.one"] == two["pipeline.tasks.two"]) is alike
+
+
 def test_of_a_task_the_methods_count_that_are_called(package: Callable[..., None]) -> None:
     """`read` imports `a`, `score` imports `b`: who only reads knows nothing of `b`, and of no change in `score`."""
     text = "class Task:\n def read(self):\n  import pipeline.a\n def score(self):\n  import pipeline.b\n"
