@@ -27,7 +27,6 @@ PAGES = {
     "faults": Page("pipeline.stages.faults_page", ("templates/faults_page.html.j2", *STYLE)),
 }
 REPORT = Path(__file__).parents[1] / "report"
-"""What the page depends on besides code."""
 
 
 def code_of_page(page: str) -> dict[str, str]:

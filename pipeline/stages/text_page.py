@@ -111,7 +111,7 @@ def _made(row: TextRow, first: Metric) -> Made:
 
 
 def _parameters(row: TextRow, seed: int) -> int:
-    """How many numbers train, by the bytes of a model that was kept."""
+    """How many numbers train, as a model that was kept has them."""
     from pipeline.model.adapter import read_adapter  # seconds
 
     folder = layout.adapters(layout.run_on_texts(row.name, seed))
