@@ -42,6 +42,11 @@ def _theirs(method: str) -> str:
     return method.removeprefix("Ada")
 
 
+def gallery_figure(setting: str) -> str:
+    """What the gallery's figure of a setting is called."""
+    return f"federation-{setting}"
+
+
 class Results:
     """What the page is made from; nothing of it is read here."""
 
@@ -224,9 +229,8 @@ class Results:
 
     # -- pages --
 
-    def render(self, folder: Path, tables: Tables, samples: Sequence[str]) -> str:
-        """The page."""
-        figures = self.draw(folder)
+    def render(self, figures: Mapping[str, Markup], tables: Tables, samples: Sequence[str]) -> str:
+        """The page, of what `draw` and `tables` made."""
         names = ("curves", "partition_curves", "cut_curves", "size_curves", "size_figure", "distances")
         return page(
             "texts_page.html.j2",
@@ -251,7 +255,7 @@ class Results:
         shown = []
         for name, own in self.held.items():
             held = next(iter(own.values()))
-            save(draw_gallery(held, divergences(held)), folder, f"federation-{name}")
+            save(draw_gallery(held, divergences(held)), folder, gallery_figure(name))
             row = federation_row(name, held)
             about = (
                 f"{row['clients']} clients, {row['least']} to {row['most']} texts each (coefficient of variation "
@@ -259,5 +263,5 @@ class Results:
             )
             drawn = [f"{letter} = {value:g}" for letter, value in zip("αβ", self._skew(name), strict=True) if value]
             caption = f"{name}, {', '.join(drawn)}." if drawn else f"{name}."
-            shown.append((name, about, embedded(folder / f"federation-{name}.svg", caption)))
+            shown.append((name, about, embedded(folder / f"{gallery_figure(name)}.svg", caption)))
         return page("gallery.html.j2", federations=shown, command=COMMAND)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -15,7 +15,7 @@ from pipeline.evaluation.text_scores import value_of
 from pipeline.plan.orders import read_order
 from pipeline.plan.text_orders import TextPageOrder, TextRow
 from pipeline.report import text_page
-from pipeline.report.text_page import Results
+from pipeline.report.text_page import Results, gallery_figure
 from pipeline.report.text_tables import THEIRS, Held, Made, data_row
 from pipeline.runs.text_encoding import read_index
 from pipeline.runs.text_tracking import project
@@ -59,14 +59,23 @@ def run() -> None:
     tables = results.tables()
     for name, rows in tables.items():
         write_table(layout.TABLES / f"{name}.csv", rows)
-    folder = layout.FIGURES
+    figures = results.draw(layout.FIGURES)
     samples = sorted({name for name, about in notes.items() if about["source"]["source"] == "sample"})
-    write_text(layout.REPORT, results.render(folder, tables, samples))
-    write_text(GALLERY, results.gallery(folder))
+    write_text(layout.REPORT, results.render(figures, tables, samples))
+    write_text(GALLERY, results.gallery(layout.FIGURES))
+    _remove_others(layout.TABLES, {*tables, layout.TUNING_TABLE.stem})
+    _remove_others(layout.FIGURES, {*figures, *map(gallery_figure, held)})
     scores = {name: _by_seed(one, metrics[one.row.dataset]) for name, one in made.items()}
     write_json(layout.METRICS, {name: _means(by_seed) for name, by_seed in scores.items()})
     say(f"page: {layout.REPORT} and {GALLERY} are ready")
     project(order, scores)
+
+
+def _remove_others(folder: Path, names: Set[str]) -> None:
+    """What an earlier plan has left, whose numbers nobody would know to be old."""
+    for path in folder.glob("[!.]*"):
+        if path.stem not in names:
+            path.unlink()
 
 
 def altered(order: TextPageOrder, published: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
