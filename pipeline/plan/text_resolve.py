@@ -113,13 +113,12 @@ def view_of(params: TextParams, name: str) -> View:
     run, data = params.runs[name], params.data_of(name)
     backbone, frozen = run.backbone or data.backbone, run.frozen or data.frozen
     if not data.writes:
-        try:
-            cut = Cut.parse(frozen)
-        except ValueError as error:
-            raise QuorumError(f"params.yaml: runs.{name}.frozen: {error}") from None
+        cut = Cut.parse(frozen)
         depth = ENCODERS[backbone].layers if run.layers is None else len(run.layers)
         if cut.layers > depth:
-            raise QuorumError(f"params.yaml: runs.{name}.frozen: {frozen}: of {depth} layers; freeze fewer")
+            own = (run.frozen, run.layers, run.backbone) != (None, None, None)
+            where = f"runs.{name}" if own else f"datasets.{params.settings[run.setting].data}"
+            raise QuorumError(f"params.yaml: {where}.frozen: {frozen}: of {depth} layers; freeze fewer")
     return View(
         backbone=backbone,
         frozen=frozen,

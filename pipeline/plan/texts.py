@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pipeline.clients.setting import Count
 from pipeline.clients.taking import Takes
 from pipeline.errors import QuorumError
+from pipeline.model.encoder import Cut
 from pipeline.model.presets import ENCODERS, PRESETS
 from pipeline.plan.checks import check_rules
 from pipeline.plan.federations import Federation, SkewedOn, check_own
@@ -79,8 +80,6 @@ class Dataset(Record):
             raise ValueError("give one of published and file")
         if self.file is not None:
             check_own(self.file)
-        if self.writes and self.frozen != "none":
-            raise ValueError(f"frozen: is of encoders; a {self.task} is written; remove it")
         self.check_backbone(self.backbone)
         return self
 
@@ -159,6 +158,9 @@ class TextParams(CommonKnobs):
 
     @model_validator(mode="after")
     def _fits_together(self) -> TextParams:
+        for name, data in self.datasets.items():
+            if data.frozen != "none":
+                _check_cut(f"datasets.{name}", data, data.frozen)
         for name, setting in self.settings.items():
             if setting.data not in self.datasets:
                 raise ValueError(f"settings.{name}.data: no data set {setting.data!r}")
@@ -192,7 +194,9 @@ class TextParams(CommonKnobs):
             data.check_backbone(run.backbone or data.backbone)
         except ValueError as error:
             raise ValueError(f"runs.{name}.{error}") from None
-        encoders = {"frozen": run.frozen, "layers": run.layers, "size": run.size}
+        encoders = {"layers": run.layers, "size": run.size}
+        if run.frozen is not None:
+            _check_cut(f"runs.{name}", data, run.frozen)
         if data.writes and (set_here := [key for key, value in encoders.items() if value is not None]):
             raise ValueError(f"runs.{name}.{set_here[0]}: is of encoders; a {data.task} is written; remove it")
 
@@ -268,6 +272,19 @@ class TextParams(CommonKnobs):
             return known.model_validate(given | own)
         except ValidationError as error:
             raise QuorumError(f"{PARAMS}: runs.{name}.{first_problem(error)}; correct it") from None
+
+
+def _check_cut(where: str, data: Dataset, frozen: str) -> None:
+    """
+    Raises:
+        ValueError: its models are not cut, or `frozen` names no cut.
+    """
+    if data.writes:
+        raise ValueError(f"{where}.frozen: is of encoders; a {data.task} is written; remove it")
+    try:
+        Cut.parse(frozen)
+    except ValueError as error:
+        raise ValueError(f"{where}.frozen: {error}") from None
 
 
 def read_text_params(path: Path = PARAMS) -> TextParams:
