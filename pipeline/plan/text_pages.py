@@ -34,6 +34,16 @@ def code_of_page(page: str) -> dict[str, str]:
     return code_of(PAGES[page].stage) | {name: sha256_file(REPORT / name) for name in PAGES[page].files}
 
 
+def unshown(params: TextParams) -> list[str]:
+    """Runs of this scale that no table of FedNLP's page shows."""
+    if params.page != "fednlp":
+        return []
+    tables = tables_of(params)
+    called = {name for name in params.made if name.startswith(f"{params.runs[name].setting}-")}
+    shown = {name for name in called if params.runs[name].setting in tables["methods"]}
+    return sorted(set(params.made) - shown.union(*(names for table, names in tables.items() if table != "methods")))
+
+
 def tables_of(params: TextParams) -> dict[str, list[str]]:
     """Those that the file leaves out: of methods one a setting, of others none."""
     if params.page != "fednlp":

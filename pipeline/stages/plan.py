@@ -8,6 +8,7 @@ from pipeline.model.precision import threads_of
 from pipeline.plan.changes import report_changes
 from pipeline.plan.resolve import resolve
 from pipeline.plan.schema import Params, read_params
+from pipeline.plan.text_pages import unshown
 from pipeline.plan.text_resolve import resolve_texts
 from pipeline.plan.texts import is_of_texts, read_text_params
 from pipeline.plan.training import precision_of, unfit
@@ -19,7 +20,10 @@ from pipeline.workspace.progress import say
 def run() -> None:
     """Check params.yaml, write `data/plan/`, and say what changed since the last plan."""
     if is_of_texts():
-        _write(resolve_texts(read_text_params()))
+        of_texts = read_text_params()
+        for name in unshown(of_texts):
+            say(f"plan: runs.{name}: {_unshown(of_texts.runs[name].setting)}")
+        _write(resolve_texts(of_texts))
         return
     params = read_params()
     orders = resolve(params)
@@ -33,6 +37,10 @@ def run() -> None:
         if reason := unfit(params, name):
             say(f"plan: more_runs.{name}: left out: {reason}")
     _write(orders)
+
+
+def _unshown(setting: str) -> str:
+    return f"no table will show it, reports/metrics.json alone; call it {setting}-…, or name it in one of tables"
 
 
 def _write(orders: dict[str, dict[str, Any]]) -> None:
