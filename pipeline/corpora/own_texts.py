@@ -179,6 +179,6 @@ def _check_classes(texts: Sequence[Text], path: Path, classes: Callable[[Sequenc
         strange = sorted(set(classes([text])) - known)
         if strange:
             raise QuorumError(
-                f"{path}: {text.id} ({text.split}): no training example has the label {strange[0]!r}; add one, or "
-                "leave the row out"
+                f"{path}: line {text.id.rpartition('/')[2]} ({text.split}): no training example has the label "
+                f"{strange[0]!r}; add one, or leave the row out"
             )

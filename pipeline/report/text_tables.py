@@ -90,7 +90,7 @@ def method_row(made: Made, metrics: Sequence[Metric], held: Mapping[int, Held], 
         "best_round": round(fmean(made.best.values()), 2) if made.best else "",
         "clients_mean": round(fmean(map(fmean, own)), 2) if own else "",
         "worst_tenth": round(fmean(map(worst_tenth, own)), 2) if own else "",
-        "not_judged": f"{missing:g}" if missing else "",
+        "not_judged": f"{round(missing, 2):g}" if missing else "",
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.clients import exchange
-from pipeline.clients.skews import SERVER, Skewed
+from pipeline.clients.skews import SERVER, Natural, Skewed
 from pipeline.errors import QuorumError
 from pipeline.plan.orders import read_order
 from pipeline.plan.text_orders import FederateOrder
@@ -19,6 +19,11 @@ from pipeline.workspace.progress import say
 def run(setting: str) -> None:
     order = read_order(layout.order("federate", setting), FederateOrder)
     texts = prepared(order.dataset, order.task)
+    if isinstance(order.skew, Natural) and not any(text.owner for text in texts.values()):
+        raise QuorumError(
+            f"params.yaml: settings.{setting}: kind: natural: no text of {order.dataset} has an owner; give each row "
+            "of its file one, in a column `owner`, or choose kind: skewed"
+        )
     try:
         federations = {seed: drawn(order.skew, order.take, texts, seed, order.dataset) for seed in order.seeds}
     except QuorumError as error:

@@ -24,6 +24,7 @@ from pipeline.plan.texts import TextParams, read_text_params
 from pipeline.runs import text_tuning
 from pipeline.stages.text_page import altered
 from pipeline.workspace import layout
+from pipeline.workspace.files import read_jsonl, write_jsonl
 
 PLAIN: dict[str, Any] = {
     "scale": "laptop",
@@ -393,6 +394,28 @@ def test_every_table_is_written_beside_the_page(page: Path) -> None:
     assert "news-pooled" in text
 
 
+def test_what_is_made_no_longer_goes_from_the_reports(page: Path, made: Workspace, tmp_path: Path) -> None:
+    """Only the run that answers is left: tables and curves of the others would show scores of an earlier plan."""
+    copy = made.copied(tmp_path / "copy")
+    left = {"answers-fedprox": RUNS["answers-fedprox"]}
+    tables = {"methods": ["answers"]}
+    (copy.folder / "params.yaml").write_text(
+        yaml.safe_dump(
+            ALL
+            | {"runs": left, "tables": tables, "backbones": ["tiny-bert"]}
+            | {"datasets": {"answers": TASKS["answers"]}, "settings": {"answers": SETTINGS["answers"]}}
+        ),
+        encoding="utf-8",
+    )
+    tuned = copy.folder / layout.TUNING_TABLE
+    tuned.write_text("run\n", encoding="utf-8")
+    copy.stage("plan")
+    copy.stage("text_page")
+    names = {path.stem for path in (copy.folder / layout.TABLES).iterdir()}
+    assert names == {"claims", "data", "federations", "methods-answers", "tuning"}
+    assert {path.stem for path in (copy.folder / layout.FIGURES).iterdir()} == {"curves", "federation-answers"}
+
+
 def test_a_method_is_shown_with_its_interval_and_each_seed(page: Path, made: Workspace) -> None:
     """The mean over both seeds of the texts' mean."""
     with (page / "tables" / "methods-news.csv").open(encoding="utf-8") as file:
@@ -592,6 +615,14 @@ def test_a_runs_knob_changes_its_own_training_alone(tmp_path: Path) -> None:
         ({"datasets": TASKS | {"news": TASKS["news"] | {"backbone": "tiny-llama"}}}, "'tiny-llama' cannot classify"),
         ({"runs": {"a": NEWS | {"backbone": "tiny-llama"}}}, "runs.a.backbone: 'tiny-llama' cannot classify"),
         ({"runs": {"a": NEWS | {"setting": "subjects", "frozen": "e"}}}, "runs.a.frozen: is of encoders; a title is w"),
+        (
+            {"datasets": TASKS | {"subjects": TASKS["subjects"] | {"frozen": "e"}}},
+            "params.yaml: datasets.subjects.frozen: is of encoders; a title is written; remove it; correct it$",
+        ),
+        (
+            {"datasets": TASKS | {"news": TASKS["news"] | {"frozen": "x"}}},
+            "datasets.news.frozen: 'x': write none, e, e,0 or e,0-K",
+        ),
         ({"tables": {"cuts": ["news-fedvag"]}}, "tables.cuts: 'news-fedvag' is no run"),
         ({"tables": {"cut": []}}, "tables: 'cut' is none of methods, partitions, cuts, sizes, natural"),
         (
@@ -627,6 +658,47 @@ def test_a_wrong_key_is_named(changes: dict[str, Any], message: str, tmp_path: P
 def test_a_run_that_cannot_be_made_is_named(run: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(QuorumError, match=message):
         resolve_texts(params(tmp_path, runs=RUNS | {"a": {"setting": "news"} | run}))
+
+
+def test_a_cut_of_the_data_set_above_the_models_depth_is_the_data_sets(tmp_path: Path) -> None:
+    with pytest.raises(QuorumError, match=r"params.yaml: datasets.news.frozen: e,0-3: of 3 layers; freeze fewer"):
+        resolve_texts(params(tmp_path, datasets=TASKS | {"news": TASKS["news"] | {"frozen": "e,0-3"}}))
+
+
+def test_a_run_that_no_table_shows_is_told_when_it_is_planned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    laid(tmp_path / "laid", runs=RUNS | {"averaged": RUNS["news-fedavg"]}).stage("plan")
+    said = [line for line in capsys.readouterr().err.splitlines() if "table" in line]
+    assert said == [
+        "plan: runs.averaged: no table will show it, reports/metrics.json alone; call it news-…, or name it in one of "
+        "tables"
+    ]
+
+
+def test_owners_of_texts_that_have_none_is_one_line(made: Workspace, tmp_path: Path) -> None:
+    """As of a file of one's own without that column."""
+    copy = made.copied(tmp_path / "copy")
+    path = copy.folder / layout.raw_texts("news")
+    write_jsonl(path, [text | {"owner": ""} for text in read_jsonl(path)])
+    owned = SETTINGS | {"news": {"data": "news", "kind": "natural", "own": False}}
+    (copy.folder / "params.yaml").write_text(yaml.safe_dump(ALL | {"settings": owned}), encoding="utf-8")
+    copy.stage("plan")
+    with pytest.raises(QuorumError, match=r"params.yaml: settings.news: kind: natural: no text of news has an owner"):
+        copy.stage("federate", "news")
+
+
+def test_a_label_that_no_test_text_has_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody who is skewed to it can be judged by it."""
+    own = {key: value for key, value in TASKS["news"].items() if key not in ("published", "headers")}
+    workspace = laid(tmp_path / "laid", datasets=TASKS | {"news": own | {"file": "data/own/posts.csv"}})
+    rows = "text,label,split\na,x,train\nb,y,train\nc,x,val\nd,x,test\n"
+    file = workspace.folder / "data/own/posts.csv"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(rows, encoding="utf-8")
+    workspace.stage("plan")
+    workspace.stage("prepare_texts", "news")
+    assert "prepare news: no test text has y\n" in capsys.readouterr().err
 
 
 def test_more_clients_than_texts_is_one_line(made: Workspace, tmp_path: Path) -> None:
