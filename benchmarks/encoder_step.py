@@ -18,7 +18,8 @@ from pipeline.federated.head import backward_through_head
 from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
 from pipeline.model.adapter import Adapter
 from pipeline.model.backbone import Prefix, Rendered, targets_of
-from pipeline.model.encoder import Cut, Encoder
+from pipeline.model.cut import Cut
+from pipeline.model.encoder import Encoder
 from pipeline.model.encoder_loading import load_encoder
 from pipeline.model.loader import Loader
 from pipeline.model.obtain import obtain

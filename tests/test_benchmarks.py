@@ -36,7 +36,8 @@ from benchmarks.training_step import Side
 from pipeline.federated.algorithm import weighted_average
 from pipeline.model.adapter import read_adapter
 from pipeline.model.backbone import Backbone, Rendered
-from pipeline.model.encoder import Cut, Encoder
+from pipeline.model.cut import Cut
+from pipeline.model.encoder import Encoder
 from pipeline.model.precision import Precision
 from pipeline.model.tiny import tiny_encoder, tiny_model, tiny_wordpieces
 

@@ -21,7 +21,7 @@ MODULES = (
     "pipeline.federated.objectives.objective",
     "pipeline.federated.objectives.threshold",
     "pipeline.federated.optimizer",
-    "pipeline.model.encoder",
+    "pipeline.model.cut",
     "pipeline.runs.summarize",
     "pipeline.runs.text_tuning",
     "pipeline.tasks.answer",

@@ -11,7 +11,8 @@ from transformers.utils import logging
 
 from pipeline.errors import QuorumError
 from pipeline.model import encoder_attention
-from pipeline.model.encoder import Cut, Encoder, keep_layers
+from pipeline.model.cut import Cut
+from pipeline.model.encoder import Encoder, keep_layers
 from pipeline.model.precision import Precision
 from pipeline.model.presets import ENCODERS
 from pipeline.workspace.files import read_json

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from pipeline.clients.taking import Takes
+from pipeline.model.cut import Above
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.precision import Precision
 from pipeline.plan.federations import Federation
@@ -51,9 +52,6 @@ class FederateOrder(Order):
     contents: str | None
     take: Takes
     seeds: list[int]
-
-
-Above = Literal["layers", "bottleneck", "lora"]
 
 
 class Learner(Record):

@@ -15,8 +15,8 @@ from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.federated.methods import ZEROSHOT
+from pipeline.model.cut import Cut
 from pipeline.model.decoding_rule import DecodingRule
-from pipeline.model.encoder import Cut
 from pipeline.model.precision import Precision, resolve, threads_of
 from pipeline.model.presets import ENCODERS, PRESETS
 from pipeline.plan.code import code_of

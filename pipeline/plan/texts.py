@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pipeline.clients.setting import Count
 from pipeline.clients.taking import Takes
 from pipeline.errors import QuorumError
-from pipeline.model.encoder import Cut
+from pipeline.model.cut import Above, Cut
 from pipeline.model.presets import ENCODERS, PRESETS
 from pipeline.plan.checks import check_rules
 from pipeline.plan.federations import Federation, SkewedOn, check_own
@@ -22,7 +22,6 @@ from pipeline.plan.orders import CommonKnobs
 from pipeline.plan.run import Method
 from pipeline.plan.schema import check_names, over, read_yaml
 from pipeline.plan.text_grids import TextTune
-from pipeline.plan.text_orders import Above
 from pipeline.tasks import TEXT_TASKS
 from pipeline.workspace.layout import PARAMS
 from pipeline.workspace.record import Record, first_problem

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipeline.federated.token_figures import Load
 from pipeline.model.backbone import Backbone, Prefix, Rendered
 from pipeline.model.store import PrefixStore
-from pipeline.runs.text_reading import Load
 from pipeline.workspace import layout
 
 KEPT = 1_000_000_000

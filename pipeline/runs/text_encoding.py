@@ -9,7 +9,8 @@ from typing import Any
 from pipeline.clients.taking import taken
 from pipeline.corpora.texts import Text
 from pipeline.errors import QuorumError
-from pipeline.model.encoder import Cut, Encoder, Lower
+from pipeline.model.cut import Cut
+from pipeline.model.encoder import Encoder, Lower
 from pipeline.model.encoder_loading import load_encoder
 from pipeline.model.entry import Entry
 from pipeline.model.loading import backbone_digest, choose_device, load_backbone
@@ -95,13 +96,17 @@ def encode_texts(order: EncodeTextsOrder, dataset: str, texts: Mapping[str, Text
     lower: dict[str, Lower | None] = {}
     for name in from_below(order.views):
         view = order.views[name]
-        model, reader = _reader(task, view, order, lower.get(name_of(uncut(view))))
+        whole = name_of(uncut(view))
+        model, reader = _reader(task, view, order, lower.get(whole))
         used = {i: text for seed in order.seeds[name] for i, text in taken(texts, order.take, seed).items()}
         windows = {i: windows_of(text, task, model, view, classes) for i, text in used.items()}
-        keys = _filled(f"{dataset} {name}", windows, reader, order, view, store)
-        lower[name_of(uncut(view))] = lower_of(view, windows, keys, store.training)
+        digest = backbone_digest(layout.backbone_of(view.backbone))
+        known = {**order.model_dump(include={"encoding", "precision", "task"}), "layers": [*reader.layers, view.layers]}
+        keys = {i: [text_key(digest, known, one) for one in own] for i, own in windows.items()}
+        _fill(f"{dataset} {name}", windows, keys, reader, store)
+        lower[whole] = lower_of(view, windows, keys, lambda key: store.training([key])[0]["hidden"])
         views[name] = {
-            "digest": backbone_digest(layout.backbone_of(view.backbone)),
+            "digest": digest,
             "entries": {i: [[k, len(one.target)] for k, one in zip(keys[i], windows[i], strict=True)] for i in windows},
         }
     return {"classes": list(classes), "views": {name: views[name] for name in order.views}}
@@ -116,13 +121,8 @@ def _reader(task: TextTask, view: View, order: EncodeTextsOrder, lower: Lower | 
     return encoder, EncoderReader(encoder, task, lower)
 
 
-def _filled(
-    what: str, windows: Windows, read: Reader, order: EncodeTextsOrder, view: View, store: PrefixStore
-) -> dict[str, list[str]]:
-    """Text -> the keys of its windows' entries; what the store lacks is computed."""
-    digest = backbone_digest(layout.backbone_of(view.backbone))
-    known = {**order.model_dump(include={"encoding", "precision", "task"}), "layers": [*read.layers, view.layers]}
-    keys = {text: [text_key(digest, known, one) for one in own] for text, own in windows.items()}
+def _fill(what: str, windows: Windows, keys: Mapping[str, Sequence[str]], read: Reader, store: PrefixStore) -> None:
+    """Compute what the store lacks of the windows' entries, which lie under `keys`."""
     wanted = {key: one for text, own in windows.items() for key, one in zip(keys[text], own, strict=True)}
     missing = [key for key in wanted if not store.has(key)]
     say(f"encode {what}: {len(wanted)} texts, {len(wanted) - len(missing)} already in the store")
@@ -131,4 +131,3 @@ def _filled(
             for key, prefix in zip(missing, read([wanted[key] for key in missing]), strict=True):
                 store.put(key, prefix)
                 advance(1)
-    return keys

@@ -12,13 +12,13 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from pipeline.model.backbone import Backbone, Limits, Prefix, Rendered
-from pipeline.model.encoder import Cut, Encoder, Lower
+from pipeline.model.cut import Cut
+from pipeline.model.encoder import Encoder, Lower
 from pipeline.plan.view import View
 from pipeline.tasks.encoded import EncoderTask, TextTask, stored, writes
 
 Windows = Mapping[str, Sequence[Rendered]]
 """Text -> what is read of it."""
-Load = Callable[[Sequence[str]], Sequence[Prefix]]
 
 
 def windows_of(text: Any, task: TextTask, model: Any, view: View, classes: Sequence[str]) -> list[Rendered]:
@@ -38,18 +38,21 @@ def uncut(view: View) -> View:
     return view.model_copy(update={"frozen": "none"})
 
 
-def lower_of(view: View, windows: Windows, keys: Mapping[str, Sequence[str]], load: Load) -> Lower | None:
+def lower_of(
+    view: View, windows: Windows, keys: Mapping[str, Sequence[str]], states: Callable[[str], Tensor]
+) -> Lower | None:
     """What a deeper cut goes on from; None where nothing but embeddings is below.
 
     Args:
-        keys: text -> its windows' entries, which `load` reads.
+        keys: text -> its windows' entries.
+        states: reads an entry's hidden states (T, n).
     """
     layers = Cut.parse(view.frozen).layers
     known = {one.source: key for text, own in windows.items() for one, key in zip(own, keys[text], strict=True)}
 
     def hidden(one: Rendered) -> Tensor | None:
         key = known.get(one.source)
-        return None if key is None else load([key])[0]["hidden"]
+        return None if key is None else states(key)
 
     return Lower(layers, hidden) if layers else None
 

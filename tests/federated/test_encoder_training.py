@@ -22,7 +22,8 @@ from pipeline.federated.loop import Participation, run_rounds, start
 from pipeline.federated.optimizer import LocalTraining, optimizer_of, schedule_of
 from pipeline.federated.randomness import Randomness, batch_order
 from pipeline.model.adapter import Adapter
-from pipeline.model.encoder import Cut, Encoder
+from pipeline.model.cut import Cut
+from pipeline.model.encoder import Encoder
 from pipeline.model.entry import Entry
 from pipeline.model.tiny import tiny_encoder, tiny_wordpieces
 from pipeline.tasks.answer import Answer

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from pipeline.corpora.texts import Asked, Labelled, Tagged, Text
 from pipeline.model.backbone import Prefix, targets_of
-from pipeline.model.encoder import Cut, Encoder
+from pipeline.model.cut import Cut
+from pipeline.model.encoder import Encoder
 from pipeline.model.tiny import tiny_encoder, tiny_wordpieces
 from pipeline.tasks.answer import Answer, best_span, normal
 from pipeline.tasks.classify import Classify
