@@ -7,7 +7,7 @@ from typing import Any
 from pipeline.evaluation.claims import Judged, Word
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import LOSS
-from pipeline.report.page import signed
+from pipeline.report.page import p_value, signed
 
 COLOURS: dict[Word, str] = {
     "supported": "held",
@@ -29,7 +29,7 @@ def claim_row(one: Judged) -> dict[str, Any]:
         "gain": "–" if gain is None else signed(gain.value, digits),
         "by_run": ", ".join(signed(own, digits) for own in one.by_run) if len(one.by_run) > 1 else "",
         "interval": "" if gain is None else _span(gain, digits),
-        "p": "" if one.p_holm is None or one.claim.margin is not None else f"{one.p_holm:.3f}",
+        "p": "" if one.p_holm is None or one.claim.margin is not None else p_value(one.p_holm),
         "visible": "" if gain is None else f"{gain.visible:.{digits}f}",
         "word": one.word,
         "colour": COLOURS[one.word],

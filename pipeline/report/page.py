@@ -72,6 +72,11 @@ class Canvas:
         return embedded(self.folder / f"{name}.svg", piece(caption, command=self.command, **about).striptags())
 
 
+def p_value(value: float) -> str:
+    """To three digits; never 0, which no p is."""
+    return f"{value:.3f}" if value >= 0.001 else "<0.001"
+
+
 def signed(value: float, digits: int) -> str:
     text = f"{value:+.{digits}f}".replace("-", "−")
     return text if text.strip("+−0.") else text[1:]  # nothing, as it is shown, has no sign

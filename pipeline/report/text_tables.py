@@ -25,6 +25,7 @@ from pipeline.evaluation.text_scores import (
     worst_tenth,
 )
 from pipeline.plan.text_orders import TextRow
+from pipeline.report.page import p_value
 from pipeline.tasks.task import Metric
 
 Row = dict[str, Any]
@@ -210,5 +211,5 @@ def claim_row(one: TextVerdict) -> Row:
         "interval": "" if value is None or value.is_point else value.span(2, "+"),
         "visible": "" if value is None or value.is_point else f"{value.visible:.2f}",
         "by_seed": " / ".join(f"{each:+.2f}" for each in one.by_seed).replace("-", "−") if len(one.by_seed) > 1 else "",
-        "p_holm": "" if one.p_holm is None else f"{one.p_holm:.3f}" if one.p_holm >= 0.001 else "<0.001",
+        "p_holm": "" if one.p_holm is None else p_value(one.p_holm),
     }
