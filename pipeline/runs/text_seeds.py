@@ -30,31 +30,35 @@ def train_seeds(name: str, order: TextTrainOrder) -> None:
             # A training with the same knobs must not take these weights for its own.
             key = sha256_json(["untrained", key])
         # DVC leaves what is there: where only another run's data have changed, it is this training's already.
-        if layout.trained_as(run_id).is_file() and read_json(layout.trained_as(run_id))["training"] == key:
+        if _trained_in(run_id) == key:
             say(f"train {name}-{seed}: has been trained")
             continue
         shutil.rmtree(layout.MODELS / run_id, ignore_errors=True)
-        if order.untrained:
+        if (twin := _trained_elsewhere(key)) is not None:
+            note = shutil.ignore_patterns(layout.trained_as(run_id).name)
+            shutil.copytree(layout.MODELS / twin, layout.MODELS / run_id, ignore=note)
+            say(f"train {name}-{seed}: has been trained, as {'-'.join(twin.parts[1:])}")
+        elif order.untrained:
             write_adapter(layout.adapter(run_id, SERVER), seen_through(training.learner, index)[1])
             write_table(layout.history(run_id), [], COLUMNS)
-            write_json(layout.trained_as(run_id), {"training": key})
-            continue
-        if (twin := _trained_elsewhere(key)) is not None:
-            shutil.copytree(twin, layout.MODELS / run_id, ignore=shutil.ignore_patterns(layout.trained_as(run_id).name))
-            write_json(layout.trained_as(run_id), {"training": key})
-            say(f"train {name}-{seed}: has been trained, as {twin.parent.name}-{twin.name}")
-            continue
-        finished = train_on_texts(training, manifest, index, key, f"{name}-{seed}", lambda rows: None)
-        export(run_id, finished, bind(training).evaluates)
-        write_events(run_id, training, finished.progress)
+        else:
+            finished = train_on_texts(training, manifest, index, key, f"{name}-{seed}", lambda rows: None)
+            export(run_id, finished, bind(training).evaluates)
+            write_events(run_id, training, finished.progress)
         write_json(layout.trained_as(run_id), {"training": key})
-        remove_checkpoints([layout.checkpoints() / key])
+        remove_checkpoints(list(layout.checkpoints().glob(key)))
 
 
 def _trained_elsewhere(key: str) -> Path | None:
-    """The models of another run of this experiment that is the same training."""
-    made = sorted((layout.MODELS / layout.ON_TEXTS).glob(f"*/*/{layout.trained_as(layout.ON_TEXTS).name}"))
-    return next((path.parent for path in made if read_json(path)["training"] == key), None)
+    """Another run of this experiment that is the same training, with its seed."""
+    made = [folder.relative_to(layout.MODELS) for folder in sorted((layout.MODELS / layout.ON_TEXTS).glob("*/*"))]
+    return next((run for run in made if _trained_in(str(run)) == key), None)
+
+
+def _trained_in(run_id: str) -> str | None:
+    """The key of the training whose models a run has; None while it has none, or not all."""
+    note = layout.trained_as(run_id)
+    return read_json(note)["training"] if note.is_file() else None
 
 
 def export(run_id: str, finished: Finished, owner: str) -> None:
