@@ -68,6 +68,8 @@ def read(path: Path, dataset: str, texts: Texts) -> dict[str, list[str]]:
     for client, own in clients.items() if isinstance(clients, dict) else [("partition_data", clients)]:
         if not isinstance(own, dict) or not isinstance(own.get("train"), list):
             raise QuorumError(f"{path}: {client} has no list `train` of texts; give each client one")
+    if (told := named[0].get("n_clients", len(clients))) != len(clients):
+        raise QuorumError(f"{path}: n_clients is {told}, and it holds {len(clients)}; a part of it may be missing")
     held = {client: list(map(str, own["train"])) for client, own in clients.items()}
     _check(path, content, dataset, held, texts)
     return held

@@ -59,11 +59,15 @@ def read_wnut(folder: Path) -> list[Tagged]:
 def check_bio(tags: Sequence[str], where: str) -> None:
     """
     Raises:
-        QuorumError: a tag is none of O, B-X and I-X.
+        QuorumError: a tag is none of O, B-X and I-X, or an I-X goes on with no span of X.
     """
+    before = "O"
     for number, tag in enumerate(tags, 1):
         if tag != "O" and not (tag[:2] in ("B-", "I-") and len(tag) > 2):
             raise QuorumError(f"{where}: tag {number}, {tag!r}: is not BIO; write O, B-TYPE or I-TYPE")
+        if tag[0] == "I" and before[2:] != tag[2:]:
+            raise QuorumError(f"{where}: tag {number}, {tag!r}: follows {before!r}; begin each span with B-{tag[2:]}")
+        before = tag
 
 
 def _blocks(path: Path) -> Iterator[tuple[list[str], list[list[str]]]]:

@@ -132,6 +132,12 @@ def test_a_file_that_is_no_partition_is_one_line(content: str, tmp_path: Path) -
         partition(skew(kind="given", file=tmp_path / "p.json"), texts(), 1, "d")
 
 
+def test_a_file_with_fewer_clients_than_it_says_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "p.json").write_text('{"p": {"n_clients": 3, "partition_data": {"0": {"train": []}}}}')
+    with pytest.raises(QuorumError, match=r"p\.json: n_clients is 3, and it holds 1; a part of it may be missing"):
+        partition(skew(kind="given", file=tmp_path / "p.json"), texts(), 1, "d")
+
+
 def test_alpha_needs_labels_to_skew() -> None:
     alike = {identity: replace(text, label="x") for identity, text in texts().items()}
     with pytest.raises(QuorumError, match="alpha skews labels, and all texts have one; set by: cluster, or beta"):
