@@ -61,12 +61,13 @@ def check_bio(tags: Sequence[str], where: str) -> None:
     Raises:
         QuorumError: a tag is none of O, B-X and I-X, or an I-X goes on with no span of X.
     """
-    before = "O"
+    before = ""
     for number, tag in enumerate(tags, 1):
         if tag != "O" and not (tag[:2] in ("B-", "I-") and len(tag) > 2):
             raise QuorumError(f"{where}: tag {number}, {tag!r}: is not BIO; write O, B-TYPE or I-TYPE")
         if tag[0] == "I" and before[2:] != tag[2:]:
-            raise QuorumError(f"{where}: tag {number}, {tag!r}: follows {before!r}; begin each span with B-{tag[2:]}")
+            found = f"follows {before!r}" if before else "begins the sentence"
+            raise QuorumError(f"{where}: tag {number}, {tag!r}: {found}; begin each span with B-{tag[2:]}")
         before = tag
 
 

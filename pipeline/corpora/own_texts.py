@@ -16,7 +16,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ def read(
         raise QuorumError(f"{path}: has no column {missing[0]!r}; it needs {', '.join(COLUMNS[kind])}")
     splits = _splits(path, rows)
     texts = [_made(kind, path, line, row, splits[line]) for line, row in rows]
-    _check_classes(texts, path, classes)
+    _check_classes(path, [line for line, _ in rows], texts, classes)
     return texts
 
 
@@ -65,9 +65,9 @@ def _rows(path: Path) -> list[tuple[int, Row]]:
     except UnicodeDecodeError as error:
         raise QuorumError(f"{path}: is not UTF-8 (byte {error.start}); save it as UTF-8") from None
     if path.suffix == ".csv":
-        reader = csv.reader(io.StringIO(text, newline=""))
-        header = next(reader, [])
-        return [(reader.line_num, _of_csv(path, reader.line_num, header, cells)) for cells in reader if cells]
+        found_rows = _csv_rows(path, text)
+        _, header = next(found_rows, (1, []))
+        return [(line, _of_csv(path, line, header, cells)) for line, cells in found_rows if cells]
     found: list[tuple[int, Row]] = []
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
@@ -76,6 +76,23 @@ def _rows(path: Path) -> list[tuple[int, Row]]:
             except (ValueError, TypeError):
                 raise QuorumError(f"{path}: line {number}: is no JSON object; write one example a line") from None
     return found
+
+
+def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
+    """(The line on which it begins, its cells) of every row."""
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # a text may be long
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise QuorumError(
+                f'{path}: line {line}: is no CSV ({error}); write "…" around a text, and "" for each " within'
+            ) from None
+        yield line, cells
 
 
 def _of_csv(path: Path, line: int, header: Sequence[str], cells: Sequence[str]) -> Row:
@@ -89,7 +106,7 @@ def _of_csv(path: Path, line: int, header: Sequence[str], cells: Sequence[str]) 
 
 def _splits(path: Path, rows: Sequence[tuple[int, Row]]) -> dict[int, Split]:
     """Line -> split, of the column or by groups in a fixed shuffle."""
-    if "split" in rows[0][1]:
+    if any("split" in row for _, row in rows):
         for line, row in rows:
             if row.get("split") not in SPLITS:
                 raise QuorumError(f"{path}: line {line}: split {row.get('split')!r}: write {', '.join(SPLITS)}")
@@ -168,17 +185,19 @@ MAKE: dict[type[Any], Callable[[tuple[str, Split, str, str], Row, str], Text]] =
 }
 
 
-def _check_classes(texts: Sequence[Text], path: Path, classes: Callable[[Sequence[Any]], Sequence[str]]) -> None:
+def _check_classes(
+    path: Path, lines: Sequence[int], texts: Sequence[Text], classes: Callable[[Sequence[Any]], Sequence[str]]
+) -> None:
     """A class that nobody can have learned is a mistake in the file.
 
     Raises:
         QuorumError: no training example has a label that another has.
     """
     known = set(classes([text for text in texts if text.split == "train"]))
-    for text in texts:
+    for line, text in zip(lines, texts, strict=True):
         strange = sorted(set(classes([text])) - known)
         if strange:
             raise QuorumError(
-                f"{path}: line {text.id.rpartition('/')[2]} ({text.split}): no training example has the label "
+                f"{path}: line {line} ({text.split}): no training example has the label "
                 f"{strange[0]!r}; add one, or leave the row out"
             )

@@ -55,7 +55,8 @@ def groups_of(skew: Federation, texts: Mapping[str, Text], seed: int) -> dict[st
         mine, theirs = clusters(_vectors([texts[i] for i in train]), _vectors([texts[i] for i in others]), seed)
         return dict(zip((*train, *others), (*mine, *theirs), strict=True))
     if isinstance(skew, Natural) and skew.silos:
-        parts = [[t for t in texts.values() if (t.split == "train") is trains] for trains in (True, False)]
+        owned = [text for text in texts.values() if text.owner]  # what is nobody's is in no silo
+        parts = [[t for t in owned if (t.split == "train") is trains] for trains in (True, False)]
         vectors = [_embedded([t.question if isinstance(t, Asked) else subject_of(t) for t in part]) for part in parts]
         owners = [[text.owner for text in part] for part in parts]
         return silos(vectors[0], owners[0], vectors[1], owners[1], seed, skew.silos)

@@ -21,8 +21,8 @@ def run(setting: str) -> None:
     texts = prepared(order.dataset, order.task)
     if isinstance(order.skew, Natural) and not any(text.owner for text in texts.values()):
         raise QuorumError(
-            f"params.yaml: settings.{setting}: kind: natural: no text of {order.dataset} has an owner; give each row "
-            "of its file one, in a column `owner`, or choose kind: skewed"
+            f"params.yaml: settings.{setting}: kind: natural: no text of {order.dataset} has an owner; choose "
+            "kind: skewed, or, in a file of one's own, give each row one in a column `owner`"
         )
     try:
         federations = {seed: drawn(order.skew, order.take, texts, seed, order.dataset) for seed in order.seeds}

@@ -48,9 +48,10 @@ def run(dataset: str) -> None:
     about = {split: counts[split] for split in SPLITS}
     of_split = {split: set(classes([text for text in texts if text.split == split])) for split in ("train", "test")}
     labels = len(of_split["train"]) if task.kind in CLASSED else None
-    owners = len({text.owner for text in texts if text.split == "train"})
+    owners = len({text.owner for text in texts if text.split == "train" and text.owner})
     more = {"left_out": left_out["train"], "labels": labels, "owners": owners}
     write_json(layout.texts_notes(dataset), {"source": source, **about, **more})
     say(f"prepare {dataset}: {', '.join(f'{about[split]} {split}' for split in SPLITS)}, of {owners} owners")
-    if untested := sorted(of_split["train"] - of_split["test"]):
-        say(f"prepare {dataset}: no test text has {', '.join(untested)}")
+    if untested := of_split["train"] - of_split["test"]:
+        said = {one[2:] for one in untested} if task.kind is Tagged else untested
+        say(f"prepare {dataset}: no test text has {', '.join(sorted(said))}")

@@ -168,6 +168,15 @@ def test_own_tags_come_as_lists_or_words(tmp_path: Path) -> None:
         (Tagged, "a.csv", "words,tags,split\na,LOC,train\n", "tag 1, 'LOC': is not BIO"),
         (Tagged, "a.csv", "words,tags,split\na b,O I-LOC,train\n", "tag 2, 'I-LOC': follows 'O'; begin each span with"),
         (Tagged, "a.csv", "words,tags,split\na b,B-PER I-LOC,train\n", "line 2: tag 2, 'I-LOC': follows 'B-PER'"),
+        (Tagged, "a.csv", "words,tags,split\na,I-LOC,train\n", "line 2: tag 1, 'I-LOC': begins the sentence; begin"),
+        (Labelled, "a.csv", 'text,label,split\n"two\nlines",y,train\n"two\nlines",,train\n', "line 4: label is empty"),
+        (Labelled, "a.csv", 'text,label\nx,y\n"x,y\nx,y\n', r'line 3: is no CSV \(unexpected end of data\); write "'),
+        (
+            Labelled,
+            "a.jsonl",
+            '{"text": "x", "label": "y"}\n{"text": "x", "label": "y", "split": "val"}',
+            "line 1: split",
+        ),
         (Asked, "a.csv", "question,context,answer,answer_start,split\nq,abc,b,2,train\n", "'b' does not lie in its"),
         (Asked, "a.csv", "question,context,answer,answer_start,split\nq,abc,b,x,train\n", "answer_start is no number"),
     ],
@@ -185,6 +194,13 @@ def test_common_content_of_files_is_no_mistake(tmp_path: Path) -> None:
     assert (text.text, text.label) == ("one two three", "y")
     line = json.dumps({"text": "a\u2028b", "label": "y", "split": "train"}, ensure_ascii=False)
     assert own_texts.read(lay(tmp_path / "a.jsonl", line + "\n"), Labelled)[0].text == "a b"
+
+
+def test_a_text_may_be_long_and_is_called_after_its_first_line(tmp_path: Path) -> None:
+    long = "word " * 40_000
+    rows = f'text,label,split\n"{long}\nend",y,train\nx,y,train\n'
+    first, second = own_texts.read(lay(tmp_path / "a.csv", rows), Labelled)
+    assert (len(first.text.split()), first.id, second.id) == (40_001, "a/2", "a/4")
 
 
 def test_an_inner_tag_needs_no_example_of_its_own(tmp_path: Path) -> None:
