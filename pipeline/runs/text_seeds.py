@@ -33,10 +33,12 @@ def train_seeds(name: str, order: TextTrainOrder) -> None:
         if _trained_in(run_id) == key:
             say(f"train {name}-{seed}: has been trained")
             continue
+        # First: of models that are half removed none may look whole.
+        layout.trained_as(run_id).unlink(missing_ok=True)
         shutil.rmtree(layout.MODELS / run_id, ignore_errors=True)
         if (twin := _trained_elsewhere(key)) is not None:
-            note = shutil.ignore_patterns(layout.trained_as(run_id).name)
-            shutil.copytree(layout.MODELS / twin, layout.MODELS / run_id, ignore=note)
+            but_the_note = shutil.ignore_patterns(layout.trained_as(run_id).name)
+            shutil.copytree(layout.MODELS / twin, layout.MODELS / run_id, ignore=but_the_note)
             say(f"train {name}-{seed}: has been trained, as {'-'.join(twin.parts[1:])}")
         elif order.untrained:
             write_adapter(layout.adapter(run_id, SERVER), seen_through(training.learner, index)[1])
