@@ -13,6 +13,7 @@ from pipeline.tasks.encoded import load_text_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_json, write_text
 from pipeline.workspace.progress import say
+from pipeline.workspace.reports import remove_others
 from pipeline.workspace.tables import read_table, write_table
 
 
@@ -26,7 +27,10 @@ def run() -> None:
     notes = {name: read_json(layout.texts_notes(name)) for name in order.datasets}
     samples = sorted(name for name, about in notes.items() if about["source"]["source"] == "sample")
     seeds = max(len(own) for own in made.values())
-    write_text(layout.REPORT, render(tables, draw(made, order.tables, layout.FIGURES), seeds, samples))
+    figures = draw(made, order.tables, layout.FIGURES)
+    write_text(layout.REPORT, render(tables, figures, seeds, samples))
+    remove_others(layout.TABLES, tables.keys())
+    remove_others(layout.FIGURES, figures.keys())
     write_json(layout.METRICS, {row["run"]: row["accuracy"] for rows in tables.values() for row in rows})
     say(f"page: {layout.REPORT} is ready")
     scores = {

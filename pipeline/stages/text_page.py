@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -24,6 +24,7 @@ from pipeline.tasks.task import Metric
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_json, write_text
 from pipeline.workspace.progress import say
+from pipeline.workspace.reports import remove_others
 from pipeline.workspace.tables import read_table, write_table
 
 CLAIMS = Path(text_page.__file__).with_name("fednlp.yaml")
@@ -63,19 +64,12 @@ def run() -> None:
     samples = sorted({name for name, about in notes.items() if about["source"]["source"] == "sample"})
     write_text(layout.REPORT, results.render(figures, tables, samples))
     write_text(GALLERY, results.gallery(layout.FIGURES))
-    _remove_others(layout.TABLES, {*tables, layout.TUNING_TABLE.stem})
-    _remove_others(layout.FIGURES, {*figures, *map(gallery_figure, held)})
+    remove_others(layout.TABLES, {*tables, layout.TUNING_TABLE.stem})
+    remove_others(layout.FIGURES, {*figures, *map(gallery_figure, held)})
     scores = {name: _by_seed(one, metrics[one.row.dataset]) for name, one in made.items()}
     write_json(layout.METRICS, {name: _means(by_seed) for name, by_seed in scores.items()})
     say(f"page: {layout.REPORT} and {GALLERY} are ready")
     project(order, scores)
-
-
-def _remove_others(folder: Path, names: Set[str]) -> None:
-    """What an earlier plan has left, whose numbers nobody would know to be old."""
-    for path in folder.glob("[!.]*"):
-        if path.stem not in names:
-            path.unlink()
 
 
 def altered(order: TextPageOrder, published: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
