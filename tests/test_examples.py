@@ -22,6 +22,7 @@ MODULES = (
     "pipeline.federated.objectives.threshold",
     "pipeline.federated.optimizer",
     "pipeline.model.cut",
+    "pipeline.plan.text_names",
     "pipeline.runs.summarize",
     "pipeline.runs.text_tuning",
     "pipeline.tasks.answer",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.plan.code import code_of
+from pipeline.plan.text_names import is_called_after
 from pipeline.plan.texts import TABLES, TextParams
 from pipeline.workspace.files import sha256_file
 
@@ -34,14 +35,20 @@ def code_of_page(page: str) -> dict[str, str]:
     return code_of(PAGES[page].stage) | {name: sha256_file(REPORT / name) for name in PAGES[page].files}
 
 
-def unshown(params: TextParams) -> list[str]:
-    """Runs of this scale that no table of FedNLP's page shows."""
+def unshown(params: TextParams) -> dict[str, str]:
+    """Runs of this scale that no table of FedNLP's page shows -> what would show each."""
     if params.page != "fednlp":
-        return []
+        return {}
     tables = tables_of(params)
-    called = {name for name in params.made if name.startswith(f"{params.runs[name].setting}-")}
-    shown = {name for name in called if params.runs[name].setting in tables["methods"]}
-    return sorted(set(params.made) - shown.union(*(names for table, names in tables.items() if table != "methods")))
+    named = {run for table, runs in tables.items() if table != "methods" for run in runs}
+    found = {}
+    for name in params.made:
+        setting = params.runs[name].setting
+        missing = [] if setting in tables["methods"] else [f"name {setting} in tables.methods"]
+        missing += [] if is_called_after(name, setting) else [f"call it {setting}-…"]
+        if missing and name not in named:
+            found[name] = f"{' and '.join(missing)}, or name it in another table"
+    return found
 
 
 def tables_of(params: TextParams) -> dict[str, list[str]]:

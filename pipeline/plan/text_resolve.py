@@ -23,6 +23,7 @@ from pipeline.plan.code import code_of
 from pipeline.plan.federations import GivenOn, NaturalOn
 from pipeline.plan.orders import BackboneOrder, IngestOrder, Order
 from pipeline.plan.packages import packages_of
+from pipeline.plan.text_datasets import Dataset
 from pipeline.plan.text_orders import (
     EncodeTextsOrder,
     FederateOrder,
@@ -35,7 +36,7 @@ from pipeline.plan.text_orders import (
     TextTrainOrder,
 )
 from pipeline.plan.text_pages import code_of_page, tables_of
-from pipeline.plan.texts import Dataset, TextParams
+from pipeline.plan.texts import TextParams
 from pipeline.plan.view import View, name_of
 from pipeline.tasks import TEXT_TASKS
 from pipeline.workspace import layout
@@ -116,9 +117,9 @@ def view_of(params: TextParams, name: str) -> View:
         cut = Cut.parse(frozen)
         depth = ENCODERS[backbone].layers if run.layers is None else len(run.layers)
         if cut.layers > depth:
-            own = (run.frozen, run.layers, run.backbone) != (None, None, None)
-            where = f"runs.{name}" if own else f"datasets.{params.settings[run.setting].data}"
-            raise QuorumError(f"params.yaml: {where}.frozen: {frozen}: of {depth} layers; freeze fewer")
+            where = f"datasets.{params.settings[run.setting].data}" if run.frozen is None else f"runs.{name}"
+            has = f"run {name} has {depth} layers"
+            raise QuorumError(f"params.yaml: {where}.frozen: {frozen}: {has}; freeze fewer, in it or in the run")
     return View(
         backbone=backbone,
         frozen=frozen,

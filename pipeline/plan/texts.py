@@ -9,92 +9,25 @@ import math
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from pipeline.clients.setting import Count
-from pipeline.clients.taking import Takes
 from pipeline.errors import QuorumError
-from pipeline.model.cut import Above, Cut
-from pipeline.model.presets import ENCODERS, PRESETS
+from pipeline.federated.methods import ZEROSHOT
+from pipeline.model.cut import Above
 from pipeline.plan.checks import check_rules
-from pipeline.plan.federations import Federation, SkewedOn, check_own
+from pipeline.plan.federations import Federation, SkewedOn
 from pipeline.plan.orders import CommonKnobs
 from pipeline.plan.run import Method
 from pipeline.plan.schema import check_names, over, read_yaml
+from pipeline.plan.text_datasets import Dataset
 from pipeline.plan.text_grids import TextTune
-from pipeline.tasks import TEXT_TASKS
 from pipeline.workspace.layout import PARAMS
 from pipeline.workspace.record import Record, first_problem
 
 TABLES = ("methods", "partitions", "cuts", "sizes", "natural")
 """Those of the page of labelled texts: the first lists settings, the others runs."""
-Published = Literal["20news", "uner", "wnut", "squad", "aeslc"]
 Scale = Literal["laptop", "full"]
-
-
-class Rates(Record):
-    """Learning rates by what trains: AdamW, SGD, and AdamW on all data pooled."""
-
-    adamw: float = Field(gt=0)
-    sgd: float = Field(gt=0)
-    pooled: float = Field(gt=0)
-
-
-class Dataset(Record):
-    """A data set, what is learned on it, and how it is trained on unless a run says otherwise.
-
-    `published`: one that Quorum reads, or `file`: one's own CSV or JSONL. `headers` is of 20 Newsgroups. `tokens`: what
-    the model reads; `target_tokens`: what it learns of a title; `max_tokens`: what it may write. `frozen`: where the
-    encoder is cut. `take`: which texts are used. `knobs`: method -> hyperparameters that its runs take unless they set
-    their own.
-    """
-
-    task: str
-    published: Published | None = None
-    file: Path | None = None
-    headers: Literal["all", "subject"] = "all"
-    backbone: str
-    frozen: str = "none"
-    tokens: Count
-    target_tokens: Count | None = None
-    max_tokens: Count = 24
-    take: Takes = Field(default_factory=Takes)
-    rounds: Count
-    clients_per_round: Count | None = None
-    batch_size: Count
-    rates: Rates
-    knobs: dict[Method, dict[str, Any]] = Field(default_factory=dict)
-    seeds: list[int] | None = Field(default=None, min_length=1)
-
-    @field_validator("task")
-    @classmethod
-    def _known(cls, task: str) -> str:
-        if task not in TEXT_TASKS:
-            raise ValueError(f"unknown task {task!r}; known: {', '.join(TEXT_TASKS)}")
-        return task
-
-    @model_validator(mode="after")
-    def _of_one_source(self) -> Dataset:
-        if (self.published is None) == (self.file is None):
-            raise ValueError("give one of published and file")
-        if self.file is not None:
-            check_own(self.file)
-        self.check_backbone(self.backbone)
-        return self
-
-    @property
-    def writes(self) -> bool:
-        """Whether its models are language models, which write; else encoders."""
-        return self.task == "title"
-
-    def check_backbone(self, backbone: str) -> None:
-        """
-        Raises:
-            ValueError: it cannot do the task.
-        """
-        known = {name for name in PRESETS if PRESETS[name].family == "causal"} if self.writes else set(ENCODERS)
-        if backbone not in known:
-            raise ValueError(f"backbone: {backbone!r} cannot {self.task}; known: {', '.join(sorted(known))}")
 
 
 class TextRun(Record):
@@ -158,8 +91,7 @@ class TextParams(CommonKnobs):
     @model_validator(mode="after")
     def _fits_together(self) -> TextParams:
         for name, data in self.datasets.items():
-            if data.frozen != "none":
-                _check_cut(f"datasets.{name}", data, data.frozen)
+            data.check_cut(f"datasets.{name}", {} if data.frozen == "none" else {"frozen": data.frozen})
         for name, setting in self.settings.items():
             if setting.data not in self.datasets:
                 raise ValueError(f"settings.{name}.data: no data set {setting.data!r}")
@@ -185,6 +117,17 @@ class TextParams(CommonKnobs):
             known, what = (self.settings, "setting") if table == "methods" else (self.runs, "run")
             if strange := [name for name in names if name not in known]:
                 raise ValueError(f"tables.{table}: {strange[0]!r} is no {what}")
+        for table in ("partitions", "cuts", "sizes"):
+            for name in self.tables.get(table, ()):
+                self._check_compared(table, name)
+
+    def _check_compared(self, table: str, name: str) -> None:
+        """That a run can stand beside the first of a table whose columns are its task's metrics."""
+        first = self.tables[table][0]
+        if self.data_of(name).task != self.data_of(first).task:
+            raise ValueError(f"tables.{table}: {name} and {first} are of two tasks, whose scores cannot be compared")
+        if table == "partitions" and self.runs[name].method == ZEROSHOT:
+            raise ValueError(f"tables.partitions: {name} is not trained, and has no curve to compare; remove it")
 
     def _check_model(self, name: str) -> None:
         """That a run's model can do the task of its data set, and has what the run asks of it."""
@@ -193,11 +136,8 @@ class TextParams(CommonKnobs):
             data.check_backbone(run.backbone or data.backbone)
         except ValueError as error:
             raise ValueError(f"runs.{name}.{error}") from None
-        encoders = {"layers": run.layers, "size": run.size}
-        if run.frozen is not None:
-            _check_cut(f"runs.{name}", data, run.frozen)
-        if data.writes and (set_here := [key for key, value in encoders.items() if value is not None]):
-            raise ValueError(f"runs.{name}.{set_here[0]}: is of encoders; a {data.task} is written; remove it")
+        own = {"frozen": run.frozen, "layers": run.layers, "size": run.size}
+        data.check_cut(f"runs.{name}", {key: value for key, value in own.items() if value is not None})
 
     def _check_tuning(self) -> None:
         """Of values that are tried, and the runs and data sets that they belong to."""
@@ -271,19 +211,6 @@ class TextParams(CommonKnobs):
             return known.model_validate(given | own)
         except ValidationError as error:
             raise QuorumError(f"{PARAMS}: runs.{name}.{first_problem(error)}; correct it") from None
-
-
-def _check_cut(where: str, data: Dataset, frozen: str) -> None:
-    """
-    Raises:
-        ValueError: its models are not cut, or `frozen` names no cut.
-    """
-    if data.writes:
-        raise ValueError(f"{where}.frozen: is of encoders; a {data.task} is written; remove it")
-    try:
-        Cut.parse(frozen)
-    except ValueError as error:
-        raise ValueError(f"{where}.frozen: {error}") from None
 
 
 def read_text_params(path: Path = PARAMS) -> TextParams:

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from pipeline.evaluation.text_claims import Falling, TextVerdict, falls
 from pipeline.evaluation.text_scores import divergences, roughness
+from pipeline.plan.text_names import is_called_after
 from pipeline.plan.text_orders import TextPageOrder, TextRow
 from pipeline.report.figures.federations import draw_costs, draw_curves, draw_distances, draw_gallery
 from pipeline.report.figures.style import save
@@ -79,8 +80,11 @@ class Results:
         return self.order.datasets[self.order.settings[setting].data].rpartition(".")[2]
 
     def title(self, setting: str) -> str:
-        """What the page calls a setting of Table 2."""
-        return f"{TITLES.get(self.task(setting), self.task(setting))} ({self.order.settings[setting].data})"
+        """What the page calls a setting of Table 2: its task and its data set, and itself where it shares these."""
+        data = self.order.settings[setting].data
+        alone = [self.order.settings[one].data for one in self.order.tables["methods"]].count(data) == 1
+        task = TITLES.get(self.task(setting), self.task(setting))
+        return f"{task} ({data})" if alone else f"{task} ({data}, {setting})"
 
     # -- tables --
 
@@ -115,9 +119,7 @@ class Results:
         return {"number": claim.number, "claim": claim.text, "word": falls(values), **empty, "here": " > ".join(means)}
 
     def _methods(self, setting: str) -> list[Row]:
-        runs = [
-            run for run in self.made.values() if run.row.setting == setting and run.row.name.startswith(f"{setting}-")
-        ]
+        runs = [self.made[run] for run in self._called_after(setting)]
         if not runs:
             return []
         metrics, held = self.metrics[runs[0].row.dataset], self.held[setting]
@@ -215,9 +217,12 @@ class Results:
         return figures
 
     def _curves_of(self, setting: str) -> dict[str, list[float]]:
-        return self._named(
-            [run for run in self.made if run.startswith(f"{setting}-") and self.made[run].row.setting == setting]
-        )
+        return self._named(self._called_after(setting))
+
+    def _called_after(self, setting: str) -> list[str]:
+        return [
+            name for name, run in self.made.items() if run.row.setting == setting and is_called_after(name, setting)
+        ]
 
     def _named(self, runs: Sequence[str]) -> dict[str, list[float]]:
         """Run -> its development loss by round, the mean over seeds; those that train."""

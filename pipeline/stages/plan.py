@@ -21,8 +21,8 @@ def run() -> None:
     """Check params.yaml, write `data/plan/`, and say what changed since the last plan."""
     if is_of_texts():
         of_texts = read_text_params()
-        for name in unshown(of_texts):
-            say(f"plan: runs.{name}: {_unshown(of_texts.runs[name].setting)}")
+        for name, remedy in unshown(of_texts).items():
+            say(f"plan: runs.{name}: no table will show it, reports/metrics.json alone; {remedy}")
         _write(resolve_texts(of_texts))
         return
     params = read_params()
@@ -37,10 +37,6 @@ def run() -> None:
         if reason := unfit(params, name):
             say(f"plan: more_runs.{name}: left out: {reason}")
     _write(orders)
-
-
-def _unshown(setting: str) -> str:
-    return f"no table will show it, reports/metrics.json alone; call it {setting}-…, or name it in one of tables"
 
 
 def _write(orders: dict[str, dict[str, Any]]) -> None:

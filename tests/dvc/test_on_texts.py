@@ -19,12 +19,14 @@ from pipeline.evaluation.text_claims import TextClaim
 from pipeline.plan import text_resolve
 from pipeline.plan.orders import read_order
 from pipeline.plan.text_orders import EncodeTextsOrder, TextEvaluateOrder, TextPageOrder, TextTraining
+from pipeline.plan.text_pages import unshown
 from pipeline.plan.text_resolve import resolve_texts
 from pipeline.plan.texts import TextParams, read_text_params
+from pipeline.report.text_page import Results
 from pipeline.runs import text_tuning
 from pipeline.stages.text_page import altered
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_jsonl, write_jsonl
+from pipeline.workspace.files import read_jsonl, write_jsonl, write_text
 
 PLAIN: dict[str, Any] = {
     "scale": "laptop",
@@ -371,6 +373,22 @@ def test_a_training_takes_no_untrained_runs_weights(made: Workspace, tmp_path: P
     assert losses[0] != losses[1]
 
 
+def test_half_removed_models_are_none(made: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training that is killed while it clears its folder leaves no note of what had been trained there."""
+    copy = made.copied(tmp_path / "copy")
+
+    def killed(folder: Path, ignore_errors: bool) -> None:
+        raise KeyboardInterrupt
+
+    changed = RUNS | {"news-fedavg": RUNS["news-fedavg"] | {"rounds": 1}}
+    (copy.folder / "params.yaml").write_text(yaml.safe_dump(ALL | {"runs": changed}), encoding="utf-8")
+    copy.stage("plan")
+    monkeypatch.setattr("pipeline.runs.text_seeds.shutil.rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        copy.stage("train_texts", "news-fedavg")
+    assert not (copy.folder / layout.trained_as(layout.run_on_texts("news-fedavg", 1))).exists()
+
+
 def test_trained_again_nothing_is_trained(made: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     made.stage("train_texts", "news-fedavg")
     assert capsys.readouterr().err.count("has been trained") == 2
@@ -407,12 +425,12 @@ def test_what_is_made_no_longer_goes_from_the_reports(page: Path, made: Workspac
         ),
         encoding="utf-8",
     )
-    tuned = copy.folder / layout.TUNING_TABLE
-    tuned.write_text("run\n", encoding="utf-8")
+    write_text(copy.folder / layout.TUNING_TABLE, "run\n")
+    write_text(copy.folder / layout.TABLES / "README.md", "Tables.\n")
     copy.stage("plan")
     copy.stage("text_page")
     names = {path.stem for path in (copy.folder / layout.TABLES).iterdir()}
-    assert names == {"claims", "data", "federations", "methods-answers", "tuning"}
+    assert names == {"claims", "data", "federations", "methods-answers", "tuning", "README"}
     assert {path.stem for path in (copy.folder / layout.FIGURES).iterdir()} == {"curves", "federation-answers"}
 
 
@@ -624,6 +642,14 @@ def test_a_runs_knob_changes_its_own_training_alone(tmp_path: Path) -> None:
             "datasets.news.frozen: 'x': write none, e, e,0 or e,0-K",
         ),
         ({"tables": {"cuts": ["news-fedvag"]}}, "tables.cuts: 'news-fedvag' is no run"),
+        (
+            {"tables": {"partitions": ["news-untrained"]}},
+            "tables.partitions: news-untrained is not trained, and has no curve to compare; remove it",
+        ),
+        (
+            {"tables": {"cuts": ["news-pooled", "names-single"]}},
+            "tables.cuts: names-single and news-pooled are of two tasks",
+        ),
         ({"tables": {"cut": []}}, "tables: 'cut' is none of methods, partitions, cuts, sizes, natural"),
         (
             {"tune": {"rates": {"names": {"sgd": ["news-fedavg", [1, 2]]}}}},
@@ -643,7 +669,8 @@ def test_a_wrong_key_is_named(changes: dict[str, Any], message: str, tmp_path: P
         ({"method": "AdaFedHardKD"}, r"runs.a: AdaFedHardKD distils at nouns and verbs of what is written"),
         ({"method": "AdaFedAvg", "muu": 1}, r"runs.a.muu: unknown key"),
         ({"method": "AdaFedAvg", "frozen": "e,1"}, r"runs.a.frozen: 'e,1': write none"),
-        ({"method": "AdaFedAvg", "frozen": "e,0-3"}, r"runs.a.frozen: e,0-3: of 3 layers; freeze fewer"),
+        ({"method": "AdaFedAvg", "frozen": "e,0-3"}, r"runs.a.frozen: e,0-3: run a has 3 layers; freeze fewer"),
+        ({"method": "AdaFedAvg", "frozen": "e,0-1", "layers": [2]}, r"runs.a.frozen: e,0-1: run a has 1 layers"),
         ({"method": "AdaFedAvg", "batch_size": 0}, r"runs.a.batch_size: Input should be"),
         (
             {"method": "Ditto", "mu": 0.1},
@@ -660,9 +687,15 @@ def test_a_run_that_cannot_be_made_is_named(run: dict[str, Any], message: str, t
         resolve_texts(params(tmp_path, runs=RUNS | {"a": {"setting": "news"} | run}))
 
 
-def test_a_cut_of_the_data_set_above_the_models_depth_is_the_data_sets(tmp_path: Path) -> None:
-    with pytest.raises(QuorumError, match=r"params.yaml: datasets.news.frozen: e,0-3: of 3 layers; freeze fewer"):
+def test_a_cut_that_the_data_set_sets_is_blamed_on_it(tmp_path: Path) -> None:
+    """Also where a run that sets none has fewer layers."""
+    with pytest.raises(QuorumError, match=r"params.yaml: datasets.news.frozen: e,0-3: run news-fedavg has 3 layers"):
         resolve_texts(params(tmp_path, datasets=TASKS | {"news": TASKS["news"] | {"frozen": "e,0-3"}}))
+    short = {"setting": "news", "method": "AdaFedAvg", "layers": [0, 2]}
+    with pytest.raises(QuorumError, match=r"params.yaml: datasets.news.frozen: e,0-2: run a has 2 layers; freeze"):
+        resolve_texts(
+            params(tmp_path, runs=RUNS | {"a": short}, datasets=TASKS | {"news": TASKS["news"] | {"frozen": "e,0-2"}})
+        )
 
 
 def test_a_run_that_no_table_shows_is_told_when_it_is_planned(
@@ -671,9 +704,20 @@ def test_a_run_that_no_table_shows_is_told_when_it_is_planned(
     laid(tmp_path / "laid", runs=RUNS | {"averaged": RUNS["news-fedavg"]}).stage("plan")
     said = [line for line in capsys.readouterr().err.splitlines() if "table" in line]
     assert said == [
-        "plan: runs.averaged: no table will show it, reports/metrics.json alone; call it news-…, or name it in one of "
-        "tables"
+        "plan: runs.averaged: no table will show it, reports/metrics.json alone; call it news-…, or name it in another "
+        "table"
     ]
+
+
+def test_what_would_show_a_run_is_what_it_lacks(tmp_path: Path) -> None:
+    """`owners` is no setting of the first table; `late` is of another scale, and the page has no place for it."""
+    of_owners = {"setting": "owners", "method": "AdaFedAvg"}
+    runs = RUNS | {"owners-more": of_owners, "more": of_owners, "late": of_owners | {"at": "full"}}
+    assert unshown(params(tmp_path, runs=runs)) == {
+        "owners-more": "name owners in tables.methods, or name it in another table",
+        "more": "name owners in tables.methods and call it owners-…, or name it in another table",
+    }
+    assert unshown(params(tmp_path, runs=runs, page="faults", tables={})) == {}
 
 
 def test_owners_of_texts_that_have_none_is_one_line(made: Workspace, tmp_path: Path) -> None:
@@ -699,6 +743,19 @@ def test_a_label_that_no_test_text_has_is_told(tmp_path: Path, capsys: pytest.Ca
     workspace.stage("plan")
     workspace.stage("prepare_texts", "news")
     assert "prepare news: no test text has y\n" in capsys.readouterr().err
+
+
+def test_two_settings_of_one_data_set_are_shown_side_by_side(tmp_path: Path) -> None:
+    """Their names alone tell them apart."""
+    settings = SETTINGS | {"skewed": SETTINGS["news"] | {"alpha": 0.1}}
+    found = params(tmp_path, settings=settings, tables={"methods": ["news", "skewed", "names"]})
+    order = TextPageOrder.model_validate(resolve_texts(found)["page.json"])
+    results = Results(order, {}, {}, {}, [], [], [], [])
+    assert [results.title(setting) for setting in order.tables["methods"]] == [
+        "Classifying (news, news)",
+        "Classifying (news, skewed)",
+        "Tagging (names)",
+    ]
 
 
 def test_more_clients_than_texts_is_one_line(made: Workspace, tmp_path: Path) -> None:
@@ -727,9 +784,7 @@ def test_every_run_of_the_shipped_experiment_has_its_orders_and_is_shown(scale: 
     """In a table of its own, or among the methods of its setting; or it is pooled until nothing gets better."""
     found = shipped(scale, tmp_path)
     assert {f"train/{run}.json" for run in found.runs} <= set(resolve_texts(found))
-    shown = {run for table, names in found.tables.items() if table != "methods" for run in names}
-    shown |= {run for run in found.made for setting in found.tables["methods"] if run.startswith(f"{setting}-")}
-    assert [run for run in found.made if run not in shown] == []
+    assert unshown(found) == {}
 
 
 @pytest.mark.parametrize("scale", ["laptop", "full"])

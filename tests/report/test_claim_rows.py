@@ -25,6 +25,7 @@ def test_rouge_has_two_digits_and_a_loss_three() -> None:
     assert (rouge["effect"], rouge["gain"], rouge["interval"]) == ("+0.93", "+1.23", "−0.50 … +2.00")
     assert (rouge["p"], rouge["visible"]) == ("0.500", "0.14")
     assert claim_row(judged("average", Interval(1.2, 0.5, 2.0, 0.05, 30), p_holm=0.0004))["p"] == "<0.001"
+    assert claim_row(judged("average", Interval(1.2, 0.5, 2.0, 0.05, 30), p_holm=0.001))["p"] == "0.001"
     loss = claim_row(judged("loss", Interval(-0.0123, -0.05, 0.01, 0.005, 30), p_holm=0.5))
     assert (loss["effect"], loss["gain"], loss["visible"]) == ("+0.020", "−0.012", "0.014")
 

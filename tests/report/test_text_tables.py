@@ -42,6 +42,14 @@ def test_figures_over_clients_are_means_of_seeds() -> None:
     assert (found["clients_mean"], found["worst_tenth"], found["not_judged"]) == (50.0, 25.0, "0.5")
 
 
+def test_who_is_not_judged_is_a_mean_over_seeds() -> None:
+    """At one seed of three a client has a label that nobody tests."""
+    row = TextRow.model_construct(name="tc-fedavg", method="AdaFedAvg")
+    made = Made(row, {seed: rows(x=[100]) for seed in (1, 2, 3)}, {}, {}, 0.0, 0)
+    held = {1: {"a": {"x": 1}, "b": {"z": 1}}, 2: {"a": {"x": 1}}, 3: {"a": {"x": 1}}}
+    assert method_row(made, [ACCURACY], held, 100)["not_judged"] == "0.33"
+
+
 def test_a_scores_interval_does_not_go_below_0() -> None:
     """Where hardly a span is named, the linear interval would."""
     assert ends_of(Interval(0.3, -0.04, 0.81)) == {"low": 0.0, "high": 0.81}

@@ -1,0 +1,98 @@
+"""Data sets of an experiment on labelled texts: what is learned on each, and how it is trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from pipeline.clients.setting import Count
+from pipeline.clients.taking import Takes
+from pipeline.model.cut import Cut
+from pipeline.model.presets import ENCODERS, PRESETS
+from pipeline.plan.federations import check_own
+from pipeline.plan.run import Method
+from pipeline.tasks import TEXT_TASKS
+from pipeline.workspace.record import Record
+
+Published = Literal["20news", "uner", "wnut", "squad", "aeslc"]
+
+
+class Rates(Record):
+    """Learning rates by what trains: AdamW, SGD, and AdamW on all data pooled."""
+
+    adamw: float = Field(gt=0)
+    sgd: float = Field(gt=0)
+    pooled: float = Field(gt=0)
+
+
+class Dataset(Record):
+    """A data set, what is learned on it, and how it is trained on unless a run says otherwise.
+
+    `published`: one that Quorum reads, or `file`: one's own CSV or JSONL. `headers` is of 20 Newsgroups. `tokens`: what
+    the model reads; `target_tokens`: what it learns of a title; `max_tokens`: what it may write. `frozen`: where the
+    encoder is cut. `take`: which texts are used. `knobs`: method -> hyperparameters that its runs take unless they set
+    their own.
+    """
+
+    task: str
+    published: Published | None = None
+    file: Path | None = None
+    headers: Literal["all", "subject"] = "all"
+    backbone: str
+    frozen: str = "none"
+    tokens: Count
+    target_tokens: Count | None = None
+    max_tokens: Count = 24
+    take: Takes = Field(default_factory=Takes)
+    rounds: Count
+    clients_per_round: Count | None = None
+    batch_size: Count
+    rates: Rates
+    knobs: dict[Method, dict[str, Any]] = Field(default_factory=dict)
+    seeds: list[int] | None = Field(default=None, min_length=1)
+
+    @field_validator("task")
+    @classmethod
+    def _known(cls, task: str) -> str:
+        if task not in TEXT_TASKS:
+            raise ValueError(f"unknown task {task!r}; known: {', '.join(TEXT_TASKS)}")
+        return task
+
+    @model_validator(mode="after")
+    def _of_one_source(self) -> Dataset:
+        if (self.published is None) == (self.file is None):
+            raise ValueError("give one of published and file")
+        if self.file is not None:
+            check_own(self.file)
+        self.check_backbone(self.backbone)
+        return self
+
+    @property
+    def writes(self) -> bool:
+        """Whether its models are language models, which write; else encoders."""
+        return self.task == "title"
+
+    def check_backbone(self, backbone: str) -> None:
+        """
+        Raises:
+            ValueError: it cannot do the task.
+        """
+        known = {name for name in PRESETS if PRESETS[name].family == "causal"} if self.writes else set(ENCODERS)
+        if backbone not in known:
+            raise ValueError(f"backbone: {backbone!r} cannot {self.task}; known: {', '.join(sorted(known))}")
+
+    def check_cut(self, where: str, keys: Mapping[str, Any]) -> None:
+        """Check what stands at `where` about the parts of an encoder.
+
+        Raises:
+            ValueError: its models are no encoders, or `frozen` names no cut.
+        """
+        if self.writes and keys:
+            raise ValueError(f"{where}.{next(iter(keys))}: is of encoders; a {self.task} is written; remove it")
+        try:
+            Cut.parse(keys.get("frozen", "none"))
+        except ValueError as error:
+            raise ValueError(f"{where}.frozen: {error}") from None
