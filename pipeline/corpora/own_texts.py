@@ -49,7 +49,8 @@ def read(
         raise QuorumError(f"{path}: holds no row; give one example a row")
     missing = [column for column in COLUMNS[kind] if column not in rows[0][1]]
     if missing:
-        raise QuorumError(f"{path}: has no column {missing[0]!r}; it needs {', '.join(COLUMNS[kind])}")
+        has, needed = ", ".join(map(repr, rows[0][1])), ", ".join(COLUMNS[kind])
+        raise QuorumError(f"{path}: has no column {missing[0]!r}; it has {has}, and needs {needed}, between commas")
     splits = _splits(path, rows)
     texts = [_made(kind, path, line, row, splits[line]) for line, row in rows]
     _check_classes(path, [line for line, _ in rows], texts, classes)

@@ -29,6 +29,9 @@ def report_changes(orders: dict[str, dict[str, Any]]) -> None:
     measured = sum(t for t in times if t is not None)
     unknown = sum(t is None for t in times)
     say(f"plan: {len(changed)} of {len(now)} stages have a new order: {brief(changed)}")
+    if unknown == len(times):
+        say("plan: what depends on them runs too; none of them has been timed here")
+        return
     more = f", plus {unknown} not yet timed" if unknown else ""
     say(f"plan: when last run here they took {measured / 60:.0f} min{more}; what depends on them runs too")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from pipeline.clients.setting import Count
 from pipeline.clients.taking import Takes
@@ -61,14 +61,21 @@ class Dataset(Record):
             raise ValueError(f"unknown task {task!r}; known: {', '.join(TEXT_TASKS)}")
         return task
 
-    @model_validator(mode="after")
-    def _of_one_source(self) -> Dataset:
+    def check(self, where: str) -> None:
+        """Check what no key tells alone; `where` is the data set's own key.
+
+        Raises:
+            ValueError: it has not one source, its file lies elsewhere, or its models cannot do or be what it asks.
+        """
         if (self.published is None) == (self.file is None):
-            raise ValueError("give one of published and file")
-        if self.file is not None:
-            check_own(self.file)
-        self.check_backbone(self.backbone)
-        return self
+            raise ValueError(f"{where}: give one of published and file")
+        try:
+            if self.file is not None:
+                check_own(self.file)
+            self.check_backbone(self.backbone)
+        except ValueError as error:
+            raise ValueError(f"{where}.{error}") from None
+        self.check_cut(where, {} if self.frozen == "none" else {"frozen": self.frozen})
 
     @property
     def writes(self) -> bool:
@@ -91,7 +98,7 @@ class Dataset(Record):
             ValueError: its models are no encoders, or `frozen` names no cut.
         """
         if self.writes and keys:
-            raise ValueError(f"{where}.{next(iter(keys))}: is of encoders; a {self.task} is written; remove it")
+            raise ValueError(f"{where}.{next(iter(keys))}: is of encoders, and a {self.task} is written")
         try:
             Cut.parse(keys.get("frozen", "none"))
         except ValueError as error:

@@ -59,12 +59,6 @@ class TextRun(Record):
         extra = self.model_extra or {}
         return {name: value for name, value in extra.items() if value is not None or name == "clients_per_round"}
 
-    @model_validator(mode="after")
-    def _sized(self) -> TextRun:
-        if (self.above == "layers") != (self.size is None):
-            raise ValueError("size: is of bottleneck and lora alone, which need one")
-        return self
-
 
 class TextParams(CommonKnobs):
     """All of the file, with its scale's values filled in."""
@@ -90,14 +84,18 @@ class TextParams(CommonKnobs):
 
     @model_validator(mode="after")
     def _fits_together(self) -> TextParams:
+        if not self.runs:
+            raise ValueError("runs: names none; add one")
         for name, data in self.datasets.items():
-            data.check_cut(f"datasets.{name}", {} if data.frozen == "none" else {"frozen": data.frozen})
+            data.check(f"datasets.{name}")
         for name, setting in self.settings.items():
             if setting.data not in self.datasets:
-                raise ValueError(f"settings.{name}.data: no data set {setting.data!r}")
+                known = ", ".join(self.datasets)
+                raise ValueError(f"settings.{name}.data: no data set {setting.data!r}; known: {known}")
         for name, run in self.runs.items():
             if run.setting not in self.settings:
-                raise ValueError(f"runs.{name}.setting: no setting {run.setting!r}")
+                known = ", ".join(self.settings)
+                raise ValueError(f"runs.{name}.setting: no setting {run.setting!r}; known: {known}")
             there = self.datasets[self.settings[run.setting].data].seeds or self.seeds
             if strange := sorted(set(run.seeds or ()) - set(there)):
                 raise ValueError(f"runs.{name}.seeds: {strange[0]} is none of its data set's or the file's seeds")
@@ -127,11 +125,13 @@ class TextParams(CommonKnobs):
         if self.data_of(name).task != self.data_of(first).task:
             raise ValueError(f"tables.{table}: {name} and {first} are of two tasks, whose scores cannot be compared")
         if table == "partitions" and self.runs[name].method == ZEROSHOT:
-            raise ValueError(f"tables.partitions: {name} is not trained, and has no curve to compare; remove it")
+            raise ValueError(f"tables.partitions: {name} is not trained, and has no curve to compare")
 
     def _check_model(self, name: str) -> None:
         """That a run's model can do the task of its data set, and has what the run asks of it."""
         run, data = self.runs[name], self.data_of(name)
+        if (run.above == "layers") != (run.size is None):
+            raise ValueError(f"runs.{name}.size: is of bottleneck and lora alone, which need one")
         try:
             data.check_backbone(run.backbone or data.backbone)
         except ValueError as error:

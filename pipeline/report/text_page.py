@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from statistics import fmean
+from types import MappingProxyType
 from typing import Any
 
 from markupsafe import Markup
@@ -62,6 +63,7 @@ class Results:
         data: Sequence[Row],
         paper: PaperRows,
         altered: Set[str] = frozenset(),
+        nobodys: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         """
         Args:
@@ -69,9 +71,11 @@ class Results:
             metrics: data set -> its task's.
             data: a row a data set.
             altered: settings that are skewed otherwise than the paper's, whose numbers are not set beside them.
+            nobodys: setting -> texts that were taken and that nobody holds, at the first seed.
         """
         self.order, self.made, self.held, self.metrics = order, made, held, metrics
         self.verdicts, self.falling, self.data, self.paper, self.altered = verdicts, falling, data, paper, altered
+        self.nobodys = nobodys
 
     def metric(self, run: str) -> Metric:
         return self.metrics[self.made[run].row.dataset][0]
@@ -148,7 +152,8 @@ class Results:
         sizes = {run.row.training.batch_size for run in self.made.values() if run.row.setting == setting}
         knobs = dict(zip(("alpha", "beta"), self._skew(setting), strict=True))
         shown = federation_row(setting, next(iter(self.held[setting].values())), max(sizes, default=None))
-        return {"setting": setting} | {knob: "" if value is None else value for knob, value in knobs.items()} | shown
+        drawn = {knob: "" if value is None else value for knob, value in knobs.items()}
+        return {"setting": setting} | drawn | shown | {"held_by_nobody": self.nobodys.get(setting, 0)}
 
     def _skew(self, setting: str) -> tuple[float | None, float | None]:
         """α of labels or clusters, β of sizes; None where clients are skewed otherwise or not at all."""

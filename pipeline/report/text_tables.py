@@ -88,7 +88,7 @@ def method_row(made: Made, metrics: Sequence[Metric], held: Mapping[int, Held], 
         **{one.name: round(figure_of(made, one, samples).value, 2) for one in metrics[1:]},
         "by_seed": " / ".join(f"{value_of(rows, first):.1f}" for rows in made.scored.values()),
         "loss": round(fmean(value_of(rows, LOSS) for rows in made.scored.values()), 3),
-        "best_round": round(fmean(made.best.values()), 2) if made.best else "",
+        "at_best_round": round(fmean(made.best.values()), 2) if made.best else "",
         "clients_mean": round(fmean(map(fmean, own)), 2) if own else "",
         "worst_tenth": round(fmean(map(worst_tenth, own)), 2) if own else "",
         "not_judged": f"{round(missing, 2):g}" if missing else "",
@@ -149,7 +149,11 @@ def data_row(name: str, about: Mapping[str, Any], unlearned: int | None, task: s
 
 
 def federation_row(name: str, held: Held, batch_size: int | None = None) -> Row:
-    """How skewed a federation is; `short`: clients whose round has too few optimizer steps, if one trains there."""
+    """How skewed a federation is.
+
+    `least`, `most`: texts of its smallest and its largest client. `short`: clients whose round has too few optimizer
+    steps, if one trains there.
+    """
     sizes = np.array([sum(counts.values()) for counts in held.values()], dtype=float)
     distances = divergences(held)
     apart = distances[~np.eye(len(distances), dtype=bool)]

@@ -52,6 +52,8 @@ def run(dataset: str) -> None:
     more = {"left_out": left_out["train"], "labels": labels, "owners": owners}
     write_json(layout.texts_notes(dataset), {"source": source, **about, **more})
     say(f"prepare {dataset}: {', '.join(f'{about[split]} {split}' for split in SPLITS)}, of {owners} owners")
+    if owners and (nobodys := sum(not text.owner for text in texts)):
+        say(f"prepare {dataset}: {nobodys} texts have no owner")
     if untested := of_split["train"] - of_split["test"]:
         said = {one[2:] for one in untested} if task.kind is Tagged else untested
         say(f"prepare {dataset}: no test text has {', '.join(sorted(said))}")

@@ -36,6 +36,7 @@ def run() -> None:
     metrics = {name: load_text_task(module).metrics for name, module in order.datasets.items()}
     made = {row.name: _made(row, metrics[row.dataset][0]) for row in order.runs}
     held = {setting: _held(setting) for setting in order.settings}
+    nobodys = {setting: _nobodys(setting, min(seeds)) for setting, seeds in held.items()}
     content = yaml.safe_load(CLAIMS.read_text(encoding="utf-8"))
     claims = [TextClaim.model_validate(one) for one in content["claims"]]
     falling = [Falling.model_validate(one) for one in content["falling"]]
@@ -56,7 +57,7 @@ def run() -> None:
         for name, module in order.datasets.items()
     }
     data = [data_row(name, about, _unlearned(name, order), theirs[name], paper) for name, about in notes.items()]
-    results = Results(order, made, held, metrics, verdicts, falling, data, paper, otherwise)
+    results = Results(order, made, held, metrics, verdicts, falling, data, paper, otherwise, nobodys)
     tables = results.tables()
     for name, rows in tables.items():
         write_table(layout.TABLES / f"{name}.csv", rows)
@@ -135,6 +136,12 @@ def _held(setting: str) -> dict[int, Held]:
                     counts[label] = counts.get(label, 0) + 1
         found[int(path.stem)] = clients
     return found
+
+
+def _nobodys(setting: str, seed: int) -> int:
+    """Texts that were taken and that neither a client nor the server holds."""
+    federation = read_json(layout.federation(setting, seed))
+    return len(federation["labels"]) - sum(len(ids) for own in federation["manifest"].values() for ids in own.values())
 
 
 def _by_seed(made: Made, metrics: Sequence[Metric]) -> dict[int, dict[str, float]]:

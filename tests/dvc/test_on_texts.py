@@ -26,7 +26,7 @@ from pipeline.report.text_page import Results
 from pipeline.runs import text_tuning
 from pipeline.stages.text_page import altered
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_jsonl, write_jsonl, write_text
+from pipeline.workspace.files import read_jsonl, write_json, write_jsonl, write_text
 
 PLAIN: dict[str, Any] = {
     "scale": "laptop",
@@ -461,6 +461,20 @@ def test_a_federation_is_told_with_its_skew(page: Path) -> None:
     }
 
 
+def test_texts_that_nobody_holds_are_counted(made: Workspace, tmp_path: Path) -> None:
+    """As an owner's who was left out: of the sample nobody is, so that one is left out here."""
+    copy = made.copied(tmp_path / "copy")
+    path = copy.folder / layout.federation("answers", 1)
+    federation = json.loads(path.read_text(encoding="utf-8"))
+    gone = federation["manifest"].pop(min(federation["manifest"]))
+    write_json(path, federation)
+    copy.stage("text_page")
+    with (copy.folder / layout.TABLES / "federations.csv").open(encoding="utf-8") as file:
+        found = {row["setting"]: int(row["held_by_nobody"]) for row in csv.DictReader(file)}
+    assert len(gone["train"]) > 0
+    assert found == dict.fromkeys(SETTINGS, 0) | {"answers": len(gone["train"])}
+
+
 def test_cuts_stand_in_the_order_of_their_table(page: Path) -> None:
     """Those that were made, adapters too."""
     with (page / "tables" / "cuts.csv").open(encoding="utf-8") as file:
@@ -617,25 +631,35 @@ def test_a_runs_knob_changes_its_own_training_alone(tmp_path: Path) -> None:
             {"settings": SETTINGS | {"news": {"data": "news", "kind": "given", "file": "a.json"}}},
             "a.json: lay it in the experiment's folder data/own/, where DVC looks, and say data/own/a.json",
         ),
+        ({"runs": {}, "tables": {}}, "params.yaml: runs: names none; add one; correct it$"),
         ({"scale": "huge"}, "scale: 'huge' is none of scales"),
-        ({"settings": SETTINGS | {"news": {"data": "x", "kind": "skewed", "clients": 2}}}, "no data set 'x'"),
+        (
+            {"settings": SETTINGS | {"news": {"data": "x", "kind": "skewed", "clients": 2}}},
+            "no data set 'x'; known: answers,",
+        ),
         ({"runs": RUNS | {"a": {"setting": "x", "method": "AdaFedAvg"}}}, "runs.a.setting: no setting 'x'"),
         ({"runs": {"a": {"setting": "news", "method": "Magic"}}}, "unknown method 'Magic'"),
         (
             {"runs": {"a": {"setting": "news", "method": "AdaFedAvg", "above": "lora"}}},
-            "size: is of bottleneck and lora",
+            "params.yaml: runs.a.size: is of bottleneck and lora alone, which need one; correct it$",
         ),
         (
             {"backbones": ["tiny-bert"]},
             "backbones: must name those that are used: tiny-bert, tiny-distilbert, tiny-llama",
         ),
-        ({"datasets": TASKS | {"news": TASKS["news"] | {"file": "a.csv"}}}, "give one of published and file"),
-        ({"datasets": TASKS | {"news": TASKS["news"] | {"backbone": "tiny-llama"}}}, "'tiny-llama' cannot classify"),
+        (
+            {"datasets": TASKS | {"news": TASKS["news"] | {"file": "a.csv"}}},
+            "datasets.news: give one of published and file; c",
+        ),
+        (
+            {"datasets": TASKS | {"news": TASKS["news"] | {"backbone": "tiny-llama"}}},
+            r"params.yaml: datasets.news.backbone: 'tiny-llama' cannot classify; known: [a-z0-9, -]+; correct it$",
+        ),
         ({"runs": {"a": NEWS | {"backbone": "tiny-llama"}}}, "runs.a.backbone: 'tiny-llama' cannot classify"),
-        ({"runs": {"a": NEWS | {"setting": "subjects", "frozen": "e"}}}, "runs.a.frozen: is of encoders; a title is w"),
+        ({"runs": {"a": NEWS | {"setting": "subjects", "frozen": "e"}}}, "runs.a.frozen: is of encoders, and a title"),
         (
             {"datasets": TASKS | {"subjects": TASKS["subjects"] | {"frozen": "e"}}},
-            "params.yaml: datasets.subjects.frozen: is of encoders; a title is written; remove it; correct it$",
+            "params.yaml: datasets.subjects.frozen: is of encoders, and a title is written; correct it$",
         ),
         (
             {"datasets": TASKS | {"news": TASKS["news"] | {"frozen": "x"}}},
@@ -644,7 +668,7 @@ def test_a_runs_knob_changes_its_own_training_alone(tmp_path: Path) -> None:
         ({"tables": {"cuts": ["news-fedvag"]}}, "tables.cuts: 'news-fedvag' is no run"),
         (
             {"tables": {"partitions": ["news-untrained"]}},
-            "tables.partitions: news-untrained is not trained, and has no curve to compare; remove it",
+            "tables.partitions: news-untrained is not trained, and has no curve to compare",
         ),
         (
             {"tables": {"cuts": ["news-pooled", "names-single"]}},

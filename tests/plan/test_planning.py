@@ -430,6 +430,10 @@ def test_a_new_plan_says_what_changed_and_how_long_that_took(
     assert "2 of 2 stages have a new order: train/main/a-1, main" in said
     assert "4 min, plus 1 not yet timed" in said
     assert changes._seconds("main") is None
+    report_changes({"train/main/a-1.json": {"tau": 4}, "main.json": {"x": 3}})
+    said = capsys.readouterr().err
+    assert "what depends on them runs too; none of them has been timed here" in said
+    assert "0 min" not in said
 
 
 def test_one_training_under_two_names_has_one_order(tmp_path: Path) -> None:

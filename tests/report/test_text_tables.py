@@ -38,7 +38,7 @@ def test_figures_over_clients_are_means_of_seeds() -> None:
     made = Made(row, scored, {1: 40.0, 2: 60.0}, {}, 0.0, 0)
     held = {1: {"a": {"x": 3}, "b": {"y": 1}, "c": {"z": 1}}, 2: {"a": {"x": 3}, "b": {"y": 1}}}
     found = method_row(made, [ACCURACY], held, 100)
-    assert (found["accuracy"], found["loss"], found["best_round"]) == (50.0, 2.0, 50.0)
+    assert (found["accuracy"], found["loss"], found["at_best_round"]) == (50.0, 2.0, 50.0)
     assert (found["clients_mean"], found["worst_tenth"], found["not_judged"]) == (50.0, 25.0, "0.5")
 
 
