@@ -48,13 +48,14 @@ def draw_gallery(held: Held, distances: Array) -> Figure:
 
 def draw_distances(panels: Mapping[str, Array]) -> Figure:
     """Fig. 2's matrices side by side, rows by falling sum."""
-    figure = Figure(figsize=(2.7 * len(panels), 2.9))
+    figure = Figure(figsize=(2.7 * len(panels), 2.9), layout="constrained")
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for axis, (title, distances) in zip(axes, panels.items(), strict=True):
-        axis.imshow(distances, cmap="viridis", vmin=0, vmax=1, interpolation="nearest")
+        shown = axis.imshow(distances, cmap="viridis", vmin=0, vmax=1, interpolation="nearest")
         axis.set_title(title)
+        axis.set_xlabel("client")
         axis.grid(visible=False)
-    figure.tight_layout()
+    figure.colorbar(shown, ax=list(axes), shrink=0.8, label="bits")
     return figure
 
 
@@ -81,7 +82,9 @@ def draw_costs(points: Mapping[str, tuple[float, float]], across: str, up: str) 
     axis = figure.subplots()
     for number, (name, (cost, value)) in enumerate(points.items()):
         axis.plot([cost], [value], marker=marker(number), color=colour(number + 1), linestyle="none", label=name)
-    axis.set_xscale("log")
+    costs = [cost for cost, _ in points.values() if cost > 0]
+    if costs and max(costs) >= 10 * min(costs):  # on less than a decade a logarithmic axis has no round ticks
+        axis.set_xscale("log")
     axis.set_xlabel(across)
     axis.set_ylabel(up)
     axis.legend(fontsize=7)
