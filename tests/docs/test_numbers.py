@@ -111,7 +111,7 @@ def test_rates_and_knobs_of_labelled_texts_are_those_that_tuning_chose() -> None
         assert found == float(row["value"]), f"{row['run']}: {row['knob']}={row['value']} was chosen"
 
 
-@pytest.mark.parametrize(("experiment", "fixed"), [("faults", "a norm of 1.0"), ("fednlp", "")])
+@pytest.mark.parametrize(("experiment", "fixed"), [("faults", "a norm of 1.0"), ("fednlp", ""), ("full", "")])
 def test_what_came_out_of_an_experiment_is_in_its_committed_tables(experiment: str, fixed: str) -> None:
     """Every number with a point in it, whatever its sign; what was fixed beforehand is none of them."""
     folder = ROOT / "experiments" / experiment
