@@ -51,10 +51,9 @@ def test_whole_stages_of_a_dvc_lock_that_was_cut_short_stay(root: Path, below: s
     lock.write_text(cut)
     stages = safe_load(WHOLE)["stages"]
     mend(root)
-    kept = safe_load(lock.read_text())
-    COMPILED_LOCKFILE_SCHEMA(kept)
-    assert list(kept["stages"]) == list(stages)[: len(kept["stages"])]
-    assert len(kept["stages"]) >= len(STAGE.findall(cut)) - 1
+    kept = COMPILED_LOCKFILE_SCHEMA(safe_load(lock.read_text()))["stages"] if lock.exists() else {}
+    assert list(kept) == list(stages)[: len(kept)]
+    assert len(kept) >= len(STAGE.findall(cut)) - 1
 
 
 @pytest.mark.parametrize("content", ["", "sche", "schema: '2.0'\nstages:\n  plan:\n    cm"])
