@@ -64,11 +64,11 @@ test: lint  ## the whole test suite, linters and types included
 	@echo "coverage of pipeline/ by lines: $$(python -m coverage report --format=total) %"
 
 FULL := experiments/full
-# Four runs share one reading of the test meetings. What is finished is kept at once: a kill costs the round that it hits.
+# Eight runs share one reading of the test meetings, and are kept together. A kill costs the round or the batch that it hits.
 repro-full: setup  ## the project's result: all of QMSum, every meeting tested once (hours, on as many days as it takes)
 	@dvc repro prepare@qmsum backbone
 	@! grep -q '"source": "sample"' data/prepared/qmsum/notes.json || { echo "error: QMSum is the made-up sample here; lay a mirror (QUORUM_MIRROR) or go online, then run make repro-full again"; exit 1; }
-	@set -o pipefail; cd $(FULL) && dvc repro partition && while stages=$$($(IN_EXPERIMENT) results missing | tr ' ' '\n' | head -n 4 | xargs) && [ -n "$$stages" ]; do \
+	@set -o pipefail; cd $(FULL) && dvc repro partition && while stages=$$($(IN_EXPERIMENT) results missing | tr ' ' '\n' | head -n 8 | xargs) && [ -n "$$stages" ]; do \
 		dvc repro $${stages//evaluate/train} && dvc repro $${stages//evaluate/generate} && dvc repro $$stages && \
 		$(IN_EXPERIMENT) results take $$stages && $(IN_EXPERIMENT) page || exit 1; done
 	@$(MAKE) --no-print-directory page

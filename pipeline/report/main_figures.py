@@ -20,7 +20,7 @@ def draw(data: MainPage, folder: Path) -> None:
     design = data.design or results
     cells = start_by_loss.cells_of(design.rows)
     if len(cells) > 2:
-        save(start_by_loss.draw(design, cells, data.metrics[0]), folder, "start_by_loss")
+        save(start_by_loss.draw(design, cells, data.metrics[0], data.written), folder, "start_by_loss")
     trained = {run: history for run, history in results.histories.items() if history}
     curves = {named[run]: history for run, history in trained.items()}
     of_curves = {named[run]: coloured[run] for run in trained}
