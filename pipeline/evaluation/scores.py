@@ -101,12 +101,12 @@ def figures_of(rows: Sequence[Scored], samples: int) -> dict[str, Figures]:
     table = {}
     for client, own in by_client(rows).items():
         alone = {m: {client: clients[client]} for m, clients in clusters.items()}
-        table[client] = Figures(len(own), {m: _of_client(interval_of(one, samples), one) for m, one in alone.items()})
+        table[client] = Figures(len(own), {m: of_client(interval_of(one, samples), one) for m, one in alone.items()})
     table[MEAN] = Figures(len(rows), {m: interval_of(aligned(clients), samples) for m, clients in clusters.items()})
     return table
 
 
-def _of_client(interval: Interval, alone: Mapping[str, Clusters]) -> Interval:
+def of_client(interval: Interval, alone: Mapping[str, Clusters]) -> Interval:
     """One client's figure: a point, where it was tested on few meetings."""
     return interval.alone() if sum(len(own.names) for own in alone.values()) < MEETINGS else interval
 
@@ -158,7 +158,7 @@ def compare(
         groups = {MEAN: clusters} | {client: {client: own} for client, own in clusters.items()}
         for client, group in groups.items():
             interval, p = interval_of(group, samples), sign_flip(group, samples)
-            shown = interval if client == MEAN else _of_client(interval, group)
+            shown = interval if client == MEAN else of_client(interval, group)
             found.append(Comparison(metric, ours, theirs, client, shown, p, None))
     tested = [place for place, one in enumerate(found) if one.client == MEAN and one.against in family]
     for place, adjusted in zip(tested, holm([found[place].p for place in tested]), strict=True):

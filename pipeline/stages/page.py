@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from pipeline.corpora.example import Example, read_examples
@@ -16,13 +17,14 @@ from pipeline.report.main_figures import draw
 from pipeline.report.main_page import MainPage, render
 from pipeline.report.main_tables import history_rows, main_table
 from pipeline.report.paper import read_paper
+from pipeline.report.sizes import Size, rows_of, sizes_of
 from pipeline.runs.audits import BY_ROUND, read_audits
-from pipeline.runs.kept import changed_since, missing, read_kept, rounds_of
+from pipeline.runs.kept import changed_since, held_by, missing, read_kept, rounds_of
 from pipeline.runs.metrics import plain, small_metrics, write_metrics
 from pipeline.runs.orientation import orientation_of
 from pipeline.runs.results import Results, knob_of, results_of
 from pipeline.runs.truncation import Cut
-from pipeline.tasks.task import LOSS, load_task
+from pipeline.tasks.task import LOSS, Metric, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, write_json, write_text
 from pipeline.workspace.progress import say
@@ -41,11 +43,15 @@ def run() -> None:
     rounds = {row.id: rounds_of(kept[row.id], row.seed) for row in rows}
     # A claim is judged on all meetings that its two runs were tested on; a table's rows have to share theirs.
     known = results_of(rows, files, rounds, order.sign_flips, "page")
-    shared = of_whole_seeds(rows, order.runs)
+    shared = [row for row in of_whole_seeds(rows, order.runs) if row.setting == order.runs[0].setting]
     results = known if len(shared) == len(rows) else results_of(shared, files, rounds, order.sign_flips, "page")
     parts = {
         f"Run {part} alone: seed {seed}": results_of(
-            [row for row in rows if row.seed == seed], files, rounds, order.sign_flips, f"run {part}"
+            [row for row in rows if row.seed == seed and row.setting == order.runs[0].setting],
+            files,
+            rounds,
+            order.sign_flips,
+            f"run {part}",
         )
         for part, seed in zip(PARTS, sorted({row.seed for row in order.runs}), strict=False)
         if seed in {row.seed for row in rows}
@@ -61,7 +67,9 @@ def run() -> None:
     write_json(layout.PAPER_METRICS, told)
     write_table(layout.SIGNIFICANCE, [one.to_row() for one in data.comparisons])
     write_table(layout.MAIN_TABLE, main_table(data))
-    write_table(layout.REPORTS / layout.HISTORY, *history_rows(results.histories))
+    write_table(layout.REPORTS / layout.HISTORY, *history_rows(known.histories))
+    if data.sizes:
+        write_table(layout.SIZES, rows_of(data.sizes))
     draw(data, folder)
     write_text(layout.REPORT, render(data, folder))
     say(f"page: {layout.REPORT} is ready")
@@ -90,6 +98,16 @@ def _made_before(files: Kept) -> str:
     count = len(changed_since(files))
     verb = "was" if count == 1 else "were"
     return f"{count} of {len(files)} results {verb} made by an earlier version of this code" if count else ""
+
+
+def _sizes(known: Results, metrics: Sequence[Metric], samples: int) -> list[Size]:
+    """What pooling gains at each size of data; nothing, where there is one size alone."""
+    held: dict[str, dict[str, float]] = {}
+    for own in known.rows.values():
+        seeds = [held_by(row.id) for row in own]
+        held[own[0].setting] = {client: fmean(one[client] for one in seeds) for client in seeds[0]}
+    sizes = sizes_of(known.rows, known.scored, held, metrics, samples)
+    return sizes if len(sizes) > 1 else []
 
 
 def _validated(examples: Iterable[Example]) -> set[str]:
@@ -139,6 +157,7 @@ def _page(
         comparisons=_compared(results, ours, named, endpoints, order.sign_flips),
         own_start=_compared(first, _own_start(first), (), endpoints, order.sign_flips),
         claims=claims,
+        sizes=_sizes(known, (metrics[0], LOSS), order.sign_flips),
         orientation=orientation_of(task, examples, tested, use_stemmer=order.use_stemmer),
         audits=audit_rows(claims, known.scored, known.seeds, judged, _validated(examples.values())),
         other_tables=other_tables(made, first.metrics, metrics[0]),
