@@ -15,7 +15,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup setup-flower try repro repro-all repro-full page tune audit fednlp ablations federation chaos chaos-crashes chaos-federation test ui lint bench clean
+.PHONY: help setup setup-flower try repro repro-all repro-full page tune gate audit fednlp ablations federation chaos chaos-crashes chaos-federation test ui lint bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 18
@@ -64,11 +64,11 @@ test: lint  ## the whole test suite, linters and types included
 	@echo "coverage of pipeline/ by lines: $$(python -m coverage report --format=total) %"
 
 FULL := experiments/full
-# Four runs share one reading of the test meetings. What is finished is kept at once: a kill costs the round that it hits.
+# Eight runs share one reading of the test meetings, and are kept together. A kill costs the round or the batch that it hits.
 repro-full: setup  ## the project's result: all of QMSum, every meeting tested once (hours, on as many days as it takes)
 	@dvc repro prepare@qmsum backbone
 	@! grep -q '"source": "sample"' data/prepared/qmsum/notes.json || { echo "error: QMSum is the made-up sample here; lay a mirror (QUORUM_MIRROR) or go online, then run make repro-full again"; exit 1; }
-	@set -o pipefail; cd $(FULL) && dvc repro partition && while stages=$$($(IN_EXPERIMENT) results missing | tr ' ' '\n' | head -n 4 | xargs) && [ -n "$$stages" ]; do \
+	@set -o pipefail; cd $(FULL) && dvc repro partition && while stages=$$($(IN_EXPERIMENT) results missing | tr ' ' '\n' | head -n 8 | xargs) && [ -n "$$stages" ]; do \
 		dvc repro $${stages//evaluate/train} && dvc repro $${stages//evaluate/generate} && dvc repro $$stages && \
 		$(IN_EXPERIMENT) results take $$stages && $(IN_EXPERIMENT) page || exit 1; done
 	@$(MAKE) --no-print-directory page
@@ -108,6 +108,11 @@ tune: setup  ## learning rates and knobs, chosen on validation at both scales (h
 	@dvc repro prepare@qmsum backbone
 	@python -m pipeline tune
 	@cd $(FULL) && dvc repro plan && $(IN_EXPERIMENT) tune
+
+GATE := lora narrow deep longer
+gate: setup  ## where pooling gains more: other adapters, more layers, more source, on validation (hours): experiments/gate
+	@dvc repro prepare@qmsum backbone
+	@for one in $(GATE); do (cd experiments/gate/$$one && env PYTHONPATH=../../.. QUORUM_BASE=../../.. python -m pipeline tune) || exit 1; done
 
 STORE ?= .
 ui: setup  ## MLflow on the runs, at http://127.0.0.1:5000; those of make try: make ui STORE=work/try

@@ -6,11 +6,12 @@ Each audit takes the examples' scores of all runs and gives them back changed, f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 from pipeline.clients.folds import series_of
-from pipeline.evaluation.claims import Judged, Word, gains_of, word_of
+from pipeline.evaluation.claims import Judged, Word, gains_of, is_in_every_run, word_of
 from pipeline.evaluation.intervals import Clusters, interval_of, sign_flip
 from pipeline.evaluation.scores import Scored
 
@@ -36,25 +37,35 @@ class LeftOut:
     words: Mapping[Word, int]
 
 
-def leave_one_out(one: Judged, runs: Runs, samples: int) -> LeftOut | None:
-    """With p raised as much as Holm's adjustment raised the claim's, and without the gate; None if it was not run."""
+def leave_one_out(one: Judged, runs: Runs, by_seed: Sequence[Runs], samples: int) -> LeftOut | None:
+    """With p raised as much as Holm's adjustment raised the claim's, and without the gate; None if it was not run.
+
+    Args:
+        by_seed: what `runs` has of each seed alone, since a gain has to be one in every run.
+    """
     clients = gains_of(one.claim, one.metric, runs)
     if clients is None:
         return None
+    alone = [own for seed in by_seed if (own := gains_of(one.claim, one.metric, seed))]
     raised = one.p_holm / one.p if one.p and one.p_holm else 1.0
     values, words = [], Counter[Word]()
-    for fewer in _each_left_out(clients):
+    for name in sorted({name for client in clients.values() for name in client.names}):
+        fewer = _without_meeting(clients, name)
+        if fewer is None:
+            continue
         gain = interval_of(fewer, samples)
         values.append(gain.value)
-        words[word_of(gain, one.effect, raised * sign_flip(fewer, samples), one.claim.margin)] += 1
+        word = word_of(gain, one.effect, raised * sign_flip(fewer, samples), one.claim.margin)
+        left = (_without_meeting(seed, name) for seed in alone)
+        by_run = [fmean(client.ratio() for client in own.values()) for own in left if own]
+        words[word if is_in_every_run(one.claim, word, by_run) else "undecided"] += 1
     return LeftOut(min(values), max(values), words)
 
 
-def _each_left_out(clients: Mapping[str, Clusters]) -> Iterator[dict[str, Clusters]]:
-    for name in sorted({name for client in clients.values() for name in client.names}):
-        fewer = {place: _lacking(client, name) for place, client in clients.items()}
-        if all(len(client.names) for client in fewer.values()):
-            yield fewer
+def _without_meeting(clients: Mapping[str, Clusters], name: str) -> dict[str, Clusters] | None:
+    """None, where it is the only one of a client."""
+    fewer = {place: _lacking(client, name) for place, client in clients.items()}
+    return fewer if all(len(client.names) for client in fewer.values()) else None
 
 
 def _lacking(client: Clusters, meeting: str) -> Clusters:

@@ -14,6 +14,7 @@ reports. A gain is ours less theirs, turned so that more is better. With its 95%
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -27,7 +28,7 @@ from pipeline.evaluation.significance import holm
 from pipeline.workspace.record import Record
 
 Word = Literal["supported", "supported, smaller", "excluded", "undecided", "not run"]
-LEVEL = 0.05
+ALPHA = 0.05
 RUNS = 3
 """Trainings behind a verdict, each with other examples, another first adapter and other batches."""
 SUPPORTED: tuple[Word, ...] = ("supported", "supported, smaller")
@@ -54,7 +55,8 @@ class Claim(Record):
 class Judged:
     """A claim on one endpoint: the gain, its p, the word, and why there is no other.
 
-    `by_run`: the gain at each seed. `shared`: what other claims rest on the same adapters, and at which clients.
+    `meetings`: on how many the gain was seen. `by_run`: the gain at each seed. `shared`: what other claims rest on the
+    same adapters, and at which clients.
     """
 
     claim: Claim
@@ -66,10 +68,23 @@ class Judged:
     p_holm: float | None = None
     shared: tuple[str, ...] = ()
     by_run: tuple[float, ...] = ()
+    meetings: int = 0
 
     @property
     def effect(self) -> float:
         return self.claim.effects[self.metric]
+
+    @property
+    def meetings_to_decide(self) -> int | None:
+        """How many meetings would decide the claim in four cases of five, if it is true as reported, or not at all.
+
+        Then *supported* and *excluded* lie half an effect apart, so that half of it has to be visible; of a claim with
+        a margin, the margin. With n meetings n (visible / that)² are needed, of like clients and like spread.
+        """
+        apart = self.claim.margin or self.effect / 2
+        if self.gain is None or math.isnan(self.gain.visible):
+            return None
+        return math.ceil(self.meetings * (self.gain.visible / apart) ** 2)
 
 
 def word_of(gain: Interval, effect: float, p: float, margin: float | None = None) -> Word:
@@ -83,7 +98,7 @@ def word_of(gain: Interval, effect: float, p: float, margin: float | None = None
     """
     if margin is not None:
         return "supported" if gain.low > -margin else "excluded" if gain.high < -margin else "undecided"
-    if gain.low > 0 and p <= LEVEL:
+    if gain.low > 0 and p <= ALPHA:
         return "supported, smaller" if gain.high < effect / 2 else "supported"
     return "excluded" if gain.low <= 0 and gain.high < effect / 2 else "undecided"
 
@@ -115,7 +130,8 @@ def judge(
             gain, p = interval_of(clusters, samples), sign_flip(clusters, samples)
             alone = (gains_of(claim, metric, own) for own in by_seed)
             by_run = tuple(fmean(client.ratio() for client in own.values()) for own in alone if own)
-            found.append(Judged(claim, metric, gain, p, "undecided", shared=shared[claim.number], by_run=by_run))
+            meetings = len({name for client in clusters.values() for name in client.names})
+            found.append(Judged(claim, metric, gain, p, "undecided", "", None, shared[claim.number], by_run, meetings))
     return _gated([_worded(one, converged, runs) for one in _adjusted(found)])
 
 
@@ -155,9 +171,14 @@ def _worded(one: Judged, converged: Callable[[str], bool], runs: int) -> Judged:
     if len(one.by_run) < runs:
         return replace(one, why=f"{len(one.by_run)} of {runs} runs")
     word = word_of(one.gain, one.effect, one.p_holm, one.claim.margin)
-    if word in SUPPORTED and one.claim.margin is None and min(one.by_run) <= 0:
+    if not is_in_every_run(one.claim, word, one.by_run):
         return replace(one, why="not ahead in every run")
     return replace(one, word=word)
+
+
+def is_in_every_run(claim: Claim, word: Word, by_run: Sequence[float]) -> bool:
+    """Whether a word may stand: where it is that ours is better, each run has to say so."""
+    return word not in SUPPORTED or claim.margin is not None or all(gain > 0 for gain in by_run)
 
 
 def _gated(found: Sequence[Judged]) -> list[Judged]:

@@ -6,7 +6,7 @@ or over tokens), averaged over clients:
 
     θ = (1/C) Σ_c Σ_m a_cm / B_c,      B_c = Σ_m b_cm
 
-Is θ₀ the true value, then each meeting's a_cm − θ₀ b_cm might as well have had the other sign. With random signs s,
+If θ₀ is the true value, each meeting's a_cm − θ₀ b_cm might as well have had the other sign. With random signs s,
 
     T_s(θ₀) = (1/C) Σ_c Σ_m s_m (a_cm − θ₀ b_cm) / B_c = A_s − θ₀ B_s
     p(θ₀) = (1 + #{|T_s(θ₀)| ≥ |θ − θ₀|}) / (1 + R)
@@ -15,20 +15,23 @@ and the interval holds every θ₀ with p(θ₀) > 0.05. |T_s| ≥ |θ − θ₀
 and (θ + A_s)/(1 + B_s), with θ between them: so each end of the interval is an order statistic of the roots. A meeting
 that several clients share has one sign. Where there are so few meetings that all signs agree too often, there is no
 interval: a point.
+
+θ₀ is one for all clients. Of a difference between runs that is what is asked. The level of one run differs between
+clients, whatever the method, and that is no noise: its clients are first moved to their common mean (`aligned`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
 Array = NDArray[np.float64]
-LEVEL = 0.95
+CONFIDENCE = 0.95
 POWER = 0.8
 
 
@@ -57,14 +60,15 @@ class Clusters:
 class Interval:
     """A figure with its 95% interval; of a point the ends are NaN.
 
-    `standard_error` is that of the meetings within their clients, with so many `degrees` of freedom.
+    `standard_error` is that of the meetings within their clients, with so many `degrees` of freedom, in general no
+    whole number.
     """
 
     value: float
     low: float
     high: float
     standard_error: float = 0.0
-    degrees: int = 0
+    degrees: float = 0.0
 
     @property
     def is_point(self) -> bool:
@@ -74,11 +78,7 @@ class Interval:
     @property
     def visible(self) -> float:
         """The smallest difference that the design would have found in four cases of five, at 5%; NaN of a point."""
-        if not self.degrees:
-            return math.nan
-        return float(
-            self.standard_error * (student.ppf(0.5 + LEVEL / 2, self.degrees) + student.ppf(POWER, self.degrees))
-        )
+        return visible(self.standard_error, self.degrees)
 
     def alone(self) -> Interval:
         """The value as a point."""
@@ -102,6 +102,22 @@ class Interval:
         return self.low, self.high
 
 
+def visible(standard_error: float, degrees: float) -> float:
+    """The smallest difference that is found in four cases of five, at 5%; NaN without degrees of freedom."""
+    if not degrees:
+        return math.nan
+    return float(standard_error * (student.ppf(0.5 + CONFIDENCE / 2, degrees) + student.ppf(POWER, degrees)))
+
+
+def aligned(clients: Mapping[str, Clusters]) -> dict[str, Clusters]:
+    """Each client moved to the mean over clients: what lies between them is then no noise of the mean."""
+    mean = _mean(clients)
+    return {
+        name: replace(own, numerator=own.numerator - (own.ratio() - mean) * own.denominator)
+        for name, own in clients.items()
+    }
+
+
 def interval_of(clients: Mapping[str, Clusters], samples: int, seed: int = 0) -> Interval:
     """The mean over clients, with its interval; of one client, that client's figure.
 
@@ -109,7 +125,7 @@ def interval_of(clients: Mapping[str, Clusters], samples: int, seed: int = 0) ->
         samples: R, random signs.
     """
     value = _mean(clients)
-    error, degrees = _standard_error(clients)
+    error, degrees = standard_error(clients)
     a, b = _flipped(clients, samples, seed)
     with np.errstate(divide="ignore", invalid="ignore"):
         roots = np.stack([(value - a) / (1 - b), (value + a) / (1 + b)])
@@ -117,7 +133,7 @@ def interval_of(clients: Mapping[str, Clusters], samples: int, seed: int = 0) ->
     roots.sort(axis=0)
     roots[0, agree], roots[1, agree] = -np.inf, np.inf
     # p(θ₀) > 0.05 on the left of θ: more than so many left roots are at most θ₀. The right end likewise.
-    place = math.floor((1 - LEVEL) * (1 + samples) - 1 + 1e-9)
+    place = math.floor((1 - CONFIDENCE) * (1 + samples) - 1 + 1e-9)
     low, high = np.sort(roots[0])[place], np.sort(roots[1])[::-1][place]
     if not math.isfinite(low) or not math.isfinite(high):
         low = high = math.nan
@@ -152,10 +168,12 @@ def _flipped(clients: Mapping[str, Clusters], samples: int, seed: int) -> tuple[
     return top, bottom
 
 
-def _standard_error(clients: Mapping[str, Clusters]) -> tuple[float, int]:
-    """The linearized standard error of the mean over clients, and its degrees of freedom: Σ_c (meetings − 1).
+def standard_error(clients: Mapping[str, Clusters]) -> tuple[float, float]:
+    """The linearized standard error of the mean over clients, and its degrees of freedom.
 
-    Where clients share meetings, all of them are one stratum.
+    Each client is a stratum; where clients share meetings, all of them are one. Degrees of freedom are Satterthwaite's
+    ("An Approximate Distribution of Estimates of Variance Components", Biometrics 1946): one client whose meetings
+    differ much has nearly all of the variance, and few meetings to know it by.
     """
     influence: dict[str, dict[str, float]] = {}
     names = [name for client in clients.values() for name in client.names]
@@ -165,9 +183,10 @@ def _standard_error(clients: Mapping[str, Clusters]) -> tuple[float, int]:
         stratum = influence.setdefault("all" if shared else place, {})
         for name, value in zip(client.names, rest, strict=True):
             stratum[name] = stratum.get(name, 0.0) + float(value)
-    variance = sum(
-        len(own) / (len(own) - 1) * sum(value**2 for value in own.values())
-        for own in influence.values()
-        if len(own) > 1
-    )
-    return math.sqrt(variance), sum(len(own) - 1 for own in influence.values())
+    known = [own for own in influence.values() if len(own) > 1]
+    variances = [len(own) / (len(own) - 1) * sum(value**2 for value in own.values()) for own in known]
+    whole = sum(variances)
+    if not whole:
+        return 0.0, float(sum(len(own) - 1 for own in known))
+    spread = sum(one**2 / (len(own) - 1) for one, own in zip(variances, known, strict=True))
+    return math.sqrt(whole), whole**2 / spread

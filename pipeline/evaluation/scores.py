@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
-from pipeline.evaluation.intervals import Clusters, Interval, interval_of, sign_flip
+from pipeline.evaluation.intervals import Clusters, Interval, aligned, interval_of, sign_flip, standard_error, visible
 from pipeline.evaluation.significance import holm
 
 MEAN = "mean"
@@ -99,12 +101,12 @@ def figures_of(rows: Sequence[Scored], samples: int) -> dict[str, Figures]:
     table = {}
     for client, own in by_client(rows).items():
         alone = {m: {client: clients[client]} for m, clients in clusters.items()}
-        table[client] = Figures(len(own), {m: _of_client(interval_of(one, samples), one) for m, one in alone.items()})
-    table[MEAN] = Figures(len(rows), {m: interval_of(clients, samples) for m, clients in clusters.items()})
+        table[client] = Figures(len(own), {m: of_client(interval_of(one, samples), one) for m, one in alone.items()})
+    table[MEAN] = Figures(len(rows), {m: interval_of(aligned(clients), samples) for m, clients in clusters.items()})
     return table
 
 
-def _of_client(interval: Interval, alone: Mapping[str, Clusters]) -> Interval:
+def of_client(interval: Interval, alone: Mapping[str, Clusters]) -> Interval:
     """One client's figure: a point, where it was tested on few meetings."""
     return interval.alone() if sum(len(own.names) for own in alone.values()) < MEETINGS else interval
 
@@ -126,7 +128,7 @@ class Comparison:
 
     def to_row(self) -> dict[str, Any]:
         """A row of significance.csv."""
-        found = self.difference.rounded(4)
+        found = self.difference.rounded(6)
         return {
             **{name: getattr(self, name) for name in ("metric", "run", "against", "client")},
             "difference": found["value"],
@@ -156,7 +158,7 @@ def compare(
         groups = {MEAN: clusters} | {client: {client: own} for client, own in clusters.items()}
         for client, group in groups.items():
             interval, p = interval_of(group, samples), sign_flip(group, samples)
-            shown = interval if client == MEAN else _of_client(interval, group)
+            shown = interval if client == MEAN else of_client(interval, group)
             found.append(Comparison(metric, ours, theirs, client, shown, p, None))
     tested = [place for place, one in enumerate(found) if one.client == MEAN and one.against in family]
     for place, adjusted in zip(tested, holm([found[place].p for place in tested]), strict=True):
@@ -175,3 +177,17 @@ def significance(
     family = [run for run in scored if run != ours and run in named]
     others = [run for run in scored if run != ours and run not in named]
     return [one for metric in metrics for one in compare(scored, ours, family, others, metric, samples)]
+
+
+def smallest_visible(scored: Mapping[str, Sequence[Scored]], metric: str) -> tuple[float, float] | None:
+    """Between any two runs, the smallest mean difference that the design would have found: (of all pairs least, most).
+
+    None where no two runs have the metric, or have too few meetings.
+    """
+    found = []
+    for ours, theirs in combinations(scored.values(), 2):
+        rows = differences(ours, theirs)
+        if rows and metric in rows[0].values:
+            found.append(visible(*standard_error(clusters_of(rows, metric))))
+    known = [one for one in found if not math.isnan(one)]
+    return (min(known), max(known)) if known else None

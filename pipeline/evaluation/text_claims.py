@@ -28,7 +28,7 @@ from pipeline.tasks.task import Metric
 from pipeline.workspace.record import Record
 
 Word = Literal["held", "did not", "cannot tell", "not run"]
-LEVEL, SEEDS = 0.05, 3
+ALPHA, SEEDS = 0.05, 3
 Curves = Mapping[int, Sequence[float]]
 """Seed -> development loss, a round each."""
 
@@ -112,7 +112,7 @@ def word_of(value: Interval, claim: TextClaim, by_seed: Sequence[float], p_holm:
         low, high = claim.within
         inside = low <= value.low and value.high <= high and all(low <= one <= high for one in by_seed)
         return "held" if inside else "did not" if _refuted(value, claim) else "cannot tell"
-    if value.low > 0 and p_holm <= LEVEL and all(one > 0 for one in by_seed):
+    if value.low > 0 and p_holm <= ALPHA and all(one > 0 for one in by_seed):
         return "held"
     return "did not" if _refuted(value, claim) else "cannot tell"
 

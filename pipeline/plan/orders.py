@@ -203,8 +203,7 @@ class EvaluateOrder(Order):
 class AnalyzeOrder(Order):
     """Which runs' teachers, which runs' adapters on all test sets, and which manifests are looked into.
 
-    `topics`: how many clusters the sources of all clients are divided into. `tested`: the run on whose test sets the
-    rows for orientation are scored.
+    `topics`: how many clusters the sources of all clients are divided into.
     """
 
     task: str
@@ -217,8 +216,6 @@ class AnalyzeOrder(Order):
     crossed: list[str]
     manifests: list[str]
     topics: int
-    tested: str
-    use_stemmer: bool
 
 
 class RunRow(Record):
@@ -253,6 +250,7 @@ class MainOrder(Order):
     target_tokens: int
     train_fraction: float
     validation_examples: int | None
+    use_stemmer: bool
     sign_flips: int
     runs: list[RunRow]
 

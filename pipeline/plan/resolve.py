@@ -73,7 +73,7 @@ def resolve(params: Params) -> dict[str, dict[str, Any]]:
     if rows[layout.MAIN]:
         orders |= {"analyze": _analyze(params, rows[layout.MAIN]), "main": _main(params, rows[layout.MAIN])}
     orders["report"] = ReportOrder(
-        code=_code("report", TASKS[params.task], parts=("metrics",)) | _texts("paper_page.html.j2", PAPER),
+        code=_code("report", TASKS[params.task], parts=("metrics", "score")) | _texts("paper_page.html.j2", PAPER),
         packages=packages_of("report"),
         runs=rows[layout.MAIN] + rows[layout.MORE],
         corpora=params.corpora,
@@ -244,7 +244,7 @@ def _analyze(params: Params, rows: list[RunRow]) -> AnalyzeOrder:
 
     compared = _distinct_settings(params)
     return AnalyzeOrder(
-        code=_code("analyze", TASKS[params.task], parts=("head", "score")),
+        code=_code("analyze", TASKS[params.task], parts=("head",)),
         packages=packages_of("analyze"),
         task=TASKS[params.task],
         corpora=params.corpora,
@@ -256,13 +256,11 @@ def _analyze(params: Params, rows: list[RunRow]) -> AnalyzeOrder:
         crossed=ids("AdaSingle", OURS),
         manifests=[layout.manifest(layout.MORE, name, seed).stem for name in compared for seed in params.seeds],
         topics=params.topics,
-        tested=rows[0].id,
-        use_stemmer=params.use_stemmer,
     )
 
 
 def _main(params: Params, rows: list[RunRow]) -> MainOrder:
-    code = _code("main", TASKS[params.task], parts=("metrics",)) | _texts("main_page.html.j2", PAPER)
+    code = _code("main", TASKS[params.task], parts=("metrics", "score")) | _texts("main_page.html.j2", PAPER)
     return MainOrder(code=code, packages=packages_of("main"), runs=rows, **_common(params))
 
 
@@ -274,7 +272,7 @@ def _texts(*names: str) -> dict[str, str]:
 def _common(params: Params) -> dict[str, Any]:
     """What both pages say of the whole."""
     told = ("scale", "backbone", "span_end", "source_tokens", "target_tokens", "train_fraction", "validation_examples")
-    knobs = {knob: getattr(params, knob) for knob in (*told, "sign_flips")}
+    knobs = {knob: getattr(params, knob) for knob in (*told, "use_stemmer", "sign_flips")}
     return knobs | {"task": TASKS[params.task], "precision": precision_of(params)}
 
 

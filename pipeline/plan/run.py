@@ -110,7 +110,7 @@ class Tune(Record):
         if len({len(own) for own in trials.values()}) > 1:
             raise ValueError("every run gets the same number of trials")
         for run, own in trials.items():
-            wrong = [key for knobs in own for key in knobs if key in Run.model_fields]
+            wrong = [key for knobs in own for key in knobs if key in Run.model_fields and key != "learning_rate"]
             if wrong:
                 raise ValueError(f"{run}: {wrong[0]} is no knob of a training; set it in the run")
         return trials

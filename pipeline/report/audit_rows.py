@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from pipeline.evaluation.audits import Runs, in_series, leave_one_out, without
@@ -23,30 +24,47 @@ TITLES = {
 }
 """Audit of `runs.audits` -> what it changes."""
 
+COLUMNS = {
+    "claim": "claim",
+    "endpoint": "endpoint",
+    "word": "verdict",
+    "untouched_runs": "B and C alone",
+    "series_as_clusters": "AMI series as one",
+    "without_meetings_tuned_on": "without meetings tuned on",
+    "leave_one_meeting_out": "each meeting left out",
+}
+"""What a row has -> the head of its column."""
+
 Change = Callable[[Runs], Runs]
 Judge = Callable[[Change], Sequence[Judged]]
 """How all scores, pooled and of each run, are changed -> the claims, judged as they are elsewhere on the page."""
 
 
-def audit_rows(judged: Sequence[Judged], runs: Runs, judge: Judge, tuned_on: Collection[str]) -> list[dict[str, Any]]:
+def audit_rows(
+    judged: Sequence[Judged], runs: Runs, by_seed: Sequence[Runs], judge: Judge, tuned_on: Collection[str]
+) -> list[dict[str, Any]]:
     """A row a claim and endpoint that was run: its word, and what it would be otherwise.
 
     Args:
+        by_seed: the first is run A, on whose test meetings the first results of this project were seen.
         tuned_on: meetings on whose losses rates and knobs were chosen.
     """
     series = _words(judge(in_series))
-    untouched = _words(judge(lambda of: without(of, tuned_on))) if tuned_on else {}
+    untuned = _words(judge(lambda of: without(of, tuned_on))) if tuned_on else {}
+    seen = {row.meeting for rows in by_seed[0].values() for row in rows}
+    later = {_place(one): one for one in judge(lambda of: without(of, seen))} if len(by_seed) > 1 else {}
     rows = []
     for one in (one for one in judged if one.gain is not None):
-        place = (one.claim.number, one.metric)
+        place = _place(one)
         rows.append(
             {
                 "claim": one.claim.number,
                 "endpoint": one.metric,
                 "word": one.word,
+                "untouched_runs": _gain(later[place]) if place in later else "",
                 "series_as_clusters": series[place],
-                "without_meetings_tuned_on": untouched.get(place, ""),
-                "leave_one_meeting_out": _left_out(one, runs),
+                "without_meetings_tuned_on": untuned.get(place, ""),
+                "leave_one_meeting_out": _left_out(one, runs, by_seed),
             }
         )
     return rows
@@ -57,24 +75,43 @@ def other_tables(
 ) -> dict[str, list[list[str]]]:
     """What an audit changes -> a row a run, means over clients: as the table has it, as the audit has it, and rounds.
 
+    Columns: the metric, the mean length over the references', test loss, rounds that are others.
+
     Args:
         table: of the one seed that is audited.
         metric: by which runs are compared first.
     """
     found: dict[str, list[list[str]]] = {}
-    for name, rows in audits.items():
+    for name, title in TITLES.items():
+        rows = audits.get(name, ())
         for row in (row for row in rows if row["client"] == MEAN and row["run"] in table):
             known = table[row["run"]][MEAN].metrics
             cells = [
-                _both(known[one].value, row[one], digits) for one, digits in ((metric.name, metric.digits), (LOSS, 3))
+                _both(known[metric.name].value, row[metric.name], metric.digits),
+                _both(
+                    known["length"].value / known["reference_length"].value, row["length"] / row["reference_length"], 2
+                ),
+                _both(known[LOSS].value, row[LOSS], 3),
             ]
             moved = [
                 f"{own['client']} {own['by_loss']} → {own['by_rouge']}"
                 for own in rows
                 if own["run"] == row["run"] and own.get("by_rouge") != own.get("by_loss")
             ]
-            found.setdefault(TITLES[name], []).append([row["run"], *cells, ", ".join(moved)])
+            found.setdefault(title, []).append([row["run"], *cells, ", ".join(moved)])
     return found
+
+
+def written_by_round(rows: Sequence[Mapping[str, Any]], metric: str) -> dict[str, list[tuple[int, float]]]:
+    """Run -> (round, a metric of its validation summaries, mean over clients).
+
+    Args:
+        rows: a row a run, client and round.
+    """
+    found: dict[str, dict[int, list[float]]] = {}
+    for row in rows:
+        found.setdefault(row["run"], {}).setdefault(row["round"], []).append(row[metric])
+    return {run: [(number, fmean(values)) for number, values in sorted(own.items())] for run, own in found.items()}
 
 
 def _both(known: float, other: float, digits: int) -> str:
@@ -82,14 +119,29 @@ def _both(known: float, other: float, digits: int) -> str:
 
 
 def _words(judged: Sequence[Judged]) -> Mapping[tuple[int, str], str]:
-    return {(one.claim.number, one.metric): one.word for one in judged}
+    return {_place(one): one.word for one in judged}
 
 
-def _left_out(one: Judged, runs: Runs) -> str:
+def _place(one: Judged) -> tuple[int, str]:
+    return one.claim.number, one.metric
+
+
+def _gain(one: Judged) -> str:
+    if one.gain is None:
+        return ""
+    digits = _digits(one)
+    return f"{signed(one.gain.value, digits)} ({one.gain.span(digits, '+') or 'none'})"
+
+
+def _digits(one: Judged) -> int:
+    return 3 if one.metric == LOSS else 2
+
+
+def _left_out(one: Judged, runs: Runs, by_seed: Sequence[Runs]) -> str:
     """Of a claim that is decided: how often its word stays, and between which gains."""
-    found = leave_one_out(one, runs, SAMPLES) if one.word in DECIDED else None
+    found = leave_one_out(one, runs, by_seed, SAMPLES) if one.word in DECIDED else None
     if found is None:
         return ""
-    digits, times = (3 if one.metric == LOSS else 2), sum(found.words.values())
+    digits, times = _digits(one), sum(found.words.values())
     span = f"{signed(found.least, digits)} … {signed(found.largest, digits)}"
     return f"{found.words.get(one.word, 0)} of {times} times the same word; gain {span}"

@@ -30,12 +30,22 @@ def claim_row(one: Judged) -> dict[str, Any]:
         "by_run": ", ".join(signed(own, digits) for own in one.by_run) if len(one.by_run) > 1 else "",
         "interval": "" if gain is None else _span(gain, digits),
         "p": "" if one.p_holm is None or one.claim.margin is not None else p_value(one.p_holm),
+        "error": "" if gain is None else f"{gain.standard_error:.{digits}f}",
         "visible": "" if gain is None else f"{gain.visible:.{digits}f}",
+        "meetings": _meetings(one),
         "word": one.word,
         "colour": COLOURS[one.word],
         "why": one.why,
         "shared": "; ".join(one.shared),
     }
+
+
+def _meetings(one: Judged) -> str:
+    """On how many meetings, and of an undecided claim how many would decide it."""
+    needed = one.meetings_to_decide
+    if one.word != "undecided" or needed is None:
+        return str(one.meetings or "")
+    return f"{one.meetings} of {needed:,}" if needed > one.meetings else str(one.meetings)
 
 
 def _span(gain: Interval, digits: int) -> str:
@@ -50,9 +60,11 @@ def claim_record(one: Judged) -> dict[str, Any]:
         "effect": one.effect,
         "gain": None if one.gain is None else one.gain.rounded(4),
         "visible": None if one.gain is None else round(one.gain.visible, 4),
+        "meetings": one.meetings,
+        "meetings_to_decide": one.meetings_to_decide,
         "by_run": [round(own, 4) for own in one.by_run],
-        "p": one.p,
-        "p_holm": one.p_holm,
+        "p": None if one.p is None else round(one.p, 4),
+        "p_holm": None if one.p_holm is None else round(one.p_holm, 4),
         "word": one.word,
         "why": one.why,
         "shared": list(one.shared),

@@ -30,7 +30,7 @@ def limits(
     layers = sorted({one.adapted_layers for one in trained})
     first, distilling = first_rounds(results) if results is not None else (0, 0)
     facts = {
-        "sampled_meetings": _few_meetings(meetings),
+        "few_meetings": _few_meetings(meetings),
         "seeds": len({row.seed for row in runs}),
         "rates": ", ".join(f"{rate:g}" for rate in rates) if rates not in ([], [PAPERS_RATE]) else "",
         "embedded_layers": " or ".join(map(str, layers)) if backbone == OFFLINE else "",

@@ -5,7 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.model.loading import weights_bytes
-from pipeline.report.figures import communication, comparison, learning_curves, parts_of_speech, start_by_loss, teacher
+from pipeline.report.figures import (
+    communication,
+    comparison,
+    learning_curves,
+    parts_of_speech,
+    sizes,
+    start_by_loss,
+    teacher,
+)
 from pipeline.report.figures.style import save
 from pipeline.report.main_page import MainPage
 from pipeline.report.naming import colours, labels
@@ -20,7 +28,9 @@ def draw(data: MainPage, folder: Path) -> None:
     design = data.design or results
     cells = start_by_loss.cells_of(design.rows)
     if len(cells) > 2:
-        save(start_by_loss.draw(design, cells, data.metrics[0]), folder, "start_by_loss")
+        save(start_by_loss.draw(design, cells, data.metrics[0], data.written), folder, "start_by_loss")
+    if data.sizes:
+        save(sizes.draw(data.sizes, endpoints), folder, "sizes")
     trained = {run: history for run, history in results.histories.items() if history}
     curves = {named[run]: history for run, history in trained.items()}
     of_curves = {named[run]: coloured[run] for run in trained}

@@ -12,19 +12,25 @@ from markupsafe import Markup
 
 from pipeline.corpora.prepared import is_sample
 from pipeline.corpora.qmsum import DOMAINS
-from pipeline.evaluation.claims import SUPPORTED, Judged
+from pipeline.evaluation.claims import Judged
 from pipeline.evaluation.intervals import Interval
-from pipeline.evaluation.scores import LOSS, MEAN, Comparison, Figures, by_client
+from pipeline.evaluation.scores import MEAN, Comparison, Figures, by_client
 from pipeline.federated.history import best_rounds
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import CommonKnobs, MainOrder
+from pipeline.report import sizes
+from pipeline.report.answer import answer_of, verdict_rows
+from pipeline.report.audit_rows import COLUMNS as AUDITS
 from pipeline.report.claim_rows import claim_row
 from pipeline.report.figures.parts_of_speech import share_text
 from pipeline.report.limits import limits, random_weights, truncation
 from pipeline.report.naming import labels
-from pipeline.report.page import MAIN_COMMAND, embedded, page, piece
+from pipeline.report.page import MAIN_COMMAND, embedded, page, piece, visible_text
 from pipeline.report.paper import PaperScores
+from pipeline.report.pieces import orientation
+from pipeline.report.sizes import Size
 from pipeline.report.summaries import cases, lens
+from pipeline.runs.orientation import Orientation
 from pipeline.runs.results import Metrics, Results
 from pipeline.runs.truncation import Cut
 from pipeline.tasks.rouge import AVERAGED
@@ -33,7 +39,6 @@ from pipeline.tasks.task import Metric
 PAPER_SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}
 PAPER_TABLES = {"bart-large": ("III", "BART-large"), "bart-base": ("IV", "BART-base"), "led-large": ("VI", "LED-large")}
 """Backbone -> (number, backbone) of the paper's table; beside one that the paper lacks stands BART-base."""
-AUDITS = ("claim", "endpoint", "verdict", "AMI series as one", "without meetings tuned on", "each meeting left out")
 PAPER_METHODS = ("AdaSingle", "AdaCentralized", "AdaFedAvg", "AdaFedKD", "AdaFedSelectKD")
 
 
@@ -42,9 +47,11 @@ class MainPage:
     """Everything the page shows.
 
     `parts`: title -> the figures of one seed alone, where each seed tests other meetings; `design`: those of the seed
-    at which every cell of start by loss is made. `missing`: planned runs whose
-    results are still to come. `made_before`: how many results other code made, if any.
-    `audits`: rows of verdicts as they would be otherwise; `other_tables`: what was changed -> rows of means.
+    at which every cell of start by loss is made, `own_start`: our method with a client's own start against the others
+    of that seed. `missing`: planned runs whose results are still to come. `made_before`: how many results other code
+    made, if any. `orientation`: what turns of the source score. `sizes`: what pooling gains at each size of data.
+    `audits`: rows of verdicts as they would be otherwise; `other_tables`: what was changed -> rows of means; `written`:
+    run -> the first metric of validation summaries by round, where `make audit` wrote some.
 
     `metrics`: those of the task, its loss last; the first is what runs are compared by. `selective`: the run that
     distils selectively, `tau` its τ in nats.
@@ -67,10 +74,14 @@ class MainPage:
     tau: float = math.nan
     parts: Mapping[str, Results] = field(default_factory=dict)
     design: Results | None = None
+    own_start: Sequence[Comparison] = ()
+    sizes: Sequence[Size] = ()
+    orientation: Orientation = field(default_factory=dict)
     missing: Sequence[str] = ()
     made_before: str = ""
     audits: Sequence[Mapping[str, Any]] = ()
     other_tables: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
+    written: Mapping[str, Sequence[tuple[int, float]]] = field(default_factory=dict)
     command: str = MAIN_COMMAND
 
     @property
@@ -94,39 +105,43 @@ def render(data: MainPage, figures: Path) -> str:
         "main_page.html.j2",
         sample=is_sample(data.notes),
         random_weights=random_weights(order.backbone),
-        answer=_answer(data),
+        data=data,
+        answer=answer_of(data.claims, data.metrics),
         summary=_summary(data, named),
         claims=piece("claims", judged=[claim_row(one) for one in data.claims]),
         facts=_facts(data),
-        command=data.command,
-        missing=data.missing,
         alone=data.command == MAIN_COMMAND,
-        made_before=data.made_before,
-        audits=piece("table", head=AUDITS, rows=[list(row.values()) for row in data.audits]) if data.audits else "",
+        verdicts=piece("verdicts", rows=verdict_rows(data.claims, data.metrics))
+        if data.command != MAIN_COMMAND
+        else "",
+        audits=piece("table", head=list(AUDITS.values()), rows=[[row[name] for name in AUDITS] for row in data.audits])
+        if data.audits
+        else "",
         other_tables={
-            title: piece("table", head=("run", data.metrics[0].title, "test loss", "rounds"), rows=rows)
+            title: piece("table", head=("run", data.metrics[0].title, "length", "test loss", "rounds"), rows=rows)
             for title, rows in data.other_tables.items()
         },
         truncation=truncation(data.cut),
-        columns=data.metrics,
-        main=main_rows(data, data.results, named),
-        parts={title: main_rows(data, own, named) for title, own in data.parts.items()},
-        visible=_visible(data),
+        tables={"": data.results, **data.parts},
+        rows_of=lambda own: main_rows(data, own, named),
+        visible_in=lambda own: _visible(data, own),
+        sizes=sizes.table(data.sizes, (data.metrics[0], data.metrics[-1])) if data.sizes else "",
+        orientation=orientation(data.orientation, data.metrics[0]),
         has_cells=(figures / "start_by_loss.svg").is_file(),
+        written=bool(data.written),
         figure=figure,
         all_runs=list(data.results.metrics),
         trained=list(histories),
         sending=[run for run, history in histories.items() if any(one.bytes_moved for one in history)],
-        order=order,
         paper_clients=DOMAINS,
         paper=_paper_rows(data.paper, paper_table[0]),
         paper_table=paper_table,
         same_backbone=order.backbone in PAPER_TABLES,
         ours=named[data.selective] if data.selective else OURS,
-        selective=data.selective,
         seed="" if len(seeds) == 1 else f", of seed {seeds[0]}",
         tau=f"{data.tau:g}",
-        comparisons=[(named[one.against], one) for one in data.comparisons if one.client == MEAN],
+        comparisons=_against(data.comparisons, named),
+        own_start=_against(data.own_start, named),
         pos_clients=list(dict.fromkeys(row["client"] for row in data.pos)),
         pos_shares=_pos_shares(data),
         lens=lens(data),
@@ -141,15 +156,8 @@ def _meetings(results: Results) -> dict[str, int]:
     return {client: len({row.meeting for row in own}) for client, own in by_client(rows).items()}
 
 
-def _answer(data: MainPage) -> dict[str, Any] | None:
-    """What the page says first: where nothing can be decided, and our method against federated averaging."""
-    first = next((one for one in data.claims if one.claim.number == 1 and one.gain is not None), None)
-    if first is None:
-        return None
-    gates = {one.metric: one for one in data.claims if one.claim.gate and one.gain is not None}
-    named = {metric.name: metric for metric in data.metrics}
-    shut = [(named[one.metric], one) for one in gates.values() if one.word not in SUPPORTED]
-    return {"gain": first.gain, "word": first.word, "why": first.why, "gate": gates.get(first.metric), "shut": shut}
+def _against(comparisons: Sequence[Comparison], named: Mapping[str, str]) -> list[tuple[str, Comparison]]:
+    return [(named[one.against], one) for one in comparisons if one.client == MEAN]
 
 
 def _summary(data: MainPage, named: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -194,14 +202,10 @@ def _facts(data: MainPage) -> list[tuple[str, str]]:
     ]
 
 
-def _visible(data: MainPage) -> str:
-    """The smallest difference between two rows that the design would have seen: over those compared, the largest."""
-    told = []
-    for metric in (data.metrics[0], data.metrics[-1]):
-        found = [one.difference.visible for one in data.comparisons if one.client == MEAN and one.metric == metric.name]
-        if found:
-            told.append(f"{max(found):.{metric.digits}f} {metric.unit if metric.name == LOSS else metric.title}")
-    return " and ".join(told)
+def _visible(data: MainPage, results: Results) -> str:
+    """The smallest difference between two trained rows that the design would have seen."""
+    trained = {run: own for run, own in results.scored.items() if results.histories[run]}
+    return visible_text(trained, (data.metrics[0], data.metrics[-1]))
 
 
 def main_rows(data: MainPage, results: Results, named: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -249,11 +253,12 @@ def _note(results: Results, run: str, client: str) -> str:
     best = best_rounds(history, client)
     if not best:
         return ""
-    if not results.converged(run, [client]):
-        return f"{', '.join(map(str, best))} (not converged)"
+    told = [] if results.converged(run, [client]) else ["not converged"]
     last = {one.seed: one.round for one in sorted(history, key=lambda one: one.round) if one.client == client}
-    loss = results.metrics[run][client].other_losses["last"]
-    return f"{', '.join(map(str, best))} (test loss of round {'/'.join(map(str, last.values()))}: {loss:.3f})"
+    if best != list(last.values()):
+        loss = results.metrics[run][client].other_losses["last"]
+        told.append(f"test loss of round {'/'.join(map(str, last.values()))}: {loss:.3f}")
+    return f"{', '.join(map(str, best))} ({'; '.join(told)})"
 
 
 def _paper_rows(paper: PaperScores, number: str) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ def main_table(data: MainPage) -> list[dict[str, Any]]:
                 one = figures[client].metrics.get(metric.name)
                 row |= dict(zip((metric.name, *(f"{metric.name}_{end}" for end in ENDS)), _cells(one), strict=True))
             best = best_rounds(data.results.histories[run], client)
-            rows.append({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()})
+            rows.append({k: round(v, 6) if isinstance(v, float) else v for k, v in row.items()})
             rows[-1]["best_round"] = "/".join(map(str, best))
     return rows
 

@@ -6,6 +6,7 @@ Prose lives in `templates/`: a page's own, and `pieces.html.j2` with a macro a p
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,7 +16,9 @@ import jinja2
 from markupsafe import Markup
 
 from pipeline.errors import QuorumError
+from pipeline.evaluation.scores import LOSS, Scored, smallest_visible
 from pipeline.report.figures.style import save
+from pipeline.tasks.task import Metric
 from pipeline.workspace import layout
 
 MAIN_COMMAND, REPORT_COMMAND = "dvc repro main", "dvc repro report"
@@ -75,6 +78,16 @@ class Canvas:
 def p_value(value: float) -> str:
     """To three digits; never 0, which no p is."""
     return f"{value:.3f}" if value >= 0.001 else "<0.001"
+
+
+def visible_text(scored: Mapping[str, Sequence[Scored]], metrics: Sequence[Metric]) -> str:
+    """The smallest difference between any two of these runs that their design would have found, as in 0.70 to 1.08."""
+    told = []
+    for metric in metrics:
+        if found := smallest_visible(scored, metric.name):
+            ends = list(dict.fromkeys(f"{one:.{metric.digits}f}" for one in found))
+            told.append(f"{' to '.join(ends)} {metric.unit if metric.name == LOSS else metric.title}")
+    return " and ".join(told)
 
 
 def signed(value: float, digits: int) -> str:

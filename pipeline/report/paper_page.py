@@ -19,12 +19,12 @@ from pipeline.plan.orders import ReportOrder, TrainingKnobs
 from pipeline.report import data_tables
 from pipeline.report.claim_rows import claim_row
 from pipeline.report.limits import limits, random_weights, truncation
-from pipeline.report.page import REPORT_COMMAND, embedded, page, piece
+from pipeline.report.page import REPORT_COMMAND, embedded, page, piece, visible_text
 from pipeline.report.paper import PaperScores, Section, average_of
 from pipeline.runs.results import Metrics, Results, common_clients
 from pipeline.runs.truncation import cut_of, meetings_tested
 from pipeline.tasks.rouge import AVERAGED
-from pipeline.tasks.task import Metric, load_task
+from pipeline.tasks.task import LOSS, Metric, load_task
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,7 @@ def _section(section: Section, data: PaperPage, figures: Path) -> dict[str, Any]
         "paper": [paper_table(data.paper, table) for table in section.tables],
         "rows": [_row(name, compared[name], common, data.results, metric) for name in runs],
         "metric": metric,
+        "visible": _visible(runs, common, data.results, metric),
         "trained_on": _trained_on(runs, data),
         "clients": clients,
         "mean": "mean" if common == clients else f"mean of {', '.join(common)}",
@@ -126,13 +127,28 @@ def _row(
         "name": name,
         "cells": {client: _cell(own, metric) for client, own in figures.items()},
         "of_all": _cell(results.metrics[name][MEAN], metric),
-        "words": f"{values['length']:.0f}" if "length" in values else "–",
+        "words": _words(values),
         "surface": "{similarity:.2f}, {repetition:.2f}".format(**values) if "length" in values else "",
         "loss": f"{values['loss']:.3f}",
         "other_loss": _other_loss(figures, common),
         "rounds": _span(rounds),
         "ending": _ending(figures, common) if results.converged(name, common) else "not converged",
     }
+
+
+def _words(values: Mapping[str, float]) -> str:
+    """The mean length in words, and over that of the references."""
+    if "length" not in values:
+        return "–"
+    return f"{values['length']:.0f} ({values['length'] / values['reference_length']:.2f})"
+
+
+def _visible(runs: Sequence[str], common: Sequence[str], results: Results, metric: Metric) -> str:
+    """The smallest difference between two trained rows of a section, over the clients that all have."""
+    trained = {
+        run: [row for row in results.scored[run] if row.client in common] for run in runs if results.histories[run]
+    }
+    return visible_text(trained, (metric, LOSS))
 
 
 def _span(rounds: Sequence[int]) -> str:

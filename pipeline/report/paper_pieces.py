@@ -16,6 +16,7 @@ from pipeline.report.figures.style import save
 from pipeline.report.naming import colours, labels
 from pipeline.report.page import MAIN_COMMAND, REPORT_COMMAND, Canvas, embedded, piece
 from pipeline.report.pieces import Analysis, Rows
+from pipeline.runs.orientation import Orientation
 from pipeline.runs.results import Metrics, Results
 from pipeline.tasks.task import LOSS, load_task
 
@@ -34,6 +35,7 @@ class Material:
     ratings: Rows
     trials: Rows
     analysis: Analysis
+    orientation: Orientation
     texts: Mapping[str, Mapping[str, Mapping[str, str]]]
     model_bytes: int
     main_figures: Path
@@ -49,7 +51,7 @@ def extra_pieces(order: ReportOrder, results: Results, made: Material, folder: P
 
     sent = [AVERAGING, DISTILLING, *(run for study in SENDING for run in runs(study))]
     return sweeps(order, results, folder) | {
-        "main": pieces.orientation(made.analysis, metric),
+        "main": pieces.orientation(made.orientation, metric),
         "algorithms": pieces.tuned(results, made.trials, runs("algorithms")),
         "hard": pieces.tuned(results, made.trials, runs("hard")),
         "noniid": pieces.untrained(results.metrics, "zeroshot", metric),

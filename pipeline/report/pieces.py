@@ -19,6 +19,7 @@ from pipeline.report.figures import heatmap, human, learning_curves, sweep, teac
 from pipeline.report.figures.parts_of_speech import share_text
 from pipeline.report.figures.style import colour
 from pipeline.report.page import Canvas, piece
+from pipeline.runs.orientation import Orientation
 from pipeline.runs.results import Metrics, Results, knob_of
 from pipeline.tasks.task import Metric
 
@@ -61,9 +62,8 @@ def _distilled(row: Mapping[str, str] | None) -> str:
     return "–" if row is None else f"{float(row['distilled_given_pos']):.0%} ({float(row['lift']):.2f})"
 
 
-def orientation(analysis: Analysis, metric: Metric) -> list[Markup]:
-    """Rows of the main table that cost nothing."""
-    rows = analysis.get("orientation", {}).get("turns", {})
+def orientation(rows: Orientation, metric: Metric) -> list[Markup]:
+    """Rows of the main table that cost nothing: name -> client -> its mean scores."""
     if not rows:
         return []
     clients = list(next(iter(rows.values())))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
-from statistics import fmean
 from typing import Any
 
 import torch
@@ -20,41 +18,8 @@ from pipeline.model.adapter import read_adapter
 from pipeline.model.loader import Loader
 from pipeline.runs.index import read_encoded
 from pipeline.tasks.similarity import embed
-from pipeline.tasks.task import Prediction, Task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
-
-TURNS = 3
-"""Of a source, as a summary that costs nothing: the first three, or three at random. Rows for orientation."""
-
-
-def lead(example: Example) -> str:
-    """The first three turns."""
-    return " ".join(turn.text for turn in example.turns[:TURNS])
-
-
-def at_random(example: Example) -> str:
-    """Three turns, in their order; a function of the example alone."""
-    chosen = random.Random(example.id).sample(range(len(example.turns)), min(TURNS, len(example.turns)))
-    return " ".join(example.turns[i].text for i in sorted(chosen))
-
-
-ROWS: dict[str, Callable[[Example], str]] = {"lead-3 turns": lead, "random turns": at_random}
-
-
-def orientation_of(
-    task: Task, examples: Mapping[str, Example], run_id: str, *, use_stemmer: bool
-) -> dict[str, dict[str, dict[str, float]]]:
-    """What cost nothing -> client -> its mean scores, on the test sets of a run."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for name, write in ROWS.items():
-        found[name] = {}
-        for client, splits in read_encoded(run_id).clients.items():
-            own = [examples[entry.id] for entry in splits["test"]]
-            made = [Prediction(write(e)) for e in own]
-            scores = task.score([e.target for e in own], made, use_stemmer=use_stemmer)
-            found[name][client] = {m: round(fmean(row[m] for row in scores), 4) for m in scores[0]}
-    return found
 
 
 def deciles_of(seen: Seen, loader: Loader, run_id: str) -> dict[str, list[dict[str, float]]]:

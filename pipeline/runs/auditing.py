@@ -1,4 +1,4 @@
-"""Audits of one seed's table that need models: rounds chosen by validation ROUGE, beams, and products in fp32.
+"""Audits of one seed's table that need models: validation ROUGE by round, rounds chosen by it, beams, and fp32.
 
 None of it decides anything. Each audit is kept in results/, and made again where a run that it looks at is another.
 """
@@ -31,6 +31,7 @@ from pipeline.runs.aside import encode_aside
 from pipeline.runs.audits import (
     AROUND,
     BEAMS,
+    BY_ROUND,
     IN_FP32,
     ROUNDS,
     VALIDATED,
@@ -53,7 +54,7 @@ from pipeline.workspace.tables import read_table
 
 
 def audit() -> None:
-    """Make what is missing of the three audits, at the seeds that `keep_rounds` names.
+    """Make what is missing of the audits, at the seeds that `keep_rounds` names.
 
     Raises:
         QuorumError: a run is not trained and scored yet, or its rounds' models are not on this machine.
@@ -62,7 +63,8 @@ def audit() -> None:
     if not runs[ROUNDS]:
         raise QuorumError("params.yaml: keep_rounds: names no seed of a run that writes summaries; set one")
     audits: dict[str, Callable[[Sequence[RunRow]], Audited]] = {
-        ROUNDS: by_rouge,
+        BY_ROUND: by_round,
+        ROUNDS: lambda own: by_rouge(own, read_json(layout.audit(BY_ROUND))["rows"]),
         WITH_BEAMS: lambda own: with_beams(own, BEAMS),
         IN_FP32: lambda own: in_precision(own, "fp32"),
     }
@@ -79,34 +81,51 @@ def audit() -> None:
 # -- rounds by validation ROUGE --
 
 
-def by_rouge(rows: Sequence[RunRow]) -> Audited:
-    """Test scores where each client keeps the round whose validation summaries score best, near its best by loss."""
+def by_round(rows: Sequence[RunRow]) -> Audited:
+    """A row a run, client and round: what the round's model scores on validation examples."""
+    jobs: list[tuple[RunRow, int, DecodingJob]] = []
+    for row in rows:
+        models, tests = _models(row), _validated(read_encoded(row.id))
+        numbers = sorted({number for _, rounds in models.values() for number in rounds})
+        jobs += [(row, number, _job_at(row, number, models, tests)) for number in numbers]
+    _decode("validation by round", [job for _, _, job in jobs])
+    examples = _examples(rows)
+    return [
+        {"run": row.name, "client": client, "round": number} | own
+        for row, number, job in jobs
+        for client, own in _rounded(_scores(row, job, examples)).items()
+    ]
+
+
+def by_rouge(rows: Sequence[RunRow], validated: Audited) -> Audited:
+    """Test scores where each client keeps the round whose validation summaries score best, near its best by loss.
+
+    Args:
+        validated: what `by_round` found of these runs.
+    """
     found = {row.id: _models(row) for row in rows}
-    validation = {
-        (row.id, offset): _job_at(row, offset, found[row.id], _validated(read_encoded(row.id)))
-        for offset in range(-AROUND, AROUND + 1)
+    metric = load_task(planned_decoding(rows[0].id).task).metrics[0].name
+    scores: dict[tuple[str, str], dict[int, float]] = {}
+    for one in validated:
+        scores.setdefault((one["run"], one["client"]), {})[one["round"]] = one[metric]
+    chosen = {
+        row.id: {client: _best_near(best, scores[row.name, client]) for client, (best, _) in found[row.id].items()}
         for row in rows
     }
-    _decode("rounds, validation", list(validation.values()))
-    examples = _examples(rows)
-    audited: Audited = []
-    chosen: dict[str, dict[str, int]] = {}
-    for row in rows:
-        scores = {
-            offset: _scores(row, validation[row.id, offset], examples)
-            for offset in sorted(range(-AROUND, AROUND + 1), key=abs)  # of equals, the nearest to the best
-        }
-        metric = load_task(validation[row.id, 0].order.task).metrics[0].name
-        chosen[row.id] = {
-            client: best + max((o for o in scores if client in scores[o]), key=lambda o: scores[o][client][metric])
-            for client, (best, _) in found[row.id].items()
-        }
     tests = {row.id: _job_of(row, chosen[row.id], found[row.id]) for row in rows}
     _decode("rounds, tests", list(tests.values()))
+    examples = _examples(rows)
+    audited: Audited = []
     for row in rows:
         told = {c: {"by_loss": best, "by_rouge": chosen[row.id][c]} for c, (best, _) in found[row.id].items()}
         audited += _rows(row, tests[row.id], examples, read_encoded(row.id), told)
     return audited
+
+
+def _best_near(best: int, scores: Mapping[int, float]) -> int:
+    """The round that scores best of those at most AROUND from the best by loss; of equals, the nearest to it."""
+    near = sorted((number for number in scores if abs(number - best) <= AROUND), key=lambda number: abs(number - best))
+    return max(near, key=lambda number: scores[number])
 
 
 Models = dict[str, tuple[int, dict[int, Path]]]
@@ -142,9 +161,9 @@ def _validated(encoded: Encoded) -> list[tuple[str, Entry]]:
     return found
 
 
-def _job_at(row: RunRow, offset: int, models: Models, tests: Sequence[tuple[str, Entry]]) -> DecodingJob:
-    """So many rounds from each client's best, of the clients that have such a round."""
-    there = {client: rounds[best + offset] for client, (best, rounds) in models.items() if best + offset in rounds}
+def _job_at(row: RunRow, number: int, models: Models, tests: Sequence[tuple[str, Entry]]) -> DecodingJob:
+    """What the models of one round write, of the clients that have one."""
+    there = {client: rounds[number] for client, (_, rounds) in models.items() if number in rounds}
     own = [(client, entry) for client, entry in tests if client in there]
     return decoding_job(row.id, planned_decoding(row.id), read_encoded(row.id), own, there)
 
@@ -240,8 +259,13 @@ def _rows(
     for client, loss in _losses(row, job, encoded).items():
         scores[client][LOSS] = loss
     scores[MEAN] = {name: fmean(own[name] for own in scores.values()) for name in next(iter(scores.values()))}
-    rounded = {client: {name: round(value, 4) for name, value in own.items()} for client, own in scores.items()}
-    return [{"run": row.name, "client": client, **told.get(client, {}), **own} for client, own in rounded.items()]
+    return [
+        {"run": row.name, "client": client, **told.get(client, {}), **own} for client, own in _rounded(scores).items()
+    ]
+
+
+def _rounded(scores: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    return {client: {name: round(value, 4) for name, value in own.items()} for client, own in scores.items()}
 
 
 def _losses(row: RunRow, job: DecodingJob, encoded: Encoded) -> dict[str, float]:

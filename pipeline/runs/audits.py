@@ -7,18 +7,21 @@ from typing import Any
 
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import GenerateOrder, ReportOrder, RunRow, read_order
-from pipeline.runs.kept import identity_of
+from pipeline.runs.kept import kept_identity
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json
 
 VALIDATED, AROUND, BEAMS = 40, 2, 4
 """Examples a client that choose a round, rounds before and after the best by loss, beams beside greedy search."""
-ROUNDS, WITH_BEAMS, IN_FP32 = "rounds", "beams", "fp32"
+BY_ROUND, ROUNDS, WITH_BEAMS, IN_FP32 = "validation", "rounds", "beams", "fp32"
 COMPARED = ("AdaFedAvg", OURS)
 """The rows that are decoded with beams and trained in fp32."""
 
 Audited = list[dict[str, Any]]
-"""A row a run and client, the mean over clients last: its metrics, and what the audit says besides."""
+"""A row a run and client, the mean over clients last: its metrics, and what the audit says besides.
+
+That of BY_ROUND is a row a run, client and round, without a mean.
+"""
 
 
 def compared(rows: Iterable[RunRow]) -> list[RunRow]:
@@ -38,7 +41,7 @@ def read_audits() -> dict[str, Audited]:
 def runs_of_audits() -> dict[str, list[RunRow]]:
     """Audit -> the planned runs that it looks at."""
     rows = audited_rows(read_order(layout.order("report"), ReportOrder).runs)
-    return {ROUNDS: rows, WITH_BEAMS: compared(rows), IN_FP32: compared(rows)}
+    return {BY_ROUND: rows, ROUNDS: rows, WITH_BEAMS: compared(rows), IN_FP32: compared(rows)}
 
 
 def audited_rows(planned: Sequence[RunRow]) -> list[RunRow]:
@@ -48,7 +51,7 @@ def audited_rows(planned: Sequence[RunRow]) -> list[RunRow]:
 
 def identity(name: str, rows: Sequence[RunRow]) -> str:
     """What an audit is known by: the runs that it looks at, and how."""
-    return sha256_json([name, VALIDATED, AROUND, BEAMS, [identity_of(row.id) for row in rows]])
+    return sha256_json([name, VALIDATED, AROUND, BEAMS, [kept_identity(row.id) for row in rows]])
 
 
 def _writes(row: RunRow) -> bool:

@@ -46,7 +46,7 @@ def take(stages: Sequence[str]) -> None:
         if not is_as_planned(run):
             raise QuorumError(f"{layout.trained_as(run)}: is of another plan; run `dvc repro {stage}`")
         kept = {
-            "identity": identity_of(run),
+            "identity": kept_identity(run),
             "code": code_of(run),
             "precision": _encoding_of(run).precision,
             "source": read_json(layout.notes("qmsum"))["source"],
@@ -97,7 +97,7 @@ def changed_since(files: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return [run for run, kept in files.items() if kept["code"] != code_of(run)]
 
 
-def identity_of(run: str) -> str:
+def kept_identity(run: str) -> str:
     """What a run was told, its code aside, and on which data.
 
     Raises:
@@ -114,6 +114,17 @@ def identity_of(run: str) -> str:
             read_json(layout.BACKBONE / layout.ABOUT_BACKBONE, remedy="run `dvc repro backbone` in the root")["digest"],
         ]
     )
+
+
+def held_by(run: str) -> dict[str, int]:
+    """Client -> its training examples in a run.
+
+    Raises:
+        QuorumError: the manifest is missing.
+    """
+    manifest = layout.manifest_file(layout.group_of(run), _encoding_of(run).manifests[run])
+    clients = read_json(manifest, remedy="run `dvc repro partition`")
+    return {client: len(splits["train"]) for client, splits in clients.items()}
 
 
 def without_code(order: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,7 +145,7 @@ def _orders(run: str) -> list[dict[str, Any]]:
 
 def _is_kept(row: RunRow) -> bool:
     path = layout.kept(row.id)
-    return path.is_file() and bool(read_json(path)["identity"] == identity_of(row.id))
+    return path.is_file() and bool(read_json(path)["identity"] == kept_identity(row.id))
 
 
 def _is_left_out(row: RunRow) -> bool:

@@ -74,8 +74,7 @@ def results_of(
     metrics: Metrics = {}
     with progress(f"{label}: intervals", len(by_name)) as advance:
         for name, own in by_name.items():
-            clients = [files[row.id]["clients"] for row in own]
-            metrics[name] = _with_other_losses(figures_of(scored[name], samples), clients)
+            metrics[name] = _with_other_losses(figures_of(scored[name], samples), [files[row.id] for row in own])
             advance(1)
     histories = {name: [one for row in own for one in rounds[row.id]] for name, own in by_name.items()}
     alone = _alone(by_name, files)
@@ -102,26 +101,29 @@ def _by_seed(
     ids = {(row.name, row.seed): row.id for rows in by_name.values() for row in rows}
     return {
         seed: {
-            name: _with_other_losses(figures_of(rows, samples), [files[ids[name, seed]]["clients"]])
-            for name, rows in own.items()
+            name: _with_other_losses(figures_of(rows, samples), [files[ids[name, seed]]]) for name, rows in own.items()
         }
         for seed, own in alone.items()
     }
 
 
-def _with_other_losses(
-    figures: Mapping[str, Figures], seeds: Sequence[Mapping[str, Mapping[str, Any]]]
-) -> dict[str, Figures]:
-    """Test loss of the last round's model, and of the server's or the client's own where the row is about the other."""
+def _with_other_losses(figures: Mapping[str, Figures], seeds: Sequence[Mapping[str, Any]]) -> dict[str, Figures]:
+    """Test loss of the last round's model, and of the server's or the client's own where the row is about the other.
+
+    A seed counts by the client's test tokens at it, as it does in the row's own loss.
+
+    Args:
+        seeds: of each seed its examples and its clients' losses.
+    """
     filled = {}
     for client, own in figures.items():
-        losses = {}
-        for other in ("last", "local", "server"):
-            found = [
-                clients[client][f"{other}_loss"] for clients in seeds if f"{other}_loss" in clients.get(client, ())
-            ]
-            if len(found) == len(seeds):
-                losses[other] = fmean(found)
+        known = [one["clients"].get(client, {}) for one in seeds]
+        tokens = [sum(row["tokens"] for row in one["examples"] if row["client"] == client) for one in seeds]
+        losses = {
+            other: fmean((one[f"{other}_loss"] for one in known), weights=tokens)
+            for other in ("last", "local", "server")
+            if all(f"{other}_loss" in one for one in known)
+        }
         filled[client] = replace(own, other_losses=losses)
     return filled
 

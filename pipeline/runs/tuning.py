@@ -42,6 +42,8 @@ COLUMNS = (
     *("scale", "chooses", "run", "method", "knobs", "validation_loss", "best_rounds", "rounds", "ended", "chosen"),
 )
 RATE = "learning_rate"
+NEAR = 0.01
+"""Nats a token."""
 WIDENED = 4
 """So many times, at most, is a grid of rates made wider."""
 
@@ -80,7 +82,19 @@ def tune() -> None:
     for row in (row for row in [*rates, *knobs] if row["chosen"]):
         capped = " (the cap on rounds ended it)" if row["ended"] == "cap" else ""
         say(f"tune: {row['chooses']}: {row['knobs']} has the least validation loss, {row['validation_loss']}{capped}")
+    for row in capped_near([*rates, *knobs]):
+        say(f"tune: {row['chooses']}: the cap on rounds ended {row['knobs']}, which is near the best: try more rounds")
     say(f"tune: {layout.TUNING_TABLE}; set what it chose in params.yaml")
+
+
+def capped_near(rows: Sequence[Row]) -> list[Row]:
+    """Trials that more rounds might have made the best: ended by the cap, and at most so many nats from the best."""
+    best = {row["chooses"]: row["validation_loss"] for row in rows if row["chosen"]}
+    return [
+        row
+        for row in rows
+        if row["ended"] == "cap" and not row["chosen"] and row["validation_loss"] <= best[row["chooses"]] + NEAR
+    ]
 
 
 def _planned(params: Params) -> Params:

@@ -36,7 +36,7 @@ def words_of_run(rows: Sequence[RunRow], samples: int) -> WordTables:
     """Counted over all seeds of a run; of no run, and of one that is not trained, nothing.
 
     Args:
-        samples: resamples of meetings behind every interval.
+        samples: random signs of meetings behind every interval.
     """
     if not rows or rows[0].training is None:
         return WordTables()

@@ -9,7 +9,7 @@ from pipeline.federated.inputs import Seen
 from pipeline.model.loader import Loader
 from pipeline.model.loading import planned_backbone
 from pipeline.plan.orders import AnalyzeOrder, read_order
-from pipeline.runs.analysis import crossed_of, deciles_of, divergence_of, orientation_of
+from pipeline.runs.analysis import crossed_of, deciles_of, divergence_of
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, write_json
@@ -23,8 +23,6 @@ def run() -> None:
     loader = Loader(layout.store(), backbone.device)
     seen = Seen(backbone, task.head(backbone))
     examples = examples_of(order.corpora)
-    scored = orientation_of(task, examples, order.tested, use_stemmer=order.use_stemmer)
-    write_json(_path("orientation", "turns"), scored)
     with progress("analyze", len(order.distilling) + len(order.crossed) + len(order.manifests)) as advance:
         for run_id in order.distilling:
             write_json(_path("deciles", run_id), deciles_of(seen, loader, run_id))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from pipeline.corpora.prepared import examples_of
 from pipeline.evaluation.claims import judge
 from pipeline.evaluation.scores import significance
 from pipeline.federated.methods import OURS
@@ -18,6 +19,7 @@ from pipeline.report.paper import read_paper
 from pipeline.runs.identity import record_identities
 from pipeline.runs.index import read_encoded
 from pipeline.runs.metrics import small_metrics, write_metrics
+from pipeline.runs.orientation import orientation_of
 from pipeline.runs.results import knob_of, read_results, target_limit
 from pipeline.runs.truncation import cut_of
 from pipeline.runs.words import words_of_run
@@ -38,6 +40,7 @@ def run() -> None:
     metrics = (*load_task(order.task).metrics, LOSS)
     endpoints = (metrics[0].name, LOSS.name)
     comparisons = significance(results.scored, ours, named, endpoints, order.sign_flips) if ours else []
+    tested = next(iter(results.scored.values()))
     words = words_of_run(results.rows[ours] if ours else [], order.sign_flips)
     data = MainPage(
         order=order,
@@ -47,6 +50,9 @@ def run() -> None:
         metrics=metrics,
         comparisons=comparisons,
         claims=made,
+        orientation=orientation_of(
+            load_task(order.task), examples_of(["qmsum"]), tested, use_stemmer=order.use_stemmer
+        ),
         paper=read_table(layout.PAPER_RESULTS),
         pos=words.parts,
         shares=words.shares,

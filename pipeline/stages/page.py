@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
-from pipeline.corpora.example import read_examples
+from pipeline.corpora.example import Example, read_examples
 from pipeline.evaluation.claims import Judged, judge
-from pipeline.evaluation.scores import significance
+from pipeline.evaluation.scores import Comparison, significance
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import ReportOrder, RunRow, read_order
-from pipeline.report.audit_rows import Change, audit_rows, other_tables
+from pipeline.report.audit_rows import Change, audit_rows, other_tables, written_by_round
 from pipeline.report.claim_rows import claim_record
 from pipeline.report.main_figures import draw
 from pipeline.report.main_page import MainPage, render
 from pipeline.report.main_tables import history_rows, main_table
 from pipeline.report.paper import read_paper
-from pipeline.runs.audits import read_audits
-from pipeline.runs.kept import changed_since, missing, read_kept, rounds_of
+from pipeline.report.sizes import Size, rows_of, sizes_of
+from pipeline.runs.audits import BY_ROUND, read_audits
+from pipeline.runs.kept import changed_since, held_by, missing, read_kept, rounds_of
 from pipeline.runs.metrics import plain, small_metrics, write_metrics
+from pipeline.runs.orientation import orientation_of
 from pipeline.runs.results import Results, knob_of, results_of
 from pipeline.runs.truncation import Cut
-from pipeline.tasks.task import LOSS, load_task
+from pipeline.tasks.task import LOSS, Metric, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, write_json, write_text
 from pipeline.workspace.progress import say
@@ -38,17 +41,22 @@ def run() -> None:
     rows, kept = read_kept(order.runs)
     files = {run: own["scores"] for run, own in kept.items()}
     rounds = {row.id: rounds_of(kept[row.id], row.seed) for row in rows}
-    seeds = whole_seeds(rows, order.runs)
-    everywhere = [row for row in rows if row.seed in seeds and _is_at_all(row.name, seeds, rows)] or rows
-    results = results_of(everywhere, files, rounds, order.sign_flips, "page")
+    # A claim is judged on all meetings that its two runs were tested on; a table's rows have to share theirs.
+    known = results_of(rows, files, rounds, order.sign_flips, "page")
+    shared = [row for row in of_whole_seeds(rows, order.runs) if row.setting == order.runs[0].setting]
+    results = known if len(shared) == len(rows) else results_of(shared, files, rounds, order.sign_flips, "page")
     parts = {
         f"Run {part} alone: seed {seed}": results_of(
-            [row for row in rows if row.seed == seed], files, rounds, order.sign_flips, f"run {part}"
+            [row for row in rows if row.seed == seed and row.setting == order.runs[0].setting],
+            files,
+            rounds,
+            order.sign_flips,
+            f"run {part}",
         )
         for part, seed in zip(PARTS, sorted({row.seed for row in order.runs}), strict=False)
         if seed in {row.seed for row in rows}
     }
-    data = _page(order, results, parts, kept)
+    data = _page(order, known, results, parts, kept)
     folder = layout.figures(layout.MAIN)
     empty_folder(folder)
     write_json(layout.METRICS, small_metrics(results.metrics, (data.metrics[0].name, LOSS.name)))
@@ -59,10 +67,21 @@ def run() -> None:
     write_json(layout.PAPER_METRICS, told)
     write_table(layout.SIGNIFICANCE, [one.to_row() for one in data.comparisons])
     write_table(layout.MAIN_TABLE, main_table(data))
-    write_table(layout.REPORTS / layout.HISTORY, *history_rows(results.histories))
+    write_table(layout.REPORTS / layout.HISTORY, *history_rows(known.histories))
+    if data.sizes:
+        write_table(layout.SIZES, rows_of(data.sizes))
     draw(data, folder)
     write_text(layout.REPORT, render(data, folder))
     say(f"page: {layout.REPORT} is ready")
+
+
+def of_whole_seeds(kept: Sequence[RunRow], planned: Sequence[RunRow]) -> list[RunRow]:
+    """Those of the kept runs that stand in one table: means over other meetings than a row beside has say nothing."""
+    seeds = whole_seeds(kept, planned)
+    seeds_of: dict[str, set[int]] = {}
+    for row in kept:
+        seeds_of.setdefault(row.name, set()).add(row.seed)
+    return [row for row in kept if row.seed in seeds and seeds_of[row.name] >= set(seeds)] or list(kept)
 
 
 def whole_seeds(kept: Sequence[RunRow], planned: Sequence[RunRow]) -> list[int]:
@@ -75,53 +94,79 @@ def whole_seeds(kept: Sequence[RunRow], planned: Sequence[RunRow]) -> list[int]:
     return [seed for seed, own in sorted(wanted.items()) if own <= known] or sorted({row.seed for row in kept})
 
 
-def _is_at_all(name: str, seeds: Sequence[int], rows: Sequence[RunRow]) -> bool:
-    """Means over other meetings than a row beside it has would say nothing."""
-    return {row.seed for row in rows if row.name == name} >= set(seeds)
-
-
 def _made_before(files: Kept) -> str:
     count = len(changed_since(files))
     verb = "was" if count == 1 else "were"
     return f"{count} of {len(files)} results {verb} made by an earlier version of this code" if count else ""
 
 
-def _validated() -> set[str]:
+def _sizes(known: Results, metrics: Sequence[Metric], samples: int) -> list[Size]:
+    """What pooling gains at each size of data; nothing, where there is one size alone."""
+    held: dict[str, dict[str, float]] = {}
+    for own in known.rows.values():
+        seeds = [held_by(row.id) for row in own]
+        held[own[0].setting] = {client: fmean(one[client] for one in seeds) for client in seeds[0]}
+    sizes = sizes_of(known.rows, known.scored, held, metrics, samples)
+    return sizes if len(sizes) > 1 else []
+
+
+def _validated(examples: Iterable[Example]) -> set[str]:
     """The official validation meetings, on whose losses rates and knobs were chosen."""
-    examples = read_examples(layout.examples("qmsum"))
-    return {example.meeting for example in examples.values() if example.split == "val"}
+    return {example.meeting for example in examples if example.split == "val"}
+
+
+def _own_start(results: Results) -> str | None:
+    """Our method where each client starts a round from its own adapter."""
+    for name, rows in results.rows.items():
+        training = rows[0].training
+        if rows[0].method == OURS and training and training.hyperparameters.get("local_start") == "own":
+            return name
+    return None
+
+
+def _compared(
+    results: Results, ours: str | None, named: Collection[str], endpoints: Sequence[str], samples: int
+) -> list[Comparison]:
+    """One run against all others that wrote summaries."""
+    written = {name: own for name, own in results.scored.items() if endpoints[0] in own[0].values}
+    return significance(written, ours, named, endpoints, samples) if ours in written else []
 
 
 def _page(
-    order: ReportOrder, results: Results, parts: dict[str, Results], files: dict[str, dict[str, Any]]
+    order: ReportOrder, known: Results, results: Results, parts: dict[str, Results], files: dict[str, dict[str, Any]]
 ) -> MainPage:
     paper, metrics = read_paper(), (*load_task(order.task).metrics, LOSS)
     ours = next((name for name, rows in results.rows.items() if rows[0].method == OURS), None)
+    task, first = load_task(order.task), next(iter(parts.values()))
     named = {claim.theirs for claim in paper.claims if claim.family and claim.ours == ours}
     endpoints = (metrics[0].name, LOSS.name)
-    compared = {name: own for name, own in results.scored.items() if metrics[0].name in own[0].values}
-    kept = files[next(iter(results.rows.values()))[0].id]
+    kept, examples = files[next(iter(results.rows.values()))[0].id], read_examples(layout.examples("qmsum"))
+    tested = next(iter(results.scored.values()))
 
     def judged(change: Change) -> list[Judged]:
-        by_seed = [change(own) for own in results.seeds]
-        return judge(paper.claims, change(results.scored), by_seed, results.converged, order.sign_flips)
+        by_seed = [change(own) for own in known.seeds]
+        return judge(paper.claims, change(known.scored), by_seed, known.converged, order.sign_flips)
 
-    claims = judged(lambda of: of)
+    claims, made = judged(lambda of: of), read_audits()
     return MainPage(
         order=order,
         notes=kept,
         cut=Cut(**kept["cut"]),
         results=results,
         metrics=metrics,
-        comparisons=significance(compared, ours, named, endpoints, order.sign_flips) if ours else [],
+        comparisons=_compared(results, ours, named, endpoints, order.sign_flips),
+        own_start=_compared(first, _own_start(first), (), endpoints, order.sign_flips),
         claims=claims,
-        audits=audit_rows(claims, results.scored, judged, _validated()),
-        other_tables=other_tables(read_audits(), next(iter(parts.values())).metrics, metrics[0]),
+        sizes=_sizes(known, (metrics[0], LOSS), order.sign_flips),
+        orientation=orientation_of(task, examples, tested, use_stemmer=order.use_stemmer),
+        audits=audit_rows(claims, known.scored, known.seeds, judged, _validated(examples.values())),
+        other_tables=other_tables(made, first.metrics, metrics[0]),
+        written=written_by_round(made.get(BY_ROUND, []), metrics[0].name),
         paper=read_table(layout.PAPER_RESULTS),
         selective=ours,
         tau=knob_of(results, ours, "tau") if ours else 0.0,
         parts=parts if len(parts) > 1 else {},
-        design=next(iter(parts.values())),
+        design=first,
         missing=missing(),
         made_before=_made_before(files),
         command=COMMAND,

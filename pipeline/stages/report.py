@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipeline.corpora.prepared import examples_of
 from pipeline.evaluation.claims import judge
+from pipeline.evaluation.scores import Scored
 from pipeline.model.loading import weights_bytes
 from pipeline.plan.orders import ReportOrder, read_order
 from pipeline.report.claim_rows import claim_record
@@ -16,6 +18,7 @@ from pipeline.report.ratings.sheets import of_these_summaries
 from pipeline.runs.identity import record_identities
 from pipeline.runs.index import planned_key, read_encoded
 from pipeline.runs.metrics import small_metrics, write_metrics
+from pipeline.runs.orientation import orientation_of
 from pipeline.runs.results import Results, first_runs, read_results, side_by_side, target_limit
 from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace import layout
@@ -83,6 +86,11 @@ def _on_studies(order: ReportOrder, results: Results, known: dict[str, Any]) -> 
     )
 
 
+def _first_tested(results: Results) -> list[Scored]:
+    """The test examples of the main table."""
+    return next(own for name, own in results.scored.items() if layout.group_of(results.rows[name][0].id) == layout.MAIN)
+
+
 def _material(order: ReportOrder, results: Results) -> Material:
     pair = [name for name in (SELECTIVE, AVERAGING) if name in results.rows]
     analysis: dict[str, dict[str, Any]] = {
@@ -92,6 +100,9 @@ def _material(order: ReportOrder, results: Results) -> Material:
     return Material(
         shares=read_table(layout.REPORTS / layout.WORD_SHARES),
         pos=read_table(layout.POS_SHARES),
+        orientation=orientation_of(
+            load_task(order.task), examples_of(order.corpora), _first_tested(results), use_stemmer=order.use_stemmer
+        ),
         ratings=of_these_summaries(order.runs),
         trials=read_table(layout.TUNING_TABLE) if layout.TUNING_TABLE.is_file() else [],
         analysis=analysis,

@@ -87,7 +87,7 @@ def by_round(row: RunRow, job: DecodingJob, examples: object) -> dict[str, dict[
 def test_each_client_keeps_the_round_that_scores_best(rows: list[RunRow], monkeypatch: pytest.MonkeyPatch) -> None:
     """Later rounds score better here, of those within two of the best by loss."""
     monkeypatch.setattr(auditing, "_scores", by_round)
-    found = [one for one in auditing.by_rouge(rows) if one["client"] != "mean"]
+    found = [one for one in auditing.by_rouge(rows, auditing.by_round(rows)) if one["client"] != "mean"]
     for one in found:
         row = next(row for row in rows if row.name == one["run"])
         history = [Round.of_row(line, 1) for line in read_table(layout.history(row.id))]
@@ -95,11 +95,23 @@ def test_each_client_keeps_the_round_that_scores_best(rows: list[RunRow], monkey
         assert one["by_rouge"] == one["average"] == min(one["by_loss"] + 2, max(line.round for line in history))
 
 
+def test_every_round_of_every_run_writes_validation_summaries(
+    made: Workspace, rows: list[RunRow], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """AdaCentralized has one model for all clients, so that each has its row of it."""
+    monkeypatch.setattr(auditing, "_scores", by_round)
+    found = auditing.by_round(rows)
+    kept_rounds = {(row.name, int(line["round"])) for row in rows for line in read_table(layout.history(row.id))}
+    assert {(one["run"], one["round"]) for one in found} == kept_rounds
+    assert all(one["average"] == one["round"] for one in found)
+    assert len(found) == len(kept_rounds) * len({one["client"] for one in found})
+
+
 def test_with_no_room_beside_the_best_round_the_audit_is_the_table(
     rows: list[RunRow], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(auditing, "AROUND", 0)
-    assert agree(auditing.by_rouge(rows), ("average", "length", "loss"))
+    assert agree(auditing.by_rouge(rows, auditing.by_round(rows)), ("average", "length", "loss"))
 
 
 def test_an_audit_is_made_once(
@@ -109,17 +121,17 @@ def test_an_audit_is_made_once(
     with made.entered():
         auditing.audit()
         first = {path.name: path.read_bytes() for path in layout.audit("rounds").parent.iterdir()}
-        assert set(first) == {"rounds.json", "beams.json", "fp32.json"}
+        assert set(first) == {"validation.json", "rounds.json", "beams.json", "fp32.json"}
         capsys.readouterr()
         auditing.audit()
-    assert capsys.readouterr().err.count("is there") == 3
+    assert capsys.readouterr().err.count("is there") == 4
 
 
 def test_what_is_missing_for_an_audit_is_named(made: Workspace, tmp_path: Path) -> None:
     copy = made.copied(tmp_path / "copy")
     shutil.rmtree(copy.folder / "work" / "rounds")
     with copy.entered(), pytest.raises(QuorumError, match=r"holds no models of main/centralized-1: .* train it again"):
-        auditing.by_rouge(kept.planned_runs())
+        auditing.by_round(kept.planned_runs())
     copy.params(keep_rounds=[])
     copy.stage("plan")
     with copy.entered(), pytest.raises(QuorumError, match="keep_rounds: names no seed"):

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 from conftest import SMALL, Workspace
+from made_results import run_of
 
 from pipeline.errors import QuorumError
+from pipeline.plan.orders import RunRow
 from pipeline.runs import kept
 from pipeline.stages import page
 from pipeline.workspace import layout
@@ -140,3 +142,27 @@ def test_changed_code_is_told_and_changes_no_identity(made: Workspace, tmp_path:
         assert "1 of 13 results was made by an earlier version of this code" in page_of(made)
     finally:
         path.write_text(before, encoding="utf-8")
+
+
+def rows_of(*ids: str) -> list[RunRow]:
+    """Runs of the main table, as in `fedavg-11`."""
+    found = []
+    for identity in ids:
+        name, _, seed = identity.rpartition("-")
+        found.append(run_of(name)[0].model_copy(update={"id": f"main/{identity}", "seed": int(seed)}))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("there", "shared"),
+    [
+        (["a-1", "b-1", "a-2", "b-2"], ["a-1", "b-1", "a-2", "b-2"]),
+        (["a-1", "b-1", "a-2"], ["a-1", "b-1"]),  # the second seed is not whole
+        (["a-1", "a-2"], ["a-1", "a-2"]),  # no seed is: what is kept at all of them
+        (["a-1", "a-2", "b-2"], ["a-2", "b-2"]),
+        (["a-1", "b-2"], ["a-1", "b-2"]),  # nothing is
+    ],
+)
+def test_rows_of_one_table_are_over_the_same_meetings(there: list[str], shared: list[str]) -> None:
+    found = page.of_whole_seeds(rows_of(*there), rows_of("a-1", "b-1", "a-2", "b-2"))
+    assert [row.id.removeprefix("main/") for row in found] == shared

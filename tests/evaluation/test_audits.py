@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pipeline.evaluation.audits import in_series, leave_one_out, without
@@ -25,7 +27,7 @@ def test_each_meeting_is_left_out_in_turn() -> None:
 
     All gains are gains, so that no other signs are as extreme as their own, and the word stays.
     """
-    found = leave_one_out(Judged(CLAIM, "average", None, None, "supported"), runs_of([1.0] * 9 + [10.0]), 2000)
+    found = leave_one_out(Judged(CLAIM, "average", None, None, "supported"), runs_of([1.0] * 9 + [10.0]), [], 2000)
     assert found is not None
     assert (found.least, found.largest) == (pytest.approx(1.0), pytest.approx(2.0))
     assert found.words == {"supported": 10}
@@ -33,13 +35,28 @@ def test_each_meeting_is_left_out_in_turn() -> None:
 
 def test_a_word_that_hangs_on_one_meeting_changes_without_it() -> None:
     """Six gains of 1 are just enough for the test (2 of 64 signs); five are not, whichever is left out."""
-    found = leave_one_out(Judged(CLAIM, "average", None, None, "supported"), runs_of([1.0] * 6), 4000)
+    found = leave_one_out(Judged(CLAIM, "average", None, None, "supported"), runs_of([1.0] * 6), [], 4000)
     assert found is not None
     assert found.words == {"undecided": 6}
 
 
+def test_a_word_needs_a_gain_in_every_run_that_is_left() -> None:
+    """Ten gains of 1 and a second run of 2 and −1: without the 2 that run loses. So the word falls once of twelve."""
+    first, second = (
+        runs_of([1.0] * 10),
+        {
+            name: [replace(row, meeting=f"n{row.id}", id=f"n{row.id}") for row in rows]
+            for name, rows in runs_of([2.0, -1.0]).items()
+        },
+    )
+    both = {name: [*first[name], *second[name]] for name in first}
+    found = leave_one_out(Judged(CLAIM, "average", None, None, "supported"), both, [first, second], 2000)
+    assert found is not None
+    assert found.words == {"supported": 11, "undecided": 1}
+
+
 def test_a_claim_that_was_not_run_has_no_audit() -> None:
-    assert leave_one_out(Judged(CLAIM, "average", None, None, "not run"), {}, 100) is None
+    assert leave_one_out(Judged(CLAIM, "average", None, None, "not run"), {}, [], 100) is None
 
 
 def test_a_series_is_one_cluster() -> None:

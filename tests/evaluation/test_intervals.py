@@ -13,7 +13,7 @@ from conftest import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.evaluation.intervals import Clusters, Interval, interval_of, sign_flip
+from pipeline.evaluation.intervals import Clusters, Interval, aligned, interval_of, sign_flip, standard_error
 from pipeline.evaluation.scores import LOSS, Scored, clusters_of, differences, over_seeds
 
 
@@ -108,6 +108,30 @@ def test_a_standard_error_by_hand() -> None:
     assert interval.visible == pytest.approx((1 / 3) ** 0.5 * (4.3027 + 1.0607), rel=1e-4)
 
 
+def test_degrees_are_those_of_the_client_whose_meetings_differ() -> None:
+    """Clients with variances 1/3 and 3/3 of their own means and two degrees each: (v + w)² / ((v² + w²) / 2).
+
+    With 1/12 and 3/12 that is (1/3)² / ((1/144 + 9/144) / 2) = 3.2, between two and four.
+    """
+    a, b = of_meetings([1.0, 2.0, 3.0], "a"), of_meetings([0.0, 3**0.5, 2 * 3**0.5], "b")
+    error, degrees = standard_error({"a": a, "b": b})
+    assert (error, degrees) == (pytest.approx((1 / 3) ** 0.5), pytest.approx(3.2))
+    _, alone = standard_error({"a": a, "b": of_meetings([1.0] * 3, "b")})
+    assert alone == pytest.approx(2.0)
+
+
+def test_how_far_clients_lie_apart_is_no_noise_of_a_level() -> None:
+    """One client near 10, the other near 30: as wide as if both were near 20, and of the same value."""
+    values = np.random.default_rng(3).normal(0, 1, (2, 10))
+    apart = {"a": of_meetings(values[0] + 10, "a"), "b": of_meetings(values[1] + 30, "b")}
+    together = {"a": of_meetings(values[0] + 20, "a"), "b": of_meetings(values[1] + 20, "b")}
+    level, same = (interval_of(aligned(clients), 4000) for clients in (apart, together))
+    assert level.value == pytest.approx(20.0, abs=0.5)
+    assert level.ends == pytest.approx(interval_of(aligned(together), 4000).ends)
+    assert level.high - level.low < 1.2 * (same.high - same.low)
+    assert interval_of(apart, 4000).high - interval_of(apart, 4000).low > 3 * (level.high - level.low)
+
+
 def test_a_point_has_no_ends_in_text_and_files() -> None:
     point = Interval(1.0, 0.5, 1.5, 0.25, 3).alone()
     assert point.span(2) == ""
@@ -168,11 +192,12 @@ def redrawn(clients: Mapping[str, Clusters], rng: np.random.Generator) -> dict[s
     return found
 
 
-@pytest.mark.parametrize(("metric", "least"), [("average", 0.935), (LOSS, 0.0)])
-def test_intervals_cover_at_our_cluster_sizes(metric: str, least: float, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("metric", "name", "least"), [("average", "ROUGE", 0.935), (LOSS, "loss", 0.0)])
+def test_intervals_cover_at_our_cluster_sizes(metric: str, name: str, least: float) -> None:
     """The differences of committed meetings stand for all meetings there are: how often does an interval hold theirs?
 
-    The average over pairs of runs is held to METHODS' 0.935 for ROUGE; loss is printed whatever it is.
+    The average over pairs of runs is held to 0.935 for ROUGE. What came out, of loss whatever it is, is what
+    docs/results.md says.
     """
     rng, coverage = np.random.default_rng(7), {}
     for ours, theirs in PAIRS:
@@ -180,6 +205,7 @@ def test_intervals_cover_at_our_cluster_sizes(metric: str, least: float, capsys:
         truth = fmean(own.ratio() for own in clients.values())
         found = (interval_of(redrawn(clients, rng), 999) for _ in range(TIMES))
         coverage[f"{ours} - {theirs}"] = fmean(one.low <= truth <= one.high for one in found)
-    with capsys.disabled():
-        print(f"\ncoverage, {metric}: mean {fmean(coverage.values()):.3f}, least {min(coverage.values()):.3f}")
-    assert fmean(coverage.values()) >= least
+    mean, worst = fmean(coverage.values()), min(coverage, key=lambda pair: coverage[pair])
+    assert mean >= least
+    told = " ".join((ROOT / "docs" / "results.md").read_text(encoding="utf-8").split())
+    assert f"In {name} they hold it {mean:.2f} of the time, at the worst pair of rows {coverage[worst]:.2f}" in told

@@ -264,7 +264,7 @@ PAGES = {"main.json", "report.json"}
             {"local_start": "own"},
             {f"train/{i}" for i in ids("fedkd", "fedselectkd", "tau-2", "lambda-0.5", "fedhardkd")} | PAGES,
         ),
-        ({"use_stemmer": True}, {f"evaluate/{i}" for i in ids(*RUNS, *MORE)} | {"analyze.json"} | PAGES),
+        ({"use_stemmer": True}, {f"evaluate/{i}" for i in ids(*RUNS, *MORE)} | PAGES),
         ({"beams": 4}, {f"generate/{i}" for i in ids(*set(RUNS) | set(MORE) - {"lambda-0.5"})} | PAGES),
         ({"sign_flips": 500}, PAGES),
         ({"studies": {"mine": ["fedkd"]}}, {"report.json"}),

@@ -45,6 +45,23 @@ def test_a_row_says_why_and_what_else_rests_on_its_adapters() -> None:
 
 
 @pytest.mark.parametrize(
+    ("word", "error", "shown"),
+    [("undecided", 0.05, "10"), ("undecided", 1.0, "10 of 388"), ("excluded", 1.0, "10"), ("not run", 1.0, "10")],
+)
+def test_what_is_undecided_says_how_many_meetings_would_decide_it(word: Word, error: float, shown: str) -> None:
+    """A standard error of 1 could have seen 2.896; half of the effect is 0.465: 10 · (2.896 / 0.465)² = 387.9."""
+    one = judged("average", Interval(1.0, 0.0, 2.0, error, 30), word=word, meetings=10)
+    assert claim_row(one)["meetings"] == shown
+
+
+def test_of_a_margin_all_of_it_has_to_be_visible() -> None:
+    """10 · (2.896 / 0.5)² = 335.5."""
+    claim = CLAIM.model_copy(update={"margin": 0.5})
+    assert Judged(claim, "average", Interval(1, 0, 2, 1.0, 30), 0.1, "undecided", meetings=10).meetings_to_decide == 336
+    assert Judged(claim, "average", Interval(1, 0, 2), 0.1, "undecided", meetings=10).meetings_to_decide is None
+
+
+@pytest.mark.parametrize(
     ("word", "colour"),
     [
         ("supported", "held"),
@@ -59,7 +76,7 @@ def test_a_word_has_a_colour(word: Word, colour: str) -> None:
 
 
 def test_a_record_has_all_that_a_claim_was_judged_by() -> None:
-    one = judged("loss", Interval(0.01234567, -0.01, 0.03, 0.01, 30), p_holm=0.5, shared=("claim 2 at A",))
+    one = judged("loss", Interval(0.01234567, -0.01, 0.03, 0.01, 30), p_holm=0.5, shared=("claim 2 at A",), meetings=10)
     record = json.loads(json.dumps(claim_record(one)))
     assert record == {
         "number": 1,
@@ -72,6 +89,8 @@ def test_a_record_has_all_that_a_claim_was_judged_by() -> None:
         "effect": 0.02,
         "gain": {"value": 0.0123, "low": -0.01, "high": 0.03, "standard_error": 0.01},
         "visible": 0.029,
+        "meetings": 10,
+        "meetings_to_decide": 84,
         "by_run": [],
         "p": 0.25,
         "p_holm": 0.5,

@@ -9,12 +9,11 @@ import pytest
 from conftest import ROOT
 from made_results import figures, results_of, round_of, run_of
 
-from pipeline.evaluation.claims import Claim, Judged
 from pipeline.evaluation.intervals import Interval
-from pipeline.evaluation.scores import Figures
+from pipeline.evaluation.scores import Figures, Scored
 from pipeline.federated.history import Round
 from pipeline.plan.orders import MainOrder, RunRow
-from pipeline.report.main_page import MainPage, _answer, _paper_rows, _pos_shares, main_rows
+from pipeline.report.main_page import MainPage, _paper_rows, _pos_shares, _visible, main_rows
 from pipeline.report.naming import colours, labels
 from pipeline.report.summaries import cases, lens
 from pipeline.runs.results import Results
@@ -42,6 +41,7 @@ def page_of(results: Results, **parts: Any) -> MainPage:
         target_tokens=160,
         train_fraction=1.0,
         validation_examples=None,
+        use_stemmer=False,
         sign_flips=200,
         runs=[row for rows in results.rows.values() for row in rows],
     )
@@ -143,7 +143,7 @@ def test_a_best_round_that_is_the_last_says_that_it_has_not_converged() -> None:
 
 
 def test_a_best_round_within_patience_of_the_last_has_not_converged() -> None:
-    assert note(history(2, 3), patience=2) == "2 (not converged)"
+    assert note(history(2, 3), patience=2) == "2 (not converged; test loss of round 3: 2.500)"
 
 
 def test_an_earlier_best_round_stands_beside_the_last_ones_loss() -> None:
@@ -160,49 +160,22 @@ def test_a_run_without_training_has_no_round() -> None:
     assert note([], patience=1) == ""
 
 
-# --- the answer -----------------------------------------------------------------------------------------------------
+# --- what could have been seen --------------------------------------------------------------------------------------
 
 
-def claim(number: int, metric: str, gain: Interval | None, **more: Any) -> Judged:
-    asked = Claim(number=number, text="", ours="x", theirs="y", effects={metric: 1.0}, gate=number == 0)
-    return Judged(asked, metric, gain, None, more.pop("word", "undecided"), **more)
+def test_what_could_have_been_seen_is_between_trained_rows() -> None:
+    """Differences 1, 2 and 3 have a standard error of 0.577, two degrees, t of 4.3027 and 1.0607; their losses none.
 
+    The untrained row, whose differences are ten times as large, does not count.
+    """
 
-def answer(*claims: Judged) -> dict[str, Any] | None:
-    return _answer(page_of(results_of(), claims=claims))
+    def rows(factor: float) -> list[Scored]:
+        return [Scored(f"e{n}", "A", f"m{n}", 1, {"average": factor * n, "loss": 2.0}) for n in (1, 2, 3)]
 
-
-GAIN = Interval(1.5, 0.5, 2.5, 0.5)
-
-
-def test_the_answer_is_claim_one_with_the_gate_on_the_same_endpoint() -> None:
-    gates = [claim(0, metric, GAIN) for metric in ("loss", "average")]
-    found = answer(*gates, claim(1, "average", GAIN, why="not converged: x"), claim(1, "loss", GAIN))
-    assert found is not None
-    assert (found["gain"], found["word"], found["why"], found["gate"]) == (
-        GAIN,
-        "undecided",
-        "not converged: x",
-        gates[1],
-    )
-
-
-def test_gates_that_are_shut_are_told_first() -> None:
-    """The gate is supported in loss and excluded in ROUGE: there no claim is decided."""
-    gates = [claim(0, "average", GAIN, word="excluded"), claim(0, "loss", GAIN, word="supported")]
-    found = answer(*gates, claim(1, "average", GAIN))
-    assert found is not None
-    assert [(metric.name, gate) for metric, gate in found["shut"]] == [("average", gates[0])]
-
-
-def test_without_a_gate_the_answer_stands_alone() -> None:
-    found = answer(claim(1, "average", GAIN))
-    assert found is not None
-    assert found["gate"] is None
-
-
-def test_without_claim_ones_runs_there_is_no_answer() -> None:
-    assert answer(claim(1, "average", None), claim(2, "average", GAIN)) is None
+    scored = {"zeroshot": rows(-9.0), "x": rows(0.0), "y": rows(1.0)}
+    histories = {"zeroshot": [], "x": [round_of(1, "A", 1.0)], "y": [round_of(1, "A", 1.0)]}
+    results = results_of(scored=scored, histories=histories)
+    assert _visible(page_of(results), results) == "3.10 average ROUGE and 0.000 nats a token"
 
 
 # --- names ----------------------------------------------------------------------------------------------------------

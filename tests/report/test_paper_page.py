@@ -49,7 +49,7 @@ def test_best_rounds_are_told_as_a_span(rounds: list[int], text: str) -> None:
 def row(**more: Any) -> dict[str, Any]:
     """Of a run whose clients A and B are best in rounds 1 and 2 of 2; the mean beside others is A's alone."""
     rounds = [round_of(n, client, 2.0, best=n == best) for client, best in (("A", 1), ("B", 2)) for n in (1, 2)]
-    known = {"length": 30.4, "similarity": 0.5, "repetition": 1.25} | more
+    known = {"length": 30.4, "reference_length": 20.0, "similarity": 0.5, "repetition": 1.25} | more
     own = {client: figures(spread=0.5, loss=2.0, average=20.0, **known) for client in ("A", "B", "mean")}
     all_of_it = {"mean": figures(loss=9.0, average=30.0)}
     results = results_of(rows={"x": run_of("x")}, histories={"x": rounds}, metrics={"x": all_of_it})
@@ -60,7 +60,7 @@ def test_a_row_has_rouge_a_client_and_what_the_summaries_look_like() -> None:
     found = row()
     assert found["cells"]["A"] == {"value": "20.00", "interval": "19.5 … 20.5"}
     assert found["of_all"]["value"] == "30.00", "over all of its clients"
-    assert (found["words"], found["surface"], found["loss"]) == ("30", "0.50, 1.25", "2.000")
+    assert (found["words"], found["surface"], found["loss"]) == ("30 (1.52)", "0.50, 1.25", "2.000")
     assert (found["part"], found["name"], found["rounds"]) == ("AdaFedSelectKD", "x", "1–2")
 
 

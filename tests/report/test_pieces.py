@@ -87,7 +87,7 @@ def test_what_nobody_trained_is_shown_a_client() -> None:
 
 def test_rows_that_cost_nothing_have_a_mean_over_clients() -> None:
     rows = {"lead": {"A": {"average": 10.0}, "B": {"average": 13.0}}}
-    (table,) = pieces.orientation({"orientation": {"turns": rows}}, AVERAGE)
+    (table,) = pieces.orientation(rows, AVERAGE)
     assert rows_of(table)[0][1:] == ["A", "B", "mean"]
     assert rows_of(table)[1] == ["lead", "10.00", "13.00", "11.50"]
     assert pieces.orientation({}, AVERAGE) == []

@@ -214,6 +214,7 @@ def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "target_tokens": 160,
         "train_fraction": 1.0,
         "validation_examples": None,
+        "use_stemmer": False,
         "sign_flips": 200,
         "runs": [
             row | {"id": f"main/{method}-1", "name": method, "method": method, "part": method} for method in methods

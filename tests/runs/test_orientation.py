@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from pipeline.corpora.example import Example, Turn
-from pipeline.runs.analysis import at_random, lead, orientation_of
+from pipeline.evaluation.scores import Scored
+from pipeline.runs.orientation import at_random, lead, orientation_of
 from pipeline.tasks.summarize import TASK
-from pipeline.workspace import layout
-from pipeline.workspace.files import write_json
 
 
 def example(identity: str, *turns: str, target: str = "t") -> Example:
@@ -32,22 +29,18 @@ def test_a_source_of_three_turns_is_drawn_whole() -> None:
     assert at_random(example("i", "a")) == "a"
 
 
-def test_they_are_scored_on_the_test_sets_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_they_are_scored_on_what_a_run_was_tested_on() -> None:
     """A's two references are the first three turns, and nothing of them: (100 + 0) / 2. B's is half of them.
 
     Of B's reference `a b` and the turns `a b c` P is 2/3 and R is 1 in R-1 and R-L, so F1 is 80.
     """
-    monkeypatch.chdir(tmp_path)
     examples = {
         "1": example("1", "a", "b", "c", "d", target="a b c"),
         "2": example("2", "a", "b", "c", "d", target="x y z"),
         "3": example("3", "a", "b", "c", "d", target="a b"),
     }
-    entries = {i: {"id": i, "key": i, "tokens": 1, "source_tokens": 1} for i in examples}
-    clients = {"A": [entries["1"], entries["2"]], "B": [entries["3"]]}
-    index = {client: {"train": [], "val": [], "test": tests} for client, tests in clients.items()}
-    write_json(layout.encoded_index("main/a-1"), {"clients": index})
-    found = orientation_of(TASK, examples, "main/a-1", use_stemmer=False)["lead-3 turns"]
+    tested = [Scored(i, client, "m", 1, {}) for i, client in (("1", "A"), ("2", "A"), ("3", "B"))]
+    found = orientation_of(TASK, examples, tested, use_stemmer=False)["lead-3 turns"]
     assert {client: (own["rouge1"], own["rougeL"]) for client, own in found.items()} == {
         "A": (50.0, 50.0),
         "B": (pytest.approx(80.0), pytest.approx(80.0)),

@@ -59,12 +59,14 @@ def test_a_runs_knob_is_its_own_and_a_quantile_what_it_was_in_nats() -> None:
     assert knob_of(results_of(rows={"avg": run_of("avg", mu=0.1)}), "avg", "mu") == 0.1
 
 
-def lay(run: str, losses: dict[str, float], *, rounds: int = 1, other: dict[str, float] | None = None) -> None:
-    """Scores of a run of two examples a client, as its stage leaves them, and its history."""
+def lay(
+    run: str, losses: dict[str, float], *, rounds: int = 1, other: dict[str, float] | None = None, count: int = 2
+) -> None:
+    """Scores of a run of so many examples a client, as its stage leaves them, and its history."""
     examples = [
         {"id": f"{c}{i}", "client": c, "meeting": f"m{i}", "tokens": 10, "loss_sum": 10 * loss, "average": 20.0}
         for c, loss in losses.items()
-        for i in range(2)
+        for i in range(count)
     ]
     write_json(layout.scores(run), {"examples": examples, "clients": {c: other or {} for c in losses}})
     history = [
@@ -95,6 +97,21 @@ def test_a_run_is_read_over_its_seeds() -> None:
     }
     assert [own["ours"][0].values["loss"] for own in results.seeds] == [20.0, 40.0]
     assert [(one.seed, one.round) for one in results.histories["ours"]] == [(1, 1), (2, 1)]
+
+
+@pytest.mark.usefixtures("there")
+def test_a_seed_counts_by_what_it_tests() -> None:
+    """One example with a loss of 2.0 and three of 4.0: 3.5. The last rounds' models are the best ones: as much."""
+    rows = [run_of("ours")[0].model_copy(update={"id": f"more/ours-{seed}", "seed": seed}) for seed in (1, 2)]
+    for seed, (loss, count) in enumerate([(2.0, 1), (4.0, 3)], start=1):
+        lay(f"more/ours-{seed}", {"A": loss}, other={"last_loss": loss}, count=count)
+        path = layout.scores(f"more/ours-{seed}")
+        found = read_json(path)
+        for row in found["examples"]:
+            row["id"] = row["meeting"] = f"{seed}-{row['id']}"
+        write_json(path, found)
+    figures = read_results(rows, 200, "test").metrics["ours"]["A"]
+    assert figures.metrics["loss"].value == figures.other_losses["last"] == 3.5
 
 
 @pytest.mark.usefixtures("there")

@@ -61,6 +61,16 @@ def test_every_family_is_tried_on_one_grid() -> None:
     assert all(grid == params.tune.rates for grid in grids.values())
 
 
+def test_a_trial_that_the_cap_ended_near_the_best_is_told() -> None:
+    """0.009 nats above the best is near, 0.011 is not; what patience ended has had its rounds."""
+
+    def row(knobs: str, loss: float, ended: str, chosen: int = 0) -> dict[str, Any]:
+        return {"chooses": "own", "knobs": knobs, "validation_loss": loss, "ended": ended, "chosen": chosen}
+
+    rows = [row("a", 2.5, "cap", 1), row("b", 2.509, "cap"), row("c", 2.511, "cap"), row("d", 2.501, "patience")]
+    assert [one["knobs"] for one in tuning.capped_near(rows)] == ["b"]
+
+
 def test_a_family_has_the_rate_that_was_chosen_for_it(params: Params) -> None:
     """AdaSingle and distillers with own start; AdaFedAvg's clients and distillers with server start; and so on."""
     chosen = with_learning_rates(params, {"own": 1e-4, "local": 2e-4, "server": 3e-4, "pooled": 4e-4})

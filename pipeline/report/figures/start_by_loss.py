@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec
+from matplotlib.ticker import MaxNLocator
 
 from pipeline.evaluation.scores import MEAN
 from pipeline.federated.history import mean_by_round
@@ -35,26 +38,51 @@ def cells_of(rows: Mapping[str, Sequence[RunRow]]) -> dict[Cell, str]:
     return found
 
 
-def draw(results: Results, cells: Mapping[Cell, str], metric: Metric) -> Figure:
-    """Two panels of validation loss by round, a line a loss; one of the metric, a row a cell."""
-    figure = Figure(figsize=(9.6, 3.4), layout="constrained")
-    *curves, scores = figure.subplots(1, 3, width_ratios=(1, 1, 1.1))
-    for axis, start in zip(curves, STARTS, strict=True):
-        for index, loss in enumerate(LOSSES):
-            if run := cells.get((start, loss)):
-                points = mean_by_round(results.histories[run], lambda one: one.validation_loss)
-                axis.plot(*transposed(points), color=COLOURS[loss], marker=marker(index), label=loss)
+Points = Sequence[tuple[int, float]]
+"""(round, value)."""
+
+
+def draw(results: Results, cells: Mapping[Cell, str], metric: Metric, written: Mapping[str, Points]) -> Figure:
+    """Panels by start, a line a loss: validation loss by round, below it the metric; beside them tests, a row a cell.
+
+    Args:
+        written: run -> the metric of validation summaries by round, mean over clients; empty, and the panels are gone.
+    """
+    figure = Figure(figsize=(9.6, 5.4 if written else 3.4), layout="constrained")
+    grid = figure.add_gridspec(2 if written else 1, 3, width_ratios=(1, 1, 1.1))
+    losses = {run: mean_by_round(results.histories[run], lambda one: one.validation_loss) for run in cells.values()}
+    curves = [_curves(figure, grid, 0, cells, losses)]
+    curves[0][0].set_ylabel("validation loss, nats a token")
+    for axis, start in zip(curves[0], STARTS, strict=True):
         axis.set_title(f"start: {start}")
+    if written:
+        curves.append(_curves(figure, grid, 1, cells, written))
+        curves[1][0].set_ylabel(f"validation, {metric.title}")
+    for axis in curves[-1]:
         axis.set_xlabel("round")
-        axis.xaxis.get_major_locator().set_params(integer=True)
-    curves[0].set_ylabel("validation loss, nats a token")
-    curves[1].sharey(curves[0])
+    scores = figure.add_subplot(grid[:, 2])
     shown = [(cell, run) for cell, run in sorted(cells.items()) if metric.name in results.metrics[run][MEAN].metrics]
     for place, ((_, loss), run) in enumerate(shown):
         interval_row(scores, place, results.metrics[run][MEAN].metrics[metric.name], [], COLOURS[loss])
     scores.set_yticks(range(len(shown)), [f"{start}, {loss}" for (start, loss), _ in shown])
     scores.invert_yaxis()
     scores.set_xlabel(f"test, {metric.title}")
-    handles, labels = max((axis.get_legend_handles_labels() for axis in curves), key=lambda found: len(found[1]))
+    handles, labels = max((axis.get_legend_handles_labels() for axis in curves[0]), key=lambda found: len(found[1]))
     figure.legend(handles, labels, loc="outside lower center", ncols=len(LOSSES))
     return figure
+
+
+def _curves(
+    figure: Figure, grid: GridSpec, row: int, cells: Mapping[Cell, str], points: Mapping[str, Points]
+) -> list[Axes]:
+    """A row of panels with one scale, a panel a start."""
+    axes: list[Axes] = []
+    for column, start in enumerate(STARTS):
+        axis = figure.add_subplot(grid[row, column], sharey=axes[0] if axes else None)
+        for index, loss in enumerate(LOSSES):
+            run = cells.get((start, loss), "")
+            if run in points:
+                axis.plot(*transposed(points[run]), color=COLOURS[loss], marker=marker(index), label=loss)
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.append(axis)
+    return axes

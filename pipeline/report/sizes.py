@@ -1,0 +1,106 @@
+"""From how many training examples on does pooling pay, and for whom: AdaCentralized less AdaSingle, by data size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from pipeline.evaluation.intervals import Interval, interval_of
+from pipeline.evaluation.scores import LOSS, MEAN, Scored, clusters_of, differences, of_client
+from pipeline.plan.orders import RunRow
+from pipeline.report.page import piece, signed
+from pipeline.tasks.task import Metric
+
+ALONE, POOLED = "AdaSingle", "AdaCentralized"
+Held = Mapping[str, float]
+"""Client -> training examples, mean over seeds."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a setting's clients hold, and metric -> client (MEAN among them) -> what pooling gains; more is better."""
+
+    setting: str
+    held: Held
+    gains: Mapping[str, Mapping[str, Interval]]
+
+    @property
+    def examples(self) -> float:
+        """Of all clients together."""
+        return sum(self.held.values())
+
+
+def sizes_of(
+    rows: Mapping[str, Sequence[RunRow]],
+    scored: Mapping[str, Sequence[Scored]],
+    held: Mapping[str, Held],
+    metrics: Sequence[Metric],
+    samples: int,
+) -> list[Size]:
+    """A size a setting in which both runs were made, the smallest first.
+
+    Args:
+        held: setting -> what its clients hold.
+    """
+    runs: dict[str, dict[str, str]] = {}
+    for name, own in rows.items():
+        if own[0].method in (ALONE, POOLED):
+            runs.setdefault(own[0].setting, {}).setdefault(own[0].method, name)
+    found = []
+    for setting, pair in runs.items():
+        if len(pair) == 2:
+            gained = differences(scored[pair[POOLED]], scored[pair[ALONE]])
+            gains = {metric.name: _gains(gained, metric, samples) for metric in metrics}
+            found.append(Size(setting, held[setting], gains))
+    return sorted(found, key=lambda size: size.examples)
+
+
+def _gains(gained: Sequence[Scored], metric: Metric, samples: int) -> dict[str, Interval]:
+    clusters = clusters_of(gained, metric.name)
+    sign = -1.0 if metric.name == LOSS else 1.0
+    found = {c: of_client(_turned(interval_of({c: own}, samples), sign), {c: own}) for c, own in clusters.items()}
+    return found | {MEAN: _turned(interval_of(clusters, samples), sign)}
+
+
+def _turned(one: Interval, sign: float) -> Interval:
+    """With more being better."""
+    return one if sign > 0 else Interval(-one.value, -one.high, -one.low, one.standard_error, one.degrees)
+
+
+def table(sizes: Sequence[Size], metrics: Sequence[Metric]) -> Markup:
+    """A row a size and metric: what each client holds and gains, and the mean."""
+    clients = list(sizes[0].held)
+    rows = [
+        [
+            metric.title,
+            ", ".join(f"{client} {count:.0f}" for client, count in size.held.items()),
+            *(_cell(size.gains[metric.name][client], metric) for client in (*clients, MEAN)),
+        ]
+        for metric in metrics
+        for size in sizes
+    ]
+    return piece("table", head=["gain of pooling in", "training examples", *clients, "mean"], rows=rows)
+
+
+def _cell(gain: Interval, metric: Metric) -> str:
+    span = gain.span(metric.digits, "+")
+    return signed(gain.value, metric.digits) + (f" ({span})" if span else "")
+
+
+def rows_of(sizes: Sequence[Size]) -> list[dict[str, Any]]:
+    """Rows of sizes.csv: one a size, metric and client."""
+    return [
+        {"setting": size.setting, "metric": metric, "client": client}
+        | {"examples": round(size.held.get(client, size.examples), 1)}
+        | {"gain": round(one.value, 6), "low": _end(one, one.low), "high": _end(one, one.high)}
+        for size in sizes
+        for metric, gains in size.gains.items()
+        for client, one in gains.items()
+    ]
+
+
+def _end(gain: Interval, end: float) -> float | None:
+    return None if gain.is_point else round(end, 6)

@@ -1,0 +1,69 @@
+"""What an audit says, as rows of a page and as lines of a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from made_results import AVERAGE, figures
+
+from pipeline.evaluation.claims import Claim, Judged, judge
+from pipeline.evaluation.intervals import Interval
+from pipeline.evaluation.scores import Scored
+from pipeline.report.audit_rows import COLUMNS, TITLES, Change, audit_rows, other_tables, written_by_round
+
+
+def test_a_round_is_the_mean_of_its_clients() -> None:
+    """Round 1 of x: (10 + 20) / 2; of round 2 client A alone wrote."""
+    rows = [
+        {"run": "x", "client": "A", "round": 2, "average": 12.0},
+        {"run": "x", "client": "A", "round": 1, "average": 10.0},
+        {"run": "x", "client": "B", "round": 1, "average": 20.0},
+        {"run": "y", "client": "A", "round": 1, "average": 5.0},
+    ]
+    assert written_by_round(rows, "average") == {"x": [(1, 15.0), (2, 12.0)], "y": [(1, 5.0)]}
+
+
+CLAIM = Claim(number=1, text="", ours="ours", theirs="theirs", effects={"average": 0.93})
+
+
+def run_of(gains: Mapping[str, float]) -> list[Scored]:
+    """A meeting a gain over 20 ROUGE, one example each."""
+    return [Scored(f"e{name}", "A", name, 10, {"average": 20.0 + gain, "loss": 25.0}) for name, gain in gains.items()]
+
+
+def test_a_verdict_stands_beside_what_it_would_be_otherwise() -> None:
+    """Run A gains 1 on ten meetings, B and C gain 2 on ten each; of those of A the first was tuned on.
+
+    Over all 50 / 30 is 1.67, and without one of A's 49 / 29 is 1.69, without one of the others 48 / 29 is 1.66.
+    """
+    seeds = [{f"{name}{n}": gain for n in range(10)} for name, gain in (("a", 1.0), ("b", 2.0), ("c", 2.0))]
+    by_seed = [{"ours": run_of(own), "theirs": run_of(dict.fromkeys(own, 0.0))} for own in seeds]
+    pooled = {name: [row for own in by_seed for row in own[name]] for name in ("ours", "theirs")}
+
+    def judged(change: Change) -> list[Judged]:
+        return judge([CLAIM], change(pooled), [change(own) for own in by_seed], lambda run: True, 2000)
+
+    (row,) = audit_rows(judged(lambda of: of), pooled, by_seed, judged, {"a0"})
+    assert set(row) == set(COLUMNS)
+    assert (row["claim"], row["endpoint"], row["word"]) == (1, "average", "supported")
+    assert row["untouched_runs"] == "+2.00 (+2.00 … +2.00)"
+    assert (row["series_as_clusters"], row["without_meetings_tuned_on"]) == ("supported", "supported")
+    assert row["leave_one_meeting_out"] == "30 of 30 times the same word; gain +1.66 … +1.69"
+
+
+def test_what_is_undecided_is_not_looked_at_meeting_by_meeting() -> None:
+    run = {"ours": run_of({"m1": 1.0}), "theirs": run_of({"m1": 0.0})}
+    one = Judged(CLAIM, "average", Interval(1.0, 0.0, 2.0, 0.5, 3), 0.5, "undecided")
+    (row,) = audit_rows([one], run, [run], lambda change: [one], ())
+    assert (row["leave_one_meeting_out"], row["untouched_runs"], row["without_meetings_tuned_on"]) == ("", "", "")
+
+
+def test_a_table_made_otherwise_stands_beside_the_one_that_is_judged() -> None:
+    """AdaFedAvg by a beam search: 20 becomes 21, 40 words of 50 become 30, and the loss stays."""
+    known = {"average": 20.0, "length": 40.0, "reference_length": 50.0, "loss": 2.5}
+    row = {"run": "fedavg", "client": "mean", **known, "average": 21.0, "length": 30.0}
+    rounds = {**row, "run": "fedavg", "client": "A", "by_loss": 2, "by_rouge": 3}
+    found = other_tables({"beams": [row], "rounds": [rounds, row]}, {"fedavg": {"mean": figures(**known)}}, AVERAGE)
+    assert list(found) == [TITLES["rounds"], TITLES["beams"]]
+    assert found[TITLES["beams"]] == [["fedavg", "20.00 → 21.00", "0.80 → 0.60", "2.500 → 2.500", ""]]
+    assert found[TITLES["rounds"]][0][-1] == "A 2 → 3"
