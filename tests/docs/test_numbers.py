@@ -208,6 +208,34 @@ def test_what_is_kept_of_full_scale_is_told() -> None:
     assert rows_of(folder / "README.md", "method") == wanted
 
 
+def test_what_is_told_of_the_gate_is_what_it_was_judged_by() -> None:
+    folder = ROOT / "experiments" / "full"
+    claims = json.loads((folder / "reports" / "paper.json").read_text(encoding="utf-8"))["claims"]
+    rouge, loss = ({**one, **one["gain"]} for one in claims if one["number"] == 0)
+    told, results, readme = words(folder / "README.md"), words(ROOT / "docs" / "results.md"), words(ROOT / "README.md")
+    ends = {one["metric"]: f"{one['low']:.{n}f} … {one['high']:.{n}f}" for one, n in ((rouge, 2), (loss, 3))}
+    minus = f"{rouge['value']:.2f}".replace("-", "−")
+    for one in (rouge, loss):
+        ends[one["metric"]] = ends[one["metric"]].replace("-", "−")
+    assert f"pooling gains {loss['value']:.3f} nats a token ({ends['loss']}; p {loss['p']:.3f})" in told
+    assert f"In average ROUGE it gains {minus} ({ends['average']}; p {rouge['p']:.3f})" in told
+    assert f"a gain of {rouge['visible']:.2f} would have been seen" in told
+    assert f"The paper's is {rouge['effect']:.2f}" in told
+    assert {one["why"] for one in (rouge, loss)} == {"not converged: centralized"}
+    assert all(gain > 0 for gain in loss["by_run"]), "it gains in each of the three runs"
+    mean = {row["run"]: row for row in read(folder / "reports" / "tables" / "main.csv") if row["client"] == "mean"}
+    lengths = {run: f"{float(mean[run]['length']):.0f}" for run in ("centralized", "single")}
+    assert f"writes shorter: {lengths['centralized']} words on average against AdaSingle's {lengths['single']}" in told
+    assert f"On {loss['meetings']} meetings" in results
+    assert f"gains {loss['value']:.3f} nats over each client's own ({ends['loss']})" in results
+    assert f"and {minus} average ROUGE ({ends['average']})" in results
+    assert f"pooled is {loss['value']:.3f} nats better than each client's own" in readme
+    laptop = {
+        row["run"]: float(row["average"]) for row in read(REPORTS / "tables" / "main.csv") if row["client"] == "mean"
+    }
+    assert f"AdaCentralized {laptop['centralized'] - laptop['single']:.2f} ROUGE above AdaSingle" in results
+
+
 def test_what_is_said_of_full_scale_is_what_its_trials_found() -> None:
     """Differences of validation losses: each run at its best, and pooling at the first guess."""
     losses: dict[str, dict[float, float]] = {}
