@@ -208,6 +208,21 @@ def test_what_is_kept_of_full_scale_is_told() -> None:
     assert rows_of(folder / "README.md", "method") == wanted
 
 
+def test_what_the_gates_trials_found_is_told() -> None:
+    """A row a folder that has its two trials, below that of experiments/full at the rates that were chosen there."""
+    gate, wanted = ROOT / "experiments" / "gate", []
+    for name in ("full", "lora", "narrow", "deep", "longer"):
+        table = (gate / name if name != "full" else gate.parent / name) / "reports" / "tables" / "tuning.csv"
+        if table.is_file():
+            trials = {row["run"]: row for row in read(table) if row["chosen"] == "1"}
+            alone, pooled = trials["single"], trials["centralized"]
+            losses = [float(one["validation_loss"]) for one in (alone, pooled)]
+            gain = f"{losses[0] - losses[1]:.4f}".replace("-", "−")
+            wanted.append([f"`{name}`", *(f"{loss:.4f}" for loss in losses), gain])
+            wanted[-1] += [alone["best_rounds"], pooled["best_rounds"]]
+    assert rows_of(gate / "README.md", "trial") == wanted
+
+
 def test_what_is_told_of_the_gate_is_what_it_was_judged_by() -> None:
     folder = ROOT / "experiments" / "full"
     claims = json.loads((folder / "reports" / "paper.json").read_text(encoding="utf-8"))["claims"]
