@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from pipeline.corpora.example import Example, read_examples
+from pipeline.errors import QuorumError
 from pipeline.evaluation.claims import Judged, judge
 from pipeline.evaluation.scores import Comparison, significance
 from pipeline.federated.methods import OURS
@@ -37,32 +38,33 @@ Kept = Mapping[str, Mapping[str, Any]]
 
 
 def run() -> None:
+    """
+    Raises:
+        QuorumError: no run of the main table is kept.
+    """
     order = read_order(layout.order("report"), ReportOrder)
     rows, kept = read_kept(order.runs)
     files = {run: own["scores"] for run, own in kept.items()}
     rounds = {row.id: rounds_of(kept[row.id], row.seed) for row in rows}
     # A claim is judged on all meetings that its two runs were tested on; a table's rows have to share theirs.
     known = results_of(rows, files, rounds, order.sign_flips, "page")
-    shared = [row for row in of_whole_seeds(rows, order.runs) if row.setting == order.runs[0].setting]
+    usual = [row for row in rows if row.setting == order.runs[0].setting]
+    if not usual:
+        raise QuorumError(f"{layout.RESULTS}: holds no run of the main table; run `make repro-full`")
+    shared = of_whole_seeds(usual, order.runs)
     results = known if len(shared) == len(rows) else results_of(shared, files, rounds, order.sign_flips, "page")
     parts = {
-        f"Run {part} alone: seed {seed}": results_of(
-            [row for row in rows if row.seed == seed and row.setting == order.runs[0].setting],
-            files,
-            rounds,
-            order.sign_flips,
-            f"run {part}",
-        )
+        f"Run {part} alone: seed {seed}": results_of(own, files, rounds, order.sign_flips, f"run {part}")
         for part, seed in zip(PARTS, sorted({row.seed for row in order.runs}), strict=False)
-        if seed in {row.seed for row in rows}
+        if (own := [row for row in usual if row.seed == seed])
     }
     data = _page(order, known, results, parts, kept)
     folder = layout.figures(layout.MAIN)
     empty_folder(folder)
     write_json(layout.METRICS, small_metrics(results.metrics, (data.metrics[0].name, LOSS.name)))
     write_metrics(layout.MAIN, results.metrics, {})
-    for seed, own in ((seed, own) for part in parts.values() for seed, own in part.by_seed.items()):
-        write_json(layout.seed_metrics(layout.MAIN, seed), plain(own))
+    for seed, figures in ((seed, figures) for part in parts.values() for seed, figures in part.by_seed.items()):
+        write_json(layout.seed_metrics(layout.MAIN, seed), plain(figures))
     told = {"claims": [claim_record(one) for one in data.claims], "audits": list(data.audits)}
     write_json(layout.PAPER_METRICS, told)
     write_table(layout.SIGNIFICANCE, [one.to_row() for one in data.comparisons])
