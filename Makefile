@@ -109,7 +109,7 @@ tune: setup  ## learning rates and knobs, chosen on validation at both scales (h
 	@python -m pipeline tune
 	@cd $(FULL) && dvc repro plan && $(IN_EXPERIMENT) tune
 
-GATE := lora narrow deep longer slower-b slower-c
+GATE := lora narrow deep longer
 gate: setup  ## where pooling gains more: other adapters, more layers, more source, on validation (hours): experiments/gate
 	@dvc repro prepare@qmsum backbone
 	@for one in $(GATE); do (cd experiments/gate/$$one && env PYTHONPATH=../../.. QUORUM_BASE=../../.. python -m pipeline tune) || exit 1; done

@@ -36,7 +36,7 @@ def check(params: Params) -> None:
     for name, run in params.all_runs.items():
         if strange := sorted(set(run.seeds or ()) - set(params.seeds)):
             raise ValueError(f"{params.where(name)}.seeds: {strange[0]} is none of the file's seeds")
-    if strange := sorted(set(params.folds) - {*params.seeds, params.tune.seed}):
+    if strange := sorted(set(params.folds) - set(params.seeds)):
         raise ValueError(f"folds: {strange[0]}: is none of the file's seeds")
     if params.tune.seed in params.seeds:
         raise ValueError(f"tune.seed: {params.tune.seed} is a seed that tables report; choose another")

@@ -221,6 +221,9 @@ def test_what_the_gates_trials_found_is_told() -> None:
             wanted.append([f"`{name}`", *(f"{loss:.4f}" for loss in losses), gain])
             wanted[-1] += [alone["best_rounds"], pooled["best_rounds"]]
     assert rows_of(gate / "README.md", "trial") == wanted
+    slow = [json.loads(path.read_text(encoding="utf-8")) for path in (gate / "lora/reports/tuning").glob("*.json")]
+    (losses,) = (one["owners"]["local"]["losses"] for one in slow if one["knobs"] == "learning_rate=0.0012")
+    assert f"at 0.0012 its validation loss was {sum(losses) / 3:.3f} after twelve rounds" in words(gate / "README.md")
 
 
 def test_what_is_told_of_the_gate_is_what_it_was_judged_by() -> None:

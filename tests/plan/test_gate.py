@@ -41,15 +41,6 @@ def test_one_thing_is_changed(folder: str, changed: dict[str, Any]) -> None:
         assert {name: value for name, value in told.items() if value != known[name]} == changed
 
 
-@pytest.mark.parametrize(("folder", "seed", "fold"), [("slower-b", 12, "first"), ("slower-c", 13, "second")])
-def test_the_pooled_model_is_tried_at_half_its_rate_where_runs_b_and_c_train(folder: str, seed: int, fold: str) -> None:
-    params = read_params(ROOT / "experiments" / "gate" / folder / "params.yaml")
-    assert (params.tune.seed, params.folds[seed]) == (seed, fold)
-    assert {run: told["learning_rate"] for run, told in tried(params).items()} == {
-        "centralized": FULL.learning_rates.pooled / 2
-    }
-
-
 @pytest.mark.parametrize("folder", ["narrow", "deep", "longer"])
 def test_rates_are_those_of_the_full_table(folder: str) -> None:
     params = read_params(ROOT / "experiments" / "gate" / folder / "params.yaml")

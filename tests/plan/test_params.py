@@ -76,7 +76,7 @@ TUNE: dict[str, Any] = {"seed": 9, "rates": [0.1, 0.2], "families": {}, "trials"
         ({"weights": "weights/bart"}, "weights: smollm2-135m does not come from the model hub"),
         ({"seeds": []}, "seeds"),
         ({"seeds": [1, 1]}, "seeds must be distinct"),
-        ({"folds": {2: "first"}}, "folds: 2: is none of the file's seeds"),  # nor that of tuning
+        ({"folds": {2: "first"}}, "folds: 2: is none of the file's seeds"),
         ({"folds": {1: "third"}}, "folds.1: Input should be 'official', 'first' or 'second'"),
         (
             {"runs": {"x": {"method": "AdaFedAvg", "seeds": [5]}}},
