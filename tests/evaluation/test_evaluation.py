@@ -121,8 +121,8 @@ def test_every_run_is_compared_and_tested_if_it_was_named_in_advance() -> None:
 
 
 def test_a_row_of_comparisons_says_what_could_have_been_seen() -> None:
-    """A standard error of 0.25 with 10 degrees of freedom: t quantiles 2.2281 and 0.8791."""
-    one = Comparison("average", "a", "b", "mean", Interval(1.00004, 0.5, 1.5, 0.25, 10), 0.0123456, None)
+    """To six digits; a standard error of 0.25 with 10 degrees of freedom: t quantiles 2.2281 and 0.8791."""
+    one = Comparison("average", "a", "b", "mean", Interval(1.0000004, 0.5, 1.5, 0.25, 10), 0.0123456, None)
     row = one.to_row()
     assert (row["difference"], row["low"], row["high"], row["p"], row["p_holm"]) == (1.0, 0.5, 1.5, 0.01235, None)
     assert row["visible"] == pytest.approx(0.25 * (2.2281 + 0.8791), abs=1e-4)
