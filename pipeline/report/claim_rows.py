@@ -53,18 +53,18 @@ def _span(gain: Interval, digits: int) -> str:
 
 
 def claim_record(one: Judged) -> dict[str, Any]:
-    """Everything that a claim was judged by, to four digits."""
+    """Everything that a claim was judged by, to six digits."""
     return {
         **one.claim.model_dump(include={"number", "text", "ours", "theirs", "family", "margin"}),
         "metric": one.metric,
         "effect": one.effect,
-        "gain": None if one.gain is None else one.gain.rounded(4),
-        "visible": None if one.gain is None else round(one.gain.visible, 4),
+        "gain": None if one.gain is None else one.gain.rounded(6),
+        "visible": None if one.gain is None else round(one.gain.visible, 6),
         "meetings": one.meetings,
         "meetings_to_decide": one.meetings_to_decide,
-        "by_run": [round(own, 4) for own in one.by_run],
-        "p": None if one.p is None else round(one.p, 4),
-        "p_holm": None if one.p_holm is None else round(one.p_holm, 4),
+        "by_run": [round(own, 6) for own in one.by_run],
+        "p": None if one.p is None else round(one.p, 6),
+        "p_holm": None if one.p_holm is None else round(one.p_holm, 6),
         "word": one.word,
         "why": one.why,
         "shared": list(one.shared),
