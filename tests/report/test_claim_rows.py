@@ -88,7 +88,7 @@ def test_a_record_has_all_that_a_claim_was_judged_by() -> None:
         "metric": "loss",
         "effect": 0.02,
         "gain": {"value": 0.012346, "low": -0.01, "high": 0.03, "standard_error": 0.01},
-        "visible": 0.028961,
+        "visible": 0.02896,
         "meetings": 10,
         "meetings_to_decide": 84,
         "by_run": [],
