@@ -23,7 +23,7 @@ from typing import Literal
 from pydantic import Field
 
 from pipeline.evaluation.intervals import Clusters, Interval, interval_of, sign_flip
-from pipeline.evaluation.scores import LOSS, Scored, by_client, clusters_of, differences
+from pipeline.evaluation.scores import LOSS, Scored, by_client, gains
 from pipeline.evaluation.significance import holm
 from pipeline.workspace.record import Record
 
@@ -139,11 +139,7 @@ def gains_of(claim: Claim, metric: str, scored: Mapping[str, Sequence[Scored]]) 
     """Client -> ours less theirs by meeting, more being better; None where a run or its scores are missing."""
     if claim.ours not in scored or claim.theirs not in scored:
         return None
-    rows = differences(scored[claim.ours], scored[claim.theirs])
-    if not rows or metric not in rows[0].values:
-        return None
-    turned = [replace(row, values={metric: -row.values[metric]}) for row in rows] if metric == LOSS else rows
-    return clusters_of(turned, metric)
+    return gains(scored[claim.ours], scored[claim.theirs], metric)
 
 
 def _adjusted(found: Sequence[Judged]) -> list[Judged]:

@@ -95,6 +95,15 @@ def differences(ours: Sequence[Scored], theirs: Sequence[Scored]) -> list[Scored
     ]
 
 
+def gains(ours: Sequence[Scored], theirs: Sequence[Scored], metric: str) -> dict[str, Clusters] | None:
+    """Client -> ours less theirs by meeting, turned so that more is better; None where scores are missing."""
+    rows = differences(ours, theirs)
+    if not rows or metric not in rows[0].values:
+        return None
+    turned = [replace(row, values={metric: -row.values[metric]}) for row in rows] if metric == LOSS else rows
+    return clusters_of(turned, metric)
+
+
 def figures_of(rows: Sequence[Scored], samples: int) -> dict[str, Figures]:
     """Client -> its figures; and `mean` over clients. A client that was tested on few meetings gets points."""
     clusters = {metric: clusters_of(rows, metric) for metric in rows[0].values}

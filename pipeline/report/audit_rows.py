@@ -9,6 +9,7 @@ from typing import Any
 from pipeline.evaluation.audits import Runs, in_series, leave_one_out, without
 from pipeline.evaluation.claims import Judged
 from pipeline.evaluation.scores import LOSS, MEAN
+from pipeline.report.claim_rows import digits_of
 from pipeline.report.page import signed
 from pipeline.runs.results import Metrics
 from pipeline.tasks.task import Metric
@@ -129,12 +130,8 @@ def _place(one: Judged) -> tuple[int, str]:
 def _gain(one: Judged) -> str:
     if one.gain is None:
         return ""
-    digits = _digits(one)
+    digits = digits_of(one)
     return f"{signed(one.gain.value, digits)} ({one.gain.span(digits, '+') or 'none'})"
-
-
-def _digits(one: Judged) -> int:
-    return 3 if one.metric == LOSS else 2
 
 
 def _left_out(one: Judged, runs: Runs, by_seed: Sequence[Runs]) -> str:
@@ -142,6 +139,6 @@ def _left_out(one: Judged, runs: Runs, by_seed: Sequence[Runs]) -> str:
     found = leave_one_out(one, runs, by_seed, SAMPLES) if one.word in DECIDED else None
     if found is None:
         return ""
-    digits, times = _digits(one), sum(found.words.values())
+    digits, times = digits_of(one), sum(found.words.values())
     span = f"{signed(found.least, digits)} … {signed(found.largest, digits)}"
     return f"{found.words.get(one.word, 0)} of {times} times the same word; gain {span}"

@@ -20,7 +20,7 @@ COLOURS: dict[Word, str] = {
 
 def claim_row(one: Judged) -> dict[str, Any]:
     """What the page says of a claim on one endpoint, as text."""
-    digits, gain = (3 if one.metric == LOSS else 2), one.gain
+    digits, gain = digits_of(one), one.gain
     return {
         "number": one.claim.number,
         "text": one.claim.text,
@@ -38,6 +38,11 @@ def claim_row(one: Judged) -> dict[str, Any]:
         "why": one.why,
         "shared": "; ".join(one.shared),
     }
+
+
+def digits_of(one: Judged) -> int:
+    """How many of a gain are told."""
+    return 3 if one.metric == LOSS else 2
 
 
 def _meetings(one: Judged) -> str:

@@ -95,7 +95,7 @@ def render(data: MainPage, figures: Path) -> str:
     named = labels(order.runs)
     seeds = list(dict.fromkeys(row.seed for row in order.runs))
     paper_table = PAPER_TABLES.get(order.backbone, PAPER_TABLES["bart-base"])
-    clients = data.clients
+    clients, alone = data.clients, data.command == MAIN_COMMAND
 
     def figure(name: str, caption: str, runs: Sequence[str], **about: Any) -> Markup:
         told = piece(caption, runs=list(runs), command=data.command, **about)
@@ -110,10 +110,8 @@ def render(data: MainPage, figures: Path) -> str:
         summary=_summary(data, named),
         claims=piece("claims", judged=[claim_row(one) for one in data.claims]),
         facts=_facts(data),
-        alone=data.command == MAIN_COMMAND,
-        verdicts=piece("verdicts", rows=verdict_rows(data.claims, data.metrics))
-        if data.command != MAIN_COMMAND
-        else "",
+        alone=alone,
+        verdicts=piece("verdicts", rows=verdict_rows(data.claims, data.metrics)) if not alone else "",
         audits=piece("table", head=list(AUDITS.values()), rows=[[row[name] for name in AUDITS] for row in data.audits])
         if data.audits
         else "",

@@ -8,8 +8,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pipeline.evaluation.intervals import Interval, interval_of
-from pipeline.evaluation.scores import LOSS, MEAN, Scored, clusters_of, differences, of_client
+from pipeline.evaluation.intervals import Clusters, Interval, interval_of
+from pipeline.evaluation.scores import MEAN, Scored, gains, of_client
 from pipeline.plan.orders import RunRow
 from pipeline.report.page import piece, signed
 from pipeline.tasks.task import Metric
@@ -52,22 +52,17 @@ def sizes_of(
     found = []
     for setting, pair in runs.items():
         if len(pair) == 2:
-            gained = differences(scored[pair[POOLED]], scored[pair[ALONE]])
-            gains = {metric.name: _gains(gained, metric, samples) for metric in metrics}
-            found.append(Size(setting, held[setting], gains))
+            ours, theirs = scored[pair[POOLED]], scored[pair[ALONE]]
+            gained = {metric.name: _with_intervals(gains(ours, theirs, metric.name), samples) for metric in metrics}
+            found.append(Size(setting, held[setting], gained))
     return sorted(found, key=lambda size: size.examples)
 
 
-def _gains(gained: Sequence[Scored], metric: Metric, samples: int) -> dict[str, Interval]:
-    clusters = clusters_of(gained, metric.name)
-    sign = -1.0 if metric.name == LOSS else 1.0
-    found = {c: of_client(_turned(interval_of({c: own}, samples), sign), {c: own}) for c, own in clusters.items()}
-    return found | {MEAN: _turned(interval_of(clusters, samples), sign)}
-
-
-def _turned(one: Interval, sign: float) -> Interval:
-    """With more being better."""
-    return one if sign > 0 else Interval(-one.value, -one.high, -one.low, one.standard_error, one.degrees)
+def _with_intervals(clusters: Mapping[str, Clusters] | None, samples: int) -> dict[str, Interval]:
+    assert clusters, "both runs wrote summaries of the same examples"
+    alone = {client: {client: own} for client, own in clusters.items()}
+    found = {client: of_client(interval_of(own, samples), own) for client, own in alone.items()}
+    return found | {MEAN: interval_of(clusters, samples)}
 
 
 def table(sizes: Sequence[Size], metrics: Sequence[Metric]) -> Markup:

@@ -61,7 +61,20 @@ def results_of(
     samples: int,
     label: str,
 ) -> Results:
-    """The same from what was read.
+    """The same from what was read; see `scores_of`."""
+    found = scores_of(rows, files, rounds)
+    metrics: Metrics = {}
+    with progress(f"{label}: intervals", len(found.rows)) as advance:
+        for name, own in found.rows.items():
+            metrics[name] = _with_other_losses(figures_of(found.scored[name], samples), [files[row.id] for row in own])
+            advance(1)
+    alone = found.scored_by_seed
+    by_seed = dict.fromkeys(alone, metrics) if len(alone) == 1 else _by_seed(found.rows, files, alone, samples)
+    return replace(found, metrics=metrics, by_seed=by_seed)
+
+
+def scores_of(rows: Sequence[RunRow], files: Mapping[str, Any], rounds: Mapping[str, Sequence[Round]]) -> Results:
+    """Without figures, whose intervals take their time: what claims are judged by.
 
     Args:
         files: run id -> its scores, of every row.
@@ -71,15 +84,8 @@ def results_of(
     for row in rows:
         by_name.setdefault(row.name, []).append(row)
     scored = {name: over_seeds([files[r.id]["examples"] for r in own]) for name, own in by_name.items()}
-    metrics: Metrics = {}
-    with progress(f"{label}: intervals", len(by_name)) as advance:
-        for name, own in by_name.items():
-            metrics[name] = _with_other_losses(figures_of(scored[name], samples), [files[row.id] for row in own])
-            advance(1)
     histories = {name: [one for row in own for one in rounds[row.id]] for name, own in by_name.items()}
-    alone = _alone(by_name, files)
-    by_seed = dict.fromkeys(alone, metrics) if len(alone) == 1 else _by_seed(by_name, files, alone, samples)
-    return Results(by_name, scored, alone, metrics, by_seed, histories)
+    return Results(by_name, scored, _alone(by_name, files), {}, {}, histories)
 
 
 def _alone(by_name: Mapping[str, Sequence[RunRow]], files: Mapping[str, Any]) -> dict[int, dict[str, list[Scored]]]:

@@ -23,7 +23,7 @@ from pipeline.runs.audits import BY_ROUND, read_audits
 from pipeline.runs.kept import changed_since, held_by, missing, read_kept, rounds_of
 from pipeline.runs.metrics import plain, small_metrics, write_metrics
 from pipeline.runs.orientation import orientation_of
-from pipeline.runs.results import Results, knob_of, results_of
+from pipeline.runs.results import Results, knob_of, results_of, scores_of
 from pipeline.runs.truncation import Cut
 from pipeline.tasks.task import LOSS, Metric, load_task
 from pipeline.workspace import layout
@@ -47,12 +47,12 @@ def run() -> None:
     files = {run: own["scores"] for run, own in kept.items()}
     rounds = {row.id: rounds_of(kept[row.id], row.seed) for row in rows}
     # A claim is judged on all meetings that its two runs were tested on; a table's rows have to share theirs.
-    known = results_of(rows, files, rounds, order.sign_flips, "page")
+    known = scores_of(rows, files, rounds)
     usual = [row for row in rows if row.setting == order.runs[0].setting]
     if not usual:
         raise QuorumError(f"{layout.RESULTS}: holds no run of the main table; run `make repro-full`")
     shared = of_whole_seeds(usual, order.runs)
-    results = known if len(shared) == len(rows) else results_of(shared, files, rounds, order.sign_flips, "page")
+    results = results_of(shared, files, rounds, order.sign_flips, "page")
     parts = {
         f"Run {part} alone: seed {seed}": results_of(own, files, rounds, order.sign_flips, f"run {part}")
         for part, seed in zip(PARTS, sorted({row.seed for row in order.runs}), strict=False)

@@ -50,6 +50,19 @@ def test_the_readmes_main_table_is_the_committed_one() -> None:
     assert rows_of(ROOT / "README.md", "method") == wanted
 
 
+def test_what_the_results_say_of_differences_is_in_the_committed_table() -> None:
+    """Every number with a point in it, whatever its sign."""
+    text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    told = text.split("## What this run shows")[1].split("\n## ")[0]
+    rows = [row for row in read(REPORTS / "tables" / "significance.csv") if row["client"] == "mean"]
+    told_of = ("difference", "low", "high", "visible", "p_holm")
+    values = [abs(float(row[name])) for row in rows for name in told_of if row[name]]
+    known = {f"{value:.{digits}f}" for value in values for digits in (2, 3, 4)}
+    stated = re.findall(r"\d+\.\d+", told)
+    assert stated
+    assert [number for number in stated if number not in known] == []
+
+
 def difference(metric: str, against: str) -> dict[str, float]:
     """AdaFedSelectKD less another row of the laptop's table, mean over clients."""
     for row in read(REPORTS / "tables" / "significance.csv"):
@@ -152,9 +165,9 @@ def test_learning_rates_are_those_that_tuning_chose(folder: Path, scale: str) ->
         name, _, value = knobs.partition("=")
         assert runs[run][name] == float(value), f"{run}: {knobs} was chosen"
     tried = yaml.safe_load((folder / "params.yaml").read_text(encoding="utf-8"))["tune"]["trials"]
-    if set(tried) - set(chosen):
-        told = words(ROOT / "docs" / "results.md")
-        assert "The knobs of AdaFedProx and AdaFedOPT are first guesses" in told
+    told = words(ROOT / "docs" / "results.md") + words(ROOT / "experiments" / "full" / "README.md")
+    guessed = {"laptop": "knobs of AdaFedProx and AdaFedOPT", "full": "learning rates of these sizes"}[scale]
+    assert (f"{guessed} are first guesses" in told) == bool(set(tried) - set(chosen))
 
 
 def test_rates_and_knobs_of_labelled_texts_are_those_that_tuning_chose() -> None:
@@ -178,7 +191,7 @@ def test_rates_and_knobs_of_labelled_texts_are_those_that_tuning_chose() -> None
         assert found == float(row["value"]), f"{row['run']}: {row['knob']}={row['value']} was chosen"
 
 
-@pytest.mark.parametrize(("experiment", "fixed"), [("faults", "a norm of 1.0"), ("fednlp", "")])
+@pytest.mark.parametrize(("experiment", "fixed"), [("faults", "a norm of 1.0"), ("fednlp", ""), ("full", "")])
 def test_what_came_out_of_an_experiment_is_in_its_committed_tables(experiment: str, fixed: str) -> None:
     """Every number with a point in it, whatever its sign; what was fixed beforehand is none of them."""
     folder = ROOT / "experiments" / experiment
@@ -186,6 +199,8 @@ def test_what_came_out_of_an_experiment_is_in_its_committed_tables(experiment: s
     cells = [
         cell for path in (folder / "reports" / "tables").glob("*.csv") for row in read(path) for cell in row.values()
     ]
+    claims = folder / "reports" / "paper.json"
+    cells += [claims.read_text(encoding="utf-8")] if claims.is_file() else []
     values = [float(number) for cell in cells for number in re.findall(r"\d+(?:\.\d+)?", cell)]
     known = {f"{value:.{digits}f}" for value in values for digits in (0, 1, 2, 3)}
     stated = re.findall(r"\d+\.\d+", told)
