@@ -8,24 +8,20 @@ anything is drawn, read or encoded. The table that results says what params.yaml
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from pydantic import ValidationError
-
 from pipeline.corpora.example import Example
 from pipeline.corpora.prepared import examples_of
 from pipeline.errors import QuorumError
 from pipeline.model.loading import backbone_digest
+from pipeline.plan.grids import Trial, beyond, knob_trials, orders_of, rate_trials, widened, with_learning_rates
 from pipeline.plan.orders import TrainOrder
 from pipeline.plan.resolve import corpora_of
-from pipeline.plan.run import Run
 from pipeline.plan.schema import Params, read_params
-from pipeline.plan.training import training_order, unfit
 from pipeline.runs.aside import encode_aside
 from pipeline.runs.index import read_encoded, training_key
 from pipeline.runs.kept import without_code
@@ -35,29 +31,15 @@ from pipeline.runs.trials import make_missing
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json, write_json
 from pipeline.workspace.progress import say
-from pipeline.workspace.record import first_problem
 from pipeline.workspace.tables import write_table
 
 COLUMNS = (
     *("scale", "chooses", "run", "method", "knobs", "validation_loss", "best_rounds", "rounds", "ended", "chosen"),
 )
-RATE = "learning_rate"
 NEAR = 0.01
 """Nats a token."""
 WIDENED = 4
 """So many times, at most, is a grid of rates made wider."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A run with some of its knobs changed; `chooses` names what is chosen by it: a family's rate, or a run's knobs."""
-
-    chooses: str
-    run: str
-    knobs: tuple[tuple[str, Any], ...]
-
-    def __str__(self) -> str:
-        return " ".join(f"{name}={value}" for name, value in self.knobs)
 
 
 Row = dict[str, Any]
@@ -108,28 +90,13 @@ def _planned(params: Params) -> Params:
     return params.model_copy(update={"tune": asked.model_copy(update={"families": families, "trials": trials})})
 
 
-def rate_trials(params: Params, rates: Iterable[float]) -> Iterator[Trial]:
-    """Every family's run at every rate of the grid."""
-    for family, run in params.tune.families.items():
-        for rate in rates:
-            yield Trial(family, run, ((RATE, rate),))
-
-
-def knob_trials(params: Params) -> Iterator[Trial]:
-    for run, settings in params.tune.trials.items():
-        for knobs in settings:
-            yield Trial(run, run, tuple(knobs.items()))
-
-
 def _rates(params: Params, data: Data) -> list[Row]:
     """The rows of all rates tried; the grid grows by a factor of two at an end that some family likes best."""
     grid = sorted(params.tune.rates)
     for _ in range(WIDENED):
         rows = with_choices(_rows(params, rate_trials(params, grid), data))
         best = {float(row["knobs"].partition("=")[2]) for row in rows if row["chosen"]}
-        wider = sorted(
-            {*grid, *([grid[0] / 2] if grid[0] in best else []), *([2 * grid[-1]] if grid[-1] in best else [])}
-        )
+        wider = widened(grid, best)
         if wider == grid:
             return rows
         say(f"tune: the best of a family is at an end of {', '.join(map(str, grid))}: all get a wider grid")
@@ -142,73 +109,15 @@ def _knobs(params: Params, data: Data) -> list[Row]:
     trials = list(knob_trials(params))
     for _ in range(WIDENED):
         rows = with_choices(_rows(params, trials, data))
-        further = [trial for run in params.tune.trials for trial in _beyond(run, trials, rows)]
+        best = {row["chooses"]: row["knobs"] for row in rows if row["chosen"]}
+        further = [
+            more for run in params.tune.trials for more in beyond([one for one in trials if one.run == run], best[run])
+        ]
         if not further:
             return rows
         say(f"tune: the best is at an end: also {'; '.join(f'{trial.run} {trial}' for trial in further)}")
         trials += further
     raise QuorumError(f"params.yaml: tune.trials: {WIDENED} times wider, and still a best is at an end; move its grid")
-
-
-def _beyond(run: str, trials: Sequence[Trial], rows: Sequence[Row]) -> list[Trial]:
-    """The next value of a run's knob, by the step that its grid has there; nothing of several knobs, or of words."""
-    own = [trial for trial in trials if trial.run == run]
-    if len(own) < 2 or any(len(trial.knobs) > 1 or isinstance(trial.knobs[0][1], str) for trial in own):
-        return []
-    knob = own[0].knobs[0][0]
-    values = sorted(trial.knobs[0][1] for trial in own)
-    best = next(row["knobs"] for row in rows if row["chooses"] == run and row["chosen"])
-    ends = {f"{knob}={values[0]}": (values[0], values[1]), f"{knob}={values[-1]}": (values[-1], values[-2])}
-    if best not in ends:
-        return []
-    end, inner = ends[best]
-    return [Trial(run, run, ((knob, float(f"{end * end / inner:.3g}")),))]
-
-
-def with_learning_rates(params: Params, chosen: Mapping[str, float]) -> Params:
-    """The same parameters with the families' rates as they were chosen."""
-    rates = params.learning_rates.model_dump() | dict(chosen)
-    return _changed(params, learning_rate=None, learning_rates=rates)
-
-
-def with_trial(params: Params, trial: Trial) -> Params:
-    """The same parameters with the trial's knobs set in its run."""
-    rows = {"runs": params.runs, "more_runs": params.more_runs}
-    group = "runs" if trial.run in params.runs else "more_runs"
-    row = Run.model_validate(params.all_runs[trial.run].model_dump(exclude_unset=True) | dict(trial.knobs))
-    return _changed(
-        params, **{group: {name: row if name == trial.run else other for name, other in rows[group].items()}}
-    )
-
-
-def _changed(params: Params, **changes: Any) -> Params:
-    return Params.model_validate(params.model_dump(by_alias=True, exclude_unset=True) | changes)
-
-
-def orders_of(params: Params, trials: Iterable[Trial]) -> dict[Trial, TrainOrder]:
-    """Every trial's training, so that a wrong knob of the last is found before the first has run.
-
-    Raises:
-        QuorumError: a trial's knob is unknown or out of range, or its run trains nothing.
-    """
-    return {trial: _order(params, trial) for trial in trials}
-
-
-def _order(params: Params, trial: Trial) -> TrainOrder:
-    where = f"params.yaml: tune, {trial.run}, {trial}"
-    try:
-        changed = with_trial(params, trial)
-        order = training_order(changed, trial.run, params.tune.seed)
-        if reason := unfit(changed, trial.run):
-            raise QuorumError(f"{reason}; leave it out")
-    except ValidationError as error:
-        raise QuorumError(f"{where}: {first_problem(error)}; correct it") from None
-    except (QuorumError, ValueError) as error:
-        # The message is about the run with the trial's knobs in it.
-        raise QuorumError(f"{where}: {error}") from None
-    if order.training is None:
-        raise QuorumError(f"{where}: trains nothing; leave it out")
-    return order
 
 
 def without_tests(examples: Mapping[str, Example]) -> dict[str, Example]:

@@ -13,21 +13,12 @@ from shipped import SHIPPED, params_with
 from workspaces import SMALL
 
 from pipeline.errors import QuorumError
+from pipeline.plan.grids import Trial, knob_trials, orders_of, rate_trials, with_learning_rates, with_trial
 from pipeline.plan.run import Tune
 from pipeline.plan.schema import Params, read_params
 from pipeline.plan.training import training_order
 from pipeline.runs import tuning
-from pipeline.runs.tuning import (
-    Trial,
-    knob_trials,
-    orders_of,
-    rate_trials,
-    tune,
-    with_choices,
-    with_learning_rates,
-    with_trial,
-    without_tests,
-)
+from pipeline.runs.tuning import tune, with_choices, without_tests
 from pipeline.stages import backbone, ingest, plan, prepare
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, read_jsonl, write_jsonl
