@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.corpora.example import Example, read_examples
 from pipeline.errors import QuorumError
-from pipeline.evaluation.claims import Judged, judge
+from pipeline.evaluation.claims import Judged, judge, of_other_runs
 from pipeline.evaluation.scores import Comparison, significance
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import ReportOrder, RunRow, read_order
@@ -150,6 +150,9 @@ def _page(
         return judge(paper.claims, change(known.scored), by_seed, known.converged, order.sign_flips)
 
     claims, made = judged(lambda of: of), read_audits()
+    instead = known.at_converging_rates()
+    others = of_other_runs(paper.claims, instead) if instead else ()
+    converging = judge(others, known.scored, known.seeds, known.converged, order.sign_flips)
     return MainPage(
         order=order,
         notes=kept,
@@ -161,7 +164,7 @@ def _page(
         claims=claims,
         sizes=_sizes(known, (metrics[0], LOSS), order.sign_flips),
         orientation=orientation_of(task, examples, tested, use_stemmer=order.use_stemmer),
-        audits=audit_rows(claims, known.scored, known.seeds, judged, _validated(examples.values())),
+        audits=audit_rows(claims, known.scored, known.seeds, judged, _validated(examples.values()), converging),
         other_tables=other_tables(made, first.metrics, metrics[0]),
         written=written_by_round(made.get(BY_ROUND, []), metrics[0].name),
         paper=read_table(layout.PAPER_RESULTS),
