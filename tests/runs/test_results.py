@@ -125,7 +125,6 @@ def test_a_run_that_was_left_out_has_no_results() -> None:
     assert set(results.rows) == set(results.metrics) == {"ours"}
 
 
-@pytest.mark.usefixtures("there")
 def test_what_did_not_converge_has_the_same_at_another_rate_in_its_place() -> None:
     """Patience of 1 ended `slower` and `other`; `other` is of another method, and `open`'s best round is its last."""
     losses = {"open": [2.0, 1.0], "slower": [2.0, 1.0, 1.5], "other": [2.0, 1.0, 1.5]}
@@ -147,6 +146,7 @@ def at_rate(name: str, rate: float, **hyperparameters: Any) -> list[RunRow]:
     ]
 
 
+@pytest.mark.usefixtures("there")
 def test_a_training_has_converged_when_patience_ended_it() -> None:
     """The best round is the second of five, with a patience of three; of four rounds it is open."""
     rows = [*run_of("ended"), *run_of("open")]
