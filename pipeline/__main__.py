@@ -250,7 +250,9 @@ def weights() -> None:
 
 @app.command()
 def prune(
-    unplanned: Annotated[bool, typer.Option(help="also checkpoints, prefixes and summaries of other plans")] = False,
+    unplanned: Annotated[
+        bool, typer.Option(help="also checkpoints, rounds' models, prefixes and summaries of other plans")
+    ] = False,
 ) -> None:
     """Remove the checkpoints of trainings that are finished."""
     import pipeline.runs.prune
