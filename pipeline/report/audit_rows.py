@@ -48,20 +48,21 @@ def audit_rows(
     by_seed: Sequence[Runs],
     judge: Judge,
     tuned_on: Collection[str],
+    seen: Collection[str],
     converging: Sequence[Judged] = (),
 ) -> list[dict[str, Any]]:
     """A row a claim and endpoint that was run: its word, and what it would be otherwise.
 
     Args:
-        by_seed: the first is run A, on whose test meetings the first results of this project were seen.
         tuned_on: meetings on whose losses rates and knobs were chosen.
+        seen: the test meetings of run A, on which the first results of this project were seen; none if it is not kept.
         converging: the same claims, where a run that did not converge has one in its place that did.
     """
     elsewhere = {_place(one): one for one in converging}
     series = _words(judge(in_series))
     untuned = _words(judge(lambda of: without(of, tuned_on))) if tuned_on else {}
-    seen = {row.meeting for rows in by_seed[0].values() for row in rows}
-    later = {_place(one): one for one in judge(lambda of: without(of, seen))} if len(by_seed) > 1 else {}
+    untouched = judge(lambda of: without(of, seen)) if seen and len(by_seed) > 1 else ()
+    later = {_place(one): one for one in untouched}
     rows = []
     for one in (one for one in judged if one.gain is not None):
         place = _place(one)

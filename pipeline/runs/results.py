@@ -107,7 +107,7 @@ def _alone(by_name: Mapping[str, Sequence[RunRow]], files: Mapping[str, Any]) ->
     for name, rows in by_name.items():
         for row in rows:
             found.setdefault(row.seed, {})[name] = over_seeds([files[row.id]["examples"]])
-    return found
+    return dict(sorted(found.items()))
 
 
 def _by_seed(
