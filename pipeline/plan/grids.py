@@ -51,22 +51,45 @@ def widened(grid: Sequence[float], best: Iterable[float]) -> list[float]:
     return [*below, *grid, *above]
 
 
-def beyond(trials: Sequence[Trial], best: str) -> list[Trial]:
-    """The next value of one run's knob, by the step that its grid has there; nothing of several knobs, or of words.
+def beyond(grid: Sequence[float], best: float) -> float | None:
+    """The next value beyond the end at which the best lies, by the step that the ascending grid has there.
+
+    None inside, and where there is no step: of one value, and to or from 0.
+
+    >>> beyond([1.0, 2.0, 4.0], 4.0), beyond([0.1, 0.2, 1.0], 0.1), beyond([1.0, 2.0, 4.0], 2.0)
+    (8.0, 0.05, None)
+    """
+    if len(grid) < 2 or best not in (grid[0], grid[-1]):
+        return None
+    end, inner = (grid[0], grid[1]) if best == grid[0] else (grid[-1], grid[-2])
+    return float(f"{end * end / inner:.3g}") if end and inner else None
+
+
+def further(params: Params, trials: Sequence[Trial], best: Mapping[str, Trial]) -> list[Trial]:
+    """What to try as well, where the best of a run's one knob is at an end of its grid.
+
+    Runs that are tried at learning rates in one setting are compared with each other: what one tries all try.
 
     Args:
-        trials: all of the run.
-        best: how the best of them is written.
+        best: run -> its best trial.
     """
-    if len(trials) < 2 or any(len(trial.knobs) > 1 or isinstance(trial.knobs[0][1], str) for trial in trials):
-        return []
-    run, knob = trials[0].run, trials[0].knobs[0][0]
-    values = sorted(trial.knobs[0][1] for trial in trials)
-    ends = {f"{knob}={values[0]}": (values[0], values[1]), f"{knob}={values[-1]}": (values[-1], values[-2])}
-    if best not in ends:
-        return []
-    end, inner = ends[best]
-    return [Trial(run, run, ((knob, float(f"{end * end / inner:.3g}")),))]
+    found: dict[Trial, None] = {}
+    for run in params.tune.trials:
+        own = [trial for trial in trials if trial.run == run]
+        if any(len(trial.knobs) != 1 or isinstance(trial.knobs[0][1], str) for trial in own):
+            continue
+        ((knob, value),) = best[run].knobs
+        more = beyond(sorted(trial.knobs[0][1] for trial in own), value)
+        setting = params.all_runs[run].setting
+        alike = [
+            other
+            for other in params.tune.trials
+            if params.all_runs[other].setting == setting
+            and all([name for name, _ in trial.knobs] == [RATE] for trial in trials if trial.run == other)
+        ]
+        if more is not None:
+            found |= dict.fromkeys(Trial(one, one, ((knob, more),)) for one in (alike if knob == RATE else [run]))
+    return [trial for trial in found if trial not in trials]
 
 
 def with_learning_rates(params: Params, chosen: Mapping[str, float]) -> Params:

@@ -135,7 +135,7 @@ def remove_checkpoints(folders: Sequence[Path]) -> list[int]:
     sizes = []
     for folder in folders:
         with locked_if_free(layout.checkpoint_lock(folder.name)) as free:
-            if free:
+            if free and folder.is_dir():  # a training that diverged in its first round has none
                 # The database before its journal, without which one that was cut short would look whole.
                 sizes += _remove(sorted(folder.iterdir()))
                 folder.rmdir()

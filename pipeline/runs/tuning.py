@@ -8,6 +8,7 @@ anything is drawn, read or encoded. The table that results says what params.yaml
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from pipeline.corpora.example import Example
 from pipeline.corpora.prepared import examples_of
 from pipeline.errors import QuorumError
 from pipeline.model.loading import backbone_digest
-from pipeline.plan.grids import Trial, beyond, knob_trials, orders_of, rate_trials, widened, with_learning_rates
+from pipeline.plan.grids import Trial, further, knob_trials, orders_of, rate_trials, widened, with_learning_rates
 from pipeline.plan.orders import TrainOrder
 from pipeline.plan.resolve import corpora_of
 from pipeline.plan.schema import Params, read_params
@@ -27,6 +28,7 @@ from pipeline.runs.index import read_encoded, training_key
 from pipeline.runs.kept import without_code
 from pipeline.runs.meetings import train_on_meetings
 from pipeline.runs.prune import remove_checkpoints
+from pipeline.runs.training import Finished
 from pipeline.runs.trials import make_missing
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json, write_json
@@ -40,6 +42,8 @@ NEAR = 0.01
 """Nats a token."""
 WIDENED = 4
 """So many times, at most, is a grid of rates made wider."""
+DIVERGED = "divergence"
+"""How a trial ended whose loss or gradient was not finite; any other is better."""
 
 
 Row = dict[str, Any]
@@ -57,16 +61,20 @@ def tune() -> None:
     orders_of(params, [*rate_trials(params, params.tune.rates), *knob_trials(params)])
     data = _encode(params)
     rates = _rates(params, data)
-    write_table(layout.TUNING_TABLE, rates, COLUMNS)  # knobs take hours more
+    _tell(rates)  # knobs take hours more
     chosen = {row["chooses"]: float(row["knobs"].partition("=")[2]) for row in rates if row["chosen"]}
     knobs = _knobs(with_learning_rates(params, chosen), data)
+    _tell(knobs)
     write_table(layout.TUNING_TABLE, [*rates, *knobs], COLUMNS)
-    for row in (row for row in [*rates, *knobs] if row["chosen"]):
+    say(f"tune: {layout.TUNING_TABLE}; set what it chose in params.yaml")
+
+
+def _tell(rows: Sequence[Row]) -> None:
+    for row in (row for row in rows if row["chosen"]):
         capped = " (the cap on rounds ended it)" if row["ended"] == "cap" else ""
         say(f"tune: {row['chooses']}: {row['knobs']} has the least validation loss, {row['validation_loss']}{capped}")
-    for row in capped_near([*rates, *knobs]):
+    for row in capped_near(rows):
         say(f"tune: {row['chooses']}: the cap on rounds ended {row['knobs']}, which is near the best: try more rounds")
-    say(f"tune: {layout.TUNING_TABLE}; set what it chose in params.yaml")
 
 
 def capped_near(rows: Sequence[Row]) -> list[Row]:
@@ -92,8 +100,10 @@ def _planned(params: Params) -> Params:
 
 def _rates(params: Params, data: Data) -> list[Row]:
     """The rows of all rates tried; the grid grows by a factor of two at an end that some family likes best."""
+    if not params.tune.families:
+        return []
     grid = sorted(params.tune.rates)
-    for _ in range(WIDENED):
+    for _ in range(WIDENED + 1):
         rows = with_choices(_rows(params, rate_trials(params, grid), data))
         best = {float(row["knobs"].partition("=")[2]) for row in rows if row["chosen"]}
         wider = widened(grid, best)
@@ -105,18 +115,16 @@ def _rates(params: Params, data: Data) -> list[Row]:
 
 
 def _knobs(params: Params, data: Data) -> list[Row]:
-    """The rows of all knobs tried; where the best of a run's one knob is at an end, it gets values beyond."""
-    trials = list(knob_trials(params))
-    for _ in range(WIDENED):
+    """The rows of all knobs tried; where the best of a run's one knob is at an end, there are values beyond."""
+    trials = list(dict.fromkeys(knob_trials(params)))
+    for _ in range(WIDENED + 1):
         rows = with_choices(_rows(params, trials, data))
-        best = {row["chooses"]: row["knobs"] for row in rows if row["chosen"]}
-        further = [
-            more for run in params.tune.trials for more in beyond([one for one in trials if one.run == run], best[run])
-        ]
-        if not further:
+        best = {one.run: one for one, row in zip(trials, rows, strict=True) if row["chosen"]}
+        more = further(params, trials, best)
+        if not more:
             return rows
-        say(f"tune: the best is at an end: also {'; '.join(f'{trial.run} {trial}' for trial in further)}")
-        trials += further
+        say(f"tune: the best is at an end: also {'; '.join(f'{trial.run} {trial}' for trial in more)}")
+        trials += more
     raise QuorumError(f"params.yaml: tune.trials: {WIDENED} times wider, and still a best is at an end; move its grid")
 
 
@@ -172,20 +180,32 @@ def _try(trial: Trial, tried: TrainOrder, kept: Path) -> None:
     assert tried.training is not None
     encoded = read_encoded(layout.run_id(layout.TUNE, trial.run, tried.training.seed))
     key = training_key(tried.training, encoded)
-    finished = train_on_meetings(tried.training, encoded, key, f"{trial.run}, {trial}", lambda rows: None)
-    found = {
-        owner: {"losses": [one.loss for one in best.values()], "best": [one.round for one in best.values()]}
-        for owner, best in finished.private.best.items()
-    }
     about = {
         "run": trial.run,
         "knobs": str(trial),
         "code": sha256_json(tried.training.code),
         "precision": tried.training.precision,
     }
-    ended = "patience" if finished.progress.stale >= tried.training.patience else "cap"
-    write_json(kept, about | {"owners": found, "rounds": finished.progress.round, "ended": ended})
+    try:
+        finished = train_on_meetings(tried.training, encoded, key, f"{trial.run}, {trial}", lambda rows: None)
+        found = _found(finished, tried.training.patience)
+    except QuorumError as error:
+        if error.code != "not_finite":
+            raise
+        say(f"tune: {trial.run}, {trial}: diverged: {error}")
+        found = {"owners": {}, "rounds": 0, "ended": DIVERGED}
+    write_json(kept, about | found)
     remove_checkpoints([layout.checkpoints() / key])
+
+
+def _found(finished: Finished, patience: int) -> dict[str, Any]:
+    """What is kept of a trial: of each model's clients the best losses and rounds."""
+    owners = {
+        owner: {"losses": [one.loss for one in best.values()], "best": [one.round for one in best.values()]}
+        for owner, best in finished.private.best.items()
+    }
+    ended = "patience" if finished.progress.stale >= patience else "cap"
+    return {"owners": owners, "rounds": finished.progress.round, "ended": ended}
 
 
 def _outcome(params: Params, trial: Trial, tried: TrainOrder, data: Data) -> Row:
@@ -201,6 +221,8 @@ def _outcome(params: Params, trial: Trial, tried: TrainOrder, data: Data) -> Row
         )
     if outcome["code"] != sha256_json(tried.training.code):
         say(f"tune: {trial.run}, {trial}: was tried by an earlier version of this code")
+    if outcome["ended"] == DIVERGED:
+        return {"validation_loss": math.inf, "best_rounds": "", "rounds": outcome["rounds"], "ended": DIVERGED}
     own = outcome["owners"][tried.evaluate]
     best = "/".join(map(str, own["best"]))
     loss = round(fmean(own["losses"]), 5)
