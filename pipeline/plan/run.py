@@ -77,7 +77,7 @@ class Rates(Record):
     """Learning rates by what is judged, as `make tune` chose them: the same for all methods of a family.
 
     `own`: the client's model, which starts a round from itself. `local`: the client's model, which starts from the
-    server's. `server`: the server's. `pooled`: one model of all data.
+    server's, and Ditto's, which trains both. `server`: the server's. `pooled`: one model of all data.
     """
 
     own: float = Field(gt=0)
