@@ -68,7 +68,8 @@ FULL := experiments/full
 repro-full: setup  ## the project's result: all of QMSum, every meeting tested once (hours, on as many days as it takes)
 	@dvc repro prepare@qmsum backbone
 	@! grep -q '"source": "sample"' data/prepared/qmsum/notes.json || { echo "error: QMSum is the made-up sample here; lay a mirror (QUORUM_MIRROR) or go online, then run make repro-full again"; exit 1; }
-	@set -o pipefail; cd $(FULL) && dvc repro partition && while stages=$$($(IN_EXPERIMENT) results missing | tr ' ' '\n' | head -n 8 | xargs) && [ -n "$$stages" ]; do \
+	@set -o pipefail; cd $(FULL) && dvc repro partition && while :; do \
+		stages=$$($(IN_EXPERIMENT) results missing | cut -d ' ' -f 1-8) || exit 1; [ -n "$$stages" ] || break; \
 		dvc repro $${stages//evaluate/train} && dvc repro $${stages//evaluate/generate} && dvc repro $$stages && \
 		$(IN_EXPERIMENT) results take $$stages && $(IN_EXPERIMENT) page || exit 1; done
 	@$(MAKE) --no-print-directory page

@@ -181,10 +181,10 @@ def results_take(
 
 @results.command("missing")
 def results_missing() -> None:
-    """Name the last DVC stage of every planned run that is not kept."""
-    from pipeline.runs.kept import missing
+    """Name the last DVC stage of every planned run that is not kept; refused where another precision would be used."""
+    from pipeline.runs.kept import to_make
 
-    print(" ".join(missing()))
+    print(" ".join(to_make()))
 
 
 federation = typer.Typer(no_args_is_help=True, help="A federation of machines that are really apart.")
@@ -250,7 +250,9 @@ def weights() -> None:
 
 @app.command()
 def prune(
-    unplanned: Annotated[bool, typer.Option(help="also checkpoints, prefixes and summaries of other plans")] = False,
+    unplanned: Annotated[
+        bool, typer.Option(help="also checkpoints, rounds' models, prefixes and summaries of other plans")
+    ] = False,
 ) -> None:
     """Remove the checkpoints of trainings that are finished."""
     import pipeline.runs.prune

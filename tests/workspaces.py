@@ -184,7 +184,7 @@ SMALL: dict[str, Any] = {
     },
     "more_runs": {},
     "studies": {},
-    "tune": {"seed": 1000, "rates": [0.001, 0.002], "families": {}, "trials": {}},
+    "tune": {"seed": 1000, "families": {}, "trials": {}},
 }
 """The main table alone, in seconds."""
 

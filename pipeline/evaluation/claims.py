@@ -135,6 +135,16 @@ def judge(
     return _gated([_worded(one, converged, runs) for one in _adjusted(found)])
 
 
+def of_other_runs(claims: Iterable[Claim], instead: Mapping[str, str]) -> list[Claim]:
+    """The same claims about other runs: run -> the one in its place."""
+    return [
+        claim.model_copy(
+            update={"ours": instead.get(claim.ours, claim.ours), "theirs": instead.get(claim.theirs, claim.theirs)}
+        )
+        for claim in claims
+    ]
+
+
 def gains_of(claim: Claim, metric: str, scored: Mapping[str, Sequence[Scored]]) -> dict[str, Clusters] | None:
     """Client -> ours less theirs by meeting, more being better; None where a run or its scores are missing."""
     if claim.ours not in scored or claim.theirs not in scored:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, PositiveFloat, field_validator, model_validator
 
@@ -77,7 +77,7 @@ class Rates(Record):
     """Learning rates by what is judged, as `make tune` chose them: the same for all methods of a family.
 
     `own`: the client's model, which starts a round from itself. `local`: the client's model, which starts from the
-    server's. `server`: the server's. `pooled`: one model of all data.
+    server's, and Ditto's, which trains both. `server`: the server's. `pooled`: one model of all data.
     """
 
     own: float = Field(gt=0)
@@ -89,20 +89,27 @@ class Rates(Record):
 class Tune(Record):
     """Fair tuning at a seed that no table reports: rates of families, and knobs of runs, as many trials for each.
 
-    `families`: family -> the run that its rate is chosen by. `trials`: run -> values of its own knobs.
+    `rates`: the grid of all families. `families`: family -> the run that its rate is chosen by. `trials`: run -> values
+    of its own knobs.
     """
 
     seed: int = Field(ge=0)
-    rates: list[PositiveFloat]
+    rates: list[PositiveFloat] = Field(default_factory=list)
     families: dict[Family, str]
     trials: dict[str, list[dict[str, Any]]]
 
     @field_validator("rates")
     @classmethod
     def _a_grid(cls, rates: list[float]) -> list[float]:
-        if len(set(rates)) < 2 or len(set(rates)) < len(rates):
+        if rates and (len(set(rates)) < 2 or len(set(rates)) < len(rates)):
             raise ValueError("a grid needs two rates or more, each once")
         return rates
+
+    @model_validator(mode="after")
+    def _rates_of_families(self) -> Self:
+        if bool(self.rates) != bool(self.families):
+            raise ValueError("rates and families go together: give both, or neither")
+        return self
 
     @field_validator("trials")
     @classmethod

@@ -29,6 +29,7 @@ COLUMNS = {
     "claim": "claim",
     "endpoint": "endpoint",
     "word": "verdict",
+    "at_a_converging_rate": "at a rate that converges",
     "untouched_runs": "B and C alone",
     "series_as_clusters": "AMI series as one",
     "without_meetings_tuned_on": "without meetings tuned on",
@@ -42,18 +43,26 @@ Judge = Callable[[Change], Sequence[Judged]]
 
 
 def audit_rows(
-    judged: Sequence[Judged], runs: Runs, by_seed: Sequence[Runs], judge: Judge, tuned_on: Collection[str]
+    judged: Sequence[Judged],
+    runs: Runs,
+    by_seed: Sequence[Runs],
+    judge: Judge,
+    tuned_on: Collection[str],
+    seen: Collection[str],
+    converging: Sequence[Judged] = (),
 ) -> list[dict[str, Any]]:
     """A row a claim and endpoint that was run: its word, and what it would be otherwise.
 
     Args:
-        by_seed: the first is run A, on whose test meetings the first results of this project were seen.
         tuned_on: meetings on whose losses rates and knobs were chosen.
+        seen: the test meetings of run A, on which the first results of this project were seen; none if it is not kept.
+        converging: the same claims, where a run that did not converge has one in its place that did.
     """
+    elsewhere = {_place(one): one for one in converging}
     series = _words(judge(in_series))
     untuned = _words(judge(lambda of: without(of, tuned_on))) if tuned_on else {}
-    seen = {row.meeting for rows in by_seed[0].values() for row in rows}
-    later = {_place(one): one for one in judge(lambda of: without(of, seen))} if len(by_seed) > 1 else {}
+    untouched = judge(lambda of: without(of, seen)) if seen and len(by_seed) > 1 else ()
+    later = {_place(one): one for one in untouched}
     rows = []
     for one in (one for one in judged if one.gain is not None):
         place = _place(one)
@@ -62,6 +71,7 @@ def audit_rows(
                 "claim": one.claim.number,
                 "endpoint": one.metric,
                 "word": one.word,
+                "at_a_converging_rate": _told(one, elsewhere[place]) if place in elsewhere else "",
                 "untouched_runs": _gain(later[place]) if place in later else "",
                 "series_as_clusters": series[place],
                 "without_meetings_tuned_on": untuned.get(place, ""),
@@ -132,6 +142,11 @@ def _gain(one: Judged) -> str:
         return ""
     digits = digits_of(one)
     return f"{signed(one.gain.value, digits)} ({one.gain.span(digits, '+') or 'none'})"
+
+
+def _told(usual: Judged, other: Judged) -> str:
+    """The other's word; its gain, too, where it is about another run."""
+    return other.word if other.claim == usual.claim else f"{other.word}: {_gain(other)}"
 
 
 def _left_out(one: Judged, runs: Runs, by_seed: Sequence[Runs]) -> str:

@@ -6,14 +6,17 @@ from collections.abc import Mapping
 
 from pipeline.clients.kinds import partition
 from pipeline.clients.manifest import Manifest
+from pipeline.clients.rounds import check_rounds
 from pipeline.corpora.example import Example
+from pipeline.corpora.prepared import sampled
 from pipeline.model.loading import backbone_digest, planned_backbone
-from pipeline.plan.orders import EncodeOrder
+from pipeline.plan.orders import EncodeOrder, PartitionOrder
 from pipeline.plan.resolve import Ids, of_group
 from pipeline.plan.schema import Params
 from pipeline.runs.encoding import encode
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
+from pipeline.workspace.progress import say
 
 
 def encode_aside(params: Params, group: str, ids: Ids, examples: Mapping[str, Example]) -> dict[str, Manifest]:
@@ -21,14 +24,23 @@ def encode_aside(params: Params, group: str, ids: Ids, examples: Mapping[str, Ex
 
     Args:
         group: a name that no stage has.
+
+    Raises:
+        QuorumError: a client has too few steps a round.
     """
-    order = of_group(params, group, ids)[f"encode/{group}"]
+    orders = of_group(params, group, ids)
+    order, drawing = orders[f"encode/{group}"], orders[f"partition/{group}"]
     assert isinstance(order, EncodeOrder)
+    assert isinstance(drawing, PartitionOrder)
+    sample = sampled(order.corpora)
     manifests: dict[str, Manifest] = {}
     for run, (name, seed) in ids.items():
         setting = params.all_runs[name].setting
-        fold = params.folds.get(seed, "official")
-        manifests[run] = partition(setting, params.setting_of(setting), examples, seed, fold)
-        write_json(layout.manifest(group, setting, seed), manifests[run])
+        asked, fold = params.setting_of(setting), params.folds.get(seed, "official")
+        manifests[run] = manifest = partition(setting, asked, examples, seed, fold)
+        if setting in drawing.batches and not sample:
+            for line in check_rounds(setting, asked, manifest, examples, seed, fold, drawing.batches[setting]):
+                say(f"{group}: {line}")
+        write_json(layout.manifest(group, setting, seed), manifest)
     encode(order, group, planned_backbone(order), backbone_digest(layout.BACKBONE), examples)
     return manifests

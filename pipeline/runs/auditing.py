@@ -42,8 +42,9 @@ from pipeline.runs.audits import (
 )
 from pipeline.runs.decoding import decode
 from pipeline.runs.export import export
-from pipeline.runs.index import Encoded, planned_key, read_encoded, training_key
+from pipeline.runs.index import Encoded, read_encoded, training_key
 from pipeline.runs.jobs import DecodingJob, decoding_job, decoding_job_of, planned_decoding
+from pipeline.runs.kept import stage_of
 from pipeline.runs.meetings import train_on_meetings
 from pipeline.runs.training import POOLED
 from pipeline.tasks.task import load_task
@@ -133,14 +134,17 @@ Models = dict[str, tuple[int, dict[int, Path]]]
 
 
 def _models(row: RunRow) -> Models:
-    encoded, key = read_encoded(row.id), planned_key(row.id)
-    assert key is not None
+    encoded = read_encoded(row.id)
+    # Not the key as planned: a result stays one where code has changed since, and so do the models behind it.
+    note = read_json(layout.trained_as(row.id), remedy=f"run `dvc repro {stage_of(row)}` on this machine")
+    key = str(note["training"])
     folder = layout.rounds() / key
     numbers = sorted(int(path.name.removeprefix("round-")) for path in folder.glob("round-*"))
     if not numbers:
         raise QuorumError(
-            f"{folder}: holds no models of {row.id}: it was trained on another machine, or they were pruned; remove "
-            f"{layout.checkpoints() / key} and results/{row.id}.json, and train it again here"
+            f"{folder}: holds no models of {row.id}: it was trained on another machine, or they were removed; remove "
+            f"{layout.checkpoints() / key}, and train it again: "
+            f"dvc repro --force --single-item {stage_of(row).replace('evaluate', 'train')}"
         )
     history = [Round.of_row(one, row.seed) for one in read_table(layout.history(row.id))]
     pooled = not (layout.round_adapter(key, numbers[0], next(iter(encoded.clients)))).is_file()

@@ -45,8 +45,12 @@ def runs_of_audits() -> dict[str, list[RunRow]]:
 
 
 def audited_rows(planned: Sequence[RunRow]) -> list[RunRow]:
-    """The runs that write summaries, at the seeds that keep every round's models."""
-    return [row for row in planned if row.training and row.training.keep_rounds and _writes(row)]
+    """The runs of the main table's setting that write summaries, at the seed that keeps every round's models."""
+    return [
+        row
+        for row in planned
+        if row.setting == planned[0].setting and row.training and row.training.keep_rounds and _writes(row)
+    ]
 
 
 def identity(name: str, rows: Sequence[RunRow]) -> str:

@@ -59,20 +59,25 @@ def take(stages: Sequence[str]) -> None:
 
 
 def missing() -> list[str]:
-    """DVC's names of the last stage of every planned run that is not kept, the first seed's first.
+    """DVC's names of the last stage of every planned run that is not kept, the first seed's first."""
+    rows = sorted((row for row in planned_runs() if not _is_left_out(row)), key=lambda row: row.seed)
+    return [stage_of(row) for row in rows if not _is_kept(row)]
+
+
+def to_make() -> list[str]:
+    """What is missing, where it can be made as the rest was.
 
     Raises:
         QuorumError: what is kept was made in another precision: results of both would stand in one table.
     """
-    rows = sorted((row for row in planned_runs() if not _is_left_out(row)), key=lambda row: row.seed)
-    for row in (row for row in rows if _is_kept(row)):
+    for row in (row for row in planned_runs() if not _is_left_out(row) and _is_kept(row)):
         made, here = read_json(layout.kept(row.id))["precision"], _encoding_of(row.id).precision
         if made != here:
             raise QuorumError(
                 f"{layout.kept(row.id)}: was made in {made}, and this plan says {here}; go on where {made} is native, "
                 f"or set precision: {here} and remove {layout.RESULTS}"
             )
-    return [stage_of(row) for row in rows if not _is_kept(row)]
+    return missing()
 
 
 def stage_of(row: RunRow) -> str:
@@ -84,16 +89,21 @@ def read_kept(rows: Iterable[RunRow]) -> tuple[list[RunRow], dict[str, dict[str,
     """(The rows whose results are kept, run id -> scores and history); what is another run's by now is left out.
 
     Raises:
-        QuorumError: nothing is kept.
+        QuorumError: nothing is kept, or results of two precisions are.
     """
     known = [row for row in rows if not _is_left_out(row) and _is_kept(row)]
     if not known:
         raise QuorumError(f"{layout.RESULTS}: holds no result of a planned run; run `make repro-full`")
-    return known, {row.id: read_json(layout.kept(row.id)) for row in known}
+    files = {row.id: read_json(layout.kept(row.id)) for row in known}
+    made = {kept["precision"]: layout.kept(run) for run, kept in files.items()}
+    if len(made) > 1:
+        told = ", ".join(f"{path} in {precision}" for precision, path in sorted(made.items()))
+        raise QuorumError(f"{layout.RESULTS}: {told}: two precisions do not stand in one table; remove one's results")
+    return known, files
 
 
 def changed_since(files: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The runs that were made by other code or packages than there are now."""
+    """The runs that were made by other code, packages, precision or number of threads than there are now."""
     return [run for run, kept in files.items() if kept["code"] != code_of(run)]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ def prune(*, unplanned: bool = False) -> None:
 
     Args:
         unplanned: remove also what only runs of other plans need: checkpoints, models of every round, stored prefixes,
-            summaries and scores.
+            summaries and scores. Of another workspace on this disk what is trained and being trained stays.
 
     As long as a planned run's examples are not encoded, nobody can say what it needs of prefixes, summaries and scores:
     they all stay. So do checkpoints as long as an experiment on labelled texts has a training to finish.
@@ -37,8 +37,10 @@ def prune(*, unplanned: bool = False) -> None:
             f"prune: checkpoints of other plans stay: {unfinished[0]} has a training to finish, and which is its own "
             "is not known here; `dvc repro` there finishes it"
         )
+    others = _trainings_elsewhere()
     stays = not unplanned or bool(unfinished)
-    files = remove_checkpoints([folder for folder in folders if not waiting.get(folder.name, stays)])
+    wanted = waiting | {key: waits or waiting.get(key, stays) for key, waits in others.items()}
+    files = remove_checkpoints([folder for folder in folders if not wanted.get(folder.name, stays)])
     if unplanned and unencoded:
         say(
             f"prune: prefixes, summaries and scores stay: {unencoded[0].id} is planned and not encoded, so that what "
@@ -46,7 +48,7 @@ def prune(*, unplanned: bool = False) -> None:
         )
     elif unplanned:
         files += _remove(_unplanned_entries(rows))
-        for folder in (folder for folder in layout.rounds().glob("*") if folder.name not in waiting):
+        for folder in (folder for folder in layout.rounds().glob("*") if folder.name not in wanted):
             files += _remove([path for path in folder.rglob("*") if path.is_file()])
             shutil.rmtree(folder)
     if files:
@@ -79,15 +81,35 @@ def _unfinished_on_texts() -> list[Path]:
     return found
 
 
+def _planned_elsewhere() -> Iterator[tuple[Path, str, Any]]:
+    """(Workspace, run id, what its training is told) of every run on meetings that another workspace plans."""
+    for there in _elsewhere():
+        for group in (layout.MAIN, layout.MORE):
+            for path in (there / layout.order("train", group)).with_suffix("").glob("*.json"):
+                yield there, f"{group}/{path.stem}", read_json(path)["training"]
+
+
 def _awaited_elsewhere() -> set[str]:
     """The trainings, by the hash of their knobs, that other workspaces plan and have not written."""
     return {
-        sha256_json(read_json(path)["training"])
-        for there in _elsewhere()
-        for group in (layout.MAIN, layout.MORE)
-        for path in (there / layout.order("train", group)).with_suffix("").glob("*.json")
-        if not (there / layout.trained_as(f"{group}/{path.stem}")).is_file()
+        sha256_json(training)
+        for there, run, training in _planned_elsewhere()
+        if not (there / layout.trained_as(run)).is_file()
     }
+
+
+def _trainings_elsewhere() -> dict[str, bool]:
+    """Training on meetings of another workspace, of any plan -> whether one of its runs is still to be written."""
+    found: dict[str, bool] = {}
+    for there, run, training in _planned_elsewhere():
+        note, index = there / layout.trained_as(run), there / layout.encoded_index(run)
+        written = read_json(note)["training"] if note.is_file() else None
+        if written is not None:
+            found.setdefault(written, False)
+        if training is not None and index.is_file():
+            key = sha256_json([training, read_json(index)])
+            found[key] = found.get(key, False) or key != written
+    return found
 
 
 def _waiting(planned: Sequence[RunRow]) -> dict[str, bool]:
@@ -113,7 +135,7 @@ def remove_checkpoints(folders: Sequence[Path]) -> list[int]:
     sizes = []
     for folder in folders:
         with locked_if_free(layout.checkpoint_lock(folder.name)) as free:
-            if free:
+            if free and folder.is_dir():  # a training that diverged in its first round has none
                 # The database before its journal, without which one that was cut short would look whole.
                 sizes += _remove(sorted(folder.iterdir()))
                 folder.rmdir()

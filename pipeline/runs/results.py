@@ -42,6 +42,19 @@ class Results:
         row = self.rows[run][0]
         return row.training is None or has_converged(self.histories[run], row.patience, clients)
 
+    def at_converging_rates(self) -> dict[str, str]:
+        """A run that did not converge -> one that did, of the same seeds, and like it but for its learning rate."""
+        told = {run: _told(rows) for run, rows in self.rows.items() if rows[0].training is not None}
+        ended = [run for run in told if self.converged(run)]
+        pairs = {run: [other for other in ended if told[other] == told[run]] for run in told if run not in ended}
+        return {run: others[0] for run, others in pairs.items() if others}
+
+
+def _told(rows: Sequence[RunRow]) -> list[Any]:
+    """What the trainings of a run are told, and which model they hand on; their rate and what is kept of them aside."""
+    aside = {"learning_rate", "keep_rounds"}
+    return [(row.setting, row.evaluate, row.training.model_dump(exclude=aside)) for row in rows if row.training]
+
 
 def read_results(rows: Sequence[RunRow], samples: int, label: str) -> Results:
     """Everything that tables and figures are made from; intervals from `samples` random signs of meetings.
@@ -94,7 +107,7 @@ def _alone(by_name: Mapping[str, Sequence[RunRow]], files: Mapping[str, Any]) ->
     for name, rows in by_name.items():
         for row in rows:
             found.setdefault(row.seed, {})[name] = over_seeds([files[row.id]["examples"]])
-    return found
+    return dict(sorted(found.items()))
 
 
 def _by_seed(

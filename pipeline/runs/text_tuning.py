@@ -19,6 +19,7 @@ from typing import Any
 
 from pipeline.clients.manifest import Manifest
 from pipeline.errors import QuorumError
+from pipeline.plan.grids import beyond
 from pipeline.plan.orders import read_order
 from pipeline.plan.text_grids import Grid
 from pipeline.plan.text_orders import EncodeTextsOrder, TextTraining
@@ -98,8 +99,8 @@ def _chosen(
     losses: dict[float, float] = {}
     for _ in range(WIDENED + 1):
         losses |= _losses(params, dataset, run, knob, [value for value in grid if value not in losses], known)
-        beyond = wider(grid, min(losses, key=lambda value: losses[value])) if knob.endswith(RATE) else None
-        if beyond is None:
+        more = beyond(grid, min(losses, key=lambda value: losses[value])) if knob.endswith(RATE) else None
+        if more is None:
             best = min(losses, key=lambda value: losses[value])
             about = {"dataset": dataset, "chooses": chooses, "run": run, "knob": knob}
             return [
@@ -111,21 +112,8 @@ def _chosen(
                 }
                 for value in grid
             ]
-        grid = sorted([*grid, beyond])
+        grid = sorted([*grid, more])
     raise QuorumError(f"params.yaml: tune: {run}, {knob}: {WIDENED} times wider, and still the best is at an end")
-
-
-def wider(grid: Sequence[float], best: float) -> float | None:
-    """The next value beyond the end at which the best lies, by the step that the grid has there; None inside.
-
-    >>> wider([1.0, 2.0, 4.0], 4.0), wider([0.1, 0.2, 1.0], 0.1), wider([1.0, 2.0, 4.0], 2.0)
-    (8.0, 0.05, None)
-    """
-    if best == grid[0]:
-        return float(f"{grid[0] ** 2 / grid[1]:.3g}")
-    if best == grid[-1]:
-        return float(f"{grid[-1] ** 2 / grid[-2]:.3g}")
-    return None
 
 
 def _best(rows: Sequence[Row]) -> float:
@@ -209,9 +197,10 @@ def _trained(order: TextTraining, manifest: Manifest, index: Indexed, label: str
     try:
         finished = train_on_texts(order, manifest, index, key, label, lambda rows: None)
     except QuorumError as error:
-        if "lower learning_rate" not in str(error):
+        if error.code != "not_finite":
             raise
         say(f"tune: {label}: diverged: {error}")
+        remove_checkpoints([layout.checkpoints() / key])
         return {}
     owner = bind(order).evaluates
     found = {row.client: row.known_loss(owner) for row in finished.progress.last}

@@ -8,56 +8,42 @@ anything is drawn, read or encoded. The table that results says what params.yaml
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from pydantic import ValidationError
-
 from pipeline.corpora.example import Example
 from pipeline.corpora.prepared import examples_of
 from pipeline.errors import QuorumError
 from pipeline.model.loading import backbone_digest
+from pipeline.plan.grids import Trial, further, knob_trials, orders_of, rate_trials, widened, with_learning_rates
 from pipeline.plan.orders import TrainOrder
 from pipeline.plan.resolve import corpora_of
-from pipeline.plan.run import Run
 from pipeline.plan.schema import Params, read_params
-from pipeline.plan.training import training_order, unfit
 from pipeline.runs.aside import encode_aside
 from pipeline.runs.index import read_encoded, training_key
 from pipeline.runs.kept import without_code
 from pipeline.runs.meetings import train_on_meetings
 from pipeline.runs.prune import remove_checkpoints
+from pipeline.runs.training import Finished
 from pipeline.runs.trials import make_missing
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json, write_json
 from pipeline.workspace.progress import say
-from pipeline.workspace.record import first_problem
 from pipeline.workspace.tables import write_table
 
 COLUMNS = (
     *("scale", "chooses", "run", "method", "knobs", "validation_loss", "best_rounds", "rounds", "ended", "chosen"),
 )
-RATE = "learning_rate"
 NEAR = 0.01
 """Nats a token."""
 WIDENED = 4
 """So many times, at most, is a grid of rates made wider."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A run with some of its knobs changed; `chooses` names what is chosen by it: a family's rate, or a run's knobs."""
-
-    chooses: str
-    run: str
-    knobs: tuple[tuple[str, Any], ...]
-
-    def __str__(self) -> str:
-        return " ".join(f"{name}={value}" for name, value in self.knobs)
+DIVERGED = "divergence"
+"""How a trial ended whose loss or gradient was not finite; any other is better."""
 
 
 Row = dict[str, Any]
@@ -75,16 +61,20 @@ def tune() -> None:
     orders_of(params, [*rate_trials(params, params.tune.rates), *knob_trials(params)])
     data = _encode(params)
     rates = _rates(params, data)
-    write_table(layout.TUNING_TABLE, rates, COLUMNS)  # knobs take hours more
+    _tell(rates)  # knobs take hours more
     chosen = {row["chooses"]: float(row["knobs"].partition("=")[2]) for row in rates if row["chosen"]}
     knobs = _knobs(with_learning_rates(params, chosen), data)
+    _tell(knobs)
     write_table(layout.TUNING_TABLE, [*rates, *knobs], COLUMNS)
-    for row in (row for row in [*rates, *knobs] if row["chosen"]):
+    say(f"tune: {layout.TUNING_TABLE}; set what it chose in params.yaml")
+
+
+def _tell(rows: Sequence[Row]) -> None:
+    for row in (row for row in rows if row["chosen"]):
         capped = " (the cap on rounds ended it)" if row["ended"] == "cap" else ""
         say(f"tune: {row['chooses']}: {row['knobs']} has the least validation loss, {row['validation_loss']}{capped}")
-    for row in capped_near([*rates, *knobs]):
+    for row in capped_near(rows):
         say(f"tune: {row['chooses']}: the cap on rounds ended {row['knobs']}, which is near the best: try more rounds")
-    say(f"tune: {layout.TUNING_TABLE}; set what it chose in params.yaml")
 
 
 def capped_near(rows: Sequence[Row]) -> list[Row]:
@@ -108,28 +98,15 @@ def _planned(params: Params) -> Params:
     return params.model_copy(update={"tune": asked.model_copy(update={"families": families, "trials": trials})})
 
 
-def rate_trials(params: Params, rates: Iterable[float]) -> Iterator[Trial]:
-    """Every family's run at every rate of the grid."""
-    for family, run in params.tune.families.items():
-        for rate in rates:
-            yield Trial(family, run, ((RATE, rate),))
-
-
-def knob_trials(params: Params) -> Iterator[Trial]:
-    for run, settings in params.tune.trials.items():
-        for knobs in settings:
-            yield Trial(run, run, tuple(knobs.items()))
-
-
 def _rates(params: Params, data: Data) -> list[Row]:
     """The rows of all rates tried; the grid grows by a factor of two at an end that some family likes best."""
+    if not params.tune.families:
+        return []
     grid = sorted(params.tune.rates)
-    for _ in range(WIDENED):
+    for _ in range(WIDENED + 1):
         rows = with_choices(_rows(params, rate_trials(params, grid), data))
         best = {float(row["knobs"].partition("=")[2]) for row in rows if row["chosen"]}
-        wider = sorted(
-            {*grid, *([grid[0] / 2] if grid[0] in best else []), *([2 * grid[-1]] if grid[-1] in best else [])}
-        )
+        wider = widened(grid, best)
         if wider == grid:
             return rows
         say(f"tune: the best of a family is at an end of {', '.join(map(str, grid))}: all get a wider grid")
@@ -138,77 +115,17 @@ def _rates(params: Params, data: Data) -> list[Row]:
 
 
 def _knobs(params: Params, data: Data) -> list[Row]:
-    """The rows of all knobs tried; where the best of a run's one knob is at an end, it gets values beyond."""
-    trials = list(knob_trials(params))
-    for _ in range(WIDENED):
+    """The rows of all knobs tried; where the best of a run's one knob is at an end, there are values beyond."""
+    trials = list(dict.fromkeys(knob_trials(params)))
+    for _ in range(WIDENED + 1):
         rows = with_choices(_rows(params, trials, data))
-        further = [trial for run in params.tune.trials for trial in _beyond(run, trials, rows)]
-        if not further:
+        best = {one.run: one for one, row in zip(trials, rows, strict=True) if row["chosen"]}
+        more = further(params, trials, best)
+        if not more:
             return rows
-        say(f"tune: the best is at an end: also {'; '.join(f'{trial.run} {trial}' for trial in further)}")
-        trials += further
+        say(f"tune: the best is at an end: also {'; '.join(f'{trial.run} {trial}' for trial in more)}")
+        trials += more
     raise QuorumError(f"params.yaml: tune.trials: {WIDENED} times wider, and still a best is at an end; move its grid")
-
-
-def _beyond(run: str, trials: Sequence[Trial], rows: Sequence[Row]) -> list[Trial]:
-    """The next value of a run's knob, by the step that its grid has there; nothing of several knobs, or of words."""
-    own = [trial for trial in trials if trial.run == run]
-    if len(own) < 2 or any(len(trial.knobs) > 1 or isinstance(trial.knobs[0][1], str) for trial in own):
-        return []
-    knob = own[0].knobs[0][0]
-    values = sorted(trial.knobs[0][1] for trial in own)
-    best = next(row["knobs"] for row in rows if row["chooses"] == run and row["chosen"])
-    ends = {f"{knob}={values[0]}": (values[0], values[1]), f"{knob}={values[-1]}": (values[-1], values[-2])}
-    if best not in ends:
-        return []
-    end, inner = ends[best]
-    return [Trial(run, run, ((knob, float(f"{end * end / inner:.3g}")),))]
-
-
-def with_learning_rates(params: Params, chosen: Mapping[str, float]) -> Params:
-    """The same parameters with the families' rates as they were chosen."""
-    rates = params.learning_rates.model_dump() | dict(chosen)
-    return _changed(params, learning_rate=None, learning_rates=rates)
-
-
-def with_trial(params: Params, trial: Trial) -> Params:
-    """The same parameters with the trial's knobs set in its run."""
-    rows = {"runs": params.runs, "more_runs": params.more_runs}
-    group = "runs" if trial.run in params.runs else "more_runs"
-    row = Run.model_validate(params.all_runs[trial.run].model_dump(exclude_unset=True) | dict(trial.knobs))
-    return _changed(
-        params, **{group: {name: row if name == trial.run else other for name, other in rows[group].items()}}
-    )
-
-
-def _changed(params: Params, **changes: Any) -> Params:
-    return Params.model_validate(params.model_dump(by_alias=True, exclude_unset=True) | changes)
-
-
-def orders_of(params: Params, trials: Iterable[Trial]) -> dict[Trial, TrainOrder]:
-    """Every trial's training, so that a wrong knob of the last is found before the first has run.
-
-    Raises:
-        QuorumError: a trial's knob is unknown or out of range, or its run trains nothing.
-    """
-    return {trial: _order(params, trial) for trial in trials}
-
-
-def _order(params: Params, trial: Trial) -> TrainOrder:
-    where = f"params.yaml: tune, {trial.run}, {trial}"
-    try:
-        changed = with_trial(params, trial)
-        order = training_order(changed, trial.run, params.tune.seed)
-        if reason := unfit(changed, trial.run):
-            raise QuorumError(f"{reason}; leave it out")
-    except ValidationError as error:
-        raise QuorumError(f"{where}: {first_problem(error)}; correct it") from None
-    except (QuorumError, ValueError) as error:
-        # The message is about the run with the trial's knobs in it.
-        raise QuorumError(f"{where}: {error}") from None
-    if order.training is None:
-        raise QuorumError(f"{where}: trains nothing; leave it out")
-    return order
 
 
 def without_tests(examples: Mapping[str, Example]) -> dict[str, Example]:
@@ -263,20 +180,32 @@ def _try(trial: Trial, tried: TrainOrder, kept: Path) -> None:
     assert tried.training is not None
     encoded = read_encoded(layout.run_id(layout.TUNE, trial.run, tried.training.seed))
     key = training_key(tried.training, encoded)
-    finished = train_on_meetings(tried.training, encoded, key, f"{trial.run}, {trial}", lambda rows: None)
-    found = {
-        owner: {"losses": [one.loss for one in best.values()], "best": [one.round for one in best.values()]}
-        for owner, best in finished.private.best.items()
-    }
     about = {
         "run": trial.run,
         "knobs": str(trial),
         "code": sha256_json(tried.training.code),
         "precision": tried.training.precision,
     }
-    ended = "patience" if finished.progress.stale >= tried.training.patience else "cap"
-    write_json(kept, about | {"owners": found, "rounds": finished.progress.round, "ended": ended})
+    try:
+        finished = train_on_meetings(tried.training, encoded, key, f"{trial.run}, {trial}", lambda rows: None)
+        found = _found(finished, tried.training.patience)
+    except QuorumError as error:
+        if error.code != "not_finite":
+            raise
+        say(f"tune: {trial.run}, {trial}: diverged: {error}")
+        found = {"owners": {}, "rounds": 0, "ended": DIVERGED}
+    write_json(kept, about | found)
     remove_checkpoints([layout.checkpoints() / key])
+
+
+def _found(finished: Finished, patience: int) -> dict[str, Any]:
+    """What is kept of a trial: of each model's clients the best losses and rounds."""
+    owners = {
+        owner: {"losses": [one.loss for one in best.values()], "best": [one.round for one in best.values()]}
+        for owner, best in finished.private.best.items()
+    }
+    ended = "patience" if finished.progress.stale >= patience else "cap"
+    return {"owners": owners, "rounds": finished.progress.round, "ended": ended}
 
 
 def _outcome(params: Params, trial: Trial, tried: TrainOrder, data: Data) -> Row:
@@ -292,6 +221,8 @@ def _outcome(params: Params, trial: Trial, tried: TrainOrder, data: Data) -> Row
         )
     if outcome["code"] != sha256_json(tried.training.code):
         say(f"tune: {trial.run}, {trial}: was tried by an earlier version of this code")
+    if outcome["ended"] == DIVERGED:
+        return {"validation_loss": math.inf, "best_rounds": "", "rounds": outcome["rounds"], "ended": DIVERGED}
     own = outcome["owners"][tried.evaluate]
     best = "/".join(map(str, own["best"]))
     loss = round(fmean(own["losses"]), 5)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.corpora.example import Example, read_examples
 from pipeline.errors import QuorumError
-from pipeline.evaluation.claims import Judged, judge
+from pipeline.evaluation.claims import Judged, judge, of_other_runs
 from pipeline.evaluation.scores import Comparison, significance
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import ReportOrder, RunRow, read_order
@@ -99,7 +99,7 @@ def whole_seeds(kept: Sequence[RunRow], planned: Sequence[RunRow]) -> list[int]:
 def _made_before(files: Kept) -> str:
     count = len(changed_since(files))
     verb = "was" if count == 1 else "were"
-    return f"{count} of {len(files)} results {verb} made by an earlier version of this code" if count else ""
+    return f"{count} of {len(files)} results {verb} made with other code, packages or threads" if count else ""
 
 
 def _sizes(known: Results, metrics: Sequence[Metric], samples: int) -> list[Size]:
@@ -115,6 +115,12 @@ def _sizes(known: Results, metrics: Sequence[Metric], samples: int) -> list[Size
 def _validated(examples: Iterable[Example]) -> set[str]:
     """The official validation meetings, on whose losses rates and knobs were chosen."""
     return {example.meeting for example in examples if example.split == "val"}
+
+
+def _seen(order: ReportOrder, known: Results) -> set[str]:
+    """The test meetings of run A, which is the first seed."""
+    rows = known.scored_by_seed.get(min(row.seed for row in order.runs), {})
+    return {row.meeting for own in rows.values() for row in own}
 
 
 def _own_start(results: Results) -> str | None:
@@ -150,8 +156,11 @@ def _page(
         return judge(paper.claims, change(known.scored), by_seed, known.converged, order.sign_flips)
 
     claims, made = judged(lambda of: of), read_audits()
+    instead = known.at_converging_rates()
+    others = of_other_runs(paper.claims, instead) if instead else ()
+    converging = judge(others, known.scored, known.seeds, known.converged, order.sign_flips)
     return MainPage(
-        order=order,
+        order=order.model_copy(update={"precision": kept["precision"]}),
         notes=kept,
         cut=Cut(**kept["cut"]),
         results=results,
@@ -161,7 +170,9 @@ def _page(
         claims=claims,
         sizes=_sizes(known, (metrics[0], LOSS), order.sign_flips),
         orientation=orientation_of(task, examples, tested, use_stemmer=order.use_stemmer),
-        audits=audit_rows(claims, known.scored, known.seeds, judged, _validated(examples.values())),
+        audits=audit_rows(
+            claims, known.scored, known.seeds, judged, _validated(examples.values()), _seen(order, known), converging
+        ),
         other_tables=other_tables(made, first.metrics, metrics[0]),
         written=written_by_round(made.get(BY_ROUND, []), metrics[0].name),
         paper=read_table(layout.PAPER_RESULTS),

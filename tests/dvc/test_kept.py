@@ -164,7 +164,19 @@ def test_two_precisions_never_stand_in_one_table(made: Workspace, tmp_path: Path
         copy.entered(),
         pytest.raises(QuorumError, match="was made in bf16, and this plan says fp32; go on"),
     ):
-        kept.missing()
+        kept.to_make()
+    with copy.entered(), pytest.raises(QuorumError, match=r"-11\.json in bf16, .*-12\.json in fp32: two precisions"):
+        page.run()
+
+
+def test_the_page_is_made_where_no_training_could_go_on(made: Workspace, tmp_path: Path) -> None:
+    """All results are of bf16, and this plan says fp32: the page computes nothing that a precision would change."""
+    copy = made.copied(tmp_path / "copy")
+    for path in sorted((copy.folder / "results").rglob("*.json")):
+        one = json.loads(path.read_text(encoding="utf-8")) | {"precision": "bf16"}
+        path.unlink()
+        path.write_text(json.dumps(one), encoding="utf-8")
+    assert "<dd>bf16</dd>" in page_of(copy)
 
 
 def test_changed_code_is_told_and_changes_no_identity(made: Workspace, tmp_path: Path) -> None:
@@ -175,7 +187,7 @@ def test_changed_code_is_told_and_changes_no_identity(made: Workspace, tmp_path:
     try:
         with made.entered():
             assert kept.missing() == []
-        assert "1 of 17 results was made by an earlier version of this code" in page_of(made)
+        assert "1 of 17 results was made with other code, packages or threads" in page_of(made)
     finally:
         path.write_text(before, encoding="utf-8")
 

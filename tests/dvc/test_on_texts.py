@@ -862,7 +862,6 @@ def test_tuning_sees_no_test_text_and_trains_each_trial_once(made: Workspace, mo
         return {"server": abs(order.learning_rate - 4) + abs(mu - 0.3)}
 
     monkeypatch.setattr(text_tuning, "_trained", losses)
-    assert text_tuning.wider([1.0, 2.0, 4.0], 2.0) is None
     rates = {"answers": {"adamw": ["answers-fedprox", [1.0, 2.0]]}}
     knobs = {"answers": {"mu": ["answers-fedprox", [0.3, 0.5]]}}
     tune = {"seed": 1000, "rates": rates, "knobs": knobs, "own_rates": {"answers-fedprox": [2.0, 4.0, 8.0]}}

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from conftest import ROOT
 
+from pipeline.plan.grids import knob_trials, orders_of, with_trial
 from pipeline.plan.schema import Params, read_params
-from pipeline.runs.tuning import knob_trials, orders_of, with_trial
 
 FULL = read_params(ROOT / "experiments" / "full" / "params.yaml")
 

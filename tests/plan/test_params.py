@@ -46,7 +46,7 @@ def test_a_misspelt_key_is_named_as_it_was_written(tmp_path: Path) -> None:
         read_params(path)
 
 
-TUNE: dict[str, Any] = {"seed": 9, "rates": [0.1, 0.2], "families": {}, "trials": {}}
+TUNE: dict[str, Any] = {"seed": 9, "families": {}, "trials": {}}
 
 
 @pytest.mark.parametrize(
@@ -84,6 +84,9 @@ TUNE: dict[str, Any] = {"seed": 9, "rates": [0.1, 0.2], "families": {}, "trials"
         ),
         ({"tune": TUNE | {"rates": [0.1]}}, "tune.rates: a grid needs two rates or more"),
         ({"tune": TUNE | {"rates": [0.1, 0.0]}}, "tune.rates"),
+        ({"tune": TUNE | {"families": {"own": "single"}}}, "tune: rates and families go together"),
+        ({"keep_rounds": [4711]}, "keep_rounds: 4711: is none of the file's seeds"),
+        ({"seeds": [1, 2], "keep_rounds": [1, 2]}, "keep_rounds: audits look at the table of one seed; name one"),
         ({"seeds": [1, 1000]}, "tune.seed: 1000 is a seed that tables report"),
         ({"scale": "huge"}, "scale: "),
         ({"scales": HUGE}, "scales.huge"),

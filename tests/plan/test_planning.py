@@ -38,7 +38,7 @@ def planned(tmp_path: Path, **changed: Any) -> Orders:
 
 def further(**runs: dict[str, Any]) -> dict[str, Any]:
     """The shipped file with these runs beyond the main table alone."""
-    return {"more_runs": runs, "studies": {}, "tune": {"seed": 9, "rates": [1, 2], "families": {}, "trials": {}}}
+    return {"more_runs": runs, "studies": {}, "tune": {"seed": 9, "families": {}, "trials": {}}}
 
 
 ALONE_IN_A_SETTING: dict[str, Any] = {"method": "AdaSingle", "decode": False}

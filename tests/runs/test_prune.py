@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pipeline.plan.orders import RunRow
 from pipeline.runs import prune
 from pipeline.workspace import layout
-from pipeline.workspace.files import locked, write_json
+from pipeline.workspace.files import locked, sha256_json, write_json
 
 
 def row(identity: str) -> RunRow:
@@ -107,6 +108,29 @@ def test_a_prefix_that_an_experiment_has_encoded_is_not_removed() -> None:
     write_json(layout.home() / "experiments" / "mine" / layout.encoded_index("more/b"), index)
     prune.prune(unplanned=True)
     assert len(left(layout.store())) == 2
+
+
+@pytest.mark.usefixtures("unplanned")
+@pytest.mark.parametrize(
+    ("written", "checkpoints"), [("", {"key", "theirs"}), ("theirs", {"key"}), ("old", {"key", "theirs"})]
+)
+def test_what_an_experiment_trains_and_has_trained_stays(written: str, checkpoints: set[str]) -> None:
+    """The audits need the models of its rounds, whose training may be that of an earlier plan."""
+    there = layout.home() / "experiments" / "mine"
+    write_json(layout.work() / "plans" / "experiments" / "mine" / layout.last_plan().name, {})
+    index: dict[str, Any] = {"clients": {}}
+    write_json(there / layout.encoded_index("main/a"), index)
+    write_json(there / layout.order("train", "main/a"), {"training": {"rounds": 12}})
+    names = {"theirs": sha256_json([{"rounds": 12}, index]), "old": "old", "key": "key"}
+    for key in names.values():
+        write_json(layout.checkpoints() / key / "state.json", {})
+        write_json(layout.round_adapter(key, 1, "A"), {})
+    if written:
+        write_json(there / layout.trained_as("main/a"), {"training": names[written]})
+    prune.prune(unplanned=True)
+    assert trainings() == {names[name] for name in checkpoints}
+    rounds = {folder.name for folder in layout.rounds().iterdir()}
+    assert rounds == {"key", names["theirs"]} | ({"old"} if written == "old" else set())
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from made_results import TRAINING, results_of, round_of, run_of
 
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Figures, Scored, figures_of
+from pipeline.plan.orders import RunRow
 from pipeline.runs.metrics import small_metrics, write_metrics
 from pipeline.runs.results import common_clients, knob_of, read_results, side_by_side
 from pipeline.workspace import layout
@@ -122,6 +123,27 @@ def test_a_run_that_was_left_out_has_no_results() -> None:
     lay("more/gone-1", {})
     results = read_results(rows, 200, "test")
     assert set(results.rows) == set(results.metrics) == {"ours"}
+
+
+def test_what_did_not_converge_has_the_same_at_another_rate_in_its_place() -> None:
+    """Patience of 1 ended `slower` and `other`; `other` is of another method, and `open`'s best round is its last."""
+    losses = {"open": [2.0, 1.0], "slower": [2.0, 1.0, 1.5], "other": [2.0, 1.0, 1.5]}
+    rows = {name: at_rate(name, rate) for name, rate in (("open", 0.1), ("slower", 0.05))} | {
+        "other": at_rate("other", 0.1, mu=0.1)
+    }
+    histories = {
+        name: [round_of(n, "A", loss, train_loss=3.0 - n, best=n == 2) for n, loss in enumerate(own, 1)]
+        for name, own in losses.items()
+    }
+    assert results_of(rows=rows, histories=histories).at_converging_rates() == {"open": "slower"}
+
+
+def at_rate(name: str, rate: float, **hyperparameters: Any) -> list[RunRow]:
+    return [
+        row.model_copy(update={"patience": 1, "training": row.training.model_copy(update={"learning_rate": rate})})
+        for row in run_of(name, **hyperparameters)
+        if row.training
+    ]
 
 
 @pytest.mark.usefixtures("there")

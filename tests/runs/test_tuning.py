@@ -13,21 +13,13 @@ from shipped import SHIPPED, params_with
 from workspaces import SMALL
 
 from pipeline.errors import QuorumError
+from pipeline.plan.grids import Trial, knob_trials, orders_of, rate_trials, with_learning_rates, with_trial
+from pipeline.plan.orders import Training
 from pipeline.plan.run import Tune
 from pipeline.plan.schema import Params, read_params
 from pipeline.plan.training import training_order
 from pipeline.runs import tuning
-from pipeline.runs.tuning import (
-    Trial,
-    knob_trials,
-    orders_of,
-    rate_trials,
-    tune,
-    with_choices,
-    with_learning_rates,
-    with_trial,
-    without_tests,
-)
+from pipeline.runs.tuning import tune, with_choices, without_tests
 from pipeline.stages import backbone, ingest, plan, prepare
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, read_jsonl, write_jsonl
@@ -120,7 +112,7 @@ def test_a_trial_changes_no_other_run(params: Params) -> None:
     ],
 )
 def test_a_wrong_trial_is_one_line(params: Params, run: str, knobs: dict[str, object], message: str) -> None:
-    wrong = params.model_copy(update={"tune": Tune(seed=1000, rates=[1, 2], families={}, trials={run: [knobs]})})
+    wrong = params.model_copy(update={"tune": Tune(seed=1000, families={}, trials={run: [knobs]})})
     with pytest.raises(QuorumError) as caught:
         orders_of(wrong, knob_trials(wrong))
     assert message in str(caught.value)
@@ -163,7 +155,7 @@ def test_a_best_rate_at_an_end_widens_the_grid_of_all(
 
 def test_a_best_knob_at_an_end_gets_the_value_beyond(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:
     """mu = 1 is the best of 0.01, 0.1 and 1, and 10 is worse: one more by the grid's own step."""
-    asked = Tune(seed=7, rates=[1, 2], families={}, trials={"fedprox": [{"mu": 0.01}, {"mu": 0.1}, {"mu": 1.0}]})
+    asked = Tune(seed=7, families={}, trials={"fedprox": [{"mu": 0.01}, {"mu": 0.1}, {"mu": 1.0}]})
     losses = {0.01: 3.0, 0.1: 2.0, 1.0: 1.0, 10.0: 1.5}
     monkeypatch.setattr(tuning, "_try_all", lambda *_: None)
     monkeypatch.setattr(tuning, "_outcome", lambda _p, one, _o, _d: {"validation_loss": losses[one.knobs[0][1]]})
@@ -224,6 +216,29 @@ def test_the_table_has_a_row_a_trial_and_nothing_is_trained_twice(
     monkeypatch.setattr(tuning, "train_on_meetings", lambda *arguments: pytest.fail("was trained before"))
     tune()
     assert read_table(layout.TUNING_TABLE) == rows
+
+
+def test_a_trial_that_diverges_is_the_worst_and_ends_nothing(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The highest rate's loss is not finite; the table says so, and a second call trains nothing."""
+    trained = tuning.train_on_meetings
+
+    def diverging(order: Training, *others: Any) -> Any:
+        if order.learning_rate == 16.0:
+            raise QuorumError("round 1, client Academic, step 1: the loss is nan", code="not_finite")
+        if order.algorithm.endswith("fedprox"):
+            raise QuorumError("the disk is full")
+        return trained(order, *others)
+
+    monkeypatch.setattr(tuning, "train_on_meetings", diverging)
+    with pytest.raises(QuorumError, match="the disk is full"):
+        tune()
+    assert "fedavg, learning_rate=16.0: diverged: round 1" in capsys.readouterr().err
+    monkeypatch.setattr(tuning, "train_on_meetings", trained)
+    tune()
+    rows = [row for row in read_table(layout.TUNING_TABLE) if row["knobs"] == "learning_rate=16.0"]
+    assert [(row["validation_loss"], row["ended"], row["chosen"]) for row in rows] == [("inf", "divergence", "0")] * 2
 
 
 def test_tuning_cannot_see_test_data(prepared: Path) -> None:

@@ -7,7 +7,7 @@ Algorithm 1 with Eq. 8. A round:
     for each target word:  L = (1 − λ) CE + λ KL  where H(q_g) < τ,  else CE
     w ← Σ_i (n_i / Σ_j n_j) w_i
 
-The text keeps local and global adapters apart (`local_start: own`, the default); the paper's pseudo-code has one W that
+The text keeps local and global adapters apart (`local_start: own`); the paper's pseudo-code has one W that
 a round overwrites (`local_start: server`: the student restarts from the server's weights).
 
 Controls at equal budget: `select` distils other tokens, `teacher` distils from another adapter (see `teachers`).

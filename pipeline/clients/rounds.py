@@ -1,0 +1,48 @@
+"""Whether a round has work in it for every client of a manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pipeline.clients.batches import LEAST_STEPS, short_rounds
+from pipeline.clients.folds import Fold
+from pipeline.clients.kinds import partition
+from pipeline.clients.manifest import Manifest
+from pipeline.clients.setting import Balanced, Setting
+from pipeline.corpora.example import Example
+from pipeline.errors import QuorumError
+
+
+def check_rounds(
+    name: str,
+    setting: Setting,
+    manifest: Manifest,
+    examples: Mapping[str, Example],
+    seed: int,
+    fold: Fold,
+    batch: tuple[int, int],
+) -> list[str]:
+    """Refuse a share that leaves a client too few steps a round; a line on each client that is too small by itself.
+
+    Args:
+        batch: the largest batch of the setting's trainings, and their local epochs.
+
+    Raises:
+        QuorumError: names the setting, the client, and what to change.
+    """
+    short = short_rounds(manifest, *batch)
+    if not short:
+        return []
+    whole = setting if isinstance(setting, Balanced) else setting.model_copy(update={"train_fraction": 1.0})
+    everything = partition(name, whole, examples, seed, fold)
+    small = set() if isinstance(setting, Balanced) else set(short_rounds(everything, *batch))
+    told = []
+    for client, steps in short.items():
+        found = f"client {client} has {len(manifest[client]['train'])} training examples, so {steps} steps a round"
+        if client not in small:
+            raise QuorumError(
+                f"params.yaml: settings.{name}: {found}, not {LEAST_STEPS}; raise train_fraction or counts, or give "
+                "its runs a smaller batch_size"
+            )
+        told.append(f"{name}: {found}, where {LEAST_STEPS} are wanted: it may learn little")
+    return told

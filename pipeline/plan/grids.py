@@ -1,0 +1,138 @@
+"""What `tune` tries: grids of rates for families of methods, and of knobs for single runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from pipeline.errors import QuorumError
+from pipeline.plan.orders import TrainOrder
+from pipeline.plan.run import Run
+from pipeline.plan.schema import Params
+from pipeline.plan.training import training_order, unfit
+from pipeline.workspace.record import first_problem
+
+RATE = "learning_rate"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A run with some of its knobs changed; `chooses` names what is chosen by it: a family's rate, or a run's knobs."""
+
+    chooses: str
+    run: str
+    knobs: tuple[tuple[str, Any], ...]
+
+    def __str__(self) -> str:
+        return " ".join(f"{name}={value}" for name, value in self.knobs)
+
+
+def rate_trials(params: Params, rates: Iterable[float]) -> Iterator[Trial]:
+    """Every family's run at every rate of the grid."""
+    for family, run in params.tune.families.items():
+        for rate in rates:
+            yield Trial(family, run, ((RATE, rate),))
+
+
+def knob_trials(params: Params) -> Iterator[Trial]:
+    for run, settings in params.tune.trials.items():
+        for knobs in settings:
+            yield Trial(run, run, tuple(knobs.items()))
+
+
+def widened(grid: Sequence[float], best: Iterable[float]) -> list[float]:
+    """The same ascending grid, with one more value, by a factor of two, at each end that is best for a family."""
+    liked = set(best)
+    below = [grid[0] / 2] if grid[0] in liked else []
+    above = [2 * grid[-1]] if grid[-1] in liked else []
+    return [*below, *grid, *above]
+
+
+def beyond(grid: Sequence[float], best: float) -> float | None:
+    """The next value beyond the end at which the best lies, by the step that the ascending grid has there.
+
+    None inside, and where there is no step: of one value, and to or from 0.
+
+    >>> beyond([1.0, 2.0, 4.0], 4.0), beyond([0.1, 0.2, 1.0], 0.1), beyond([1.0, 2.0, 4.0], 2.0)
+    (8.0, 0.05, None)
+    """
+    if len(grid) < 2 or best not in (grid[0], grid[-1]):
+        return None
+    end, inner = (grid[0], grid[1]) if best == grid[0] else (grid[-1], grid[-2])
+    return float(f"{end * end / inner:.3g}") if end and inner else None
+
+
+def further(params: Params, trials: Sequence[Trial], best: Mapping[str, Trial]) -> list[Trial]:
+    """What to try as well, where the best of a run's one knob is at an end of its grid.
+
+    Runs that are tried at learning rates in one setting are compared with each other: what one tries all try.
+
+    Args:
+        best: run -> its best trial.
+    """
+    found: dict[Trial, None] = {}
+    for run in params.tune.trials:
+        own = [trial for trial in trials if trial.run == run]
+        if any(len(trial.knobs) != 1 or isinstance(trial.knobs[0][1], str) for trial in own):
+            continue
+        ((knob, value),) = best[run].knobs
+        more = beyond(sorted(trial.knobs[0][1] for trial in own), value)
+        setting = params.all_runs[run].setting
+        alike = [
+            other
+            for other in params.tune.trials
+            if params.all_runs[other].setting == setting
+            and all([name for name, _ in trial.knobs] == [RATE] for trial in trials if trial.run == other)
+        ]
+        if more is not None:
+            found |= dict.fromkeys(Trial(one, one, ((knob, more),)) for one in (alike if knob == RATE else [run]))
+    return [trial for trial in found if trial not in trials]
+
+
+def with_learning_rates(params: Params, chosen: Mapping[str, float]) -> Params:
+    """The same parameters with the families' rates as they were chosen."""
+    rates = params.learning_rates.model_dump() | dict(chosen)
+    return _changed(params, learning_rate=None, learning_rates=rates)
+
+
+def with_trial(params: Params, trial: Trial) -> Params:
+    """The same parameters with the trial's knobs set in its run."""
+    rows = {"runs": params.runs, "more_runs": params.more_runs}
+    group = "runs" if trial.run in params.runs else "more_runs"
+    row = Run.model_validate(params.all_runs[trial.run].model_dump(exclude_unset=True) | dict(trial.knobs))
+    return _changed(
+        params, **{group: {name: row if name == trial.run else other for name, other in rows[group].items()}}
+    )
+
+
+def _changed(params: Params, **changes: Any) -> Params:
+    return Params.model_validate(params.model_dump(by_alias=True, exclude_unset=True) | changes)
+
+
+def orders_of(params: Params, trials: Iterable[Trial]) -> dict[Trial, TrainOrder]:
+    """Every trial's training, so that a wrong knob of the last is found before the first has run.
+
+    Raises:
+        QuorumError: a trial's knob is unknown or out of range, or its run trains nothing.
+    """
+    return {trial: _order(params, trial) for trial in trials}
+
+
+def _order(params: Params, trial: Trial) -> TrainOrder:
+    where = f"params.yaml: tune, {trial.run}, {trial}"
+    try:
+        changed = with_trial(params, trial)
+        order = training_order(changed, trial.run, params.tune.seed)
+        if reason := unfit(changed, trial.run):
+            raise QuorumError(f"{reason}; leave it out")
+    except ValidationError as error:
+        raise QuorumError(f"{where}: {first_problem(error)}; correct it") from None
+    except (QuorumError, ValueError) as error:
+        # The message is about the run with the trial's knobs in it.
+        raise QuorumError(f"{where}: {error}") from None
+    if order.training is None:
+        raise QuorumError(f"{where}: trains nothing; leave it out")
+    return order
