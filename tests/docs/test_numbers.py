@@ -205,7 +205,7 @@ def test_what_came_out_of_an_experiment_is_in_its_committed_tables(experiment: s
     claims = folder / "reports" / "paper.json"
     cells += [claims.read_text(encoding="utf-8")] if claims.is_file() else []
     values = [float(number) for cell in cells for number in re.findall(r"\d+(?:\.\d+)?", cell)]
-    known = {f"{value:.{digits}f}" for value in values for digits in (0, 1, 2, 3)}
+    known = {f"{value:.{digits}f}" for value in values for digits in (0, 1, 2, 3, 4)}
     stated = re.findall(r"\d+\.\d+", told)
     assert stated
     assert [number for number in stated if number not in known] == []
@@ -260,8 +260,9 @@ def test_what_is_told_of_the_gate_is_what_it_was_judged_by() -> None:
     assert {one["why"] for one in (rouge, loss)} == {"not converged: centralized"}
     assert all(gain > 0 for gain in loss["by_run"]), "it gains in each of the three runs"
     mean = {row["run"]: row for row in read(folder / "reports" / "tables" / "main.csv") if row["client"] == "mean"}
-    lengths = {run: f"{float(mean[run]['length']):.0f}" for run in ("centralized", "single")}
-    assert f"writes shorter: {lengths['centralized']} words on average against AdaSingle's {lengths['single']}" in told
+    runs = ("centralized-slower", "centralized", "single")
+    slower, faster, alone = (f"{float(mean[run]['length']):.0f}" for run in runs)
+    assert f"{slower} words on average, where the faster one writes {faster} and AdaSingle {alone}" in told
     assert f"On {loss['meetings']} meetings" in results
     assert f"gains {loss['value']:.3f} nats over each client's own ({ends['loss']})" in results
     assert f"and {minus} average ROUGE ({ends['average']})" in results
@@ -270,6 +271,58 @@ def test_what_is_told_of_the_gate_is_what_it_was_judged_by() -> None:
         row["run"]: float(row["average"]) for row in read(REPORTS / "tables" / "main.csv") if row["client"] == "mean"
     }
     assert f"AdaCentralized {laptop['centralized'] - laptop['single']:.2f} ROUGE above AdaSingle" in results
+
+
+def test_what_is_told_of_the_gate_at_a_converging_rate_is_the_audits() -> None:
+    folder = ROOT / "experiments" / "full"
+    audits = json.loads((folder / "reports" / "paper.json").read_text(encoding="utf-8"))["audits"]
+    found = {one["endpoint"]: one["at_a_converging_rate"].replace("+", "") for one in audits if one["claim"] == 0}
+    told = words(folder / "README.md")
+    results = words(ROOT / "docs" / "results.md")
+    (loss_word, loss), (rouge_word, rouge) = (found[name].split(": ") for name in ("loss", "average"))
+    assert (
+        f"gains {loss.replace(' (', ' nats (')}, *{loss_word}*, and {rouge.replace(' (', ' average ROUGE (')}" in told
+    )
+    assert f"*{rouge_word}*: less than half of the paper's" in told
+    assert f"{loss.replace(' (', ' nats (')} and {rouge.replace(' (', ' average ROUGE (')}" in results
+    assert f"*{loss_word}* in loss; *{rouge_word}* in ROUGE" in results
+    best: dict[tuple[str, str], dict[str, float]] = {}
+    for row in read(folder / "reports" / "tables" / "history.csv"):
+        own, loss_now = best.setdefault((row["run"], row["seed"]), {}), float(row["validation_loss"] or "inf")
+        own[row["client"]] = min(loss_now, own.get(row["client"], loss_now))
+    worse = [
+        sum(best["centralized-slower", seed].values()) / 3 - sum(best["centralized", seed].values()) / 3
+        for seed in ("11", "12", "13")
+    ]
+    assert f"worse by {worse[0]:.3f} nats in run A and by at most {max(worse[1:]):.3f} in runs B and C" in told
+
+
+def test_what_is_told_of_run_c_is_what_its_claims_were_judged_by() -> None:
+    folder = ROOT / "experiments" / "full"
+    claims = json.loads((folder / "reports" / "paper.json").read_text(encoding="utf-8"))["claims"]
+    found = {(one["theirs"], one["metric"]): one for one in claims if one["number"] in (1, 2, 3, 4)}
+
+    def gain(theirs: str, metric: str, digits: int, unit: str = "", sign: int = 1) -> str:
+        own = found[theirs, metric]["gain"]
+        ends = sorted(sign * own[end] for end in ("low", "high"))
+        told = f"{sign * own['value']:.{digits}f}{unit} ({ends[0]:.{digits}f} … {ends[1]:.{digits}f})"
+        return told.replace("-", "−")
+
+    told = words(folder / "README.md")
+    for sentence in (
+        f"ahead of AdaFedAvg by {gain('fedavg', 'loss', 3, ' nats')}, of AdaSingle by {gain('single', 'loss', 3)}",
+        f"clients before aggregation by {gain('fedavg-local', 'loss', 3)}",
+        f"it is behind by {gain('fedkd', 'loss', 4, ' nats', -1)}",
+        f"ahead of AdaFedAvg by {gain('fedavg', 'average', 2)}, of AdaSingle by {gain('single', 'average', 2)}",
+        f"of AdaFedAvg's clients by {gain('fedavg-local', 'average', 2)}, and of AdaFedKD by",
+        f"and of AdaFedKD by {gain('fedkd', 'average', 2)}",
+        f"on {found['fedavg', 'loss']['meetings']} meetings, with 95% intervals",
+    ):
+        assert sentence in told
+    assert {one["why"] for one in found.values()} == {"1 of 3 runs"}
+    assert min(one["p_holm"] for one in found.values() if one["metric"] == "average") >= 0.10, "none of these stands"
+    losses = [found[run, "loss"]["p_holm"] for run in ("fedavg", "single", "fedavg-local")]
+    assert max(losses) <= 0.05, "by more than chance"
 
 
 def test_what_is_said_of_full_scale_is_what_its_trials_found() -> None:
