@@ -57,7 +57,7 @@ def params_of_all(whole: dict[str, Any]) -> dict[str, Any]:
         "runs": {RUN: {"method": "AdaFedSelectKD", "setting": "organisations"}},
         "more_runs": {},
         "studies": {"main": [RUN]},
-        "tune": {"seed": 1000, "rates": [0.0003, 0.0006], "families": {}, "trials": {}},
+        "tune": {"seed": 1000, "families": {}, "trials": {}},
     }
     return whole | changed
 
