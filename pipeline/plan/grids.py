@@ -73,22 +73,19 @@ def further(params: Params, trials: Sequence[Trial], best: Mapping[str, Trial]) 
     Args:
         best: run -> its best trial.
     """
+    of_run = {run: [trial for trial in trials if trial.run == run] for run in params.tune.trials}
+    at_rates = [run for run, own in of_run.items() if all([name for name, _ in one.knobs] == [RATE] for one in own)]
     found: dict[Trial, None] = {}
-    for run in params.tune.trials:
-        own = [trial for trial in trials if trial.run == run]
+    for run, own in of_run.items():
         if any(len(trial.knobs) != 1 or isinstance(trial.knobs[0][1], str) for trial in own):
             continue
         ((knob, value),) = best[run].knobs
         more = beyond(sorted(trial.knobs[0][1] for trial in own), value)
+        if more is None:
+            continue
         setting = params.all_runs[run].setting
-        alike = [
-            other
-            for other in params.tune.trials
-            if params.all_runs[other].setting == setting
-            and all([name for name, _ in trial.knobs] == [RATE] for trial in trials if trial.run == other)
-        ]
-        if more is not None:
-            found |= dict.fromkeys(Trial(one, one, ((knob, more),)) for one in (alike if knob == RATE else [run]))
+        rivals = [other for other in at_rates if params.all_runs[other].setting == setting]
+        found |= dict.fromkeys(Trial(one, one, ((knob, more),)) for one in (rivals if run in at_rates else [run]))
     return [trial for trial in found if trial not in trials]
 
 

@@ -115,7 +115,7 @@ def _rates(params: Params, data: Data) -> list[Row]:
 
 
 def _knobs(params: Params, data: Data) -> list[Row]:
-    """The rows of all knobs tried; where the best of a run's one knob is at an end, there are values beyond."""
+    """The rows of all knobs tried; where the best of a run's one knob is at an end, a value beyond is tried, too."""
     trials = list(dict.fromkeys(knob_trials(params)))
     for _ in range(WIDENED + 1):
         rows = with_choices(_rows(params, trials, data))

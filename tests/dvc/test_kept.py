@@ -154,12 +154,18 @@ def test_another_decoding_leaves_trainings_and_asks_for_every_summary(made: Work
         }
 
 
-def test_two_precisions_never_stand_in_one_table(made: Workspace, tmp_path: Path) -> None:
-    copy = made.copied(tmp_path / "copy")
-    for path in sorted((copy.folder / "results/main").glob("*-11.json")):
+def kept_in_bf16(made: Workspace, folder: Path, seed: str) -> Workspace:
+    """A copy in which the results of a seed, or of all, say that they were made in bf16."""
+    copy = made.copied(folder)
+    for path in sorted((copy.folder / "results").rglob(f"*-{seed}.json")):
         one = json.loads(path.read_text(encoding="utf-8")) | {"precision": "bf16"}
         path.unlink()
         path.write_text(json.dumps(one), encoding="utf-8")
+    return copy
+
+
+def test_two_precisions_never_stand_in_one_table(made: Workspace, tmp_path: Path) -> None:
+    copy = kept_in_bf16(made, tmp_path / "copy", "11")
     with (
         copy.entered(),
         pytest.raises(QuorumError, match="was made in bf16, and this plan says fp32; go on"),
@@ -171,12 +177,7 @@ def test_two_precisions_never_stand_in_one_table(made: Workspace, tmp_path: Path
 
 def test_the_page_is_made_where_no_training_could_go_on(made: Workspace, tmp_path: Path) -> None:
     """All results are of bf16, and this plan says fp32: the page computes nothing that a precision would change."""
-    copy = made.copied(tmp_path / "copy")
-    for path in sorted((copy.folder / "results").rglob("*.json")):
-        one = json.loads(path.read_text(encoding="utf-8")) | {"precision": "bf16"}
-        path.unlink()
-        path.write_text(json.dumps(one), encoding="utf-8")
-    assert "<dd>bf16</dd>" in page_of(copy)
+    assert "<dd>bf16</dd>" in page_of(kept_in_bf16(made, tmp_path / "copy", "*"))
 
 
 def test_changed_code_is_told_and_changes_no_identity(made: Workspace, tmp_path: Path) -> None:
