@@ -221,6 +221,7 @@ def test_what_is_kept_of_full_scale_is_told() -> None:
     told = " ".join((folder / "README.md").read_text(encoding="utf-8").split("## What came out")[1].split())
     numbers = {3: "Three", 6: "Six", 9: "Nine"}
     assert told.startswith(f"{numbers.get(kept, kept)} of {count} runs are kept")
+    assert f"{kept} of its {count} runs are kept" in words(ROOT / "docs" / "results.md")
     mean = {row["run"]: row for row in read(folder / "reports" / "tables" / "main.csv") if row["client"] == "mean"}
     wanted = [[row["method"], shown(row, "average", 2), shown(row, "loss", 3)] for row in mean.values()]
     assert rows_of(folder / "README.md", "method") == wanted
