@@ -168,6 +168,7 @@ def _page(
         comparisons=_compared(results, ours, named, endpoints, order.sign_flips),
         own_start=_compared(first, _own_start(first), (), endpoints, order.sign_flips),
         claims=claims,
+        converging=converging,
         sizes=_sizes(known, (metrics[0], LOSS), order.sign_flips),
         orientation=orientation_of(task, examples, tested, use_stemmer=order.use_stemmer),
         audits=audit_rows(
