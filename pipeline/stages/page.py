@@ -66,7 +66,7 @@ def run() -> None:
     for seed, figures in ((seed, figures) for part in parts.values() for seed, figures in part.by_seed.items()):
         write_json(layout.seed_metrics(layout.MAIN, seed), plain(figures))
     told = {"claims": [claim_record(one) for one in data.claims], "audits": list(data.audits)}
-    write_json(layout.PAPER_METRICS, told)
+    write_json(layout.CLAIMS, told)
     write_table(layout.SIGNIFICANCE, [one.to_row() for one in data.comparisons])
     write_table(layout.MAIN_TABLE, main_table(data))
     write_table(layout.REPORTS / layout.HISTORY, *history_rows(known.histories))
