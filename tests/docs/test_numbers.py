@@ -327,3 +327,33 @@ def test_what_is_said_of_full_scale_is_what_its_trials_found() -> None:
         f"0.01 is already {losses['fedprox-local'][0.01] - pull:.3f} nats worse",
     ):
         assert told in text
+
+
+def test_the_rounds_that_the_results_tell_are_those_of_the_histories() -> None:
+    """Best rounds at the laptop's scale where the cap ended a run, and of the chosen trial of mu at full scale."""
+    best: dict[str, set[str]] = {}
+    for row in read(REPORTS / "tables" / "history.csv"):
+        if row["best"] == "1":
+            best.setdefault(row["run"], set()).add(row["round"])
+    assert all(best[run] == {"5", "6"} for run in ("fedavg-local", "fedkd", "fedselectkd"))
+    trials = read(ROOT / "experiments" / "full" / "reports" / "tables" / "tuning.csv")
+    (chosen,) = (row for row in trials if row["run"] == "fedprox-local" and row["chosen"] == "1")
+    assert (chosen["knobs"], sorted(chosen["best_rounds"].split("/"))) == ("mu=0.001", ["6", "7", "8"])
+    told = words(ROOT / "docs" / "results.md")
+    assert "ended AdaFedAvg-local, AdaFedKD and AdaFedSelectKD, whose best rounds are the fifth and sixth" in told
+    assert "the one with 0.001 had its best rounds from the sixth to the eighth" in told
+
+
+def test_one_meeting_of_six_has_five_times_the_difference_of_the_others() -> None:
+    """What pooling gains in loss at Committee, a meeting at a time."""
+    loss: dict[str, dict[str, float]] = {}
+    for run in ("single", "centralized"):
+        found = json.loads((REPORTS / "scores" / "main" / f"{run}-1.json").read_text(encoding="utf-8"))
+        rows = [row for row in found["examples"] if row["client"] == "Committee"]
+        for meeting in {row["meeting"] for row in rows}:
+            own = [row for row in rows if row["meeting"] == meeting]
+            loss.setdefault(meeting, {})[run] = sum(r["loss_sum"] for r in own) / sum(r["tokens"] for r in own)
+    gains = {meeting: own["single"] - own["centralized"] for meeting, own in loss.items()}
+    worst = gains.pop("education_17")
+    assert round(worst / max(gains.values())) == 5
+    assert "one meeting of six, education_17 of Committee, has five times" in words(ROOT / "docs" / "results.md")
