@@ -15,7 +15,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup setup-flower try repro repro-all repro-full page tune gate audit fednlp ablations federation chaos chaos-crashes chaos-federation test ui lint bench clean
+.PHONY: help setup setup-flower try repro repro-all repro-full page tune audit fednlp ablations federation chaos chaos-crashes chaos-federation test ui lint bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 18
@@ -105,15 +105,11 @@ ablations: setup  ## what the paper lacks: experiments/ablations/reports/report.
 	@dvc repro prepare backbone
 	@cd experiments/ablations && dvc repro train && dvc repro generate && dvc repro
 
-tune: setup  ## learning rates and knobs, chosen on validation at both scales (hours): reports/tables/tuning.csv
+tune: setup  ## learning rates and knobs, chosen on validation at each scale (hours): reports/tables/tuning.csv
 	@dvc repro prepare@qmsum backbone
 	@python -m pipeline tune
 	@cd $(FULL) && dvc repro plan && $(IN_EXPERIMENT) tune
-
-GATE := lora narrow deep longer
-gate: setup  ## where pooling gains more: other adapters, more layers, more source, on validation (hours): experiments/gate
-	@dvc repro prepare@qmsum backbone
-	@for one in $(GATE); do (cd experiments/gate/$$one && env PYTHONPATH=../../.. QUORUM_BASE=../../.. python -m pipeline tune) || exit 1; done
+	@cd experiments/ablations && dvc repro plan && $(IN_EXPERIMENT) tune
 
 STORE ?= .
 ui: setup  ## MLflow on the runs, at http://127.0.0.1:5000; those of make try: make ui STORE=work/try

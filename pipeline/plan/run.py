@@ -120,4 +120,6 @@ class Tune(Record):
             wrong = [key for knobs in own for key in knobs if key in Run.model_fields and key != "learning_rate"]
             if wrong:
                 raise ValueError(f"{run}: {wrong[0]} is no knob of a training; set it in the run")
+            if len(own) == 1:
+                raise ValueError(f"{run}: one trial chooses nothing; give two or more")
         return trials

@@ -11,24 +11,47 @@ from pipeline.report.claim_rows import COLOURS
 from pipeline.tasks.task import Metric
 
 
-def answer_of(claims: Sequence[Judged], metrics: Sequence[Metric]) -> dict[str, Any] | None:
+def answer_of(
+    claims: Sequence[Judged], metrics: Sequence[Metric], converging: Sequence[Judged] = ()
+) -> dict[str, Any] | None:
     """Where nothing can be decided (the endpoint, its gate), and our method against federated averaging.
 
     None while neither is known: claim 1 is not run, and no gate is.
+
+    Args:
+        converging: the same claims, where a run that did not converge has one in its place that did. A gate that is
+            told of it stands third beside its endpoint; None if it is about the same runs.
     """
     first = next((one for one in claims if one.claim.number == 1 and one.gain is not None), None)
     gates = {one.metric: one for one in claims if one.claim.gate and one.gain is not None}
     named = {metric.name: metric for metric in metrics}
-    shut = [(named[one.metric], one) for one in gates.values() if one.word not in SUPPORTED]
+    elsewhere = {one.metric: one for one in converging if one.claim.gate and one.gain is not None}
+    shut = [
+        (named[one.metric], one, _if_other(one, elsewhere.get(one.metric)))
+        for one in gates.values()
+        if one.word not in SUPPORTED
+    ]
     if first is None and not shut:
         return None
     return {"first": first, "gate": first and gates.get(first.metric), "shut": shut}
 
 
-def verdict_rows(claims: Sequence[Judged], metrics: Sequence[Metric]) -> list[dict[str, Any]]:
-    """A row a claim: its words on the first metric and in loss; None where it is not judged."""
-    found: dict[int, dict[str, Any]] = {}
-    for one in claims:
-        row = found.setdefault(one.claim.number, {"number": one.claim.number, "text": one.claim.text, "words": {}})
-        row["words"][one.metric] = {"word": one.word, "colour": COLOURS[one.word]}
-    return [row | {"cells": [row["words"].get(name) for name in (metrics[0].name, LOSS)]} for row in found.values()]
+def verdict_rows(
+    claims: Sequence[Judged], metrics: Sequence[Metric], converging: Sequence[Judged] = ()
+) -> list[dict[str, Any]]:
+    """A row a claim: its words on the first metric and in loss, then those of `converging`; None if not judged."""
+    places = [(own, name) for own in (claims, converging) if own for name in (metrics[0].name, LOSS)]
+    texts = {one.claim.number: one.claim.text for one in claims}
+    return [
+        {"number": number, "text": text, "cells": [_cell(own, number, name) for own, name in places]}
+        for number, text in texts.items()
+    ]
+
+
+def _cell(judged: Sequence[Judged], number: int, metric: str) -> dict[str, str] | None:
+    found = (one.word for one in judged if (one.claim.number, one.metric) == (number, metric))
+    return next(({"word": word, "colour": COLOURS[word]} for word in found), None)
+
+
+def _if_other(usual: Judged, other: Judged | None) -> Judged | None:
+    return other if other and other.claim != usual.claim else None

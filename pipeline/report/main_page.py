@@ -51,7 +51,8 @@ class MainPage:
     of that seed. `missing`: planned runs whose results are still to come. `made_before`: how many results other code
     made, if any. `orientation`: what turns of the source score. `sizes`: what pooling gains at each size of data.
     `audits`: rows of verdicts as they would be otherwise; `other_tables`: what was changed -> rows of means; `written`:
-    run -> the first metric of validation summaries by round, where `make audit` wrote some.
+    run -> the first metric of validation summaries by round, where `make audit` wrote some. `converging`: the claims,
+    where each run that did not converge has one in its place that did.
 
     `metrics`: those of the task, its loss last; the first is what runs are compared by. `selective`: the run that
     distils selectively, `tau` its τ in nats.
@@ -65,6 +66,7 @@ class MainPage:
     comparisons: Sequence[Comparison]
     claims: Sequence[Judged]
     paper: PaperScores
+    converging: Sequence[Judged] = ()
     pos: Sequence[Mapping[str, Any]] = ()
     shares: Sequence[Mapping[str, Any]] = ()
     sensitivities: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -106,12 +108,13 @@ def render(data: MainPage, figures: Path) -> str:
         sample=is_sample(data.notes),
         random_weights=random_weights(order.backbone),
         data=data,
-        answer=answer_of(data.claims, data.metrics),
+        answer=answer_of(data.claims, data.metrics, data.converging),
         summary=_summary(data, named),
         claims=piece("claims", judged=[claim_row(one) for one in data.claims]),
         facts=_facts(data),
         alone=alone,
-        verdicts=piece("verdicts", rows=verdict_rows(data.claims, data.metrics)) if not alone else "",
+        verdicts=_verdicts(data) if not alone else "",
+        rows_are_of=rows_are_of(data.results),
         audits=piece("table", head=list(AUDITS.values()), rows=[[row[name] for name in AUDITS] for row in data.audits])
         if data.audits
         else "",
@@ -146,6 +149,18 @@ def render(data: MainPage, figures: Path) -> str:
         cases=cases(data, named, clients),
         limits=limits(order.backbone, order.runs, {order.runs[0].setting: _meetings(data.results)}, data.results),
     )
+
+
+def _verdicts(data: MainPage) -> Markup:
+    rows = verdict_rows(data.claims, data.metrics, data.converging)
+    return piece("verdicts", rows=rows, twice=bool(data.converging))
+
+
+def rows_are_of(results: Results) -> str:
+    """At which seeds a table's rows were trained, and on how many meetings they are tested."""
+    seeds = [str(row.seed) for row in next(iter(results.rows.values()))]
+    named = f"seed {seeds[0]} alone" if len(seeds) == 1 else f"seeds {', '.join(seeds[:-1])} and {seeds[-1]}"
+    return f"These rows are of {named}, tested on {sum(_meetings(results).values())} meetings."
 
 
 def _meetings(results: Results) -> dict[str, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,13 +10,12 @@ from typing import Any
 
 from markupsafe import Markup
 
+from pipeline.clients.batches import batch_sizes
 from pipeline.corpora.prepared import is_sample
-from pipeline.evaluation.claims import Judged
 from pipeline.evaluation.scores import MEAN, Figures
 from pipeline.federated.history import best_rounds
 from pipeline.plan.orders import ReportOrder, TrainingKnobs
 from pipeline.report import data_tables
-from pipeline.report.claim_rows import claim_row
 from pipeline.report.limits import limits, random_weights, truncation
 from pipeline.report.page import REPORT_COMMAND, embedded, page, piece, visible_text
 from pipeline.report.paper import PaperScores, Section, average_of
@@ -41,7 +39,6 @@ class PaperPage:
     title: str
     results: Results
     sections: Sequence[Section]
-    claims: Sequence[Judged]
     paper: PaperScores
     notes: Mapping[str, Mapping[str, Any]]
     statistics: Mapping[str, Sequence[Mapping[str, str]]]
@@ -60,7 +57,7 @@ def render(data: PaperPage, figures: Path) -> str:
         random_weights=random_weights(data.order.backbone),
         facts=_facts(data),
         title=data.title,
-        claims=piece("claims", judged=[claim_row(one) for one in data.claims]) if data.claims else None,
+        on_the_paper=bool(data.paper),
         sections=[_section(section, data, figures) for section in data.sections],
         corpora=data_tables.corpora(data.statistics, data.notes),
         readings=data_tables.readings(data.statistics),
@@ -204,13 +201,14 @@ def _trained_on(runs: Sequence[str], data: PaperPage) -> list[dict[str, Any]]:
 
 def _steps(index: Mapping[str, Any], training: TrainingKnobs) -> list[dict[str, Any]]:
     held = {client: len(splits["train"]) for client, splits in index["clients"].items()}
-    total = sum(held.values())
+    weights = {client: count * training.weights.get(client, 1.0) for client, count in held.items()}
+    total = sum(weights.values())
     return [
         {
             "name": client,
             "examples": count,
-            "share": f"{100 * count / total:.0f}%",
-            "steps": math.ceil(count / training.batch_size) * training.local_epochs,
+            "share": f"{100 * weights[client] / total:.0f}%",
+            "steps": len(batch_sizes(count, training.batch_size)) * training.local_epochs,
         }
         for client, count in held.items()
     ]

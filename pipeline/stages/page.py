@@ -66,7 +66,7 @@ def run() -> None:
     for seed, figures in ((seed, figures) for part in parts.values() for seed, figures in part.by_seed.items()):
         write_json(layout.seed_metrics(layout.MAIN, seed), plain(figures))
     told = {"claims": [claim_record(one) for one in data.claims], "audits": list(data.audits)}
-    write_json(layout.PAPER_METRICS, told)
+    write_json(layout.CLAIMS, told)
     write_table(layout.SIGNIFICANCE, [one.to_row() for one in data.comparisons])
     write_table(layout.MAIN_TABLE, main_table(data))
     write_table(layout.REPORTS / layout.HISTORY, *history_rows(known.histories))
@@ -168,6 +168,7 @@ def _page(
         comparisons=_compared(results, ours, named, endpoints, order.sign_flips),
         own_start=_compared(first, _own_start(first), (), endpoints, order.sign_flips),
         claims=claims,
+        converging=converging,
         sizes=_sizes(known, (metrics[0], LOSS), order.sign_flips),
         orientation=orientation_of(task, examples, tested, use_stemmer=order.use_stemmer),
         audits=audit_rows(

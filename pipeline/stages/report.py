@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pipeline.corpora.prepared import examples_of
-from pipeline.evaluation.claims import judge
 from pipeline.evaluation.scores import Scored
 from pipeline.model.loading import weights_bytes
 from pipeline.plan.orders import ReportOrder, read_order
-from pipeline.report.claim_rows import claim_record
 from pipeline.report.main_tables import history_rows
 from pipeline.report.paper import Section, read_paper
 from pipeline.report.paper_page import PaperPage, render
@@ -54,7 +52,6 @@ def run() -> None:
     # An experiment has no main table: its page is on its studies alone.
     if any(layout.group_of(row.id) == layout.MAIN for row in order.runs):
         page, data = layout.PAPER_REPORT, _on_the_paper(order, results, known)
-        write_json(layout.PAPER_METRICS, {"claims": [claim_record(one) for one in data.claims]})
     else:
         page, data = layout.REPORT, _on_studies(order, results, known)
         shown = (load_task(order.task).metrics[0].name, LOSS.name)
@@ -69,7 +66,6 @@ def _on_the_paper(order: ReportOrder, results: Results, known: dict[str, Any]) -
         **known,
         title="The paper’s tables and figures, regenerated",
         sections=paper.with_studies(order.studies),
-        claims=judge(paper.claims, results.scored, results.seeds, results.converged, order.sign_flips),
         paper=read_table(layout.PAPER_RESULTS),
         extra=extra_pieces(order, results, _material(order, results), layout.figures(layout.MORE)),
     )
@@ -80,7 +76,6 @@ def _on_studies(order: ReportOrder, results: Results, known: dict[str, Any]) -> 
         **known,
         title=layout.workspace().name or "studies",
         sections=[Section(study=name, source="study", title=name) for name in order.studies],
-        claims=(),
         paper=(),
         extra=sweeps(order, results, layout.figures(layout.MORE)),
     )

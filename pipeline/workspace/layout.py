@@ -53,7 +53,7 @@ TUNING_TABLE = TABLES / "tuning.csv"
 FIGURES = REPORTS / "figures"
 METRICS = REPORTS / "metrics.json"
 REPORT = REPORTS / "report.html"
-PAPER_METRICS = REPORTS / "paper.json"
+CLAIMS = REPORTS / "claims.json"
 PAPER_REPORT = REPORTS / "paper.html"
 """Every table and figure of the paper; `REPORT` has the main table alone."""
 

@@ -121,23 +121,9 @@ def test_a_part_without_a_run_that_was_made_has_no_table_of_ours(built: Workspac
     assert "<tbody>" not in section(built, "length").split('<div class="ours">')[1]
 
 
-def test_eight_claims_are_judged(built: Workspace) -> None:
-    """Five on both endpoints, two on test loss, one on ROUGE: 13 rows, of which four are of runs that were made."""
-    claims = read_json(built.folder / "reports" / "paper.json")["claims"]
-    assert [(one["number"], one["metric"]) for one in claims] == [
-        *((number, metric) for number in range(5) for metric in ("average", "loss")),
-        *((5, "loss"), (6, "loss"), (7, "average")),
-    ]
-    words = {one["word"] for one in claims if one["number"] not in (1, 2)}
-    assert words == {"not run"}, "single, centralized, fedkd and the mechanism's runs are not planned"
-    assert page(built).count('<span class="verdict none">not run</span>') == 9
-
-
-def test_a_claim_of_runs_that_were_made_has_its_gain(built: Workspace) -> None:
-    first = read_json(built.folder / "reports" / "paper.json")["claims"][2]
-    assert (first["number"], first["ours"], first["theirs"]) == (1, "fedselectkd", "fedavg")
-    assert first["gain"]["low"] <= first["gain"]["value"] <= first["gain"]["high"]
-    assert first["word"] == "undecided", "two rounds do not converge"
+def test_the_page_gives_no_verdict(built: Workspace) -> None:
+    """Claims are judged on all of QMSum; one seed decides nothing."""
+    assert 'class="verdict' not in page(built)
 
 
 def test_corpora_have_a_row_a_domain_and_split(built: Workspace) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -69,3 +71,11 @@ def test_a_knob_of_the_root_is_the_experiments_own_where_it_says_so() -> None:
     assert own["extends"] == "../../params.yaml"
     again = ("seeds", "tau", "lambda")
     assert [own[knob] for knob in again] == [SHIPPED[knob] for knob in again]
+
+
+def test_the_scaled_lambda_is_that_of_the_share_which_is_distilled(params: Params) -> None:
+    """0.2 times 0.93, what the laptop's AdaFedSelectKD distilled on average over clients and rounds."""
+    with (ROOT / "reports" / "tables" / "history.csv").open(encoding="utf-8", newline="") as file:
+        shares = [float(row["share_distilled"]) for row in csv.DictReader(file) if row["run"] == "fedselectkd"]
+    scaled = params.all_runs["kd-scaled"].knobs["lambda"]
+    assert scaled == round(0.2 * fmean(shares), 2)

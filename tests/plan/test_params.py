@@ -237,6 +237,7 @@ def test_a_mistake_in_a_setting_of_another_kind_names_it(tmp_path: Path, setting
             {"tune": TUNE | {"trials": {"fedprox": [{"mu": 1}], "fedopt": []}}},
             "tune.trials: every run gets the same number of trials",
         ),
+        ({"tune": TUNE | {"trials": {"fedprox": [{"mu": 1}]}}}, "tune.trials: fedprox: one trial chooses nothing"),
         (
             settings(domains=on_laptop(DOMAINS, only={"Product": {"test_examples": 9}})),
             "runs.zeroshot.setting: the main table tests on whole test sets",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.evaluation.claims import Claim, Judged
+from pipeline.evaluation.claims import Claim, Judged, of_other_runs
 from pipeline.evaluation.intervals import Interval
 from pipeline.report.answer import answer_of, verdict_rows
 from pipeline.tasks.task import LOSS, load_task
@@ -36,7 +36,7 @@ def test_gates_that_are_shut_are_told_first() -> None:
     gates = [claim(0, "average", GAIN, word="excluded"), claim(0, "loss", GAIN, word="supported")]
     found = answer(*gates, claim(1, "average", GAIN))
     assert found is not None
-    assert [(metric.name, gate) for metric, gate in found["shut"]] == [("average", gates[0])]
+    assert [(metric.name, gate) for metric, gate, _ in found["shut"]] == [("average", gates[0])]
 
 
 def test_without_a_gate_the_answer_stands_alone() -> None:
@@ -53,7 +53,7 @@ def test_a_gate_that_is_shut_is_told_before_claim_one_is_run() -> None:
     gate = claim(0, "average", GAIN)
     found = answer(gate, claim(1, "average", None))
     assert found is not None
-    assert (found["first"], [one for _, one in found["shut"]]) == (None, [gate])
+    assert (found["first"], [one for _, one, _ in found["shut"]]) == (None, [gate])
 
 
 def test_a_claim_has_a_word_an_endpoint() -> None:
@@ -68,3 +68,23 @@ def test_a_claim_has_a_word_an_endpoint() -> None:
         ["excluded", "undecided"],
         [None, "not run"],
     ]
+
+
+def test_a_gate_on_a_run_that_did_not_converge_is_told_with_one_that_did() -> None:
+    """In ROUGE the pooled run has one in its place; in loss nothing was replaced, so that nothing is told twice."""
+    usual = [claim(0, "average", GAIN), claim(0, "loss", GAIN)]
+    slower = [of_other_runs([usual[0].claim], {"x": "x-slower"})[0], usual[1].claim]
+    other = [Judged(asked, one.metric, GAIN, None, "supported") for asked, one in zip(slower, usual, strict=True)]
+    found = answer_of(usual, METRICS, other)
+    assert found is not None
+    assert [(metric.name, elsewhere) for metric, _, elsewhere in found["shut"]] == [
+        ("average", other[0]),
+        ("loss", None),
+    ]
+
+
+def test_beside_each_verdict_stands_the_one_at_a_rate_that_converges() -> None:
+    usual = [claim(1, "average", GAIN), claim(1, "loss", GAIN)]
+    other = [claim(1, "average", GAIN, word="supported"), claim(1, "loss", GAIN, word="excluded")]
+    (row,) = verdict_rows(usual, METRICS, other)
+    assert [cell["word"] for cell in row["cells"]] == ["undecided", "undecided", "supported", "excluded"]

@@ -13,7 +13,7 @@ from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Figures, Scored
 from pipeline.federated.history import Round
 from pipeline.plan.orders import MainOrder, RunRow
-from pipeline.report.main_page import MainPage, _paper_rows, _pos_shares, _visible, main_rows
+from pipeline.report.main_page import MainPage, _paper_rows, _pos_shares, _visible, main_rows, rows_are_of
 from pipeline.report.naming import colours, labels
 from pipeline.report.summaries import cases, lens
 from pipeline.runs.results import Results
@@ -176,6 +176,19 @@ def test_what_could_have_been_seen_is_between_trained_rows() -> None:
     histories = {"zeroshot": [], "x": [round_of(1, "A", 1.0)], "y": [round_of(1, "A", 1.0)]}
     results = results_of(scored=scored, histories=histories)
     assert _visible(page_of(results), results) == "3.10 average ROUGE and 0.000 nats a token"
+
+
+def test_a_table_says_at_which_seeds_its_rows_were_trained_and_on_how_many_meetings_they_are_tested() -> None:
+    """m1 and m2 of client A, m3 of client B; m1 has two examples."""
+    places = (("e1", "A", "m1"), ("e2", "A", "m1"), ("e3", "A", "m2"), ("e4", "B", "m3"))
+    scored = {"x": [Scored(example, client, meeting, 1, {"loss": 2.0}) for example, client, meeting in places]}
+    (row,) = run_of("x")
+    rows = [row.model_copy(update={"seed": seed}) for seed in (11, 12, 13)]
+    told = {count: rows_are_of(results_of(rows={"x": rows[:count]}, scored=scored)) for count in (1, 3)}
+    assert told == {
+        1: "These rows are of seed 11 alone, tested on 3 meetings.",
+        3: "These rows are of seeds 11, 12 and 13, tested on 3 meetings.",
+    }
 
 
 # --- names ----------------------------------------------------------------------------------------------------------

@@ -13,12 +13,20 @@ from pipeline.report.paper_page import _ending, _other_loss, _row, _span, _steps
 
 
 def test_steps_and_weights_follow_from_the_examples() -> None:
-    """Batches of 4: 16 examples are 4 steps, 5 are 2; 16 of 21 are 76%."""
-    index = {"clients": {"A": {"train": ["e"] * 16}, "B": {"train": ["e"] * 5}}}
+    """Batches of 4: 16 examples are 4 steps, 8 are 2; a fifth example joins the first four; 16 of 29 are 55%."""
+    index = {"clients": {"A": {"train": ["e"] * 16}, "B": {"train": ["e"] * 8}, "C": {"train": ["e"] * 5}}}
     assert _steps(index, TRAINING) == [
-        {"name": "A", "examples": 16, "share": "76%", "steps": 4},
-        {"name": "B", "examples": 5, "share": "24%", "steps": 2},
+        {"name": "A", "examples": 16, "share": "55%", "steps": 4},
+        {"name": "B", "examples": 8, "share": "28%", "steps": 2},
+        {"name": "C", "examples": 5, "share": "17%", "steps": 1},
     ]
+
+
+def test_a_client_of_which_less_was_drawn_has_the_weight_of_its_true_size() -> None:
+    """Ten dialogues that stand for nine each are 90 of 100 examples."""
+    index = {"clients": {"A": {"train": ["e"] * 10}, "SAMSum": {"train": ["e"] * 10}}}
+    told = _steps(index, TRAINING.model_copy(update={"weights": {"SAMSum": 9.0}}))
+    assert [one["share"] for one in told] == ["10%", "90%"]
 
 
 def with_losses(**losses: float) -> Figures:
