@@ -208,6 +208,12 @@ def test_what_came_out_of_an_experiment_is_in_its_committed_tables(experiment: s
     cells += [tested.read_text(encoding="utf-8")] if tested.is_file() else []
     values = [float(number) for cell in cells for number in re.findall(r"\d+(?:\.\d+)?", cell)]
     known = {f"{value:.{digits}f}" for value in values for digits in (0, 1, 2, 3, 4)}
+    for path in (folder / "reports" / "metrics" / "main").glob("seed-*.json"):  # gains of single clients
+        seed = json.loads(path.read_text(encoding="utf-8"))
+        losses = [
+            own[client]["loss"]["value"] for own in seed.values() for client in ("Academic", "Committee", "Product")
+        ]
+        known |= {f"{abs(one - other):.4f}" for one in losses for other in losses}
     stated = re.findall(r"\d+\.\d+", told)
     assert stated
     assert [number for number in stated if number not in known] == []
@@ -315,10 +321,38 @@ def test_what_is_told_of_runs_b_and_c_is_what_their_claims_were_judged_by() -> N
     rouge = {theirs: one["p_holm"] for (theirs, metric), one in found.items() if metric == "average"}
     assert f"which stands after Holm's correction (p {rouge.pop('fedavg'):.3f})" in told
     assert min(rouge.values()) > 0.05, "each of these may be chance"
+    mean = {row["run"]: row for row in read(folder / "reports" / "tables" / "main.csv") if row["client"] == "mean"}
+    personal = float(mean["fedavg"]["loss"]) - float(mean["fedavg-local"]["loss"])
+    assert f"{personal:.3f} of the {found['fedavg', 'loss']['gain']['value']:.3f} are personalization" in told
+    ours, theirs = (f"{float(mean[run]['length']):.0f}" for run in ("fedselectkd", "fedavg"))
+    assert f"it writes {ours} words on average, AdaFedAvg {theirs}" in told
+    assert float(mean["fedprox-local"]["loss"]) >= float(mean["fedavg-local"]["loss"]), "it is no better"
     signs = {place for place, one in found.items() if len({gain > 0 for gain in one["by_run"]}) > 1}
     assert signs == {("single", "average")}
     losses = [found[run, "loss"]["p_holm"] for run in ("fedavg", "single", "fedavg-local")]
     assert max(losses) <= 0.05, "by more than chance"
+
+
+def test_what_is_told_of_single_clients_is_in_the_metrics_of_runs_b_and_c() -> None:
+    folder = ROOT / "experiments" / "full"
+    runs = [
+        json.loads((folder / "reports" / "metrics" / "main" / f"seed-{seed}.json").read_text(encoding="utf-8"))
+        for seed in (12, 13)
+    ]
+
+    def gains(theirs: str, client: str) -> list[str]:
+        losses = [[run[name][client]["loss"]["value"] for name in (theirs, "fedselectkd")] for run in runs]
+        return [f"{abs(other - ours):.4f}" for other, ours in losses]
+
+    told = words(folder / "README.md")
+    assert "ahead in both runs, by {} and {} nats".format(*gains("fedkd", "Academic")) in told
+    assert (
+        "better in loss than AdaFedSelectKD in both runs, by {} and {} nats".format(*gains("fedavg", "Product")) in told
+    )
+    assert (
+        "gains {} nats at Committee in run B and loses {} there in run C".format(*gains("fedavg-local", "Committee"))
+        in told
+    )
 
 
 def test_what_is_told_of_rows_without_a_claim_is_in_the_committed_table() -> None:
