@@ -37,7 +37,7 @@ def test_every_run_that_is_claimed_about_is_made(params: Params) -> None:
 
 def test_the_main_table_has_nine_rows_from_seven_trainings_in_run_a(params: Params, orders: dict[str, Any]) -> None:
     """Start by loss, beside AdaFedAvg, AdaCentralized and the untrained model; the controls are beyond them."""
-    controls = {"fedprox-local", "kd-random", "teacher-initial", "centralized-slower"}
+    controls = {"fedprox-local", "fedselectkd-q88", "kd-random", "teacher-initial", "centralized-slower"}
     rows = [name for name, run in params.all_runs.items() if name not in controls and run.setting == "domains"]
     assert len(rows) == 9
     group = {name: "main" if name in params.runs else "more" for name in rows}
