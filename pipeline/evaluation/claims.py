@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Literal
 
@@ -55,8 +55,8 @@ class Claim(Record):
 class Judged:
     """A claim on one endpoint: the gain, its p, the word, and why there is no other.
 
-    `meetings`: on how many the gain was seen. `by_run`: the gain at each seed. `shared`: what other claims rest on the
-    same adapters, and at which clients.
+    `meetings`: on how many the gain was seen. `by_client`: client -> its gain at each seed. `shared`: what other claims
+    rest on the same adapters, and at which clients.
     """
 
     claim: Claim
@@ -67,8 +67,13 @@ class Judged:
     why: str = ""
     p_holm: float | None = None
     shared: tuple[str, ...] = ()
-    by_run: tuple[float, ...] = ()
+    by_client: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     meetings: int = 0
+
+    @property
+    def by_run(self) -> tuple[float, ...]:
+        """The gain at each seed, mean over clients."""
+        return tuple(map(fmean, zip(*self.by_client.values(), strict=True)))
 
     @property
     def effect(self) -> float:
@@ -128,11 +133,18 @@ def judge(
                 found.append(Judged(claim, metric, None, None, "not run"))
                 continue
             gain, p = interval_of(clusters, samples), sign_flip(clusters, samples)
-            alone = (gains_of(claim, metric, own) for own in by_seed)
-            by_run = tuple(fmean(client.ratio() for client in own.values()) for own in alone if own)
+            alone = [own for seed in by_seed if (own := gains_of(claim, metric, seed))]
+            by_client = {client: tuple(own[client].ratio() for own in alone) for client in clusters}
             meetings = len({name for client in clusters.values() for name in client.names})
-            found.append(Judged(claim, metric, gain, p, "undecided", "", None, shared[claim.number], by_run, meetings))
+            found.append(
+                Judged(claim, metric, gain, p, "undecided", "", None, shared[claim.number], by_client, meetings)
+            )
     return _gated([_worded(one, converged, runs) for one in _adjusted(found)])
+
+
+def by_place(judged: Iterable[Judged]) -> dict[tuple[int, str], Judged]:
+    """(Number of the claim, endpoint) -> how it was judged there."""
+    return {(one.claim.number, one.metric): one for one in judged}
 
 
 def of_other_runs(claims: Iterable[Claim], instead: Mapping[str, str]) -> list[Claim]:
@@ -188,10 +200,10 @@ def is_in_every_run(claim: Claim, word: Word, by_run: Sequence[float]) -> bool:
 
 
 def _gated(found: Sequence[Judged]) -> list[Judged]:
-    """Where pooling all data gains nothing, no federated claim can be tested."""
+    """Where pooling all data gains nothing, no federated claim can be tested: told beside a claim's own reason."""
     shut = {one.metric for one in found if one.claim.gate and one.word not in SUPPORTED}
     return [
-        replace(one, word="undecided", why=one.why or "the gate is not supported")
+        replace(one, word="undecided", why="; ".join(filter(None, (one.why, "the gate is not supported"))))
         if one.metric in shut and not one.claim.gate and one.word != "not run"
         else one
         for one in found

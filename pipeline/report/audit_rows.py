@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from pipeline.evaluation.audits import Runs, in_series, leave_one_out, without
-from pipeline.evaluation.claims import Judged
+from pipeline.evaluation.claims import Judged, by_place
 from pipeline.evaluation.scores import LOSS, MEAN
 from pipeline.report.claim_rows import digits_of
 from pipeline.report.page import signed
@@ -58,23 +58,23 @@ def audit_rows(
         seen: the test meetings of run A, on which the first results of this project were seen; none if it is not kept.
         converging: the same claims, where a run that did not converge has one in its place that did.
     """
-    elsewhere = {_place(one): one for one in converging}
-    series = _words(judge(in_series))
-    untuned = _words(judge(lambda of: without(of, tuned_on))) if tuned_on else {}
-    untouched = judge(lambda of: without(of, seen)) if seen and len(by_seed) > 1 else ()
-    later = {_place(one): one for one in untouched}
+    elsewhere = by_place(converging)
+    series = by_place(judge(in_series))
+    untuned = by_place(judge(lambda of: without(of, tuned_on))) if tuned_on else {}
+    untouched = by_place(judge(lambda of: without(of, seen))) if seen and len(by_seed) > 1 else {}
     rows = []
-    for one in (one for one in judged if one.gain is not None):
-        place = _place(one)
+    for place, one in by_place(judged).items():
+        if one.gain is None:
+            continue
         rows.append(
             {
                 "claim": one.claim.number,
                 "endpoint": one.metric,
                 "word": one.word,
                 "at_a_converging_rate": _told(one, elsewhere[place]) if place in elsewhere else "",
-                "untouched_runs": _gain(later[place]) if place in later else "",
-                "series_as_clusters": series[place],
-                "without_meetings_tuned_on": untuned.get(place, ""),
+                "untouched_runs": _gain(untouched[place]) if place in untouched else "",
+                "series_as_clusters": series[place].word,
+                "without_meetings_tuned_on": untuned[place].word if place in untuned else "",
                 "leave_one_meeting_out": _left_out(one, runs, by_seed),
             }
         )
@@ -127,14 +127,6 @@ def written_by_round(rows: Sequence[Mapping[str, Any]], metric: str) -> dict[str
 
 def _both(known: float, other: float, digits: int) -> str:
     return f"{known:.{digits}f} → {other:.{digits}f}"
-
-
-def _words(judged: Sequence[Judged]) -> Mapping[tuple[int, str], str]:
-    return {_place(one): one.word for one in judged}
-
-
-def _place(one: Judged) -> tuple[int, str]:
-    return one.claim.number, one.metric
 
 
 def _gain(one: Judged) -> str:

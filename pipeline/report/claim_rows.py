@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pipeline.evaluation.claims import Judged, Word
@@ -24,10 +25,10 @@ def claim_row(one: Judged) -> dict[str, Any]:
     return {
         "number": one.claim.number,
         "text": one.claim.text,
-        "endpoint": "test loss" if one.metric == LOSS else "ROUGE",
+        "endpoint": _endpoint(one),
         "effect": signed(one.effect, digits),
         "gain": "–" if gain is None else signed(gain.value, digits),
-        "by_run": ", ".join(signed(own, digits) for own in one.by_run) if len(one.by_run) > 1 else "",
+        "by_run": _listed(one.by_run, digits) if len(one.by_run) > 1 else "",
         "interval": "" if gain is None else _span(gain, digits),
         "p": "" if one.p_holm is None or one.claim.margin is not None else p_value(one.p_holm),
         "error": "" if gain is None else f"{gain.standard_error:.{digits}f}",
@@ -38,6 +39,21 @@ def claim_row(one: Judged) -> dict[str, Any]:
         "why": one.why,
         "shared": "; ".join(one.shared),
     }
+
+
+def client_rows(judged: Sequence[Judged]) -> tuple[list[str], list[list[str]]]:
+    """(Head, a row a claim and endpoint that was run): each client's gain at each seed."""
+    made = [one for one in judged if one.by_client]
+    clients = list(dict.fromkeys(client for one in made for client in one.by_client))
+    rows = [
+        [
+            f"{one.claim.number}: {one.claim.text}",
+            _endpoint(one),
+            *(_listed(one.by_client[client], digits_of(one)) for client in clients),
+        ]
+        for one in made
+    ]
+    return ["claim", "endpoint", *clients], rows
 
 
 def digits_of(one: Judged) -> int:
@@ -51,6 +67,14 @@ def _meetings(one: Judged) -> str:
     if one.word != "undecided" or needed is None:
         return str(one.meetings or "")
     return f"{one.meetings} of {needed:,}" if needed > one.meetings else str(one.meetings)
+
+
+def _endpoint(one: Judged) -> str:
+    return "test loss" if one.metric == LOSS else "ROUGE"
+
+
+def _listed(gains: Sequence[float], digits: int) -> str:
+    return ", ".join(signed(own, digits) for own in gains)
 
 
 def _span(gain: Interval, digits: int) -> str:
@@ -68,6 +92,7 @@ def claim_record(one: Judged) -> dict[str, Any]:
         "meetings": one.meetings,
         "meetings_to_decide": one.meetings_to_decide,
         "by_run": [round(own, 6) for own in one.by_run],
+        "by_client": {client: [round(own, 6) for own in gains] for client, gains in one.by_client.items()},
         "p": None if one.p is None else round(one.p, 6),
         "p_holm": None if one.p_holm is None else round(one.p_holm, 6),
         "word": one.word,

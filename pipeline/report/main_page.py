@@ -21,7 +21,7 @@ from pipeline.plan.orders import CommonKnobs, MainOrder
 from pipeline.report import sizes
 from pipeline.report.answer import answer_of, verdict_rows
 from pipeline.report.audit_rows import COLUMNS as AUDITS
-from pipeline.report.claim_rows import claim_row
+from pipeline.report.claim_rows import claim_row, client_rows
 from pipeline.report.figures.parts_of_speech import share_text
 from pipeline.report.limits import limits, random_weights, truncation
 from pipeline.report.naming import labels
@@ -110,7 +110,7 @@ def render(data: MainPage, figures: Path) -> str:
         data=data,
         answer=answer_of(data.claims, data.metrics, data.converging),
         summary=_summary(data, named),
-        claims=piece("claims", judged=[claim_row(one) for one in data.claims]),
+        claims=piece("claims", judged=[claim_row(one) for one in data.claims], clients=client_rows(data.claims)),
         facts=_facts(data),
         alone=alone,
         verdicts=_verdicts(data) if not alone else "",

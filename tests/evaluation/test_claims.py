@@ -351,10 +351,10 @@ def test_a_gate_that_is_not_known_is_shut(runs: Runs, unfinished: list[str]) -> 
     assert (one.word, one.why) == ("undecided", "the gate is not supported")
 
 
-def test_a_run_that_has_not_converged_is_told_before_the_gate() -> None:
+def test_a_run_that_has_not_converged_is_told_with_the_gate() -> None:
     runs: Runs = {"centralized": scored(0.0), "single": scored(0.0), "ours": scored(1.5), "theirs": scored(0.0)}
     found = judged([claim(0, "centralized", "single", gate=True), ONE], runs, ["ours"])
-    assert found[1].why == "not converged: ours"
+    assert found[1].why == "not converged: ours; the gate is not supported"
 
 
 def losing(loss: float, client: str) -> list[Scored]:

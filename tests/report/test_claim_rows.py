@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.evaluation.claims import Claim, Judged, Word
 from pipeline.evaluation.intervals import Interval
-from pipeline.report.claim_rows import COLOURS, claim_record, claim_row
+from pipeline.report.claim_rows import COLOURS, claim_record, claim_row, client_rows
 
 CLAIM = Claim(number=1, text="ours is better", ours="ours", theirs="theirs", effects={"average": 0.93, "loss": 0.02})
 
@@ -44,6 +44,16 @@ def test_a_row_says_why_and_what_else_rests_on_its_adapters() -> None:
     assert (row["why"], row["shared"]) == ("not converged: ours", "claim 2 at A; claim 3 at A, B")
 
 
+def test_a_client_has_its_gain_of_each_run() -> None:
+    """(1 − 0.5) / 2 is 0.25 in the first run, (0 + 2) / 2 is 1 in the second; what was not run is left out."""
+    one = judged("average", Interval(0.6, 0, 2, 0.5), by_client={"A": (1.0, 0.0), "B": (-0.5, 2.0)})
+    assert claim_row(one)["by_run"] == "+0.25, +1.00"
+    assert client_rows([one, judged("loss", None)]) == (
+        ["claim", "endpoint", "A", "B"],
+        [["1: ours is better", "ROUGE", "+1.00, 0.00", "−0.50, +2.00"]],
+    )
+
+
 @pytest.mark.parametrize(
     ("word", "error", "shown"),
     [("undecided", 0.05, "10"), ("undecided", 1.0, "10 of 388"), ("excluded", 1.0, "10"), ("not run", 1.0, "10")],
@@ -76,7 +86,9 @@ def test_a_word_has_a_colour(word: Word, colour: str) -> None:
 
 
 def test_a_record_has_all_that_a_claim_was_judged_by() -> None:
-    one = judged("loss", Interval(0.01234567, -0.01, 0.03, 0.01, 30), p_holm=0.5, shared=("claim 2 at A",), meetings=10)
+    gains = {"A": (0.0123456, 0.03), "B": (0.0076544, 0.01)}
+    more: dict[str, Any] = {"shared": ("claim 2 at A",), "meetings": 10, "by_client": gains}
+    one = judged("loss", Interval(0.01234567, -0.01, 0.03, 0.01, 30), p_holm=0.5, **more)
     record = json.loads(json.dumps(claim_record(one)))
     assert record == {
         "number": 1,
@@ -91,7 +103,8 @@ def test_a_record_has_all_that_a_claim_was_judged_by() -> None:
         "visible": 0.02896,
         "meetings": 10,
         "meetings_to_decide": 84,
-        "by_run": [],
+        "by_run": [0.01, 0.02],
+        "by_client": {"A": [0.012346, 0.03], "B": [0.007654, 0.01]},
         "p": 0.25,
         "p_holm": 0.5,
         "word": "undecided",
