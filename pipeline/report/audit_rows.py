@@ -7,7 +7,8 @@ from statistics import fmean
 from typing import Any
 
 from pipeline.evaluation.audits import Runs, in_series, leave_one_out, without
-from pipeline.evaluation.claims import Judged, by_place
+from pipeline.evaluation.claims import RUNS, Judged, by_place
+from pipeline.evaluation.intervals import of_few
 from pipeline.evaluation.scores import LOSS, MEAN
 from pipeline.report.claim_rows import digits_of
 from pipeline.report.page import signed
@@ -31,6 +32,7 @@ COLUMNS = {
     "word": "verdict",
     "at_a_converging_rate": "at a rate that converges",
     "untouched_runs": "B and C alone",
+    "runs_as_sample": "runs as the sample",
     "series_as_clusters": "AMI series as one",
     "without_meetings_tuned_on": "without meetings tuned on",
     "leave_one_meeting_out": "each meeting left out",
@@ -73,6 +75,7 @@ def audit_rows(
                 "word": one.word,
                 "at_a_converging_rate": _told(one, elsewhere[place]) if place in elsewhere else "",
                 "untouched_runs": _gain(untouched[place]) if place in untouched else "",
+                "runs_as_sample": _over_runs(one),
                 "series_as_clusters": series[place].word,
                 "without_meetings_tuned_on": untuned[place].word if place in untuned else "",
                 "leave_one_meeting_out": _left_out(one, runs, by_seed),
@@ -134,6 +137,11 @@ def _gain(one: Judged) -> str:
         return ""
     digits = digits_of(one)
     return f"{signed(one.gain.value, digits)} ({one.gain.span(digits, '+') or 'none'})"
+
+
+def _over_runs(one: Judged) -> str:
+    """Of a claim with all its runs: the interval that their spread alone gives."""
+    return of_few(one.by_run).span(digits_of(one), "+") if len(one.by_run) >= RUNS else ""
 
 
 def _told(usual: Judged, other: Judged) -> str:
