@@ -10,7 +10,6 @@ from pipeline.report.figures import (
     comparison,
     learning_curves,
     parts_of_speech,
-    sizes,
     start_by_loss,
     teacher,
 )
@@ -29,8 +28,6 @@ def draw(data: MainPage, folder: Path) -> None:
     cells = start_by_loss.cells_of(design.rows)
     if len(cells) > 2:
         save(start_by_loss.draw(design, cells, data.metrics[0], data.written), folder, "start_by_loss")
-    if data.sizes:
-        save(sizes.draw(data.sizes, endpoints), folder, "sizes")
     trained = {run: history for run, history in results.histories.items() if history}
     curves = {named[run]: history for run, history in trained.items()}
     of_curves = {named[run]: coloured[run] for run in trained}

@@ -18,7 +18,6 @@ from pipeline.evaluation.scores import MEAN, Comparison, Figures, by_client
 from pipeline.federated.history import best_rounds
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import CommonKnobs, MainOrder
-from pipeline.report import sizes
 from pipeline.report.answer import answer_of, verdict_rows
 from pipeline.report.audit_rows import COLUMNS as AUDITS
 from pipeline.report.claim_rows import claim_row, client_rows
@@ -28,7 +27,6 @@ from pipeline.report.naming import labels
 from pipeline.report.page import MAIN_COMMAND, embedded, page, piece, visible_text
 from pipeline.report.paper import PaperScores
 from pipeline.report.pieces import orientation
-from pipeline.report.sizes import Size
 from pipeline.report.summaries import cases, lens
 from pipeline.runs.orientation import Orientation
 from pipeline.runs.results import Metrics, Results
@@ -49,7 +47,7 @@ class MainPage:
     `parts`: title -> the figures of one seed alone, where each seed tests other meetings; `design`: those of the seed
     at which every cell of start by loss is made, `own_start`: our method with a client's own start against the others
     of that seed. `missing`: planned runs whose results are still to come. `made_before`: how many results other code
-    made, if any. `orientation`: what turns of the source score. `sizes`: what pooling gains at each size of data.
+    made, if any. `orientation`: what turns of the source score.
     `audits`: rows of verdicts as they would be otherwise; `other_tables`: what was changed -> rows of means; `written`:
     run -> the first metric of validation summaries by round, where `make audit` wrote some. `converging`: the claims,
     where each run that did not converge has one in its place that did.
@@ -77,7 +75,6 @@ class MainPage:
     parts: Mapping[str, Results] = field(default_factory=dict)
     design: Results | None = None
     own_start: Sequence[Comparison] = ()
-    sizes: Sequence[Size] = ()
     orientation: Orientation = field(default_factory=dict)
     missing: Sequence[str] = ()
     made_before: str = ""
@@ -126,7 +123,6 @@ def render(data: MainPage, figures: Path) -> str:
         tables={"": data.results, **data.parts},
         rows_of=lambda own: main_rows(data, own, named),
         visible_in=lambda own: _visible(data, own),
-        sizes=sizes.table(data.sizes, (data.metrics[0], data.metrics[-1])) if data.sizes else "",
         orientation=orientation(data.orientation, data.metrics[0]),
         has_cells=(figures / "start_by_loss.svg").is_file(),
         written=bool(data.written),

@@ -126,17 +126,6 @@ def kept_identity(run: str) -> str:
     )
 
 
-def held_by(run: str) -> dict[str, int]:
-    """Client -> its training examples in a run.
-
-    Raises:
-        QuorumError: the manifest is missing.
-    """
-    manifest = layout.manifest_file(layout.group_of(run), _encoding_of(run).manifests[run])
-    clients = read_json(manifest, remedy="run `dvc repro partition`")
-    return {client: len(splits["train"]) for client, splits in clients.items()}
-
-
 def without_code(order: Mapping[str, Any]) -> dict[str, Any]:
     """What an order tells of a result, at any depth."""
     return {k: without_code(v) if isinstance(v, Mapping) else v for k, v in order.items() if k not in CODE}

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from statistics import fmean
 from typing import Any
 
 from pipeline.corpora.example import Example, read_examples
-from pipeline.errors import QuorumError
 from pipeline.evaluation.claims import Judged, judge, of_other_runs
 from pipeline.evaluation.scores import Comparison, significance
 from pipeline.federated.methods import OURS
@@ -18,14 +16,13 @@ from pipeline.report.main_figures import draw
 from pipeline.report.main_page import MainPage, render
 from pipeline.report.main_tables import history_rows, main_table
 from pipeline.report.paper import read_paper
-from pipeline.report.sizes import Size, rows_of, sizes_of
 from pipeline.runs.audits import BY_ROUND, read_audits
-from pipeline.runs.kept import changed_since, held_by, missing, read_kept, rounds_of
+from pipeline.runs.kept import changed_since, missing, read_kept, rounds_of
 from pipeline.runs.metrics import plain, small_metrics, write_metrics
 from pipeline.runs.orientation import orientation_of
 from pipeline.runs.results import Results, knob_of, results_of, scores_of
 from pipeline.runs.truncation import Cut
-from pipeline.tasks.task import LOSS, Metric, load_task
+from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, write_json, write_text
 from pipeline.workspace.progress import say
@@ -40,7 +37,7 @@ Kept = Mapping[str, Mapping[str, Any]]
 def run() -> None:
     """
     Raises:
-        QuorumError: no run of the main table is kept.
+        QuorumError: no run is kept.
     """
     order = read_order(layout.order("report"), ReportOrder)
     rows, kept = read_kept(order.runs)
@@ -48,15 +45,12 @@ def run() -> None:
     rounds = {row.id: rounds_of(kept[row.id], row.seed) for row in rows}
     # A claim is judged on all meetings that its two runs were tested on; a table's rows have to share theirs.
     known = scores_of(rows, files, rounds)
-    usual = [row for row in rows if row.setting == order.runs[0].setting]
-    if not usual:
-        raise QuorumError(f"{layout.RESULTS}: holds no run of the main table; run `make repro-full`")
-    shared = of_whole_seeds(usual, order.runs)
+    shared = of_whole_seeds(rows, order.runs)
     results = results_of(shared, files, rounds, order.sign_flips, "page")
     parts = {
         f"Run {part} alone: seed {seed}": results_of(own, files, rounds, order.sign_flips, f"run {part}")
         for part, seed in zip(PARTS, sorted({row.seed for row in order.runs}), strict=False)
-        if (own := [row for row in usual if row.seed == seed])
+        if (own := [row for row in rows if row.seed == seed])
     }
     data = _page(order, known, results, parts, kept)
     folder = layout.figures(layout.MAIN)
@@ -70,8 +64,6 @@ def run() -> None:
     write_table(layout.SIGNIFICANCE, [one.to_row() for one in data.comparisons])
     write_table(layout.MAIN_TABLE, main_table(data))
     write_table(layout.REPORTS / layout.HISTORY, *history_rows(known.histories))
-    if data.sizes:
-        write_table(layout.SIZES, rows_of(data.sizes))
     draw(data, folder)
     write_text(layout.REPORT, render(data, folder))
     say(f"page: {layout.REPORT} is ready")
@@ -100,16 +92,6 @@ def _made_before(files: Kept) -> str:
     count = len(changed_since(files))
     verb = "was" if count == 1 else "were"
     return f"{count} of {len(files)} results {verb} made with other code, packages or threads" if count else ""
-
-
-def _sizes(known: Results, metrics: Sequence[Metric], samples: int) -> list[Size]:
-    """What pooling gains at each size of data; nothing, where there is one size alone."""
-    held: dict[str, dict[str, float]] = {}
-    for own in known.rows.values():
-        seeds = [held_by(row.id) for row in own]
-        held[own[0].setting] = {client: fmean(one[client] for one in seeds) for client in seeds[0]}
-    sizes = sizes_of(known.rows, known.scored, held, metrics, samples)
-    return sizes if len(sizes) > 1 else []
 
 
 def _validated(examples: Iterable[Example]) -> set[str]:
@@ -169,7 +151,6 @@ def _page(
         own_start=_compared(first, _own_start(first), (), endpoints, order.sign_flips),
         claims=claims,
         converging=converging,
-        sizes=_sizes(known, (metrics[0], LOSS), order.sign_flips),
         orientation=orientation_of(task, examples, tested, use_stemmer=order.use_stemmer),
         audits=audit_rows(
             claims, known.scored, known.seeds, judged, _validated(examples.values()), _seen(order, known), converging

@@ -48,7 +48,6 @@ RESULTS = Path("results")
 """What is committed of the finished runs of a long experiment."""
 TABLES = REPORTS / "tables"
 MAIN_TABLE, SIGNIFICANCE, POS_SHARES = TABLES / "main.csv", TABLES / "significance.csv", TABLES / "pos_kd.csv"
-SIZES = TABLES / "sizes.csv"
 TUNING_TABLE = TABLES / "tuning.csv"
 FIGURES = REPORTS / "figures"
 METRICS = REPORTS / "metrics.json"
