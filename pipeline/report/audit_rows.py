@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from pipeline.evaluation.audits import Runs, in_series, leave_one_out, without
-from pipeline.evaluation.claims import RUNS, Judged, by_place
+from pipeline.evaluation.claims import RUNS, SUPPORTED, Judged, by_place
 from pipeline.evaluation.intervals import of_few
 from pipeline.evaluation.scores import LOSS, MEAN
 from pipeline.report.claim_rows import digits_of
@@ -17,7 +17,7 @@ from pipeline.tasks.task import Metric
 
 SAMPLES = 2_000
 """Random signs where each meeting is left out in turn: one of a hundred, at which a page is still made in a minute."""
-DECIDED = ("supported", "supported, smaller", "excluded")
+DECIDED = (*SUPPORTED, "excluded")
 
 TITLES = {
     "rounds": "Each client keeps the round whose validation summaries score best, not the one with the least loss",
@@ -30,7 +30,6 @@ COLUMNS = {
     "claim": "claim",
     "endpoint": "endpoint",
     "word": "verdict",
-    "at_a_converging_rate": "at a rate that converges",
     "untouched_runs": "B and C alone",
     "runs_as_sample": "runs as the sample",
     "series_as_clusters": "AMI series as one",
@@ -41,26 +40,23 @@ COLUMNS = {
 
 Change = Callable[[Runs], Runs]
 Judge = Callable[[Change], Sequence[Judged]]
-"""How all scores, pooled and of each run, are changed -> the claims, judged as they are elsewhere on the page."""
+"""How all scores, pooled and of each run, are changed -> the same claims, judged on them."""
 
 
 def audit_rows(
     judged: Sequence[Judged],
     runs: Runs,
-    by_seed: Sequence[Runs],
+    by_seed: Mapping[int, Runs],
     judge: Judge,
     tuned_on: Collection[str],
     seen: Collection[str],
-    converging: Sequence[Judged] = (),
 ) -> list[dict[str, Any]]:
     """A row a claim and endpoint that was run: its word, and what it would be otherwise.
 
     Args:
         tuned_on: meetings on whose losses rates and knobs were chosen.
         seen: the test meetings of run A, on which the first results of this project were seen; none if it is not kept.
-        converging: the same claims, where a run that did not converge has one in its place that did.
     """
-    elsewhere = by_place(converging)
     series = by_place(judge(in_series))
     untuned = by_place(judge(lambda of: without(of, tuned_on))) if tuned_on else {}
     untouched = by_place(judge(lambda of: without(of, seen))) if seen and len(by_seed) > 1 else {}
@@ -73,7 +69,6 @@ def audit_rows(
                 "claim": one.claim.number,
                 "endpoint": one.metric,
                 "word": one.word,
-                "at_a_converging_rate": _told(one, elsewhere[place]) if place in elsewhere else "",
                 "untouched_runs": _gain(untouched[place]) if place in untouched else "",
                 "runs_as_sample": _over_runs(one),
                 "series_as_clusters": series[place].word,
@@ -141,15 +136,10 @@ def _gain(one: Judged) -> str:
 
 def _over_runs(one: Judged) -> str:
     """Of a claim with all its runs: the interval that their spread alone gives."""
-    return of_few(one.by_run).span(digits_of(one), "+") if len(one.by_run) >= RUNS else ""
+    return of_few(list(one.by_run.values())).span(digits_of(one), "+") if len(one.by_run) >= RUNS else ""
 
 
-def _told(usual: Judged, other: Judged) -> str:
-    """The other's word; its gain, too, where it is about another run."""
-    return other.word if other.claim == usual.claim else f"{other.word}: {_gain(other)}"
-
-
-def _left_out(one: Judged, runs: Runs, by_seed: Sequence[Runs]) -> str:
+def _left_out(one: Judged, runs: Runs, by_seed: Mapping[int, Runs]) -> str:
     """Of a claim that is decided: how often its word stays, and between which gains."""
     found = leave_one_out(one, runs, by_seed, SAMPLES) if one.word in DECIDED else None
     if found is None:

@@ -52,7 +52,7 @@ TUNING_TABLE = TABLES / "tuning.csv"
 FIGURES = REPORTS / "figures"
 METRICS = REPORTS / "metrics.json"
 REPORT = REPORTS / "report.html"
-CLAIMS = REPORTS / "claims.json"
+CLAIMS, AUDITS_TABLE = REPORTS / "claims.json", TABLES / "audits.csv"
 PAPER_REPORT = REPORTS / "paper.html"
 """Every table and figure of the paper; `REPORT` has the main table alone."""
 

@@ -39,12 +39,19 @@ TWO: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """Two seeds that test other meetings, every run evaluated and kept; models and predictions are gone."""
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """Two seeds that test other meetings, every run evaluated and kept."""
     workspace = Workspace.laid(tmp_path_factory.mktemp("kept"), **SMALL | TWO)
     workspace.make("main", "more")
     with workspace.entered():
         kept.take(kept.missing())
+    return workspace
+
+
+@pytest.fixture(scope="module")
+def made(whole: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """The same where models and predictions are gone."""
+    workspace = whole.copied(tmp_path_factory.mktemp("made") / "copy")
     for folder in ("models/main", "models/more", "reports", "work/generated", "work/evaluated", "work/store"):
         shutil.rmtree(workspace.folder / folder)
     return workspace
@@ -113,6 +120,27 @@ def test_what_is_not_as_planned_is_not_kept(made: Workspace, tmp_path: Path) -> 
             kept.take(["evaluate@gone-11"])
 
 
+@pytest.mark.parametrize("changed", [{"use_stemmer": True}, {"max_tokens": 9}], ids=["scoring", "decoding"])
+def test_scores_of_another_plan_are_not_kept(whole: Workspace, tmp_path: Path, changed: dict[str, Any]) -> None:
+    """The models are as planned, and what was made of them is not."""
+    copy = whole.copied(tmp_path / "copy")
+    copy.params(**changed)
+    copy.stage("plan")
+    with copy.entered(), pytest.raises(QuorumError, match=r"scores/main/single-11.json: is of another plan; run `dvc"):
+        kept.take(["evaluate@single-11"])
+
+
+def test_without_run_a_nothing_is_called_its_own(made: Workspace, tmp_path: Path) -> None:
+    """Whether the first seed that is kept is that of run A is read from the plan."""
+    copy = made.copied(tmp_path / "copy")
+    for path in (copy.folder / "results").rglob("*-11.json"):
+        path.unlink()
+    text = page_of(copy)
+    assert "of run A, in which all cells are made" not in text
+    assert "Run A alone" not in text
+    assert "With a client’s own start, in run A" not in text
+
+
 def test_another_decoding_leaves_trainings_and_asks_for_every_summary(made: Workspace, tmp_path: Path) -> None:
     """Runs that write none stay kept."""
     copy = made.copied(tmp_path / "copy")
@@ -159,7 +187,7 @@ def test_changed_code_is_told_and_changes_no_identity(made: Workspace, tmp_path:
     try:
         with made.entered():
             assert kept.missing() == []
-        assert "1 of 13 results was made with other code, packages or threads" in page_of(made)
+        assert "in another precision, or with other threads: single-11." in page_of(made)
     finally:
         path.write_text(before, encoding="utf-8")
 
