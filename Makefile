@@ -15,7 +15,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup setup-flower try repro repro-all repro-full page tune audit fednlp ablations federation chaos chaos-crashes chaos-federation test ui lint bench clean
+.PHONY: help setup setup-flower try repro repro-all repro-full missing page tune audit fednlp ablations federation chaos chaos-crashes chaos-federation test ui lint bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 18
@@ -73,6 +73,9 @@ repro-full: setup  ## the project's result: all of QMSum, every meeting tested o
 		dvc repro $${stages//evaluate/train} && dvc repro $${stages//evaluate/generate} && dvc repro $$stages && \
 		$(IN_EXPERIMENT) results take $$stages && $(IN_EXPERIMENT) page || exit 1; done
 	@$(MAKE) --no-print-directory page
+
+missing: setup  ## the stages that repro-full has still to make
+	@cd $(FULL) && dvc repro partition && $(IN_EXPERIMENT) results missing
 
 page: setup  ## the page of repro-full from the results that are kept, without training: experiments/full/reports/report.html
 	@ls $(FULL)/results/*/*.json >/dev/null 2>&1 || { echo "error: $(FULL)/results: no run is kept yet; run make repro-full"; exit 1; }

@@ -37,7 +37,7 @@ class LeftOut:
     words: Mapping[Word, int]
 
 
-def leave_one_out(one: Judged, runs: Runs, by_seed: Sequence[Runs], samples: int) -> LeftOut | None:
+def leave_one_out(one: Judged, runs: Runs, by_seed: Mapping[int, Runs], samples: int) -> LeftOut | None:
     """With p raised as much as Holm's adjustment raised the claim's, and without the gate; None if it was not run.
 
     Args:
@@ -46,7 +46,7 @@ def leave_one_out(one: Judged, runs: Runs, by_seed: Sequence[Runs], samples: int
     clients = gains_of(one.claim, one.metric, runs)
     if clients is None:
         return None
-    alone = [own for seed in by_seed if (own := gains_of(one.claim, one.metric, seed))]
+    alone = [own for seed in by_seed.values() if (own := gains_of(one.claim, one.metric, seed))]
     raised = one.p_holm / one.p if one.p and one.p_holm else 1.0
     values, words = [], Counter[Word]()
     for name in sorted({name for client in clients.values() for name in client.names}):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Literal
 
@@ -29,6 +29,8 @@ from pipeline.workspace.record import Record
 
 Word = Literal["supported", "supported, smaller", "excluded", "undecided", "not run"]
 ALPHA = 0.05
+GAINS = "gains"
+"""The family of the claims that our method is better than another."""
 RUNS = 3
 """Trainings behind a verdict, each with other examples, another first adapter and other batches."""
 SUPPORTED: tuple[Word, ...] = ("supported", "supported, smaller")
@@ -55,8 +57,8 @@ class Claim(Record):
 class Judged:
     """A claim on one endpoint: the gain, its p, the word, and why there is no other.
 
-    `meetings`: on how many the gain was seen. `by_run`: the gain at each seed. `shared`: what other claims rest on the
-    same adapters, and at which clients.
+    `meetings`: on how many the gain was seen. `by_client`: client -> seed -> its gain. `shared`: what other claims
+    rest on the same adapters, and at which clients.
     """
 
     claim: Claim
@@ -67,8 +69,14 @@ class Judged:
     why: str = ""
     p_holm: float | None = None
     shared: tuple[str, ...] = ()
-    by_run: tuple[float, ...] = ()
+    by_client: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     meetings: int = 0
+
+    @property
+    def by_run(self) -> dict[int, float]:
+        """Seed -> the gain at it, mean over clients."""
+        clients = list(self.by_client.values())
+        return {seed: fmean(own[seed] for own in clients) for seed in clients[0]} if clients else {}
 
     @property
     def effect(self) -> float:
@@ -106,7 +114,7 @@ def word_of(gain: Interval, effect: float, p: float, margin: float | None = None
 def judge(
     claims: Sequence[Claim],
     scored: Mapping[str, Sequence[Scored]],
-    by_seed: Sequence[Mapping[str, Sequence[Scored]]],
+    by_seed: Mapping[int, Mapping[str, Sequence[Scored]]],
     converged: Callable[[str], bool],
     samples: int,
     runs: int = RUNS,
@@ -128,11 +136,18 @@ def judge(
                 found.append(Judged(claim, metric, None, None, "not run"))
                 continue
             gain, p = interval_of(clusters, samples), sign_flip(clusters, samples)
-            alone = (gains_of(claim, metric, own) for own in by_seed)
-            by_run = tuple(fmean(client.ratio() for client in own.values()) for own in alone if own)
+            alone = {seed: own for seed, runs_of in by_seed.items() if (own := gains_of(claim, metric, runs_of))}
+            by_client = {client: {seed: own[client].ratio() for seed, own in alone.items()} for client in clusters}
             meetings = len({name for client in clusters.values() for name in client.names})
-            found.append(Judged(claim, metric, gain, p, "undecided", "", None, shared[claim.number], by_run, meetings))
+            found.append(
+                Judged(claim, metric, gain, p, "undecided", "", None, shared[claim.number], by_client, meetings)
+            )
     return _gated([_worded(one, converged, runs) for one in _adjusted(found)])
+
+
+def by_place(judged: Iterable[Judged]) -> dict[tuple[int, str], Judged]:
+    """(Number of the claim, endpoint) -> how it was judged there."""
+    return {(one.claim.number, one.metric): one for one in judged}
 
 
 def of_other_runs(claims: Iterable[Claim], instead: Mapping[str, str]) -> list[Claim]:
@@ -143,6 +158,11 @@ def of_other_runs(claims: Iterable[Claim], instead: Mapping[str, str]) -> list[C
         )
         for claim in claims
     ]
+
+
+def rivals(claims: Iterable[Claim], ours: str) -> set[str]:
+    """The runs over which one run's gains were claimed beforehand: one family of Holm's."""
+    return {claim.theirs for claim in claims if claim.family == GAINS and claim.ours == ours}
 
 
 def gains_of(claim: Claim, metric: str, scored: Mapping[str, Sequence[Scored]]) -> dict[str, Clusters] | None:
@@ -171,27 +191,27 @@ def _adjusted(found: Sequence[Judged]) -> list[Judged]:
 def _worded(one: Judged, converged: Callable[[str], bool], runs: int) -> Judged:
     if one.gain is None or one.p_holm is None:
         return one
-    open_ended = [run for run in (one.claim.ours, one.claim.theirs) if not converged(run)]
-    if open_ended:
-        return replace(one, why=f"not converged: {', '.join(open_ended)}")
-    if len(one.by_run) < runs:
-        return replace(one, why=f"{len(one.by_run)} of {runs} runs")
     word = word_of(one.gain, one.effect, one.p_holm, one.claim.margin)
-    if not is_in_every_run(one.claim, word, one.by_run):
-        return replace(one, why="not ahead in every run")
-    return replace(one, word=word)
+    open_ended = [run for run in (one.claim.ours, one.claim.theirs) if not converged(run)]
+    reasons = {
+        f"not converged: {', '.join(open_ended)}": bool(open_ended),
+        f"{len(one.by_run)} of {runs} runs": len(one.by_run) < runs,
+        "not ahead in every run": not is_in_every_run(one.claim, word, one.by_run.values()),
+    }
+    why = "; ".join(reason for reason, holds in reasons.items() if holds)
+    return replace(one, why=why) if why else replace(one, word=word)
 
 
-def is_in_every_run(claim: Claim, word: Word, by_run: Sequence[float]) -> bool:
+def is_in_every_run(claim: Claim, word: Word, by_run: Iterable[float]) -> bool:
     """Whether a word may stand: where it is that ours is better, each run has to say so."""
     return word not in SUPPORTED or claim.margin is not None or all(gain > 0 for gain in by_run)
 
 
 def _gated(found: Sequence[Judged]) -> list[Judged]:
-    """Where pooling all data gains nothing, no federated claim can be tested."""
+    """Where pooling all data gains nothing, no federated claim can be tested: told beside a claim's own reason."""
     shut = {one.metric for one in found if one.claim.gate and one.word not in SUPPORTED}
     return [
-        replace(one, word="undecided", why=one.why or "the gate is not supported")
+        replace(one, word="undecided", why="; ".join(filter(None, (one.why, "the gate is not supported"))))
         if one.metric in shut and not one.claim.gate and one.word != "not run"
         else one
         for one in found

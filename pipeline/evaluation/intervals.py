@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from statistics import fmean, stdev
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,6 +108,18 @@ def visible(standard_error: float, degrees: float) -> float:
     if not degrees:
         return math.nan
     return float(standard_error * (student.ppf(0.5 + CONFIDENCE / 2, degrees) + student.ppf(POWER, degrees)))
+
+
+def of_few(values: Sequence[float]) -> Interval:
+    """The mean of two or more values that are each other's only evidence, by Student's t: as the gains of three runs.
+
+    >>> of_few([1.0, 2.0, 3.0]).span(2)
+    '−0.48 … 4.48'
+    """
+    mean, degrees = fmean(values), len(values) - 1
+    error = stdev(values) / math.sqrt(len(values))
+    width = error * float(student.ppf(0.5 + CONFIDENCE / 2, degrees))
+    return Interval(mean, mean - width, mean + width, error, degrees)
 
 
 def aligned(clients: Mapping[str, Clusters]) -> dict[str, Clusters]:

@@ -159,10 +159,12 @@ def compare(
 ) -> list[Comparison]:
     """One run against others on one metric: over all clients, then each client.
 
-    `family` is what Holm's adjustment runs over; `others` are compared too, unadjusted.
+    Args:
+        family: what Holm's adjustment runs over; those of it that were not run count, as in `claims.judge`.
+        others: compared too, unadjusted.
     """
     found: list[Comparison] = []
-    for theirs in [*family, *others]:
+    for theirs in [run for run in (*family, *others) if run in scored]:
         clusters = clusters_of(differences(scored[ours], scored[theirs]), metric)
         groups = {MEAN: clusters} | {client: {client: own} for client, own in clusters.items()}
         for client, group in groups.items():
@@ -170,7 +172,7 @@ def compare(
             shown = interval if client == MEAN else of_client(interval, group)
             found.append(Comparison(metric, ours, theirs, client, shown, p, None))
     tested = [place for place, one in enumerate(found) if one.client == MEAN and one.against in family]
-    for place, adjusted in zip(tested, holm([found[place].p for place in tested]), strict=True):
+    for place, adjusted in zip(tested, holm([found[place].p for place in tested], len(family)), strict=True):
         found[place] = replace(found[place], p_holm=adjusted)
     return found
 
@@ -183,7 +185,7 @@ def significance(
     samples: int,
 ) -> list[Comparison]:
     """One run against all others, on the metrics that are tested; `named`: those named in advance, Holm's family."""
-    family = [run for run in scored if run != ours and run in named]
+    family = [*(run for run in scored if run in named), *(run for run in named if run not in scored)]
     others = [run for run in scored if run != ours and run not in named]
     return [one for metric in metrics for one in compare(scored, ours, family, others, metric, samples)]
 

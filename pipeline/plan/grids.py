@@ -68,24 +68,18 @@ def beyond(grid: Sequence[float], best: float) -> float | None:
 def further(params: Params, trials: Sequence[Trial], best: Mapping[str, Trial]) -> list[Trial]:
     """What to try as well, where the best of a run's one knob is at an end of its grid.
 
-    Runs that are tried at learning rates in one setting are compared with each other: what one tries all try.
-
     Args:
         best: run -> its best trial.
     """
-    of_run = {run: [trial for trial in trials if trial.run == run] for run in params.tune.trials}
-    at_rates = [run for run, own in of_run.items() if all([name for name, _ in one.knobs] == [RATE] for one in own)]
-    found: dict[Trial, None] = {}
-    for run, own in of_run.items():
+    found = []
+    for run in params.tune.trials:
+        own = [trial for trial in trials if trial.run == run]
         if any(len(trial.knobs) != 1 or isinstance(trial.knobs[0][1], str) for trial in own):
             continue
         ((knob, value),) = best[run].knobs
         more = beyond(sorted(trial.knobs[0][1] for trial in own), value)
-        if more is None:
-            continue
-        setting = params.all_runs[run].setting
-        rivals = [other for other in at_rates if params.all_runs[other].setting == setting]
-        found |= dict.fromkeys(Trial(one, one, ((knob, more),)) for one in (rivals if run in at_rates else [run]))
+        if more is not None:
+            found.append(Trial(run, run, ((knob, more),)))
     return [trial for trial in found if trial not in trials]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.evaluation.claims import SUPPORTED, Judged
+from pipeline.evaluation.claims import SUPPORTED, Judged, by_place
 from pipeline.evaluation.scores import LOSS
 from pipeline.report.claim_rows import COLOURS
 from pipeline.tasks.task import Metric
@@ -40,17 +40,16 @@ def verdict_rows(
     claims: Sequence[Judged], metrics: Sequence[Metric], converging: Sequence[Judged] = ()
 ) -> list[dict[str, Any]]:
     """A row a claim: its words on the first metric and in loss, then those of `converging`; None if not judged."""
-    places = [(own, name) for own in (claims, converging) if own for name in (metrics[0].name, LOSS)]
+    columns = [(by_place(own), name) for own in (claims, converging) if own for name in (metrics[0].name, LOSS)]
     texts = {one.claim.number: one.claim.text for one in claims}
     return [
-        {"number": number, "text": text, "cells": [_cell(own, number, name) for own, name in places]}
+        {"number": number, "text": text, "cells": [_cell(own.get((number, name))) for own, name in columns]}
         for number, text in texts.items()
     ]
 
 
-def _cell(judged: Sequence[Judged], number: int, metric: str) -> dict[str, str] | None:
-    found = (one.word for one in judged if (one.claim.number, one.metric) == (number, metric))
-    return next(({"word": word, "colour": COLOURS[word]} for word in found), None)
+def _cell(one: Judged | None) -> dict[str, str] | None:
+    return {"word": one.word, "colour": COLOURS[one.word]} if one else None
 
 
 def _if_other(usual: Judged, other: Judged | None) -> Judged | None:

@@ -7,7 +7,8 @@ from statistics import fmean
 from typing import Any
 
 from pipeline.evaluation.audits import Runs, in_series, leave_one_out, without
-from pipeline.evaluation.claims import Judged
+from pipeline.evaluation.claims import RUNS, SUPPORTED, Judged, by_place
+from pipeline.evaluation.intervals import of_few
 from pipeline.evaluation.scores import LOSS, MEAN
 from pipeline.report.claim_rows import digits_of
 from pipeline.report.page import signed
@@ -16,7 +17,7 @@ from pipeline.tasks.task import Metric
 
 SAMPLES = 2_000
 """Random signs where each meeting is left out in turn: one of a hundred, at which a page is still made in a minute."""
-DECIDED = ("supported", "supported, smaller", "excluded")
+DECIDED = (*SUPPORTED, "excluded")
 
 TITLES = {
     "rounds": "Each client keeps the round whose validation summaries score best, not the one with the least loss",
@@ -29,8 +30,8 @@ COLUMNS = {
     "claim": "claim",
     "endpoint": "endpoint",
     "word": "verdict",
-    "at_a_converging_rate": "at a rate that converges",
     "untouched_runs": "B and C alone",
+    "runs_as_sample": "runs as the sample",
     "series_as_clusters": "AMI series as one",
     "without_meetings_tuned_on": "without meetings tuned on",
     "leave_one_meeting_out": "each meeting left out",
@@ -39,42 +40,39 @@ COLUMNS = {
 
 Change = Callable[[Runs], Runs]
 Judge = Callable[[Change], Sequence[Judged]]
-"""How all scores, pooled and of each run, are changed -> the claims, judged as they are elsewhere on the page."""
+"""How all scores, pooled and of each run, are changed -> the same claims, judged on them."""
 
 
 def audit_rows(
     judged: Sequence[Judged],
     runs: Runs,
-    by_seed: Sequence[Runs],
+    by_seed: Mapping[int, Runs],
     judge: Judge,
     tuned_on: Collection[str],
     seen: Collection[str],
-    converging: Sequence[Judged] = (),
 ) -> list[dict[str, Any]]:
     """A row a claim and endpoint that was run: its word, and what it would be otherwise.
 
     Args:
         tuned_on: meetings on whose losses rates and knobs were chosen.
         seen: the test meetings of run A, on which the first results of this project were seen; none if it is not kept.
-        converging: the same claims, where a run that did not converge has one in its place that did.
     """
-    elsewhere = {_place(one): one for one in converging}
-    series = _words(judge(in_series))
-    untuned = _words(judge(lambda of: without(of, tuned_on))) if tuned_on else {}
-    untouched = judge(lambda of: without(of, seen)) if seen and len(by_seed) > 1 else ()
-    later = {_place(one): one for one in untouched}
+    series = by_place(judge(in_series))
+    untuned = by_place(judge(lambda of: without(of, tuned_on))) if tuned_on else {}
+    untouched = by_place(judge(lambda of: without(of, seen))) if seen and len(by_seed) > 1 else {}
     rows = []
-    for one in (one for one in judged if one.gain is not None):
-        place = _place(one)
+    for place, one in by_place(judged).items():
+        if one.gain is None:
+            continue
         rows.append(
             {
                 "claim": one.claim.number,
                 "endpoint": one.metric,
                 "word": one.word,
-                "at_a_converging_rate": _told(one, elsewhere[place]) if place in elsewhere else "",
-                "untouched_runs": _gain(later[place]) if place in later else "",
-                "series_as_clusters": series[place],
-                "without_meetings_tuned_on": untuned.get(place, ""),
+                "untouched_runs": _gain(untouched[place]) if place in untouched else "",
+                "runs_as_sample": _over_runs(one),
+                "series_as_clusters": series[place].word,
+                "without_meetings_tuned_on": untuned[place].word if place in untuned else "",
                 "leave_one_meeting_out": _left_out(one, runs, by_seed),
             }
         )
@@ -129,14 +127,6 @@ def _both(known: float, other: float, digits: int) -> str:
     return f"{known:.{digits}f} → {other:.{digits}f}"
 
 
-def _words(judged: Sequence[Judged]) -> Mapping[tuple[int, str], str]:
-    return {_place(one): one.word for one in judged}
-
-
-def _place(one: Judged) -> tuple[int, str]:
-    return one.claim.number, one.metric
-
-
 def _gain(one: Judged) -> str:
     if one.gain is None:
         return ""
@@ -144,12 +134,12 @@ def _gain(one: Judged) -> str:
     return f"{signed(one.gain.value, digits)} ({one.gain.span(digits, '+') or 'none'})"
 
 
-def _told(usual: Judged, other: Judged) -> str:
-    """The other's word; its gain, too, where it is about another run."""
-    return other.word if other.claim == usual.claim else f"{other.word}: {_gain(other)}"
+def _over_runs(one: Judged) -> str:
+    """Of a claim with all its runs: the interval that their spread alone gives."""
+    return of_few(list(one.by_run.values())).span(digits_of(one), "+") if len(one.by_run) >= RUNS else ""
 
 
-def _left_out(one: Judged, runs: Runs, by_seed: Sequence[Runs]) -> str:
+def _left_out(one: Judged, runs: Runs, by_seed: Mapping[int, Runs]) -> str:
     """Of a claim that is decided: how often its word stays, and between which gains."""
     found = leave_one_out(one, runs, by_seed, SAMPLES) if one.word in DECIDED else None
     if found is None:

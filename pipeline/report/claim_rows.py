@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.evaluation.claims import Judged, Word
-from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import LOSS
 from pipeline.report.page import p_value, signed
 
+SMALL = 0.01
+"""Nats."""
 COLOURS: dict[Word, str] = {
     "supported": "held",
     "supported, smaller": "held",
@@ -18,17 +20,21 @@ COLOURS: dict[Word, str] = {
 }
 
 
-def claim_row(one: Judged) -> dict[str, Any]:
-    """What the page says of a claim on one endpoint, as text."""
+def claim_row(one: Judged, runs: Mapping[int, str]) -> dict[str, Any]:
+    """What the page says of a claim on one endpoint, as text.
+
+    Args:
+        runs: seed -> the letter of its run.
+    """
     digits, gain = digits_of(one), one.gain
     return {
         "number": one.claim.number,
         "text": one.claim.text,
-        "endpoint": "test loss" if one.metric == LOSS else "ROUGE",
+        "endpoint": _endpoint(one),
         "effect": signed(one.effect, digits),
         "gain": "–" if gain is None else signed(gain.value, digits),
-        "by_run": ", ".join(signed(own, digits) for own in one.by_run) if len(one.by_run) > 1 else "",
-        "interval": "" if gain is None else _span(gain, digits),
+        "by_run": _listed(one.by_run, digits, runs) if len(one.by_run) > 1 else "",
+        "interval": "" if gain is None else gain.span(digits, "+") or "none",
         "p": "" if one.p_holm is None or one.claim.margin is not None else p_value(one.p_holm),
         "error": "" if gain is None else f"{gain.standard_error:.{digits}f}",
         "visible": "" if gain is None else f"{gain.visible:.{digits}f}",
@@ -40,21 +46,42 @@ def claim_row(one: Judged) -> dict[str, Any]:
     }
 
 
+def client_rows(judged: Sequence[Judged], runs: Mapping[int, str]) -> tuple[list[str], list[list[str]]]:
+    """(Head, a row a claim and endpoint that was run): each client's gain at each seed."""
+    made = [one for one in judged if one.by_client]
+    clients = list(dict.fromkeys(client for one in made for client in one.by_client))
+    rows = [
+        [
+            f"{one.claim.number}: {one.claim.text}",
+            _endpoint(one),
+            *(_listed(one.by_client[client], digits_of(one), runs) for client in clients),
+        ]
+        for one in made
+    ]
+    return ["claim", "endpoint", *clients], rows
+
+
 def digits_of(one: Judged) -> int:
-    """How many of a gain are told."""
-    return 3 if one.metric == LOSS else 2
+    """How many of a gain are told: more, where the effect itself is small."""
+    if one.metric != LOSS:
+        return 2
+    return 4 if abs(one.effect) < SMALL else 3
 
 
 def _meetings(one: Judged) -> str:
-    """On how many meetings, and of an undecided claim how many would decide it."""
+    """On how many meetings, and of a claim that too few leave undecided how many would decide it."""
     needed = one.meetings_to_decide
-    if one.word != "undecided" or needed is None:
+    if one.word != "undecided" or one.why or needed is None:
         return str(one.meetings or "")
     return f"{one.meetings} of {needed:,}" if needed > one.meetings else str(one.meetings)
 
 
-def _span(gain: Interval, digits: int) -> str:
-    return "none" if gain.is_point else f"{signed(gain.low, digits)} … {signed(gain.high, digits)}"
+def _endpoint(one: Judged) -> str:
+    return "test loss" if one.metric == LOSS else "ROUGE"
+
+
+def _listed(gains: Mapping[int, float], digits: int, runs: Mapping[int, str]) -> str:
+    return ", ".join(f"{runs.get(seed, '')} {signed(own, digits)}".strip() for seed, own in gains.items())
 
 
 def claim_record(one: Judged) -> dict[str, Any]:
@@ -67,10 +94,15 @@ def claim_record(one: Judged) -> dict[str, Any]:
         "visible": None if one.gain is None else round(one.gain.visible, 6),
         "meetings": one.meetings,
         "meetings_to_decide": one.meetings_to_decide,
-        "by_run": [round(own, 6) for own in one.by_run],
+        "by_run": _rounded(one.by_run),
+        "by_client": {client: _rounded(gains) for client, gains in one.by_client.items()},
         "p": None if one.p is None else round(one.p, 6),
         "p_holm": None if one.p_holm is None else round(one.p_holm, 6),
         "word": one.word,
         "why": one.why,
         "shared": list(one.shared),
     }
+
+
+def _rounded(gains: Mapping[int, float]) -> dict[str, float]:
+    return {str(seed): round(own, 6) for seed, own in gains.items()}

@@ -10,27 +10,23 @@ from pipeline.report.figures import (
     comparison,
     learning_curves,
     parts_of_speech,
-    sizes,
     start_by_loss,
     teacher,
 )
 from pipeline.report.figures.style import save
-from pipeline.report.main_page import MainPage
+from pipeline.report.main_data import MainData
 from pipeline.report.naming import colours, labels
 from pipeline.workspace import layout
 
 
-def draw(data: MainPage, folder: Path) -> None:
+def draw(data: MainData, folder: Path) -> None:
     """All of them, as PNG and SVG."""
     named, coloured, results = labels(data.order.runs), colours(data.order.runs), data.results
     by_seed, endpoints = list(results.by_seed.values()), (data.metrics[0], data.metrics[-1])
     save(comparison.draw_means(results.metrics, by_seed, named, coloured, endpoints), folder, "main_scores")
-    design = data.design or results
-    cells = start_by_loss.cells_of(design.rows)
-    if len(cells) > 2:
-        save(start_by_loss.draw(design, cells, data.metrics[0], data.written), folder, "start_by_loss")
-    if data.sizes:
-        save(sizes.draw(data.sizes, endpoints), folder, "sizes")
+    if data.cells:
+        drawn = start_by_loss.draw(data.design or results, data.cells, data.metrics[0], data.written)
+        save(drawn, folder, "start_by_loss")
     trained = {run: history for run, history in results.histories.items() if history}
     curves = {named[run]: history for run, history in trained.items()}
     of_curves = {named[run]: coloured[run] for run in trained}

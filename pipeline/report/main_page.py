@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,92 +10,37 @@ from markupsafe import Markup
 
 from pipeline.corpora.prepared import is_sample
 from pipeline.corpora.qmsum import DOMAINS
-from pipeline.evaluation.claims import Judged
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import MEAN, Comparison, Figures, by_client
 from pipeline.federated.history import best_rounds
 from pipeline.federated.methods import OURS
-from pipeline.plan.orders import CommonKnobs, MainOrder
-from pipeline.report import sizes
+from pipeline.plan.orders import CommonKnobs
 from pipeline.report.answer import answer_of, verdict_rows
 from pipeline.report.audit_rows import COLUMNS as AUDITS
-from pipeline.report.claim_rows import claim_row
+from pipeline.report.claim_rows import claim_row, client_rows
 from pipeline.report.figures.parts_of_speech import share_text
 from pipeline.report.limits import limits, random_weights, truncation
+from pipeline.report.main_data import MainData
 from pipeline.report.naming import labels
 from pipeline.report.page import MAIN_COMMAND, embedded, page, piece, visible_text
 from pipeline.report.paper import PaperScores
 from pipeline.report.pieces import orientation
-from pipeline.report.sizes import Size
 from pipeline.report.summaries import cases, lens
-from pipeline.runs.orientation import Orientation
 from pipeline.runs.results import Metrics, Results
-from pipeline.runs.truncation import Cut
 from pipeline.tasks.rouge import AVERAGED
 from pipeline.tasks.task import Metric
 
 PAPER_SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}
 PAPER_TABLES = {"bart-large": ("III", "BART-large"), "bart-base": ("IV", "BART-base"), "led-large": ("VI", "LED-large")}
 """Backbone -> (number, backbone) of the paper's table; beside one that the paper lacks stands BART-base."""
+OF = {"claims": "By the rules", "converging": "At a rate that converges"}
 PAPER_METHODS = ("AdaSingle", "AdaCentralized", "AdaFedAvg", "AdaFedKD", "AdaFedSelectKD")
 
 
-@dataclass(frozen=True)
-class MainPage:
-    """Everything the page shows.
-
-    `parts`: title -> the figures of one seed alone, where each seed tests other meetings; `design`: those of the seed
-    at which every cell of start by loss is made, `own_start`: our method with a client's own start against the others
-    of that seed. `missing`: planned runs whose results are still to come. `made_before`: how many results other code
-    made, if any. `orientation`: what turns of the source score. `sizes`: what pooling gains at each size of data.
-    `audits`: rows of verdicts as they would be otherwise; `other_tables`: what was changed -> rows of means; `written`:
-    run -> the first metric of validation summaries by round, where `make audit` wrote some. `converging`: the claims,
-    where each run that did not converge has one in its place that did.
-
-    `metrics`: those of the task, its loss last; the first is what runs are compared by. `selective`: the run that
-    distils selectively, `tau` its τ in nats.
-    """
-
-    order: MainOrder
-    notes: Mapping[str, Any]
-    cut: Cut
-    results: Results
-    metrics: Sequence[Metric]
-    comparisons: Sequence[Comparison]
-    claims: Sequence[Judged]
-    paper: PaperScores
-    converging: Sequence[Judged] = ()
-    pos: Sequence[Mapping[str, Any]] = ()
-    shares: Sequence[Mapping[str, Any]] = ()
-    sensitivities: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    predictions: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
-    lens: Sequence[Mapping[str, Any]] = ()
-    selective: str | None = None
-    tau: float = math.nan
-    parts: Mapping[str, Results] = field(default_factory=dict)
-    design: Results | None = None
-    own_start: Sequence[Comparison] = ()
-    sizes: Sequence[Size] = ()
-    orientation: Orientation = field(default_factory=dict)
-    missing: Sequence[str] = ()
-    made_before: str = ""
-    audits: Sequence[Mapping[str, Any]] = ()
-    other_tables: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
-    written: Mapping[str, Sequence[tuple[int, float]]] = field(default_factory=dict)
-    command: str = MAIN_COMMAND
-
-    @property
-    def clients(self) -> list[str]:
-        return [client for client in next(iter(self.results.metrics.values())) if client != MEAN]
-
-
-def render(data: MainPage, figures: Path) -> str:
+def render(data: MainData, figures: Path) -> str:
     """The page; figures are read from a folder of SVG files and embedded."""
-    order, histories = data.order, {name: rows for name, rows in data.results.histories.items() if rows}
-    named = labels(order.runs)
+    order, named = data.order, labels(data.order.runs)
     seeds = list(dict.fromkeys(row.seed for row in order.runs))
-    paper_table = PAPER_TABLES.get(order.backbone, PAPER_TABLES["bart-base"])
-    clients, alone = data.clients, data.command == MAIN_COMMAND
 
     def figure(name: str, caption: str, runs: Sequence[str], **about: Any) -> Markup:
         told = piece(caption, runs=list(runs), command=data.command, **about)
@@ -105,55 +48,72 @@ def render(data: MainPage, figures: Path) -> str:
 
     return page(
         "main_page.html.j2",
+        data=data,
+        figure=figure,
+        alone=data.command == MAIN_COMMAND,
         sample=is_sample(data.notes),
         random_weights=random_weights(order.backbone),
-        data=data,
-        answer=answer_of(data.claims, data.metrics, data.converging),
-        summary=_summary(data, named),
-        claims=piece("claims", judged=[claim_row(one) for one in data.claims]),
-        facts=_facts(data),
-        alone=alone,
-        verdicts=_verdicts(data) if not alone else "",
-        rows_are_of=rows_are_of(data.results),
-        audits=piece("table", head=list(AUDITS.values()), rows=[[row[name] for name in AUDITS] for row in data.audits])
-        if data.audits
-        else "",
-        other_tables={
-            title: piece("table", head=("run", data.metrics[0].title, "length", "test loss", "rounds"), rows=rows)
-            for title, rows in data.other_tables.items()
-        },
-        truncation=truncation(data.cut),
-        tables={"": data.results, **data.parts},
-        rows_of=lambda own: main_rows(data, own, named),
-        visible_in=lambda own: _visible(data, own),
-        sizes=sizes.table(data.sizes, (data.metrics[0], data.metrics[-1])) if data.sizes else "",
-        orientation=orientation(data.orientation, data.metrics[0]),
-        has_cells=(figures / "start_by_loss.svg").is_file(),
-        written=bool(data.written),
-        figure=figure,
-        all_runs=list(data.results.metrics),
-        trained=list(histories),
-        sending=[run for run, history in histories.items() if any(one.bytes_moved for one in history)],
-        paper_clients=DOMAINS,
-        paper=_paper_rows(data.paper, paper_table[0]),
-        paper_table=paper_table,
-        same_backbone=order.backbone in PAPER_TABLES,
         ours=named[data.selective] if data.selective else OURS,
         seed="" if len(seeds) == 1 else f", of seed {seeds[0]}",
         tau=f"{data.tau:g}",
-        comparisons=_against(data.comparisons, named),
-        own_start=_against(data.own_start, named),
-        pos_clients=list(dict.fromkeys(row["client"] for row in data.pos)),
-        pos_shares=_pos_shares(data),
-        lens=lens(data),
-        cases=cases(data, named, clients),
+        truncation=truncation(data.cut),
+        orientation=orientation(data.orientation, data.metrics[0]),
+        facts=_facts(data),
         limits=limits(order.backbone, order.runs, {order.runs[0].setting: _meetings(data.results)}, data.results),
+        **_of_claims(data),
+        **_of_runs(data, named),
+        **_of_paper(data),
+        **_of_words(data, named),
     )
 
 
-def _verdicts(data: MainPage) -> Markup:
-    rows = verdict_rows(data.claims, data.metrics, data.converging)
-    return piece("verdicts", rows=rows, twice=bool(data.converging))
+def _of_claims(data: MainData) -> dict[str, Any]:
+    judged = [claim_row(one, data.runs) for one in data.claims]
+    verdicts = verdict_rows(data.claims, data.metrics, data.converging)
+    tables = {about: [[row[name] for name in AUDITS] for row in rows] for about, rows in data.audits.items() if rows}
+    head = ("run", data.metrics[0].title, "length", "test loss", "rounds")
+    return {
+        "answer": answer_of(data.claims, data.metrics, data.converging),
+        "claims": piece("claims", judged=judged, clients=client_rows(data.claims, data.runs)),
+        "verdicts": piece("verdicts", rows=verdicts, twice=bool(data.converging)),
+        "audits": {OF[about]: piece("table", head=list(AUDITS.values()), rows=rows) for about, rows in tables.items()},
+        "other_tables": {title: piece("table", head=head, rows=rows) for title, rows in data.other_tables.items()},
+    }
+
+
+def _of_runs(data: MainData, named: Mapping[str, str]) -> dict[str, Any]:
+    histories = {name: rows for name, rows in data.results.histories.items() if rows}
+    return {
+        "summary": _summary(data, named),
+        "rows_are_of": rows_are_of(data.results),
+        "tables": {"": data.results, **data.parts},
+        "rows_of": lambda own: main_rows(data, own, named),
+        "visible_in": lambda own: _visible(data, own),
+        "comparisons": _against(data.comparisons, named),
+        "own_start": _against(data.own_start, named),
+        "all_runs": list(data.results.metrics),
+        "trained": list(histories),
+        "sending": [run for run, history in histories.items() if any(one.bytes_moved for one in history)],
+    }
+
+
+def _of_paper(data: MainData) -> dict[str, Any]:
+    table = PAPER_TABLES.get(data.order.backbone, PAPER_TABLES["bart-base"])
+    return {
+        "paper_clients": DOMAINS,
+        "paper": _paper_rows(data.paper, table[0]),
+        "paper_table": table,
+        "same_backbone": data.order.backbone in PAPER_TABLES,
+    }
+
+
+def _of_words(data: MainData, named: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "pos_clients": list(dict.fromkeys(row["client"] for row in data.pos)),
+        "pos_shares": _pos_shares(data),
+        "lens": lens(data),
+        "cases": cases(data, named, data.clients),
+    }
 
 
 def rows_are_of(results: Results) -> str:
@@ -173,14 +133,27 @@ def _against(comparisons: Sequence[Comparison], named: Mapping[str, str]) -> lis
     return [(named[one.against], one) for one in comparisons if one.client == MEAN]
 
 
-def _summary(data: MainPage, named: Mapping[str, str]) -> list[dict[str, Any]]:
+def _summary(data: MainData, named: Mapping[str, str]) -> list[dict[str, Any]]:
     """The small table: every run's mean over clients, on the first metric and in loss."""
+    results, rates = data.results, _rates(data.results)
     rows = []
-    for run, figures in data.results.metrics.items():
+    for run, figures in results.metrics.items():
         mean = figures[MEAN].metrics
         cells = [_interval(mean, metric) for metric in (data.metrics[0], data.metrics[-1])]
-        rows.append({"label": named[run], "cells": cells, "converged": data.results.converged(run)})
+        told = [*([] if results.converged(run) else ["not converged"]), *([rates[run]] if run in rates else [])]
+        rows.append({"label": named[run], "cells": cells, "training": ", ".join(told)})
     return rows
+
+
+def _rates(results: Results) -> dict[str, str]:
+    """Run -> its learning rate, of those that a row of the same part has at another rate beside it."""
+    rates = {run: rows[0].training.learning_rate for run, rows in results.rows.items() if rows[0].training}
+    by_part: dict[str, set[float]] = {}
+    for run, rate in rates.items():
+        by_part.setdefault(results.rows[run][0].part, set()).add(rate)
+    return {
+        run: f"learning rate {rate:g}" for run, rate in rates.items() if len(by_part[results.rows[run][0].part]) > 1
+    }
 
 
 def _interval(figures: Mapping[str, Interval], metric: Metric) -> dict[str, str]:
@@ -192,7 +165,7 @@ def _interval(figures: Mapping[str, Interval], metric: Metric) -> dict[str, str]
     return {"text": text, "interval": one.span(metric.digits)}
 
 
-def _facts(data: MainPage) -> list[tuple[str, str]]:
+def _facts(data: MainData) -> list[tuple[str, str]]:
     order, source = data.order, data.notes["source"]
     cap = "all" if order.validation_examples is None else f"at most {order.validation_examples} a client"
     trained = next((row.training for row in order.runs if row.name == data.selective), None)
@@ -215,13 +188,13 @@ def _facts(data: MainPage) -> list[tuple[str, str]]:
     ]
 
 
-def _visible(data: MainPage, results: Results) -> str:
+def _visible(data: MainData, results: Results) -> str:
     """The smallest difference between two trained rows that the design would have seen."""
     trained = {run: own for run, own in results.scored.items() if results.histories[run]}
     return visible_text(trained, (data.metrics[0], data.metrics[-1]))
 
 
-def main_rows(data: MainPage, results: Results, named: Mapping[str, str]) -> list[dict[str, Any]]:
+def main_rows(data: MainData, results: Results, named: Mapping[str, str]) -> list[dict[str, Any]]:
     """A group a client and the mean: every run's cells, ranked within the group."""
     groups = []
     everything = results.metrics
@@ -281,7 +254,7 @@ def _paper_rows(paper: PaperScores, number: str) -> list[dict[str, Any]]:
     ]
 
 
-def _pos_shares(data: MainPage) -> list[dict[str, str]]:
+def _pos_shares(data: MainData) -> list[dict[str, str]]:
     """A row a client: the share of its words that was distilled, and of nouns, names and main verbs among those."""
     found = {(row["client"], row["share"]): row for row in data.shares}
     return [

@@ -7,13 +7,13 @@ from typing import Any
 
 from pipeline.evaluation.intervals import Interval
 from pipeline.federated.history import History, best_rounds, columns_of
-from pipeline.report.main_page import MainPage
+from pipeline.report.main_data import MainData
 from pipeline.report.naming import labels
 
 ENDS = ("low", "high")
 
 
-def main_table(data: MainPage) -> list[dict[str, Any]]:
+def main_table(data: MainData) -> list[dict[str, Any]]:
     """Rows of main.csv: one a client and run; each figure with its interval."""
     named = labels(data.order.runs)
     rows = []

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipeline.corpora.hash_order import hash_order
 from pipeline.evaluation.words import grouped
-
-if TYPE_CHECKING:  # which imports this module
-    from pipeline.report.main_page import MainPage
+from pipeline.report.main_data import MainData
 
 
-def lens(data: MainPage) -> list[dict[str, Any]]:
+def lens(data: MainData) -> list[dict[str, Any]]:
     tau = data.tau
     queries = {row["id"]: row["query"] for rows in data.predictions.values() for row in rows}
     items = []
@@ -31,7 +29,7 @@ def lens(data: MainPage) -> list[dict[str, Any]]:
     return items
 
 
-def cases(data: MainPage, named: Mapping[str, str], clients: Sequence[str]) -> list[dict[str, Any]]:
+def cases(data: MainData, named: Mapping[str, str], clients: Sequence[str]) -> list[dict[str, Any]]:
     """One test example a client, the first in a fixed shuffle."""
     by_run = {run: {row["id"]: row for row in rows} for run, rows in data.predictions.items()}
     first = next(iter(by_run.values()), {})

@@ -38,13 +38,17 @@ def take(stages: Sequence[str]) -> None:
     Raises:
         QuorumError: one is no planned stage, or its run is not as planned.
     """
+    from pipeline.runs.jobs import decoding_job_of, scoring_job_of  # seconds, which `missing` saves
+
     planned = {stage_of(row): row for row in planned_runs()}
     for stage in stages:
         if stage not in planned:
-            raise QuorumError(f"{stage}: is no stage of a planned run; see `python -m pipeline results missing`")
+            raise QuorumError(f"{stage}: is no stage of a planned run; `make missing` names them")
         run = planned[stage].id
         if not is_as_planned(run):
             raise QuorumError(f"{layout.trained_as(run)}: is of another plan; run `dvc repro {stage}`")
+        if decoding_job_of(run).missing() or scoring_job_of(run).waits():
+            raise QuorumError(f"{layout.scores(run)}: is of another plan; run `dvc repro {stage}`")
         kept = {
             "identity": kept_identity(run),
             "code": code_of(run),
@@ -124,17 +128,6 @@ def kept_identity(run: str) -> str:
             read_json(layout.BACKBONE / layout.ABOUT_BACKBONE, remedy="run `dvc repro backbone` in the root")["digest"],
         ]
     )
-
-
-def held_by(run: str) -> dict[str, int]:
-    """Client -> its training examples in a run.
-
-    Raises:
-        QuorumError: the manifest is missing.
-    """
-    manifest = layout.manifest_file(layout.group_of(run), _encoding_of(run).manifests[run])
-    clients = read_json(manifest, remedy="run `dvc repro partition`")
-    return {client: len(splits["train"]) for client, splits in clients.items()}
 
 
 def without_code(order: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,11 +32,6 @@ class Results:
     by_seed: dict[int, Metrics]
     histories: dict[str, list[Round]]
 
-    @property
-    def seeds(self) -> list[dict[str, list[Scored]]]:
-        """Examples' scores of each seed alone."""
-        return list(self.scored_by_seed.values())
-
     def converged(self, run: str, clients: Sequence[str] = ()) -> bool:
         """Whether a run's training came to its end, at these clients (all, if none is named)."""
         row = self.rows[run][0]

@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 
 from pipeline.corpora.prepared import examples_of
-from pipeline.evaluation.claims import judge
+from pipeline.evaluation.claims import judge, rivals
 from pipeline.evaluation.scores import significance
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import MainOrder, read_order
+from pipeline.report.main_data import MainData
 from pipeline.report.main_figures import draw
-from pipeline.report.main_page import MainPage, render
+from pipeline.report.main_page import render
 from pipeline.report.main_tables import history_rows, main_table
 from pipeline.report.paper import read_paper
 from pipeline.runs.identity import record_identities
@@ -33,23 +34,22 @@ from pipeline.workspace.tables import read_table, write_table
 def run() -> None:
     order = read_order(layout.order("main"), MainOrder)
     results = read_results(order.runs, order.sign_flips, "main")
-    claims = judge(read_paper().claims, results.scored, results.seeds, results.converged, order.sign_flips)
-    made = [one for one in claims if one.word != "not run"]
+    claims = read_paper().claims
+    judged = judge(claims, results.scored, results.scored_by_seed, results.converged, order.sign_flips)
     ours = next((name for name, rows in results.rows.items() if rows[0].method == OURS), None)
-    named = {one.claim.theirs for one in made if one.claim.family and one.claim.ours == ours}
     metrics = (*load_task(order.task).metrics, LOSS)
     endpoints = (metrics[0].name, LOSS.name)
-    comparisons = significance(results.scored, ours, named, endpoints, order.sign_flips) if ours else []
+    comparisons = significance(results.scored, ours, rivals(claims, ours), endpoints, order.sign_flips) if ours else []
     tested = next(iter(results.scored.values()))
     words = words_of_run(results.rows[ours] if ours else [], order.sign_flips)
-    data = MainPage(
+    data = MainData(
         order=order,
         notes=read_json(layout.notes("qmsum")),
         cut=cut_of(read_encoded(order.runs[0].id).index, target_limit(order.runs[0].id)),
         results=results,
         metrics=metrics,
         comparisons=comparisons,
-        claims=made,
+        claims=[one for one in judged if one.word != "not run"],
         orientation=orientation_of(
             load_task(order.task), examples_of(["qmsum"]), tested, use_stemmer=order.use_stemmer
         ),

@@ -3,75 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from statistics import fmean
 from typing import Any
 
 from pipeline.corpora.example import Example, read_examples
-from pipeline.errors import QuorumError
-from pipeline.evaluation.claims import Judged, judge, of_other_runs
+from pipeline.evaluation.claims import Claim, Judged, judge, of_other_runs, rivals
 from pipeline.evaluation.scores import Comparison, significance
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import ReportOrder, RunRow, read_order
-from pipeline.report.audit_rows import Change, audit_rows, other_tables, written_by_round
+from pipeline.report.audit_rows import Judge, audit_rows, other_tables, written_by_round
 from pipeline.report.claim_rows import claim_record
+from pipeline.report.main_data import MainData
 from pipeline.report.main_figures import draw
-from pipeline.report.main_page import MainPage, render
+from pipeline.report.main_page import render
 from pipeline.report.main_tables import history_rows, main_table
 from pipeline.report.paper import read_paper
-from pipeline.report.sizes import Size, rows_of, sizes_of
 from pipeline.runs.audits import BY_ROUND, read_audits
-from pipeline.runs.kept import changed_since, held_by, missing, read_kept, rounds_of
+from pipeline.runs.kept import changed_since, missing, read_kept, rounds_of
 from pipeline.runs.metrics import plain, small_metrics, write_metrics
 from pipeline.runs.orientation import orientation_of
 from pipeline.runs.results import Results, knob_of, results_of, scores_of
 from pipeline.runs.truncation import Cut
-from pipeline.tasks.task import LOSS, Metric, load_task
+from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, write_json, write_text
 from pipeline.workspace.progress import say
 from pipeline.workspace.tables import read_table, write_table
 
 COMMAND = "make page"
-PARTS = ("A", "B", "C")
-Kept = Mapping[str, Mapping[str, Any]]
+LETTERS = ("A", "B", "C")
+Records = Mapping[str, Mapping[str, Any]]
 """Run id -> what is kept of it."""
 
 
 def run() -> None:
     """
     Raises:
-        QuorumError: no run of the main table is kept.
+        QuorumError: no run is kept.
     """
     order = read_order(layout.order("report"), ReportOrder)
-    rows, kept = read_kept(order.runs)
-    files = {run: own["scores"] for run, own in kept.items()}
-    rounds = {row.id: rounds_of(kept[row.id], row.seed) for row in rows}
+    rows, records = read_kept(order.runs)
+    scores = {run: own["scores"] for run, own in records.items()}
+    rounds = {row.id: rounds_of(records[row.id], row.seed) for row in rows}
     # A claim is judged on all meetings that its two runs were tested on; a table's rows have to share theirs.
-    known = scores_of(rows, files, rounds)
-    usual = [row for row in rows if row.setting == order.runs[0].setting]
-    if not usual:
-        raise QuorumError(f"{layout.RESULTS}: holds no run of the main table; run `make repro-full`")
-    shared = of_whole_seeds(usual, order.runs)
-    results = results_of(shared, files, rounds, order.sign_flips, "page")
-    parts = {
-        f"Run {part} alone: seed {seed}": results_of(own, files, rounds, order.sign_flips, f"run {part}")
-        for part, seed in zip(PARTS, sorted({row.seed for row in order.runs}), strict=False)
-        if (own := [row for row in usual if row.seed == seed])
+    known = scores_of(rows, scores, rounds)
+    results = results_of(of_whole_seeds(rows, order.runs), scores, rounds, order.sign_flips, "page")
+    alone = {
+        seed: results_of([row for row in rows if row.seed == seed], scores, rounds, order.sign_flips, f"seed {seed}")
+        for seed in known.scored_by_seed
     }
-    data = _page(order, known, results, parts, kept)
+    data = _page(order, known, results, alone, records)
     folder = layout.figures(layout.MAIN)
     empty_folder(folder)
     write_json(layout.METRICS, small_metrics(results.metrics, (data.metrics[0].name, LOSS.name)))
     write_metrics(layout.MAIN, results.metrics, {})
-    for seed, figures in ((seed, figures) for part in parts.values() for seed, figures in part.by_seed.items()):
-        write_json(layout.seed_metrics(layout.MAIN, seed), plain(figures))
-    told = {"claims": [claim_record(one) for one in data.claims], "audits": list(data.audits)}
-    write_json(layout.CLAIMS, told)
+    for seed, own in alone.items():
+        write_json(layout.seed_metrics(layout.MAIN, seed), plain(own.by_seed[seed]))
+    judged = {"claims": data.claims, "converging": data.converging}
+    write_json(layout.CLAIMS, {about: [claim_record(one) for one in own] for about, own in judged.items()})
+    write_table(layout.AUDITS_TABLE, [{"of": about, **row} for about, own in data.audits.items() for row in own])
     write_table(layout.SIGNIFICANCE, [one.to_row() for one in data.comparisons])
     write_table(layout.MAIN_TABLE, main_table(data))
     write_table(layout.REPORTS / layout.HISTORY, *history_rows(known.histories))
-    if data.sizes:
-        write_table(layout.SIZES, rows_of(data.sizes))
     draw(data, folder)
     write_text(layout.REPORT, render(data, folder))
     say(f"page: {layout.REPORT} is ready")
@@ -96,31 +88,17 @@ def whole_seeds(kept: Sequence[RunRow], planned: Sequence[RunRow]) -> list[int]:
     return [seed for seed, own in sorted(wanted.items()) if own <= known] or sorted({row.seed for row in kept})
 
 
-def _made_before(files: Kept) -> str:
-    count = len(changed_since(files))
-    verb = "was" if count == 1 else "were"
-    return f"{count} of {len(files)} results {verb} made with other code, packages or threads" if count else ""
-
-
-def _sizes(known: Results, metrics: Sequence[Metric], samples: int) -> list[Size]:
-    """What pooling gains at each size of data; nothing, where there is one size alone."""
-    held: dict[str, dict[str, float]] = {}
-    for own in known.rows.values():
-        seeds = [held_by(row.id) for row in own]
-        held[own[0].setting] = {client: fmean(one[client] for one in seeds) for client in seeds[0]}
-    sizes = sizes_of(known.rows, known.scored, held, metrics, samples)
-    return sizes if len(sizes) > 1 else []
+def _made_before(records: Records) -> str:
+    found = changed_since(records)
+    if not found:
+        return ""
+    named = "all results" if len(found) == len(records) else ", ".join(run.partition("/")[2] for run in found)
+    return f"Made by another version of code or packages, in another precision, or with other threads: {named}"
 
 
 def _validated(examples: Iterable[Example]) -> set[str]:
     """The official validation meetings, on whose losses rates and knobs were chosen."""
     return {example.meeting for example in examples if example.split == "val"}
-
-
-def _seen(order: ReportOrder, known: Results) -> set[str]:
-    """The test meetings of run A, which is the first seed."""
-    rows = known.scored_by_seed.get(min(row.seed for row in order.runs), {})
-    return {row.meeting for own in rows.values() for row in own}
 
 
 def _own_start(results: Results) -> str | None:
@@ -140,48 +118,64 @@ def _compared(
     return significance(written, ours, named, endpoints, samples) if ours in written else []
 
 
+def _audits(
+    known: Results, judged: Mapping[str, Sequence[Judged]], samples: int, tuned_on: Collection[str], first: int
+) -> dict[str, list[dict[str, Any]]]:
+    """What is judged -> its verdicts, looked at in another way.
+
+    Args:
+        tuned_on: meetings on whose losses rates and knobs were chosen.
+        first: the seed of run A, on whose test meetings the first results of this project were seen.
+    """
+    runs, by_seed = known.scored, known.scored_by_seed
+    seen = {row.meeting for own in by_seed.get(first, {}).values() for row in own}
+
+    def again(of: Sequence[Judged]) -> Judge:
+        claims = list({one.claim.number: one.claim for one in of}.values())
+        return lambda change: judge(
+            claims, change(runs), {seed: change(own) for seed, own in by_seed.items()}, known.converged, samples
+        )
+
+    return {about: audit_rows(own, runs, by_seed, again(own), tuned_on, seen) for about, own in judged.items()}
+
+
 def _page(
-    order: ReportOrder, known: Results, results: Results, parts: dict[str, Results], files: dict[str, dict[str, Any]]
-) -> MainPage:
-    paper, metrics = read_paper(), (*load_task(order.task).metrics, LOSS)
-    ours = next((name for name, rows in results.rows.items() if rows[0].method == OURS), None)
-    task, first = load_task(order.task), next(iter(parts.values()))
-    named = {claim.theirs for claim in paper.claims if claim.family and claim.ours == ours}
+    order: ReportOrder, known: Results, results: Results, alone: Mapping[int, Results], records: Records
+) -> MainData:
+    task, samples, paper = load_task(order.task), order.sign_flips, read_paper()
+    metrics = (*task.metrics, LOSS)
     endpoints = (metrics[0].name, LOSS.name)
-    kept, examples = files[next(iter(results.rows.values()))[0].id], read_examples(layout.examples("qmsum"))
-    tested = next(iter(results.scored.values()))
-
-    def judged(change: Change) -> list[Judged]:
-        by_seed = [change(own) for own in known.seeds]
-        return judge(paper.claims, change(known.scored), by_seed, known.converged, order.sign_flips)
-
-    claims, made = judged(lambda of: of), read_audits()
-    instead = known.at_converging_rates()
-    others = of_other_runs(paper.claims, instead) if instead else ()
-    converging = judge(others, known.scored, known.seeds, known.converged, order.sign_flips)
-    return MainPage(
-        order=order.model_copy(update={"precision": kept["precision"]}),
-        notes=kept,
-        cut=Cut(**kept["cut"]),
+    ours = next((name for name, rows in results.rows.items() if rows[0].method == OURS), None)
+    record, examples = records[next(iter(results.rows.values()))[0].id], read_examples(layout.examples("qmsum"))
+    runs = dict(zip(sorted({row.seed for row in order.runs}), LETTERS, strict=False))
+    design, made = alone.get(min(runs)), read_audits()
+    claims: dict[str, Sequence[Claim]] = {"claims": paper.claims}
+    if instead := known.at_converging_rates():
+        claims["converging"] = of_other_runs(paper.claims, instead)
+    judged = {
+        about: judge(own, known.scored, known.scored_by_seed, known.converged, samples) for about, own in claims.items()
+    }
+    return MainData(
+        order=order.model_copy(update={"precision": record["precision"]}),
+        notes=record,
+        cut=Cut(**record["cut"]),
         results=results,
         metrics=metrics,
-        comparisons=_compared(results, ours, named, endpoints, order.sign_flips),
-        own_start=_compared(first, _own_start(first), (), endpoints, order.sign_flips),
-        claims=claims,
-        converging=converging,
-        sizes=_sizes(known, (metrics[0], LOSS), order.sign_flips),
-        orientation=orientation_of(task, examples, tested, use_stemmer=order.use_stemmer),
-        audits=audit_rows(
-            claims, known.scored, known.seeds, judged, _validated(examples.values()), _seen(order, known), converging
-        ),
-        other_tables=other_tables(made, first.metrics, metrics[0]),
-        written=written_by_round(made.get(BY_ROUND, []), metrics[0].name),
+        comparisons=_compared(results, ours, rivals(paper.claims, ours), endpoints, samples) if ours else [],
+        claims=judged["claims"],
+        converging=judged.get("converging", ()),
+        audits=_audits(known, judged, samples, _validated(examples.values()), min(runs)),
+        orientation=orientation_of(task, examples, next(iter(results.scored.values())), use_stemmer=order.use_stemmer),
         paper=read_table(layout.PAPER_RESULTS),
         selective=ours,
         tau=knob_of(results, ours, "tau") if ours else 0.0,
-        parts=parts if len(parts) > 1 else {},
-        design=first,
+        runs=runs,
+        parts={f"Run {runs[seed]} alone: seed {seed}": own for seed, own in alone.items()} if len(alone) > 1 else {},
+        design=design,
+        own_start=_compared(design, _own_start(design), (), endpoints, samples) if design else [],
+        other_tables=other_tables(made, design.metrics, metrics[0]) if design else {},
+        written=written_by_round(made.get(BY_ROUND, []), metrics[0].name),
         missing=missing(),
-        made_before=_made_before(files),
+        made_before=_made_before(records),
         command=COMMAND,
     )

@@ -48,12 +48,11 @@ RESULTS = Path("results")
 """What is committed of the finished runs of a long experiment."""
 TABLES = REPORTS / "tables"
 MAIN_TABLE, SIGNIFICANCE, POS_SHARES = TABLES / "main.csv", TABLES / "significance.csv", TABLES / "pos_kd.csv"
-SIZES = TABLES / "sizes.csv"
 TUNING_TABLE = TABLES / "tuning.csv"
 FIGURES = REPORTS / "figures"
 METRICS = REPORTS / "metrics.json"
 REPORT = REPORTS / "report.html"
-CLAIMS = REPORTS / "claims.json"
+CLAIMS, AUDITS_TABLE = REPORTS / "claims.json", TABLES / "audits.csv"
 PAPER_REPORT = REPORTS / "paper.html"
 """Every table and figure of the paper; `REPORT` has the main table alone."""
 

@@ -17,7 +17,6 @@ from pipeline.plan.orders import RunRow
 from pipeline.runs import kept
 from pipeline.stages import page
 from pipeline.workspace import layout
-from pipeline.workspace.tables import read_table
 
 RUNS = {
     "single": {"method": "AdaSingle"},
@@ -29,14 +28,10 @@ RUNS = {
 MORE = {
     "kd-random": {"method": "AdaFedSelectKD", "select": "random", "decode": False},
     "fedselectkd-own": {"method": "AdaFedSelectKD", "local_start": "own", "seeds": [11]},
-    "single-part": {"method": "AdaSingle", "setting": "part"},
-    "centralized-part": {"method": "AdaCentralized", "setting": "part"},
 }
-PART = {"kind": "domains", "clients": ["Academic", "Committee", "Product"], "train_fraction": 0.1}
 TWO: dict[str, Any] = {
     "seeds": [11, 12],
     "folds": {12: "first"},
-    "settings": SMALL["settings"] | {"part": PART},
     "runs": RUNS,
     "more_runs": MORE,
     "rounds": 2,
@@ -44,12 +39,19 @@ TWO: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """Two seeds that test other meetings, every run evaluated and kept; models and predictions are gone."""
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """Two seeds that test other meetings, every run evaluated and kept."""
     workspace = Workspace.laid(tmp_path_factory.mktemp("kept"), **SMALL | TWO)
     workspace.make("main", "more")
     with workspace.entered():
         kept.take(kept.missing())
+    return workspace
+
+
+@pytest.fixture(scope="module")
+def made(whole: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """The same where models and predictions are gone."""
+    workspace = whole.copied(tmp_path_factory.mktemp("made") / "copy")
     for folder in ("models/main", "models/more", "reports", "work/generated", "work/evaluated", "work/store"):
         shutil.rmtree(workspace.folder / folder)
     return workspace
@@ -64,7 +66,7 @@ def page_of(workspace: Workspace) -> str:
 def test_every_finished_run_is_kept_and_none_is_missing(made: Workspace) -> None:
     """A run that is made at one seed is kept at that seed alone."""
     found = {path.stem for path in (made.folder / "results").rglob("*.json")}
-    everywhere = [*RUNS, "kd-random", "single-part", "centralized-part"]
+    everywhere = [*RUNS, "kd-random"]
     assert found == {f"{run}-{seed}" for run in everywhere for seed in (11, 12)} | {"fedselectkd-own-11"}
     with made.entered():
         assert kept.missing() == []
@@ -93,30 +95,6 @@ def test_the_pooled_table_is_over_all_meetings(made: Workspace) -> None:
     assert metrics["single"]["mean"]["examples"] == sum(map(len, tested))
 
 
-def test_what_pooling_gains_stands_by_data_size(made: Workspace) -> None:
-    """Apart from the main table; each client holds more in the setting of the others than in a part of it."""
-    text = page_of(made)
-    main, _, rest = text.partition('id="main"')[2].partition('id="sizes"')
-    assert "single-part" not in main
-    assert "From which size on does a federation pay?" in rest
-    assert (made.folder / "reports/figures/main/sizes.svg").is_file()
-    held: dict[str, dict[str, float]] = {}
-    for row in read_table(made.folder / layout.SIZES):
-        held.setdefault(row["setting"], {})[row["client"]] = float(row["examples"])
-    assert list(held) == ["part", "domains"]
-    assert all(held["part"][client] < held["domains"][client] for client in held["part"])
-
-
-def test_a_page_needs_a_run_of_its_table(made: Workspace, tmp_path: Path) -> None:
-    """What is kept of another size of data is none."""
-    copy = made.copied(tmp_path / "copy")
-    for path in (copy.folder / "results").rglob("*.json"):
-        if not path.stem.startswith("single-part"):
-            path.unlink()
-    with copy.entered(), pytest.raises(QuorumError, match="holds no run of the main table; run `make repro-full`"):
-        page.run()
-
-
 def test_a_changed_knob_names_the_runs_that_it_changes(made: Workspace, tmp_path: Path) -> None:
     """Another τ: the runs that distil selectively, at each seed at which they are made."""
     copy = made.copied(tmp_path / "copy")
@@ -142,6 +120,27 @@ def test_what_is_not_as_planned_is_not_kept(made: Workspace, tmp_path: Path) -> 
             kept.take(["evaluate@gone-11"])
 
 
+@pytest.mark.parametrize("changed", [{"use_stemmer": True}, {"max_tokens": 9}], ids=["scoring", "decoding"])
+def test_scores_of_another_plan_are_not_kept(whole: Workspace, tmp_path: Path, changed: dict[str, Any]) -> None:
+    """The models are as planned, and what was made of them is not."""
+    copy = whole.copied(tmp_path / "copy")
+    copy.params(**changed)
+    copy.stage("plan")
+    with copy.entered(), pytest.raises(QuorumError, match=r"scores/main/single-11.json: is of another plan; run `dvc"):
+        kept.take(["evaluate@single-11"])
+
+
+def test_without_run_a_nothing_is_called_its_own(made: Workspace, tmp_path: Path) -> None:
+    """Whether the first seed that is kept is that of run A is read from the plan."""
+    copy = made.copied(tmp_path / "copy")
+    for path in (copy.folder / "results").rglob("*-11.json"):
+        path.unlink()
+    text = page_of(copy)
+    assert "of run A, in which all cells are made" not in text
+    assert "Run A alone" not in text
+    assert "With a client’s own start, in run A" not in text
+
+
 def test_another_decoding_leaves_trainings_and_asks_for_every_summary(made: Workspace, tmp_path: Path) -> None:
     """Runs that write none stay kept."""
     copy = made.copied(tmp_path / "copy")
@@ -149,7 +148,7 @@ def test_another_decoding_leaves_trainings_and_asks_for_every_summary(made: Work
     copy.stage("plan")
     with copy.entered():
         assert {stage.partition("@")[2] for stage in kept.missing()} == {
-            *(f"{run}-{seed}" for run in [*RUNS, "single-part", "centralized-part"] for seed in (11, 12)),
+            *(f"{run}-{seed}" for run in RUNS for seed in (11, 12)),
             "fedselectkd-own-11",
         }
 
@@ -188,7 +187,7 @@ def test_changed_code_is_told_and_changes_no_identity(made: Workspace, tmp_path:
     try:
         with made.entered():
             assert kept.missing() == []
-        assert "1 of 17 results was made with other code, packages or threads" in page_of(made)
+        assert "in another precision, or with other threads: single-11." in page_of(made)
     finally:
         path.write_text(before, encoding="utf-8")
 

@@ -27,7 +27,7 @@ def test_each_meeting_is_left_out_in_turn() -> None:
 
     All gains are gains, so that no other signs are as extreme as their own, and the word stays.
     """
-    found = leave_one_out(Judged(CLAIM, "average", None, None, "supported"), runs_of([1.0] * 9 + [10.0]), [], 2000)
+    found = leave_one_out(Judged(CLAIM, "average", None, None, "supported"), runs_of([1.0] * 9 + [10.0]), {}, 2000)
     assert found is not None
     assert (found.least, found.largest) == (pytest.approx(1.0), pytest.approx(2.0))
     assert found.words == {"supported": 10}
@@ -35,7 +35,7 @@ def test_each_meeting_is_left_out_in_turn() -> None:
 
 def test_a_word_that_hangs_on_one_meeting_changes_without_it() -> None:
     """Six gains of 1 are just enough for the test (2 of 64 signs); five are not, whichever is left out."""
-    found = leave_one_out(Judged(CLAIM, "average", None, None, "supported"), runs_of([1.0] * 6), [], 4000)
+    found = leave_one_out(Judged(CLAIM, "average", None, None, "supported"), runs_of([1.0] * 6), {}, 4000)
     assert found is not None
     assert found.words == {"undecided": 6}
 
@@ -50,13 +50,13 @@ def test_a_word_needs_a_gain_in_every_run_that_is_left() -> None:
         },
     )
     both = {name: [*first[name], *second[name]] for name in first}
-    found = leave_one_out(Judged(CLAIM, "average", None, None, "supported"), both, [first, second], 2000)
+    found = leave_one_out(Judged(CLAIM, "average", None, None, "supported"), both, {1: first, 2: second}, 2000)
     assert found is not None
     assert found.words == {"supported": 11, "undecided": 1}
 
 
 def test_a_claim_that_was_not_run_has_no_audit() -> None:
-    assert leave_one_out(Judged(CLAIM, "average", None, None, "not run"), {}, [], 100) is None
+    assert leave_one_out(Judged(CLAIM, "average", None, None, "not run"), {}, {}, 100) is None
 
 
 def test_a_series_is_one_cluster() -> None:

@@ -88,7 +88,7 @@ def judged(
     return judge(
         claims,
         runs,
-        [runs] if seeds is None else seeds,
+        dict(enumerate([runs] if seeds is None else seeds)),
         lambda run: run not in unfinished,
         4000,
         runs=len(seeds) if seeds else 1,
@@ -235,7 +235,7 @@ def test_before_all_runs_are_there_nothing_is_decided() -> None:
     runs, seeds = over(1.0, 1.0)
     (one,) = judged([ONE], runs, seeds=[*seeds, {"theirs": scored(0.0)}])
     assert (one.word, one.why) == ("undecided", "2 of 3 runs")
-    assert one.by_run == (pytest.approx(1.0), pytest.approx(1.0))
+    assert one.by_run == {0: pytest.approx(1.0), 1: pytest.approx(1.0)}
 
 
 def test_a_gate_that_is_not_ahead_at_every_seed_is_shut() -> None:
@@ -351,10 +351,17 @@ def test_a_gate_that_is_not_known_is_shut(runs: Runs, unfinished: list[str]) -> 
     assert (one.word, one.why) == ("undecided", "the gate is not supported")
 
 
-def test_a_run_that_has_not_converged_is_told_before_the_gate() -> None:
+def test_every_reason_is_told() -> None:
+    """One gains 1 and loses 0.5, which were *supported, smaller*; at the third seed it was not made."""
+    runs, seeds = over(1.0, -0.5)
+    (one,) = judged([ONE], runs, ["theirs"], [*seeds, {"theirs": scored(0.0)}])
+    assert one.why == "not converged: theirs; 2 of 3 runs; not ahead in every run"
+
+
+def test_a_run_that_has_not_converged_is_told_with_the_gate() -> None:
     runs: Runs = {"centralized": scored(0.0), "single": scored(0.0), "ours": scored(1.5), "theirs": scored(0.0)}
     found = judged([claim(0, "centralized", "single", gate=True), ONE], runs, ["ours"])
-    assert found[1].why == "not converged: ours"
+    assert found[1].why == "not converged: ours; the gate is not supported"
 
 
 def losing(loss: float, client: str) -> list[Scored]:

@@ -109,6 +109,12 @@ def test_holm_runs_over_the_comparisons_named_in_advance() -> None:
     assert (found["other"].p, found["other"].p_holm) == (found["sure"].p, None)
 
 
+def test_a_comparison_that_was_not_run_counts_in_its_family() -> None:
+    """Of two named in advance one is missing: the p of the other is doubled all the same, as a claim's is."""
+    (mean, _) = compared({"ours": eight(1), "sure": eight(0)}, ["sure", "gone"], [])
+    assert mean.p_holm == pytest.approx(2 * mean.p)
+
+
 def test_every_run_is_compared_and_tested_if_it_was_named_in_advance() -> None:
     """AdaFedProx is none of those; a run that was not made is no comparison."""
     scored = {"ours": eight(1), "avg": eight(0), "local": eight(0.5), "prox": eight(0)}

@@ -13,7 +13,6 @@ from pipeline.clients.setting import Domains, Share
 from pipeline.plan.resolve import resolve
 from pipeline.plan.schema import Params, read_params
 from pipeline.report.paper import read_paper
-from pipeline.report.sizes import ALONE, POOLED
 
 FOLDER = ROOT / "experiments" / "full"
 
@@ -43,15 +42,6 @@ def test_the_main_table_has_nine_rows_from_seven_trainings_in_run_a(params: Para
     group = {name: "main" if name in params.runs else "more" for name in rows}
     trainings = [orders[f"train/{group[name]}/{name}-11.json"]["training"] for name in rows]
     assert len({str(training | {"learning_rate": 0}) for training in trainings if training}) == 7
-
-
-def test_the_gate_is_made_at_three_sizes(params: Params, orders: dict[str, Any]) -> None:
-    """A tenth, three tenths and all of each client's training examples, for which a tenth needs a smaller batch."""
-    found = {(run.setting, run.method) for run in params.all_runs.values() if run.method in (ALONE, POOLED)}
-    assert found == {(setting, method) for setting in ("tenth", "third", "domains") for method in (ALONE, POOLED)}
-    shares = [params.setting_of(setting).model_dump()["train_fraction"] for setting in ("tenth", "third", "domains")]
-    assert shares == [0.1, 0.3, 1.0]
-    assert orders["train/more/single-tenth-11.json"]["training"]["batch_size"] == 2
 
 
 def test_distillers_with_own_start_are_made_in_run_a_alone(orders: dict[str, Any]) -> None:

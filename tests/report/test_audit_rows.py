@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from made_results import AVERAGE, figures
 
-from pipeline.evaluation.claims import Claim, Judged, judge, of_other_runs
+from pipeline.evaluation.claims import Claim, Judged, judge
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Scored
 from pipeline.report.audit_rows import COLUMNS, TITLES, Change, audit_rows, other_tables, written_by_round
@@ -37,16 +37,17 @@ def test_a_verdict_stands_beside_what_it_would_be_otherwise() -> None:
     Over all 50 / 30 is 1.67, and without one of A's 49 / 29 is 1.69, without one of the others 48 / 29 is 1.66.
     """
     seeds = [{f"{name}{n}": gain for n in range(10)} for name, gain in (("a", 1.0), ("b", 2.0), ("c", 2.0))]
-    by_seed = [{"ours": run_of(own), "theirs": run_of(dict.fromkeys(own, 0.0))} for own in seeds]
-    pooled = {name: [row for own in by_seed for row in own[name]] for name in ("ours", "theirs")}
+    by_seed = {n: {"ours": run_of(own), "theirs": run_of(dict.fromkeys(own, 0.0))} for n, own in enumerate(seeds)}
+    pooled = {name: [row for own in by_seed.values() for row in own[name]] for name in ("ours", "theirs")}
 
     def judged(change: Change) -> list[Judged]:
-        return judge([CLAIM], change(pooled), [change(own) for own in by_seed], lambda run: True, 2000)
+        return judge([CLAIM], change(pooled), {n: change(own) for n, own in by_seed.items()}, lambda run: True, 2000)
 
     (row,) = audit_rows(judged(lambda of: of), pooled, by_seed, judged, {"a0"}, seeds[0])
     assert set(row) == set(COLUMNS)
     assert (row["claim"], row["endpoint"], row["word"]) == (1, "average", "supported")
     assert row["untouched_runs"] == "+2.00 (+2.00 … +2.00)"
+    assert row["runs_as_sample"] == "+0.23 … +3.10", "5/3 and 4.303 times the standard error of 1, 2 and 2, 1/3"
     assert (row["series_as_clusters"], row["without_meetings_tuned_on"]) == ("supported", "supported")
     assert row["leave_one_meeting_out"] == "30 of 30 times the same word; gain +1.66 … +1.69"
 
@@ -54,24 +55,8 @@ def test_a_verdict_stands_beside_what_it_would_be_otherwise() -> None:
 def test_what_is_undecided_is_not_looked_at_meeting_by_meeting() -> None:
     run = {"ours": run_of({"m1": 1.0}), "theirs": run_of({"m1": 0.0})}
     one = Judged(CLAIM, "average", Interval(1.0, 0.0, 2.0, 0.5, 3), 0.5, "undecided")
-    (row,) = audit_rows([one], run, [run], lambda change: [one], (), ())
+    (row,) = audit_rows([one], run, {1: run}, lambda change: [one], (), ())
     assert (row["leave_one_meeting_out"], row["untouched_runs"], row["without_meetings_tuned_on"]) == ("", "", "")
-
-
-def test_a_run_that_converged_stands_in_for_one_that_did_not() -> None:
-    """`ours` gains 1 at ten meetings a run and was cut off; `slower` gains 2, and both of its ends are 2."""
-    names = [f"m{n}" for n in range(10)]
-    gained = {"ours": 1.0, "slower": 2.0, "theirs": 0.0}
-    runs = {name: run_of(dict.fromkeys(names, gain)) for name, gain in gained.items()}
-
-    def judged(change: Change, claims: Sequence[Claim] = (CLAIM,)) -> list[Judged]:
-        return judge(claims, change(runs), [change(runs)] * 3, lambda run: run != "ours", 2000)
-
-    usual, converging = judged(lambda of: of), judged(lambda of: of, of_other_runs([CLAIM], {"ours": "slower"}))
-    (row,) = audit_rows(usual, runs, [runs], judged, (), (), converging)
-    assert (row["word"], row["at_a_converging_rate"]) == ("undecided", "supported: +2.00 (+2.00 … +2.00)")
-    (row,) = audit_rows(usual, runs, [runs], judged, (), (), usual)
-    assert row["at_a_converging_rate"] == "undecided"
 
 
 def test_a_table_made_otherwise_stands_beside_the_one_that_is_judged() -> None:

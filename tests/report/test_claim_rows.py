@@ -9,8 +9,9 @@ import pytest
 
 from pipeline.evaluation.claims import Claim, Judged, Word
 from pipeline.evaluation.intervals import Interval
-from pipeline.report.claim_rows import COLOURS, claim_record, claim_row
+from pipeline.report.claim_rows import COLOURS, claim_record, claim_row, client_rows
 
+RUNS = {11: "A", 12: "B", 13: "C"}
 CLAIM = Claim(number=1, text="ours is better", ours="ours", theirs="theirs", effects={"average": 0.93, "loss": 0.02})
 
 
@@ -21,17 +22,24 @@ def judged(metric: str, gain: Interval | None, **more: Any) -> Judged:
 
 def test_rouge_has_two_digits_and_a_loss_three() -> None:
     """A standard error of 0.05 with 30 degrees of freedom could have seen 0.05 · (2.042 + 0.854)."""
-    rouge = claim_row(judged("average", Interval(1.234, -0.5, 2.0, 0.05, 30), p_holm=0.5))
+    rouge = claim_row(judged("average", Interval(1.234, -0.5, 2.0, 0.05, 30), p_holm=0.5), RUNS)
     assert (rouge["effect"], rouge["gain"], rouge["interval"]) == ("+0.93", "+1.23", "−0.50 … +2.00")
     assert (rouge["p"], rouge["visible"]) == ("0.500", "0.14")
-    assert claim_row(judged("average", Interval(1.2, 0.5, 2.0, 0.05, 30), p_holm=0.0004))["p"] == "<0.001"
-    assert claim_row(judged("average", Interval(1.2, 0.5, 2.0, 0.05, 30), p_holm=0.001))["p"] == "0.001"
-    loss = claim_row(judged("loss", Interval(-0.0123, -0.05, 0.01, 0.005, 30), p_holm=0.5))
+    assert claim_row(judged("average", Interval(1.2, 0.5, 2.0, 0.05, 30), p_holm=0.0004), RUNS)["p"] == "<0.001"
+    assert claim_row(judged("average", Interval(1.2, 0.5, 2.0, 0.05, 30), p_holm=0.001), RUNS)["p"] == "0.001"
+    loss = claim_row(judged("loss", Interval(-0.0123, -0.05, 0.01, 0.005, 30), p_holm=0.5), RUNS)
     assert (loss["effect"], loss["gain"], loss["visible"]) == ("+0.020", "−0.012", "0.014")
 
 
+def test_a_small_effect_in_loss_has_four_digits() -> None:
+    """Of 0.005 nats three would hide whether an end lies above 0."""
+    small = CLAIM.model_copy(update={"effects": {"loss": 0.005}})
+    row = claim_row(Judged(small, "loss", Interval(-0.0005, -0.0012, 0.0001, 0.0003, 30), 0.5, "undecided"), RUNS)
+    assert (row["effect"], row["gain"], row["interval"]) == ("+0.0050", "−0.0005", "−0.0012 … +0.0001")
+
+
 def test_what_was_not_run_has_an_effect_alone() -> None:
-    row = claim_row(judged("average", None))
+    row = claim_row(judged("average", None), RUNS)
     assert (row["effect"], row["gain"], row["interval"], row["p"], row["visible"]) == ("+0.93", "–", "", "", "")
     assert (row["word"], row["why"], row["shared"]) == ("not run", "", "")
 
@@ -40,18 +48,39 @@ def test_a_row_says_why_and_what_else_rests_on_its_adapters() -> None:
     one = judged(
         "average", Interval(1, 0, 2, 0.5), why="not converged: ours", shared=("claim 2 at A", "claim 3 at A, B")
     )
-    row = claim_row(one)
+    row = claim_row(one, RUNS)
     assert (row["why"], row["shared"]) == ("not converged: ours", "claim 2 at A; claim 3 at A, B")
 
 
+def test_a_client_has_its_gain_of_each_run() -> None:
+    """(1 − 0.5) / 2 is 0.25 in the first run, (0 + 2) / 2 is 1 in the second; what was not run is left out."""
+    one = judged("average", Interval(0.6, 0, 2, 0.5), by_client={"A": {12: 1.0, 13: 0.0}, "B": {12: -0.5, 13: 2.0}})
+    assert claim_row(one, RUNS)["by_run"] == "B +0.25, C +1.00"
+    assert client_rows([one, judged("loss", None)], RUNS) == (
+        ["claim", "endpoint", "A", "B"],
+        [["1: ours is better", "ROUGE", "B +1.00, C 0.00", "B −0.50, C +2.00"]],
+    )
+
+
 @pytest.mark.parametrize(
-    ("word", "error", "shown"),
-    [("undecided", 0.05, "10"), ("undecided", 1.0, "10 of 388"), ("excluded", 1.0, "10"), ("not run", 1.0, "10")],
+    ("word", "error", "why", "shown"),
+    [
+        ("undecided", 0.05, "", "10"),
+        ("undecided", 1.0, "", "10 of 388"),
+        ("undecided", 1.0, "the gate is not supported", "10"),
+        ("excluded", 1.0, "", "10"),
+        ("not run", 1.0, "", "10"),
+    ],
 )
-def test_what_is_undecided_says_how_many_meetings_would_decide_it(word: Word, error: float, shown: str) -> None:
-    """A standard error of 1 could have seen 2.896; half of the effect is 0.465: 10 · (2.896 / 0.465)² = 387.9."""
-    one = judged("average", Interval(1.0, 0.0, 2.0, error, 30), word=word, meetings=10)
-    assert claim_row(one)["meetings"] == shown
+def test_what_is_undecided_says_how_many_meetings_would_decide_it(
+    word: Word, error: float, why: str, shown: str
+) -> None:
+    """A standard error of 1 could have seen 2.896; half of the effect is 0.465: 10 · (2.896 / 0.465)² = 387.9.
+
+    What is undecided for another reason, more meetings do not decide.
+    """
+    one = judged("average", Interval(1.0, 0.0, 2.0, error, 30), word=word, why=why, meetings=10)
+    assert claim_row(one, RUNS)["meetings"] == shown
 
 
 def test_of_a_margin_all_of_it_has_to_be_visible() -> None:
@@ -72,11 +101,13 @@ def test_of_a_margin_all_of_it_has_to_be_visible() -> None:
     ],
 )
 def test_a_word_has_a_colour(word: Word, colour: str) -> None:
-    assert COLOURS[word] == claim_row(judged("average", Interval(1, 0, 2, 0.5), word=word))["colour"] == colour
+    assert COLOURS[word] == claim_row(judged("average", Interval(1, 0, 2, 0.5), word=word), RUNS)["colour"] == colour
 
 
 def test_a_record_has_all_that_a_claim_was_judged_by() -> None:
-    one = judged("loss", Interval(0.01234567, -0.01, 0.03, 0.01, 30), p_holm=0.5, shared=("claim 2 at A",), meetings=10)
+    gains = {"A": {12: 0.0123456, 13: 0.03}, "B": {12: 0.0076544, 13: 0.01}}
+    more: dict[str, Any] = {"shared": ("claim 2 at A",), "meetings": 10, "by_client": gains}
+    one = judged("loss", Interval(0.01234567, -0.01, 0.03, 0.01, 30), p_holm=0.5, **more)
     record = json.loads(json.dumps(claim_record(one)))
     assert record == {
         "number": 1,
@@ -91,7 +122,8 @@ def test_a_record_has_all_that_a_claim_was_judged_by() -> None:
         "visible": 0.02896,
         "meetings": 10,
         "meetings_to_decide": 84,
-        "by_run": [],
+        "by_run": {"12": 0.01, "13": 0.02},
+        "by_client": {"A": {"12": 0.012346, "13": 0.03}, "B": {"12": 0.007654, "13": 0.01}},
         "p": 0.25,
         "p_holm": 0.5,
         "word": "undecided",

@@ -13,7 +13,8 @@ from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Figures, Scored
 from pipeline.federated.history import Round
 from pipeline.plan.orders import MainOrder, RunRow
-from pipeline.report.main_page import MainPage, _paper_rows, _pos_shares, _visible, main_rows, rows_are_of
+from pipeline.report.main_data import MainData
+from pipeline.report.main_page import _paper_rows, _pos_shares, _visible, main_rows, rows_are_of
 from pipeline.report.naming import colours, labels
 from pipeline.report.summaries import cases, lens
 from pipeline.runs.results import Results
@@ -29,7 +30,7 @@ def scores(**values: float) -> Figures:
     return figures(7, spread=0.5, **{metric.name: values.get(metric.name, 1.0) for metric in METRICS})
 
 
-def page_of(results: Results, **parts: Any) -> MainPage:
+def page_of(results: Results, **parts: Any) -> MainData:
     order = MainOrder(
         code={},
         task="pipeline.tasks.summarize",
@@ -46,7 +47,7 @@ def page_of(results: Results, **parts: Any) -> MainPage:
         runs=[row for rows in results.rows.values() for row in rows],
     )
     known = {"notes": {}, "cut": Cut(0, 0, 1.0, 1.0, 0, 160), "comparisons": (), "claims": (), "paper": ()}
-    return MainPage(order=order, results=results, metrics=METRICS, **known | parts)
+    return MainData(order=order, results=results, metrics=METRICS, **known | parts)
 
 
 # --- the main table -------------------------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ def test_a_run_is_read_over_its_seeds() -> None:
         1: 2.0,
         2: 4.0,
     }
-    assert [own["ours"][0].values["loss"] for own in results.seeds] == [20.0, 40.0]
+    assert [own["ours"][0].values["loss"] for own in results.scored_by_seed.values()] == [20.0, 40.0]
     assert [(one.seed, one.round) for one in results.histories["ours"]] == [(1, 1), (2, 1)]
 
 
@@ -136,6 +136,25 @@ def test_what_did_not_converge_has_the_same_at_another_rate_in_its_place() -> No
         for name, own in losses.items()
     }
     assert results_of(rows=rows, histories=histories).at_converging_rates() == {"open": "slower"}
+
+
+def test_in_its_place_stands_a_run_of_the_same_seeds() -> None:
+    """`once` was trained at one seed of two. Nothing depends on how many of a training's models are kept."""
+    rows = {"open": at_seeds("open", 0.1, 1, 2), "once": at_seeds("once", 0.05, 1)}
+    ended = [round_of(n, "A", 2.0, train_loss=3.0 - n, best=n == 2) for n in (1, 2, 3)]
+    histories = {"open": ended[:2], "once": ended, "both": ended}
+    assert results_of(rows=rows, histories=histories).at_converging_rates() == {}
+    rows["both"] = at_seeds("both", 0.05, 1, 2, keep_rounds=True)
+    assert results_of(rows=rows, histories=histories).at_converging_rates() == {"open": "both"}
+
+
+def at_seeds(name: str, rate: float, *seeds: int, **changes: Any) -> list[RunRow]:
+    return [
+        row.model_copy(update={"seed": seed, "training": row.training.model_copy(update={"seed": seed} | changes)})
+        for seed in seeds
+        for row in at_rate(name, rate)
+        if row.training
+    ]
 
 
 def at_rate(name: str, rate: float, **hyperparameters: Any) -> list[RunRow]:
