@@ -16,6 +16,7 @@ MODULES = (
     "pipeline.corpora.roles",
     "pipeline.corpora.transcripts",
     "pipeline.evaluation.claims",
+    "pipeline.evaluation.intervals",
     "pipeline.evaluation.text_claims",
     "pipeline.federated.algorithm",
     "pipeline.federated.objectives.objective",

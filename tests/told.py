@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from conftest import ROOT
@@ -33,6 +35,11 @@ def words(page: Path) -> str:
     return " ".join(page.read_text(encoding="utf-8").split())
 
 
+def prose(text: str) -> str:
+    """Without tables, its lines joined."""
+    return " ".join(" ".join(line for line in text.splitlines() if not line.startswith("|")).split())
+
+
 def shown(row: dict[str, str], metric: str, digits: int) -> str:
     value, low, high = (f"{float(row[name]):.{digits}f}" for name in (metric, f"{metric}_low", f"{metric}_high"))
     return f"{value} ({low} … {high})"
@@ -49,3 +56,14 @@ def difference(metric: str, against: str, reports: Path = REPORTS) -> dict[str, 
 def span(found: dict[str, float], digits: int, sign: int = 1, unit: str = "") -> str:
     ends = sorted(sign * found[end] for end in ("low", "high"))
     return f"{sign * found['difference']:.{digits}f}{unit} ({ends[0]:.{digits}f} … {ends[1]:.{digits}f})"
+
+
+def untold(text: str, sentences: Iterable[str]) -> list[str]:
+    """The numbers with a point of a text that stand in none of these sentences, each of which it has to hold.
+
+    A sentence is written from committed files, so that a number outside of all is from nowhere.
+    """
+    for sentence in sentences:
+        assert sentence in text, sentence
+        text = text.replace(sentence, " ")
+    return re.findall(r"\d+\.\d+", text)

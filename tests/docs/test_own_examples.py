@@ -22,11 +22,11 @@ main.run()
 
 
 def examples() -> dict[str, str]:
-    """Path -> code: each block, under the file that was named last before it."""
+    """Path -> code: each block, under the file that was named last before it; the first is of no file."""
     found, path = {}, ""
     for named, code in re.findall(r"`(pipeline/[\w/]+\.py)`|```python\n(.*?)```", PAGE, flags=re.DOTALL):
         path = named or path
-        if code:
+        if code and path:
             found[path] = code
     return found
 
@@ -84,8 +84,8 @@ def test_the_objectives_gradient_is_that_of_its_loss() -> None:
     assert found.gradient.tolist()[0] == pytest.approx([-0.45, 0.45])
 
 
-def test_the_readmes_example_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_round_from_python_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
     """(1 · 2 + 3 · 4) / 4 = 3.5."""
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
-    exec(compile(code, "README.md", "exec"), {})
+    code = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)[0]
+    exec(compile(code, "docs/methods.md", "exec"), {})
     assert capsys.readouterr().out.strip() == "{'w': tensor(3.5000)}" == code.strip().rpartition("# ")[2]

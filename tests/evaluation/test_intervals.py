@@ -171,6 +171,7 @@ PAIRS = (
     ("fedselectkd", "fedavg"),
     ("fedselectkd", "fedavg-local"),
     ("fedselectkd", "single"),
+    ("fedselectkd", "fedkd"),
     ("centralized", "single"),
 )
 TIMES = 1000
@@ -186,11 +187,6 @@ def pooled(run: str) -> list[Scored]:
     """A run of experiments/full over its three seeds, as it is in git: every meeting is tested once."""
     paths = (ROOT / "experiments" / "full" / "results" / "main" / f"{run}-{seed}.json" for seed in (11, 12, 13))
     return over_seeds([json.loads(path.read_text(encoding="utf-8"))["scores"]["examples"] for path in paths])
-
-
-def kept(run: str) -> bool:
-    folder = ROOT / "experiments" / "full" / "results" / "main"
-    return all((folder / f"{run}-{seed}.json").is_file() for seed in (11, 12, 13))
 
 
 def redrawn(clients: Mapping[str, Clusters], rng: np.random.Generator) -> dict[str, Clusters]:
@@ -226,14 +222,18 @@ def test_intervals_cover_at_our_cluster_sizes(metric: str, name: str, least: flo
     found = [coverage(pair, metric, laptops) for pair in PAIRS]
     assert fmean(found) >= least
     sentence = f"In {name} intervals hold it {fmean(found):.2f} of the time, at the worst pair of rows {min(found):.2f}"
-    assert sentence in told()
+    assert sentence in told(), sentence
 
 
 def test_intervals_cover_over_all_meetings() -> None:
-    """Where claims are judged, at every pair of which both runs are kept in full."""
-    pairs = [pair for pair in PAIRS if all(kept(run) for run in pair)]
-    found = {metric: [coverage(pair, metric, pooled) for pair in pairs] for metric in ("average", LOSS)}
-    assert pairs
+    """Where claims are judged."""
+    found = {metric: [coverage(pair, metric, pooled) for pair in PAIRS] for metric in ("average", LOSS)}
     assert fmean(found["average"]) >= 0.935
-    rouge, loss = (f"{fmean(found[metric]):.2f}" for metric in ("average", LOSS))
-    assert f"Over all 232 meetings they hold it {rouge} of the time in ROUGE and {loss} in loss" in told()
+    (rouge, least), (loss, least_in_loss) = (
+        (f"{fmean(own):.2f}", f"{min(own):.2f}") for own in (found["average"], found[LOSS])
+    )
+    sentence = (
+        f"Over all 232 meetings they hold it {rouge} of the time in ROUGE, at the worst pair {least}, and {loss} in "
+        f"loss, at the worst pair {least_in_loss}"
+    )
+    assert sentence in told(), sentence
