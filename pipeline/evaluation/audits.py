@@ -5,8 +5,9 @@ Each audit takes the examples' scores of all runs and gives them back changed, f
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -16,11 +17,21 @@ from pipeline.evaluation.intervals import Clusters, interval_of, sign_flip
 from pipeline.evaluation.scores import Scored
 
 Runs = Mapping[str, Sequence[Scored]]
+ICSI = re.compile(r"B[a-z]{2}(?=\d{3}$)")
 
 
 def in_series(runs: Runs) -> dict[str, list[Scored]]:
     """AMI's four meetings of one group as one: they share speakers and a product."""
-    return {name: [replace(row, meeting=series_of(row.meeting)) for row in rows] for name, rows in runs.items()}
+    return _renamed(runs, series_of)
+
+
+def in_icsi_series_too(runs: Runs) -> dict[str, list[Scored]]:
+    """The same, and all meetings of one of ICSI's groups as one, as Bmr001 to Bmr031: they share speakers and topics."""
+    return _renamed(runs, lambda meeting: found[0] if (found := ICSI.match(meeting)) else series_of(meeting))
+
+
+def _renamed(runs: Runs, series: Callable[[str], str]) -> dict[str, list[Scored]]:
+    return {name: [replace(row, meeting=series(row.meeting)) for row in rows] for name, rows in runs.items()}
 
 
 def without(runs: Runs, meetings: Collection[str]) -> dict[str, list[Scored]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from pipeline.evaluation.audits import Runs, in_series, leave_one_out, without
+from pipeline.evaluation.audits import Runs, in_icsi_series_too, in_series, leave_one_out, without
 from pipeline.evaluation.claims import RUNS, SUPPORTED, Judged, by_place
 from pipeline.evaluation.intervals import of_few
 from pipeline.evaluation.scores import LOSS, MEAN
@@ -33,6 +33,7 @@ COLUMNS = {
     "untouched_runs": "B and C alone",
     "runs_as_sample": "runs as the sample",
     "series_as_clusters": "AMI series as one",
+    "icsi_series_too": "ICSI series, too",
     "without_meetings_tuned_on": "without meetings tuned on",
     "leave_one_meeting_out": "each meeting left out",
 }
@@ -57,7 +58,7 @@ def audit_rows(
         tuned_on: meetings on whose losses rates and knobs were chosen.
         seen: the test meetings of run A, on which the first results of this project were seen; none if it is not kept.
     """
-    series = by_place(judge(in_series))
+    series, icsi_too = by_place(judge(in_series)), by_place(judge(in_icsi_series_too))
     untuned = by_place(judge(lambda of: without(of, tuned_on))) if tuned_on else {}
     untouched = by_place(judge(lambda of: without(of, seen))) if seen and len(by_seed) > 1 else {}
     rows = []
@@ -72,6 +73,7 @@ def audit_rows(
                 "untouched_runs": _gain(untouched[place]) if place in untouched else "",
                 "runs_as_sample": _over_runs(one),
                 "series_as_clusters": series[place].word,
+                "icsi_series_too": icsi_too[place].word,
                 "without_meetings_tuned_on": untuned[place].word if place in untuned else "",
                 "leave_one_meeting_out": _left_out(one, runs, by_seed),
             }

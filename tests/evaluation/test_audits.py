@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.evaluation.audits import in_series, leave_one_out, without
+from pipeline.evaluation.audits import in_icsi_series_too, in_series, leave_one_out, without
 from pipeline.evaluation.claims import Claim, Judged
 from pipeline.evaluation.scores import Scored
 
@@ -62,6 +62,12 @@ def test_a_claim_that_was_not_run_has_no_audit() -> None:
 def test_a_series_is_one_cluster() -> None:
     rows = [Scored(name, "Product", name, 10, {"average": 1.0}) for name in ("ES2002a", "ES2002b", "IS1000a")]
     assert [row.meeting for row in in_series({"run": rows})["run"]] == ["ES2002", "ES2002", "IS1000"]
+
+
+def test_icsi_series_are_clusters_too() -> None:
+    """A group of ICSI is named by three letters; the meetings of a committee belong to none."""
+    rows = [replace(run_of([0.0])[0], meeting=name) for name in ("Bmr001", "Bmr031", "ES2002a", "education_17")]
+    assert [row.meeting for row in in_icsi_series_too({"run": rows})["run"]] == ["Bmr", "Bmr", "ES2002", "education_17"]
 
 
 def test_meetings_are_left_out_of_every_run() -> None:

@@ -48,7 +48,8 @@ def test_a_verdict_stands_beside_what_it_would_be_otherwise() -> None:
     assert (row["claim"], row["endpoint"], row["word"]) == (1, "average", "supported")
     assert row["untouched_runs"] == "+2.00 (+2.00 … +2.00)"
     assert row["runs_as_sample"] == "+0.23 … +3.10", "5/3 and 4.303 times the standard error of 1, 2 and 2, 1/3"
-    assert (row["series_as_clusters"], row["without_meetings_tuned_on"]) == ("supported", "supported")
+    assert (row["series_as_clusters"], row["icsi_series_too"]) == ("supported", "supported")
+    assert row["without_meetings_tuned_on"] == "supported"
     assert row["leave_one_meeting_out"] == "30 of 30 times the same word; gain +1.66 … +1.69"
 
 
