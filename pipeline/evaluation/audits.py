@@ -26,7 +26,7 @@ def in_series(runs: Runs) -> dict[str, list[Scored]]:
 
 
 def in_icsi_series_too(runs: Runs) -> dict[str, list[Scored]]:
-    """The same, and all meetings of one of ICSI's groups as one, as Bmr001 to Bmr031: they share speakers and topics."""
+    """The same, and all meetings of one of ICSI's groups as one, as Bmr001 and Bmr031: they share speakers."""
     return _renamed(runs, lambda meeting: found[0] if (found := ICSI.match(meeting)) else series_of(meeting))
 
 
