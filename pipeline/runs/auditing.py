@@ -16,7 +16,7 @@ from pipeline.corpora.hash_order import hash_order
 from pipeline.corpora.prepared import examples_of
 from pipeline.errors import QuorumError
 from pipeline.evaluation.scores import LOSS, MEAN
-from pipeline.federated.history import Round, best_rounds
+from pipeline.federated.history import best_rounds
 from pipeline.federated.inputs import inputs
 from pipeline.federated.token_figures import token_cross_entropy
 from pipeline.model.adapter import read_adapter
@@ -42,6 +42,7 @@ from pipeline.runs.audits import (
 )
 from pipeline.runs.decoding import decode
 from pipeline.runs.export import export
+from pipeline.runs.histories import read_history
 from pipeline.runs.index import Encoded, read_encoded, training_key
 from pipeline.runs.jobs import DecodingJob, decoding_job, decoding_job_of, planned_decoding
 from pipeline.runs.kept import stage_of
@@ -51,7 +52,6 @@ from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_json
 from pipeline.workspace.progress import progress, say
-from pipeline.workspace.tables import read_table
 
 
 def audit() -> None:
@@ -146,7 +146,7 @@ def _models(row: RunRow) -> Models:
             f"{layout.checkpoints() / key}, and train it again: "
             f"dvc repro --force --single-item {stage_of(row).replace('evaluate', 'train')}"
         )
-    history = [Round.of_row(one, row.seed) for one in read_table(layout.history(row.id))]
+    history = read_history(row.id, row.seed)
     pooled = not (layout.round_adapter(key, numbers[0], next(iter(encoded.clients)))).is_file()
     models: Models = {}
     for client in encoded.clients:

@@ -98,7 +98,8 @@ def test_the_main_table_on_the_page_has_the_rows_of_main_csv(built: Workspace) -
     rows = read_csv(built.folder / "reports" / "tables" / "main.csv")
     assert [(row["client"], row["run"]) for row in rows] == [(c, run) for c in (*CLIENTS, "mean") for run in RUNS]
     page = (built.folder / "reports" / "report.html").read_text(encoding="utf-8")
-    table = page[page.index('<h2 id="main">') : page.index("<h3>")]
+    start = page.index('<h2 id="main">')
+    table = page[start : page.index("<h3>", start)]
     averages = re.findall(r"<td>[^<]*</td><td><span class=\"\w*\">([\d.]+)†*</span>", table)
     assert averages == [f"{float(row['average']):.2f}" for row in rows]
 
