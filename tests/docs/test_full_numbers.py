@@ -78,6 +78,12 @@ def in_one_run(number: int, client: str, seed: int) -> str:
     return f"{abs(claims()[number, 'loss']['by_client'][client][str(seed)]):.4f}"
 
 
+def of_run_a(run: str, between: str = " and", unit: str = "") -> str:
+    """Its mean over clients in ROUGE and in loss."""
+    mean = json.loads((REPORTS / "metrics" / "main" / "seed-11.json").read_text(encoding="utf-8"))[run]["mean"]
+    return f"{mean['average']['value']:.2f}{between} {mean['loss']['value']:.3f}{unit}"
+
+
 def audit(number: int, metric: str, column: str) -> str:
     rows = read(REPORTS / "tables" / "audits.csv")
     (row,) = (row for row in rows if (row["of"], row["claim"], row["endpoint"]) == ("converging", str(number), metric))
@@ -185,7 +191,11 @@ def test_every_number_of_the_readme_of_full_is_told_by_its_files() -> None:
         f"{ahead('fedselectkd', 'fedavg', 4, 'Product')} at Product",
         f"clients lose {ahead('fedavg-local', 'fedavg', 4, 'Product')}",
         f"by {in_one_run(3, 'Committee', 11)} and {in_one_run(1, 'Committee', 11)} nats",
-        "tau: q0.88",
+        "tau: q0.88` in runs B and C",
+        f"with `tau: q0.88` AdaFedSelectKD has {of_run_a('fedselectkd-q88', ' average ROUGE and', ' nats')}, where "
+        f"tau 5 has {of_run_a('fedselectkd')}",
+        f"own start it has {of_run_a('fedselectkd-own')}; AdaSingle, which has the same start, has "
+        f"{of_run_a('single')}",
     ]
     told = prose((FULL / "README.md").read_text(encoding="utf-8").split("## What came out")[1])
     assert untold(told, sentences) == []
