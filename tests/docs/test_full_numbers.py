@@ -276,23 +276,6 @@ def test_every_number_of_the_readme_is_told_by_the_files_of_full() -> None:
     assert untold(prose(told), sentences) == []
 
 
-def test_what_is_said_of_full_scale_is_what_its_trials_found() -> None:
-    """Differences of validation losses: each run at its best, and pooling at the first guess."""
-    losses: dict[str, dict[float, float]] = {}
-    for row in read(REPORTS / "tables" / "tuning.csv"):
-        losses.setdefault(row["run"], {})[float(row["knobs"].partition("=")[2])] = float(row["validation_loss"])
-    best = {run: min(tried.values()) for run, tried in losses.items()}
-    pull = best["fedprox-local"]
-    text = words(RESULTS)
-    for told in (
-        f"pooling gains {losses['single'][0.0006] - losses['centralized'][0.0006]:.3f} nats over AdaSingle",
-        f"at the best rates it gains {best['single'] - best['centralized']:.3f}",
-        f"{best['centralized'] - pull:.3f} nats below AdaCentralized and {best['fedavg-local'] - pull:.3f} below",
-        f"0.01 is already {losses['fedprox-local'][0.01] - pull:.3f} nats worse",
-    ):
-        assert told in text
-
-
 def test_without_the_rule_on_convergence_the_gate_had_two_words() -> None:
     """By the tuned pooled row: the same judgement of its gains, as if it had converged."""
     found = {}

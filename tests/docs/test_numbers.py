@@ -86,6 +86,23 @@ def test_what_is_said_of_the_laptops_rates_is_what_their_trials_found() -> None:
     assert "the losses of a family differ by less than 0.008 nats" in told
 
 
+def test_what_is_said_of_full_scale_is_what_its_trials_found() -> None:
+    """Differences of validation losses: each run at its best, and pooling at the first guess."""
+    losses: dict[str, dict[float, float]] = {}
+    for row in read(FULL / "reports" / "tables" / "tuning.csv"):
+        losses.setdefault(row["run"], {})[float(row["knobs"].partition("=")[2])] = float(row["validation_loss"])
+    best = {run: min(tried.values()) for run, tried in losses.items()}
+    pull = best["fedprox-local"]
+    text = words(ROOT / "docs" / "results.md")
+    for told in (
+        f"pooling gains {losses['single'][0.0006] - losses['centralized'][0.0006]:.3f} nats over AdaSingle",
+        f"at the best rates it gains {best['single'] - best['centralized']:.3f}",
+        f"{best['centralized'] - pull:.3f} nats below AdaCentralized and {best['fedavg-local'] - pull:.3f} below",
+        f"0.01 is already {losses['fedprox-local'][0.01] - pull:.3f} nats worse",
+    ):
+        assert told in text
+
+
 @pytest.mark.parametrize("when", ["before", "now"])
 def test_the_parts_of_make_repro_are_the_measured_ones(when: str) -> None:
     parts: dict[str, Any] = json.loads((REPORTS / "benchmarks" / "parts.json").read_text(encoding="utf-8"))[when]
