@@ -45,10 +45,13 @@ def has_embedded() -> bool:
     return (layout.BACKBONE / layout.ABOUT_BACKBONE).is_file()
 
 
-def embedded() -> Model:
+def embedded(device: str = "cpu") -> Model:
+    def plain(dtype: torch.dtype) -> Any:
+        return AutoModelForCausalLM.from_pretrained(layout.BACKBONE, dtype=dtype).requires_grad_(False).to(device)
+
     return Model(
-        lambda precision: load_backbone(layout.BACKBONE, 6, torch.device("cpu"), precision),
-        lambda dtype: AutoModelForCausalLM.from_pretrained(layout.BACKBONE, dtype=dtype).requires_grad_(False),
+        lambda precision: load_backbone(layout.BACKBONE, 6, torch.device(device), precision),
+        plain,
         lambda: AutoConfig.from_pretrained(layout.BACKBONE),
         adapted=6,
     )

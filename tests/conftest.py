@@ -69,9 +69,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: order.get(item.path.name, len(order)))
 
 
-def make_backbone(family: str, adapted: int = 2, precision: Precision = "fp32") -> Backbone:
+def make_backbone(family: str, adapted: int = 2, precision: Precision = "fp32", device: str = "cpu") -> Backbone:
     kind = CausalBackbone if family == "llama" else Seq2SeqBackbone
-    return kind(f"tiny-{family}", tiny_model(family), tiny_tokenizer(), adapted, precision)
+    return kind(f"tiny-{family}", tiny_model(family).to(device), tiny_tokenizer(), adapted, precision)
 
 
 def a_processor_with(flags: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

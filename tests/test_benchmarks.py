@@ -85,10 +85,11 @@ def test_a_step_in_bf16_is_the_one_written_plainly(family: str) -> None:
     assert results[OURS][0] == pytest.approx(results[THEIRS][0], abs=0.05)
 
 
-def test_without_a_gpu_its_row_says_so() -> None:
+@pytest.mark.parametrize("case", [training_step.GPU, training_step.SMOLLM_GPU])
+def test_without_a_gpu_its_row_says_so(case: str) -> None:
     if torch.cuda.is_available():
         pytest.skip("left out: there is a GPU")
-    assert [row.skipped for row in training_step.measure(training_step.GPU, 1)] == ["no GPU here"]
+    assert [row.skipped for row in training_step.measure(case, 1)] == ["no GPU here"]
 
 
 def test_sides_are_timed_in_turn() -> None:

@@ -12,6 +12,7 @@ import yaml
 from conftest import ROOT
 from told import FULL, REPORTS, difference, prose, read, rows_of, shown, span, words
 
+from benchmarks import table
 from pipeline.plan.texts import read_text_params
 
 
@@ -115,6 +116,29 @@ def test_the_parts_of_make_repro_are_the_measured_ones(when: str) -> None:
 def test_what_messages_over_flower_cost_is_what_was_measured() -> None:
     measured = REPORTS / "benchmarks" / "messages.md"
     assert rows_of(ROOT / "docs" / "performance.md", "what | measured") == rows_of(measured, "what")
+
+
+def test_what_the_page_on_performance_tells_of_a_gpu_is_what_was_measured() -> None:
+    """Its steps, and how far its trainings' best rounds and validation losses are from the laptop's."""
+    rows: list[dict[str, Any]] = json.loads(words(REPORTS / "benchmarks" / "results.json"))["training_step"]
+    measured = [table.markdown([row]).splitlines()[-1].split(" | ")[2:5] for row in rows if " on a GPU" in row["what"]]
+    stated = rows_of(ROOT / "docs" / "performance.md", "step in bf16")
+    assert [[ours, plainly.removesuffix(", compiled"), times] for _, ours, plainly, times in stated] == measured
+
+    def best(history: Path) -> dict[tuple[str, str], tuple[str, float]]:
+        of = {(row["run"], row["client"]): row for row in read(history) if row["best"] == "1"}
+        return {which: (row["round"], float(row["validation_loss"])) for which, row in of.items()}
+
+    here, there = best(REPORTS / "tables" / "history.csv"), best(REPORTS / "benchmarks" / "gpu_history.csv")
+    assert {which for which, (number, _) in here.items() if number != there[which][0]} == {("single", "Committee")}
+    moved = {which: abs(loss - there[which][1]) for which, (_, loss) in here.items()}
+    of_single = max(moved.pop(which) for which in list(moved) if which[0] == "single")
+    for told in (
+        f"no client's best validation loss moves by more than {max(moved.values()):.4f} nats",
+        f"AdaSingle moves more, by {of_single:.4f} at most",
+        f"Committee's best round is {there['single', 'Committee'][0]} there and {here['single', 'Committee'][0]} here",
+    ):
+        assert told in words(ROOT / "docs" / "performance.md")
 
 
 @pytest.mark.parametrize(("folder", "scale"), [(ROOT, "laptop"), (FULL, "full")], ids=["laptop", "full"])

@@ -1,0 +1,102 @@
+"""A GPU computes what the processor does, for every family; left out where there is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from conftest import FAMILIES, make_backbone, noisy_adapter, render_all
+
+from pipeline.federated.algorithm import Fit
+from pipeline.federated.head import backward_through_head
+from pipeline.federated.local import LocalClientData
+from pipeline.federated.objectives.distillation import Distillation
+from pipeline.federated.objectives.threshold import Threshold
+from pipeline.federated.optimizer import LocalTraining
+from pipeline.federated.randomness import Randomness
+from pipeline.model.adapter import Adapter, on_device
+from pipeline.model.backbone import Backbone, Prefix, Row, targets_of
+from pipeline.model.decoding_rule import DecodingRule
+from pipeline.model.entry import Entry
+from pipeline.model.generation import generate
+from pipeline.model.precision import Precision
+
+pytestmark = [
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="left out: no GPU"),
+    pytest.mark.parametrize("family", FAMILIES),
+]
+DEVICES = ("cpu", "cuda")
+TAUGHT = Distillation(Threshold(20.0), 0.2)
+
+
+def prefixes_of(backbone: Backbone, *, whole: bool = False) -> list[Prefix]:
+    """Of three examples, as a loader hands them on; `whole`: with what decoding needs."""
+    made = [backbone.encode(item, for_generation=whole) for item in render_all(backbone)]
+    return [on_device(first | second, backbone.device) for first, second in made]
+
+
+def loss_and_gradients(family: str, device: str, precision: Precision) -> tuple[float, Adapter]:
+    """Of the distillation loss; the teacher is another adapter."""
+    backbone = make_backbone(family, precision=precision, device=device)
+    prefixes = prefixes_of(backbone)
+    student = {name: t.requires_grad_() for name, t in on_device(noisy_adapter(backbone), backbone.device).items()}
+    teacher = on_device(noisy_adapter(backbone, seed=1), backbone.device)
+    with torch.no_grad():
+        guide = backbone.target_hidden(prefixes, teacher)
+    hidden = backbone.target_hidden(prefixes, student)
+    losses = backward_through_head(backbone.head, hidden, targets_of(prefixes), TAUGHT, guide)
+    return float(losses.loss.mean()), {n: t.grad.cpu() for n, t in student.items() if t.grad is not None}
+
+
+def test_losses_and_gradients_in_fp32(family: str) -> None:
+    (here, of_here), (there, of_there) = (loss_and_gradients(family, device, "fp32") for device in DEVICES)
+    assert there == pytest.approx(here, rel=1e-5)
+    assert of_here
+    for name, gradient in of_here.items():
+        assert float((of_there[name] - gradient).norm()) < 1e-3 * float(gradient.norm())
+
+
+def test_losses_and_gradients_in_bf16(family: str) -> None:
+    (here, of_here), (there, of_there) = (
+        loss_and_gradients(family, "cpu", "fp32"),
+        loss_and_gradients(family, "cuda", "bf16"),
+    )
+    assert there == pytest.approx(here, rel=0.02)
+    within = 1.0 if family == "longt5" else 0.2  # with random weights T5's unscaled attention is all or nothing
+    for name, gradient in of_here.items():
+        assert of_there[name].dtype == torch.float32
+        assert float((of_there[name] - gradient).norm()) < within * float(gradient.norm())
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_summaries(family: str, beams: int) -> None:
+    def written(device: str) -> list[list[int]]:
+        backbone = make_backbone(family, device=device)
+        prefixes = prefixes_of(backbone, whole=True)
+        adapter = on_device(noisy_adapter(backbone), backbone.device)
+        return generate(
+            backbone, prefixes, [Row(i, adapter) for i in range(3)], DecodingRule(beams=beams, max_tokens=20)
+        )
+
+    here, there = map(written, DEVICES)
+    assert here == there
+
+
+def test_a_round_of_training(family: str) -> None:
+    """Five examples in batches of two, distilled from another adapter: the same tokens, losses and weights."""
+
+    def trained(device: str) -> Fit:
+        backbone = make_backbone(family, device=device)
+        prefixes = {str(i): on_device(p, backbone.device) for i, p in enumerate(prefixes_of(backbone))}
+        entries = [Entry(f"e{key}", key, len(targets_of([p]))) for key, p in prefixes.items()]
+        knobs: dict[str, Any] = {"weight_decay": 0.01, "batch_size": 2, "local_epochs": 2, "clip_norm": 1.0}
+        local = LocalTraining(learning_rate=1e-3, **knobs)
+        data = LocalClientData(entries, entries, backbone, lambda keys: [prefixes[key] for key in keys], local)
+        how = TAUGHT.taught_by(noisy_adapter(backbone, seed=1))
+        return data.fit(noisy_adapter(backbone), Randomness(1, "a", 1), how)
+
+    here, there = map(trained, DEVICES)
+    assert all(tensor.device.type == "cpu" for tensor in there.adapter.values()), "what travels"
+    for name, tensor in here.adapter.items():
+        torch.testing.assert_close(there.adapter[name], tensor, atol=1e-4, rtol=1e-3)
