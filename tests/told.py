@@ -41,6 +41,9 @@ def prose(text: str) -> str:
 
 
 def shown(row: dict[str, str], metric: str, digits: int) -> str:
+    """Nothing where a run has no such score: it writes no summaries."""
+    if not row[metric]:
+        return ""
     value, low, high = (f"{float(row[name]):.{digits}f}" for name in (metric, f"{metric}_low", f"{metric}_high"))
     return f"{value} ({low} … {high})"
 

@@ -2,129 +2,37 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from functools import cache
-from statistics import NormalDist
-from typing import Any
-
 import yaml
 from conftest import ROOT
-from told import FULL, difference, prose, read, rows_of, shown, span, untold, words
+from told import FULL, prose, read, rows_of, shown, untold, words
+from told_of_full import (
+    REPORTS,
+    ahead,
+    audit,
+    best_losses,
+    by_run,
+    claims,
+    ends,
+    enough,
+    gain,
+    holm,
+    in_one_run,
+    length,
+    losses,
+    means,
+    more,
+    of_run_a,
+    over,
+    rates,
+    shares_distilled,
+    value,
+    worse_teachers,
+)
 
 from pipeline.evaluation.claims import word_of
 from pipeline.evaluation.intervals import Interval
 
-REPORTS = FULL / "reports"
 README, RESULTS = ROOT / "README.md", ROOT / "docs" / "results.md"
-
-
-@cache
-def claims(about: str = "claims") -> dict[tuple[int, str], dict[str, Any]]:
-    """(Number, endpoint) -> how the claim was judged."""
-    found = json.loads((REPORTS / "claims.json").read_text(encoding="utf-8"))[about]
-    return {(one["number"], one["metric"]): one for one in found}
-
-
-@cache
-def means() -> dict[str, dict[str, str]]:
-    """Run -> its means over clients."""
-    return {row["run"]: row for row in read(REPORTS / "tables" / "main.csv") if row["client"] == "mean"}
-
-
-def minus(text: str) -> str:
-    return text.replace("-", "−")
-
-
-def gain(number: int, metric: str, digits: int, unit: str = "", sign: int = 1, about: str = "claims") -> str:
-    """A claim's gain with its interval, as in `0.51 (0.16 … 0.85)`."""
-    own = claims(about)[number, metric]["gain"]
-    return minus(span({**own, "difference": own["value"]}, digits, sign, unit))
-
-
-def value(number: int, metric: str, digits: int, about: str = "claims") -> str:
-    return minus(f"{claims(about)[number, metric]['gain']['value']:.{digits}f}")
-
-
-def ends(number: int, metric: str, digits: int, sign: int = 1) -> str:
-    low, high = sorted(sign * claims()[number, metric]["gain"][end] for end in ("low", "high"))
-    return minus(f"{low:.{digits}f} … {high:.{digits}f}")
-
-
-def holm(number: int, metric: str) -> str:
-    return f"{claims()[number, metric]['p_holm']:.3f}"
-
-
-def over(against: str, metric: str, digits: int, unit: str, sign: int) -> str:
-    """AdaFedSelectKD and a row that no claim is about, of the table of differences."""
-    return minus(span(difference(metric, against, REPORTS), digits, sign, unit))
-
-
-def length(run: str) -> str:
-    return f"{float(means()[run]['length']):.0f}"
-
-
-def losses(client: str = "mean") -> dict[str, float]:
-    """Run -> its test loss."""
-    return {row["run"]: float(row["loss"]) for row in read(REPORTS / "tables" / "main.csv") if row["client"] == client}
-
-
-def ahead(ours: str, theirs: str, digits: int, client: str = "mean") -> str:
-    """By how many nats of test loss, in which direction soever."""
-    return f"{abs(losses(client)[theirs] - losses(client)[ours]):.{digits}f}"
-
-
-def in_one_run(number: int, client: str, seed: int) -> str:
-    return f"{abs(claims()[number, 'loss']['by_client'][client][str(seed)]):.4f}"
-
-
-def of_run_a(run: str, between: str = " and", unit: str = "") -> str:
-    """Its mean over clients in ROUGE and in loss."""
-    mean = json.loads((REPORTS / "metrics" / "main" / "seed-11.json").read_text(encoding="utf-8"))[run]["mean"]
-    return f"{mean['average']['value']:.2f}{between} {mean['loss']['value']:.3f}{unit}"
-
-
-def audit(number: int, metric: str, column: str) -> str:
-    rows = read(REPORTS / "tables" / "audits.csv")
-    (row,) = (row for row in rows if (row["of"], row["claim"], row["endpoint"]) == ("converging", str(number), metric))
-    return row[column].replace("+", "")
-
-
-def best_losses() -> Mapping[tuple[str, str], float]:
-    """(Run, seed) -> the mean over clients of each one's least validation loss."""
-    least: dict[tuple[str, str], dict[str, float]] = {}
-    for row in read(REPORTS / "tables" / "history.csv"):
-        own, now = least.setdefault((row["run"], row["seed"]), {}), float(row["validation_loss"] or "inf")
-        own[row["client"]] = min(now, own.get(row["client"], now))
-    return {place: sum(own.values()) / len(own) for place, own in least.items()}
-
-
-def shares_distilled() -> list[float]:
-    """Of each client at each seed, by round up to its best."""
-    rows = [row for row in read(REPORTS / "tables" / "history.csv") if row["run"] == "fedselectkd"]
-    best = {(row["seed"], row["client"]): int(row["round"]) for row in rows if row["best"] == "1"}
-    return [float(row["share_distilled"]) for row in rows if int(row["round"]) <= best[row["seed"], row["client"]]]
-
-
-def enough(number: int) -> str:
-    """How many meetings would show a gain in ROUGE in four cases of five, at 5% of three claims, to ten."""
-    one = claims()[number, "average"]
-    quantiles = NormalDist().inv_cdf(1 - 0.05 / 3 / 2) + NormalDist().inv_cdf(0.8)
-    needed = one["meetings"] * (quantiles * one["gain"]["standard_error"] / one["gain"]["value"]) ** 2
-    return f"{10 * round(needed / 10)}"
-
-
-def more(metric: str, ours: str = "fedselectkd", theirs: str = "fedavg") -> str:
-    """What one run gains over another on a metric, mean over clients."""
-    return f"{float(means()[ours][metric]) - float(means()[theirs][metric]):.2f}"
-
-
-def rates() -> dict[str, float]:
-    """Family -> its learning rate at full scale."""
-    scales: dict[str, Any] = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))["scales"]
-    found: dict[str, float] = scales["full"]["learning_rates"]
-    assert found["local"] == found["server"]
-    return found
 
 
 def test_what_is_kept_of_full_scale_is_told() -> None:
@@ -186,6 +94,10 @@ def test_every_number_of_the_readme_of_full_is_told_by_its_files() -> None:
         f"{over('fedprox-local', 'average', 2, ' average ROUGE', 1)}",
         f"ahead by {over(slower, 'loss', 3, ' nats', -1)}, and behind by "
         f"{over(slower, 'average', 2, ' average ROUGE', -1)}",
+        f"the loss is lower by {gain(6, 'loss', 4, ' nats', -1)}. By run the server's adapter teaches "
+        "{} (A), {} (B) and {} nats (C) more".format(*by_run(6, "loss", 4)),
+        f"half of the effect is {claims()[6, 'loss']['effect'] / 2:.4f}",
+        f"words drawn at random the loss is lower by {gain(5, 'loss', 4, ' nats', -1)}",
         f"gains {ahead('fedselectkd', 'fedavg', 4, 'Academic')} nats at Academic and "
         f"{ahead('fedselectkd', 'fedavg', 4, 'Committee')} at Committee, and loses "
         f"{ahead('fedselectkd', 'fedavg', 4, 'Product')} at Product",
@@ -202,6 +114,8 @@ def test_every_number_of_the_readme_of_full_is_told_by_its_files() -> None:
 
 
 def test_every_number_of_the_results_of_full_is_told_by_its_files() -> None:
+    worse = worse_teachers()
+    assert f"{len(worse)} of {len(worse)}, the server's adapter is worse" in words(RESULTS)
     least, most = min(shares_distilled()), max(shares_distilled())
     spread = {(n, metric): audit(n, metric, "runs_as_sample") for n in (0, 1, 2, 3) for metric in ("average", "loss")}
     sentences = [
@@ -228,6 +142,13 @@ def test_every_number_of_the_results_of_full_is_told_by_its_files() -> None:
         "at a level of 0.05 / 3",
         f"moves ROUGE by {more('average', 'centralized-slower', 'centralized')}",
         "AdaSingle is at {own} and all federated rows at {local}".format(**rates()),
+        f"lower by {gain(6, 'loss', 4, ' nats', -1)}",
+        f"for half of the effect is {claims()[6, 'loss']['effect'] / 2:.4f}",
+        f"run A's at Committee, {in_one_run(6, 'Committee', 11, 3)} nats",
+        f"teaches {audit(6, 'loss', 'untouched_runs').replace(' (', ' nats more (')}",
+        f"clients are {ahead('teacher-initial', 'fedavg-local', 3)} nats better than AdaFedAvg's",
+        f"by {min(worse):.2f} to {max(worse):.2f} nats",
+        f"words at random the loss is lower by {gain(5, 'loss', 4, ' nats', -1)}",
         f"{-claims()[4, 'loss']['gain']['value']:.4f} nats behind AdaFedKD ({ends(4, 'loss', 4, -1)})",
         f"{100 * (1 - most):.0f} to {100 * (1 - least):.0f} of a hundred",
         f"ahead of AdaFedAvg's clients by {gain(2, 'average', 2)}, of AdaSingle by {gain(3, 'average', 2)}, and of "
@@ -254,14 +175,19 @@ def test_what_is_told_of_the_audits_is_what_they_found() -> None:
     }
     assert changed == {
         "series_as_clusters": {},
-        "icsi_series_too": {("2", "average"): "excluded", ("3", "average"): "excluded"},
-        "without_meetings_tuned_on": {("1", "average"): "undecided", ("3", "average"): "excluded"},
+        "icsi_series_too": {("2", "average"): "excluded", ("3", "average"): "excluded", ("6", "loss"): "undecided"},
+        "without_meetings_tuned_on": {
+            ("1", "average"): "undecided",
+            ("3", "average"): "excluded",
+            ("6", "loss"): "undecided",
+        },
     }
-    stands = {row["claim"] for row in rows if row["endpoint"] == "loss" and not row["runs_as_sample"].startswith("−")}
+    spreads = {row["claim"]: row["runs_as_sample"] for row in rows if row["endpoint"] == "loss"}
+    stands = {claim for claim, spread in spreads.items() if spread and not spread.startswith("−")}
     assert stands == {"0", "2"}, "of AdaFedSelectKD the distillation term's"
-    by_run = {number: claims()[number, "loss"]["by_run"].values() for number in (1, 2, 3, 4)}
-    assert all(own > 0 for number in (1, 2, 3) for own in by_run[number]), "each in all three runs"
-    assert all(own < 0 for own in by_run[4]), "behind in all three runs"
+    gains = {number: claims()[number, "loss"]["by_run"].values() for number in (1, 2, 3, 4)}
+    assert all(own > 0 for number in (1, 2, 3) for own in gains[number]), "each in all three runs"
+    assert all(own < 0 for own in gains[4]), "behind in all three runs"
     alone = [row["untouched_runs"] for row in rows if row["endpoint"] == "loss" and row["claim"] in "0123"]
     assert all(own.startswith("+") and "(+" in own for own in alone), "in loss they say the same"
     assert {one["why"] for (number, _), one in claims().items() if number == 0} == {"not converged: centralized"}

@@ -1,0 +1,140 @@
+"""The numbers of all of QMSum as pages tell them, each from the committed files of experiments/full."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from statistics import NormalDist
+from typing import Any
+
+import yaml
+from conftest import ROOT
+from told import FULL, difference, read, span
+
+REPORTS = FULL / "reports"
+
+
+@cache
+def claims(about: str = "claims") -> dict[tuple[int, str], dict[str, Any]]:
+    """(Number, endpoint) -> how the claim was judged."""
+    found = json.loads((REPORTS / "claims.json").read_text(encoding="utf-8"))[about]
+    return {(one["number"], one["metric"]): one for one in found}
+
+
+@cache
+def means() -> dict[str, dict[str, str]]:
+    """Run -> its means over clients."""
+    return {row["run"]: row for row in read(REPORTS / "tables" / "main.csv") if row["client"] == "mean"}
+
+
+def minus(text: str) -> str:
+    return text.replace("-", "−")
+
+
+def gain(number: int, metric: str, digits: int, unit: str = "", sign: int = 1, about: str = "claims") -> str:
+    """A claim's gain with its interval, as in `0.51 (0.16 … 0.85)`."""
+    own = claims(about)[number, metric]["gain"]
+    return minus(span({**own, "difference": own["value"]}, digits, sign, unit))
+
+
+def value(number: int, metric: str, digits: int, about: str = "claims") -> str:
+    return minus(f"{claims(about)[number, metric]['gain']['value']:.{digits}f}")
+
+
+def ends(number: int, metric: str, digits: int, sign: int = 1) -> str:
+    low, high = sorted(sign * claims()[number, metric]["gain"][end] for end in ("low", "high"))
+    return minus(f"{low:.{digits}f} … {high:.{digits}f}")
+
+
+def holm(number: int, metric: str) -> str:
+    return f"{claims()[number, metric]['p_holm']:.3f}"
+
+
+def over(against: str, metric: str, digits: int, unit: str, sign: int) -> str:
+    """AdaFedSelectKD and a row that no claim is about, of the table of differences."""
+    return minus(span(difference(metric, against, REPORTS), digits, sign, unit))
+
+
+def length(run: str) -> str:
+    return f"{float(means()[run]['length']):.0f}"
+
+
+def losses(client: str = "mean") -> dict[str, float]:
+    """Run -> its test loss."""
+    return {row["run"]: float(row["loss"]) for row in read(REPORTS / "tables" / "main.csv") if row["client"] == client}
+
+
+def ahead(ours: str, theirs: str, digits: int, client: str = "mean") -> str:
+    """By how many nats of test loss, in which direction soever."""
+    return f"{abs(losses(client)[theirs] - losses(client)[ours]):.{digits}f}"
+
+
+def in_one_run(number: int, client: str, seed: int, digits: int = 4) -> str:
+    return f"{abs(claims()[number, 'loss']['by_client'][client][str(seed)]):.{digits}f}"
+
+
+def of_run_a(run: str, between: str = " and", unit: str = "") -> str:
+    """Its mean over clients in ROUGE and in loss."""
+    mean = json.loads((REPORTS / "metrics" / "main" / "seed-11.json").read_text(encoding="utf-8"))[run]["mean"]
+    return f"{mean['average']['value']:.2f}{between} {mean['loss']['value']:.3f}{unit}"
+
+
+def audit(number: int, metric: str, column: str) -> str:
+    rows = read(REPORTS / "tables" / "audits.csv")
+    (row,) = (row for row in rows if (row["of"], row["claim"], row["endpoint"]) == ("converging", str(number), metric))
+    return row[column].replace("+", "")
+
+
+def best_losses() -> Mapping[tuple[str, str], float]:
+    """(Run, seed) -> the mean over clients of each one's least validation loss."""
+    least: dict[tuple[str, str], dict[str, float]] = {}
+    for row in read(REPORTS / "tables" / "history.csv"):
+        own, now = least.setdefault((row["run"], row["seed"]), {}), float(row["validation_loss"] or "inf")
+        own[row["client"]] = min(now, own.get(row["client"], now))
+    return {place: sum(own.values()) / len(own) for place, own in least.items()}
+
+
+def up_to_the_best() -> list[dict[str, str]]:
+    """AdaFedSelectKD's rounds of each client at each seed, up to its best."""
+    rows = [row for row in read(REPORTS / "tables" / "history.csv") if row["run"] == "fedselectkd"]
+    best = {(row["seed"], row["client"]): int(row["round"]) for row in rows if row["best"] == "1"}
+    return [row for row in rows if int(row["round"]) <= best[row["seed"], row["client"]]]
+
+
+def shares_distilled() -> list[float]:
+    return [float(row["share_distilled"]) for row in up_to_the_best()]
+
+
+def worse_teachers() -> list[float]:
+    """By how many nats the server's adapter is worse on validation than the client after its epoch; all of them are."""
+    found = [float(row["sent_validation_loss"]) - float(row["validation_loss"]) for row in up_to_the_best()]
+    assert min(found) > 0
+    return found
+
+
+def by_run(number: int, metric: str, digits: int) -> list[str]:
+    """A claim's gain in runs A, B and C."""
+    own = claims()[number, metric]["by_run"]
+    return [minus(f"{own[seed]:.{digits}f}") for seed in ("11", "12", "13")]
+
+
+def enough(number: int) -> str:
+    """How many meetings would show a gain in ROUGE in four cases of five, at 5% of three claims, to ten."""
+    one = claims()[number, "average"]
+    quantiles = NormalDist().inv_cdf(1 - 0.05 / 3 / 2) + NormalDist().inv_cdf(0.8)
+    needed = one["meetings"] * (quantiles * one["gain"]["standard_error"] / one["gain"]["value"]) ** 2
+    return f"{10 * round(needed / 10)}"
+
+
+def more(metric: str, ours: str = "fedselectkd", theirs: str = "fedavg") -> str:
+    """What one run gains over another on a metric, mean over clients."""
+    return f"{float(means()[ours][metric]) - float(means()[theirs][metric]):.2f}"
+
+
+def rates() -> dict[str, float]:
+    """Family -> its learning rate at full scale."""
+    scales: dict[str, Any] = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))["scales"]
+    found: dict[str, float] = scales["full"]["learning_rates"]
+    assert found["local"] == found["server"]
+    return found
