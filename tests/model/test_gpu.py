@@ -84,7 +84,7 @@ def test_summaries(family: str, beams: int) -> None:
 
 
 def test_a_round_of_training(family: str) -> None:
-    """Five examples in batches of two, distilled from another adapter: the same tokens, losses and weights."""
+    """Two epochs over three examples in batches of two, distilled from another adapter: the same weights."""
 
     def trained(device: str) -> Fit:
         backbone = make_backbone(family, device=device)
