@@ -45,7 +45,7 @@ from pipeline.runs.export import export
 from pipeline.runs.histories import read_history
 from pipeline.runs.index import Encoded, read_encoded, training_key
 from pipeline.runs.jobs import DecodingJob, decoding_job, decoding_job_of, planned_decoding
-from pipeline.runs.kept import stage_of
+from pipeline.runs.kept import refuse_another_precision, stage_of
 from pipeline.runs.meetings import train_on_meetings
 from pipeline.runs.training import POOLED
 from pipeline.tasks.task import load_task
@@ -58,8 +58,10 @@ def audit() -> None:
     """Make what is missing of the audits, at the seeds that `keep_rounds` names.
 
     Raises:
-        QuorumError: a run is not trained and scored yet, or its rounds' models are not on this machine.
+        QuorumError: a run is not trained and scored yet, its rounds' models are not on this machine, or the table that
+            they stand beside was made in another precision.
     """
+    refuse_another_precision()
     runs = runs_of_audits()
     if not runs[ROUNDS]:
         raise QuorumError("params.yaml: keep_rounds: names no seed of a run that writes summaries; set one")

@@ -72,6 +72,16 @@ def to_make() -> list[str]:
     """What is missing, where it can be made as the rest was.
 
     Raises:
+        QuorumError: as `refuse_another_precision`.
+    """
+    refuse_another_precision()
+    return missing()
+
+
+def refuse_another_precision() -> None:
+    """Compare what is kept with what would be made here.
+
+    Raises:
         QuorumError: what is kept was made in another precision: results of both would stand in one table.
     """
     for row in (row for row in planned_runs() if not _is_left_out(row) and _is_kept(row)):
@@ -81,7 +91,6 @@ def to_make() -> list[str]:
                 f"{layout.kept(row.id)}: was made in {made}, and this plan says {here}; go on where {made} is native, "
                 f"or set precision: {here} and remove {layout.RESULTS}"
             )
-    return missing()
 
 
 def stage_of(row: RunRow) -> str:

@@ -14,7 +14,7 @@ from made_results import run_of
 
 from pipeline.errors import QuorumError
 from pipeline.plan.orders import RunRow
-from pipeline.runs import kept
+from pipeline.runs import auditing, kept
 from pipeline.stages import page
 from pipeline.workspace import layout
 
@@ -172,6 +172,14 @@ def test_two_precisions_never_stand_in_one_table(made: Workspace, tmp_path: Path
         kept.to_make()
     with copy.entered(), pytest.raises(QuorumError, match=r"-11\.json in bf16, .*-12\.json in fp32: two precisions"):
         page.run()
+
+
+def test_an_audit_is_refused_in_another_precision_than_its_table(made: Workspace, tmp_path: Path) -> None:
+    with (
+        kept_in_bf16(made, tmp_path / "copy", "11").entered(),
+        pytest.raises(QuorumError, match="was made in bf16, and this plan says fp32; go on"),
+    ):
+        auditing.audit()
 
 
 def test_the_page_is_made_where_no_training_could_go_on(made: Workspace, tmp_path: Path) -> None:
