@@ -18,6 +18,7 @@ from pipeline.federated.history import Round
 from pipeline.plan.orders import EncodeOrder, EvaluateOrder, GenerateOrder, RunRow, TrainOrder, planned_runs, read_order
 from pipeline.runs.index import is_as_planned, read_encoded
 from pipeline.runs.results import target_limit
+from pipeline.runs.timings import timed_training
 from pipeline.runs.truncation import cut_of
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_file, sha256_json, write_text
@@ -57,6 +58,7 @@ def take(stages: Sequence[str]) -> None:
             "cut": asdict(cut_of(read_encoded(run).index, target_limit(run))),
             "scores": read_json(layout.scores(run)),
             "history": read_table(layout.history(run)),
+            "training_seconds": timed_training(run).get("seconds"),
         }
         write_text(layout.kept(run), json.dumps(kept, separators=(",", ":")) + "\n")
     say(f"results: {len(stages)} runs kept in {layout.RESULTS}: {', '.join(stages)}")

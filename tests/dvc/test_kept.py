@@ -72,6 +72,14 @@ def test_every_finished_run_is_kept_and_none_is_missing(made: Workspace) -> None
         assert kept.missing() == []
 
 
+def test_what_a_training_took_is_kept(made: Workspace) -> None:
+    """The seconds of its rounds, of what this machine has trained."""
+    files = {
+        path.stem: json.loads(path.read_text(encoding="utf-8")) for path in (made.folder / "results/main").glob("*")
+    }
+    assert all(one["training_seconds"] > 0 for one in files.values())
+
+
 def test_the_page_needs_no_model(made: Workspace) -> None:
     """Each seed has a table of its own; the row of one seed alone stands there and not among the pooled ones."""
     text = page_of(made)
