@@ -1,4 +1,4 @@
-"""Claims and the words they are judged by, fixed before any result.
+"""Claims and the words they are judged by, fixed before any of the runs that they judge was trained.
 
 A claim says that one run is better than another, on an endpoint (average ROUGE, test loss), by an effect that the paper
 reports. A gain is ours less theirs, turned so that more is better. With its 95% interval and Holm's p:
@@ -57,8 +57,9 @@ class Claim(Record):
 class Judged:
     """A claim on one endpoint: the gain, its p, the word, and why there is no other.
 
-    `meetings`: on how many the gain was seen. `by_client`: client -> seed -> its gain. `shared`: what other claims
-    rest on the same adapters, and at which clients.
+    `level`: what Holm's adjustment asks of p, where the claims of the family that are supported by theirs are set
+    aside. `meetings`: on how many the gain was seen. `by_client`: client -> seed -> its gain. `shared`: what other
+    claims rest on the same adapters, and at which clients.
     """
 
     claim: Claim
@@ -68,6 +69,7 @@ class Judged:
     word: Word
     why: str = ""
     p_holm: float | None = None
+    level: float = ALPHA
     shared: tuple[str, ...] = ()
     by_client: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     meetings: int = 0
@@ -83,16 +85,16 @@ class Judged:
         return self.claim.effects[self.metric]
 
     @property
-    def meetings_to_decide(self) -> int | None:
-        """How many meetings would decide the claim in four cases of five, if it is true as reported, or not at all.
+    def meetings_to_show(self) -> int | None:
+        """How many meetings would show the gain that was seen, in four cases of five, if they are like these.
 
-        Then *supported* and *excluded* lie half an effect apart, so that half of it has to be visible; of a claim with
-        a margin, the margin. With n meetings n (visible / that)² are needed, of like clients and like spread.
+        With n meetings it is n (visible / gain)². Of a claim with a margin the gain is what lies above less the
+        margin. None if there is no gain.
         """
-        apart = self.claim.margin or self.effect / 2
         if self.gain is None or math.isnan(self.gain.visible):
             return None
-        return math.ceil(self.meetings * (self.gain.visible / apart) ** 2)
+        above = self.gain.value + (self.claim.margin or 0.0)
+        return math.ceil(self.meetings * (self.gain.visible_at(self.level) / above) ** 2) if above > 0 else None
 
 
 def word_of(gain: Interval, effect: float, p: float, margin: float | None = None) -> Word:
@@ -139,8 +141,9 @@ def judge(
             alone = {seed: own for seed, runs_of in by_seed.items() if (own := gains_of(claim, metric, runs_of))}
             by_client = {client: {seed: own[client].ratio() for seed, own in alone.items()} for client in clusters}
             meetings = len({name for client in clusters.values() for name in client.names})
+            own_shared = shared[claim.number]
             found.append(
-                Judged(claim, metric, gain, p, "undecided", "", None, shared[claim.number], by_client, meetings)
+                Judged(claim, metric, gain, p, "undecided", shared=own_shared, by_client=by_client, meetings=meetings)
             )
     return _gated([_worded(one, converged, runs) for one in _adjusted(found)])
 
@@ -183,8 +186,10 @@ def _adjusted(found: Sequence[Judged]) -> list[Judged]:
         own = [i for i, one in enumerate(found) if (one.claim.family, one.metric) == (family, metric)]
         places = [i for i in own if found[i].p is not None]
         p_values = [found[i].p or 0.0 for i in places]
-        for i, p in zip(places, holm(p_values, len(own)) if family else p_values, strict=True):
-            adjusted[i] = replace(found[i], p_holm=p)
+        raised = holm(p_values, len(own)) if family else p_values
+        level = ALPHA / max(1, len(own) - sum(p <= ALPHA for p in raised)) if family else ALPHA
+        for i, p in zip(places, raised, strict=True):
+            adjusted[i] = replace(found[i], p_holm=p, level=level)
     return adjusted
 
 

@@ -79,7 +79,11 @@ class Interval:
     @property
     def visible(self) -> float:
         """The smallest difference that the design would have found in four cases of five, at 5%; NaN of a point."""
-        return visible(self.standard_error, self.degrees)
+        return self.visible_at(1 - CONFIDENCE)
+
+    def visible_at(self, level: float) -> float:
+        """The same at another level, as Holm's adjustment asks it of several claims."""
+        return visible(self.standard_error, self.degrees, level)
 
     def alone(self) -> Interval:
         """The value as a point."""
@@ -103,11 +107,11 @@ class Interval:
         return self.low, self.high
 
 
-def visible(standard_error: float, degrees: float) -> float:
-    """The smallest difference that is found in four cases of five, at 5%; NaN without degrees of freedom."""
+def visible(standard_error: float, degrees: float, level: float = 1 - CONFIDENCE) -> float:
+    """The smallest difference that is found in four cases of five, at a level; NaN without degrees of freedom."""
     if not degrees:
         return math.nan
-    return float(standard_error * (student.ppf(0.5 + CONFIDENCE / 2, degrees) + student.ppf(POWER, degrees)))
+    return float(standard_error * (student.ppf(1 - level / 2, degrees) + student.ppf(POWER, degrees)))
 
 
 def of_few(values: Sequence[float]) -> Interval:

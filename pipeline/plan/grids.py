@@ -66,7 +66,7 @@ def beyond(grid: Sequence[float], best: float) -> float | None:
 
 
 def further(params: Params, trials: Sequence[Trial], best: Mapping[str, Trial]) -> list[Trial]:
-    """What to try as well, where the best of a run's one knob is at an end of its grid.
+    """What to try as well, where the best of a run's one knob is at an end of its grid and the knob's range goes on.
 
     Args:
         best: run -> its best trial.
@@ -80,7 +80,16 @@ def further(params: Params, trials: Sequence[Trial], best: Mapping[str, Trial]) 
         more = beyond(sorted(trial.knobs[0][1] for trial in own), value)
         if more is not None:
             found.append(Trial(run, run, ((knob, more),)))
-    return [trial for trial in found if trial not in trials]
+    return [trial for trial in found if trial not in trials and _fits(params, trial)]
+
+
+def _fits(params: Params, trial: Trial) -> bool:
+    """Whether the knob may have the value at all: a grid may reach to the end of its knob's range."""
+    try:
+        _order(params, trial)
+    except QuorumError:
+        return False
+    return True
 
 
 def with_learning_rates(params: Params, chosen: Mapping[str, float]) -> Params:

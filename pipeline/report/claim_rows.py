@@ -69,8 +69,8 @@ def digits_of(one: Judged) -> int:
 
 
 def _meetings(one: Judged) -> str:
-    """On how many meetings, and of a claim that too few leave undecided how many would decide it."""
-    needed = one.meetings_to_decide
+    """On how many meetings, and of a claim that too few leave undecided how many would show its gain."""
+    needed = one.meetings_to_show
     if one.word != "undecided" or one.why or needed is None:
         return str(one.meetings or "")
     return f"{one.meetings} of {needed:,}" if needed > one.meetings else str(one.meetings)
@@ -93,7 +93,7 @@ def claim_record(one: Judged) -> dict[str, Any]:
         "gain": None if one.gain is None else one.gain.rounded(6),
         "visible": None if one.gain is None else round(one.gain.visible, 6),
         "meetings": one.meetings,
-        "meetings_to_decide": one.meetings_to_decide,
+        "meetings_to_show": one.meetings_to_show,
         "by_run": _rounded(one.by_run),
         "by_client": {client: _rounded(gains) for client, gains in one.by_client.items()},
         "p": None if one.p is None else round(one.p, 6),

@@ -33,7 +33,7 @@ from pipeline.tasks.task import Metric
 PAPER_SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}
 PAPER_TABLES = {"bart-large": ("III", "BART-large"), "bart-base": ("IV", "BART-base"), "led-large": ("VI", "LED-large")}
 """Backbone -> (number, backbone) of the paper's table; beside one that the paper lacks stands BART-base."""
-OF = {"claims": "By the rules", "converging": "At a rate that converges"}
+OF = {"claims": "By the rules", "converging": "With runs that converge"}
 PAPER_METHODS = ("AdaSingle", "AdaCentralized", "AdaFedAvg", "AdaFedKD", "AdaFedSelectKD")
 
 

@@ -29,12 +29,10 @@ from pipeline.plan.schema import Params, read_params
 from pipeline.plan.training import training_order
 from pipeline.runs.aside import encode_aside
 from pipeline.runs.audits import (
-    AROUND,
-    BEAMS,
     BY_ROUND,
     IN_FP32,
+    KNOBS,
     ROUNDS,
-    VALIDATED,
     WITH_BEAMS,
     Audited,
     identity,
@@ -45,7 +43,7 @@ from pipeline.runs.export import export
 from pipeline.runs.histories import read_history
 from pipeline.runs.index import Encoded, read_encoded, training_key
 from pipeline.runs.jobs import DecodingJob, decoding_job, decoding_job_of, planned_decoding
-from pipeline.runs.kept import stage_of
+from pipeline.runs.kept import refuse_another_precision, stage_of
 from pipeline.runs.meetings import train_on_meetings
 from pipeline.runs.training import POOLED
 from pipeline.tasks.task import load_task
@@ -58,16 +56,18 @@ def audit() -> None:
     """Make what is missing of the audits, at the seeds that `keep_rounds` names.
 
     Raises:
-        QuorumError: a run is not trained and scored yet, or its rounds' models are not on this machine.
+        QuorumError: a run is not trained and scored yet, its rounds' models are not on this machine, or the table that
+            they stand beside was made in another precision.
     """
+    refuse_another_precision()
     runs = runs_of_audits()
     if not runs[ROUNDS]:
         raise QuorumError("params.yaml: keep_rounds: names no seed of a run that writes summaries; set one")
     audits: dict[str, Callable[[Sequence[RunRow]], Audited]] = {
-        BY_ROUND: by_round,
-        ROUNDS: lambda own: by_rouge(own, read_json(layout.audit(BY_ROUND))["rows"]),
-        WITH_BEAMS: lambda own: with_beams(own, BEAMS),
-        IN_FP32: lambda own: in_precision(own, "fp32"),
+        BY_ROUND: lambda own: by_round(own, **KNOBS[BY_ROUND]),
+        ROUNDS: lambda own: by_rouge(own, read_json(layout.audit(BY_ROUND))["rows"], KNOBS[ROUNDS]["around"]),
+        WITH_BEAMS: lambda own: with_beams(own, **KNOBS[WITH_BEAMS]),
+        IN_FP32: lambda own: in_precision(own, **KNOBS[IN_FP32]),
     }
     for name, make in audits.items():
         own = runs[name]
@@ -82,11 +82,11 @@ def audit() -> None:
 # -- rounds by validation ROUGE --
 
 
-def by_round(rows: Sequence[RunRow]) -> Audited:
-    """A row a run, client and round: what the round's model scores on validation examples."""
+def by_round(rows: Sequence[RunRow], validated: int) -> Audited:
+    """A row a run, client and round: what the round's model scores on so many validation examples a client."""
     jobs: list[tuple[RunRow, int, DecodingJob]] = []
     for row in rows:
-        models, tests = _models(row), _validated(read_encoded(row.id))
+        models, tests = _models(row), _validated(read_encoded(row.id), validated)
         numbers = sorted({number for _, rounds in models.values() for number in rounds})
         jobs += [(row, number, _job_at(row, number, models, tests)) for number in numbers]
     _decode("validation by round", [job for _, _, job in jobs])
@@ -98,11 +98,12 @@ def by_round(rows: Sequence[RunRow]) -> Audited:
     ]
 
 
-def by_rouge(rows: Sequence[RunRow], validated: Audited) -> Audited:
+def by_rouge(rows: Sequence[RunRow], validated: Audited, around: int) -> Audited:
     """Test scores where each client keeps the round whose validation summaries score best, near its best by loss.
 
     Args:
         validated: what `by_round` found of these runs.
+        around: rounds before and after the best by loss that stand for choice.
     """
     found = {row.id: _models(row) for row in rows}
     metric = load_task(planned_decoding(rows[0].id).task).metrics[0].name
@@ -110,7 +111,9 @@ def by_rouge(rows: Sequence[RunRow], validated: Audited) -> Audited:
     for one in validated:
         scores.setdefault((one["run"], one["client"]), {})[one["round"]] = one[metric]
     chosen = {
-        row.id: {client: _best_near(best, scores[row.name, client]) for client, (best, _) in found[row.id].items()}
+        row.id: {
+            client: _best_near(best, scores[row.name, client], around) for client, (best, _) in found[row.id].items()
+        }
         for row in rows
     }
     tests = {row.id: _job_of(row, chosen[row.id], found[row.id]) for row in rows}
@@ -123,9 +126,9 @@ def by_rouge(rows: Sequence[RunRow], validated: Audited) -> Audited:
     return audited
 
 
-def _best_near(best: int, scores: Mapping[int, float]) -> int:
-    """The round that scores best of those at most AROUND from the best by loss; of equals, the nearest to it."""
-    near = sorted((number for number in scores if abs(number - best) <= AROUND), key=lambda number: abs(number - best))
+def _best_near(best: int, scores: Mapping[int, float], around: int) -> int:
+    """The round that scores best of those at most `around` from the best by loss; of equals, the nearest to it."""
+    near = sorted((number for number in scores if abs(number - best) <= around), key=lambda number: abs(number - best))
     return max(near, key=lambda number: scores[number])
 
 
@@ -144,7 +147,7 @@ def _models(row: RunRow) -> Models:
         raise QuorumError(
             f"{folder}: holds no models of {row.id}: it was trained on another machine, or they were removed; remove "
             f"{layout.checkpoints() / key}, and train it again: "
-            f"dvc repro --force --single-item {stage_of(row).replace('evaluate', 'train')}"
+            f"dvc repro --force --single-item {stage_of(row).replace('evaluate', 'train', 1)}"
         )
     history = read_history(row.id, row.seed)
     pooled = not (layout.round_adapter(key, numbers[0], next(iter(encoded.clients)))).is_file()
@@ -156,11 +159,11 @@ def _models(row: RunRow) -> Models:
     return models
 
 
-def _validated(encoded: Encoded) -> list[tuple[str, Entry]]:
-    """(client, entry) of each client's first validation examples in a fixed shuffle."""
+def _validated(encoded: Encoded, count: int) -> list[tuple[str, Entry]]:
+    """(client, entry) of each client's first `count` validation examples in a fixed shuffle."""
     found = []
     for client, splits in encoded.clients.items():
-        chosen = set(hash_order([entry.id for entry in splits["val"]])[:VALIDATED])
+        chosen = set(hash_order([entry.id for entry in splits["val"]])[:count])
         found += [(client, entry) for entry in splits["val"] if entry.id in chosen]
     return found
 

@@ -11,9 +11,15 @@ from pipeline.runs.kept import kept_identity
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json
 
-VALIDATED, AROUND, BEAMS = 40, 2, 4
-"""Examples a client that choose a round, rounds before and after the best by loss, beams beside greedy search."""
 BY_ROUND, ROUNDS, WITH_BEAMS, IN_FP32 = "validation", "rounds", "beams", "fp32"
+KNOBS: dict[str, dict[str, Any]] = {
+    BY_ROUND: {"validated": 40},
+    ROUNDS: {"validated": 40, "around": 2},
+    WITH_BEAMS: {"beams": 4},
+    IN_FP32: {"precision": "fp32"},
+}
+"""Audit -> examples a client that choose a round, rounds before and after the best by loss that stand for choice; beams
+beside greedy search; the precision beside the table's."""
 COMPARED = ("AdaFedAvg", OURS)
 """The rows that are decoded with beams and trained in fp32."""
 
@@ -55,7 +61,7 @@ def audited_rows(planned: Sequence[RunRow]) -> list[RunRow]:
 
 def identity(name: str, rows: Sequence[RunRow]) -> str:
     """What an audit is known by: the runs that it looks at, and how."""
-    return sha256_json([name, VALIDATED, AROUND, BEAMS, [kept_identity(row.id) for row in rows]])
+    return sha256_json([name, KNOBS[name], [kept_identity(row.id) for row in rows]])
 
 
 def _writes(row: RunRow) -> bool:

@@ -18,6 +18,7 @@ from pipeline.federated.history import Round
 from pipeline.plan.orders import EncodeOrder, EvaluateOrder, GenerateOrder, RunRow, TrainOrder, planned_runs, read_order
 from pipeline.runs.index import is_as_planned, read_encoded
 from pipeline.runs.results import target_limit
+from pipeline.runs.timings import timed_training
 from pipeline.runs.truncation import cut_of
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_file, sha256_json, write_text
@@ -57,6 +58,7 @@ def take(stages: Sequence[str]) -> None:
             "cut": asdict(cut_of(read_encoded(run).index, target_limit(run))),
             "scores": read_json(layout.scores(run)),
             "history": read_table(layout.history(run)),
+            "training_seconds": timed_training(run).get("seconds"),
         }
         write_text(layout.kept(run), json.dumps(kept, separators=(",", ":")) + "\n")
     say(f"results: {len(stages)} runs kept in {layout.RESULTS}: {', '.join(stages)}")
@@ -72,6 +74,16 @@ def to_make() -> list[str]:
     """What is missing, where it can be made as the rest was.
 
     Raises:
+        QuorumError: as `refuse_another_precision`.
+    """
+    refuse_another_precision()
+    return missing()
+
+
+def refuse_another_precision() -> None:
+    """Compare what is kept with what would be made here.
+
+    Raises:
         QuorumError: what is kept was made in another precision: results of both would stand in one table.
     """
     for row in (row for row in planned_runs() if not _is_left_out(row) and _is_kept(row)):
@@ -81,7 +93,6 @@ def to_make() -> list[str]:
                 f"{layout.kept(row.id)}: was made in {made}, and this plan says {here}; go on where {made} is native, "
                 f"or set precision: {here} and remove {layout.RESULTS}"
             )
-    return missing()
 
 
 def stage_of(row: RunRow) -> str:

@@ -25,6 +25,7 @@ from pipeline.plan.orders import EncodeOrder, MainOrder, ReportOrder, RunRow, re
 from pipeline.runs.histories import read_history
 from pipeline.runs.identity import identity_of, notes_behind, recorded_identities
 from pipeline.runs.index import planned_key
+from pipeline.runs.timings import timed_training
 from pipeline.workspace import layout
 from pipeline.workspace.files import is_locked, read_json, sha256_file, sha256_json
 from pipeline.workspace.progress import say
@@ -152,7 +153,7 @@ def _project_run(store: Store, run: str, row: RunRow, scores: Mapping[str, Mappi
     if layout.events(row.id).is_file():
         store.events(run, read_table(layout.events(row.id)))
         store.artifact(run, layout.events(row.id), "events")
-    for timed in _timed_rounds(row):
+    for timed in timed_training(row.id).get("rounds", []):
         store.metrics(run, {f"{timed['client']}/seconds": timed["seconds"]}, int(timed["round"]))
     for client, figures in scores.items():
         store.metrics(run, {f"{client}/{name}": value for name, value in _values(figures).items()})
@@ -165,14 +166,6 @@ def _project_run(store: Store, run: str, row: RunRow, scores: Mapping[str, Mappi
 def _values(figures: Mapping[str, Any]) -> dict[str, float]:
     """A client's figures, their intervals' ends left out."""
     return {name: figure["value"] if isinstance(figure, Mapping) else figure for name, figure in figures.items()}
-
-
-def _timed_rounds(row: RunRow) -> list[dict[str, Any]]:
-    """The seconds of each round, if what was timed last is this training: copies of the workspace share the note."""
-    note = layout.timing("train", row.id)
-    timed = read_json(note) if note.is_file() else {}
-    rounds: list[dict[str, Any]] = timed["rounds"] if timed and timed.get("training") == planned_key(row.id) else []
-    return rounds
 
 
 def _resolved(row: RunRow) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from string import ascii_uppercase
 from typing import Any
 
 from pipeline.corpora.example import Example, read_examples
@@ -30,7 +31,6 @@ from pipeline.workspace.progress import say
 from pipeline.workspace.tables import read_table, write_table
 
 COMMAND = "make page"
-LETTERS = ("A", "B", "C")
 Records = Mapping[str, Mapping[str, Any]]
 """Run id -> what is kept of it."""
 
@@ -147,7 +147,7 @@ def _page(
     endpoints = (metrics[0].name, LOSS.name)
     ours = next((name for name, rows in results.rows.items() if rows[0].method == OURS), None)
     record, examples = records[next(iter(results.rows.values()))[0].id], read_examples(layout.examples("qmsum"))
-    runs = dict(zip(sorted({row.seed for row in order.runs}), LETTERS, strict=False))
+    runs = dict(zip(sorted({row.seed for row in order.runs}), ascii_uppercase, strict=False))
     design, made = alone.get(min(runs)), read_audits()
     claims: dict[str, Sequence[Claim]] = {"claims": paper.claims}
     if instead := known.at_converging_rates():

@@ -15,7 +15,7 @@ from pipeline.errors import QuorumError
 from pipeline.federated.history import Round, best_rounds
 from pipeline.plan.orders import RunRow
 from pipeline.runs import auditing, kept
-from pipeline.runs.audits import compared
+from pipeline.runs.audits import KNOBS, compared, identity
 from pipeline.runs.jobs import DecodingJob
 from pipeline.stages import page
 from pipeline.workspace import layout
@@ -87,7 +87,7 @@ def by_round(row: RunRow, job: DecodingJob, examples: object) -> dict[str, dict[
 def test_each_client_keeps_the_round_that_scores_best(rows: list[RunRow], monkeypatch: pytest.MonkeyPatch) -> None:
     """Later rounds score better here, of those within two of the best by loss."""
     monkeypatch.setattr(auditing, "_scores", by_round)
-    found = [one for one in auditing.by_rouge(rows, auditing.by_round(rows)) if one["client"] != "mean"]
+    found = [one for one in auditing.by_rouge(rows, auditing.by_round(rows, 40), 2) if one["client"] != "mean"]
     for one in found:
         row = next(row for row in rows if row.name == one["run"])
         history = [Round.of_row(line, 1) for line in read_table(layout.history(row.id))]
@@ -100,24 +100,30 @@ def test_every_round_of_every_run_writes_validation_summaries(
 ) -> None:
     """AdaCentralized has one model for all clients, so that each has its row of it."""
     monkeypatch.setattr(auditing, "_scores", by_round)
-    found = auditing.by_round(rows)
+    found = auditing.by_round(rows, 40)
     kept_rounds = {(row.name, int(line["round"])) for row in rows for line in read_table(layout.history(row.id))}
     assert {(one["run"], one["round"]) for one in found} == kept_rounds
     assert all(one["average"] == one["round"] for one in found)
     assert len(found) == len(kept_rounds) * len({one["client"] for one in found})
 
 
-def test_with_no_room_beside_the_best_round_the_audit_is_the_table(
+def test_with_no_room_beside_the_best_round_the_audit_is_the_table(rows: list[RunRow]) -> None:
+    assert agree(auditing.by_rouge(rows, auditing.by_round(rows, 40), 0), ("average", "length", "loss"))
+
+
+def test_another_number_of_beams_is_another_audit_of_beams_alone(
     rows: list[RunRow], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(auditing, "AROUND", 0)
-    assert agree(auditing.by_rouge(rows, auditing.by_round(rows)), ("average", "length", "loss"))
+    """Trainings in fp32 take hours, and no beam changes them."""
+    before = {name: identity(name, rows) for name in KNOBS}
+    monkeypatch.setitem(KNOBS, "beams", {"beams": 2})
+    assert {name for name in KNOBS if identity(name, rows) != before[name]} == {"beams"}
 
 
 def test_an_audit_is_made_once(
     made: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(auditing, "BEAMS", 2)
+    monkeypatch.setitem(KNOBS, "beams", {"beams": 2})
     with made.entered():
         auditing.audit()
         first = {path.name: path.read_bytes() for path in layout.audit("rounds").parent.iterdir()}
@@ -131,7 +137,7 @@ def test_what_is_missing_for_an_audit_is_named(made: Workspace, tmp_path: Path) 
     copy = made.copied(tmp_path / "copy")
     shutil.rmtree(copy.folder / "work" / "rounds")
     with copy.entered(), pytest.raises(QuorumError, match=r"holds no models of main/centralized-1: .* train it again"):
-        auditing.by_round(kept.planned_runs())
+        auditing.by_round(kept.planned_runs(), 40)
     copy.params(keep_rounds=[])
     copy.stage("plan")
     with copy.entered(), pytest.raises(QuorumError, match="keep_rounds: names no seed"):
@@ -140,8 +146,7 @@ def test_what_is_missing_for_an_audit_is_named(made: Workspace, tmp_path: Path) 
 
 def test_the_page_shows_both_tables(made: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the runs as planned; an audit of other runs is left out."""
-    monkeypatch.setattr("pipeline.runs.audits.BEAMS", 2)
-    monkeypatch.setattr(auditing, "BEAMS", 2)
+    monkeypatch.setitem(KNOBS, "beams", {"beams": 2})
     with made.entered():
         auditing.audit()
         kept.take(kept.missing())
@@ -155,6 +160,7 @@ def test_the_page_shows_both_tables(made: Workspace, monkeypatch: pytest.MonkeyP
         shown = f"{table()['fedavg', 'mean']['average']['value']:.2f} → {row['average']:.2f}"
         assert "The table of run A, made otherwise" in text
         assert shown in text
-        monkeypatch.setattr("pipeline.runs.audits.BEAMS", 3)
+        for name in KNOBS:
+            monkeypatch.setitem(KNOBS, name, {"other": 1})
         page.run()
         assert "made otherwise" not in layout.REPORT.read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from made_results import run_of
 
 from pipeline.errors import QuorumError
 from pipeline.plan.orders import RunRow
-from pipeline.runs import kept
+from pipeline.runs import auditing, kept
 from pipeline.stages import page
 from pipeline.workspace import layout
 
@@ -70,6 +70,14 @@ def test_every_finished_run_is_kept_and_none_is_missing(made: Workspace) -> None
     assert found == {f"{run}-{seed}" for run in everywhere for seed in (11, 12)} | {"fedselectkd-own-11"}
     with made.entered():
         assert kept.missing() == []
+
+
+def test_what_a_training_took_is_kept(made: Workspace) -> None:
+    """The seconds of its rounds, of what this machine has trained."""
+    files = {
+        path.stem: json.loads(path.read_text(encoding="utf-8")) for path in (made.folder / "results/main").glob("*")
+    }
+    assert all(one["training_seconds"] > 0 for one in files.values())
 
 
 def test_the_page_needs_no_model(made: Workspace) -> None:
@@ -172,6 +180,14 @@ def test_two_precisions_never_stand_in_one_table(made: Workspace, tmp_path: Path
         kept.to_make()
     with copy.entered(), pytest.raises(QuorumError, match=r"-11\.json in bf16, .*-12\.json in fp32: two precisions"):
         page.run()
+
+
+def test_an_audit_is_refused_in_another_precision_than_its_table(made: Workspace, tmp_path: Path) -> None:
+    with (
+        kept_in_bf16(made, tmp_path / "copy", "11").entered(),
+        pytest.raises(QuorumError, match="was made in bf16, and this plan says fp32; go on"),
+    ):
+        auditing.audit()
 
 
 def test_the_page_is_made_where_no_training_could_go_on(made: Workspace, tmp_path: Path) -> None:

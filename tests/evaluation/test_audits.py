@@ -55,6 +55,27 @@ def test_a_word_needs_a_gain_in_every_run_that_is_left() -> None:
     assert found.words == {"supported": 11, "undecided": 1}
 
 
+def test_p_is_raised_as_holms_adjustment_raised_it() -> None:
+    """Ten gains of 1: without one p is 2 of 512 signs, 0.004: four times as much is below 0.05, forty times not."""
+    words = []
+    for raised in (4, 40):
+        one = Judged(CLAIM, "average", None, 0.01, "supported", p_holm=raised * 0.01)
+        found = leave_one_out(one, runs_of([1.0] * 10), {}, 2000)
+        assert found is not None
+        words.append(found.words)
+    assert words == [{"supported": 10}, {"undecided": 10}]
+
+
+def test_a_clients_only_meeting_is_not_left_out() -> None:
+    """B has one meeting of eleven; without it there would be no mean over clients."""
+    runs = runs_of([1.0] * 10)
+    for name, rows in runs.items():
+        runs[name] = [*rows, replace(rows[0], client="B", meeting="only", id="only")]
+    found = leave_one_out(Judged(CLAIM, "average", None, None, "supported"), runs, {}, 2000)
+    assert found is not None
+    assert sum(found.words.values()) == 10
+
+
 def test_a_claim_that_was_not_run_has_no_audit() -> None:
     assert leave_one_out(Judged(CLAIM, "average", None, None, "not run"), {}, {}, 100) is None
 

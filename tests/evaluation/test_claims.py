@@ -267,6 +267,14 @@ def test_holm_runs_over_a_family() -> None:
     assert [one.word for one in four] == ["undecided", "supported", "supported", "excluded"]
 
 
+def test_the_level_of_a_family_is_that_of_its_open_claims() -> None:
+    """Of four claims two are below 0.05 by their p: the other two share it."""
+    runs: Runs = {"six": few(6), "eight": few(8), "nine": few(9), "same": scored(0.0), "theirs": scored(0.0)}
+    family = [claim(n, run, "theirs", "f") for n, run in enumerate(("six", "eight", "nine", "same"), 1)]
+    assert {one.level for one in judged(family, runs)} == {0.05 / 2}
+    assert {one.level for one in judged([claim(1, "same", "theirs")], runs)} == {0.05}
+
+
 def test_holm_runs_over_each_endpoint_and_each_family_alone() -> None:
     """Of four claims two are a family; each has another on the loss, where nothing is gained: p is 1."""
     runs: Runs = {"six": few(6), "seven": few(7), "theirs": scored(0.0)}

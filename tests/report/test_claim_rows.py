@@ -66,16 +66,16 @@ def test_a_client_has_its_gain_of_each_run() -> None:
     ("word", "error", "why", "shown"),
     [
         ("undecided", 0.05, "", "10"),
-        ("undecided", 1.0, "", "10 of 388"),
+        ("undecided", 1.0, "", "10 of 84"),
         ("undecided", 1.0, "the gate is not supported", "10"),
         ("excluded", 1.0, "", "10"),
         ("not run", 1.0, "", "10"),
     ],
 )
-def test_what_is_undecided_says_how_many_meetings_would_decide_it(
+def test_what_is_undecided_says_how_many_meetings_would_show_its_gain(
     word: Word, error: float, why: str, shown: str
 ) -> None:
-    """A standard error of 1 could have seen 2.896; half of the effect is 0.465: 10 · (2.896 / 0.465)² = 387.9.
+    """A standard error of 1 could have seen 2.896; the gain is 1: 10 · (2.896 / 1)² = 83.9.
 
     What is undecided for another reason, more meetings do not decide.
     """
@@ -83,11 +83,21 @@ def test_what_is_undecided_says_how_many_meetings_would_decide_it(
     assert claim_row(one, RUNS)["meetings"] == shown
 
 
-def test_of_a_margin_all_of_it_has_to_be_visible() -> None:
-    """10 · (2.896 / 0.5)² = 335.5."""
+def test_what_lies_above_less_the_margin_has_to_be_seen() -> None:
+    """A gain of 1 is 1.5 above: 10 · (2.896 / 1.5)² = 37.3."""
     claim = CLAIM.model_copy(update={"margin": 0.5})
-    assert Judged(claim, "average", Interval(1, 0, 2, 1.0, 30), 0.1, "undecided", meetings=10).meetings_to_decide == 336
-    assert Judged(claim, "average", Interval(1, 0, 2), 0.1, "undecided", meetings=10).meetings_to_decide is None
+    assert Judged(claim, "average", Interval(1, 0, 2, 1.0, 30), 0.1, "undecided", meetings=10).meetings_to_show == 38
+
+
+def test_more_meetings_show_no_gain_where_there_is_none() -> None:
+    """Nor do they where there is no interval."""
+    assert judged("average", Interval(-1, -2, 0, 1.0, 30), meetings=10).meetings_to_show is None
+    assert judged("average", Interval(1, 0, 2), meetings=10).meetings_to_show is None
+
+
+def test_one_of_three_claims_needs_more_meetings() -> None:
+    """At 0.05 / 3 it would see 2.536 + 0.854 = 3.390: 10 · 3.390² = 114.9."""
+    assert judged("average", Interval(1, 0, 2, 1.0, 30), level=0.05 / 3, meetings=10).meetings_to_show == 115
 
 
 @pytest.mark.parametrize(
@@ -121,7 +131,7 @@ def test_a_record_has_all_that_a_claim_was_judged_by() -> None:
         "gain": {"value": 0.012346, "low": -0.01, "high": 0.03, "standard_error": 0.01},
         "visible": 0.02896,
         "meetings": 10,
-        "meetings_to_decide": 84,
+        "meetings_to_show": 56,
         "by_run": {"12": 0.01, "13": 0.02},
         "by_client": {"A": {"12": 0.012346, "13": 0.03}, "B": {"12": 0.007654, "13": 0.01}},
         "p": 0.25,

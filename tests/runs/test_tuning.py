@@ -168,6 +168,18 @@ def test_a_best_knob_at_an_end_gets_the_value_beyond(params: Params, monkeypatch
     ]
 
 
+def test_no_value_beyond_a_knobs_range_is_tried(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond a momentum of 0.9 the grid's step would lead to 1.62; it has to be below 1."""
+    server = {"fedavgm": {"method": "AdaFedAvgM", "server_momentum": 0.5}}
+    asked = Tune(seed=7, families={}, trials={"fedavgm": [{"server_momentum": 0.5}, {"server_momentum": 0.9}]})
+    losses = {0.5: 2.0, 0.9: 1.0}
+    monkeypatch.setattr(tuning, "_try_all", lambda *_: None)
+    monkeypatch.setattr(tuning, "_outcome", lambda _p, one, _o, _d: {"validation_loss": losses[one.knobs[0][1]]})
+    tried = Params.model_validate(params.model_dump(by_alias=True, exclude_unset=True) | {"more_runs": server})
+    rows = tuning._knobs(tried.model_copy(update={"tune": asked}), {})
+    assert [row["knobs"] for row in rows] == ["server_momentum=0.5", "server_momentum=0.9"]
+
+
 @pytest.fixture
 def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A workspace with prepared examples of the sample and a backbone, two families and a run with a knob."""
