@@ -103,15 +103,15 @@ def best_losses() -> Mapping[tuple[str, str], float]:
     return {place: sum(own.values()) / len(own) for place, own in least.items()}
 
 
-def up_to_the_best() -> list[dict[str, str]]:
-    """AdaFedSelectKD's rounds of each client at each seed, up to its best."""
-    rows = [row for row in read(REPORTS / "tables" / "history.csv") if row["run"] == "fedselectkd"]
+def up_to_the_best(run: str = "fedselectkd") -> list[dict[str, str]]:
+    """A run's rounds of each client at each seed, up to its best."""
+    rows = [row for row in read(REPORTS / "tables" / "history.csv") if row["run"] == run]
     best = {(row["seed"], row["client"]): int(row["round"]) for row in rows if row["best"] == "1"}
     return [row for row in rows if int(row["round"]) <= best[row["seed"], row["client"]]]
 
 
-def shares_distilled() -> list[float]:
-    return [float(row["share_distilled"]) for row in up_to_the_best()]
+def shares_distilled(run: str = "fedselectkd") -> list[float]:
+    return [float(row["share_distilled"]) for row in up_to_the_best(run)]
 
 
 def worse_teachers() -> list[float]:
@@ -135,6 +135,11 @@ def enough(number: int) -> str:
 def more(metric: str, ours: str = "fedselectkd", theirs: str = "fedavg") -> str:
     """What one run gains over another on a metric, mean over clients."""
     return f"{float(means()[ours][metric]) - float(means()[theirs][metric]):.2f}"
+
+
+def stricter_tau() -> str:
+    params: dict[str, Any] = yaml.safe_load((FULL / "params.yaml").read_text(encoding="utf-8"))
+    return f"tau: {params['more_runs']['fedselectkd-q88']['tau']}"
 
 
 def rates() -> dict[str, float]:

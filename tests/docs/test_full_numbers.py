@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from statistics import fmean
 
 import yaml
 from conftest import ROOT
@@ -28,6 +30,7 @@ from told_of_full import (
     over,
     rates,
     shares_distilled,
+    stricter_tau,
     value,
     worse_teachers,
 )
@@ -49,6 +52,24 @@ def test_what_is_kept_of_full_scale_is_told() -> None:
     assert f"{kept} of its {count} runs are kept" in words(RESULTS)
     wanted = [[row["method"], shown(row, "average", 2), shown(row, "loss", 3)] for row in means().values()]
     assert rows_of(FULL / "README.md", "method") == rows_of(README, "method") == wanted
+
+
+def test_the_times_of_trainings_are_those_kept_with_the_results() -> None:
+    """AdaFedAvg's clients and its server's model have one rate here, so that they are one training."""
+    minutes: dict[str, list[float]] = {}
+    for path in sorted((FULL / "results").glob("*/*.json")):
+        if seconds := json.loads(path.read_text(encoding="utf-8")).get("training_seconds"):
+            minutes.setdefault(path.stem.rpartition("-")[2], []).append(seconds / 60)
+    assert rates()["local"] == rates()["server"]
+    trainings = {path.stem for path in (FULL / "results").glob("m*/*.json")}
+    trainings = {one for one in trainings if not one.startswith(("zeroshot", "fedavg-local"))}
+    hours = sum(fmean(own) / 60 * sum(one.endswith(seed) for one in trainings) for seed, own in minutes.items())
+    spans = " / ".join(f"{min(own):.0f} to {max(own):.0f} min" for _, own in sorted(minutes.items()))
+    told = words(ROOT / "docs" / "performance.md")
+    assert f"in run A / B / C | {spans} |" in told
+    assert f"is {len(trainings)} trainings" in told
+    assert f"{sum(map(len, minutes.values()))} of them were timed" in told
+    assert f"all trainings take {hours:.1f} hours" in told
 
 
 def test_the_verdicts_of_the_readme_are_the_committed_ones() -> None:
@@ -106,11 +127,13 @@ def test_every_number_of_the_readme_of_full_is_told_by_its_files() -> None:
         f"{ahead('fedselectkd', 'fedavg', 4, 'Product')} at Product",
         f"clients lose {ahead('fedavg-local', 'fedavg', 4, 'Product')}",
         f"by {in_one_run(3, 'Committee', 11)} and {in_one_run(1, 'Committee', 11)} nats",
-        "tau: q0.88` in runs B and C",
-        f"with `tau: q0.88` AdaFedSelectKD has {of_run_a('fedselectkd-q88', ' average ROUGE and', ' nats')}, where "
-        f"tau 5 has {of_run_a('fedselectkd')}",
-        f"own start it has {of_run_a('fedselectkd-own')}; AdaSingle, which has the same start, has "
-        f"{of_run_a('single')}",
+        f"With `{stricter_tau()}`, which spares more words, the loss is higher by "
+        f"{over('fedselectkd-q88', 'loss', 4, ' nats', -1)}, and the average ROUGE lower by "
+        f"{over('fedselectkd-q88', 'average', 2, '', 1)}",
+        f"own start AdaFedSelectKD has {of_run_a('fedselectkd-own', ' average ROUGE and', ' nats')}, and AdaFedKD "
+        f"{of_run_a('fedkd-own')}",
+        f"AdaSingle, which has the same start, has {of_run_a('single')}; AdaFedSelectKD with the server's has "
+        f"{of_run_a('fedselectkd')}",
     ]
     told = prose((FULL / "README.md").read_text(encoding="utf-8").split("## What came out")[1])
     assert untold(told, sentences) == []
@@ -120,6 +143,7 @@ def test_every_number_of_the_results_of_full_is_told_by_its_files() -> None:
     worse = worse_teachers()
     assert f"{len(worse)} of {len(worse)}, the server's adapter is worse" in words(RESULTS)
     least, most = min(shares_distilled()), max(shares_distilled())
+    assert {round(100 * (1 - share)) for share in shares_distilled("fedselectkd-q88")} == {12}, "12 of a hundred"
     spread = {(n, metric): audit(n, metric, "runs_as_sample") for n in (0, 1, 2, 3) for metric in ("average", "loss")}
     sentences = [
         f"pooled gains {value(0, 'loss', 3)} nats over each client's own ({ends(0, 'loss', 3)}), and "
@@ -152,7 +176,9 @@ def test_every_number_of_the_results_of_full_is_told_by_its_files() -> None:
         f"adapter is {in_words(audit(6, 'loss', 'untouched_runs'))}",
         f"clients are {ahead('teacher-initial', 'fedavg-local', 3)} nats better than AdaFedAvg's",
         f"by {min(worse):.2f} to {max(worse):.2f} nats",
-        f"words at random the loss is lower by {gain(5, 'loss', 4, ' nats', -1)}",
+        f"as many at random the loss is lower by {gain(5, 'loss', 4, ' nats', -1)}",
+        f"The row with `{stricter_tau()}` spares the 12 of a hundred",
+        f"AdaFedSelectKD at tau 5 has {over('fedselectkd-q88', 'loss', 4, ' nats less', -1)}",
         f"{-claims()[4, 'loss']['gain']['value']:.4f} nats behind AdaFedKD ({ends(4, 'loss', 4, -1)})",
         f"{100 * (1 - most):.0f} to {100 * (1 - least):.0f} of a hundred",
         f"ahead of AdaFedAvg's clients by {gain(2, 'average', 2)}, of AdaSingle by {gain(3, 'average', 2)}, and of "
@@ -201,8 +227,10 @@ def test_what_is_told_of_the_audits_is_what_they_found() -> None:
 
 
 def test_every_number_of_the_readme_is_told_by_the_files_of_full() -> None:
+    others = ("fedkd", "kd-random", "fedselectkd-q88")
     sentences = [
         f"the pooled model gains {value(0, 'loss', 3)} nats and {value(0, 'average', 2)} average ROUGE",
+        f"the same loss, to {max(float(ahead('fedselectkd', run, 4)) for run in others):.4f} nats",
         f"its gain in loss, {ahead('fedavg-local', 'fedavg', 3)} of {value(1, 'loss', 3)} nats, is personalization",
     ]
     told = README.read_text(encoding="utf-8").split("## What came out")[1].split("\n## ")[0]
