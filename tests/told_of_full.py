@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
+from statistics import fmean
 from typing import Any
 
 import yaml
@@ -58,6 +59,25 @@ def over(against: str, metric: str, digits: int, unit: str, sign: int) -> str:
 
 def length(run: str) -> str:
     return f"{float(means()[run]['length']):.0f}"
+
+
+def words_written(run: str) -> str:
+    """Mean number of words, and in parentheses over that of the references; nothing of a run that writes none."""
+    mean = json.loads((REPORTS / "metrics" / "main" / "all.json").read_text(encoding="utf-8"))[run]["mean"]
+    if "length" not in mean:
+        return ""
+    written = mean["length"]["value"]
+    return f"{written:.0f} ({written / mean['reference_length']['value']:.2f})"
+
+
+def of_the_paper(ours: str, theirs: str, metrics: Sequence[str] = ("rouge1", "rouge2", "rougeL")) -> str:
+    """What one method gains over another in Tables III, IV and VI, the mean over backbones, clients and metrics."""
+    rows = [row for row in read(ROOT / "data" / "paper_results.csv") if row["table"] in ("III", "IV", "VI")]
+    means = [
+        fmean(float(row[metric]) for row in rows for metric in metrics if row["method"] == one)
+        for one in (ours, theirs)
+    ]
+    return minus(f"{means[0] - means[1]:.2f}")
 
 
 def losses(client: str = "mean") -> dict[str, float]:

@@ -1,7 +1,8 @@
 """Claims and the words they are judged by, fixed before any of the runs that they judge was trained.
 
-A claim says that one run is better than another, on an endpoint (average ROUGE, test loss), by an effect that the paper
-reports. A gain is ours less theirs, turned so that more is better. With its 95% interval and Holm's p:
+A claim says that one run is better than another, on an endpoint (average ROUGE, test loss), by an effect. In ROUGE that
+is the paper's, where it compares the two. A gain is ours less theirs, turned so that more is
+better. With its 95% interval and Holm's p:
 
     supported    p at most 0.05, the lower end above 0, and a gain in each of three runs;
                  *smaller* if the upper end is below half of the effect
@@ -186,8 +187,10 @@ def _adjusted(found: Sequence[Judged]) -> list[Judged]:
         own = [i for i, one in enumerate(found) if (one.claim.family, one.metric) == (family, metric)]
         places = [i for i in own if found[i].p is not None]
         p_values = [found[i].p or 0.0 for i in places]
-        raised = holm(p_values, len(own)) if family else p_values
-        level = ALPHA / max(1, len(own) - sum(p <= ALPHA for p in raised)) if family else ALPHA
+        raised, level = p_values, ALPHA
+        if family:
+            raised = holm(p_values, len(own))
+            level = ALPHA / max(1, len(own) - sum(p <= ALPHA for p in raised))
         for i, p in zip(places, raised, strict=True):
             adjusted[i] = replace(found[i], p_holm=p, level=level)
     return adjusted

@@ -12,9 +12,10 @@ from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json
 
 BY_ROUND, ROUNDS, WITH_BEAMS, IN_FP32 = "validation", "rounds", "beams", "fp32"
+VALIDATED = 40
 KNOBS: dict[str, dict[str, Any]] = {
-    BY_ROUND: {"validated": 40},
-    ROUNDS: {"validated": 40, "around": 2},
+    BY_ROUND: {"validated": VALIDATED},
+    ROUNDS: {"validated": VALIDATED, "around": 2},
     WITH_BEAMS: {"beams": 4},
     IN_FP32: {"precision": "fp32"},
 }

@@ -27,17 +27,20 @@ from told_of_full import (
     means,
     more,
     of_run_a,
+    of_the_paper,
     over,
     rates,
     shares_distilled,
     stricter_tau,
     value,
+    words_written,
     worse_teachers,
 )
 
 from pipeline.evaluation.claims import word_of
 from pipeline.evaluation.intervals import Interval
 
+PARTS = ("rouge1", "rouge2", "rougeL")
 README, RESULTS = ROOT / "README.md", ROOT / "docs" / "results.md"
 
 
@@ -50,7 +53,10 @@ def test_what_is_kept_of_full_scale_is_told() -> None:
     assert f"{kept} of {count} runs are kept" in words(FULL / "README.md")
     assert f"{kept} of {count} runs are kept" in words(README)
     assert f"{kept} of its {count} runs are kept" in words(RESULTS)
-    wanted = [[row["method"], shown(row, "average", 2), shown(row, "loss", 3)] for row in means().values()]
+    wanted = [
+        [row["method"], shown(row, "average", 2), words_written(run), shown(row, "loss", 3)]
+        for run, row in means().items()
+    ]
     assert rows_of(FULL / "README.md", "method") == rows_of(README, "method") == wanted
 
 
@@ -95,7 +101,10 @@ def test_every_number_of_the_readme_of_full_is_told_by_its_files() -> None:
     assert min(p.values()) > 0.05, "each of these may be chance"
     assert losses()["fedprox-local"] >= losses()["fedavg-local"], "it is no better"
     least, most = min(shares_distilled()), max(shares_distilled())
+    visible = [f"{claims()[number, 'average']['visible']:.2f}" for number in (1, 2, 3, 4)]
     sentences = [
+        "ahead by {} average ROUGE over AdaFedAvg, by {} over AdaFedAvg's clients, by {} over AdaSingle, and by {} "
+        "over AdaFedKD".format(*visible),
         f"pooling gains {value(0, 'loss', 3)} nats a token ({ends(0, 'loss', 3)}; p {holm(0, 'loss')})",
         f"ROUGE it gains {value(0, 'average', 2)} ({ends(0, 'average', 2)}; p {holm(0, 'average')})",
         f"where a gain of {claims()[0, 'average']['visible']:.2f} would have been seen in four cases of five",
@@ -161,12 +170,18 @@ def test_every_number_of_the_results_of_full_is_told_by_its_files() -> None:
         f"it loses {ahead('fedselectkd', 'fedavg', 3, 'Product')}: personalization costs Product "
         f"{ahead('fedavg-local', 'fedavg', 3, 'Product')}, and the distillation term brings back "
         f"{ahead('fedselectkd', 'fedavg-local', 3, 'Product')}",
+        f"as points: AdaFedSelectKD has {of_run_a('fedselectkd-own', ' average ROUGE and', ' nats')}, AdaFedKD "
+        f"{of_run_a('fedkd-own')}, AdaSingle {of_run_a('single')}",
+        f"The paper's tables have {of_the_paper('AdaFedSelectKD', 'AdaFedAvg')}, of ROUGE-1, 2 and L "
+        "{}, {} and {}".format(*(of_the_paper("AdaFedSelectKD", "AdaFedAvg", [one]) for one in PARTS)),
+        f"it is {of_the_paper('AdaFedAvg', 'AdaSingle')} average ROUGE above AdaSingle. Here it is "
+        f"{more('average', 'single', 'fedavg')} below",
         f"half the paper's, {claims()[3, 'average']['effect'] / 2:.2f}, is out of reach",
         f"it is {gain(7, 'average', 2).replace(' (', ' ahead (')}",
         f"ahead of AdaFedAvg by {audit(1, 'average', 'untouched_runs')}",
         f"its gain is {audit(2, 'average', 'untouched_runs')}, and over AdaSingle "
         f"{audit(3, 'average', 'untouched_runs')}",
-        f"its whole gain over AdaFedAvg is asked, {claims()[2, 'average']['effect']:.2f}",
+        f"with the same effect, {claims()[2, 'average']['effect']:.2f}",
         "at a level of 0.05 / 3",
         f"moves ROUGE by {more('average', 'centralized-slower', 'centralized')}",
         "AdaSingle is at {own} and all federated rows at {local}".format(**rates()),
@@ -180,6 +195,8 @@ def test_every_number_of_the_results_of_full_is_told_by_its_files() -> None:
         f"The row with `{stricter_tau()}` spares the 12 of a hundred",
         f"AdaFedSelectKD at tau 5 has {over('fedselectkd-q88', 'loss', 4, ' nats less', -1)}",
         f"{-claims()[4, 'loss']['gain']['value']:.4f} nats behind AdaFedKD ({ends(4, 'loss', 4, -1)})",
+        f"at Product by {ahead('fedselectkd', 'fedkd', 4, 'Product')}, at Committee by "
+        f"{ahead('fedselectkd', 'fedkd', 4, 'Committee')}",
         f"{100 * (1 - most):.0f} to {100 * (1 - least):.0f} of a hundred",
         f"ahead of AdaFedAvg's clients by {gain(2, 'average', 2)}, of AdaSingle by {gain(3, 'average', 2)}, and of "
         f"AdaFedKD by {gain(4, 'average', 2)}",
@@ -231,10 +248,33 @@ def test_every_number_of_the_readme_is_told_by_the_files_of_full() -> None:
     sentences = [
         f"the pooled model gains {value(0, 'loss', 3)} nats and {value(0, 'average', 2)} average ROUGE",
         f"the same loss, to {max(float(ahead('fedselectkd', run, 4)) for run in others):.4f} nats",
+        f"better than AdaFedAvg, by {gain(1, 'average', 2, ' average ROUGE')}; the paper's gain is "
+        f"{of_the_paper('AdaFedSelectKD', 'AdaFedAvg')}",
+        f"AdaFedSelectKD has {of_run_a('fedselectkd-own').partition(' and')[0]} average ROUGE in run A, and AdaSingle "
+        f"{of_run_a('single').partition(' and')[0]}",
         f"its gain in loss, {ahead('fedavg-local', 'fedavg', 3)} of {value(1, 'loss', 3)} nats, is personalization",
     ]
     told = README.read_text(encoding="utf-8").split("## What came out")[1].split("\n## ")[0]
     assert untold(prose(told), sentences) == []
+
+
+def test_what_differs_from_the_paper_is_told_with_the_numbers_of_files() -> None:
+    cut = json.loads((FULL / "results" / "main" / "single-11.json").read_text(encoding="utf-8"))["cut"]
+    tried = [
+        float(row["knobs"].partition("learning_rate=")[2] or "nan") for row in read(REPORTS / "tables" / "tuning.csv")
+    ]
+    tried = [rate for rate in tried if rate == rate]
+    least, most = min(shares_distilled()), max(shares_distilled())
+    sentences = [
+        f"{100 * cut['of_tokens']:.0f}% of all tokens of the gold spans, and {100 * cut['of_transcript']:.0f}% of the "
+        f"average example's. {cut['cut']} of {cut['examples']:,} examples are cut",
+        f"between {min(tried)} and {max(tried)}; the paper has 0.0002",
+        f"here {100 * least:.0f} to {100 * most:.0f} at the same number",
+    ]
+    told = RESULTS.read_text(encoding="utf-8").split("## What differs from the paper")[1].split("\n## ")[0]
+    assert untold(prose(told), sentences) == []
+    judged = RESULTS.read_text(encoding="utf-8").split("## How claims are judged")[1].split("\n## ")[0]
+    assert f"AdaFedSelectKD is {of_the_paper('AdaCentralized', 'AdaFedSelectKD')} below AdaCentralized" in prose(judged)
 
 
 def test_without_the_rule_on_convergence_the_gate_had_two_words() -> None:
