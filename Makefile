@@ -33,6 +33,9 @@ $(STAMP): requirements.lock
 # A command in an experiment's folder.
 IN_EXPERIMENT := env PYTHONPATH=../.. QUORUM_BASE=../.. python -m pipeline
 
+# Hours on made-up meetings would be kept among results.
+REFUSE_SAMPLE = ! grep -q '"source": "sample"' data/prepared/qmsum/notes.json || { echo "error: QMSum is the made-up sample here; lay a mirror (QUORUM_MIRROR) or go online, then run the same command again"; exit 1; }
+
 # What lies outside the workspace, and has changed or come within reach: dvc does not look there.
 RENEW = stages=$$(python -m pipeline outdated) && { [ -z "$$stages" ] || dvc repro --force --single-item $$stages; }
 
@@ -66,8 +69,9 @@ test: lint  ## the whole test suite, linters and types included
 FULL := experiments/full
 # Eight runs share one reading of the test meetings, and are kept together. A kill costs the round or the batch that it hits.
 repro-full: setup  ## the project's result: all of QMSum, every meeting tested once (hours, on as many days as it takes)
+	@$(RENEW)
 	@dvc repro prepare@qmsum backbone
-	@! grep -q '"source": "sample"' data/prepared/qmsum/notes.json || { echo "error: QMSum is the made-up sample here; lay a mirror (QUORUM_MIRROR) or go online, then run make repro-full again"; exit 1; }
+	@$(REFUSE_SAMPLE)
 	@set -o pipefail; cd $(FULL) && dvc repro partition && while :; do \
 		stages=$$($(IN_EXPERIMENT) results missing | cut -d ' ' -f 1-8) || exit 1; [ -n "$$stages" ] || break; \
 		dvc repro $${stages//evaluate/train} && dvc repro $${stages//evaluate/generate} && dvc repro $$stages && \
@@ -109,7 +113,9 @@ ablations: setup  ## what the paper lacks: experiments/ablations/reports/report.
 	@cd experiments/ablations && dvc repro train && dvc repro generate && dvc repro
 
 tune: setup  ## learning rates and knobs, chosen on validation at each scale (hours): reports/tables/tuning.csv
+	@$(RENEW)
 	@dvc repro prepare@qmsum backbone
+	@$(REFUSE_SAMPLE)
 	@python -m pipeline tune
 	@cd $(FULL) && dvc repro plan && $(IN_EXPERIMENT) tune
 	@cd experiments/ablations && dvc repro plan && $(IN_EXPERIMENT) tune

@@ -44,6 +44,7 @@ def check(params: Params) -> None:
         raise ValueError("keep_rounds: audits look at the table of one seed; name one")
     if params.tune.seed in params.seeds:
         raise ValueError(f"tune.seed: {params.tune.seed} is a seed that tables report; choose another")
+    _tuned(params)
     _own_clients(params)
     _main_table(params)
     if params.weights is not None and PRESETS[params.backbone].origin != "hub":
@@ -95,6 +96,18 @@ def check_rules(where: str, training: CommonKnobs, asked: float) -> None:
         raise ValueError(f"{where}: tolerance.minimum: {rules.minimum}, but a round asks {asked:g} clients; lower it")
     if training.faults is not None and training.faults.silent and rules.deadline is None:
         raise ValueError(f"{where}: faults: some clients never answer; set tolerance.deadline, in seconds")
+
+
+def _tuned(params: Params) -> None:
+    """What `tune` prepares are QMSum's domains, at its own seed. A run that has left the file is told by `tune`."""
+    for name in (*params.tune.families.values(), *params.tune.trials):
+        if (run := params.all_runs.get(name)) is None:
+            continue
+        setting = params.settings[run.setting]
+        if run.seeds is not None:
+            raise ValueError(f"tune: {name}: has seeds of its own, so that it is not made at tune.seed; leave it out")
+        if not isinstance(setting, Domains) or set(setting.clients) - set(DOMAINS):
+            raise ValueError(f"tune: {name}: setting {run.setting!r} is not of QMSum's domains alone; leave it out")
 
 
 def _own_clients(params: Params) -> None:

@@ -72,15 +72,28 @@ def further(params: Params, trials: Sequence[Trial], best: Mapping[str, Trial]) 
         best: run -> its best trial.
     """
     found = []
-    for run in params.tune.trials:
-        own = [trial for trial in trials if trial.run == run]
-        if any(len(trial.knobs) != 1 or isinstance(trial.knobs[0][1], str) for trial in own):
-            continue
-        ((knob, value),) = best[run].knobs
-        more = beyond(sorted(trial.knobs[0][1] for trial in own), value)
+    for trial in at_an_end(trials, best):
+        ((knob, value),) = trial.knobs
+        more = beyond(_grid(trials, trial.run), value)
         if more is not None:
-            found.append(Trial(run, run, ((knob, more),)))
+            found.append(Trial(trial.run, trial.run, ((knob, more),)))
     return [trial for trial in found if trial not in trials and _fits(params, trial)]
+
+
+def at_an_end(trials: Sequence[Trial], best: Mapping[str, Trial]) -> list[Trial]:
+    """Of the runs with one knob that is a number, the best trials that lie at an end of their grid."""
+    found = []
+    for run, trial in best.items():
+        own = [one for one in trials if one.run == run]
+        if all(len(one.knobs) == 1 and not isinstance(one.knobs[0][1], str) for one in own):
+            grid = _grid(trials, run)
+            found += [trial] if trial.knobs[0][1] in (grid[0], grid[-1]) else []
+    return found
+
+
+def _grid(trials: Sequence[Trial], run: str) -> list[float]:
+    """The values of a run's one knob, ascending."""
+    return sorted(trial.knobs[0][1] for trial in trials if trial.run == run)
 
 
 def _fits(params: Params, trial: Trial) -> bool:

@@ -122,4 +122,6 @@ class Tune(Record):
                 raise ValueError(f"{run}: {wrong[0]} is no knob of a training; set it in the run")
             if len(own) == 1:
                 raise ValueError(f"{run}: one trial chooses nothing; give two or more")
+            if len({frozenset(knobs) for knobs in own}) > 1:
+                raise ValueError(f"{run}: its trials name different knobs; give each a value in all of them")
         return trials

@@ -41,7 +41,7 @@ from pipeline.runs.audits import (
 from pipeline.runs.decoding import decode
 from pipeline.runs.export import export
 from pipeline.runs.histories import read_history
-from pipeline.runs.index import Encoded, read_encoded, training_key
+from pipeline.runs.index import Encoded, planned_key, read_encoded, training_key
 from pipeline.runs.jobs import DecodingJob, decoding_job, decoding_job_of, planned_decoding
 from pipeline.runs.kept import refuse_another_precision, stage_of
 from pipeline.runs.meetings import train_on_meetings
@@ -50,6 +50,7 @@ from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_json
 from pipeline.workspace.progress import progress, say
+from pipeline.workspace.tables import read_table
 
 
 def audit() -> None:
@@ -138,16 +139,13 @@ Models = dict[str, tuple[int, dict[int, Path]]]
 
 def _models(row: RunRow) -> Models:
     encoded = read_encoded(row.id)
-    # Not the key as planned: a result stays one where code has changed since, and so do the models behind it.
-    note = read_json(layout.trained_as(row.id), remedy=f"run `dvc repro {stage_of(row)}` on this machine")
-    key = str(note["training"])
+    key = _trained_as(row)
     folder = layout.rounds() / key
     numbers = sorted(int(path.name.removeprefix("round-")) for path in folder.glob("round-*"))
     if not numbers:
         raise QuorumError(
             f"{folder}: holds no models of {row.id}: it was trained on another machine, or they were removed; remove "
-            f"{layout.checkpoints() / key}, and train it again: "
-            f"dvc repro --force --single-item {stage_of(row).replace('evaluate', 'train', 1)}"
+            f"{layout.checkpoints() / key}, and train it again: {_training_again(row)}"
         )
     history = read_history(row.id, row.seed)
     pooled = not (layout.round_adapter(key, numbers[0], next(iter(encoded.clients)))).is_file()
@@ -157,6 +155,26 @@ def _models(row: RunRow) -> Models:
         (best,) = best_rounds(history, client)
         models[client] = best, {number: layout.round_adapter(key, number, owner) for number in numbers}
     return models
+
+
+def _trained_as(row: RunRow) -> str:
+    """The key of the training behind a run's models: the planned one, or that of its kept result.
+
+    A result stays one where code has changed since, and so do the models behind it.
+
+    Raises:
+        QuorumError: the models are missing, or another plan's: the audit would be filed under the run as planned.
+    """
+    path = layout.trained_as(row.id)
+    key = str(read_json(path, remedy=f"run `dvc repro {stage_of(row)}` on this machine")["training"])
+    kept = read_json(layout.kept(row.id))["history"] if layout.kept(row.id).is_file() else None
+    if key != planned_key(row.id) and read_table(layout.history(row.id)) != kept:
+        raise QuorumError(f"{path}: is neither the planned training nor the kept one; run {_training_again(row)}")
+    return key
+
+
+def _training_again(row: RunRow) -> str:
+    return f"dvc repro --force --single-item {stage_of(row).replace('evaluate', 'train', 1)}"
 
 
 def _validated(encoded: Encoded, count: int) -> list[tuple[str, Entry]]:
@@ -188,6 +206,7 @@ def with_beams(rows: Sequence[RunRow], beams: int) -> Audited:
     """Test scores of the same models with so many beams."""
     jobs = {}
     for row in rows:
+        _trained_as(row)
         job = decoding_job_of(row.id)
         assert job.order.rule is not None
         order = job.order.model_copy(update={"rule": replace(job.order.rule, beams=beams)})

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import QuorumError
 from pipeline.federated.history import Round
@@ -21,9 +21,12 @@ from pipeline.runs.results import target_limit
 from pipeline.runs.timings import timed_training
 from pipeline.runs.truncation import cut_of
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, sha256_file, sha256_json, write_text
+from pipeline.workspace.files import read_json, read_jsonl, sha256_file, sha256_json, write_text
 from pipeline.workspace.progress import say
 from pipeline.workspace.tables import read_table
+
+if TYPE_CHECKING:
+    from pipeline.runs.jobs import DecodingJob
 
 CODE = ("code", "packages", "precision", "threads", "keep_rounds")
 """What of an order is no part of what a result is known by: how it was made is recorded beside it."""
@@ -48,7 +51,10 @@ def take(stages: Sequence[str]) -> None:
         run = planned[stage].id
         if not is_as_planned(run):
             raise QuorumError(f"{layout.trained_as(run)}: is of another plan; run `dvc repro {stage}`")
-        if decoding_job_of(run).missing() or scoring_job_of(run).waits():
+        decoding, scoring = decoding_job_of(run), scoring_job_of(run)
+        if decoding.missing() or not _is_written(decoding):
+            raise QuorumError(f"{layout.predictions(run)}: is of another plan; run `dvc repro {stage}`")
+        if scoring.waits() or read_json(scoring.path)["scores"] != read_json(layout.scores(run)):
             raise QuorumError(f"{layout.scores(run)}: is of another plan; run `dvc repro {stage}`")
         kept = {
             "identity": kept_identity(run),
@@ -62,6 +68,13 @@ def take(stages: Sequence[str]) -> None:
         }
         write_text(layout.kept(run), json.dumps(kept, separators=(",", ":")) + "\n")
     say(f"results: {len(stages)} runs kept in {layout.RESULTS}: {', '.join(stages)}")
+
+
+def _is_written(job: DecodingJob) -> bool:
+    """Whether a run's predictions are those of its job, not what another plan's decoding left in their place."""
+    made = job.made()
+    wanted = {entry.id: made[entry.id].text if entry.id in made else None for _, entry in job.tests}
+    return wanted == {row["id"]: row["prediction"] for row in read_jsonl(layout.predictions(job.run_id))}
 
 
 def missing() -> list[str]:

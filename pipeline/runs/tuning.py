@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -19,12 +20,22 @@ from pipeline.corpora.example import Example
 from pipeline.corpora.prepared import examples_of
 from pipeline.errors import QuorumError
 from pipeline.model.loading import backbone_digest
-from pipeline.plan.grids import Trial, further, knob_trials, orders_of, rate_trials, widened, with_learning_rates
+from pipeline.plan.grids import (
+    Trial,
+    at_an_end,
+    further,
+    knob_trials,
+    orders_of,
+    rate_trials,
+    widened,
+    with_learning_rates,
+)
 from pipeline.plan.orders import TrainOrder
 from pipeline.plan.resolve import corpora_of
 from pipeline.plan.schema import Params, read_params
+from pipeline.plan.training import precision_of
 from pipeline.runs.aside import encode_aside
-from pipeline.runs.index import read_encoded, training_key
+from pipeline.runs.index import Encoded, read_encoded, training_key
 from pipeline.runs.kept import without_code
 from pipeline.runs.meetings import train_on_meetings
 from pipeline.runs.prune import remove_checkpoints
@@ -41,24 +52,34 @@ COLUMNS = (
 NEAR = 0.01
 """Nats a token."""
 WIDENED = 4
-"""So many times, at most, is a grid of rates made wider."""
+"""So many times, at most, is a grid made wider."""
 DIVERGED = "divergence"
 """How a trial ended whose loss or gradient was not finite; any other is better."""
 
 
 Row = dict[str, Any]
-Data = dict[str, str]
-"""Setting -> a hash of all that its trainings see."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """Setting -> a hash of all that its trainings see; run -> its examples.
+
+    Both are read once, before the first trial: whoever plans otherwise meanwhile changes the files, and no trial.
+    """
+
+    digests: Mapping[str, str]
+    encoded: Mapping[str, Encoded]
 
 
 def tune() -> None:
     """Train what is not trained yet, and write reports/tables/tuning.csv.
 
     Raises:
-        QuorumError: examples are not prepared, or a value does not fit its knob.
+        QuorumError: examples are not prepared, a value does not fit its knob, or a trial is kept in another precision.
     """
     params = _planned(read_params())
     orders_of(params, [*rate_trials(params, params.tune.rates), *knob_trials(params)])
+    _refuse_another_precision(params)
     data = _encode(params)
     rates = _rates(params, data)
     _tell(rates)  # knobs take hours more
@@ -67,6 +88,17 @@ def tune() -> None:
     _tell(knobs)
     write_table(layout.TUNING_TABLE, [*rates, *knobs], COLUMNS)
     say(f"tune: {layout.TUNING_TABLE}; set what it chose in params.yaml")
+
+
+def _refuse_another_precision(params: Params) -> None:
+    """Before hours of trials that could stand in no table with those that are kept."""
+    here, folder = precision_of(params), layout.trial("any").parent
+    for kept in sorted(folder.glob("*.json")):
+        if (made := read_json(kept)["precision"]) != here:
+            raise QuorumError(
+                f"{kept}: was tried in {made}, and this plan says {here}; go on where {made} is native, or delete "
+                f"{folder}"
+            )
 
 
 def _tell(rows: Sequence[Row]) -> None:
@@ -115,17 +147,22 @@ def _rates(params: Params, data: Data) -> list[Row]:
 
 
 def _knobs(params: Params, data: Data) -> list[Row]:
-    """The rows of all knobs tried; where the best of a run's one knob is at an end, a value beyond is tried, too."""
+    """The rows of all knobs tried; where the best of a run's one knob is at an end, a value beyond is tried, too.
+
+    A knob may have its best at an end for good, as one that does nothing at 0, or whose range ends there: that is told.
+    """
     trials = list(dict.fromkeys(knob_trials(params)))
-    for _ in range(WIDENED + 1):
+    for left in range(WIDENED, -1, -1):
         rows = with_choices(_rows(params, trials, data))
         best = {one.run: one for one, row in zip(trials, rows, strict=True) if row["chosen"]}
-        more = further(params, trials, best)
+        more = further(params, trials, best) if left else []
         if not more:
-            return rows
+            break
         say(f"tune: the best is at an end: also {'; '.join(f'{trial.run} {trial}' for trial in more)}")
         trials += more
-    raise QuorumError(f"params.yaml: tune.trials: {WIDENED} times wider, and still a best is at an end; move its grid")
+    for trial in at_an_end(trials, best):
+        say(f"tune: {trial.run}: the best, {trial}, is at an end of what was tried")
+    return rows
 
 
 def without_tests(examples: Mapping[str, Example]) -> dict[str, Example]:
@@ -139,14 +176,14 @@ def _encode(params: Params) -> Data:
     names = dict.fromkeys([*params.tune.families.values(), *params.tune.trials])
     ids = {layout.run_id(layout.TUNE, name, seed): (name, seed) for name in names}
     examples = without_tests(examples_of(corpora_of(params, layout.TUNE)))
-    data: Data = {}
+    digests: dict[str, str] = {}
     for run, manifest in encode_aside(params, layout.TUNE, ids, examples).items():
         setting = params.all_runs[ids[run][0]].setting
         held = [i for splits in manifest.values() for split in splits.values() for i in split]
         texts = {i: examples[i].to_json() for i in held}
         digest = backbone_digest(layout.BACKBONE)
-        data[setting] = sha256_json([manifest, texts, list(params.limits_of(setting)), digest])
-    return data
+        digests[setting] = sha256_json([manifest, texts, list(params.limits_of(setting)), digest])
+    return Data(digests, {name: read_encoded(run) for run, (name, _) in ids.items()})
 
 
 def _rows(params: Params, trials: Iterable[Trial], data: Data) -> list[Row]:
@@ -156,7 +193,12 @@ def _rows(params: Params, trials: Iterable[Trial], data: Data) -> list[Row]:
 
 
 def _try_all(params: Params, orders: Mapping[Trial, TrainOrder], data: Data) -> None:
-    make_missing({_kept_in(params, one, order, data): partial(_try, one, order) for one, order in orders.items()})
+    make_missing(
+        {
+            _kept_in(params, one, order, data): partial(_try, one, order, data.encoded[one.run])
+            for one, order in orders.items()
+        }
+    )
 
 
 def _row(params: Params, trial: Trial, order: TrainOrder, data: Data) -> Row:
@@ -172,13 +214,12 @@ def _kept_in(params: Params, trial: Trial, tried: TrainOrder, data: Data) -> Pat
     """
     assert tried.training is not None
     told = without_code(tried.training.model_dump(mode="json"))
-    return layout.trial(sha256_json([told, data[params.all_runs[trial.run].setting]]))
+    return layout.trial(sha256_json([told, data.digests[params.all_runs[trial.run].setting]]))
 
 
-def _try(trial: Trial, tried: TrainOrder, kept: Path) -> None:
+def _try(trial: Trial, tried: TrainOrder, encoded: Encoded, kept: Path) -> None:
     """Train, and keep what was found, so that the checkpoint need not be."""
     assert tried.training is not None
-    encoded = read_encoded(layout.run_id(layout.TUNE, trial.run, tried.training.seed))
     key = training_key(tried.training, encoded)
     about = {
         "run": trial.run,
@@ -214,11 +255,6 @@ def _outcome(params: Params, trial: Trial, tried: TrainOrder, data: Data) -> Row
     assert tried.evaluate is not None
     kept = _kept_in(params, trial, tried, data)
     outcome = read_json(kept, remedy=f"delete {kept} and run again")
-    if outcome["precision"] != tried.training.precision:
-        raise QuorumError(
-            f"{kept}: was tried in {outcome['precision']}, and this plan says {tried.training.precision}; go on where "
-            f"{outcome['precision']} is native, or delete {kept.parent}"
-        )
     if outcome["code"] != sha256_json(tried.training.code):
         say(f"tune: {trial.run}, {trial}: was tried by an earlier version of this code")
     if outcome["ended"] == DIVERGED:

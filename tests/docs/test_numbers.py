@@ -63,6 +63,19 @@ def test_the_lengths_that_the_results_tell_are_those_of_trained_rows() -> None:
     assert f"{ends['Academic']} words at Academic, {ends['Product']} at Product" in told
 
 
+def widenings(losses: dict[str, dict[float, float]]) -> list[str]:
+    """The family that liked the upper end of the grid, each time that the grid got one rate more."""
+    grid = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))["tune"]["rates"]
+    found: list[str] = []
+    while True:
+        best = {family: min(grid, key=tried.__getitem__) for family, tried in losses.items()}
+        liked = [family for family, rate in best.items() if rate == grid[-1]]
+        if not liked:
+            return found
+        found += liked
+        grid = [*grid, 2 * grid[-1]]
+
+
 def test_what_is_said_of_the_laptops_rates_is_what_their_trials_found() -> None:
     losses: dict[str, dict[float, float]] = {}
     chosen: dict[str, str] = {}
@@ -73,6 +86,8 @@ def test_what_is_said_of_the_laptops_rates_is_what_their_trials_found() -> None:
             chosen |= {row["chooses"]: value} if row["chosen"] == "1" else {}
     told = words(ROOT / "docs" / "results.md")
     assert {len(tried) for tried in losses.values()} == {7}
+    assert widenings(losses) == ["server", "own", "own"]
+    assert "widened three times: AdaFedAvg's server model, and then AdaSingle twice, liked its end" in told
     assert (
         f"from seven rates ([tuning.csv](../reports/tables/tuning.csv)): {chosen['own']} for AdaSingle, "
         f"{chosen['local']} for AdaFedAvg's clients, {chosen['server']} for its server's model, "

@@ -19,6 +19,7 @@ from pipeline.runs.audits import KNOBS, compared, identity
 from pipeline.runs.jobs import DecodingJob
 from pipeline.stages import page
 from pipeline.workspace import layout
+from pipeline.workspace.files import read_json, write_json
 from pipeline.workspace.tables import read_table
 
 RUNS = {
@@ -142,6 +143,21 @@ def test_what_is_missing_for_an_audit_is_named(made: Workspace, tmp_path: Path) 
     copy.stage("plan")
     with copy.entered(), pytest.raises(QuorumError, match="keep_rounds: names no seed"):
         auditing.audit()
+
+
+def test_models_of_another_plan_are_not_audited(made: Workspace, tmp_path: Path) -> None:
+    """They are, where only their code is another: then their rounds are those that are kept with the result."""
+    copy = made.copied(tmp_path / "copy")
+    with copy.entered():
+        (row, *_) = compared(kept.planned_runs())
+        kept.take([kept.stage_of(row)])
+        write_json(layout.trained_as(row.id), {"training": "of other code"})
+        auditing.with_beams([row], 1)
+        result = read_json(layout.kept(row.id))
+        result["history"][0]["train_loss"] = "0.5"
+        write_json(layout.kept(row.id), result)
+        with pytest.raises(QuorumError, match=r"training.json: is neither the planned training nor the kept one; run"):
+            auditing.with_beams([row], 1)
 
 
 def test_the_page_shows_both_tables(made: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

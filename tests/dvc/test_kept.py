@@ -128,13 +128,35 @@ def test_what_is_not_as_planned_is_not_kept(made: Workspace, tmp_path: Path) -> 
             kept.take(["evaluate@gone-11"])
 
 
-@pytest.mark.parametrize("changed", [{"use_stemmer": True}, {"max_tokens": 9}], ids=["scoring", "decoding"])
-def test_scores_of_another_plan_are_not_kept(whole: Workspace, tmp_path: Path, changed: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("changed", "stale"),
+    [({"use_stemmer": True}, "scores/main/single-11.json"), ({"max_tokens": 9}, "predictions/main/single-11.jsonl")],
+    ids=["scoring", "decoding"],
+)
+def test_scores_of_another_plan_are_not_kept(
+    whole: Workspace, tmp_path: Path, changed: dict[str, Any], stale: str
+) -> None:
     """The models are as planned, and what was made of them is not."""
     copy = whole.copied(tmp_path / "copy")
     copy.params(**changed)
     copy.stage("plan")
-    with copy.entered(), pytest.raises(QuorumError, match=r"scores/main/single-11.json: is of another plan; run `dvc"):
+    with copy.entered(), pytest.raises(QuorumError, match=f"{stale}: is of another plan; run `dvc repro"):
+        kept.take(["evaluate@single-11"])
+
+
+def test_what_another_plan_left_is_not_kept_though_the_planned_is_known(whole: Workspace, tmp_path: Path) -> None:
+    """Shorter summaries, and back to the plan, whose own are still in work/."""
+    copy = whole.copied(tmp_path / "copy")
+    for tokens in (2, whole.read_params()["max_tokens"]):
+        copy.params(max_tokens=tokens)
+        copy.stage("plan")
+        if tokens == 2:
+            copy.stage("generate", "main/single-11")
+            copy.stage("evaluate", "main/single-11")
+    with copy.entered(), pytest.raises(QuorumError, match=r"predictions/main/single-11.jsonl: is of another plan; run"):
+        kept.take(["evaluate@single-11"])
+    copy.stage("generate", "main/single-11")
+    with copy.entered(), pytest.raises(QuorumError, match=r"scores/main/single-11.json: is of another plan; run"):
         kept.take(["evaluate@single-11"])
 
 

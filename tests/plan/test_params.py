@@ -239,6 +239,21 @@ def test_a_mistake_in_a_setting_of_another_kind_names_it(tmp_path: Path, setting
         ),
         ({"tune": TUNE | {"trials": {"fedprox": [{"mu": 1}]}}}, "tune.trials: fedprox: one trial chooses nothing"),
         (
+            {"tune": TUNE | {"trials": {"fedprox": [{"mu": 1}, {"batch_size": 8}]}}},
+            "tune.trials: fedprox: its trials name different knobs",
+        ),
+        (
+            {
+                "tune": TUNE | {"trials": {"later": [{"mu": 1}, {"mu": 2}]}},
+                "more_runs": {"later": {"method": "AdaFedProx", "mu": 0.1, "seeds": [1]}},
+            },
+            "tune: later: has seeds of its own, so that it is not made at tune.seed",
+        ),
+        (
+            {"tune": TUNE | {"trials": {"fedavg-long": [{"learning_rate": 1}, {"learning_rate": 2}]}}},
+            "tune: fedavg-long: setting 'long' is not of QMSum's domains alone",
+        ),
+        (
             settings(domains=on_laptop(DOMAINS, only={"Product": {"test_examples": 9}})),
             "runs.zeroshot.setting: the main table tests on whole test sets",
         ),

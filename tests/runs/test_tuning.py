@@ -19,10 +19,10 @@ from pipeline.plan.run import Tune
 from pipeline.plan.schema import Params, read_params
 from pipeline.plan.training import training_order
 from pipeline.runs import tuning
-from pipeline.runs.tuning import tune, with_choices, without_tests
+from pipeline.runs.tuning import Data, tune, with_choices, without_tests
 from pipeline.stages import backbone, ingest, plan, prepare
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, read_jsonl, write_jsonl
+from pipeline.workspace.files import read_json, read_jsonl, write_json, write_jsonl
 from pipeline.workspace.tables import read_table
 
 
@@ -49,8 +49,7 @@ def test_every_family_is_tried_on_one_grid() -> None:
     grids: dict[str, list[Any]] = {}
     for one in rate_trials(params, params.tune.rates):
         grids.setdefault(one.chooses, []).append(one.knobs[0][1])
-    assert set(grids) == {"own", "local", "server", "pooled"}
-    assert all(grid == params.tune.rates for grid in grids.values())
+    assert grids == {family: [0.0003, 0.0006, 0.0012, 0.0024] for family in ("own", "local", "server", "pooled")}
 
 
 def test_a_trial_that_the_cap_ended_near_the_best_is_told() -> None:
@@ -148,7 +147,7 @@ def test_a_best_rate_at_an_end_widens_the_grid_of_all(
 
     monkeypatch.setattr(tuning, "_try_all", lambda *_: None)
     monkeypatch.setattr(tuning, "_outcome", outcome)
-    rows = tuning._rates(tried, {})
+    rows = tuning._rates(tried, Data({}, {}))
     for family in ("own", "pooled"):
         assert [float(row["knobs"].partition("=")[2]) for row in rows if row["chooses"] == family] == grid
 
@@ -159,7 +158,7 @@ def test_a_best_knob_at_an_end_gets_the_value_beyond(params: Params, monkeypatch
     losses = {0.01: 3.0, 0.1: 2.0, 1.0: 1.0, 10.0: 1.5}
     monkeypatch.setattr(tuning, "_try_all", lambda *_: None)
     monkeypatch.setattr(tuning, "_outcome", lambda _p, one, _o, _d: {"validation_loss": losses[one.knobs[0][1]]})
-    rows = tuning._knobs(params.model_copy(update={"tune": asked}), {})
+    rows = tuning._knobs(params.model_copy(update={"tune": asked}), Data({}, {}))
     assert [(row["knobs"], row["chosen"]) for row in rows] == [
         ("mu=0.01", 0),
         ("mu=0.1", 0),
@@ -168,7 +167,29 @@ def test_a_best_knob_at_an_end_gets_the_value_beyond(params: Params, monkeypatch
     ]
 
 
-def test_no_value_beyond_a_knobs_range_is_tried(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_knob_that_is_best_at_no_end_is_tried_four_times_beyond_and_told(
+    params: Params, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The smaller mu, the better: 0.01, 0.1 and then a tenth of the last, four times."""
+    asked = Tune(seed=7, families={}, trials={"fedprox": [{"mu": 0.01}, {"mu": 0.1}]})
+    monkeypatch.setattr(tuning, "_try_all", lambda *_: None)
+    monkeypatch.setattr(tuning, "_outcome", lambda _p, one, _o, _d: {"validation_loss": one.knobs[0][1]})
+    rows = tuning._knobs(params.model_copy(update={"tune": asked}), Data({}, {}))
+    assert [row["knobs"] for row in rows] == ["mu=0.01", "mu=0.1", "mu=0.001", "mu=0.0001", "mu=1e-05", "mu=1e-06"]
+    assert "tune: fedprox: the best, mu=1e-06, is at an end of what was tried" in capsys.readouterr().err
+
+
+def test_a_rate_that_is_best_at_every_end_is_an_error(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Tune(seed=7, rates=[1.0, 2.0], families={"own": "single"}, trials={})
+    monkeypatch.setattr(tuning, "_try_all", lambda *_: None)
+    monkeypatch.setattr(tuning, "_outcome", lambda _p, one, _o, _d: {"validation_loss": -one.knobs[0][1]})
+    with pytest.raises(QuorumError, match="4 times wider, and still the best is at an end; move the grid"):
+        tuning._rates(params.model_copy(update={"tune": asked}), Data({}, {}))
+
+
+def test_no_value_beyond_a_knobs_range_is_tried(
+    params: Params, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Beyond a momentum of 0.9 the grid's step would lead to 1.62; it has to be below 1."""
     server = {"fedavgm": {"method": "AdaFedAvgM", "server_momentum": 0.5}}
     asked = Tune(seed=7, families={}, trials={"fedavgm": [{"server_momentum": 0.5}, {"server_momentum": 0.9}]})
@@ -176,8 +197,9 @@ def test_no_value_beyond_a_knobs_range_is_tried(params: Params, monkeypatch: pyt
     monkeypatch.setattr(tuning, "_try_all", lambda *_: None)
     monkeypatch.setattr(tuning, "_outcome", lambda _p, one, _o, _d: {"validation_loss": losses[one.knobs[0][1]]})
     tried = Params.model_validate(params.model_dump(by_alias=True, exclude_unset=True) | {"more_runs": server})
-    rows = tuning._knobs(tried.model_copy(update={"tune": asked}), {})
+    rows = tuning._knobs(tried.model_copy(update={"tune": asked}), Data({}, {}))
     assert [row["knobs"] for row in rows] == ["server_momentum=0.5", "server_momentum=0.9"]
+    assert "the best, server_momentum=0.9, is at an end of what was tried" in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -228,6 +250,19 @@ def test_the_table_has_a_row_a_trial_and_nothing_is_trained_twice(
     monkeypatch.setattr(tuning, "train_on_meetings", lambda *arguments: pytest.fail("was trained before"))
     tune()
     assert read_table(layout.TUNING_TABLE) == rows
+
+
+def test_a_trial_in_another_precision_is_refused_before_any_other_is_trained(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tune()
+    *others, last = sorted(layout.trial("x").parent.glob("*.json"))
+    write_json(last, read_json(last) | {"precision": "fp8"})
+    for other in others:
+        other.unlink()
+    monkeypatch.setattr(tuning, "train_on_meetings", lambda *arguments: pytest.fail("was trained"))
+    with pytest.raises(QuorumError, match="was tried in fp8, and this plan says"):
+        tune()
 
 
 def test_a_trial_that_diverges_is_the_worst_and_ends_nothing(
