@@ -38,16 +38,15 @@ def test_what_the_results_say_of_differences_is_in_the_committed_table() -> None
 def test_each_difference_that_the_results_tell_is_that_of_its_row() -> None:
     told = words(ROOT / "docs" / "results.md")
     nats = {run: difference("loss", run) for run in ("single", "fedavg", "fedavg-local", "fedkd", "centralized")}
-    rouge = {run: difference("average", run) for run in ("zeroshot", "single", "fedavg", "fedavg-local")}
+    rouge = {run: difference("average", run) for run in ("zeroshot", *nats)}
+    assert all(own["low"] < 0 < own["high"] for run, own in rouge.items() if run != "zeroshot"), "no row can be told"
     for sentence in (
         f"below AdaSingle by {span(nats['single'], 3, -1, ' nats')}",
         f"below AdaFedAvg's model by {span(nats['fedavg'], 3, -1)}",
         f"clients before aggregation by {span(nats['fedavg-local'], 4, -1, ' nats')}",
-        f"worse by {span(nats['fedkd'], 4, unit=' nats')}",
+        f"worse by {span(nats['fedkd'], 4, unit=' nats')}, which may be chance".replace("-", "−"),
         f"Against AdaCentralized it is {-nats['centralized']['difference']:.4f} nats lower",
         f"untrained backbone by {span(rouge['zeroshot'], 2, unit=' average ROUGE')}",
-        f"above AdaSingle by {span(rouge['single'], 2)}, which does not stand after Holm's correction",
-        f"correction (p {rouge['single']['p_holm']:.3f})",
         f"Against AdaFedAvg this design would have seen a difference of {rouge['fedavg']['visible']:.2f}",
         f"against AdaFedAvg's clients one of {rouge['fedavg-local']['visible']:.2f}",
     ):
@@ -254,7 +253,24 @@ def test_the_rounds_that_the_results_tell_are_those_of_the_histories() -> None:
     assert "the one with 0.001 had its best rounds from the sixth to the eighth" in told
 
 
-def test_one_meeting_of_six_has_five_times_the_difference_of_the_others() -> None:
+def test_what_another_processor_changes_is_told() -> None:
+    there = {(row["run"], row["client"]): row for row in read(REPORTS / "benchmarks" / "other_processor.csv")}
+    apart: dict[str, dict[str, float]] = {"average": {}, "loss": {}}
+    for row in read(REPORTS / "tables" / "main.csv"):
+        if row["client"] == "mean":
+            for metric, own in apart.items():
+                own[row["run"]] = abs(float(row[metric]) - float(there[row["run"], "mean"][metric]))
+    untrained = apart["average"].pop("zeroshot")
+    for told in (
+        f"AdaSingle is {apart['loss'].pop('single'):.4f} nats apart, and no other row more than "
+        f"{max(apart['loss'].values()):.4f}",
+        f"trained rows are up to {max(apart['average'].values()):.2f} apart",
+        f"the untrained model, which nobody trains, {untrained:.2f}",
+    ):
+        assert told in words(ROOT / "docs" / "results.md")
+
+
+def test_one_meeting_of_six_has_six_times_the_difference_of_any_other() -> None:
     """What pooling gains in loss at Committee, a meeting at a time."""
     loss: dict[str, dict[str, float]] = {}
     for run in ("single", "centralized"):
@@ -265,5 +281,5 @@ def test_one_meeting_of_six_has_five_times_the_difference_of_the_others() -> Non
             loss.setdefault(meeting, {})[run] = sum(r["loss_sum"] for r in own) / sum(r["tokens"] for r in own)
     gains = {meeting: own["single"] - own["centralized"] for meeting, own in loss.items()}
     worst = gains.pop("education_17")
-    assert round(worst / max(gains.values())) == 5
-    assert "one meeting of six, education_17 of Committee, has five times" in words(ROOT / "docs" / "results.md")
+    assert round(worst / max(gains.values())) == 6
+    assert "one meeting of six, education_17 of Committee, has six times" in words(ROOT / "docs" / "results.md")
