@@ -1,4 +1,4 @@
-"""Decoding for a dozen runs at once: those that summarize one test set read each source once, and once a step, for all.
+"""Decoding for several runs in turn: those that summarize one test set read each source once for all.
 
 What decoding needs of a source is ten megabytes and more, in all layers of a decoder. It is computed when it is needed
 and not stored; of the same pass the store keeps what a loss needs.
@@ -7,10 +7,11 @@ and not stored; of the same pass the store keeps what a loss needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
-from pipeline.model.adapter import on_device, read_adapter
+from pipeline.model.adapter import Adapter, on_device, read_adapter
 from pipeline.model.backbone import Backbone, Limits, Prefix, Row
 from pipeline.model.entry import Entry
 from pipeline.model.store import PrefixStore, entry_key
@@ -18,8 +19,10 @@ from pipeline.runs.jobs import DecodingJob
 from pipeline.tasks.task import Task, load_task
 from pipeline.workspace import layout
 
-SOURCE_BYTES, ROWS, RUNS = 1_000_000_000, 384, 12
-"""What is decoded at once, about: enough to read the weights seldom, few enough for 5 GiB at laptop scale."""
+SOURCE_BYTES, ROWS = 1_000_000_000, 384
+"""What is decoded at once, about: enough to read the weights seldom, few enough for the memory of a laptop."""
+
+T = TypeVar("T")
 
 
 class Reading:
@@ -52,13 +55,20 @@ def decode(
     examples: Mapping[str, Example],
     advance: Callable[[int], None],
 ) -> None:
-    """Write the missing summaries of jobs with one order, no two of one path, so many runs at a time.
+    """Write the missing summaries of jobs with one order, no two of one path.
+
+    Products of other batches round otherwise, and one other word changes the rest of a summary. So a batch holds the
+    same examples of one job, whichever jobs are decoded beside it and wherever an earlier call was stopped.
 
     What is not summarized, or was by an earlier call, is read all the same: `evaluate` finds its prefix in the store.
     """
     reading = Reading(backbone, load_task(jobs[0].order.task), examples)
-    for at in range(0, len(jobs), RUNS):
-        _decode(jobs[at : at + RUNS], backbone, reading, advance)
+    alike: dict[tuple[tuple[str, str], ...], list[DecodingJob]] = {}
+    for job in jobs:
+        if job.missing():
+            alike.setdefault(tuple((client, entry.key) for client, entry in job.tests), []).append(job)
+    for group in alike.values():
+        _decode(group, backbone, reading, advance)
     for job in jobs:
         for _, entry in job.unread():
             reading.prefix(job, entry, for_generation=False)
@@ -66,40 +76,42 @@ def decode(
 
 
 def _decode(jobs: Sequence[DecodingJob], backbone: Backbone, reading: Reading, advance: Callable[[int], None]) -> None:
-    rule = jobs[0].order.rule
-    wanted: dict[str, list[tuple[DecodingJob, str, Entry]]] = {}
-    for job in jobs:
-        for client, entry in job.missing():
-            wanted.setdefault(entry.key, []).append((job, client, entry))
-    if rule is None or not wanted:  # another process was faster
-        return
-    longest = max(entry.source_tokens for asks in wanted.values() for _, _, entry in asks)
-    backbone.check_lengths(longest, rule.max_tokens)
-    # Clients with equal adapters share one object, which is then applied to all their rows at once.
-    files = {job.digests[client]: path for job in jobs for client, path in job.adapters.items()}
-    adapters = {name: on_device(read_adapter(path), backbone.device) for name, path in files.items()}
-    task = load_task(jobs[0].order.task)
+    """Of jobs with one test set, a batch at a time: its sources are read once, then each job's summaries written."""
+    rule, task = jobs[0].order.rule, load_task(jobs[0].order.task)
+    assert rule is not None, "a job that summarizes nothing misses nothing"
     # Sources of like length share a batch, so that little of it is padding.
-    keys = sorted(wanted, key=lambda key: (wanted[key][0][2].source_tokens, key))
-    rows = sum(map(len, wanted.values()))
-    count = max(-(-len(keys) * backbone.bytes_of_source(longest) // SOURCE_BYTES), -(-rows * rule.beams // ROWS))
-    for batch in in_batches(keys, [len(wanted[key]) for key in keys], count):
-        asked = [(place, *ask) for place, key in enumerate(batch) for ask in wanted[key]]
-        pairs = [Row(place, adapters[job.digests[client]]) for place, job, client, _ in asked]
-        prefixes = [reading.prefix(wanted[key][0][0], wanted[key][0][2], for_generation=True) for key in batch]
-        made = task.predict(backbone, prefixes, pairs, rule)
-        for job in jobs:
-            job.keep({ask[3].id: one for ask, one in zip(asked, made, strict=True) if ask[1] is job})
-        advance(len(asked))
+    tests = sorted(jobs[0].tests, key=lambda test: (test[1].source_tokens, test[1].key))
+    longest = tests[-1][1].source_tokens
+    backbone.check_lengths(longest, rule.max_tokens)
+    count = max(-(-len(tests) * backbone.bytes_of_source(longest) // SOURCE_BYTES), -(-len(tests) * rule.beams // ROWS))
+    missing = {job.path: {entry.id for _, entry in job.missing()} for job in jobs}
+    for batch in in_batches(tests, [1] * len(tests), count):
+        still = {job.path: sum(entry.id in missing[job.path] for _, entry in batch) for job in jobs}
+        if not any(still.values()):
+            continue
+        prefixes = [reading.prefix(jobs[0], entry, for_generation=True) for _, entry in batch]
+        for job in (job for job in jobs if still[job.path]):
+            adapters = _adapters(job, backbone)
+            rows = [Row(place, adapters[client]) for place, (client, _) in enumerate(batch)]
+            made = task.predict(backbone, prefixes, rows, rule)
+            job.keep({entry.id: one for (_, entry), one in zip(batch, made, strict=True)})
+            advance(still[job.path])
 
 
-def in_batches(keys: Sequence[str], rows: Sequence[int], count: int) -> list[list[str]]:
+def _adapters(job: DecodingJob, backbone: Backbone) -> dict[str, Adapter]:
+    """Client -> its adapter; equal ones are one object, which is then applied to all their rows at once."""
+    files = {job.digests[client]: path for client, path in job.adapters.items()}
+    read = {digest: on_device(read_adapter(path), backbone.device) for digest, path in files.items()}
+    return {client: read[digest] for client, digest in job.digests.items()}
+
+
+def in_batches(keys: Sequence[T], rows: Sequence[int], count: int) -> list[list[T]]:
     """Keys in their order, in `count` batches of like many rows: a last one of two takes as many steps as a full one.
 
     Args:
         rows: how many rows each key has; a batch has at most one key's more than its share.
     """
-    batches: list[list[str]] = [[] for _ in range(count)]
+    batches: list[list[T]] = [[] for _ in range(count)]
     before, total = 0, sum(rows)
     for key, own in zip(keys, rows, strict=True):
         batches[before * count // total].append(key)
