@@ -8,26 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean
-from typing import Any
 
-from pipeline.corpora.example import Example
 from pipeline.corpora.hash_order import hash_order
 from pipeline.corpora.prepared import examples_of
 from pipeline.errors import QuorumError
-from pipeline.evaluation.scores import LOSS, MEAN
 from pipeline.federated.history import best_rounds
-from pipeline.federated.inputs import inputs
-from pipeline.federated.token_figures import token_cross_entropy
-from pipeline.model.adapter import read_adapter
 from pipeline.model.entry import Entry
-from pipeline.model.loader import Loader
-from pipeline.model.loading import planned_backbone
-from pipeline.plan.orders import EvaluateOrder, GenerateOrder, RunRow, read_order
+from pipeline.plan.orders import RunRow
 from pipeline.plan.resolve import corpora_of
 from pipeline.plan.schema import Params, read_params
 from pipeline.plan.training import training_order
 from pipeline.runs.aside import encode_aside
+from pipeline.runs.audit_scores import audited_rows, decode_together, examples_of_runs, rounded, scores_by_client
 from pipeline.runs.audits import (
     BY_ROUND,
     IN_FP32,
@@ -38,18 +30,17 @@ from pipeline.runs.audits import (
     identity,
     runs_of_audits,
 )
-from pipeline.runs.decoding import decode
 from pipeline.runs.export import export
 from pipeline.runs.histories import read_history
 from pipeline.runs.index import Encoded, planned_key, read_encoded, training_key
 from pipeline.runs.jobs import DecodingJob, decoding_job, decoding_job_of, planned_decoding
-from pipeline.runs.kept import refuse_another_precision, stage_of
+from pipeline.runs.kept import refuse_results_in_another_precision, stage_of
 from pipeline.runs.meetings import train_on_meetings
 from pipeline.runs.training import POOLED
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_json
-from pipeline.workspace.progress import progress, say
+from pipeline.workspace.progress import say
 from pipeline.workspace.tables import read_table
 
 
@@ -60,7 +51,7 @@ def audit() -> None:
         QuorumError: a run is not trained and scored yet, its rounds' models are not on this machine, or the table that
             they stand beside was made in another precision.
     """
-    refuse_another_precision()
+    refuse_results_in_another_precision()
     runs = runs_of_audits()
     if not runs[ROUNDS]:
         raise QuorumError("params.yaml: keep_rounds: names no seed of a run that writes summaries; set one")
@@ -90,12 +81,12 @@ def by_round(rows: Sequence[RunRow], validated: int) -> Audited:
         models, tests = _models(row), _validated(read_encoded(row.id), validated)
         numbers = sorted({number for _, rounds in models.values() for number in rounds})
         jobs += [(row, number, _job_at(row, number, models, tests)) for number in numbers]
-    _decode("validation by round", [job for _, _, job in jobs])
-    examples = _examples(rows)
+    decode_together("validation by round", [job for _, _, job in jobs])
+    examples = examples_of_runs(rows)
     return [
         {"run": row.name, "client": client, "round": number} | own
         for row, number, job in jobs
-        for client, own in _rounded(_scores(row, job, examples)).items()
+        for client, own in rounded(scores_by_client(row, job, examples)).items()
     ]
 
 
@@ -118,12 +109,12 @@ def by_rouge(rows: Sequence[RunRow], validated: Audited, around: int) -> Audited
         for row in rows
     }
     tests = {row.id: _job_of(row, chosen[row.id], found[row.id]) for row in rows}
-    _decode("rounds, tests", list(tests.values()))
-    examples = _examples(rows)
+    decode_together("rounds, tests", list(tests.values()))
+    examples = examples_of_runs(rows)
     audited: Audited = []
     for row in rows:
         told = {c: {"by_loss": best, "by_rouge": chosen[row.id][c]} for c, (best, _) in found[row.id].items()}
-        audited += _rows(row, tests[row.id], examples, read_encoded(row.id), told)
+        audited += audited_rows(row, tests[row.id], examples, read_encoded(row.id), told)
     return audited
 
 
@@ -211,9 +202,9 @@ def with_beams(rows: Sequence[RunRow], beams: int) -> Audited:
         assert job.order.rule is not None
         order = job.order.model_copy(update={"rule": replace(job.order.rule, beams=beams)})
         jobs[row.id] = decoding_job(row.id, order, read_encoded(row.id), job.tests, job.adapters)
-    _decode(f"{beams} beams", list(jobs.values()))
-    examples = _examples(rows)
-    return [one for row in rows for one in _rows(row, jobs[row.id], examples, read_encoded(row.id), {})]
+    decode_together(f"{beams} beams", list(jobs.values()))
+    examples = examples_of_runs(rows)
+    return [one for row in rows for one in audited_rows(row, jobs[row.id], examples, read_encoded(row.id), {})]
 
 
 def in_precision(rows: Sequence[RunRow], precision: str) -> Audited:
@@ -237,73 +228,5 @@ def in_precision(rows: Sequence[RunRow], precision: str) -> Audited:
         order = planned_decoding(row.id).model_copy(update={"precision": precision})
         adapters = {client: layout.adapter(run, client) for client in encoded.clients}
         jobs[row.id] = decoding_job(run, order, encoded, encoded.tests, adapters)
-    _decode(precision, list(jobs.values()))
-    return [one for row in rows for one in _rows(row, jobs[row.id], examples, encodings[row.id], {})]
-
-
-# -- what all have in common --
-
-
-def _examples(rows: Sequence[RunRow]) -> dict[str, Example]:
-    return examples_of({corpus for row in rows for corpus in planned_decoding(row.id).corpora})
-
-
-def _decode(what: str, jobs: Sequence[DecodingJob]) -> None:
-    """Write what is missing of jobs that differ in their adapters alone."""
-    waiting = [job for job in jobs if job.waits()]
-    if not waiting:
-        return
-    order: GenerateOrder = waiting[0].order
-    with progress(f"audit {what}", sum(len(job.missing() or job.unread()) for job in waiting)) as advance:
-        decode(waiting, planned_backbone(order), examples_of(order.corpora), advance)
-
-
-def _scores(row: RunRow, job: DecodingJob, examples: Mapping[str, Example]) -> dict[str, dict[str, float]]:
-    """Client -> its mean of each metric of the predictions."""
-    if not job.tests:
-        return {}
-    made, task = job.made(), load_task(job.order.task)
-    stemmer = read_order(layout.order("evaluate", row.id), EvaluateOrder).use_stemmer
-    scored = task.score(
-        [examples[entry.id].target for _, entry in job.tests], [made[e.id] for _, e in job.tests], use_stemmer=stemmer
-    )
-    found: dict[str, list[Mapping[str, float]]] = {}
-    for (client, _), scores in zip(job.tests, scored, strict=True):
-        found.setdefault(client, []).append(scores)
-    return {client: {name: fmean(one[name] for one in own) for name in own[0]} for client, own in found.items()}
-
-
-def _rows(
-    row: RunRow,
-    job: DecodingJob,
-    examples: Mapping[str, Example],
-    encoded: Encoded,
-    told: Mapping[str, Mapping[str, Any]],
-) -> Audited:
-    """A row a client with every metric, the loss of the references among them, and the mean over clients."""
-    scores = _scores(row, job, examples)
-    for client, loss in _losses(row, job, encoded).items():
-        scores[client][LOSS] = loss
-    scores[MEAN] = {name: fmean(own[name] for own in scores.values()) for name in next(iter(scores.values()))}
-    return [
-        {"run": row.name, "client": client, **told.get(client, {}), **own} for client, own in _rounded(scores).items()
-    ]
-
-
-def _rounded(scores: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    return {client: {name: round(value, 4) for name, value in own.items()} for client, own in scores.items()}
-
-
-def _losses(row: RunRow, job: DecodingJob, encoded: Encoded) -> dict[str, float]:
-    """Client -> the mean loss of a reference's token, in nats."""
-    planned = read_order(layout.order("evaluate", row.id), EvaluateOrder)
-    order = planned.model_copy(update={"precision": job.order.precision})
-    backbone = planned_backbone(order)
-    loader = Loader(layout.store(), backbone.device)
-    found = {}
-    for client, path in job.adapters.items():
-        entries = encoded.clients[client]["test"]
-        seen, load = inputs(order, load_task(order.task), backbone, loader, entries)
-        losses = token_cross_entropy(seen, load, entries, read_adapter(path))
-        found[client] = sum(float(one.double().sum()) for one in losses) / sum(one.numel() for one in losses)
-    return found
+    decode_together(precision, list(jobs.values()))
+    return [one for row in rows for one in audited_rows(row, jobs[row.id], examples, encodings[row.id], {})]

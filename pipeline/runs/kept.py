@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import QuorumError
@@ -87,25 +88,36 @@ def to_make() -> list[str]:
     """What is missing, where it can be made as the rest was.
 
     Raises:
-        QuorumError: as `refuse_another_precision`.
+        QuorumError: as `refuse_results_in_another_precision`.
     """
-    refuse_another_precision()
+    refuse_results_in_another_precision()
     return missing()
 
 
-def refuse_another_precision() -> None:
+def refuse_results_in_another_precision() -> None:
     """Compare what is kept with what would be made here.
 
     Raises:
         QuorumError: what is kept was made in another precision: results of both would stand in one table.
     """
     for row in (row for row in planned_runs() if not _is_left_out(row) and _is_kept(row)):
-        made, here = read_json(layout.kept(row.id))["precision"], _encoding_of(row.id).precision
-        if made != here:
-            raise QuorumError(
-                f"{layout.kept(row.id)}: was made in {made}, and this plan says {here}; go on where {made} is native, "
-                f"or set precision: {here} and remove {layout.RESULTS}"
-            )
+        here = _encoding_of(row.id).precision
+        refuse_another_precision(layout.kept(row.id), here, f"set precision: {here} and remove {layout.RESULTS}")
+
+
+def refuse_another_precision(kept: Path, here: str, otherwise: str) -> None:
+    """Before hours of work that could stand in no table with what is kept.
+
+    Args:
+        otherwise: what to do where the other precision is not native.
+
+    Raises:
+        QuorumError: a kept file was made in another precision than this plan's.
+    """
+    if (made := read_json(kept)["precision"]) != here:
+        raise QuorumError(
+            f"{kept}: was made in {made}, and this plan says {here}; go on where {made} is native, or {otherwise}"
+        )
 
 
 def stage_of(row: RunRow) -> str:

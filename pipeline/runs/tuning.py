@@ -36,7 +36,7 @@ from pipeline.plan.schema import Params, read_params
 from pipeline.plan.training import precision_of
 from pipeline.runs.aside import encode_aside
 from pipeline.runs.index import Encoded, read_encoded, training_key
-from pipeline.runs.kept import without_code
+from pipeline.runs.kept import refuse_another_precision, without_code
 from pipeline.runs.meetings import train_on_meetings
 from pipeline.runs.prune import remove_checkpoints
 from pipeline.runs.training import Finished
@@ -79,7 +79,8 @@ def tune() -> None:
     """
     params = _planned(read_params())
     orders_of(params, [*rate_trials(params, params.tune.rates), *knob_trials(params)])
-    _refuse_another_precision(params)
+    for kept in sorted(layout.trial("any").parent.glob("*.json")):
+        refuse_another_precision(kept, precision_of(params), f"delete {kept.parent}")
     data = _encode(params)
     rates = _rates(params, data)
     _tell(rates)  # knobs take hours more
@@ -88,17 +89,6 @@ def tune() -> None:
     _tell(knobs)
     write_table(layout.TUNING_TABLE, [*rates, *knobs], COLUMNS)
     say(f"tune: {layout.TUNING_TABLE}; set what it chose in params.yaml")
-
-
-def _refuse_another_precision(params: Params) -> None:
-    """Before hours of trials that could stand in no table with those that are kept."""
-    here, folder = precision_of(params), layout.trial("any").parent
-    for kept in sorted(folder.glob("*.json")):
-        if (made := read_json(kept)["precision"]) != here:
-            raise QuorumError(
-                f"{kept}: was tried in {made}, and this plan says {here}; go on where {made} is native, or delete "
-                f"{folder}"
-            )
 
 
 def _tell(rows: Sequence[Row]) -> None:

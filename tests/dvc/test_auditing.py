@@ -14,7 +14,7 @@ from conftest import SMALL, Workspace
 from pipeline.errors import QuorumError
 from pipeline.federated.history import Round, best_rounds
 from pipeline.plan.orders import RunRow
-from pipeline.runs import auditing, kept
+from pipeline.runs import audit_scores, auditing, kept
 from pipeline.runs.audits import KNOBS, compared, identity
 from pipeline.runs.jobs import DecodingJob
 from pipeline.stages import page
@@ -87,7 +87,8 @@ def by_round(row: RunRow, job: DecodingJob, examples: object) -> dict[str, dict[
 
 def test_each_client_keeps_the_round_that_scores_best(rows: list[RunRow], monkeypatch: pytest.MonkeyPatch) -> None:
     """Later rounds score better here, of those within two of the best by loss."""
-    monkeypatch.setattr(auditing, "_scores", by_round)
+    monkeypatch.setattr(auditing, "scores_by_client", by_round)
+    monkeypatch.setattr(audit_scores, "scores_by_client", by_round)
     found = [one for one in auditing.by_rouge(rows, auditing.by_round(rows, 40), 2) if one["client"] != "mean"]
     for one in found:
         row = next(row for row in rows if row.name == one["run"])
@@ -100,7 +101,7 @@ def test_every_round_of_every_run_writes_validation_summaries(
     made: Workspace, rows: list[RunRow], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """AdaCentralized has one model for all clients, so that each has its row of it."""
-    monkeypatch.setattr(auditing, "_scores", by_round)
+    monkeypatch.setattr(auditing, "scores_by_client", by_round)
     found = auditing.by_round(rows, 40)
     kept_rounds = {(row.name, int(line["round"])) for row in rows for line in read_table(layout.history(row.id))}
     assert {(one["run"], one["round"]) for one in found} == kept_rounds

@@ -58,14 +58,17 @@ def job(folder: Path, run: str, count: int = 7) -> DecodingJob:
     return DecodingJob(run, order, tests, (90, 8), ("", ""), {"A": Path(run)}, {"A": run}, folder / f"{run}.json")
 
 
-def written(folder: Path, *runs: str, kept: Sequence[str] = ()) -> dict[str, dict[str, Prediction]]:
+def backbone() -> Any:
+    return SimpleNamespace(device="cpu", bytes_of_source=lambda _: 1, check_lengths=lambda *_: None)
+
+
+def written(folder: Path, *runs: str, kept: Sequence[str] = (), together: int = 1) -> dict[str, dict[str, Prediction]]:
     """What these runs write when they are decoded in one call; of those examples they have a summary already."""
-    backbone: Any = SimpleNamespace(device="cpu", bytes_of_source=lambda _: 1, check_lengths=lambda *_: None)
     jobs = [job(folder, run) for run in runs]
     for one in jobs:
         one.keep({identity: Prediction("before", True) for identity in kept})
     counted: list[int] = []
-    decode(jobs, backbone, {}, counted.append)
+    decode(jobs, backbone(), {}, counted.append, together=together)
     assert sum(counted) == len(jobs) * (7 - len(kept)), "what was missing"
     return {one.run_id: one.made() for one in jobs}
 
@@ -78,10 +81,24 @@ def test_what_a_run_writes_depends_on_no_run_beside_it(tmp_path: Path, task: Rou
     assert together["b"]["e0"] == Prediction("e0 of 2 by b", True)
 
 
+def test_jobs_that_are_decoded_together_share_their_batches(tmp_path: Path, task: Rounding) -> None:
+    """Of three jobs two, and the third alone: the shortest three examples are six rows, and three."""
+    found = written(tmp_path, "a", "b", "c", together=2)
+    assert found["b"]["e6"] == Prediction("e6 of 6 by b", True)
+    assert found["c"]["e6"] == Prediction("e6 of 3 by c", True)
+
+
+def test_a_job_that_is_finished_still_shares_the_batches_of_one_that_is_not(tmp_path: Path, task: Rounding) -> None:
+    finished = job(tmp_path, "a")
+    finished.keep({f"e{n}": Prediction("before", True) for n in range(7)})
+    decode([finished, job(tmp_path, "b")], backbone(), {}, lambda _: None, together=2)
+    assert job(tmp_path, "b").made()["e6"] == Prediction("e6 of 6 by b", True)
+
+
 def test_a_stopped_batch_is_written_again_whole_and_a_finished_one_is_not(tmp_path: Path, task: Rounding) -> None:
     """One of the first three was kept, and both of the last two."""
     found = written(tmp_path / "again", "a", kept=("e6", "e0", "e1"))["a"]
-    assert task.sizes == [3, 2]
+    assert task.sizes == [2, 3]
     fresh = written(tmp_path / "fresh", "a")["a"]
     assert {name: one for name, one in found.items() if name not in ("e0", "e1")} == {
         name: one for name, one in fresh.items() if name not in ("e0", "e1")
