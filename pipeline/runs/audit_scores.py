@@ -23,21 +23,23 @@ from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.progress import progress
 
-TOGETHER = 12
-"""Models that write in one batch: an audit knows all of them, and decodes them in one order."""
-
 
 def examples_of_runs(rows: Sequence[RunRow]) -> dict[str, Example]:
     return examples_of({corpus for row in rows for corpus in planned_decoding(row.id).corpora})
 
 
-def decode_together(what: str, jobs: Sequence[DecodingJob]) -> None:
-    """Write what is missing of jobs that differ in their adapters alone."""
+def decode_missing(what: str, jobs: Sequence[DecodingJob], *, together: int = 1) -> None:
+    """Write what is missing of jobs that differ in their adapters alone.
+
+    Args:
+        together: so many jobs share a batch. Their summaries then depend on each other, so it is for those that stand
+            in no table beside a run's own.
+    """
     if not any(job.waits() for job in jobs):
         return
     order: GenerateOrder = jobs[0].order
     with progress(f"audit {what}", sum(len(job.missing() or job.unread()) for job in jobs)) as advance:
-        decode(jobs, planned_backbone(order), examples_of(order.corpora), advance, together=TOGETHER)
+        decode(jobs, planned_backbone(order), examples_of(order.corpora), advance, together=together)
 
 
 def scores_by_client(row: RunRow, job: DecodingJob, examples: Mapping[str, Example]) -> dict[str, dict[str, float]]:
@@ -55,7 +57,7 @@ def scores_by_client(row: RunRow, job: DecodingJob, examples: Mapping[str, Examp
     return {client: {name: fmean(one[name] for one in own) for name in own[0]} for client, own in found.items()}
 
 
-def audited_rows(
+def scored_rows(
     row: RunRow,
     job: DecodingJob,
     examples: Mapping[str, Example],
@@ -68,11 +70,12 @@ def audited_rows(
         scores[client][LOSS] = loss
     scores[MEAN] = {name: fmean(own[name] for own in scores.values()) for name in next(iter(scores.values()))}
     return [
-        {"run": row.name, "client": client, **told.get(client, {}), **own} for client, own in rounded(scores).items()
+        {"run": row.name, "client": client, **told.get(client, {}), **own}
+        for client, own in to_four_digits(scores).items()
     ]
 
 
-def rounded(scores: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+def to_four_digits(scores: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
     return {client: {name: round(value, 4) for name, value in own.items()} for client, own in scores.items()}
 
 

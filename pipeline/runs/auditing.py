@@ -19,7 +19,7 @@ from pipeline.plan.resolve import corpora_of
 from pipeline.plan.schema import Params, read_params
 from pipeline.plan.training import training_order
 from pipeline.runs.aside import encode_aside
-from pipeline.runs.audit_scores import audited_rows, decode_together, examples_of_runs, rounded, scores_by_client
+from pipeline.runs.audit_scores import decode_missing, examples_of_runs, scored_rows, scores_by_client, to_four_digits
 from pipeline.runs.audits import (
     BY_ROUND,
     IN_FP32,
@@ -42,6 +42,9 @@ from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_json
 from pipeline.workspace.progress import say
 from pipeline.workspace.tables import read_table
+
+TOGETHER = 12
+"""Models of rounds that write in one batch: they are compared with each other alone."""
 
 
 def audit() -> None:
@@ -81,12 +84,12 @@ def by_round(rows: Sequence[RunRow], validated: int) -> Audited:
         models, tests = _models(row), _validated(read_encoded(row.id), validated)
         numbers = sorted({number for _, rounds in models.values() for number in rounds})
         jobs += [(row, number, _job_at(row, number, models, tests)) for number in numbers]
-    decode_together("validation by round", [job for _, _, job in jobs])
+    decode_missing("validation by round", [job for _, _, job in jobs], together=TOGETHER)
     examples = examples_of_runs(rows)
     return [
         {"run": row.name, "client": client, "round": number} | own
         for row, number, job in jobs
-        for client, own in rounded(scores_by_client(row, job, examples)).items()
+        for client, own in to_four_digits(scores_by_client(row, job, examples)).items()
     ]
 
 
@@ -109,12 +112,12 @@ def by_rouge(rows: Sequence[RunRow], validated: Audited, around: int) -> Audited
         for row in rows
     }
     tests = {row.id: _job_of(row, chosen[row.id], found[row.id]) for row in rows}
-    decode_together("rounds, tests", list(tests.values()))
+    decode_missing("rounds, tests", list(tests.values()))
     examples = examples_of_runs(rows)
     audited: Audited = []
     for row in rows:
         told = {c: {"by_loss": best, "by_rouge": chosen[row.id][c]} for c, (best, _) in found[row.id].items()}
-        audited += audited_rows(row, tests[row.id], examples, read_encoded(row.id), told)
+        audited += scored_rows(row, tests[row.id], examples, read_encoded(row.id), told)
     return audited
 
 
@@ -202,9 +205,9 @@ def with_beams(rows: Sequence[RunRow], beams: int) -> Audited:
         assert job.order.rule is not None
         order = job.order.model_copy(update={"rule": replace(job.order.rule, beams=beams)})
         jobs[row.id] = decoding_job(row.id, order, read_encoded(row.id), job.tests, job.adapters)
-    decode_together(f"{beams} beams", list(jobs.values()))
+    decode_missing(f"{beams} beams", list(jobs.values()))
     examples = examples_of_runs(rows)
-    return [one for row in rows for one in audited_rows(row, jobs[row.id], examples, read_encoded(row.id), {})]
+    return [one for row in rows for one in scored_rows(row, jobs[row.id], examples, read_encoded(row.id), {})]
 
 
 def in_precision(rows: Sequence[RunRow], precision: str) -> Audited:
@@ -228,5 +231,5 @@ def in_precision(rows: Sequence[RunRow], precision: str) -> Audited:
         order = planned_decoding(row.id).model_copy(update={"precision": precision})
         adapters = {client: layout.adapter(run, client) for client in encoded.clients}
         jobs[row.id] = decoding_job(run, order, encoded, encoded.tests, adapters)
-    decode_together(precision, list(jobs.values()))
-    return [one for row in rows for one in audited_rows(row, jobs[row.id], examples, encodings[row.id], {})]
+    decode_missing(precision, list(jobs.values()))
+    return [one for row in rows for one in scored_rows(row, jobs[row.id], examples, encodings[row.id], {})]
