@@ -79,8 +79,9 @@ def tune() -> None:
     """
     params = _planned(read_params())
     orders_of(params, [*rate_trials(params, params.tune.rates), *knob_trials(params)])
+    precision = precision_of(params)
     for kept in sorted(layout.trial("any").parent.glob("*.json")):
-        refuse_another_precision(kept, precision_of(params), f"delete {kept.parent}")
+        refuse_another_precision(kept, precision, f"delete {kept.parent}")
     data = _encode(params)
     rates = _rates(params, data)
     _tell(rates)  # knobs take hours more
