@@ -11,6 +11,7 @@ from conftest import ROOT
 
 REPORTS = ROOT / "reports"
 FULL = ROOT / "experiments" / "full"
+ABLATIONS = ROOT / "experiments" / "ablations"
 
 
 def rows_of(page: Path, head: str) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""The tables of README and docs are those of committed files, and the rates and knobs are those that tuning chose."""
+"""The tables and numbers of README and docs are those of committed files."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from conftest import ROOT
-from told import FULL, REPORTS, difference, prose, read, rows_of, shown, span, words
+from told import ABLATIONS, FULL, REPORTS, difference, prose, read, rows_of, shown, span, words
 
 from benchmarks import table
-from pipeline.plan.texts import read_text_params
 
 
 def test_the_laptops_main_table_is_the_committed_one() -> None:
@@ -62,81 +60,6 @@ def test_the_lengths_that_the_results_tell_are_those_of_trained_rows() -> None:
     assert f"{ends['Academic']} words at Academic, {ends['Product']} at Product" in told
 
 
-def widenings(losses: dict[str, dict[float, float]]) -> list[str]:
-    """The family that liked the upper end of the grid, each time that the grid got one rate more."""
-    grid = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))["tune"]["rates"]
-    found: list[str] = []
-    while True:
-        best = {family: min(grid, key=tried.__getitem__) for family, tried in losses.items()}
-        liked = [family for family, rate in best.items() if rate == grid[-1]]
-        if not liked:
-            return found
-        found += liked
-        grid = [*grid, 2 * grid[-1]]
-
-
-def test_what_is_said_of_the_laptops_rates_is_what_their_trials_found() -> None:
-    losses: dict[str, dict[float, float]] = {}
-    chosen: dict[str, str] = {}
-    for row in read(REPORTS / "tables" / "tuning.csv"):
-        name, _, value = row["knobs"].partition("=")
-        if name == "learning_rate":
-            losses.setdefault(row["chooses"], {})[float(value)] = float(row["validation_loss"])
-            chosen |= {row["chooses"]: value} if row["chosen"] == "1" else {}
-    told = words(ROOT / "docs" / "results.md")
-    assert {len(tried) for tried in losses.values()} == {7}
-    assert widenings(losses) == ["server", "own", "own"]
-    assert "widened three times: AdaFedAvg's server model, and then AdaSingle twice, liked its end" in told
-    assert (
-        f"from seven rates ([tuning.csv](../reports/tables/tuning.csv)): {chosen['own']} for AdaSingle, "
-        f"{chosen['local']} for AdaFedAvg's clients, {chosen['server']} for its server's model, "
-        f"{chosen['pooled']} for AdaCentralized" in told
-    )
-    apart = {}
-    for family, tried in losses.items():
-        between = [loss for rate, loss in tried.items() if 0.0012 <= rate <= 0.0096]
-        apart[family] = max(between) - min(between)
-    assert f"AdaSingle's by {apart.pop('own'):.3f}" in told
-    assert max(apart.values()) < 0.008
-    assert "the losses of a family differ by less than 0.008 nats" in told
-
-
-def test_what_is_said_of_knobs_at_the_laptops_scale_is_what_their_trials_found() -> None:
-    losses: dict[str, dict[float, float]] = {}
-    ended: dict[str, str] = {}
-    for row in read(REPORTS / "tables" / "tuning.csv"):
-        losses.setdefault(row["run"], {})[float(row["knobs"].partition("=")[2])] = float(row["validation_loss"])
-        ended |= {row["run"]: row["ended"]} if row["chosen"] == "1" else {}
-    text = words(ROOT / "docs" / "results.md")
-    fedavg, pulls, server_rates = min(losses["fedavg"].values()), losses["fedprox"], losses["fedopt"]
-    weak = [loss for mu, loss in pulls.items() if mu <= 0.001]
-    for told in (
-        f"mu is {min(pulls, key=pulls.__getitem__)}. Between 0.00001 and 0.001 the losses differ by "
-        f"{max(weak) - min(weak):.4f} nats, and the best is {fedavg - min(weak):.4f} below AdaFedAvg's",
-        f"server rate is {min(server_rates, key=server_rates.__getitem__)}. All its trials are worse than AdaFedAvg, "
-        f"by {min(server_rates.values()) - fedavg:.3f} nats or more",
-    ):
-        assert told in text
-    assert ended["fedopt"] == "cap"
-
-
-def test_what_is_said_of_full_scale_is_what_its_trials_found() -> None:
-    """Differences of validation losses: each run at its best, and pooling at the first guess."""
-    losses: dict[str, dict[float, float]] = {}
-    for row in read(FULL / "reports" / "tables" / "tuning.csv"):
-        losses.setdefault(row["run"], {})[float(row["knobs"].partition("=")[2])] = float(row["validation_loss"])
-    best = {run: min(tried.values()) for run, tried in losses.items()}
-    pull = best["fedprox-local"]
-    text = words(ROOT / "docs" / "results.md")
-    for told in (
-        f"pooling gains {losses['single'][0.0006] - losses['centralized'][0.0006]:.3f} nats over AdaSingle",
-        f"at the best rates it gains {best['single'] - best['centralized']:.3f}",
-        f"{best['centralized'] - pull:.3f} nats below AdaCentralized and {best['fedavg-local'] - pull:.3f} below",
-        f"0.01 is already {losses['fedprox-local'][0.01] - pull:.3f} nats worse",
-    ):
-        assert told in text
-
-
 @pytest.mark.parametrize("when", ["before", "now"])
 def test_the_parts_of_make_repro_are_the_measured_ones(when: str) -> None:
     parts: dict[str, Any] = json.loads((REPORTS / "benchmarks" / "parts.json").read_text(encoding="utf-8"))[when]
@@ -174,43 +97,18 @@ def test_what_the_page_on_performance_tells_of_a_gpu_is_what_was_measured() -> N
         assert told in words(ROOT / "docs" / "performance.md")
 
 
-@pytest.mark.parametrize(("folder", "scale"), [(ROOT, "laptop"), (FULL, "full")], ids=["laptop", "full"])
-def test_learning_rates_are_those_that_tuning_chose(folder: Path, scale: str) -> None:
-    """As soon as a table of it is committed."""
-    table = folder / "reports" / "tables" / "tuning.csv"
-    if not table.is_file():
-        assert f"`{scale}` are not tuned yet" in (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-        return
-    rates = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))["scales"][scale]["learning_rates"]
-    chosen = {row["chooses"]: row["knobs"] for row in read(table) if row["chosen"] == "1"}
-    assert {family: chosen.pop(family) for family in rates} == {f: f"learning_rate={rate}" for f, rate in rates.items()}
-    runs = yaml.safe_load((folder / "params.yaml").read_text(encoding="utf-8"))["more_runs"]
-    for run, knobs in chosen.items():
-        name, _, value = knobs.partition("=")
-        assert runs[run][name] == float(value), f"{run}: {knobs} was chosen"
-    tried = yaml.safe_load((folder / "params.yaml").read_text(encoding="utf-8"))["tune"]["trials"]
-    assert set(tried) <= set(chosen)
-
-
-def test_rates_and_knobs_of_labelled_texts_are_those_that_tuning_chose() -> None:
-    """As soon as a table of it is committed; until then the experiment's page says that they are first guesses."""
-    folder = ROOT / "experiments" / "fednlp"
-    table = folder / "reports" / "tables" / "tuning.csv"
-    if not table.is_file():
-        assert "first guesses" in (folder / "README.md").read_text(encoding="utf-8")
-        return
-    params = read_text_params(folder / "params.yaml")
-    chosen = [row for row in read(table) if row["scale"] == params.scale and row["chosen"] == "1"]
-    assert chosen, "the table holds none of this scale"
-    for row in chosen:
-        data = params.datasets[row["dataset"]]
-        if row["chooses"] == row["run"]:
-            found = params.runs[row["run"]].learning_rate
-        elif row["knob"] == "learning_rate":
-            found = getattr(data.rates, row["chooses"])
-        else:
-            found = data.knobs[row["chooses"]][row["knob"]]
-        assert found == float(row["value"]), f"{row['run']}: {row['knob']}={row['value']} was chosen"
+def test_the_times_on_a_gpu_are_the_measured_ones() -> None:
+    took = {row["what"]: row["seconds"] for row in read(REPORTS / "benchmarks" / "gpu_times.csv")}
+    told = words(ROOT / "docs" / "performance.md")
+    for sentence in (
+        f"A training of AdaFedSelectKD takes {took['a training of AdaFedSelectKD alone']} s there, start included",
+        f"four trainings side by side take {took['four trainings side by side']} s together",
+        f"six take {took['six trainings side by side']} s",
+        f"took {took['fifteen trials of the ablations six at a time']} s",
+        f"the summaries of the seven rows {took['the summaries of seven rows']} s in one process",
+    ):
+        assert sentence in told
+    assert len(read(ABLATIONS / "reports" / "tables" / "tuning.csv")) == 15
 
 
 @pytest.mark.parametrize(
@@ -254,7 +152,7 @@ def test_the_rounds_that_the_results_tell_are_those_of_the_histories() -> None:
 
 
 def test_what_rounding_changes_is_told() -> None:
-    """On two processors with one and the same code; and on one of them, decoded in other batches."""
+    """On two processors with one and the same code; on one of them, decoded in other batches; and on a GPU."""
     known: dict[str, dict[str, dict[str, str]]] = {}
     for row in read(REPORTS / "benchmarks" / "processors.csv"):
         if row["client"] == "mean":
@@ -267,12 +165,15 @@ def test_what_rounding_changes_is_told() -> None:
     rouge = apart("average", known["AMD EPYC"], known["Intel Xeon"])
     loss = apart("loss", known["AMD EPYC"], known["Intel Xeon"])
     batches = apart("average", known["Intel Xeon"], here)
-    untrained, _ = rouge.pop("zeroshot"), batches.pop("zeroshot")
+    gpu = apart("average", known["NVIDIA H200"], here)
+    untrained, of_gpu, _ = rouge.pop("zeroshot"), gpu.pop("zeroshot"), batches.pop("zeroshot")
     for told in (
         f"AdaSingle is {loss.pop('single'):.4f} nats apart, and no other row more than {max(loss.values()):.4f}",
         f"trained rows are up to {max(rouge.values()):.2f} apart",
         f"and the untrained model {untrained:.2f}",
         f"its trained rows moved by up to {max(batches.values()):.2f}",
+        f"its trained rows are up to {max(gpu.values()):.2f} from the table above, "
+        f"and the untrained model {of_gpu:.2f}",
     ):
         assert told in words(ROOT / "docs" / "results.md")
 
