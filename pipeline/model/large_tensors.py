@@ -1,4 +1,4 @@
-"""Memory of large tensors, where few of them come and go: given back when they are freed."""
+"""Memory of large tensors is given back when they are freed: for work in which few of them come and go."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pipeline.model.processor import M_MMAP_MAX
 M_MMAP_THRESHOLD = -3
 """See mallopt(3)."""
 LARGE, MOST = 32 * 2**20, 65_536
-"""Bytes from which on a tensor is large; glibc takes no larger limit. How many there are at most."""
+"""A tensor of so many bytes is large; glibc takes no larger limit. So many of them may be held at once."""
 
 
 def give_back_large_tensors() -> None:
     """Undo `keep_freed_memory` for large tensors, where the C library is glibc; elsewhere nothing changes.
 
-    Decoding holds the sources of a batch in two tensors of a gigabyte. What such a tensor leaves is seldom whole when
-    the next one comes, so that each batch would take new memory beside it.
+    Decoding holds the sources of a batch in two tensors of up to 0.75 GB. What such a tensor leaves is seldom whole
+    when the next one comes, so that each batch would take new memory beside it. `compute_with` undoes this again.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:

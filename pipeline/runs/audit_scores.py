@@ -16,7 +16,7 @@ from pipeline.model.loader import Loader
 from pipeline.model.loading import planned_backbone
 from pipeline.plan.orders import EvaluateOrder, GenerateOrder, RunRow, read_order
 from pipeline.runs.audits import Audited
-from pipeline.runs.decoding import decode
+from pipeline.runs.decoding import decode, steps_of
 from pipeline.runs.index import Encoded
 from pipeline.runs.jobs import DecodingJob, planned_decoding
 from pipeline.tasks.task import load_task
@@ -38,7 +38,7 @@ def decode_missing(what: str, jobs: Sequence[DecodingJob], *, together: int = 1)
     if not any(job.waits() for job in jobs):
         return
     order: GenerateOrder = jobs[0].order
-    with progress(f"audit {what}", sum(len(job.missing() or job.unread()) for job in jobs)) as advance:
+    with progress(f"audit {what}", steps_of(jobs)) as advance:
         decode(jobs, planned_backbone(order), examples_of(order.corpora), advance, together=together)
 
 

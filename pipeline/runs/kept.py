@@ -106,7 +106,7 @@ def refuse_results_in_another_precision() -> None:
 
 
 def refuse_another_precision(kept: Path, here: str, otherwise: str) -> None:
-    """Before hours of work that could stand in no table with what is kept.
+    """Refuse to begin hours of work that could stand in no table with what is kept.
 
     Args:
         otherwise: what to do where the other precision is not native.

@@ -15,7 +15,7 @@ from pipeline.model.adapter import Adapter, on_device
 from pipeline.model.backbone import Backbone, Rendered, Row
 from pipeline.model.encoder import Encoder
 from pipeline.plan.text_orders import TextEvaluateOrder
-from pipeline.runs.decoding import in_batches
+from pipeline.runs.even_batches import in_batches
 from pipeline.runs.prompts import Prompts
 from pipeline.runs.text_encoding import Indexed
 from pipeline.runs.text_reading import windows_of

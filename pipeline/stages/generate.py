@@ -18,11 +18,11 @@ def run(run_id: str) -> None:
     if job.waits():
         # Seconds of imports, which the other runs' stages save.
         from pipeline.model.loading import planned_backbone
-        from pipeline.runs.decoding import decode
+        from pipeline.runs.decoding import decode, steps_of
 
         jobs = sharing_with(job, decoding_job_of, DecodingJob.waits)
         backbone = planned_backbone(job.order)
-        with progress(label("generate", jobs), sum(len(j.missing() or j.unread()) for j in jobs)) as advance:
+        with progress(label("generate", jobs), steps_of(jobs)) as advance:
             decode(jobs, backbone, examples, advance)
     made = job.made()
     rows = [

@@ -1,0 +1,22 @@
+"""Batches of like many rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def in_batches(keys: Sequence[T], rows: Sequence[int], count: int) -> list[list[T]]:
+    """Keys in their order, in `count` batches of like many rows: a last one of two takes as many steps as a full one.
+
+    Args:
+        rows: how many rows each key has; a batch has at most one key's more than its share.
+    """
+    batches: list[list[T]] = [[] for _ in range(count)]
+    before, total = 0, sum(rows)
+    for key, own in zip(keys, rows, strict=True):
+        batches[before * count // total].append(key)
+        before += own
+    return [batch for batch in batches if batch]
