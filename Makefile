@@ -55,6 +55,8 @@ repro: setup  ## train and evaluate all methods, then reports/report.html
 
 repro-all: setup  ## every table and figure of the paper: reports/paper.html
 	@$(RENEW)
+# A setting that leaves a client too little is refused before the first training.
+	@dvc repro partition partition-more
 	@dvc repro train train-more
 	@dvc repro generate generate-more
 	@dvc repro
@@ -116,9 +118,13 @@ tune: setup  ## learning rates and knobs, chosen on validation at each scale (ho
 	@$(RENEW)
 	@dvc repro prepare@qmsum backbone
 	@$(REFUSE_SAMPLE)
+# A grid that cannot be is refused before the first trial, in each of the three.
+	@dvc repro plan
+	@cd $(FULL) && dvc repro plan
+	@cd experiments/ablations && dvc repro plan
 	@python -m pipeline tune
-	@cd $(FULL) && dvc repro plan && $(IN_EXPERIMENT) tune
-	@cd experiments/ablations && dvc repro plan && $(IN_EXPERIMENT) tune
+	@cd $(FULL) && $(IN_EXPERIMENT) tune
+	@cd experiments/ablations && $(IN_EXPERIMENT) tune
 
 STORE ?= .
 ui: setup  ## MLflow on the runs, at http://127.0.0.1:5000; those of make try: make ui STORE=work/try

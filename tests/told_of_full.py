@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -13,7 +14,12 @@ import yaml
 from conftest import ROOT
 from told import FULL, difference, read, span
 
+from pipeline.evaluation.intervals import Interval, interval_of
+from pipeline.evaluation.scores import Scored, gains, over_seeds
+
 REPORTS = FULL / "reports"
+PARTS = ("rouge1", "rouge2", "rougeL")
+"""Their mean is the average of the paper's tables."""
 
 
 @cache
@@ -61,16 +67,45 @@ def length(run: str) -> str:
     return f"{float(means()[run]['length']):.0f}"
 
 
-def words_written(run: str) -> str:
+def words_written(run: str, reports: Path = REPORTS) -> str:
     """Mean number of words, and in parentheses over that of the references; nothing of a run that writes none."""
-    mean = json.loads((REPORTS / "metrics" / "main" / "all.json").read_text(encoding="utf-8"))[run]["mean"]
+    mean = json.loads((reports / "metrics" / "main" / "all.json").read_text(encoding="utf-8"))[run]["mean"]
     if "length" not in mean:
         return ""
     written = mean["length"]["value"]
     return f"{written:.0f} ({written / mean['reference_length']['value']:.2f})"
 
 
-def of_the_paper(ours: str, theirs: str, metrics: Sequence[str] = ("rouge1", "rouge2", "rougeL")) -> str:
+def at_the_limit(reports: Path = REPORTS) -> dict[str, float]:
+    """Run -> of a hundred summaries, how many end at the limit of tokens."""
+    rows = [row for row in read(reports / "tables" / "main.csv") if row["client"] == "mean" and row["at_limit"]]
+    return {row["run"]: float(row["at_limit"]) for row in rows}
+
+
+def under_the_table() -> list[str]:
+    """The smallest differences that it would have shown, how much is read, and what the limit cuts."""
+    visible = {place: float(one["visible"]) for place, one in claims().items()}
+    units = {1: (" average ROUGE", " nats")}
+    both = []
+    for number, other in ((1, "AdaFedAvg"), (2, "AdaFedAvg's clients"), (3, "AdaSingle"), (4, "AdaFedKD")):
+        of_rouge, of_loss = units.get(number, ("", ""))
+        both.append(
+            f"by {visible[number, 'average']:.2f}{of_rouge} or {visible[number, 'loss']:.4f}{of_loss} over {other}"
+        )
+    cut = json.loads((FULL / "results" / "main" / "single-11.json").read_text(encoding="utf-8"))["cut"]
+    ends = at_the_limit()
+    untrained = ends.pop("zeroshot")
+    return [
+        f"ahead {', '.join(both)}, and by {visible[5, 'loss']:.4f} and {visible[6, 'loss']:.4f} nats over the two "
+        "controls, `kd-random` and `teacher-initial`, each at a level of 0.05",
+        f"{100 * cut['of_tokens']:.0f}% of all tokens of the gold spans, and {100 * cut['of_transcript']:.0f}% of the "
+        "average example's",
+        f"{untrained:.0f}% of ZeroShot's summaries end at the limit of 128 tokens, and {min(ends.values()):.0f}% to "
+        f"{max(ends.values()):.0f}% of the trained rows'",
+    ]
+
+
+def of_the_paper(ours: str, theirs: str, metrics: Sequence[str] = PARTS) -> str:
     """What one method gains over another in Tables III, IV and VI, the mean over backbones, clients and metrics."""
     rows = [row for row in read(ROOT / "data" / "paper_results.csv") if row["table"] in ("III", "IV", "VI")]
     means = [
@@ -78,6 +113,27 @@ def of_the_paper(ours: str, theirs: str, metrics: Sequence[str] = ("rouge1", "ro
         for one in (ours, theirs)
     ]
     return minus(f"{means[0] - means[1]:.2f}")
+
+
+def kept_scores(run: str) -> list[Scored]:
+    """A run's test examples over its three seeds: every meeting is tested once."""
+    paths = (path for seed in (11, 12, 13) for path in (FULL / "results").glob(f"m*/{run}-{seed}.json"))
+    return over_seeds([json.loads(path.read_text(encoding="utf-8"))["scores"]["examples"] for path in paths])
+
+
+def ahead_by(
+    ours: str, theirs: str, metric: str, *, on: Callable[[Scored, Scored], bool] = lambda _ours, _theirs: True
+) -> Interval:
+    """What one run gains over another, mean over clients, more is better; `on`: the pairs of examples that count."""
+    mine, other = kept_scores(ours), {row.id: row for row in kept_scores(theirs)}
+    pairs = [(row, other[row.id]) for row in mine if on(row, other[row.id])]
+    clusters = gains([row for row, _ in pairs], [row for _, row in pairs], metric)
+    assert clusters is not None
+    return interval_of(clusters, 10_000)
+
+
+def with_ends(found: Interval, digits: int, sign: int = 1, unit: str = "") -> str:
+    return minus(span({"difference": found.value, "low": found.low, "high": found.high}, digits, sign, unit))
 
 
 def losses(client: str = "mean") -> dict[str, float]:

@@ -8,7 +8,7 @@ from pipeline.clients.batches import LEAST_STEPS, short_rounds
 from pipeline.clients.folds import Fold
 from pipeline.clients.kinds import partition
 from pipeline.clients.manifest import Manifest
-from pipeline.clients.setting import Balanced, Setting
+from pipeline.clients.setting import Balanced, Domains, Setting
 from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
 
@@ -33,8 +33,7 @@ def check_rounds(
     short = short_rounds(manifest, *batch)
     if not short:
         return []
-    whole = setting if isinstance(setting, Balanced) else setting.model_copy(update={"train_fraction": 1.0})
-    everything = partition(name, whole, examples, seed, fold)
+    everything = partition(name, _whole(setting), examples, seed, fold)
     small = set() if isinstance(setting, Balanced) else set(short_rounds(everything, *batch))
     told = []
     for client, steps in short.items():
@@ -46,3 +45,14 @@ def check_rounds(
             )
         told.append(f"{name}: {found}, where {LEAST_STEPS} are wanted: it may learn little")
     return told
+
+
+def _whole(setting: Setting) -> Setting:
+    """The same clients with all of their training examples; `counts` stay."""
+    if isinstance(setting, Balanced):
+        return setting
+    whole = setting.model_copy(update={"train_fraction": 1.0})
+    if isinstance(whole, Domains):
+        only = {client: share.model_copy(update={"train_fraction": None}) for client, share in whole.only.items()}
+        whole = whole.model_copy(update={"only": only})
+    return whole

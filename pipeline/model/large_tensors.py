@@ -8,15 +8,17 @@ from pipeline.model.processor import M_MMAP_MAX
 
 M_MMAP_THRESHOLD = -3
 """See mallopt(3)."""
-LARGE, MOST = 32 * 2**20, 65_536
-"""A tensor of so many bytes is large; glibc takes no larger limit. So many of them may be held at once."""
+LARGE = 32 * 2**20
+"""Bytes from which on a tensor is large; glibc takes no higher limit."""
+MOST = 65_536
+"""So many large tensors may be held at once: glibc's own default."""
 
 
 def give_back_large_tensors() -> None:
     """Undo `keep_freed_memory` for large tensors, where the C library is glibc; elsewhere nothing changes.
 
-    Decoding holds the sources of a batch in two tensors of up to 0.75 GB. What such a tensor leaves is seldom whole
-    when the next one comes, so that each batch would take new memory beside it. `compute_with` undoes this again.
+    Decoding holds the sources of a decoder's batch in two tensors of up to 0.75 GB. What such a tensor leaves is seldom
+    whole when the next one comes, so that each batch would take new memory beside it. `compute_with` undoes this again.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:

@@ -29,11 +29,11 @@ def examples_of_runs(rows: Sequence[RunRow]) -> dict[str, Example]:
 
 
 def decode_missing(what: str, jobs: Sequence[DecodingJob], *, together: int = 1) -> None:
-    """Write what is missing of jobs that differ in their adapters alone.
+    """Write what is missing of jobs that differ in their adapters and test examples alone.
 
     Args:
-        together: so many jobs share a batch. Their summaries then depend on each other, so it is for those that stand
-            in no table beside a run's own.
+        together: so many models of one run share a batch. Their summaries then depend on each other, so it is for those
+            that stand in no table beside a run's own.
     """
     if not any(job.waits() for job in jobs):
         return

@@ -44,7 +44,7 @@ from pipeline.workspace.progress import say
 from pipeline.workspace.tables import read_table
 
 TOGETHER = 12
-"""Models of rounds that write in one batch: they are compared with each other alone."""
+"""Models of a run's rounds that write in one batch: they are compared with each other alone."""
 
 
 def audit() -> None:

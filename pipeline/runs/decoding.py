@@ -21,14 +21,16 @@ from pipeline.runs.jobs import DecodingJob
 from pipeline.tasks.task import Task, load_task
 from pipeline.workspace import layout
 
-SOURCE_BYTES, ROWS = 1_500_000_000, 384
-"""What is decoded at once, about: enough to read the weights seldom, few enough for 5 GiB at laptop scale."""
+SOURCE_BYTES = 1_500_000_000
+"""Bytes of sources in a batch, about: decoding then takes 5.3 GiB at the laptop's scale."""
+ROWS = 384
+"""Rows in a batch, about: enough that weights are seldom read."""
 
 
 class Reading:
-    """Test examples as the backbone reads them: what decoding needs, computed; what a loss needs of it, kept.
+    """Reads test examples with the backbone: computes what decoding needs, and stores the part that a loss needs.
 
-    `stored` is told of each prefix that is kept.
+    `stored` is told of each prefix that is stored.
     """
 
     def __init__(
@@ -44,12 +46,12 @@ class Reading:
             QuorumError: the example was encoded for another plan, so that the store would have it under a wrong name.
         """
         rendered = self._task.render(self._backbone, self._examples[entry.id], Limits(*job.limits))
-        if not entry.source and entry.key != entry_key(*job.known_by, self._backbone, rendered):
+        if entry.key != entry_key(*job.known_by, self._backbone, rendered):
             raise QuorumError(
                 f"{layout.encoded_index(job.run_id)}: is of another plan; run `dvc repro encode encode-more`"
             )
         prefix, extra = self._backbone.encode(rendered, for_generation=for_generation)
-        if not entry.source and not self._store.has(entry.key):
+        if not self._store.has(entry.key):
             self._store.put(entry.key, prefix)
             self._stored(1)
         return prefix | extra
@@ -74,12 +76,13 @@ def decode(
     Products of other batches round otherwise, and one other word changes the rest of a summary. So a batch holds the
     same examples of the same job, whichever jobs are decoded beside it and wherever an earlier call was stopped.
 
-    What is not summarized, or was by an earlier call, is read all the same: `evaluate` finds its prefix in the store.
+    Prefixes that the store still lacks are stored in the end, for `evaluate`.
 
     Args:
-        advance: is told of each summary that was missing and of each prefix that is stored, `steps_of` in all.
-        together: so many jobs, those of a share, have their rows in one batch, which takes half the time. What one of
-            them writes depends on the others then: for jobs that are always decoded together and in one order.
+        advance: is told of each summary that was missing and of each prefix that is stored: `steps_of`, unless an entry
+            is damaged or another process stores some.
+        together: so many models of one run have their rows in one batch, which saves time. What one of them writes
+            depends on the others of its run, so that all of these are given in every call, finished ones too.
     """
     give_back_large_tensors()
     reading = Reading(backbone, load_task(jobs[0].order.task), examples, advance)
@@ -90,15 +93,23 @@ def decode(
             alike.setdefault(tuple((client, one.id, one.key) for client, one in job.tests), []).append(job)
     for group in alike.values():
         if any(missing[job.path] for job in group):
-            shares = [group[at : at + together] for at in range(0, len(group), together)]
-            _decode(shares, missing, backbone, reading, advance)
+            _write(_shares(group, together), together, missing, backbone, reading, advance)
     for job in jobs:
         for _, entry in job.unread():
             reading.prefix(job, entry, for_generation=False)
 
 
-def _decode(
+def _shares(jobs: Sequence[DecodingJob], together: int) -> list[list[DecodingJob]]:
+    """Jobs whose rows are in one batch: of one run, and at most so many."""
+    own: dict[str, list[DecodingJob]] = {}
+    for job in jobs:
+        own.setdefault(job.run_id, []).append(job)
+    return [run[at : at + together] for run in own.values() for at in range(0, len(run), together)]
+
+
+def _write(
     shares: Sequence[Sequence[DecodingJob]],
+    together: int,
     missing: Mapping[Path, Set[str]],
     backbone: Backbone,
     reading: Reading,
@@ -112,25 +123,25 @@ def _decode(
     tests = sorted(first.tests, key=lambda test: (test[1].source_tokens, test[1].key))
     longest = tests[-1][1].source_tokens
     backbone.check_lengths(longest, rule.max_tokens)
-    rows = len(tests) * rule.beams * len(shares[0])
+    rows = len(tests) * rule.beams * together
     count = max(-(-len(tests) * backbone.bytes_of_source(longest) // SOURCE_BYTES), -(-rows // ROWS))
-    # The longest first: what its sources leave is then large enough for the next ones.
+    # The longest first: memory that its prefixes leave in many small pieces then fits those of the next.
     for batch in reversed(in_batches(tests, [1] * len(tests), count)):
-        of_batch = {entry.id for _, entry in batch}
-        waiting = [[job for job in share if of_batch & missing[job.path]] for share in shares]
+        ids = {entry.id for _, entry in batch}
+        waiting = [[job for job in share if ids & missing[job.path]] for share in shares]
         if not any(waiting):
             continue
         prefixes = [reading.prefix(first, entry, for_generation=True) for _, entry in batch]
-        for share, written in zip(shares, waiting, strict=True):
-            if written:
-                _summarize(share, {job.path for job in written}, batch, prefixes, backbone)
-                advance(sum(len(of_batch & missing[job.path]) for job in written))
+        for share, keeping in zip(shares, waiting, strict=True):
+            if keeping:
+                _write_batch(share, {job.path for job in keeping}, batch, prefixes, backbone)
+                advance(sum(len(ids & missing[job.path]) for job in keeping))
         del prefixes  # before the next ones are made
 
 
-def _summarize(
+def _write_batch(
     share: Sequence[DecodingJob],
-    written: Set[Path],
+    keeping: Set[Path],
     batch: Sequence[tuple[str, Entry]],
     prefixes: Sequence[Prefix],
     backbone: Backbone,
@@ -142,7 +153,7 @@ def _summarize(
     rows = [Row(place, own[client]) for place, (client, _) in enumerate(batch) for own in adapters]
     made = task.predict(backbone, prefixes, rows, rule)
     for at, job in enumerate(share):
-        if job.path in written:
+        if job.path in keeping:
             job.keep({entry.id: one for (_, entry), one in zip(batch, made[at :: len(share)], strict=True)})
 
 

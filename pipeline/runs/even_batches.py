@@ -9,10 +9,12 @@ T = TypeVar("T")
 
 
 def in_batches(keys: Sequence[T], rows: Sequence[int], count: int) -> list[list[T]]:
-    """Keys in their order, in `count` batches of like many rows: a last one of two takes as many steps as a full one.
+    """Keys in their order, in at most `count` batches of like many rows.
+
+    A last batch of two rows would take as many steps as a full one.
 
     Args:
-        rows: how many rows each key has; a batch has at most one key's more than its share.
+        rows: how many each key has. A batch exceeds an even share by less than one key's.
     """
     batches: list[list[T]] = [[] for _ in range(count)]
     before, total = 0, sum(rows)

@@ -268,6 +268,18 @@ def test_a_fraction_that_leaves_too_few_steps_is_refused(tmp_path: Path, monkeyp
         partition_stage.run("main")
 
 
+def test_a_clients_own_share_that_leaves_too_few_steps_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tenth of B's 40 examples is one batch of 4."""
+    monkeypatch.chdir(tmp_path)
+    own = Share(train_fraction=0.1)
+    plan({"domains": domains_of("A", "B", only={"B": own})}, ["qmsum"], {"domains": (4, 1)})
+    lay("qmsum", {i: replace(e, corpus="qmsum") for i, e in corpus({"A": (40, 2, 2), "B": (40, 2, 2)}).items()})
+    with pytest.raises(QuorumError, match="client B has 4 training examples, so 1 steps a round, not 5"):
+        partition_stage.run("main")
+
+
 def test_a_client_that_is_too_small_by_itself_is_told_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,13 +10,17 @@ from typing import Any
 import pytest
 from conftest import ROOT
 from told import ABLATIONS, FULL, REPORTS, difference, prose, read, rows_of, shown, span, words
+from told_of_full import at_the_limit, words_written
 
 from benchmarks import table
 
 
 def test_the_laptops_main_table_is_the_committed_one() -> None:
     mean = [row for row in read(REPORTS / "tables" / "main.csv") if row["client"] == "mean"]
-    wanted = [[row["method"], shown(row, "average", 2), shown(row, "loss", 3)] for row in mean]
+    wanted = [
+        [row["method"], shown(row, "average", 2), words_written(row["run"], REPORTS), shown(row, "loss", 3)]
+        for row in mean
+    ]
     assert rows_of(ROOT / "docs" / "results.md", "method") == wanted
 
 
@@ -38,6 +42,10 @@ def test_each_difference_that_the_results_tell_is_that_of_its_row() -> None:
     nats = {run: difference("loss", run) for run in ("single", "fedavg", "fedavg-local", "fedkd", "centralized")}
     rouge = {run: difference("average", run) for run in ("zeroshot", *nats)}
     assert all(own["low"] < 0 < own["high"] for run, own in rouge.items() if run != "zeroshot"), "no row can be told"
+
+    def seen(run: str, of_rouge: str = "", of_loss: str = "") -> str:
+        return f"{rouge[run]['visible']:.2f}{of_rouge} or {nats[run]['visible']:.4f}{of_loss}"
+
     for sentence in (
         f"below AdaSingle by {span(nats['single'], 3, -1, ' nats')}",
         f"below AdaFedAvg's model by {span(nats['fedavg'], 3, -1)}",
@@ -45,8 +53,9 @@ def test_each_difference_that_the_results_tell_is_that_of_its_row() -> None:
         f"worse by {span(nats['fedkd'], 4, unit=' nats')}, which may be chance".replace("-", "−"),
         f"Against AdaCentralized it is {-nats['centralized']['difference']:.4f} nats lower",
         f"untrained backbone by {span(rouge['zeroshot'], 2, unit=' average ROUGE')}",
-        f"Against AdaFedAvg this design would have seen a difference of {rouge['fedavg']['visible']:.2f}",
-        f"against AdaFedAvg's clients one of {rouge['fedavg-local']['visible']:.2f}",
+        f"a difference of {seen('fedavg', ' average ROUGE', ' nats')} to AdaFedAvg, of {seen('fedavg-local')} to "
+        f"AdaFedAvg's clients, of {seen('single')} to AdaSingle, of {seen('fedkd')} to AdaFedKD, and of "
+        f"{seen('centralized')} to AdaCentralized",
     ):
         assert sentence in told
 
@@ -58,6 +67,16 @@ def test_the_lengths_that_the_results_tell_are_those_of_trained_rows() -> None:
             lengths.setdefault(row["client"], []).append(float(row["length"]))
     ends = {client: f"{min(own):.0f} to {max(own):.0f}" for client, own in lengths.items()}
     assert f"{ends['Academic']} words at Academic, {ends['Product']} at Product" in told
+
+
+def test_what_the_limit_of_tokens_cuts_on_the_laptop_is_told() -> None:
+    ends = at_the_limit(REPORTS)
+    untrained, single = ends.pop("zeroshot"), ends.pop("single")
+    told = (
+        f"{untrained:.0f}% of ZeroShot's summaries end at the limit of 128 tokens, {single:.0f}% of AdaSingle's, and "
+        f"{min(ends.values()):.0f}% to {max(ends.values()):.0f}% of the other rows'"
+    )
+    assert told in words(ROOT / "docs" / "results.md")
 
 
 @pytest.mark.parametrize("when", ["before", "now"])
@@ -102,13 +121,15 @@ def test_the_times_on_a_gpu_are_the_measured_ones() -> None:
     told = words(ROOT / "docs" / "performance.md")
     for sentence in (
         f"A training of AdaFedSelectKD takes {took['a training of AdaFedSelectKD alone']} s there, start included",
-        f"four trainings side by side take {took['four trainings side by side']} s together",
-        f"six take {took['six trainings side by side']} s",
+        f"Four trainings side by side took {took['four trainings side by side']} s together; six, on another day, "
+        f"{took['six trainings side by side']} s",
         f"took {took['fifteen trials of the ablations six at a time']} s",
         f"the summaries of the seven rows {took['the summaries of seven rows']} s in one process",
     ):
         assert sentence in told
     assert len(read(ABLATIONS / "reports" / "tables" / "tuning.csv")) == 15
+    first, again = (read(REPORTS / "benchmarks" / f"gpu_history{which}.csv") for which in ("", "_again"))
+    assert again == [{name: row[name] for name in again[0]} for row in first], "all six gave the same losses"
 
 
 @pytest.mark.parametrize(
@@ -164,16 +185,16 @@ def test_what_rounding_changes_is_told() -> None:
 
     rouge = apart("average", known["AMD EPYC"], known["Intel Xeon"])
     loss = apart("loss", known["AMD EPYC"], known["Intel Xeon"])
-    batches = apart("average", known["Intel Xeon"], here)
-    gpu = apart("average", known["NVIDIA H200"], here)
+    batches, gpu = (apart("average", known[which], here) for which in ("Intel Xeon", "NVIDIA H200"))
     untrained, of_gpu, _ = rouge.pop("zeroshot"), gpu.pop("zeroshot"), batches.pop("zeroshot")
+    of_single = [found.pop("single") for found in (loss, batches, gpu)]
     for told in (
-        f"AdaSingle is {loss.pop('single'):.4f} nats apart, and no other row more than {max(loss.values()):.4f}",
+        f"AdaSingle is {of_single[0]:.4f} nats apart, and no other row more than {max(loss.values()):.4f}",
         f"trained rows are up to {max(rouge.values()):.2f} apart",
         f"and the untrained model {untrained:.2f}",
-        f"its trained rows moved by up to {max(batches.values()):.2f}",
-        f"its trained rows are up to {max(gpu.values()):.2f} from the table above, "
-        f"and the untrained model {of_gpu:.2f}",
+        f"AdaSingle moved by {of_single[1]:.2f}, and no other trained row by more than {max(batches.values()):.2f}",
+        f"AdaSingle is {of_single[2]:.2f} from the table above, no other trained row more than "
+        f"{max(gpu.values()):.2f}, and the untrained model {of_gpu:.2f}",
     ):
         assert told in words(ROOT / "docs" / "results.md")
 

@@ -12,6 +12,7 @@ import pytest
 from conftest import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
+from told_of_full import kept_scores
 
 from pipeline.evaluation.intervals import Clusters, Interval, aligned, interval_of, sign_flip, standard_error
 from pipeline.evaluation.scores import LOSS, Scored, clusters_of, differences, over_seeds
@@ -172,8 +173,12 @@ PAIRS = (
     ("fedselectkd", "fedavg-local"),
     ("fedselectkd", "single"),
     ("fedselectkd", "fedkd"),
+    ("fedselectkd", "centralized"),
     ("centralized", "single"),
 )
+AT_A_CONVERGING_RATE = (("centralized-slower", "single"), ("fedselectkd", "centralized-slower"))
+CONTROLS = (("fedselectkd", "kd-random"), ("fedselectkd", "teacher-initial"))
+"""They write no summaries, so that their claims are about loss."""
 TIMES = 1000
 
 
@@ -181,12 +186,6 @@ def laptops(run: str) -> list[Scored]:
     """A run of the laptop's main table, as it is in git."""
     path = ROOT / "reports" / "scores" / "main" / f"{run}-1.json"
     return over_seeds([json.loads(path.read_text(encoding="utf-8"))["examples"]])
-
-
-def pooled(run: str) -> list[Scored]:
-    """A run of experiments/full over its three seeds, as it is in git: every meeting is tested once."""
-    paths = (ROOT / "experiments" / "full" / "results" / "main" / f"{run}-{seed}.json" for seed in (11, 12, 13))
-    return over_seeds([json.loads(path.read_text(encoding="utf-8"))["scores"]["examples"] for path in paths])
 
 
 def redrawn(clients: Mapping[str, Clusters], rng: np.random.Generator) -> dict[str, Clusters]:
@@ -227,13 +226,15 @@ def test_intervals_cover_at_our_cluster_sizes(metric: str, name: str, least: flo
 
 def test_intervals_cover_over_all_meetings() -> None:
     """Where claims are judged."""
-    found = {metric: [coverage(pair, metric, pooled) for pair in PAIRS] for metric in ("average", LOSS)}
+    pairs = {"average": (*PAIRS, *AT_A_CONVERGING_RATE), LOSS: (*PAIRS, *AT_A_CONVERGING_RATE, *CONTROLS)}
+    found = {metric: [coverage(pair, metric, kept_scores) for pair in own] for metric, own in pairs.items()}
     assert fmean(found["average"]) >= 0.935
-    (rouge, least), (loss, least_in_loss) = (
-        (f"{fmean(own):.2f}", f"{min(own):.2f}") for own in (found["average"], found[LOSS])
-    )
+    rouge, loss = found["average"], found[LOSS]
+    *others, worst = sorted(loss, reverse=True)
+    assert loss.index(worst) == pairs[LOSS].index(("fedselectkd", "teacher-initial")), "claim 6"
     sentence = (
-        f"Over all 232 meetings they hold it {rouge} of the time in ROUGE, at the worst pair {least}, and {loss} in "
-        f"loss, at the worst pair {least_in_loss}"
+        f"Over all 232 meetings they hold it {fmean(rouge):.2f} of the time in ROUGE, at the worst pair "
+        f"{min(rouge):.2f}, and {fmean(loss):.2f} in loss, at the worst pair {worst:.2f}. The worst is claim 6, which "
+        f"hangs on one meeting; of the other pairs it is {min(others):.2f}"
     )
     assert sentence in told(), sentence

@@ -9,98 +9,160 @@ from typing import Any
 
 import pytest
 
+from pipeline.errors import QuorumError
 from pipeline.model.backbone import Row
 from pipeline.model.decoding_rule import DecodingRule
-from pipeline.model.entry import Entry
+from pipeline.model.entry import Entry, entry_file
 from pipeline.runs import decoding
-from pipeline.runs.decoding import Reading, decode, steps_of
+from pipeline.runs.decoding import decode, steps_of
 from pipeline.runs.jobs import DecodingJob
 from pipeline.tasks.task import Prediction
 
 RULE = DecodingRule(beams=1, length_penalty=1.0, no_repeat_ngram=3, min_tokens=0, max_tokens=8)
 BEFORE = Prediction("before", True)
+EXAMPLES: Any = {one: one for one in "1234567"}
 
 
 class Rounding:
     """A task whose summaries depend on the batch: each names what was written with it, its own first."""
 
-    def predict(self, _backbone: object, prefixes: Sequence[str], rows: Sequence[Row], _rule: object) -> list[Any]:
-        batch = "".join(f"{prefixes[row.source]}{row.adapter}" for row in rows)
-        return [Prediction(f"{prefixes[row.source]}{row.adapter} in {batch}", True) for row in rows]
+    def render(self, _backbone: object, example: str, _limits: object) -> str:
+        return example
+
+    def predict(self, _backbone: object, prefixes: Sequence[Any], rows: Sequence[Row], _rule: object) -> list[Any]:
+        own = [f"{prefixes[row.source]['name']}{row.adapter}" for row in rows]
+        return [Prediction(f"{one} in {''.join(own)}", True) for one in own]
+
+
+class Store:
+    """Knows which entries are there, and not what is in them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def has(self, key: str) -> bool:
+        return entry_file(self.folder, key).is_file()
+
+    def put(self, key: str, _prefix: object) -> None:
+        entry_file(self.folder, key).parent.mkdir(parents=True, exist_ok=True)
+        entry_file(self.folder, key).touch(exist_ok=False)
 
 
 @pytest.fixture(autouse=True)
-def _task(monkeypatch: pytest.MonkeyPatch) -> None:
+def _task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three sources fit into a batch; what is read of one is its name."""
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(decoding, "load_task", lambda _name: Rounding())
+    monkeypatch.setattr(decoding, "PrefixStore", Store)
+    monkeypatch.setattr(decoding, "entry_key", lambda *about: f"key{about[-1]}")
     monkeypatch.setattr(decoding, "SOURCE_BYTES", 3)
     monkeypatch.setattr(decoding, "read_adapter", lambda path: path.name)
     monkeypatch.setattr(decoding, "on_device", lambda adapter, _device: adapter)
-    monkeypatch.setattr(Reading, "prefix", lambda _self, _job, entry, for_generation: entry.id)
-    monkeypatch.setattr(DecodingJob, "unread", lambda _self: [])
 
 
-def job(folder: Path, run: str, examples: str = "1234567", kept: str = "") -> DecodingJob:
-    """A run of one client with these examples, the shortest first; of some it has a summary already."""
-    tests = [("A", Entry(one, f"key{one}", 1, ord(one))) for one in examples]
+def job(run: str, examples: str = "1234567", *, model: str = "", kept: str = "", clients: str = "") -> DecodingJob:
+    """A run with these examples, each as long as its digit says; of some it has a summary already.
+
+    Args:
+        model: its adapter's name; the run's, unless it has several models.
+        clients: whose each example is, and the name of its adapter; unless said, there is one client.
+    """
+    held_by = clients or "A" * len(examples)
+    tests = [(client, Entry(one, f"key{one}", 1, int(one))) for client, one in zip(held_by, examples, strict=True)]
+    names = {client: client if clients else model or run for client in held_by}
+    adapters = {client: Path(name) for client, name in names.items()}
     order: Any = SimpleNamespace(rule=RULE, task="t")
-    made = DecodingJob(run, order, tests, (90, 8), ("", ""), {"A": Path(run)}, {"A": run}, folder / f"{run}.json")
+    path = Path(f"{run}-{model}.json")
+    made = DecodingJob(run, order, tests, (90, 8), ("", ""), adapters, names, path)
     made.keep(dict.fromkeys(kept, BEFORE))
     return made
 
 
-def decoded(*jobs: DecodingJob, together: int = 1) -> dict[str, dict[str, str]]:
-    """Run -> example -> what was written, when these are decoded in one call."""
-    backbone: Any = SimpleNamespace(device="cpu", bytes_of_source=lambda _: 1, check_lengths=lambda *_: None)
+def decoded(*jobs: DecodingJob, together: int = 1) -> list[dict[str, str]]:
+    """Of each job: example -> what was written, when these are decoded in one call."""
+    backbone: Any = SimpleNamespace(
+        device="cpu",
+        bytes_of_source=lambda _: 1,
+        check_lengths=lambda *_: None,
+        encode=lambda name, for_generation: ({"name": name}, {}),
+    )
     steps, counted = steps_of(jobs), list[int]()
-    decode(jobs, backbone, {}, counted.append, together=together)
+    decode(jobs, backbone, EXAMPLES, counted.append, together=together)
     assert sum(counted) == steps, "what progress was told"
-    return {one.run_id: {name: made.text for name, made in one.made().items()} for one in jobs}
+    assert steps_of(jobs) == 0
+    return [{name: made.text for name, made in one.made().items()} for one in jobs]
 
 
-def test_sources_of_like_length_share_a_batch(tmp_path: Path) -> None:
+def test_sources_of_like_length_share_a_batch() -> None:
     """Seven are three batches: the shortest three, and twice two."""
-    found = decoded(job(tmp_path, "a", "7254361"))["a"]
+    (found,) = decoded(job("a", "7254361"))
     assert {text.partition(" in ")[2] for text in found.values()} == {"1a2a3a", "4a5a", "6a7a"}
     assert found["2"] == "2a in 1a2a3a"
 
 
-def test_what_a_run_writes_depends_on_no_run_beside_it(tmp_path: Path) -> None:
+def test_each_client_writes_with_its_own_adapter() -> None:
+    assert decoded(job("a", "123", clients="xyx")) == [{"1": "1x in 1x2y3x", "2": "2y in 1x2y3x", "3": "3x in 1x2y3x"}]
+
+
+def test_what_a_run_writes_depends_on_no_run_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither on a fresh one, nor on one that is half done, nor on one with another test set."""
-    alone = decoded(job(tmp_path / "alone", "a"))["a"]
-    others = [job(tmp_path, "b"), job(tmp_path, "c", kept="123"), job(tmp_path, "d", "12")]
-    found = decoded(*others, job(tmp_path, "a"))
-    assert found["a"] == alone
-    assert found["d"] == {"1": "1d in 1d2d", "2": "2d in 1d2d"}
+    (alone,) = decoded(job("a"))
+    (tmp_path / "again").mkdir()
+    monkeypatch.chdir(tmp_path / "again")
+    *_, other, found = decoded(job("b"), job("c", kept="123"), job("d", "12"), job("a"))
+    assert found == alone
+    assert other == {"1": "1d in 1d2d", "2": "2d in 1d2d"}
 
 
-def test_batches_are_smaller_where_they_would_have_too_many_rows(
+def test_batches_are_smaller_where_they_would_have_too_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two rows at once: seven examples are four batches, and seven where two models share them."""
+    monkeypatch.setattr(decoding, "ROWS", 2)
+    assert decoded(job("a"))[0]["1"] == "1a in 1a2a"
+    assert decoded(job("b", model="x"), job("b", model="y"), together=2)[0]["1"] == "1x in 1x1y"
+
+
+def test_models_of_one_run_that_are_decoded_together_share_their_batches() -> None:
+    """Of three models two, and the third alone; those of another run and of another test set are apart."""
+    models = [job("a", model=one) for one in "xyz"]
+    *_, z, b, c = decoded(*models, job("b"), job("c", "67"), together=2)
+    assert [one.made()["7"].text for one in models] == ["7x in 6x6y7x7y", "7y in 6x6y7x7y", "7z in 6z7z"]
+    assert (z["7"], b["7"], c["7"]) == ("7z in 6z7z", "7b in 6b7b", "7c in 6c7c")
+
+
+def test_a_finished_model_shares_the_batches_of_another_and_keeps_its_summaries() -> None:
+    finished, other = decoded(job("a", model="x", kept="1234567"), job("a", model="y"), together=2)
+    assert other["7"] == "7y in 6x6y7x7y"
+    assert set(finished.values()) == {"before"}
+
+
+def test_a_stopped_batch_is_written_again_whole_and_a_finished_one_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two rows at once: seven examples are four batches, and twice as many where two jobs share them."""
-    monkeypatch.setattr(decoding, "ROWS", 2)
-    assert decoded(job(tmp_path, "a"))["a"]["1"] == "1a in 1a2a"
-    assert decoded(job(tmp_path, "b"), job(tmp_path, "c"), together=2)["b"]["1"] == "1b in 1b1c"
-
-
-def test_jobs_that_are_decoded_together_share_their_batches(tmp_path: Path) -> None:
-    """Of three jobs two, and the third alone."""
-    found = decoded(job(tmp_path, "a"), job(tmp_path, "b"), job(tmp_path, "c"), together=2)
-    assert found["b"]["7"] == "7b in 6a6b7a7b"
-    assert found["c"]["7"] == "7c in 6c7c"
-
-
-def test_a_finished_job_shares_the_batches_of_another_and_keeps_its_summaries(tmp_path: Path) -> None:
-    found = decoded(job(tmp_path, "a", kept="1234567"), job(tmp_path, "b"), together=2)
-    assert found["b"]["7"] == "7b in 6a6b7a7b"
-    assert set(found["a"].values()) == {"before"}
-
-
-def test_a_stopped_batch_is_written_again_whole_and_a_finished_one_is_not(tmp_path: Path) -> None:
     """One of the first three was kept, and both of the last two."""
-    fresh = decoded(job(tmp_path / "fresh", "a"))["a"]
-    assert decoded(job(tmp_path, "a", kept="167"))["a"] == fresh | {"6": "before", "7": "before"}
+    (fresh,) = decoded(job("a"))
+    (tmp_path / "again").mkdir()
+    monkeypatch.chdir(tmp_path / "again")
+    assert decoded(job("a", kept="167")) == [fresh | {"6": "before", "7": "before"}]
 
 
-def test_a_run_without_test_examples_writes_nothing(tmp_path: Path) -> None:
-    assert decoded(job(tmp_path, "a", ""), job(tmp_path, "b", "1")) == {"a": {}, "b": {"1": "1b in 1b"}}
+def test_a_run_without_test_examples_writes_nothing() -> None:
+    assert decoded(job("a", ""), job("b", "1")) == [{}, {"1": "1b in 1b"}]
+
+
+def test_a_prefix_that_two_runs_share_is_stored_and_counted_once() -> None:
+    jobs = [job("a"), job("b")]
+    assert steps_of(jobs) == 2 * 7 + 7
+    decoded(*jobs)
+
+
+def test_what_was_summarized_before_is_read_for_its_loss() -> None:
+    finished = job("a", kept="1234567")
+    assert steps_of([finished]) == 7
+    decoded(finished)
+    assert finished.unread() == []
+
+
+def test_an_example_that_was_encoded_for_another_plan_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoding, "entry_key", lambda *about: "another")
+    with pytest.raises(QuorumError, match="is of another plan; run `dvc repro encode encode-more`"):
+        decoded(job("a"))
