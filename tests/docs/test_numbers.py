@@ -149,12 +149,29 @@ def test_what_came_out_of_an_experiment_is_in_its_committed_tables(experiment: s
     assert [number for number in stated if number not in known] == []
 
 
-@pytest.mark.parametrize("folder", [ROOT, FULL], ids=["laptop", "full"])
-def test_every_round_of_every_committed_run_has_five_steps_or_more(folder: Path) -> None:
+HISTORIES = sorted(
+    path
+    for folder in (ROOT, FULL, ABLATIONS)
+    for pattern in ("tables/history.csv", "metrics/*/history.csv")
+    for path in (folder / "reports").glob(pattern)
+)
+
+
+@pytest.mark.parametrize("history", HISTORIES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_round_of_every_committed_run_has_five_steps_or_more(history: Path) -> None:
     """One step a round by a fresh AdamW is a shock, not training."""
-    steps = [int(row["steps"]) for row in read(folder / "reports" / "tables" / "history.csv")]
+    steps = [int(row["steps"]) for row in read(history)]
     assert steps
     assert min(steps) >= 5
+
+
+def test_histories_of_the_laptop_and_of_full_scale_are_committed() -> None:
+    assert {ROOT / "reports" / "tables" / "history.csv", FULL / "reports" / "tables" / "history.csv"} <= set(HISTORIES)
+
+
+def test_what_the_commands_take_is_what_was_measured() -> None:
+    measured = read(REPORTS / "benchmarks" / "commands.csv")
+    assert rows_of(ROOT / "docs" / "performance.md", "command | time") == [list(row.values()) for row in measured]
 
 
 def test_the_rounds_that_the_results_tell_are_those_of_the_histories() -> None:
