@@ -216,6 +216,12 @@ def test_what_rounding_changes_is_told() -> None:
         assert told in words(ROOT / "docs" / "results.md")
 
 
+def test_all_rows_of_the_laptop_were_decoded_twice_to_the_same_bytes() -> None:
+    digests = read(REPORTS / "benchmarks" / "summaries_again.csv")
+    assert len(digests) == 7
+    assert all(row["first"] == row["second"] for row in digests)
+
+
 def test_one_meeting_of_six_has_six_times_the_difference_of_any_other() -> None:
     """What pooling gains in loss at Committee, a meeting at a time."""
     loss: dict[str, dict[str, float]] = {}
