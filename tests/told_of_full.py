@@ -82,6 +82,19 @@ def at_the_limit(reports: Path = REPORTS) -> dict[str, float]:
     return {row["run"]: float(row["at_limit"]) for row in rows}
 
 
+def cut() -> dict[str, Any]:
+    """What the limit of source tokens leaves of the examples."""
+    found: dict[str, Any] = json.loads((FULL / "results" / "main" / "single-11.json").read_text(encoding="utf-8"))[
+        "cut"
+    ]
+    return found
+
+
+def share_read() -> str:
+    of_tokens, of_example = (f"{100 * cut()[share]:.0f}%" for share in ("of_tokens", "of_transcript"))
+    return f"{of_tokens} of all tokens of the gold spans, and {of_example} of the average example's"
+
+
 def under_the_table() -> list[str]:
     """The smallest differences that it would have shown, how much is read, and what the limit cuts."""
     visible = {place: float(one["visible"]) for place, one in claims().items()}
@@ -92,14 +105,12 @@ def under_the_table() -> list[str]:
         both.append(
             f"by {visible[number, 'average']:.2f}{of_rouge} or {visible[number, 'loss']:.4f}{of_loss} over {other}"
         )
-    cut = json.loads((FULL / "results" / "main" / "single-11.json").read_text(encoding="utf-8"))["cut"]
     ends = at_the_limit()
     untrained = ends.pop("zeroshot")
     return [
         f"ahead {', '.join(both)}, and by {visible[5, 'loss']:.4f} and {visible[6, 'loss']:.4f} nats over the two "
         "controls, `kd-random` and `teacher-initial`, each at a level of 0.05",
-        f"{100 * cut['of_tokens']:.0f}% of all tokens of the gold spans, and {100 * cut['of_transcript']:.0f}% of the "
-        "average example's",
+        share_read(),
         f"{untrained:.0f}% of ZeroShot's summaries end at the limit of 128 tokens, and {min(ends.values()):.0f}% to "
         f"{max(ends.values()):.0f}% of the trained rows'",
     ]
@@ -115,6 +126,7 @@ def of_the_paper(ours: str, theirs: str, metrics: Sequence[str] = PARTS) -> str:
     return minus(f"{means[0] - means[1]:.2f}")
 
 
+@cache
 def kept_scores(run: str) -> list[Scored]:
     """A run's test examples over its three seeds: every meeting is tested once."""
     paths = (path for seed in (11, 12, 13) for path in (FULL / "results").glob(f"m*/{run}-{seed}.json"))

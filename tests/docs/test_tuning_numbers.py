@@ -13,6 +13,14 @@ from told import ABLATIONS, FULL, REPORTS, prose, read, untold, words
 from pipeline.plan.texts import read_text_params
 
 
+def losses_of(table: Path) -> dict[str, dict[float, float]]:
+    """Run -> value of its knob -> validation loss, in nats a token."""
+    found: dict[str, dict[float, float]] = {}
+    for row in read(table):
+        found.setdefault(row["run"], {})[float(row["knobs"].partition("=")[2])] = float(row["validation_loss"])
+    return found
+
+
 def widenings(losses: dict[str, dict[float, float]]) -> list[str]:
     """The family that liked the upper end of the grid, each time that the grid got one rate more."""
     grid = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))["tune"]["rates"]
@@ -53,11 +61,8 @@ def test_what_is_said_of_the_laptops_rates_is_what_their_trials_found() -> None:
 
 
 def test_what_is_said_of_knobs_at_the_laptops_scale_is_what_their_trials_found() -> None:
-    losses: dict[str, dict[float, float]] = {}
-    ended: dict[str, str] = {}
-    for row in read(REPORTS / "tables" / "tuning.csv"):
-        losses.setdefault(row["run"], {})[float(row["knobs"].partition("=")[2])] = float(row["validation_loss"])
-        ended |= {row["run"]: row["ended"]} if row["chosen"] == "1" else {}
+    table = REPORTS / "tables" / "tuning.csv"
+    losses, ended = losses_of(table), {row["run"]: row["ended"] for row in read(table) if row["chosen"] == "1"}
     text = words(ROOT / "docs" / "results.md")
     fedavg, pulls, server_rates = min(losses["fedavg"].values()), losses["fedprox"], losses["fedopt"]
     weak = [loss for mu, loss in pulls.items() if mu <= 0.001]
@@ -73,9 +78,7 @@ def test_what_is_said_of_knobs_at_the_laptops_scale_is_what_their_trials_found()
 
 def test_what_is_said_of_full_scale_is_what_its_trials_found() -> None:
     """Differences of validation losses: each run at its best, and pooling at the first guess."""
-    losses: dict[str, dict[float, float]] = {}
-    for row in read(FULL / "reports" / "tables" / "tuning.csv"):
-        losses.setdefault(row["run"], {})[float(row["knobs"].partition("=")[2])] = float(row["validation_loss"])
+    losses = losses_of(FULL / "reports" / "tables" / "tuning.csv")
     best = {run: min(tried.values()) for run, tried in losses.items()}
     pull = best["fedprox-local"]
     text = words(ROOT / "docs" / "results.md")
@@ -113,14 +116,6 @@ def test_knobs_of_the_ablations_are_those_that_tuning_chose() -> None:
     for row in chosen:
         name, _, value = row["knobs"].partition("=")
         assert runs[row["run"]][name] == float(value), f"{row['run']}: {row['knobs']} was chosen"
-
-
-def losses_of(table: Path) -> dict[str, dict[float, float]]:
-    """Run -> value of its knob -> validation loss, in nats a token."""
-    found: dict[str, dict[float, float]] = {}
-    for row in read(table):
-        found.setdefault(row["run"], {})[float(row["knobs"].partition("=")[2])] = float(row["validation_loss"])
-    return found
 
 
 def test_what_is_said_of_the_ablations_knobs_is_what_their_trials_found() -> None:
