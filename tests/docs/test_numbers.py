@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from conftest import ROOT
 from told import ABLATIONS, FULL, REPORTS, difference, prose, read, rows_of, shown, span, words
 from told_of_full import at_the_limit, words_written
-
-from benchmarks import table
 
 
 def test_the_laptops_main_table_is_the_committed_one() -> None:
@@ -79,59 +76,6 @@ def test_what_the_limit_of_tokens_cuts_on_the_laptop_is_told() -> None:
     assert told in words(ROOT / "docs" / "results.md")
 
 
-@pytest.mark.parametrize("when", ["before", "now"])
-def test_the_parts_of_make_repro_are_the_measured_ones(when: str) -> None:
-    parts: dict[str, Any] = json.loads((REPORTS / "benchmarks" / "parts.json").read_text(encoding="utf-8"))[when]
-    column = {"before": 1, "now": 2}[when]
-    stated = {row[0]: row[column] for row in rows_of(ROOT / "docs" / "performance.md", "part")}
-    wanted = {name: f"{minutes:.1f} min" for name, minutes in (parts["parts"] | {"all": parts["total"]}).items()}
-    assert {name.split(",")[0]: minutes for name, minutes in stated.items()} == wanted
-
-
-def test_what_messages_over_flower_cost_is_what_was_measured() -> None:
-    measured = REPORTS / "benchmarks" / "messages.md"
-    assert rows_of(ROOT / "docs" / "performance.md", "what | measured") == rows_of(measured, "what")
-
-
-def test_what_the_page_on_performance_tells_of_a_gpu_is_what_was_measured() -> None:
-    """Its steps, and how far its trainings' best rounds and validation losses are from the laptop's."""
-    rows: list[dict[str, Any]] = json.loads(words(REPORTS / "benchmarks" / "results.json"))["training_step"]
-    measured = [table.markdown([row]).splitlines()[-1].split(" | ")[2:5] for row in rows if " on a GPU" in row["what"]]
-    stated = rows_of(ROOT / "docs" / "performance.md", "step in bf16")
-    assert [[ours, plainly.removesuffix(", compiled"), times] for _, ours, plainly, times in stated] == measured
-
-    def best(history: Path) -> dict[tuple[str, str], tuple[str, float]]:
-        of = {(row["run"], row["client"]): row for row in read(history) if row["best"] == "1"}
-        return {which: (row["round"], float(row["validation_loss"])) for which, row in of.items()}
-
-    here, there = best(REPORTS / "tables" / "history.csv"), best(REPORTS / "benchmarks" / "gpu_history.csv")
-    assert {which for which, (number, _) in here.items() if number != there[which][0]} == {("single", "Committee")}
-    moved = {which: abs(loss - there[which][1]) for which, (_, loss) in here.items()}
-    of_single = max(moved.pop(which) for which in list(moved) if which[0] == "single")
-    for told in (
-        f"no client's best validation loss moves by more than {max(moved.values()):.4f} nats",
-        f"AdaSingle moves more, by {of_single:.4f} at most",
-        f"Committee's best round is {there['single', 'Committee'][0]} there and {here['single', 'Committee'][0]} here",
-    ):
-        assert told in words(ROOT / "docs" / "performance.md")
-
-
-def test_the_times_on_a_gpu_are_the_measured_ones() -> None:
-    took = {row["what"]: row["seconds"] for row in read(REPORTS / "benchmarks" / "gpu_times.csv")}
-    told = words(ROOT / "docs" / "performance.md")
-    for sentence in (
-        f"A training of AdaFedSelectKD takes {took['a training of AdaFedSelectKD alone']} s there, start included",
-        f"Four trainings side by side took {took['four trainings side by side']} s together; six, on another day, "
-        f"{took['six trainings side by side']} s",
-        f"took {took['fifteen trials of the ablations six at a time']} s",
-        f"the summaries of the seven rows {took['the summaries of seven rows']} s in one process",
-    ):
-        assert sentence in told
-    assert len(read(ABLATIONS / "reports" / "tables" / "tuning.csv")) == 15
-    first, again = (read(REPORTS / "benchmarks" / f"gpu_history{which}.csv") for which in ("", "_again"))
-    assert again == [{name: row[name] for name in again[0]} for row in first], "all six gave the same losses"
-
-
 @pytest.mark.parametrize(
     ("experiment", "fixed"),
     [("faults", "a norm of 1.0"), ("fednlp", "")],
@@ -167,11 +111,6 @@ def test_every_round_of_every_committed_run_has_five_steps_or_more(history: Path
 
 def test_histories_of_the_laptop_and_of_full_scale_are_committed() -> None:
     assert {ROOT / "reports" / "tables" / "history.csv", FULL / "reports" / "tables" / "history.csv"} <= set(HISTORIES)
-
-
-def test_what_the_commands_take_is_what_was_measured() -> None:
-    measured = read(REPORTS / "benchmarks" / "commands.csv")
-    assert rows_of(ROOT / "docs" / "performance.md", "command | time") == [list(row.values()) for row in measured]
 
 
 def test_the_rounds_that_the_results_tell_are_those_of_the_histories() -> None:

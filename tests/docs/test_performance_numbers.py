@@ -1,0 +1,102 @@
+"""The tables and numbers of docs/performance.md are those of committed files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT
+from told import ABLATIONS, REPORTS, read, rows_of, words
+
+from benchmarks import table
+
+PAGE = ROOT / "docs" / "performance.md"
+
+
+@pytest.mark.parametrize("when", ["before", "now"])
+def test_the_parts_of_make_repro_are_the_measured_ones(when: str) -> None:
+    parts: dict[str, Any] = json.loads((REPORTS / "benchmarks" / "parts.json").read_text(encoding="utf-8"))[when]
+    column = {"before": 1, "now": 2}[when]
+    stated = {row[0]: row[column] for row in rows_of(PAGE, "part")}
+    wanted = {name: f"{minutes:.1f} min" for name, minutes in (parts["parts"] | {"all": parts["total"]}).items()}
+    assert {name.split(",")[0]: minutes for name, minutes in stated.items()} == wanted
+
+
+def test_what_messages_over_flower_cost_is_what_was_measured() -> None:
+    measured = REPORTS / "benchmarks" / "messages.md"
+    assert rows_of(PAGE, "what | measured") == rows_of(measured, "what")
+
+
+def test_what_the_page_on_performance_tells_of_a_gpu_is_what_was_measured() -> None:
+    """Its steps, and how far its trainings' best rounds and validation losses are from the laptop's."""
+    rows: list[dict[str, Any]] = json.loads(words(REPORTS / "benchmarks" / "results.json"))["training_step"]
+    measured = [table.markdown([row]).splitlines()[-1].split(" | ")[2:5] for row in rows if " on a GPU" in row["what"]]
+    stated = rows_of(PAGE, "step in bf16")
+    assert [[ours, plainly.removesuffix(", compiled"), times] for _, ours, plainly, times in stated] == measured
+
+    def best(history: Path) -> dict[tuple[str, str], tuple[str, float]]:
+        of = {(row["run"], row["client"]): row for row in read(history) if row["best"] == "1"}
+        return {which: (row["round"], float(row["validation_loss"])) for which, row in of.items()}
+
+    here, there = best(REPORTS / "tables" / "history.csv"), best(REPORTS / "benchmarks" / "gpu_history.csv")
+    assert {which for which, (number, _) in here.items() if number != there[which][0]} == {("single", "Committee")}
+    moved = {which: abs(loss - there[which][1]) for which, (_, loss) in here.items()}
+    of_single = max(moved.pop(which) for which in list(moved) if which[0] == "single")
+    for told in (
+        f"no client's best validation loss moves by more than {max(moved.values()):.4f} nats",
+        f"AdaSingle moves more, by {of_single:.4f} at most",
+        f"Committee's best round is {there['single', 'Committee'][0]} there and {here['single', 'Committee'][0]} here",
+    ):
+        assert told in words(PAGE)
+
+
+def test_the_times_on_a_gpu_are_the_measured_ones() -> None:
+    took = {row["what"]: row["seconds"] for row in read(REPORTS / "benchmarks" / "gpu_times.csv")}
+    told = words(PAGE)
+    for sentence in (
+        f"A training of AdaFedSelectKD takes {took['a training of AdaFedSelectKD alone']} s there, start included",
+        f"Four trainings side by side took {took['four trainings side by side']} s together; six, on another day, "
+        f"{took['six trainings side by side']} s",
+        f"took {took['fifteen trials of the ablations six at a time']} s",
+        f"the summaries of the seven rows {took['the summaries of seven rows']} s in one process",
+    ):
+        assert sentence in told
+    assert len(read(ABLATIONS / "reports" / "tables" / "tuning.csv")) == 15
+    first, again = (read(REPORTS / "benchmarks" / f"gpu_history{which}.csv") for which in ("", "_again"))
+    assert again == [{name: row[name] for name in again[0]} for row in first], "all six gave the same losses"
+
+
+def test_what_the_commands_take_is_what_was_measured() -> None:
+    measured = read(REPORTS / "benchmarks" / "commands.csv")
+    assert rows_of(PAGE, "command | time") == [list(row.values()) for row in measured]
+
+
+def test_the_reasons_for_missed_aims_are_in_measured_numbers() -> None:
+    measured: dict[str, list[dict[str, Any]]] = json.loads(words(REPORTS / "benchmarks" / "results.json"))
+    (of_step,) = measured["arithmetic"]
+    kernels = of_step["details"]["gigaflops_a_second_of_the_best_kernels"]
+    step, memory = measured["training_step"][:2]
+    prefill = measured["prefill"][0]
+    stored, whole = (row["ours"]["median"] for row in measured["federated_run"][:2])
+    apart = measured["federated_run"][2]["details"]["ours"]
+    loop = next(row for row in measured["loop_overhead"] if row["what"].endswith("1,000 clients"))
+    told = words(PAGE)
+    for sentence in (
+        f"A step in bf16 runs at {of_step['ratio']:.0%} of the speed of the machine's best kernels",
+        f"**The step, {step['ratio']:.1f} of {step['promised']:.0f}.** Products at the best kernels' speed would take "
+        f"{of_step['ratio']:.0%} of its time",
+        f"**Its memory, {memory['ratio']:.2f} of {memory['promised']:.0f}.** About half of its "
+        f"{memory['details']['ours'] / 1000:.2f} GB",
+        f"**The prefill, {prefill['ratio']:.2f} of {prefill['promised']:.0f}.**",
+        f"At {kernels:.0f} GFLOP/s, the speed of this machine's best kernels in a training step, that takes "
+        f"{273 / kernels:.2f} s; the aim is {prefill['theirs']['median'] / prefill['promised']:.2f} s, and "
+        f"{prefill['ours']['median']:.2f} s was measured",
+        f"Of its {whole:.1f} s encoding is {whole - stored:.1f} s",
+        f"**The loop against Flower's, {loop['ratio']:.1f} of {loop['promised']:.0f}.**",
+        f"packed and hashed, {1000 * loop['ours']['median']:.2f} ms a client-round",
+        f"**The largest difference of two final adapters, {apart:.5f} where 0.0001 would agree.**",
+    ):
+        assert sentence in told
+    assert rows_of(ROOT / "benchmarks" / "SCALE.md", "model | source")[1][1:3] == ["1,024", "273 GFLOP"]
