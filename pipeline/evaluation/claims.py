@@ -1,14 +1,14 @@
 """Claims and the words they are judged by, fixed before any of the runs that they judge was trained.
 
 A claim says that one run is better than another, on an endpoint (average ROUGE, test loss), by an effect. In ROUGE that
-is the paper's, where it compares the two. A gain is ours less theirs, turned so that more is
+is the paper's, where it compares the two; in loss it is ours. A gain is ours less theirs, turned so that more is
 better. With its 95% interval and Holm's p:
 
     supported    p at most 0.05, the lower end above 0, and a gain in each of three runs;
                  *smaller* if the upper end is below half of the effect
     excluded     the lower end at most 0 and the upper end below half of the effect
-    undecided    else; before there are three runs; whatever was trained without converging, and where pooling gains
-                 nothing (the gate)
+    undecided    else; before there are three runs; whatever was trained without converging; and every other claim where
+                 the gate, that pooling gains, is not supported
 
 "No worse than theirs less a margin" is supported above the margin and excluded below it.
 """
@@ -38,7 +38,7 @@ SUPPORTED: tuple[Word, ...] = ("supported", "supported, smaller")
 
 
 class Claim(Record):
-    """Two runs by their names in params.yaml, and the paper's effect on each endpoint that is judged.
+    """Two runs by their names in params.yaml, and the effect on each endpoint that is judged.
 
     `gate`: the others are undecided on an endpoint on which it is not supported. `family`: Holm's adjustment runs over
     the claims of one family. `margin`: of a claim that ours is no worse than theirs less so much.
@@ -216,7 +216,7 @@ def is_in_every_run(claim: Claim, word: Word, by_run: Iterable[float]) -> bool:
 
 
 def _gated(found: Sequence[Judged]) -> list[Judged]:
-    """Where pooling all data gains nothing, no federated claim can be tested: told beside a claim's own reason."""
+    """Unless pooling all data is seen to gain, no federated claim can be tested: told beside a claim's own reason."""
     shut = {one.metric for one in found if one.claim.gate and one.word not in SUPPORTED}
     return [
         replace(one, word="undecided", why="; ".join(filter(None, (one.why, "the gate is not supported"))))

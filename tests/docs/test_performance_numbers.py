@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -100,3 +101,17 @@ def test_the_reasons_for_missed_aims_are_in_measured_numbers() -> None:
     ):
         assert sentence in told
     assert rows_of(ROOT / "benchmarks" / "SCALE.md", "model | source")[1][1:3] == ["1,024", "273 GFLOP"]
+
+
+def test_what_bf16_changes_is_what_was_measured() -> None:
+    found = {row["what"]: row for row in json.loads(words(REPORTS / "benchmarks" / "precision.json"))["lines"]}
+    rouge = found["average ROUGE of validation summaries"]
+    low, high, same = re.findall(r"\d+\.\d+|\d+(?=%)", rouge["more"].partition("95% interval")[2])
+    told = (
+        f"{same}% of the summaries are the same, and their average ROUGE is {-rouge['difference']:.2f} lower in bf16, "
+        f"which may be chance ({float(low):.2f} lower … {float(high):.2f} higher)"
+    )
+    assert told in words(ROOT / "docs" / "operating.md")
+    of_losses = [abs(row["difference"]) for what, row in found.items() if what.startswith("loss of")]
+    assert len(of_losses) == 6
+    assert max(of_losses) < 0.001

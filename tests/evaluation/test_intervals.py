@@ -235,6 +235,6 @@ def test_intervals_cover_over_all_meetings() -> None:
     sentence = (
         f"Over all 232 meetings they hold it {fmean(rouge):.2f} of the time in ROUGE, at the worst pair "
         f"{min(rouge):.2f}, and {fmean(loss):.2f} in loss, at the worst pair {worst:.2f}. The worst is claim 6, which "
-        f"hangs on one meeting; of the other pairs it is {min(others):.2f}"
+        f"hangs on one meeting; the next-worst pair has {min(others):.2f}"
     )
     assert sentence in told(), sentence
