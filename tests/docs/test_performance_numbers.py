@@ -16,6 +16,14 @@ from benchmarks import table
 PAGE = ROOT / "docs" / "performance.md"
 
 
+def comparisons() -> dict[str, list[dict[str, Any]]]:
+    """What `make bench` measured: comparison -> its rows."""
+    found: dict[str, list[dict[str, Any]]] = json.loads(
+        (REPORTS / "benchmarks" / "results.json").read_text(encoding="utf-8")
+    )
+    return found
+
+
 @pytest.mark.parametrize("when", ["before", "now"])
 def test_the_parts_of_make_repro_are_the_measured_ones(when: str) -> None:
     parts: dict[str, Any] = json.loads((REPORTS / "benchmarks" / "parts.json").read_text(encoding="utf-8"))[when]
@@ -32,7 +40,7 @@ def test_what_messages_over_flower_cost_is_what_was_measured() -> None:
 
 def test_what_the_page_on_performance_tells_of_a_gpu_is_what_was_measured() -> None:
     """Its steps, and how far its trainings' best rounds and validation losses are from the laptop's."""
-    rows: list[dict[str, Any]] = json.loads(words(REPORTS / "benchmarks" / "results.json"))["training_step"]
+    rows = comparisons()["training_step"]
     measured = [table.markdown([row]).splitlines()[-1].split(" | ")[2:5] for row in rows if " on a GPU" in row["what"]]
     stated = rows_of(PAGE, "step in bf16")
     assert [[ours, plainly.removesuffix(", compiled"), times] for _, ours, plainly, times in stated] == measured
@@ -75,7 +83,7 @@ def test_what_the_commands_take_is_what_was_measured() -> None:
 
 
 def test_the_reasons_for_missed_aims_are_in_measured_numbers() -> None:
-    measured: dict[str, list[dict[str, Any]]] = json.loads(words(REPORTS / "benchmarks" / "results.json"))
+    measured = comparisons()
     (of_step,) = measured["arithmetic"]
     kernels = of_step["details"]["gigaflops_a_second_of_the_best_kernels"]
     step, memory = measured["training_step"][:2]
