@@ -31,6 +31,7 @@ from told_of_full import (
     minus,
     more,
     of_run_a,
+    of_the_controls,
     of_the_paper,
     over,
     rates,
@@ -61,7 +62,9 @@ def test_what_is_kept_of_full_scale_is_told() -> None:
         [row["method"], shown(row, "average", 2), words_written(run), shown(row, "loss", 3)]
         for run, row in means().items()
     ]
-    assert rows_of(FULL / "README.md", "method") == rows_of(README, "method") == wanted
+    assert rows_of(FULL / "README.md", "method") == wanted
+    controls = ("fedprox-local", "fedselectkd-q88", "kd-random", "teacher-initial")
+    assert rows_of(README, "method") == [row for row, run in zip(wanted, means(), strict=True) if run not in controls]
 
 
 def test_the_times_of_trainings_are_those_kept_with_the_results() -> None:
@@ -113,6 +116,7 @@ def test_every_number_of_the_readme_of_full_is_told_by_its_files() -> None:
     least, most = min(shares_distilled()), max(shares_distilled())
     sentences = [
         *under_the_table(),
+        of_the_controls(),
         f"pooling gains {value(0, 'loss', 3)} nats a token ({ends(0, 'loss', 3)}; p {holm(0, 'loss')})",
         f"ROUGE it gains {value(0, 'average', 2)} ({ends(0, 'average', 2)}; p {holm(0, 'average')})",
         f"where a gain of {claims()[0, 'average']['visible']:.2f} would have been seen in four cases of five",
@@ -263,7 +267,6 @@ def test_what_is_told_of_the_audits_is_what_they_found() -> None:
 
 
 def test_every_number_of_the_readme_is_told_by_the_files_of_full() -> None:
-    others = [losses()[run] for run in ("fedselectkd", "fedkd", "kd-random", "fedselectkd-q88")]
     rouge = {run: of_run_a(run).partition(" and")[0] for run in ("fedselectkd", "fedselectkd-own", "single")}
     on_the_laptop = span(difference("average", "fedavg"), 2, -1, " average ROUGE below AdaFedAvg")
     of_a, *of_others = claims()[3, "average"]["by_run"].values()
@@ -273,15 +276,12 @@ def test_every_number_of_the_readme_is_told_by_the_files_of_full() -> None:
         *attacks_on_full.of_the_readme(),
         *under_the_table(),
         f"the pooled model gains {value(0, 'loss', 3)} nats and {value(0, 'average', 2)} average ROUGE",
-        f"lie within {max(others) - min(others):.4f} nats",
-        f"The paper has it {of_the_paper('AdaFedAvg', 'AdaSingle')} above",
         f"better than AdaFedAvg, by {gain(1, 'average', 2, ' average ROUGE')}; the paper's gain is "
         f"{of_the_paper('AdaFedSelectKD', 'AdaFedAvg')}",
-        f"AdaFedSelectKD has {rouge['fedselectkd']} average ROUGE by the one and {rouge['fedselectkd-own']} by the "
-        f"other, and AdaSingle {rouge['single']}",
+        f"AdaFedSelectKD has {rouge['fedselectkd']} average ROUGE by the reading that is judged and "
+        f"{rouge['fedselectkd-own']} by the other, and AdaSingle {rouge['single']}",
         f"gain in loss over AdaFedAvg, {ahead('fedavg-local', 'fedavg', 3)} of {value(1, 'loss', 3)} nats, is "
         "personalization",
-        "p is at most 0.05 after Holm's correction",
         f"AdaFedSelectKD is {minus(on_the_laptop)}",
     ]
     told = README.read_text(encoding="utf-8").split("## What came out")[1].split("\n## ")[0]
