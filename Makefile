@@ -88,8 +88,14 @@ page: setup  ## the page of repro-full from the results that are kept, without t
 	@dvc repro prepare@qmsum backbone
 	@cd $(FULL) && dvc repro partition && $(IN_EXPERIMENT) page
 
-audit: setup  ## run A of repro-full looked at otherwise: rounds chosen by ROUGE, beam search, fp32 (hours; needs its models)
-	@cd $(FULL) && dvc repro partition && $(IN_EXPERIMENT) audit && $(IN_EXPERIMENT) page
+# The audits need every round's models, which a kept result and DVC's cache lack: what has none here is trained again.
+audit: setup  ## run A of repro-full looked at otherwise: rounds chosen by ROUGE, beam search, fp32 (hours)
+	@dvc repro prepare@qmsum backbone
+	@$(REFUSE_SAMPLE)
+	@set -o pipefail; cd $(FULL) && dvc repro partition && \
+		stages=$$($(IN_EXPERIMENT) audit missing) && { [ -z "$$stages" ] || dvc repro $$stages; } && \
+		stages=$$($(IN_EXPERIMENT) audit missing --again) && { [ -z "$$stages" ] || dvc repro --force --single-item $$stages; } && \
+		$(IN_EXPERIMENT) audit make && $(IN_EXPERIMENT) page
 
 fednlp: setup  ## FedNLP: four tasks, skewed federations, and how much of an encoder is frozen: experiments/fednlp/reports (an hour and more)
 	@cd experiments/fednlp && dvc repro
@@ -111,8 +117,10 @@ chaos-federation: setup setup-flower  ## break a real federation in ten ways, an
 	@python -m pytest tests/chaos/test_federation_algorithms.py tests/chaos/test_federation_faults.py tests/chaos/test_federation_refusals.py -n 0
 
 ablations: setup  ## what the paper lacks: experiments/ablations/reports/report.html
+	@$(RENEW)
 	@dvc repro prepare backbone
-	@cd experiments/ablations && dvc repro train && dvc repro generate && dvc repro
+	@$(REFUSE_SAMPLE)
+	@cd experiments/ablations && dvc repro partition && dvc repro --keep-going train && dvc repro generate && dvc repro
 
 tune: setup  ## learning rates and knobs, chosen on validation at each scale (hours): reports/tables/tuning.csv
 	@$(RENEW)

@@ -161,9 +161,20 @@ _add(texts, "evaluate", "stages.evaluate_texts:run", "Judge a run's models on th
 
 _add(app, "tune", "runs.tuning:tune", "Choose learning rates and knobs on validation, as params.yaml's `tune` says.")
 
-_add(
-    app, "audit", "runs.auditing:audit", "Look at one seed's table otherwise: rounds by ROUGE, beams, products in fp32."
-)
+audits = typer.Typer(no_args_is_help=True, help="One seed's table made otherwise: rounds by ROUGE, beams, fp32.")
+app.add_typer(audits, name="audit")
+_add(audits, "make", "runs.auditing:audit", "Make what is missing of the audits, and keep it in results/audits.")
+
+
+@audits.command("missing")
+def audits_missing(
+    again: Annotated[bool, typer.Option(help="forget what was trained without every round's models")] = False,
+) -> None:
+    """Name the DVC stages whose trainings the audits need, and whose models of every round are not here."""
+    from pipeline.runs.audit_rounds import to_train
+
+    print(" ".join(to_train(again=again)))
+
 
 _add(app, "page", "stages.page:run", "Make a long experiment's page from what is kept of its runs.")
 

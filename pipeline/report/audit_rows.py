@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from statistics import fmean
 from typing import Any
 
 from pipeline.evaluation.audits import Runs, in_icsi_series_too, in_series, leave_one_out, without
 from pipeline.evaluation.claims import RUNS, SUPPORTED, Judged, by_place
 from pipeline.evaluation.intervals import of_few
-from pipeline.evaluation.scores import LOSS, MEAN
 from pipeline.report.claim_rows import digits_of
 from pipeline.report.page import signed
-from pipeline.runs.results import Metrics
-from pipeline.tasks.task import Metric
 
 SAMPLES = 2_000
 """Random signs where each meeting is left out in turn: one of a hundred, at which a page is still made in a minute."""
 DECIDED = (*SUPPORTED, "excluded")
-
-TITLES = {
-    "rounds": "Each client keeps the round whose validation summaries score best, not the one with the least loss",
-    "beams": "Summaries by a beam search, not by greedy search",
-    "fp32": "All products in fp32",
-}
-"""Audit of `runs.audits` -> what it changes."""
 
 COLUMNS = {
     "claim": "claim",
@@ -79,54 +68,6 @@ def audit_rows(
             }
         )
     return rows
-
-
-def other_tables(
-    audits: Mapping[str, Sequence[Mapping[str, Any]]], table: Metrics, metric: Metric
-) -> dict[str, list[list[str]]]:
-    """What an audit changes -> a row a run, means over clients: as the table has it, as the audit has it, and rounds.
-
-    Columns: the metric, the mean length over the references', test loss, rounds that are others.
-
-    Args:
-        table: of the one seed that is audited.
-        metric: by which runs are compared first.
-    """
-    found: dict[str, list[list[str]]] = {}
-    for name, title in TITLES.items():
-        rows = audits.get(name, ())
-        for row in (row for row in rows if row["client"] == MEAN and row["run"] in table):
-            known = table[row["run"]][MEAN].metrics
-            cells = [
-                _both(known[metric.name].value, row[metric.name], metric.digits),
-                _both(
-                    known["length"].value / known["reference_length"].value, row["length"] / row["reference_length"], 2
-                ),
-                _both(known[LOSS].value, row[LOSS], 3),
-            ]
-            moved = [
-                f"{own['client']} {own['by_loss']} → {own['by_rouge']}"
-                for own in rows
-                if own["run"] == row["run"] and own.get("by_rouge") != own.get("by_loss")
-            ]
-            found.setdefault(title, []).append([row["run"], *cells, ", ".join(moved)])
-    return found
-
-
-def written_by_round(rows: Sequence[Mapping[str, Any]], metric: str) -> dict[str, list[tuple[int, float]]]:
-    """Run -> (round, a metric of its validation summaries, mean over clients).
-
-    Args:
-        rows: a row a run, client and round.
-    """
-    found: dict[str, dict[int, list[float]]] = {}
-    for row in rows:
-        found.setdefault(row["run"], {}).setdefault(row["round"], []).append(row[metric])
-    return {run: [(number, fmean(values)) for number, values in sorted(own.items())] for run, own in found.items()}
-
-
-def _both(known: float, other: float, digits: int) -> str:
-    return f"{known:.{digits}f} → {other:.{digits}f}"
 
 
 def _gain(one: Judged) -> str:

@@ -33,9 +33,10 @@ class MainData:
     seed alone; `design`: those of the seed at which every cell of start by loss is made, `own_start`: our method with a
     client's own start against the others of that seed; `converging`: the claims, where each run that did not converge
     has one in its place that did; `audits`: of which claims -> rows of verdicts as they would be otherwise;
-    `other_tables`: what was changed -> rows of means; `written`: run -> the first metric of validation summaries by
-    round, where `make audit` wrote some. `missing`: planned runs whose results are still to come. `made_before`: which
-    results other code made, if any.
+    `otherwise`: the table of one seed as `make audit` made it, a record a table, run and client; `other_tables`: what
+    was changed -> rows of means; `written`: run -> the first metric of validation summaries by round, where
+    `make audit` wrote some. `missing`: planned runs whose results are still to come. `made_before`: which results other
+    code made, if any.
     """
 
     order: MainOrder
@@ -62,9 +63,15 @@ class MainData:
     missing: Sequence[str] = ()
     made_before: str = ""
     audits: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    otherwise: Sequence[Mapping[str, Any]] = ()
     other_tables: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
     written: Mapping[str, Sequence[tuple[int, float]]] = field(default_factory=dict)
     command: str = MAIN_COMMAND
+
+    @property
+    def summarized(self) -> list[Metric]:
+        """The metrics of the small table: the first, those that are read against the references', and the loss."""
+        return [self.metrics[0], *(one for one in self.metrics if one.over), self.metrics[-1]]
 
     @property
     def clients(self) -> list[str]:

@@ -71,7 +71,8 @@ def _of_claims(data: MainData) -> dict[str, Any]:
     judged = [claim_row(one, data.runs) for one in data.claims]
     verdicts = verdict_rows(data.claims, data.metrics, data.converging)
     tables = {about: [[row[name] for name in AUDITS] for row in rows] for about, rows in data.audits.items() if rows}
-    head = ("run", data.metrics[0].title, "length", "test loss", "rounds")
+    title = data.metrics[0].title
+    head = ("run", title, f"{OURS} ahead by", "length", "cut at the limit", "test loss", "rounds")
     return {
         "answer": answer_of(data.claims, data.metrics, data.converging),
         "claims": piece("claims", judged=judged, clients=client_rows(data.claims, data.runs)),
@@ -134,12 +135,12 @@ def _against(comparisons: Sequence[Comparison], named: Mapping[str, str]) -> lis
 
 
 def _summary(data: MainData, named: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The small table: every run's mean over clients, on the first metric and in loss."""
+    """The small table: every run's mean over clients."""
     results, rates = data.results, _rates(data.results)
     rows = []
     for run, figures in results.metrics.items():
         mean = figures[MEAN].metrics
-        cells = [_interval(mean, metric) for metric in (data.metrics[0], data.metrics[-1])]
+        cells = [_interval(mean, metric) for metric in data.summarized]
         told = [*([] if results.converged(run) else ["not converged"]), *([rates[run]] if run in rates else [])]
         rows.append({"label": named[run], "cells": cells, "training": ", ".join(told)})
     return rows

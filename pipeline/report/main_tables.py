@@ -22,6 +22,8 @@ def main_table(data: MainData) -> list[dict[str, Any]]:
             row: dict[str, Any] = {"client": client, "run": run, "method": named[run]}
             for metric in data.metrics:
                 one = figures[client].metrics.get(metric.name)
+                if metric.over is not None and metric.over in figures[client].metrics:
+                    row[metric.over] = figures[client].metrics[metric.over].value
                 row |= dict(zip((metric.name, *(f"{metric.name}_{end}" for end in ENDS)), _cells(one), strict=True))
             best = best_rounds(data.results.histories[run], client)
             rows.append({k: round(v, 6) if isinstance(v, float) else v for k, v in row.items()})

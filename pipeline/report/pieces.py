@@ -63,13 +63,18 @@ def _distilled(row: Mapping[str, str] | None) -> str:
 
 
 def orientation(rows: Orientation, metric: Metric) -> list[Markup]:
-    """Rows of the main table that cost nothing: name -> client -> its mean scores."""
+    """Rows of the main table that cost nothing: name -> client -> its mean scores, and length over the references'."""
     if not rows:
         return []
     clients = list(next(iter(rows.values())))
-    scores = {name: [own[client][metric.name] for client in clients] for name, own in rows.items()}
-    cells = [[name, *(f"{score:.2f}" for score in [*own, fmean(own)])] for name, own in scores.items()]
-    return [piece("table", head=[f"for orientation, {metric.title}", *clients, "mean"], rows=cells)]
+    cells = []
+    for name, own in rows.items():
+        scores = [own[client][metric.name] for client in clients]
+        lengths = [own[client]["length"] / own[client]["reference_length"] for client in clients]
+        both = zip([*scores, fmean(scores)], [*lengths, fmean(lengths)], strict=True)
+        cells.append([name, *(f"{score:.2f} ({length:.2f})" for score, length in both)])
+    head = f"for orientation, {metric.title} (length over the references')"
+    return [piece("table", head=[head, *clients, "mean"], rows=cells)]
 
 
 def untrained(metrics: Metrics, run: str, metric: Metric) -> list[Markup]:

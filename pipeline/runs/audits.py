@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pipeline.federated.methods import OURS
@@ -11,52 +13,85 @@ from pipeline.runs.kept import kept_identity
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json
 
-BY_ROUND, ROUNDS, WITH_BEAMS, IN_FP32 = "validation", "rounds", "beams", "fp32"
+ANEW, BY_ROUND, ROUNDS, BEAMS, FP32 = "anew", "validation", "rounds", "beams", "fp32"
 VALIDATED = 40
 KNOBS: dict[str, dict[str, Any]] = {
+    ANEW: {},
     BY_ROUND: {"validated": VALIDATED},
     ROUNDS: {"validated": VALIDATED, "around": 2},
-    WITH_BEAMS: {"beams": 4},
-    IN_FP32: {"precision": "fp32"},
+    BEAMS: {"beams": 4},
+    FP32: {"precision": "fp32"},
 }
 """Audit -> examples a client that choose a round, rounds before and after the best by loss that stand for choice; beams
-beside greedy search; the precision beside the table's."""
+beside greedy search; the precision beside the table's.
+
+ANEW changes nothing. What it has of the same models is what the others are compared with: a table may have been written
+by other code or on another machine, which alone moves ROUGE.
+"""
 COMPARED = ("AdaFedAvg", OURS)
 """The rows that are decoded with beams and trained in fp32."""
 
-Audited = list[dict[str, Any]]
-"""A row a run and client, the mean over clients last: its metrics, and what the audit says besides.
+Rows = list[dict[str, Any]]
 
-That of BY_ROUND is a row a run, client and round, without a mean.
-"""
+
+@dataclass(frozen=True)
+class Audited:
+    """What an audit found of its runs.
+
+    `trained`: run -> the training that its models are of. `rows`: a row a run and test example, with its scores as
+    results/ has them; of BY_ROUND a row a run, client and round, with means. `rounds`: run -> client -> (the best round
+    by loss, the round that is kept), of an audit that keeps others.
+    """
+
+    trained: Mapping[str, str]
+    rows: Rows
+    rounds: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
+
+
+def read_audits() -> dict[str, Audited]:
+    """Audit -> what it found, of those that look at the runs as planned, and at the models that ANEW looks at."""
+    runs = runs_of_audits()
+    found = {
+        name: _read(path)
+        for name, own in runs.items()
+        if (path := layout.audit(name)).is_file() and read_json(path)["identity"] == identity(name, own)
+    }
+    models = found[ANEW].trained if ANEW in found else {}
+    return {name: own for name, own in found.items() if own.trained.items() <= models.items()}
+
+
+def _read(path: Path) -> Audited:
+    kept = read_json(path)
+    rounds = {
+        run: {client: (by_loss, now) for client, (by_loss, now) in own.items()} for run, own in kept["rounds"].items()
+    }
+    return Audited(kept["trained"], kept["rows"], rounds)
+
+
+def runs_of_audits() -> dict[str, list[RunRow]]:
+    """Audit -> the planned runs that it looks at."""
+    rows = audited_rows(read_order(layout.order("report"), ReportOrder).runs)
+    two = compared(rows)
+    return {ANEW: rows, BY_ROUND: rows, ROUNDS: rows, BEAMS: two, FP32: two}
 
 
 def compared(rows: Iterable[RunRow]) -> list[RunRow]:
     return [row for row in rows if row.part in COMPARED and layout.group_of(row.id) == layout.MAIN]
 
 
-def read_audits() -> dict[str, Audited]:
-    """Audit -> its rows, of those that are there and look at the runs as planned."""
-    found = {}
-    for name, own in runs_of_audits().items():
-        path = layout.audit(name)
-        if path.is_file() and read_json(path)["identity"] == identity(name, own):
-            found[name] = read_json(path)["rows"]
-    return found
-
-
-def runs_of_audits() -> dict[str, list[RunRow]]:
-    """Audit -> the planned runs that it looks at."""
-    rows = audited_rows(read_order(layout.order("report"), ReportOrder).runs)
-    return {BY_ROUND: rows, ROUNDS: rows, WITH_BEAMS: compared(rows), IN_FP32: compared(rows)}
-
-
 def audited_rows(planned: Sequence[RunRow]) -> list[RunRow]:
-    """The runs of the main table's setting that write summaries, at the seed that keeps every round's models."""
+    """The rows of the main table, and those with a client's own start, at the seed that keeps every round's models.
+
+    Of these, those that are trained in the table's setting and write summaries.
+    """
     return [
         row
         for row in planned
-        if row.setting == planned[0].setting and row.training and row.training.keep_rounds and _writes(row)
+        if row.setting == planned[0].setting
+        and row.training
+        and row.training.keep_rounds
+        and (layout.group_of(row.id) == layout.MAIN or row.training.hyperparameters.get("local_start") == "own")
+        and _writes(row)
     ]
 
 

@@ -11,12 +11,13 @@ from pipeline.evaluation.claims import Claim, Judged, judge, of_other_runs, riva
 from pipeline.evaluation.scores import Comparison, significance
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import ReportOrder, RunRow, read_order
-from pipeline.report.audit_rows import Judge, audit_rows, other_tables, written_by_round
+from pipeline.report.audit_rows import Judge, audit_rows
 from pipeline.report.claim_rows import claim_record
 from pipeline.report.main_data import MainData
 from pipeline.report.main_figures import draw
 from pipeline.report.main_page import render
 from pipeline.report.main_tables import history_rows, main_table
+from pipeline.report.otherwise import other_tables, otherwise_records, tables_otherwise, written_by_round
 from pipeline.report.paper import read_paper
 from pipeline.runs.audits import BY_ROUND, read_audits
 from pipeline.runs.kept import changed_since, missing, read_kept, rounds_of
@@ -61,6 +62,8 @@ def run() -> None:
     judged = {"claims": data.claims, "converging": data.converging}
     write_json(layout.CLAIMS, {about: [claim_record(one) for one in own] for about, own in judged.items()})
     write_table(layout.AUDITS_TABLE, [{"of": about, **row} for about, own in data.audits.items() for row in own])
+    if data.otherwise:
+        write_table(layout.AUDITS_TABLE.with_name("otherwise.csv"), data.otherwise)
     write_table(layout.SIGNIFICANCE, [one.to_row() for one in data.comparisons])
     write_table(layout.MAIN_TABLE, main_table(data))
     write_table(layout.REPORTS / layout.HISTORY, *history_rows(known.histories))
@@ -155,6 +158,8 @@ def _page(
     judged = {
         about: judge(own, known.scored, known.scored_by_seed, known.converged, samples) for about, own in claims.items()
     }
+    kept = known.scored_by_seed.get(min(runs), {})
+    otherwise = otherwise_records(tables_otherwise(made, kept), ours, metrics[0].name)
     return MainData(
         order=order.model_copy(update={"precision": record["precision"]}),
         notes=record,
@@ -173,8 +178,9 @@ def _page(
         parts={f"Run {runs[seed]} alone: seed {seed}": own for seed, own in alone.items()} if len(alone) > 1 else {},
         design=design,
         own_start=_compared(design, _own_start(design), (), endpoints, samples) if design else [],
-        other_tables=other_tables(made, design.metrics, metrics[0]) if design else {},
-        written=written_by_round(made.get(BY_ROUND, []), metrics[0].name),
+        otherwise=otherwise,
+        other_tables=other_tables(otherwise, made, metrics[0]),
+        written=written_by_round(made[BY_ROUND].rows, metrics[0].name) if BY_ROUND in made else {},
         missing=missing(),
         made_before=_made_before(records),
         command=COMMAND,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,10 +11,11 @@ import pytest
 from conftest import SMALL, Workspace
 
 from pipeline.errors import QuorumError
+from pipeline.evaluation.scores import over_seeds
 from pipeline.federated.history import Round, best_rounds
 from pipeline.plan.orders import RunRow
-from pipeline.runs import audit_scores, auditing, kept
-from pipeline.runs.audits import KNOBS, compared, identity
+from pipeline.runs import audit_rounds, auditing, kept
+from pipeline.runs.audits import KNOBS, Rows, compared, identity, read_audits
 from pipeline.runs.jobs import DecodingJob
 from pipeline.stages import page
 from pipeline.workspace import layout
@@ -51,57 +51,69 @@ def rows(made: Workspace) -> Iterator[list[RunRow]]:
         yield kept.planned_runs()
 
 
-def table() -> dict[tuple[str, str], dict[str, float]]:
-    """(Run, client) -> what reports/metrics says."""
-    metrics = json.loads(layout.all_metrics(layout.MAIN).read_text(encoding="utf-8"))
-    return {(run, client): own for run, clients in metrics.items() for client, own in clients.items()}
-
-
-def agree(audited: auditing.Audited, names: tuple[str, ...]) -> bool:
-    known = table()
-    assert audited
-    return all(
-        one[name] == pytest.approx(known[one["run"], one["client"]][name]["value"], abs=2e-4)
-        for one in audited
+def is_the_table(rows: Rows, names: tuple[str, ...]) -> bool:
+    """Whether an audit has of each example what the table has, but for what rounding to four digits leaves."""
+    found: dict[str, Rows] = {}
+    for row in rows:
+        found.setdefault(row["run"], []).append({k: v for k, v in row.items() if k != "run"})
+    assert found
+    pairs = (
+        (one.values[name], other.values[name])
+        for run, own in found.items()
+        for one, other in zip(
+            sorted(over_seeds([own]), key=lambda row: row.id),
+            sorted(over_seeds([read_json(layout.scores(f"main/{run}-1"))["examples"]]), key=lambda row: row.id),
+            strict=True,
+        )
         for name in names
-    )  # type: ignore[index]
+    )
+    return all(ours == pytest.approx(theirs, abs=2e-4) for ours, theirs in pairs)
+
+
+def test_with_nothing_changed_the_audit_is_the_table(rows: list[RunRow]) -> None:
+    found = auditing.anew(rows)
+    assert {one["run"] for one in found} == set(RUNS)
+    assert is_the_table(found, ("average", "rougeLsum", "similarity", "reference_length", "loss"))
 
 
 def test_with_one_beam_the_audit_is_the_table(rows: list[RunRow]) -> None:
     found = auditing.with_beams(compared(rows), 1)
     assert {one["run"] for one in found} == {"fedavg", "fedselectkd"}
-    assert agree(found, ("average", "rouge2", "length", "at_limit", "loss"))
+    assert is_the_table(found, ("average", "rouge2", "length", "at_limit", "loss"))
 
 
 def test_in_the_plans_precision_the_audit_is_the_table(rows: list[RunRow]) -> None:
     """Encoded, trained, decoded and scored anew, under names of its own."""
-    assert agree(auditing.in_precision(compared(rows), "fp32"), ("average", "length", "loss"))
+    assert is_the_table(auditing.in_precision(compared(rows), "fp32"), ("average", "length", "loss"))
     assert layout.adapters("audit/fedavg-1").is_dir()
 
 
-def by_round(row: RunRow, job: DecodingJob, examples: object) -> dict[str, dict[str, float]]:
+def by_round(row: RunRow, job: DecodingJob, examples: object) -> Rows:
     """Each client's score is the number of the round whose model writes."""
-    del row, examples
-    return {client: {"average": float(path.parent.name[len("round-") :])} for client, path in job.adapters.items()}
+    del examples
+    numbers = {client: float(path.parent.name[len("round-") :]) for client, path in job.adapters.items()}
+    return [{"run": row.name, "id": client, "client": client, "average": own} for client, own in numbers.items()]
 
 
 def test_each_client_keeps_the_round_that_scores_best(rows: list[RunRow], monkeypatch: pytest.MonkeyPatch) -> None:
     """Later rounds score better here, of those within two of the best by loss."""
-    monkeypatch.setattr(auditing, "scores_by_client", by_round)
-    monkeypatch.setattr(audit_scores, "scores_by_client", by_round)
-    found = [one for one in auditing.by_rouge(rows, auditing.by_round(rows, 40), 2) if one["client"] != "mean"]
-    for one in found:
-        row = next(row for row in rows if row.name == one["run"])
+    monkeypatch.setattr(auditing, "text_scores", by_round)
+    validated = auditing.by_round(rows, 40)
+    monkeypatch.undo()
+    _, rounds = auditing.by_rouge(rows, validated, 2)
+    for row in rows:
         history = [Round.of_row(line, 1) for line in read_table(layout.history(row.id))]
-        assert best_rounds(history, one["client"]) == [one["by_loss"]]
-        assert one["by_rouge"] == one["average"] == min(one["by_loss"] + 2, max(line.round for line in history))
+        last = max(line.round for line in history)
+        for client, (by_loss, by_rouge) in rounds[row.name].items():
+            assert best_rounds(history, client) == [by_loss]
+            assert by_rouge == min(by_loss + 2, last)
 
 
 def test_every_round_of_every_run_writes_validation_summaries(
     made: Workspace, rows: list[RunRow], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """AdaCentralized has one model for all clients, so that each has its row of it."""
-    monkeypatch.setattr(auditing, "scores_by_client", by_round)
+    monkeypatch.setattr(auditing, "text_scores", by_round)
     found = auditing.by_round(rows, 40)
     kept_rounds = {(row.name, int(line["round"])) for row in rows for line in read_table(layout.history(row.id))}
     assert {(one["run"], one["round"]) for one in found} == kept_rounds
@@ -110,7 +122,9 @@ def test_every_round_of_every_run_writes_validation_summaries(
 
 
 def test_with_no_room_beside_the_best_round_the_audit_is_the_table(rows: list[RunRow]) -> None:
-    assert agree(auditing.by_rouge(rows, auditing.by_round(rows, 40), 0), ("average", "length", "loss"))
+    found, rounds = auditing.by_rouge(rows, auditing.by_round(rows, 40), 0)
+    assert is_the_table(found, ("average", "length", "loss"))
+    assert all(by_loss == by_rouge for own in rounds.values() for by_loss, by_rouge in own.values())
 
 
 def test_another_number_of_beams_is_another_audit_of_beams_alone(
@@ -122,24 +136,68 @@ def test_another_number_of_beams_is_another_audit_of_beams_alone(
     assert {name for name in KNOBS if identity(name, rows) != before[name]} == {"beams"}
 
 
-def test_an_audit_is_made_once(
+def test_an_audit_is_made_once_and_gives_back_what_it_trained(
     made: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(KNOBS, "beams", {"beams": 2})
     with made.entered():
         auditing.audit()
         first = {path.name: path.read_bytes() for path in layout.audit("rounds").parent.iterdir()}
-        assert set(first) == {"validation.json", "rounds.json", "beams.json", "fp32.json"}
+        assert set(first) == {f"{name}.json" for name in ("anew", "validation", "rounds", "beams", "fp32")}
+        assert not (layout.MODELS / layout.AUDIT).exists()
+        assert not (layout.ENCODED / layout.AUDIT).exists()
         capsys.readouterr()
         auditing.audit()
+        assert audit_rounds.to_train() == []
+    assert capsys.readouterr().err.count("all of it is there") == 1
+
+
+def test_one_audit_that_is_missing_is_made_beside_the_others(
+    made: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(KNOBS, "beams", {"beams": 2})
+    copy = made.copied(tmp_path / "copy")
+    with copy.entered():
+        auditing.audit()
+        layout.audit("beams").unlink()
+        capsys.readouterr()
+        auditing.audit()
+        assert set(read_audits()) == set(KNOBS)
     assert capsys.readouterr().err.count("is there") == 4
 
 
-def test_what_is_missing_for_an_audit_is_named(made: Workspace, tmp_path: Path) -> None:
+def test_audits_of_other_models_than_the_table_anew_are_left_out(
+    made: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(KNOBS, "beams", {"beams": 2})
     copy = made.copied(tmp_path / "copy")
-    shutil.rmtree(copy.folder / "work" / "rounds")
-    with copy.entered(), pytest.raises(QuorumError, match=r"holds no models of main/centralized-1: .* train it again"):
-        auditing.by_round(kept.planned_runs(), 40)
+    with copy.entered():
+        auditing.audit()
+        other = read_json(layout.audit("beams"))
+        other["trained"]["fedavg"] = "another training"
+        write_json(layout.audit("beams"), other)
+        assert set(read_audits()) == set(KNOBS) - {"beams"}
+
+
+def test_trainings_without_their_rounds_are_named_and_made_again(made: Workspace, tmp_path: Path) -> None:
+    """AdaFedSelectKD is not trained; AdaFedAvg has lost one round, and AdaCentralized all of them."""
+    copy = made.copied(tmp_path / "copy")
+    with copy.entered():
+        assert audit_rounds.to_train() == []
+        keys = {row.name: audit_rounds.trained_as(row) for row in kept.planned_runs()}
+        shutil.rmtree(layout.rounds() / keys["centralized"])
+        shutil.rmtree(layout.rounds() / keys["fedavg"] / "round-2")
+        layout.trained_as("main/fedselectkd-1").unlink()
+        assert audit_rounds.to_train(again=True) == ["train@centralized-1", "train@fedavg-1", "train@fedselectkd-1"]
+        with pytest.raises(QuorumError, match=r"safetensors: is not on this machine; run `make audit`"):
+            auditing.by_round(kept.planned_runs(), 40)
+        for run in ("centralized", "fedavg", "fedselectkd"):
+            copy.stage("train", f"main/{run}-1")
+        assert audit_rounds.to_train() == []
+
+
+def test_without_a_seed_that_keeps_rounds_there_is_nothing_to_audit(made: Workspace, tmp_path: Path) -> None:
+    copy = made.copied(tmp_path / "copy")
     copy.params(keep_rounds=[])
     copy.stage("plan")
     with copy.entered(), pytest.raises(QuorumError, match="keep_rounds: names no seed"):
@@ -153,12 +211,12 @@ def test_models_of_another_plan_are_not_audited(made: Workspace, tmp_path: Path)
         (row, *_) = compared(kept.planned_runs())
         kept.take([kept.stage_of(row)])
         write_json(layout.trained_as(row.id), {"training": "of other code"})
-        auditing.with_beams([row], 1)
+        assert audit_rounds.trained_as(row) == "of other code"
         result = read_json(layout.kept(row.id))
         result["history"][0]["train_loss"] = "0.5"
         write_json(layout.kept(row.id), result)
         with pytest.raises(QuorumError, match=r"training.json: is neither the planned training nor the kept one; run"):
-            auditing.with_beams([row], 1)
+            audit_rounds.trained_as(row)
 
 
 def test_the_page_shows_both_tables(made: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,15 +227,16 @@ def test_the_page_shows_both_tables(made: Workspace, monkeypatch: pytest.MonkeyP
         kept.take(kept.missing())
         page.run()
         text = layout.REPORT.read_text(encoding="utf-8")
-        (row,) = (
-            one
-            for one in json.loads(layout.audit("beams").read_text())["rows"]
-            if (one["run"], one["client"]) == ("fedavg", "mean")
-        )
-        shown = f"{table()['fedavg', 'mean']['average']['value']:.2f} → {row['average']:.2f}"
+        rows = {
+            (one["table"], one["run"]): one
+            for one in read_table(layout.TABLES / "otherwise.csv")
+            if one["client"] == "mean"
+        }
+        before, now = (float(rows[table, "fedavg"]["average"]) for table in ("anew", "beams"))
         assert "The table of run A, made otherwise" in text
-        assert shown in text
+        assert "Summaries by a search with 2 beams" in text
+        assert f"{before:.2f} → {now:.2f}" in text
         for name in KNOBS:
-            monkeypatch.setitem(KNOBS, name, {"other": 1})
+            monkeypatch.setitem(KNOBS, name, {"other": 1, **KNOBS[name]})
         page.run()
         assert "made otherwise" not in layout.REPORT.read_text(encoding="utf-8")

@@ -1,27 +1,13 @@
-"""What an audit says, as rows of a page and as lines of a figure."""
+"""Verdicts beside what they would be otherwise, as rows of a page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from made_results import AVERAGE, figures
-
 from pipeline.evaluation.claims import Claim, Judged, judge
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Scored
-from pipeline.report.audit_rows import COLUMNS, TITLES, Change, audit_rows, other_tables, written_by_round
-
-
-def test_a_round_is_the_mean_of_its_clients() -> None:
-    """Round 1 of x: (10 + 20) / 2; of round 2 client A alone wrote."""
-    rows = [
-        {"run": "x", "client": "A", "round": 2, "average": 12.0},
-        {"run": "x", "client": "A", "round": 1, "average": 10.0},
-        {"run": "x", "client": "B", "round": 1, "average": 20.0},
-        {"run": "y", "client": "A", "round": 1, "average": 5.0},
-    ]
-    assert written_by_round(rows, "average") == {"x": [(1, 15.0), (2, 12.0)], "y": [(1, 5.0)]}
-
+from pipeline.report.audit_rows import COLUMNS, Change, audit_rows
 
 CLAIM = Claim(number=1, text="", ours="ours", theirs="theirs", effects={"average": 0.93})
 
@@ -58,14 +44,3 @@ def test_what_is_undecided_is_not_looked_at_meeting_by_meeting() -> None:
     one = Judged(CLAIM, "average", Interval(1.0, 0.0, 2.0, 0.5, 3), 0.5, "undecided")
     (row,) = audit_rows([one], run, {1: run}, lambda change: [one], (), ())
     assert (row["leave_one_meeting_out"], row["untouched_runs"], row["without_meetings_tuned_on"]) == ("", "", "")
-
-
-def test_a_table_made_otherwise_stands_beside_the_one_that_is_judged() -> None:
-    """AdaFedAvg by a beam search: 20 becomes 21, 40 words of 50 become 30, and the loss stays."""
-    known = {"average": 20.0, "length": 40.0, "reference_length": 50.0, "loss": 2.5}
-    row = {"run": "fedavg", "client": "mean", **known, "average": 21.0, "length": 30.0}
-    rounds = {**row, "run": "fedavg", "client": "A", "by_loss": 2, "by_rouge": 3}
-    found = other_tables({"beams": [row], "rounds": [rounds, row]}, {"fedavg": {"mean": figures(**known)}}, AVERAGE)
-    assert list(found) == [TITLES["rounds"], TITLES["beams"]]
-    assert found[TITLES["beams"]] == [["fedavg", "20.00 → 21.00", "0.80 → 0.60", "2.500 → 2.500", ""]]
-    assert found[TITLES["rounds"]][0][-1] == "A 2 → 3"

@@ -86,10 +86,12 @@ def test_what_nobody_trained_is_shown_a_client() -> None:
 
 
 def test_rows_that_cost_nothing_have_a_mean_over_clients() -> None:
-    rows = {"lead": {"A": {"average": 10.0}, "B": {"average": 13.0}}}
+    """A's have half of the references' words, B's as many."""
+    own = {"A": (10.0, 20.0), "B": (13.0, 40.0)}
+    rows = {"lead": {c: {"average": a, "length": n, "reference_length": 40.0} for c, (a, n) in own.items()}}
     (table,) = pieces.orientation(rows, AVERAGE)
     assert rows_of(table)[0][1:] == ["A", "B", "mean"]
-    assert rows_of(table)[1] == ["lead", "10.00", "13.00", "11.50"]
+    assert rows_of(table)[1] == ["lead", "10.00 (0.50)", "13.00 (1.00)", "11.50 (0.75)"]
     assert pieces.orientation({}, AVERAGE) == []
 
 
