@@ -12,6 +12,8 @@ from pipeline.runs.results import Results
 from pipeline.tasks.task import Metric
 
 AVERAGE = Metric("average", "average ROUGE", "F1 x 100", "more", 2)
+LENGTH = Metric("length", "words (over the reference's)", "words", None, 1, over="reference_length")
+AT_LIMIT = Metric("at_limit", "cut at the limit, %", "%", "less", 1, ranked=False)
 
 
 def round_of(number: int, client: str, loss: float, seed: int = 1, **more: Any) -> Round:

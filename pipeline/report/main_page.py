@@ -22,6 +22,7 @@ from pipeline.report.figures.parts_of_speech import share_text
 from pipeline.report.limits import limits, random_weights, truncation
 from pipeline.report.main_data import MainData
 from pipeline.report.naming import labels
+from pipeline.report.otherwise import other_columns
 from pipeline.report.page import MAIN_COMMAND, embedded, page, piece, visible_text
 from pipeline.report.paper import PaperScores
 from pipeline.report.pieces import orientation
@@ -57,7 +58,7 @@ def render(data: MainData, figures: Path) -> str:
         seed="" if len(seeds) == 1 else f", of seed {seeds[0]}",
         tau=f"{data.tau:g}",
         truncation=truncation(data.cut),
-        orientation=orientation(data.orientation, data.metrics[0]),
+        orientation=orientation(data.orientation, data.metrics),
         facts=_facts(data),
         limits=limits(order.backbone, order.runs, {order.runs[0].setting: _meetings(data.results)}, data.results),
         **_of_claims(data),
@@ -71,8 +72,7 @@ def _of_claims(data: MainData) -> dict[str, Any]:
     judged = [claim_row(one, data.runs) for one in data.claims]
     verdicts = verdict_rows(data.claims, data.metrics, data.converging)
     tables = {about: [[row[name] for name in AUDITS] for row in rows] for about, rows in data.audits.items() if rows}
-    title = data.metrics[0].title
-    head = ("run", title, f"{OURS} ahead by", "length", "cut at the limit", "test loss", "rounds")
+    head = other_columns(data.metrics)
     return {
         "answer": answer_of(data.claims, data.metrics, data.converging),
         "claims": piece("claims", judged=judged, clients=client_rows(data.claims, data.runs)),

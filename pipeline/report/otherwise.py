@@ -9,7 +9,9 @@ from typing import Any
 from pipeline.evaluation.audits import Runs
 from pipeline.evaluation.intervals import interval_of
 from pipeline.evaluation.scores import LOSS, MEAN, Scored, clusters_of, gains, over_seeds
+from pipeline.federated.methods import OURS
 from pipeline.report.page import signed
+from pipeline.report.pieces import figure_text
 from pipeline.runs.audits import ANEW, BEAMS, FP32, KNOBS, ROUNDS, Audited
 from pipeline.tasks.task import Metric
 
@@ -73,15 +75,13 @@ def _means(rows: Sequence[Scored]) -> dict[str, dict[str, float]]:
 
 
 def other_tables(
-    records: Sequence[Mapping[str, Any]], audits: Mapping[str, Audited], metric: Metric
+    records: Sequence[Mapping[str, Any]], audits: Mapping[str, Audited], metrics: Sequence[Metric]
 ) -> dict[str, list[list[str]]]:
-    """What an audit changes -> a row a run, means over clients: as it is without the change, as with it, and rounds.
-
-    Columns: the metric, our gain in it, the mean length over the references', the share of summaries that the limit
-    ends, test loss, rounds that are others.
+    """What an audit changes -> a row a run, means over clients: as it is without the change, and as with it.
 
     Args:
         records: those of `otherwise_records`.
+        metrics: all of the table.
     """
     means = {(one["table"], one["run"]): one for one in records if one["client"] == MEAN}
     found: dict[str, list[list[str]]] = {}
@@ -96,11 +96,8 @@ def other_tables(
         found.setdefault(TITLES[name].format(**KNOBS[name]), []).append(
             [
                 run,
-                _both([f"{one[metric.name]:.{metric.digits}f}" for one in both]),
-                _both([_interval(one, metric.digits) for one in both]),
-                _both([f"{one['length'] / one['reference_length']:.2f}" for one in both]),
-                _both([f"{one['at_limit']:.0f}%" for one in both]),
-                _both([f"{one[LOSS]:.3f}" for one in both]),
+                _both([_ahead(one, metrics[0].digits) for one in both]),
+                *(_both([figure_text(one, metric) for one in both]) for metric in _shown(metrics)),
                 ", ".join(moved),
             ]
         )
@@ -123,7 +120,17 @@ def _both(texts: Sequence[str]) -> str:
     return " → ".join(texts) if any(texts) else ""
 
 
-def _interval(one: Mapping[str, Any], digits: int) -> str:
+def other_columns(metrics: Sequence[Metric]) -> list[str]:
+    """The heads of the columns: our gain, metrics, and rounds that are others."""
+    return ["run", f"{OURS} ahead by", *(one.title for one in _shown(metrics)), "rounds"]
+
+
+def _shown(metrics: Sequence[Metric]) -> list[Metric]:
+    """The first, those that are read against the references', symptoms, and the loss."""
+    return [metrics[0], *(one for one in metrics[1:] if one.over or not one.ranked or one.name == LOSS)]
+
+
+def _ahead(one: Mapping[str, Any], digits: int) -> str:
     if one["ahead"] is None:
         return ""
     low, high = (signed(one[end], digits) for end in ("ahead_low", "ahead_high"))

@@ -44,14 +44,15 @@ class Material:
 def extra_pieces(order: ReportOrder, results: Results, made: Material, folder: Path) -> dict[str, list[Markup]]:
     """Section -> its pieces; figures go to a folder."""
     canvas, studies = Canvas(folder, REPORT_COMMAND), order.studies
-    metric = load_task(order.task).metrics[0]
+    metrics = load_task(order.task).metrics
+    metric = metrics[0]
 
     def runs(study: str) -> Sequence[str]:
         return studies.get(study, ())
 
     sent = [AVERAGING, DISTILLING, *(run for study in SENDING for run in runs(study))]
     return sweeps(order, results, folder) | {
-        "main": pieces.orientation(made.orientation, metric),
+        "main": pieces.orientation(made.orientation, metrics),
         "algorithms": pieces.tuned(results, made.trials, runs("algorithms")),
         "hard": pieces.tuned(results, made.trials, runs("hard")),
         "noniid": pieces.untrained(results.metrics, "zeroshot", metric),

@@ -62,19 +62,29 @@ def _distilled(row: Mapping[str, str] | None) -> str:
     return "–" if row is None else f"{float(row['distilled_given_pos']):.0%} ({float(row['lift']):.2f})"
 
 
-def orientation(rows: Orientation, metric: Metric) -> list[Markup]:
-    """Rows of the main table that cost nothing: name -> client -> its mean scores, and length over the references'."""
+def orientation(rows: Orientation, metrics: Sequence[Metric]) -> list[Markup]:
+    """Rows of the main table that cost nothing: name -> client -> its mean scores.
+
+    Args:
+        metrics: of the first a table is shown; so is each that is read against the references'.
+    """
     if not rows:
         return []
-    clients = list(next(iter(rows.values())))
-    cells = []
-    for name, own in rows.items():
-        scores = [own[client][metric.name] for client in clients]
-        lengths = [own[client]["length"] / own[client]["reference_length"] for client in clients]
-        both = zip([*scores, fmean(scores)], [*lengths, fmean(lengths)], strict=True)
-        cells.append([name, *(f"{score:.2f} ({length:.2f})" for score, length in both)])
-    head = f"for orientation, {metric.title} (length over the references')"
-    return [piece("table", head=[head, *clients, "mean"], rows=cells)]
+    clients, tables = list(next(iter(rows.values()))), []
+    for metric in (metrics[0], *(one for one in metrics if one.over)):
+        cells = []
+        for name, scores in rows.items():
+            own = [scores[client] for client in clients]
+            mean = {figure: fmean(one[figure] for one in own) for figure in own[0]}
+            cells.append([name, *(figure_text(one, metric) for one in [*own, mean])])
+        tables.append(piece("table", head=[f"for orientation, {metric.title}", *clients, "mean"], rows=cells))
+    return tables
+
+
+def figure_text(scores: Mapping[str, float], metric: Metric) -> str:
+    """A mean as tables show it: where it is read against the references', with its ratio to theirs."""
+    value = f"{scores[metric.name]:.{metric.digits}f}"
+    return f"{value} ({scores[metric.name] / scores[metric.over]:.2f})" if metric.over else value
 
 
 def untrained(metrics: Metrics, run: str, metric: Metric) -> list[Markup]:

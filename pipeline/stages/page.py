@@ -179,7 +179,7 @@ def _page(
         design=design,
         own_start=_compared(design, _own_start(design), (), endpoints, samples) if design else [],
         otherwise=otherwise,
-        other_tables=other_tables(otherwise, made, metrics[0]),
+        other_tables=other_tables(otherwise, made, metrics),
         written=written_by_round(made[BY_ROUND].rows, metrics[0].name) if BY_ROUND in made else {},
         missing=missing(),
         made_before=_made_before(records),

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from made_results import AVERAGE
+from made_results import AT_LIMIT, AVERAGE, LENGTH
 
 from pipeline.evaluation.scores import over_seeds
-from pipeline.report.otherwise import KEPT, TITLES, other_tables, otherwise_records, tables_otherwise, written_by_round
+from pipeline.report.otherwise import (
+    KEPT,
+    TITLES,
+    other_columns,
+    other_tables,
+    otherwise_records,
+    tables_otherwise,
+    written_by_round,
+)
 from pipeline.runs.audits import ANEW, BEAMS, ROUNDS, Audited
+from pipeline.tasks.task import LOSS
 
 TRAINED = {"fedavg": "key"}
+METRICS = (AVERAGE, LENGTH, AT_LIMIT, LOSS)
 
 
 def example(run: str, client: str, average: float, length: float = 40.0) -> dict[str, Any]:
@@ -57,14 +67,15 @@ def test_each_table_has_every_client_and_their_mean() -> None:
 
 def test_an_audit_stands_beside_the_same_models_written_by_the_same_code() -> None:
     """The table itself moves from 19.5 to 21 where nothing is changed; beams then bring one point, of shorter texts."""
-    found = other_tables(records(), audits(), AVERAGE)
+    found = other_tables(records(), audits(), METRICS)
+    assert other_columns(METRICS)[1:4] == ["AdaFedSelectKD ahead by", AVERAGE.title, LENGTH.title]
     anew, beams = found[TITLES[ANEW]], found["Summaries by a search with 4 beams, not by a greedy one"]
-    assert anew == [["fedavg", "19.50 → 21.00", "", "0.80 → 0.80", "100% → 100%", "2.500 → 2.500", ""]]
-    assert beams == [["fedavg", "21.00 → 22.00", "", "0.80 → 0.50", "100% → 100%", "2.500 → 2.500", ""]]
+    assert anew == [["fedavg", "", "19.50 → 21.00", "40.0 (0.80) → 40.0 (0.80)", "100.0 → 100.0", "2.500 → 2.500", ""]]
+    assert beams == [["fedavg", "", "21.00 → 22.00", "40.0 (0.80) → 25.0 (0.50)", "100.0 → 100.0", "2.500 → 2.500", ""]]
 
 
 def test_rounds_that_are_others_are_named() -> None:
-    rows = [rows for title, rows in other_tables(records(), audits(), AVERAGE).items() if "validation" in title]
+    rows = [rows for title, rows in other_tables(records(), audits(), METRICS).items() if "validation" in title]
     assert [row[-1] for own in rows for row in own] == ["B 2 → 3"]
 
 
