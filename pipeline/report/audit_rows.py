@@ -9,7 +9,7 @@ from pipeline.evaluation.audits import Runs, in_icsi_series_too, in_series, leav
 from pipeline.evaluation.claims import RUNS, SUPPORTED, Judged, by_place
 from pipeline.evaluation.intervals import of_few
 from pipeline.report.claim_rows import digits_of
-from pipeline.report.page import signed
+from pipeline.report.page import gain_text, signed
 
 SAMPLES = 2_000
 """Random signs where each meeting is left out in turn: one of a hundred, at which a page is still made in a minute."""
@@ -73,8 +73,7 @@ def audit_rows(
 def _gain(one: Judged) -> str:
     if one.gain is None:
         return ""
-    digits = digits_of(one)
-    return f"{signed(one.gain.value, digits)} ({one.gain.span(digits, '+') or 'none'})"
+    return gain_text(one.gain, digits_of(one))
 
 
 def _over_runs(one: Judged) -> str:

@@ -16,6 +16,7 @@ import jinja2
 from markupsafe import Markup
 
 from pipeline.errors import QuorumError
+from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import LOSS, Scored, smallest_visible
 from pipeline.report.figures.style import save
 from pipeline.tasks.task import Metric
@@ -93,3 +94,9 @@ def visible_text(scored: Mapping[str, Sequence[Scored]], metrics: Sequence[Metri
 def signed(value: float, digits: int) -> str:
     text = f"{value:+.{digits}f}".replace("-", "−")
     return text if text.strip("+−0.") else text[1:]  # nothing, as it is shown, has no sign
+
+
+def gain_text(gain: Interval, digits: int) -> str:
+    """As in `+0.51 (+0.16 … +0.85)`; of a point the value alone."""
+    value = signed(gain.value, digits)
+    return value if gain.is_point else f"{value} ({gain.span(digits, '+')})"

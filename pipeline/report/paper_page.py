@@ -18,6 +18,7 @@ from pipeline.plan.orders import ReportOrder, TrainingKnobs
 from pipeline.report import data_tables
 from pipeline.report.limits import limits, random_weights, truncation
 from pipeline.report.page import REPORT_COMMAND, embedded, page, piece, visible_text
+from pipeline.report.pairs import Pair, ahead_by, reference_of
 from pipeline.report.paper import PaperScores, Section, average_of
 from pipeline.runs.results import Metrics, Results, common_clients
 from pipeline.runs.truncation import cut_of, meetings_tested
@@ -30,9 +31,9 @@ class PaperPage:
     """Everything the page shows.
 
     `notes`: corpus -> what was noted when it was read. `indices`: setting -> the index of its examples, `limits` how
-    many tokens it reads of a reference. `compared`: study -> the figures of its runs. `trainings`: a run at a seed ->
-    its training's name; two may score two models of one, or be one under two names. `extra`: study -> ready pieces of
-    the page, for what is no comparison.
+    many tokens it reads of a reference. `compared`: study -> the figures of its runs; `pairs`: study -> what each gains
+    over each. `trainings`: a run at a seed -> its training's name; two may score two models of one, or be one under two
+    names. `extra`: study -> ready pieces of the page, for what is no comparison.
     """
 
     order: ReportOrder
@@ -43,6 +44,7 @@ class PaperPage:
     notes: Mapping[str, Mapping[str, Any]]
     statistics: Mapping[str, Sequence[Mapping[str, str]]]
     compared: Mapping[str, Metrics]
+    pairs: Mapping[str, Sequence[Pair]]
     indices: Mapping[str, Mapping[str, Any]]
     limits: Mapping[str, int]
     trainings: Mapping[str, str | None]
@@ -93,11 +95,16 @@ def _section(section: Section, data: PaperPage, figures: Path) -> dict[str, Any]
     compared = data.compared.get(section.study, {})
     runs, metric = list(compared), load_task(data.order.task).metrics[0]
     common, clients = common_clients(compared)
+    reference = reference_of(runs, data.results)
+    ahead = ahead_by(data.pairs.get(section.study, ()), reference)
     caption = piece("comparison", title=section.title, runs=runs, command=REPORT_COMMAND).striptags()
     return {
         **section.model_dump(exclude={"tables"}),
         "paper": [paper_table(data.paper, table) for table in section.tables],
-        "rows": [_row(name, compared[name], common, data.results, metric) for name in runs],
+        "rows": [
+            _row(name, compared[name], common, data.results, metric) | {"ahead": ahead.get(name, {})} for name in runs
+        ],
+        "reference": reference if ahead else None,
         "metric": metric,
         "visible": _visible(runs, common, data.results, metric),
         "trained_on": _trained_on(runs, data),

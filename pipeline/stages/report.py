@@ -9,6 +9,7 @@ from pipeline.evaluation.scores import Scored
 from pipeline.model.loading import weights_bytes
 from pipeline.plan.orders import ReportOrder, read_order
 from pipeline.report.main_tables import history_rows
+from pipeline.report.pairs import pairs_of
 from pipeline.report.paper import Section, read_paper
 from pipeline.report.paper_page import PaperPage, render
 from pipeline.report.paper_pieces import AVERAGING, SELECTIVE, Material, draw, extra_pieces, sweeps
@@ -37,6 +38,9 @@ def run() -> None:
     write_table(layout.HISTORY_MORE, *history_rows({name: results.histories[name] for name in further}))
     record_identities(layout.MORE, [row for name in further for row in results.rows[name]])
     compared = {study: side_by_side(results, names, samples) for study, names in order.studies.items()}
+    endpoints = (load_task(order.task).metrics[0], LOSS)
+    pairs = {study: pairs_of(study, list(own), results, endpoints, samples) for study, own in compared.items()}
+    write_table(layout.HISTORY_MORE.with_name("pairs.csv"), [one.to_row() for own in pairs.values() for one in own])
     draw(order, compared, list(results.by_seed.values()), figures)
     first = first_runs(order, results)
     known: dict[str, Any] = {
@@ -45,6 +49,7 @@ def run() -> None:
         "notes": {corpus: read_json(layout.notes(corpus)) for corpus in order.corpora},
         "statistics": {corpus: read_table(layout.data_statistics(corpus)) for corpus in order.corpora},
         "compared": compared,
+        "pairs": pairs,
         "indices": {setting: read_encoded(run).index for setting, run in first.items()},
         "limits": {setting: target_limit(run) for setting, run in first.items()},
         "trainings": {row.id: planned_key(row.id) for rows in results.rows.values() for row in rows},
@@ -54,8 +59,7 @@ def run() -> None:
         page, data = layout.PAPER_REPORT, _on_the_paper(order, results, known)
     else:
         page, data = layout.REPORT, _on_studies(order, results, known)
-        shown = (load_task(order.task).metrics[0].name, LOSS.name)
-        write_json(layout.METRICS, small_metrics(results.metrics, shown))
+        write_json(layout.METRICS, small_metrics(results.metrics, [one.name for one in endpoints]))
     write_text(page, render(data, figures))
     say(f"report: {page} is ready")
 

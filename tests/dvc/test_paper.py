@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from workspaces import BOTH
 
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, read_jsonl
+from pipeline.workspace.tables import read_table
 
 
 def history(built: Workspace, run: str) -> list[dict[str, str]]:
@@ -165,6 +167,17 @@ def test_clients_of_every_setting_are_so_far_apart(
     assert all(
         0 <= bits <= 1 and (one != other or bits == 0) for one, row in found.items() for other, bits in row.items()
     )
+
+
+def test_every_two_runs_of_a_study_are_compared(built: Workspace) -> None:
+    """On the page those with our method; a pair's gain in loss is the difference of its rows."""
+    rows = read_table(built.folder / "reports" / "metrics" / "more" / "pairs.csv")
+    names = [run for run in BOTH["studies"]["iid"] if run in metrics(built)]
+    of_iid = [row for row in rows if (row["study"], row["metric"]) == ("iid", "loss")]
+    assert [(row["run"], row["against"]) for row in of_iid] == list(combinations(names, 2))
+    ours, theirs = (metrics(built)[of_iid[0][side]]["mean"]["loss"]["value"] for side in ("run", "against"))
+    assert float(of_iid[0]["gain"]) == pytest.approx(theirs - ours, abs=2e-4)
+    assert "fedselectkd-iid is ahead by" in section(built, "iid")
 
 
 def test_figures_are_drawn_a_study_and_an_analysis(built: Workspace) -> None:

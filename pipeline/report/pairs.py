@@ -1,0 +1,74 @@
+"""Every two runs that a study compares, on the test meetings that both have: intervals, and no verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+from pipeline.evaluation.intervals import Interval, interval_of
+from pipeline.evaluation.scores import gains
+from pipeline.federated.methods import OURS
+from pipeline.report.page import gain_text
+from pipeline.runs.results import Results, common_clients
+from pipeline.tasks.task import Metric
+from pipeline.workspace import layout
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What one run of a study gains over another on a metric, turned so that more is better.
+
+    The mean over the clients that all runs of the study have.
+    """
+
+    study: str
+    metric: Metric
+    run: str
+    against: str
+    gain: Interval
+
+    def to_row(self) -> dict[str, Any]:
+        """A row of pairs.csv."""
+        told = {"study": self.study, "metric": self.metric.name, "run": self.run, "against": self.against}
+        found = self.gain.rounded(6)
+        return told | {"gain": found["value"], "low": found.get("low"), "high": found.get("high")}
+
+
+def pairs_of(study: str, runs: Sequence[str], results: Results, metrics: Sequence[Metric], samples: int) -> list[Pair]:
+    """Those of a study; of a run that wrote no summaries in the loss alone.
+
+    Args:
+        samples: random signs of meetings behind each interval.
+    """
+    common, _ = common_clients({run: results.metrics[run] for run in runs})
+    scored = {run: [row for row in results.scored[run] if row.client in common] for run in runs}
+    pairs = []
+    for metric in metrics:
+        for run, against in combinations(runs, 2):
+            found = gains(scored[run], scored[against], metric.name)
+            if found is not None:
+                pairs.append(Pair(study, metric, run, against, interval_of(found, samples)))
+    return pairs
+
+
+def reference_of(runs: Sequence[str], results: Results) -> str | None:
+    """The run that the page compares a study's others with: that of our method, the main table's if it is there."""
+    ours = [run for run in runs if results.rows[run][0].part == OURS]
+    of_main = [run for run in ours if layout.group_of(results.rows[run][0].id) == layout.MAIN]
+    return next(iter(of_main + ours), None)
+
+
+def ahead_by(pairs: Sequence[Pair], reference: str | None) -> dict[str, dict[str, str]]:
+    """Run -> metric -> what the reference gains over it, with its interval."""
+    found: dict[str, dict[str, str]] = {}
+    for pair in pairs:
+        if reference in (pair.run, pair.against):
+            gain, other = (pair.gain, pair.against) if pair.run == reference else (_reversed(pair.gain), pair.run)
+            found.setdefault(other, {})[pair.metric.name] = gain_text(gain, pair.metric.digits)
+    return found
+
+
+def _reversed(gain: Interval) -> Interval:
+    return replace(gain, value=-gain.value, low=-gain.high, high=-gain.low)

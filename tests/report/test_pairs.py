@@ -1,0 +1,65 @@
+"""Every two runs that a study compares, from scores worked by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from made_results import AVERAGE, figures, results_of, run_of
+
+from pipeline.evaluation.scores import Scored
+from pipeline.report.pairs import ahead_by, pairs_of, reference_of
+from pipeline.runs.results import Results
+from pipeline.tasks.task import LOSS
+
+
+def scored(client: str, average: float, loss: float) -> list[Scored]:
+    """Eight meetings alike, one example each of ten tokens."""
+    return [Scored(f"{client}/{n}", client, f"m{n}", 10, {"average": average, "loss": 10 * loss}) for n in range(8)]
+
+
+def three_runs() -> Results:
+    """Clients A and B; `wide` has SAMSum besides, and `mute` wrote no summaries."""
+    own = {
+        "fedselectkd": scored("A", 20.0, 2.0) + scored("B", 24.0, 3.0),
+        "wide": scored("A", 19.0, 2.5) + scored("B", 21.0, 3.1) + scored("SAMSum", 40.0, 1.0),
+        "mute": [replace(row, values={"loss": 30.0}) for row in scored("A", 0.0, 0.0) + scored("B", 0.0, 0.0)],
+    }
+    clients = {name: list(dict.fromkeys(row.client for row in rows)) for name, rows in own.items()}
+    return results_of(
+        rows={name: run_of(name) for name in own},
+        scored=own,
+        metrics={name: {client: figures() for client in [*held, "mean"]} for name, held in clients.items()},
+    )
+
+
+def test_a_pair_is_the_mean_over_the_clients_that_all_runs_have() -> None:
+    """In ROUGE (1 + 3) / 2 = 2; in loss (0.5 + 0.1) / 2 = 0.3 nats less. SAMSum is left out."""
+    pairs = pairs_of("extreme", ["fedselectkd", "wide"], three_runs(), (AVERAGE, LOSS), 2000)
+    assert [(one.metric.name, round(one.gain.value, 6)) for one in pairs] == [("average", 2.0), ("loss", 0.3)]
+    row = pairs[0].to_row()
+    assert list(row.values())[:5] == ["extreme", "average", "fedselectkd", "wide", 2.0]
+    assert row["low"] <= 2.0 <= row["high"]
+
+
+def test_a_run_without_summaries_is_compared_in_loss_alone() -> None:
+    pairs = pairs_of("extreme", ["fedselectkd", "mute"], three_runs(), (AVERAGE, LOSS), 2000)
+    assert [one.metric.name for one in pairs] == ["loss"]
+
+
+def test_what_the_reference_is_ahead_by_is_told_from_its_side() -> None:
+    """Whichever of the two a pair names first."""
+    results = three_runs()
+    for runs in (["fedselectkd", "wide"], ["wide", "fedselectkd"]):
+        ahead = ahead_by(pairs_of("x", runs, results, (AVERAGE,), 2000), "fedselectkd")
+        assert set(ahead) == {"wide"}
+        assert ahead["wide"]["average"].startswith("+2.00 (+")
+
+
+def test_the_reference_is_our_method_that_of_the_main_table_first() -> None:
+    rows = {name: run_of(name) for name in ("tau-2", "fedselectkd", "other")}
+    rows["fedselectkd"] = [rows["fedselectkd"][0].model_copy(update={"id": "main/fedselectkd-1"})]
+    rows["other"] = [rows["other"][0].model_copy(update={"part": "AdaFedAvg"})]
+    results = results_of(rows=rows)
+    assert reference_of(["tau-2", "fedselectkd"], results) == "fedselectkd"
+    assert reference_of(["other", "tau-2"], results) == "tau-2"
+    assert reference_of(["other"], results) is None
