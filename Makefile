@@ -34,7 +34,8 @@ $(STAMP): requirements.lock
 IN_EXPERIMENT := env PYTHONPATH=../.. QUORUM_BASE=../.. python -m pipeline
 
 # Hours on made-up meetings would be kept among results.
-REFUSE_SAMPLE = ! grep -q '"source": "sample"' data/prepared/qmsum/notes.json || { echo "error: QMSum is the made-up sample here; lay a mirror (QUORUM_MIRROR) or go online, then run the same command again"; exit 1; }
+CORPORA := qmsum
+REFUSE_SAMPLE = ! grep -q '"source": "sample"' $(CORPORA:%=data/prepared/%/notes.json) || { echo "error: $(CORPORA): made-up samples here; lay a mirror (QUORUM_MIRROR) or go online, then run the same command again"; exit 1; }
 
 # What lies outside the workspace, and has changed or come within reach: dvc does not look there.
 RENEW = stages=$$(python -m pipeline outdated) && { [ -z "$$stages" ] || dvc repro --force --single-item $$stages; }
@@ -90,11 +91,12 @@ page: setup  ## the page of repro-full from the results that are kept, without t
 
 # The audits need every round's models, which a kept result and DVC's cache lack: what has none here is trained again.
 audit: setup  ## run A of repro-full looked at otherwise: rounds chosen by ROUGE, beam search, fp32 (hours)
+	@$(RENEW)
 	@dvc repro prepare@qmsum backbone
 	@$(REFUSE_SAMPLE)
 	@set -o pipefail; cd $(FULL) && dvc repro partition && \
-		stages=$$($(IN_EXPERIMENT) audit missing) && { [ -z "$$stages" ] || dvc repro $$stages; } && \
-		stages=$$($(IN_EXPERIMENT) audit missing --again) && { [ -z "$$stages" ] || dvc repro --force --single-item $$stages; } && \
+		stages=$$($(IN_EXPERIMENT) audit trainings) && { [ -z "$$stages" ] || dvc repro $$stages; } && \
+		stages=$$($(IN_EXPERIMENT) audit trainings) && { [ -z "$$stages" ] || dvc repro --force --single-item $$stages; } && \
 		$(IN_EXPERIMENT) audit make && $(IN_EXPERIMENT) page
 
 fednlp: setup  ## FedNLP: four tasks, skewed federations, and how much of an encoder is frozen: experiments/fednlp/reports (an hour and more)
@@ -116,6 +118,7 @@ chaos-federation: setup setup-flower  ## break a real federation in ten ways, an
 	@$(NEEDS_NGINX)
 	@python -m pytest tests/chaos/test_federation_algorithms.py tests/chaos/test_federation_faults.py tests/chaos/test_federation_refusals.py -n 0
 
+ablations: CORPORA := qmsum samsum
 ablations: setup  ## what the paper lacks: experiments/ablations/reports/report.html
 	@$(RENEW)
 	@dvc repro prepare backbone

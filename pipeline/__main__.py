@@ -166,14 +166,12 @@ app.add_typer(audits, name="audit")
 _add(audits, "make", "runs.auditing:audit", "Make what is missing of the audits, and keep it in results/audits.")
 
 
-@audits.command("missing")
-def audits_missing(
-    again: Annotated[bool, typer.Option(help="forget what was trained without every round's models")] = False,
-) -> None:
-    """Name the DVC stages whose trainings the audits need, and whose models of every round are not here."""
+@audits.command("trainings")
+def audits_trainings() -> None:
+    """Name the trainings that the audits need and that are not here, or not with the models of every round."""
     from pipeline.runs.audit_rounds import to_train
 
-    print(" ".join(to_train(again=again)))
+    print(" ".join(to_train()))
 
 
 _add(app, "page", "stages.page:run", "Make a long experiment's page from what is kept of its runs.")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
 from pipeline.evaluation.audits import Runs
-from pipeline.evaluation.intervals import interval_of
+from pipeline.evaluation.intervals import Interval, interval_of
 from pipeline.evaluation.scores import LOSS, MEAN, Scored, clusters_of, gains, over_seeds
 from pipeline.federated.methods import OURS
-from pipeline.report.page import signed
+from pipeline.report.page import gain_text
 from pipeline.report.pieces import figure_text
 from pipeline.runs.audits import ANEW, BEAMS, FP32, KNOBS, ROUNDS, Audited
 from pipeline.tasks.task import Metric
@@ -133,5 +134,5 @@ def _shown(metrics: Sequence[Metric]) -> list[Metric]:
 def _ahead(one: Mapping[str, Any], digits: int) -> str:
     if one["ahead"] is None:
         return ""
-    low, high = (signed(one[end], digits) for end in ("ahead_low", "ahead_high"))
-    return f"{signed(one['ahead'], digits)} ({low} … {high})"
+    ends = (math.nan if one[end] is None else one[end] for end in ("ahead_low", "ahead_high"))
+    return gain_text(Interval(one["ahead"], *ends), digits)

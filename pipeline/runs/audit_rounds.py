@@ -9,10 +9,10 @@ from pipeline.errors import QuorumError
 from pipeline.federated.checkpoint import load_progress
 from pipeline.federated.history import best_rounds
 from pipeline.plan.orders import RunRow
-from pipeline.runs.audits import ANEW, KNOBS, read_audits, runs_of_audits
+from pipeline.runs.audits import ANEW, BY_ROUND, KNOBS, ROUNDS, read_audits, runs_of_audits
 from pipeline.runs.histories import read_history
 from pipeline.runs.index import planned_key, read_encoded
-from pipeline.runs.kept import stage_of
+from pipeline.runs.kept import kept_identity, refuse_results_in_another_precision, stage_of
 from pipeline.runs.prune import remove_checkpoints
 from pipeline.runs.training import POOLED, bind
 from pipeline.workspace import layout
@@ -59,32 +59,60 @@ def trained_as(row: RunRow) -> str:
     """
     path = layout.trained_as(row.id)
     key = str(read_json(path, remedy=f"run `dvc repro {_training_of(row)}` on this machine")["training"])
-    kept = read_json(layout.kept(row.id))["history"] if layout.kept(row.id).is_file() else None
-    if key != planned_key(row.id) and read_table(layout.history(row.id)) != kept:
+    if key != planned_key(row.id) and not _is_the_kept(row):
         raise QuorumError(
             f"{path}: is neither the planned training nor the kept one; run `dvc repro {_training_of(row)}`"
         )
     return key
 
 
-def to_train(*, again: bool = False) -> list[str]:
-    """DVC's names of the trainings that `make audit` still needs here, one a training; none where all audits are kept.
+def _is_the_kept(row: RunRow) -> bool:
+    """Whether a run's rounds are those of the result that is kept of the planned run."""
+    path = layout.kept(row.id)
+    kept = read_json(path) if path.is_file() else {}
+    return (
+        bool(kept)
+        and kept["identity"] == kept_identity(row.id)
+        and kept["history"] == read_table(layout.history(row.id))
+    )
 
-    Args:
-        again: forget that they were trained, so that `dvc repro --force` trains them, and keeps every round's models.
+
+def to_train() -> list[str]:
+    """DVC's names of the trainings that the audits still need here; none where all audits are kept.
+
+    A checkpoint that has lost models of its rounds is removed: gone on with, it would not bring them back. What DVC
+    takes for trained, `dvc repro --force` trains again.
+
+    Raises:
+        QuorumError: nothing is to be audited, or results are kept in another precision.
     """
-    if set(read_audits()) == set(KNOBS):
+    refuse_results_in_another_precision()
+    if not (rows := runs_of_audits()[ANEW]):
+        raise QuorumError("params.yaml: keep_rounds: names no seed of a run that writes summaries; set one")
+    kept = set(read_audits())
+    if kept == set(KNOBS):
         return []
     wanted: dict[str, RunRow] = {}
-    for row in runs_of_audits()[ANEW]:
-        if not _is_here(row):
-            wanted.setdefault(_key_of(row), row)
-    if again:
-        remove_checkpoints([layout.checkpoints() / key for key in wanted if _has_lost_rounds(key)])
+    for row in rows:
+        if not _is_trained(row):
+            wanted[row.id] = row
+        elif not {BY_ROUND, ROUNDS} <= kept and not _has_its_rounds(row):
+            wanted.setdefault(trained_as(row), row)  # two rows of one training read one training's rounds
+    keys = [planned_key(row.id) for row in wanted.values() if layout.encoded_index(row.id).is_file()]
+    lost = {key for key in keys if key is not None and _has_lost_rounds(key)}
+    remove_checkpoints([layout.checkpoints() / key for key in sorted(lost)])
     return [_training_of(row) for row in wanted.values()]
 
 
-def _is_here(row: RunRow) -> bool:
+def _is_trained(row: RunRow) -> bool:
+    try:
+        trained_as(row)
+    except QuorumError:
+        return False
+    return True
+
+
+def _has_its_rounds(row: RunRow) -> bool:
     try:
         models_of(row)
     except QuorumError:
@@ -92,16 +120,17 @@ def _is_here(row: RunRow) -> bool:
     return True
 
 
-def _key_of(row: RunRow) -> str:
-    """Its training, by which two rows may be one; unknown before its examples are encoded."""
-    return (planned_key(row.id) if layout.encoded_index(row.id).is_file() else None) or row.id
-
-
 def _has_lost_rounds(key: str) -> bool:
-    """Whether a checkpoint has rounds whose models are not here; one that keeps them all is gone on with."""
+    """Whether a checkpoint has rounds whose models are not here."""
     done = load_progress(layout.checkpoints() / key, key)
-    rounds = range(1, done[0].round + 1) if done else ()
-    return any(not layout.round_adapter(key, number, "server").is_file() for number in rounds)
+    if done is None:
+        return False
+    progress, private = done
+    return not all(
+        layout.round_adapter(key, number, owner).is_file()
+        for number in range(1, progress.round + 1)
+        for owner in ("server", *private.states)
+    )
 
 
 def _training_of(row: RunRow) -> str:

@@ -19,7 +19,7 @@ from pipeline.plan.resolve import corpora_of
 from pipeline.plan.schema import Params, read_params
 from pipeline.plan.training import training_order
 from pipeline.runs.aside import encode_aside
-from pipeline.runs.audit_rounds import RoundModels, models_of, trained_as
+from pipeline.runs.audit_rounds import RoundModels, models_of, to_train
 from pipeline.runs.audit_scores import decode_missing, means, scored_examples, text_scores
 from pipeline.runs.audits import (
     ANEW,
@@ -31,13 +31,14 @@ from pipeline.runs.audits import (
     Audited,
     Rows,
     identity,
+    kept_audits,
+    of_these_models,
     read_audits,
     runs_of_audits,
 )
 from pipeline.runs.export import export
 from pipeline.runs.index import Encoded, read_encoded, training_key
 from pipeline.runs.jobs import DecodingJob, decoding_job, decoding_job_of, planned_decoding
-from pipeline.runs.kept import refuse_results_in_another_precision
 from pipeline.runs.meetings import train_on_meetings
 from pipeline.runs.prune import remove_checkpoints
 from pipeline.tasks.task import load_task
@@ -57,18 +58,19 @@ def audit() -> None:
 
     Raises:
         QuorumError: a run is not trained yet, its rounds' models are not on this machine, or the table that they stand
-            beside was made in another precision.
+            beside was made in another precision; see `to_train`.
     """
-    refuse_results_in_another_precision()
-    runs, known = runs_of_audits(), read_audits()
-    if not runs[ANEW]:
-        raise QuorumError("params.yaml: keep_rounds: names no seed of a run that writes summaries; set one")
-    if set(known) == set(KNOBS):
+    if needed := to_train():
+        raise QuorumError(
+            f"audit: {', '.join(needed)}: not trained here, or without models of every round; `make audit` does it"
+        )
+    if set(read_audits()) == set(KNOBS):
         say("audit: all of it is there")
         _give_back()  # which a kill may have left undone
         return
-    trained = {row.name: trained_as(row) for row in runs[ANEW]}
-    found = {name: own for name, own in known.items() if own.trained.items() <= trained.items()}
+    runs = runs_of_audits()
+    models = {row.name: decoding_job_of(row.id).path.stem for row in runs[ANEW]}
+    found = of_these_models(kept_audits(), models)
     audits: dict[str, Callable[[Sequence[RunRow]], tuple[Rows, Chosen]]] = {
         ANEW: lambda own: (anew(own), {}),
         BY_ROUND: lambda own: (by_round(own, **KNOBS[BY_ROUND]), {}),
@@ -82,7 +84,7 @@ def audit() -> None:
             say(f"audit {name}: is there")
             continue
         rows, rounds = make(own)
-        found[name] = Audited({row.name: trained[row.name] for row in own}, rows, rounds)
+        found[name] = Audited({row.name: models[row.name] for row in own}, rows, rounds)
         write_json(layout.audit(name), {"identity": identity(name, own), **asdict(found[name])})
         say(f"audit {name}: kept in {layout.audit(name)}")
     _give_back()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from pipeline.federated.methods import OURS
@@ -38,34 +37,35 @@ Rows = list[dict[str, Any]]
 class Audited:
     """What an audit found of its runs.
 
-    `trained`: run -> the training that its models are of. `rows`: a row a run and test example, with its scores as
-    results/ has them; of BY_ROUND a row a run, client and round, with means. `rounds`: run -> client -> (the best round
-    by loss, the round that is kept), of an audit that keeps others.
+    `models`: run -> a digest of its adapters and of the code that writes with them. `rows`: a row a run and test
+    example, with its scores as results/ has them; of BY_ROUND a row a run, client and round, with means. `rounds`: run
+    -> client -> (the best round by loss, the round that is kept), of an audit that keeps others.
     """
 
-    trained: Mapping[str, str]
+    models: Mapping[str, str]
     rows: Rows
     rounds: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
 
 
+def kept_audits() -> dict[str, Audited]:
+    """Audit -> what it found, of those that look at the runs as planned."""
+    runs = {name: own for name, own in runs_of_audits().items() if own and layout.audit(name).is_file()}
+    files = {name: read_json(layout.audit(name)) for name in runs}
+    return {
+        name: Audited(kept["models"], kept["rows"], kept["rounds"])
+        for name, kept in files.items()
+        if kept["identity"] == identity(name, runs[name])
+    }
+
+
 def read_audits() -> dict[str, Audited]:
-    """Audit -> what it found, of those that look at the runs as planned, and at the models that ANEW looks at."""
-    runs = runs_of_audits()
-    found = {
-        name: _read(path)
-        for name, own in runs.items()
-        if (path := layout.audit(name)).is_file() and read_json(path)["identity"] == identity(name, own)
-    }
-    models = found[ANEW].trained if ANEW in found else {}
-    return {name: own for name, own in found.items() if own.trained.items() <= models.items()}
+    """The same, of those that look at the models that ANEW looks at: only these can be compared."""
+    kept = kept_audits()
+    return of_these_models(kept, kept[ANEW].models) if ANEW in kept else {}
 
 
-def _read(path: Path) -> Audited:
-    kept = read_json(path)
-    rounds = {
-        run: {client: (by_loss, now) for client, (by_loss, now) in own.items()} for run, own in kept["rounds"].items()
-    }
-    return Audited(kept["trained"], kept["rows"], rounds)
+def of_these_models(kept: Mapping[str, Audited], models: Mapping[str, str]) -> dict[str, Audited]:
+    return {name: own for name, own in kept.items() if own.models.items() <= models.items()}
 
 
 def runs_of_audits() -> dict[str, list[RunRow]]:

@@ -19,7 +19,7 @@ from pipeline.report.main_page import render
 from pipeline.report.main_tables import history_rows, main_table
 from pipeline.report.otherwise import other_tables, otherwise_records, tables_otherwise, written_by_round
 from pipeline.report.paper import read_paper
-from pipeline.runs.audits import BY_ROUND, read_audits
+from pipeline.runs.audits import ANEW, BY_ROUND, read_audits, runs_of_audits
 from pipeline.runs.kept import changed_since, missing, read_kept, rounds_of
 from pipeline.runs.metrics import plain, small_metrics, write_metrics
 from pipeline.runs.orientation import orientation_of
@@ -158,7 +158,8 @@ def _page(
     judged = {
         about: judge(own, known.scored, known.scored_by_seed, known.converged, samples) for about, own in claims.items()
     }
-    kept = known.scored_by_seed.get(min(runs), {})
+    audited = next((row.seed for row in runs_of_audits()[ANEW]), min(runs))
+    kept = known.scored_by_seed.get(audited, {})
     otherwise = otherwise_records(tables_otherwise(made, kept), ours, metrics[0].name)
     return MainData(
         order=order.model_copy(update={"precision": record["precision"]}),

@@ -174,26 +174,54 @@ def test_audits_of_other_models_than_the_table_anew_are_left_out(
     with copy.entered():
         auditing.audit()
         other = read_json(layout.audit("beams"))
-        other["trained"]["fedavg"] = "another training"
+        other["models"]["fedavg"] = "other bits"
         write_json(layout.audit("beams"), other)
         assert set(read_audits()) == set(KNOBS) - {"beams"}
 
 
-def test_trainings_without_their_rounds_are_named_and_made_again(made: Workspace, tmp_path: Path) -> None:
-    """AdaFedSelectKD is not trained; AdaFedAvg has lost one round, and AdaCentralized all of them."""
+def test_without_the_table_anew_the_other_audits_stay_and_are_not_shown(
+    made: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(KNOBS, "beams", {"beams": 2})
     copy = made.copied(tmp_path / "copy")
     with copy.entered():
+        auditing.audit()
+        layout.audit("anew").unlink()
+        assert read_audits() == {}
+        capsys.readouterr()
+        auditing.audit()
+    assert capsys.readouterr().err.count("is there") == 4
+
+
+def test_trainings_without_their_rounds_are_named_and_made_again(made: Workspace, tmp_path: Path) -> None:
+    """AdaFedSelectKD is not trained; AdaFedAvg has lost one round's models, and AdaCentralized all of them."""
+    copy = made.copied(tmp_path / "copy")
+    with copy.entered():
+        shutil.rmtree(layout.audit("anew").parent, ignore_errors=True)  # another test may have made them
         assert audit_rounds.to_train() == []
         keys = {row.name: audit_rounds.trained_as(row) for row in kept.planned_runs()}
         shutil.rmtree(layout.rounds() / keys["centralized"])
         shutil.rmtree(layout.rounds() / keys["fedavg"] / "round-2")
         layout.trained_as("main/fedselectkd-1").unlink()
-        assert audit_rounds.to_train(again=True) == ["train@centralized-1", "train@fedavg-1", "train@fedselectkd-1"]
-        with pytest.raises(QuorumError, match=r"safetensors: is not on this machine; run `make audit`"):
-            auditing.by_round(kept.planned_runs(), 40)
+        assert audit_rounds.to_train() == ["train@centralized-1", "train@fedavg-1", "train@fedselectkd-1"]
+        with pytest.raises(QuorumError, match=r"train@centralized-1, .* not trained here, or without models of every"):
+            auditing.audit()
         for run in ("centralized", "fedavg", "fedselectkd"):
             copy.stage("train", f"main/{run}-1")
         assert audit_rounds.to_train() == []
+
+
+def test_beams_alone_need_no_models_of_earlier_rounds(
+    made: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(KNOBS, "beams", {"beams": 2})
+    copy = made.copied(tmp_path / "copy")
+    with copy.entered():
+        auditing.audit()
+        layout.audit("beams").unlink()
+        shutil.rmtree(layout.rounds())
+        auditing.audit()
+        assert set(read_audits()) == set(KNOBS)
 
 
 def test_without_a_seed_that_keeps_rounds_there_is_nothing_to_audit(made: Workspace, tmp_path: Path) -> None:
@@ -213,10 +241,10 @@ def test_models_of_another_plan_are_not_audited(made: Workspace, tmp_path: Path)
         write_json(layout.trained_as(row.id), {"training": "of other code"})
         assert audit_rounds.trained_as(row) == "of other code"
         result = read_json(layout.kept(row.id))
-        result["history"][0]["train_loss"] = "0.5"
-        write_json(layout.kept(row.id), result)
-        with pytest.raises(QuorumError, match=r"training.json: is neither the planned training nor the kept one; run"):
-            audit_rounds.trained_as(row)
+        for other in ({"history": result["history"][1:]}, {"identity": "of another learning rate"}):
+            write_json(layout.kept(row.id), result | other)
+            with pytest.raises(QuorumError, match=r"training.json: is neither the planned training nor the kept one"):
+                audit_rounds.trained_as(row)
 
 
 def test_the_page_shows_both_tables(made: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,6 +89,14 @@ def test_our_gain_is_told_with_its_interval_in_each_table() -> None:
     assert {one["ahead"] for one in found if one["client"] != "mean"} == {None}
 
 
+def test_a_gain_of_too_few_meetings_is_told_without_an_interval() -> None:
+    ours = [example("ours", "A", 21.0), example("ours", "B", 25.0)]
+    theirs = [example("fedavg", "A", 20.0), example("fedavg", "B", 22.0)]
+    made = {ANEW: Audited({}, [*ours, *theirs]), BEAMS: Audited({}, [*ours, *theirs])}
+    rows = other_tables(otherwise_records(tables_otherwise(made, {}), "ours", "average"), made, METRICS)
+    assert [row[1] for own in rows.values() for row in own] == ["", "+2.00 → +2.00"]
+
+
 def test_without_an_audit_there_is_no_table() -> None:
     assert tables_otherwise({}, {"fedavg": []}) == {}
 
