@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,9 +95,9 @@ def to_train() -> list[str]:
         return []
     wanted: dict[str, RunRow] = {}
     for row in rows:
-        if not _is_trained(row):
+        if not _is_here(trained_as, row):
             wanted[row.id] = row
-        elif not {BY_ROUND, ROUNDS} <= kept and not _has_its_rounds(row):
+        elif not {BY_ROUND, ROUNDS} <= kept and not _is_here(models_of, row):
             wanted.setdefault(trained_as(row), row)  # two rows of one training read one training's rounds
     keys = [planned_key(row.id) for row in wanted.values() if layout.encoded_index(row.id).is_file()]
     lost = {key for key in keys if key is not None and _has_lost_rounds(key)}
@@ -104,17 +105,10 @@ def to_train() -> list[str]:
     return [_training_of(row) for row in wanted.values()]
 
 
-def _is_trained(row: RunRow) -> bool:
+def _is_here(look: Callable[[RunRow], object], row: RunRow) -> bool:
+    """Whether what is looked for, as `trained_as` and `models_of` do, is on this machine."""
     try:
-        trained_as(row)
-    except QuorumError:
-        return False
-    return True
-
-
-def _has_its_rounds(row: RunRow) -> bool:
-    try:
-        models_of(row)
+        look(row)
     except QuorumError:
         return False
     return True

@@ -51,6 +51,16 @@ def rows(made: Workspace) -> Iterator[list[RunRow]]:
         yield kept.planned_runs()
 
 
+@pytest.fixture
+def audited(made: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """A copy of its own, with all audits made; two beams are as good as four."""
+    monkeypatch.setitem(KNOBS, "beams", {"beams": 2})
+    copy = made.copied(tmp_path / "copy")
+    with copy.entered():
+        auditing.audit()
+    return copy
+
+
 def is_the_table(rows: Rows, names: tuple[str, ...]) -> bool:
     """Whether an audit has of each example what the table has, but for what rounding to four digits leaves."""
     found: dict[str, Rows] = {}
@@ -153,12 +163,9 @@ def test_an_audit_is_made_once_and_gives_back_what_it_trained(
 
 
 def test_one_audit_that_is_missing_is_made_beside_the_others(
-    made: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    audited: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(KNOBS, "beams", {"beams": 2})
-    copy = made.copied(tmp_path / "copy")
-    with copy.entered():
-        auditing.audit()
+    with audited.entered():
         layout.audit("beams").unlink()
         capsys.readouterr()
         auditing.audit()
@@ -166,13 +173,8 @@ def test_one_audit_that_is_missing_is_made_beside_the_others(
     assert capsys.readouterr().err.count("is there") == 4
 
 
-def test_audits_of_other_models_than_the_table_anew_are_left_out(
-    made: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(KNOBS, "beams", {"beams": 2})
-    copy = made.copied(tmp_path / "copy")
-    with copy.entered():
-        auditing.audit()
+def test_audits_of_other_models_than_the_table_anew_are_left_out(audited: Workspace) -> None:
+    with audited.entered():
         other = read_json(layout.audit("beams"))
         other["models"]["fedavg"] = "other bits"
         write_json(layout.audit("beams"), other)
@@ -180,12 +182,9 @@ def test_audits_of_other_models_than_the_table_anew_are_left_out(
 
 
 def test_without_the_table_anew_the_other_audits_stay_and_are_not_shown(
-    made: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    audited: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(KNOBS, "beams", {"beams": 2})
-    copy = made.copied(tmp_path / "copy")
-    with copy.entered():
-        auditing.audit()
+    with audited.entered():
         layout.audit("anew").unlink()
         assert read_audits() == {}
         capsys.readouterr()
@@ -211,13 +210,8 @@ def test_trainings_without_their_rounds_are_named_and_made_again(made: Workspace
         assert audit_rounds.to_train() == []
 
 
-def test_beams_alone_need_no_models_of_earlier_rounds(
-    made: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(KNOBS, "beams", {"beams": 2})
-    copy = made.copied(tmp_path / "copy")
-    with copy.entered():
-        auditing.audit()
+def test_beams_alone_need_no_models_of_earlier_rounds(audited: Workspace) -> None:
+    with audited.entered():
         layout.audit("beams").unlink()
         shutil.rmtree(layout.rounds())
         auditing.audit()
