@@ -86,9 +86,14 @@ def visible_text(scored: Mapping[str, Sequence[Scored]], metrics: Sequence[Metri
     told = []
     for metric in metrics:
         if found := smallest_visible(scored, metric.name):
-            ends = list(dict.fromkeys(f"{one:.{metric.digits}f}" for one in found))
+            ends = list(dict.fromkeys(f"{one:.{gain_digits(metric)}f}" for one in found))
             told.append(f"{' to '.join(ends)} {metric.unit if metric.name == LOSS else metric.title}")
     return " and ".join(told)
+
+
+def gain_digits(metric: Metric) -> int:
+    """Behind the point of a difference: losses lie so close that theirs has one more than they have."""
+    return metric.digits + (metric.name == LOSS)
 
 
 def signed(value: float, digits: int) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from pipeline.evaluation.intervals import Interval, interval_of
 from pipeline.evaluation.scores import gains
 from pipeline.federated.methods import OURS
-from pipeline.report.page import gain_text
+from pipeline.report.page import gain_digits, gain_text
 from pipeline.runs.results import Results, common_clients
 from pipeline.tasks.task import Metric
 from pipeline.workspace import layout
@@ -66,7 +66,7 @@ def ahead_by(pairs: Sequence[Pair], reference: str | None) -> dict[str, dict[str
     for pair in pairs:
         if reference in (pair.run, pair.against):
             gain, other = (pair.gain, pair.against) if pair.run == reference else (_reversed(pair.gain), pair.run)
-            found.setdefault(other, {})[pair.metric.name] = gain_text(gain, pair.metric.digits)
+            found.setdefault(other, {})[pair.metric.name] = gain_text(gain, gain_digits(pair.metric))
     return found
 
 

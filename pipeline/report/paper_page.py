@@ -1,4 +1,4 @@
-"""reports/paper.html: every table and figure of the paper on one side, our numbers with intervals on the other."""
+"""reports/paper.html: every table and figure of the paper, and under each our numbers with intervals."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def test_what_could_have_been_seen_is_between_trained_rows() -> None:
     scored = {"zeroshot": rows(-9.0), "x": rows(0.0), "y": rows(1.0)}
     histories = {"zeroshot": [], "x": [round_of(1, "A", 1.0)], "y": [round_of(1, "A", 1.0)]}
     results = results_of(scored=scored, histories=histories)
-    assert _visible(page_of(results), results) == "3.10 average ROUGE and 0.000 nats a token"
+    assert _visible(page_of(results), results) == "3.10 average ROUGE and 0.0000 nats a token"
 
 
 def test_a_table_says_at_which_seeds_its_rows_were_trained_and_on_how_many_meetings_they_are_tested() -> None:

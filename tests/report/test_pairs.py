@@ -55,6 +55,11 @@ def test_what_the_reference_is_ahead_by_is_told_from_its_side() -> None:
         assert ahead["wide"]["average"].startswith("+2.00 (+")
 
 
+def test_a_gain_in_loss_is_told_to_its_fourth_digit() -> None:
+    pairs = pairs_of("x", ["fedselectkd", "wide"], three_runs(), (LOSS,), 2000)
+    assert ahead_by(pairs, "fedselectkd")["wide"]["loss"].startswith("+0.3000 (+")
+
+
 def test_the_reference_is_our_method_that_of_the_main_table_first() -> None:
     rows = {name: run_of(name) for name in ("tau-2", "fedselectkd", "other")}
     rows["fedselectkd"] = [rows["fedselectkd"][0].model_copy(update={"id": "main/fedselectkd-1"})]
