@@ -101,10 +101,15 @@ HISTORIES = sorted(
 )
 
 
+def is_left_out(row: dict[str, str]) -> bool:
+    """Whether a client sat out a round of a run that draws two of three."""
+    return row["run"].endswith("-sampled") and (row["bytes_up"], row["train_loss"]) == ("0", "")
+
+
 @pytest.mark.parametrize("history", HISTORIES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_round_of_every_committed_run_has_five_steps_or_more(history: Path) -> None:
-    """One step a round by a fresh AdamW is a shock, not training."""
-    steps = [int(row["steps"]) for row in read(history)]
+    """One step a round by a fresh AdamW is a shock, not training. A client that is not drawn takes none."""
+    steps = [int(row["steps"]) for row in read(history) if not is_left_out(row)]
     assert steps
     assert min(steps) >= 5
 

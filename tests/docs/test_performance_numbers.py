@@ -82,6 +82,14 @@ def test_what_the_commands_take_is_what_was_measured() -> None:
     assert rows_of(PAGE, "command | time") == [list(row.values()) for row in measured]
 
 
+def test_how_many_fewer_bytes_adapters_send_is_the_models_size_over_theirs() -> None:
+    sizes = rows_of(ROOT / "benchmarks" / "SCALE.md", "model | the whole")[0]
+    model, adapter = (float(cell.split(" MB")[0]) for cell in sizes[1:3])
+    sent = {row["bytes_up"] for row in read(REPORTS / "tables" / "history.csv")} - {"0"}
+    assert [f"{int(one) / 1e6:.1f}" for one in sent] == [f"{adapter:.1f}"], "as in the trainings"
+    assert f"send {model / adapter:.0f} times fewer bytes" in words(PAGE)
+
+
 def test_the_reasons_for_missed_aims_are_in_measured_numbers() -> None:
     measured = comparisons()
     (of_step,) = measured["arithmetic"]
