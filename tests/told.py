@@ -68,6 +68,7 @@ def untold(text: str, sentences: Iterable[str]) -> list[str]:
     A sentence is written from committed files, so that a number outside of all is from nowhere.
     """
     for sentence in sentences:
+        assert sentence
         assert sentence in text, sentence
         text = text.replace(sentence, " ")
     return re.findall(r"\d+\.\d+", text)

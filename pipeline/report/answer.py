@@ -14,7 +14,7 @@ from pipeline.tasks.task import Metric
 def answer_of(
     claims: Sequence[Judged], metrics: Sequence[Metric], converging: Sequence[Judged] = ()
 ) -> dict[str, Any] | None:
-    """Where nothing can be decided (the endpoint, its gate), and our method against federated averaging.
+    """Where nothing can be decided (the endpoint, its gate), and our method against federated averaging, on what.
 
     None while neither is known: claim 1 is not run, and no gate is.
 
@@ -33,7 +33,12 @@ def answer_of(
     ]
     if first is None and not shut:
         return None
-    return {"first": first, "gate": first and gates.get(first.metric), "shut": shut}
+    return {
+        "first": first,
+        "endpoint": first and named[first.metric],
+        "gate": first and gates.get(first.metric),
+        "shut": shut,
+    }
 
 
 def verdict_rows(

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.evaluation.claims import Judged, Word
 from pipeline.evaluation.scores import LOSS
-from pipeline.report.page import p_value, signed
+from pipeline.report.page import p_value, signed, span_text
 
 SMALL = 0.01
 """Nats."""
@@ -34,7 +34,7 @@ def claim_row(one: Judged, runs: Mapping[int, str]) -> dict[str, Any]:
         "effect": signed(one.effect, digits),
         "gain": "–" if gain is None else signed(gain.value, digits),
         "by_run": _listed(one.by_run, digits, runs) if len(one.by_run) > 1 else "",
-        "interval": "" if gain is None else gain.span(digits, "+") or "none",
+        "interval": "" if gain is None else span_text(gain, digits) or "none",
         "p": "" if one.p_holm is None or one.claim.margin is not None else p_value(one.p_holm),
         "error": "" if gain is None else f"{gain.standard_error:.{digits}f}",
         "visible": "" if gain is None else f"{gain.visible:.{digits}f}",

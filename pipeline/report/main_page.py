@@ -23,7 +23,17 @@ from pipeline.report.limits import limits, random_weights, truncation
 from pipeline.report.main_data import MainData
 from pipeline.report.naming import labels
 from pipeline.report.otherwise import other_columns
-from pipeline.report.page import MAIN_COMMAND, embedded, page, piece, visible_text
+from pipeline.report.page import (
+    MAIN_COMMAND,
+    embedded,
+    gain_digits,
+    p_value,
+    page,
+    piece,
+    signed,
+    span_text,
+    visible_text,
+)
 from pipeline.report.paper import PaperScores
 from pipeline.report.pieces import orientation
 from pipeline.report.summaries import cases, lens
@@ -90,8 +100,8 @@ def _of_runs(data: MainData, named: Mapping[str, str]) -> dict[str, Any]:
         "tables": {"": data.results, **data.parts},
         "rows_of": lambda own: main_rows(data, own, named),
         "visible_in": lambda own: _visible(data, own),
-        "comparisons": _against(data.comparisons, named),
-        "own_start": _against(data.own_start, named),
+        "comparisons": _against(data.comparisons, data.metrics, named),
+        "own_start": _against(data.own_start, data.metrics, named),
         "all_runs": list(data.results.metrics),
         "trained": list(histories),
         "sending": [run for run, history in histories.items() if any(one.bytes_moved for one in history)],
@@ -130,8 +140,18 @@ def _meetings(results: Results) -> dict[str, int]:
     return {client: len({row.meeting for row in own}) for client, own in by_client(rows).items()}
 
 
-def _against(comparisons: Sequence[Comparison], named: Mapping[str, str]) -> list[tuple[str, Comparison]]:
-    return [(named[one.against], one) for one in comparisons if one.client == MEAN]
+def _against(comparisons: Sequence[Comparison], metrics: Sequence[Metric], named: Mapping[str, str]) -> list[list[str]]:
+    """Of each comparison over all clients what the page shows: against what, the metric, and what was found."""
+    known = {metric.name: metric for metric in metrics}
+    rows = []
+    for one in comparisons:
+        if one.client == MEAN:
+            found, digits = one.difference, gain_digits(known[one.metric])
+            seen = "–" if found.is_point else f"{found.visible:.{digits}f}"
+            holm = "–" if one.p_holm is None else p_value(one.p_holm)
+            told = [signed(found.value, digits), span_text(found, digits) or "none", p_value(one.p), holm, seen]
+            rows.append([named[one.against], known[one.metric].title, *told])
+    return rows
 
 
 def _summary(data: MainData, named: Mapping[str, str]) -> list[dict[str, Any]]:

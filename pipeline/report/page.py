@@ -32,6 +32,8 @@ def _environment() -> jinja2.Environment:
         loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
     )
     environment.filters["signed"] = signed
+    environment.filters["gain"] = gain_text
+    environment.filters["gain_digits"] = gain_digits
     environment.filters["thousands"] = "{:,}".format
     return environment
 
@@ -97,11 +99,17 @@ def gain_digits(metric: Metric) -> int:
 
 
 def signed(value: float, digits: int) -> str:
+    """As in `+0.51` or `−0.20`; what is 0 as it is shown has no sign."""
     text = f"{value:+.{digits}f}".replace("-", "−")
-    return text if text.strip("+−0.") else text[1:]  # nothing, as it is shown, has no sign
+    return text if text.strip("+−0.") else text[1:]
+
+
+def span_text(gain: Interval, digits: int) -> str:
+    """The ends, as in `+0.16 … +0.85`; of a point nothing."""
+    return "" if gain.is_point else f"{signed(gain.low, digits)} … {signed(gain.high, digits)}"
 
 
 def gain_text(gain: Interval, digits: int) -> str:
     """As in `+0.51 (+0.16 … +0.85)`; of a point the value alone."""
     value = signed(gain.value, digits)
-    return value if gain.is_point else f"{value} ({gain.span(digits, '+')})"
+    return value if gain.is_point else f"{value} ({span_text(gain, digits)})"

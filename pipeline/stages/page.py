@@ -57,13 +57,17 @@ def run() -> None:
     empty_folder(folder)
     write_json(layout.METRICS, small_metrics(results.metrics, (data.metrics[0].name, LOSS.name)))
     write_metrics(layout.MAIN, results.metrics, {})
+    for seed in {row.seed for row in order.runs} - set(alone):
+        layout.seed_metrics(layout.MAIN, seed).unlink(missing_ok=True)  # of results that are kept no longer
     for seed, own in alone.items():
         write_json(layout.seed_metrics(layout.MAIN, seed), plain(own.by_seed[seed]))
     judged = {"claims": data.claims, "converging": data.converging}
     write_json(layout.CLAIMS, {about: [claim_record(one) for one in own] for about, own in judged.items()})
     write_table(layout.AUDITS_TABLE, [{"of": about, **row} for about, own in data.audits.items() for row in own])
+    otherwise = layout.AUDITS_TABLE.with_name("otherwise.csv")
+    otherwise.unlink(missing_ok=True)  # audits of models that are planned no longer
     if data.otherwise:
-        write_table(layout.AUDITS_TABLE.with_name("otherwise.csv"), data.otherwise)
+        write_table(otherwise, data.otherwise)
     write_table(layout.SIGNIFICANCE, [one.to_row() for one in data.comparisons])
     write_table(layout.MAIN_TABLE, main_table(data))
     write_table(layout.REPORTS / layout.HISTORY, *history_rows(known.histories))
@@ -73,12 +77,17 @@ def run() -> None:
 
 
 def of_whole_seeds(kept: Sequence[RunRow], planned: Sequence[RunRow]) -> list[RunRow]:
-    """Those of the kept runs that stand in one table: means over other meetings than a row beside has say nothing."""
+    """Those of the kept runs that stand in one table: means over other meetings than a row beside has say nothing.
+
+    Where no run is kept at all of the table's seeds, those at the seed that most are kept at, the first of equals.
+    """
     seeds = whole_seeds(kept, planned)
     seeds_of: dict[str, set[int]] = {}
     for row in kept:
         seeds_of.setdefault(row.name, set()).add(row.seed)
-    return [row for row in kept if row.seed in seeds and seeds_of[row.name] >= set(seeds)] or list(kept)
+    shared = [row for row in kept if row.seed in seeds and seeds_of[row.name] >= set(seeds)]
+    most = max(seeds, key=lambda seed: (sum(row.seed == seed for row in kept), -seed))
+    return shared or [row for row in kept if row.seed == most]
 
 
 def whole_seeds(kept: Sequence[RunRow], planned: Sequence[RunRow]) -> list[int]:

@@ -98,6 +98,17 @@ def test_in_the_plans_precision_the_audit_is_the_table(rows: list[RunRow]) -> No
     assert layout.adapters("audit/fedavg-1").is_dir()
 
 
+def test_beams_and_precision_are_those_that_are_asked_for(rows: list[RunRow], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plan searches greedily, in fp32."""
+    asked: list[DecodingJob] = []
+    monkeypatch.setattr(auditing, "decode_missing", lambda what, jobs: asked.extend(jobs))
+    monkeypatch.setattr(auditing, "scored_examples", lambda *about: [])
+    auditing.with_beams(compared(rows), 2)
+    auditing.in_precision(compared(rows), "bf16")
+    told = [(job.order.rule and job.order.rule.beams, job.order.precision) for job in asked]
+    assert told == [(2, "fp32"), (2, "fp32"), (1, "bf16"), (1, "bf16")]
+
+
 def by_round(row: RunRow, job: DecodingJob, examples: object) -> Rows:
     """Each client's score is the number of the round whose model writes."""
     del examples
@@ -159,6 +170,7 @@ def test_an_audit_is_made_once_and_gives_back_what_it_trained(
         capsys.readouterr()
         auditing.audit()
         assert audit_rounds.to_train() == []
+        assert first == {path.name: path.read_bytes() for path in layout.audit("rounds").parent.iterdir()}
     assert capsys.readouterr().err.count("all of it is there") == 1
 
 
@@ -262,3 +274,4 @@ def test_the_page_shows_both_tables(made: Workspace, monkeypatch: pytest.MonkeyP
             monkeypatch.setitem(KNOBS, name, {"other": 1, **KNOBS[name]})
         page.run()
         assert "made otherwise" not in layout.REPORT.read_text(encoding="utf-8")
+        assert not (layout.TABLES / "otherwise.csv").exists()

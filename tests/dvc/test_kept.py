@@ -246,7 +246,8 @@ def rows_of(*ids: str) -> list[RunRow]:
         (["a-1", "b-1", "a-2"], ["a-1", "b-1"]),  # the second seed is not whole
         (["a-1", "a-2"], ["a-1", "a-2"]),  # no seed is: what is kept at all of them
         (["a-1", "a-2", "b-2"], ["a-2", "b-2"]),
-        (["a-1", "b-2"], ["a-1", "b-2"]),  # nothing is
+        (["a-1", "b-2"], ["a-1"]),  # nothing is: the first seed alone
+        (["a-1", "b-2", "c-2"], ["b-2", "c-2"]),  # the seed at which most are
     ],
 )
 def test_rows_of_one_table_are_over_the_same_meetings(there: list[str], shared: list[str]) -> None:

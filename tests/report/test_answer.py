@@ -29,6 +29,13 @@ def test_the_answer_is_claim_one_with_the_gate_on_the_same_endpoint() -> None:
     found = answer(*gates, claim(1, "average", GAIN, why="not converged: x"), claim(1, "loss", GAIN))
     assert found is not None
     assert (found["first"].gain, found["first"].why, found["gate"]) == (GAIN, "not converged: x", gates[1])
+    assert found["endpoint"].name == "average"
+
+
+def test_an_answer_in_loss_alone_is_told_in_loss() -> None:
+    found = answer(claim(1, "average", None), claim(1, "loss", GAIN))
+    assert found is not None
+    assert found["endpoint"] == LOSS
 
 
 def test_gates_that_are_shut_are_told_first() -> None:

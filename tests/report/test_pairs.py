@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from made_results import AVERAGE, figures, results_of, run_of
 
+from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Scored
-from pipeline.report.pairs import ahead_by, pairs_of, reference_of
+from pipeline.report.pairs import Pair, ahead_by, pairs_of, reference_of
 from pipeline.runs.results import Results
 from pipeline.tasks.task import LOSS
 
@@ -53,6 +54,18 @@ def test_what_the_reference_is_ahead_by_is_told_from_its_side() -> None:
         ahead = ahead_by(pairs_of("x", runs, results, (AVERAGE,), 2000), "fedselectkd")
         assert set(ahead) == {"wide"}
         assert ahead["wide"]["average"].startswith("+2.00 (+")
+
+
+def test_a_reversed_gain_has_its_ends_in_order() -> None:
+    """Over `fedselectkd` `wide` gains 1 (-0.5 to 2): from the other side that is -1, from -2 to 0.5."""
+    pair = Pair("x", AVERAGE, "wide", "fedselectkd", Interval(1.0, -0.5, 2.0))
+    assert ahead_by([pair], "fedselectkd") == {"wide": {"average": "−1.00 (−2.00 … +0.50)"}}
+
+
+def test_two_equal_runs_gain_nothing_in_either_direction() -> None:
+    pair = Pair("x", AVERAGE, "wide", "fedselectkd", Interval(0.0, 0.0, 0.0))
+    both = [ahead_by([pair], reference) for reference in ("wide", "fedselectkd")]
+    assert both == [{other: {"average": "0.00 (0.00 … 0.00)"}} for other in ("fedselectkd", "wide")]
 
 
 def test_a_gain_in_loss_is_told_to_its_fourth_digit() -> None:
