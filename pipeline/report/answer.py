@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipeline.evaluation.claims import SUPPORTED, Judged, by_place
-from pipeline.evaluation.scores import LOSS
 from pipeline.report.claim_rows import COLOURS
-from pipeline.tasks.task import Metric
+from pipeline.tasks.task import LOSS, Metric
 
 
 def answer_of(
@@ -45,7 +44,7 @@ def verdict_rows(
     claims: Sequence[Judged], metrics: Sequence[Metric], converging: Sequence[Judged] = ()
 ) -> list[dict[str, Any]]:
     """A row a claim: its words on the first metric and in loss, then those of `converging`; None if not judged."""
-    columns = [(by_place(own), name) for own in (claims, converging) if own for name in (metrics[0].name, LOSS)]
+    columns = [(by_place(own), name) for own in (claims, converging) if own for name in (metrics[0].name, LOSS.name)]
     texts = {one.claim.number: one.claim.text for one in claims}
     return [
         {"number": number, "text": text, "cells": [_cell(own.get((number, name))) for own, name in columns]}

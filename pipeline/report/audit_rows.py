@@ -12,7 +12,7 @@ from pipeline.report.claim_rows import digits_of
 from pipeline.report.page import gain_text, signed
 
 SAMPLES = 2_000
-"""Random signs where each meeting is left out in turn: one of a hundred, at which a page is still made in a minute."""
+"""Random signs where each meeting is left out in turn: few, since there are hundreds of meetings to leave out."""
 DECIDED = (*SUPPORTED, "excluded")
 
 COLUMNS = {

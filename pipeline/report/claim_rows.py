@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.evaluation.claims import Judged, Word
-from pipeline.evaluation.scores import LOSS
 from pipeline.report.page import p_value, signed, span_text
+from pipeline.tasks.task import LOSS
 
 SMALL = 0.01
-"""Nats."""
+"""An effect in nats below which gains are told to the fourth digit."""
 COLOURS: dict[Word, str] = {
     "supported": "held",
     "supported, smaller": "held",
@@ -63,7 +63,7 @@ def client_rows(judged: Sequence[Judged], runs: Mapping[int, str]) -> tuple[list
 
 def digits_of(one: Judged) -> int:
     """How many of a gain are told: more, where the effect itself is small."""
-    if one.metric != LOSS:
+    if one.metric != LOSS.name:
         return 2
     return 4 if abs(one.effect) < SMALL else 3
 
@@ -77,7 +77,7 @@ def _meetings(one: Judged) -> str:
 
 
 def _endpoint(one: Judged) -> str:
-    return "test loss" if one.metric == LOSS else "ROUGE"
+    return "test loss" if one.metric == LOSS.name else "ROUGE"
 
 
 def _listed(gains: Mapping[int, float], digits: int, runs: Mapping[int, str]) -> str:

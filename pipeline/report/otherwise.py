@@ -9,12 +9,12 @@ from typing import Any
 
 from pipeline.evaluation.audits import Runs
 from pipeline.evaluation.intervals import Interval, interval_of
-from pipeline.evaluation.scores import LOSS, MEAN, Scored, clusters_of, gains, over_seeds
+from pipeline.evaluation.scores import MEAN, Scored, clusters_of, gains, over_seeds
 from pipeline.federated.methods import OURS
 from pipeline.report.page import gain_text
 from pipeline.report.pieces import figure_text
 from pipeline.runs.audits import ANEW, BEAMS, FP32, KNOBS, ROUNDS, Audited
-from pipeline.tasks.task import Metric
+from pipeline.tasks.task import LOSS, Metric
 
 AHEAD = {"ahead": "value", "ahead_low": "low", "ahead_high": "high"}
 """Column -> what of the interval of our gain stands in it."""
@@ -70,7 +70,7 @@ def otherwise_records(tables: Mapping[str, Runs], ours: str | None, metric: str)
 def _means(rows: Sequence[Scored]) -> dict[str, dict[str, float]]:
     """Client -> its mean of each metric; and the mean over clients."""
     clusters = {metric: clusters_of(rows, metric) for metric in rows[0].values}
-    means = {client: {m: own[client].ratio() for m, own in clusters.items()} for client in clusters[LOSS]}
+    means = {client: {m: own[client].ratio() for m, own in clusters.items()} for client in clusters[LOSS.name]}
     means[MEAN] = {m: fmean(own[m] for own in means.values()) for m in clusters}
     return {client: {m: round(value, DIGITS) for m, value in own.items()} for client, own in means.items()}
 
@@ -128,7 +128,7 @@ def other_columns(metrics: Sequence[Metric]) -> list[str]:
 
 def _shown(metrics: Sequence[Metric]) -> list[Metric]:
     """The first, those that are read against the references', symptoms, and the loss."""
-    return [metrics[0], *(one for one in metrics[1:] if one.over or not one.ranked or one.name == LOSS)]
+    return [metrics[0], *(one for one in metrics[1:] if one.over or not one.ranked or one.name == LOSS.name)]
 
 
 def _ahead(one: Mapping[str, Any], digits: int) -> str:

@@ -17,9 +17,9 @@ from markupsafe import Markup
 
 from pipeline.errors import QuorumError
 from pipeline.evaluation.intervals import Interval
-from pipeline.evaluation.scores import LOSS, Scored, smallest_visible
+from pipeline.evaluation.scores import Scored, smallest_visible
 from pipeline.report.figures.style import save
-from pipeline.tasks.task import Metric
+from pipeline.tasks.task import LOSS, Metric
 from pipeline.workspace import layout
 
 MAIN_COMMAND, REPORT_COMMAND = "dvc repro main", "dvc repro report"
@@ -89,13 +89,13 @@ def visible_text(scored: Mapping[str, Sequence[Scored]], metrics: Sequence[Metri
     for metric in metrics:
         if found := smallest_visible(scored, metric.name):
             ends = list(dict.fromkeys(f"{one:.{gain_digits(metric)}f}" for one in found))
-            told.append(f"{' to '.join(ends)} {metric.unit if metric.name == LOSS else metric.title}")
+            told.append(f"{' to '.join(ends)} {metric.unit if metric.name == LOSS.name else metric.title}")
     return " and ".join(told)
 
 
 def gain_digits(metric: Metric) -> int:
     """Behind the point of a difference: losses lie so close that theirs has one more than they have."""
-    return metric.digits + (metric.name == LOSS)
+    return metric.digits + (metric.name == LOSS.name)
 
 
 def signed(value: float, digits: int) -> str:

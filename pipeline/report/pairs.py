@@ -37,7 +37,7 @@ class Pair:
 
 
 def pairs_of(study: str, runs: Sequence[str], results: Results, metrics: Sequence[Metric], samples: int) -> list[Pair]:
-    """Those of a study; of a run that wrote no summaries in the loss alone.
+    """A study's pairs on each metric that both runs have: of a run that wrote no summaries, that is the loss alone.
 
     Args:
         samples: random signs of meetings behind each interval.

@@ -67,7 +67,7 @@ def means(scores: Rows) -> dict[str, dict[str, float]]:
 
 
 def scored_examples(row: RunRow, job: DecodingJob, examples: Mapping[str, Example], encoded: Encoded) -> Rows:
-    """The same, and the example's meeting, its reference's tokens, and their loss."""
+    """What `text_scores` has, and the example's meeting, its reference's tokens, and their summed loss in nats."""
     losses = _losses(row, job, encoded)
     return [
         own | {"meeting": examples[own["id"]].meeting, "tokens": tokens, "loss_sum": round(loss, DIGITS)}

@@ -21,8 +21,8 @@ KNOBS: dict[str, dict[str, Any]] = {
     BEAMS: {"beams": 4},
     FP32: {"precision": "fp32"},
 }
-"""Audit -> examples a client that choose a round, rounds before and after the best by loss that stand for choice; beams
-beside greedy search; the precision beside the table's.
+"""Audit -> what it changes. `validated`: examples a client that choose a round; `around`: how many rounds before and
+after the best by loss may be chosen; `beams`: of the search; `precision`: of encoding, training and decoding.
 
 ANEW changes nothing. What it has of the same models is what the others are compared with: a table may have been written
 by other code or on another machine, which alone moves ROUGE.
@@ -65,6 +65,7 @@ def read_audits() -> dict[str, Audited]:
 
 
 def of_these_models(kept: Mapping[str, Audited], models: Mapping[str, str]) -> dict[str, Audited]:
+    """The audits that looked at these models. `models`: run -> its digest."""
     return {name: own for name, own in kept.items() if own.models.items() <= models.items()}
 
 
@@ -76,6 +77,7 @@ def runs_of_audits() -> dict[str, list[RunRow]]:
 
 
 def compared(rows: Iterable[RunRow]) -> list[RunRow]:
+    """The rows of the main table that every audit makes, the expensive ones too."""
     return [row for row in rows if row.part in COMPARED and layout.group_of(row.id) == layout.MAIN]
 
 

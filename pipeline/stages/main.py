@@ -32,6 +32,10 @@ from pipeline.workspace.tables import read_table, write_table
 
 
 def run() -> None:
+    """
+    Raises:
+        QuorumError: a run's scores or history are missing.
+    """
     order = read_order(layout.order("main"), MainOrder)
     results = read_results(order.runs, order.sign_flips, "main")
     claims = read_paper().claims

@@ -27,6 +27,10 @@ from pipeline.workspace.tables import read_table, write_table
 
 
 def run() -> None:
+    """
+    Raises:
+        QuorumError: a run's scores or history, or what `analyze` found, are missing.
+    """
     order = read_order(layout.order("report"), ReportOrder)
     samples = order.sign_flips
     results = read_results(order.runs, samples, "report")

@@ -86,6 +86,7 @@ def test_the_partition_of_the_page_has_the_form_that_is_read(tmp_path: Path) -> 
 
 
 def test_a_page_of_own_texts_speaks_of_no_paper(made: Workspace) -> None:
-    text = (made.folder / "reports" / "report.html").read_text(encoding="utf-8")
+    page = (made.folder / "reports" / "report.html").read_text(encoding="utf-8")
+    text = re.sub(r'base64,[^"]*', "", page)  # a figure may spell anything
     assert not [word for word in ("the paper", "FedNLP", "Table 2", "None of its runs", "nan") if word in text]
     assert not (made.folder / "reports" / "tables" / "claims.csv").exists()
