@@ -7,7 +7,7 @@ from itertools import combinations
 from statistics import fmean
 
 from conftest import ROOT
-from told import REPORTS, prose, read, untold
+from told import FULL, REPORTS, prose, read, untold
 from told_of_paper import (
     MEETINGS,
     METRICS,
@@ -25,7 +25,7 @@ from told_of_paper import (
     words_over_the_references,
 )
 
-PAGE = ROOT / "docs" / "paper.md"
+PAGE, SCALES = ROOT / "docs" / "paper.md", ("laptop", "full")
 
 
 def on_the_whole() -> list[str]:
@@ -213,11 +213,21 @@ def on_readings() -> list[str]:
     own = [ahead("readings", f"{run}-own", "single", "loss") for run in (OURS, "fedkd")]
     without = ahead_without("education_17", "fedselectkd-own", "fedkd-own", "loss")
     assert not without.is_sure
+    times = [of["own"] / of["local"] for of in (params()["scales"][scale]["learning_rates"] for scale in SCALES)]
+    assert times == [8, 0.5], "eightfold at the laptop's scale, twofold at full scale"
+    full = {
+        run: fmean(json.loads(path.read_text(encoding="utf-8"))["scores"]["clients"][c]["best_loss"] for c in MEETINGS)
+        for run, path in (
+            ("server", FULL / "results" / "main" / "fedselectkd-11.json"),
+            ("own", FULL / "results" / "more" / "fedselectkd-own-11.json"),
+        )
+    }
     return [
         f"AdaFedSelectKD's loss is {served[0]} lower with the server's start, and AdaFedKD's {served[1].told()}",
         f"With its own start AdaFedSelectKD is {own[0]} below AdaSingle, and AdaFedKD {own[1].told()}",
         f"It is ahead of AdaFedKD by {ahead('readings', 'fedselectkd-own', 'fedkd-own', 'loss')}",
         f"Without one meeting, education_17, that is {without.told()}",
+        f"AdaFedSelectKD has {full['server']:.3f} nats with the server's start and {full['own']:.3f} with its own",
     ]
 
 
