@@ -78,18 +78,23 @@ class Ahead:
         return not self.low <= 0 <= self.high
 
 
+@cache
+def pairs() -> dict[tuple[str, str, frozenset[str]], dict[str, str]]:
+    """Study, metric and its two runs -> the row of pairs.csv."""
+    rows = read(REPORTS / "metrics" / "more" / "pairs.csv")
+    return {(row["study"], row["metric"], frozenset((row["run"], row["against"]))): row for row in rows}
+
+
 def ahead(study: str, ours: str, theirs: str, metric: str) -> Ahead:
     """Of two runs of a study, over the clients that all of its runs have, as pairs.csv has it.
 
     Raises:
         KeyError: the study does not compare them on this metric.
     """
-    for row in read(REPORTS / "metrics" / "more" / "pairs.csv"):
-        if (row["study"], row["metric"]) == (study, metric) and {row["run"], row["against"]} == {ours, theirs}:
-            sign = 1 if row["run"] == ours else -1
-            value, *ends = (sign * float(row[name]) for name in ("gain", "low", "high"))
-            return Ahead(metric, value, min(ends), max(ends))
-    raise KeyError((study, ours, theirs, metric))
+    row = pairs()[study, metric, frozenset((ours, theirs))]
+    sign = 1 if row["run"] == ours else -1
+    value, *ends = (sign * float(row[name]) for name in ("gain", "low", "high"))
+    return Ahead(metric, value, min(ends), max(ends))
 
 
 def ahead_without(meeting: str, ours: str, theirs: str, metric: str) -> Ahead:

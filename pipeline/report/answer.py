@@ -13,7 +13,9 @@ from pipeline.tasks.task import LOSS, Metric
 def answer_of(
     claims: Sequence[Judged], metrics: Sequence[Metric], converging: Sequence[Judged] = ()
 ) -> dict[str, Any] | None:
-    """Where nothing can be decided (the endpoint, its gate), and our method against federated averaging, on what.
+    """Where nothing can be decided (`shut`: the endpoint, its gate); and our method against federated averaging.
+
+    The latter is claim 1 (`first`), with its `endpoint` and the `gate` there.
 
     None while neither is known: claim 1 is not run, and no gate is.
 

@@ -65,9 +65,10 @@ def run() -> None:
     write_json(layout.CLAIMS, {about: [claim_record(one) for one in own] for about, own in judged.items()})
     write_table(layout.AUDITS_TABLE, [{"of": about, **row} for about, own in data.audits.items() for row in own])
     otherwise = layout.AUDITS_TABLE.with_name("otherwise.csv")
-    otherwise.unlink(missing_ok=True)  # audits of models that are planned no longer
     if data.otherwise:
         write_table(otherwise, data.otherwise)
+    else:
+        otherwise.unlink(missing_ok=True)  # of audits of models that are planned no longer
     write_table(layout.SIGNIFICANCE, [one.to_row() for one in data.comparisons])
     write_table(layout.MAIN_TABLE, main_table(data))
     write_table(layout.REPORTS / layout.HISTORY, *history_rows(known.histories))
@@ -86,8 +87,10 @@ def of_whole_seeds(kept: Sequence[RunRow], planned: Sequence[RunRow]) -> list[Ru
     for row in kept:
         seeds_of.setdefault(row.name, set()).add(row.seed)
     shared = [row for row in kept if row.seed in seeds and seeds_of[row.name] >= set(seeds)]
+    if shared:
+        return shared
     most = max(seeds, key=lambda seed: (sum(row.seed == seed for row in kept), -seed))
-    return shared or [row for row in kept if row.seed == most]
+    return [row for row in kept if row.seed == most]
 
 
 def whole_seeds(kept: Sequence[RunRow], planned: Sequence[RunRow]) -> list[int]:

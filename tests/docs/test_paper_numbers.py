@@ -113,7 +113,7 @@ def on_samsum() -> list[str]:
     return [
         f"It trains on {taken * examples['SAMSum']:.0f} of its {examples['SAMSum']:,} dialogues here, "
         f"and weighs as all of them do: {weight:.0%}",
-        f"Product's weight falls from {before:.0%} to {1 / 4:.0%}",
+        f"Product's weight falls from {before:.0%} to {1 / len(examples):.0%}",
         f"AdaFedAvg loses {lost['fedavg']}, AdaFedKD {lost['fedkd'].told()} and AdaFedSelectKD {lost[OURS].told()}",
         f"it is {ahead('extreme', 'fedavg-extreme', 'zeroshot-extreme', 'average')} above the untrained model",
         f"AdaFedSelectKD is ahead of AdaFedAvg there, by {there[0]} and {there[1]}",

@@ -21,11 +21,14 @@ from told_of_paper import (
     writes,
 )
 
+from pipeline.runs.results import common_clients
+
 PAGE = ROOT / "docs" / "paper.md"
 
 
-def common_clients(study: str) -> tuple[str, ...]:
-    return tuple(sorted(set.intersection(*(set(kept()[run]["clients"]) for run in runs_of(study)))))
+def clients_of(study: str) -> tuple[str, ...]:
+    common, _ = common_clients({run: kept()[run]["clients"] for run in runs_of(study)})
+    return tuple(common)
 
 
 def rounds_of(run: str, clients: tuple[str, ...]) -> str:
@@ -38,7 +41,7 @@ def rounds_of(run: str, clients: tuple[str, ...]) -> str:
 
 def scores_of(study: str, run: str, reference: str) -> list[str]:
     """Average ROUGE, what the reference is ahead by, and length; then the test loss, and what it is ahead by."""
-    clients = common_clients(study)
+    clients = clients_of(study)
     gains = {
         metric: ahead(study, reference, run, metric).told()
         for metric in METRICS
@@ -60,7 +63,7 @@ def wanted() -> list[list[str]]:
         reference = OURS if OURS in runs else next(run for run in runs if run.startswith(OURS))
         for run in runs:
             own = scores_of(study, run, reference)
-            rows.append([sources[study], run, *own, rounds_of(run, common_clients(study))])
+            rows.append([sources[study], run, *own, rounds_of(run, clients_of(study))])
     return rows
 
 
