@@ -9,11 +9,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import yaml
 from told import read
 
 from pipeline.evaluation.intervals import interval_of
 from pipeline.evaluation.scores import Scored, gains, over_seeds
+from pipeline.plan.schema import read_whole
 from pipeline.report.page import signed
 from pipeline.runs.results import common_clients
 
@@ -47,17 +47,14 @@ class Ahead:
 
 @dataclass(frozen=True)
 class Studies:
-    """The runs of a folder with a dvc.yaml, at the one seed that it has. `root`: what its params.yaml lies over."""
+    """The runs of a folder with a dvc.yaml, at the one seed that it has."""
 
     folder: Path
-    root: Path
 
     @cached_property
     def params(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for folder in (self.root, self.folder):
-            found |= yaml.safe_load((folder / "params.yaml").read_text(encoding="utf-8"))
-        return found
+        """The keys of its params.yaml, and of the one that it lies over."""
+        return read_whole(self.folder / "params.yaml")
 
     def runs_of(self, study: str) -> list[str]:
         found: list[str] = self.params["studies"][study]
@@ -81,7 +78,7 @@ class Studies:
         found: dict[str, dict[str, dict[int, dict[str, str]]]] = {}
         reports = self.folder / "reports"
         for path in (reports / "tables" / "history.csv", reports / "metrics" / "more" / "history.csv"):
-            for row in read(path) if path.is_file() else ():
+            for row in read(path):
                 found.setdefault(row["run"], {}).setdefault(row["client"], {})[int(row["round"])] = row
         return found
 
@@ -144,11 +141,11 @@ class Studies:
 
     def _row(self, study: str, run: str) -> list[str]:
         """Average ROUGE, what the reference is ahead by, and length; the same of loss; the best rounds."""
-        clients, reference = self._clients_of(study), self.reference_of(study)
+        clients, reference = self._clients_of(study), self._reference_of(study)
         gains = {
             metric: self.ahead(study, reference, run, metric).told()
             for metric in METRICS
-            if run != reference and ((self.writes(run) and self.writes(reference)) or metric == "loss")
+            if run != reference and (self.writes(run) or metric == "loss")
         }
         loss = [f"{self.mean_of(run, 'loss', clients):.3f}", gains.get("loss", "")]
         if not self.writes(run):
@@ -157,10 +154,10 @@ class Studies:
         words = self.words_over_the_references(run, *clients)
         return [run, *rouge, words, *loss, self._rounds_of(run, clients)]
 
-    def reference_of(self, study: str) -> str:
-        """The run that the others of a study are compared with: AdaFedSelectKD, or the first."""
+    def _reference_of(self, study: str) -> str:
+        """The run that the others of a study are compared with: AdaFedSelectKD, in whatever setting."""
         runs = self.runs_of(study)
-        return OURS if OURS in runs else next((run for run in runs if run.startswith(OURS)), runs[0])
+        return OURS if OURS in runs else next(run for run in runs if run.startswith(OURS))
 
     def _clients_of(self, study: str) -> tuple[str, ...]:
         common, _ = common_clients({run: self.kept[run]["clients"] for run in self.runs_of(study)})

@@ -10,7 +10,7 @@ from conftest import ROOT
 from told import FULL, REPORTS, prose, read, untold
 from told_of_runs import MEETINGS, METRICS, OURS, Studies
 
-PAGE, SCALES, PAPER = ROOT / "docs" / "paper.md", ("laptop", "full"), Studies(ROOT, ROOT)
+PAGE, SCALES, PAPER = ROOT / "docs" / "paper.md", ("laptop", "full"), Studies(ROOT)
 
 
 def on_the_whole() -> list[str]:

@@ -8,7 +8,7 @@ from conftest import ROOT
 from told import rows_of
 from told_of_runs import Studies
 
-PAGE, PAPER = ROOT / "docs" / "paper.md", Studies(ROOT, ROOT)
+PAGE, PAPER = ROOT / "docs" / "paper.md", Studies(ROOT)
 STUDIES = ("tau", "algorithms", "iid", "noniid", "extreme", "addition", "long", "sampling", "hard", "readings")
 
 
