@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -45,6 +46,14 @@ class Ahead:
         return not self.low <= 0 <= self.high
 
 
+def ahead_of(ours: Sequence[Scored], theirs: Sequence[Scored], metric: str, sign_flips: int) -> Ahead:
+    """What one run's examples are ahead of another's by, also where the two are of different folders."""
+    found = gains(ours, theirs, metric)
+    assert found is not None
+    one = interval_of(found, sign_flips)
+    return Ahead(metric, one.value, one.low, one.high)
+
+
 @dataclass(frozen=True)
 class Studies:
     """The runs of a folder with a dvc.yaml, at the one seed that it has."""
@@ -77,7 +86,8 @@ class Studies:
         """Run -> client -> round -> its row."""
         found: dict[str, dict[str, dict[int, dict[str, str]]]] = {}
         reports = self.folder / "reports"
-        for path in (reports / "tables" / "history.csv", reports / "metrics" / "more" / "history.csv"):
+        paths = (reports / "tables" / "history.csv", reports / "metrics" / "more" / "history.csv")
+        for path in filter(Path.exists, paths):  # a folder may have no main table
             for row in read(path):
                 found.setdefault(row["run"], {}).setdefault(row["client"], {})[int(row["round"])] = row
         return found
@@ -101,10 +111,12 @@ class Studies:
 
     def ahead_without(self, meeting: str, ours: str, theirs: str, metric: str) -> Ahead:
         """The same of any two runs, over all of their clients, had one meeting not been tested."""
-        found = gains(*([row for row in self.scored[run] if row.meeting != meeting] for run in (ours, theirs)), metric)
-        assert found is not None
-        one = interval_of(found, self.params["sign_flips"])
-        return Ahead(metric, one.value, one.low, one.high)
+        both = ([row for row in self.scored[run] if row.meeting != meeting] for run in (ours, theirs))
+        return ahead_of(*both, metric, self.params["sign_flips"])
+
+    def of_meetings(self, run: str) -> list[Scored]:
+        """A run's test examples, but those of clients that joined the three."""
+        return [row for row in self.scored[run] if row.client in MEETINGS]
 
     def writes(self, run: str) -> bool:
         return "average" in self.kept[run]["examples"][0]
@@ -145,7 +157,7 @@ class Studies:
         gains = {
             metric: self.ahead(study, reference, run, metric).told()
             for metric in METRICS
-            if run != reference and (self.writes(run) or metric == "loss")
+            if run != reference and (metric == "loss" or (self.writes(run) and self.writes(reference)))
         }
         loss = [f"{self.mean_of(run, 'loss', clients):.3f}", gains.get("loss", "")]
         if not self.writes(run):
@@ -155,9 +167,9 @@ class Studies:
         return [run, *rouge, words, *loss, self._rounds_of(run, clients)]
 
     def _reference_of(self, study: str) -> str:
-        """The run that the others of a study are compared with: AdaFedSelectKD, in whatever setting."""
+        """The run that the others of a study are compared with: AdaFedSelectKD, in whatever setting, or the first."""
         runs = self.runs_of(study)
-        return OURS if OURS in runs else next(run for run in runs if run.startswith(OURS))
+        return OURS if OURS in runs else next((run for run in runs if run.startswith(OURS)), runs[0])
 
     def _clients_of(self, study: str) -> tuple[str, ...]:
         common, _ = common_clients({run: self.kept[run]["clients"] for run in self.runs_of(study)})
