@@ -131,6 +131,11 @@ class Studies:
             return found
         return fmean(row[metric] for row in self.kept[run]["examples"] if row["client"] == client)
 
+    def ahead_at(self, client: str, ours: str, theirs: str, metric: str) -> float:
+        """What the means of a client say, turned so that more is better: a point."""
+        difference = self.of_client(ours, client, metric) - self.of_client(theirs, client, metric)
+        return -difference if metric.endswith("loss") else difference
+
     def words_over_the_references(self, run: str, *clients: str) -> str:
         return f"{self.mean_of(run, 'length', clients) / self.mean_of(run, 'reference_length', clients):.2f}"
 
@@ -157,7 +162,10 @@ class Studies:
         gains = {
             metric: self.ahead(study, reference, run, metric).told()
             for metric in METRICS
-            if run != reference and (metric == "loss" or (self.writes(run) and self.writes(reference)))
+            if run != reference
+            and self._tested_on(run, clients)
+            == self._tested_on(reference, clients)  # else the means are of other texts
+            and (metric == "loss" or (self.writes(run) and self.writes(reference)))
         }
         loss = [f"{self.mean_of(run, 'loss', clients):.3f}", gains.get("loss", "")]
         if not self.writes(run):
@@ -174,6 +182,9 @@ class Studies:
     def _clients_of(self, study: str) -> tuple[str, ...]:
         common, _ = common_clients({run: self.kept[run]["clients"] for run in self.runs_of(study)})
         return tuple(common)
+
+    def _tested_on(self, run: str, clients: tuple[str, ...]) -> set[tuple[str, str]]:
+        return {(row.client, row.id) for row in self.scored[run] if row.client in clients}
 
     def _rounds_of(self, run: str, clients: tuple[str, ...]) -> str:
         if run not in self.histories:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from statistics import fmean
 
 import pytest
 from conftest import ROOT
@@ -17,116 +18,167 @@ def loss(study: str, ours: str, theirs: str) -> Ahead:
     return RUNS.ahead(study, ours, theirs, "loss")
 
 
+def loss_of_any(ours: str, theirs: str) -> Ahead:
+    """The same of two runs that no study compares, with the same test examples."""
+    return ahead_of(RUNS.scored[ours], RUNS.scored[theirs], "loss", RUNS.params["sign_flips"])
+
+
 def are_alike(study: str, *runs: str, metric: str = "loss") -> bool:
     """Whether no two of them can be told apart."""
     return not any(RUNS.ahead(study, *pair, metric).is_sure for pair in combinations(runs, 2))
 
 
+def hangs_on(ours: str, theirs: str) -> list[str]:
+    """The meetings without any one of which the two cannot be told apart in loss."""
+    meetings = sorted({row.meeting for row in RUNS.scored[ours]})
+    return [one for one in meetings if not RUNS.ahead_without(one, ours, theirs, "loss").is_sure]
+
+
+def validation_loss(run: str) -> float:
+    """Mean over clients, each at its best round."""
+    return fmean(float(rounds[RUNS.best_round(run, c)]["validation_loss"]) for c, rounds in RUNS.histories[run].items())
+
+
+def shares_distilled(run: str) -> list[float]:
+    return [float(row["share_distilled"]) for rounds in RUNS.histories[run].values() for row in rounds.values()]
+
+
 def on_the_whole() -> list[str]:
-    tested = {run: {row["meeting"] for row in RUNS.kept[run]["examples"]} for run in RUNS.kept}
+    tested = {run: {row.meeting for row in RUNS.scored[run]} for run in RUNS.kept}
     train = {
         name: RUNS.params["settings"][name]["sizes"]["laptop"]["counts"]["train"] for name in ("length_448", "small")
     }
     rates = RUNS.params["scales"]["laptop"]["learning_rates"]
     assert [run for run, own in RUNS.params["more_runs"].items() if "learning_rate" in own] == ["fedavg-lora"]
-    assert len(RUNS.kept["small"]["examples"]) == 40, "40 test examples"
+
+    def compared(metric: str) -> tuple[int, int]:
+        sure = [float(row["low"]) > 0 or float(row["high"]) < 0 for (_, m, _), row in RUNS.pairs.items() if m == metric]
+        return len(sure), sum(sure)
+
+    (of_loss, sure_of_loss), (of_rouge, sure_of_rouge) = compared("loss"), compared("average")
     return [
         f"the official split's {len(tested[OURS])} meetings",
         f"`length` has {train['length_448']} training examples of each of two clients, and "
         f"{len(tested['length-448'])} test meetings; `uncached` has {train['small']} of one client, "
         f"and {len(tested['small'])}",
-        f"{sum(metric == 'loss' for _, metric, _ in RUNS.pairs)} in loss",
-        f"{rates['server']} where the server's model is judged, {rates['local']} where a client starts from it, as "
-        f"Ditto's does, and {rates['own']} where it starts from its own",
+        f"{of_loss} in loss, of which {sure_of_loss} leave out 0, and {of_rouge} in average ROUGE, of which "
+        f"{sure_of_rouge} do",
+        f"{rates['server']} where the server's model is judged, {rates['local']} where a client starts from it, and "
+        f"{rates['own']} where it starts from its own. Ditto has {rates['local']} for both",
     ]
 
 
 def on_algorithms() -> list[str]:
-    others = ("fedavg", "fedavgm", "scaffold", "ditto")
+    others, writing = ("fedavg", "fedavgm", "scaffold", "ditto"), ["fedavg", "ditto", OURS]
+    assert RUNS.params["more_runs"]["fedavgm"]["server_momentum"] < 0.02, "next to none"
     assert are_alike("algorithms", *others[:3])
-    assert are_alike("algorithms", *filter(RUNS.writes, RUNS.runs_of("algorithms")), metric="average")
+    signs = [RUNS.ahead_at(client, "scaffold", "fedavg", "loss") > 0 for client in MEETINGS]
+    assert signs == [True, True, False], "better at Academic and Committee, and worse at Product"
+    assert [run for run in RUNS.runs_of("algorithms") if RUNS.writes(run)] == writing
+    assert are_alike("algorithms", *writing, metric="average")
+    assert min(writing, key=lambda run: RUNS.mean_of(run, "average")) == OURS
     assert min(others, key=lambda run: loss("algorithms", OURS, run).value) == "ditto"
     assert all(loss("algorithms", OURS, run).low > 0 for run in others)
-    personal = loss("algorithms", "ditto", "fedavg")
+    personal, unaided = loss("algorithms", "ditto", "fedavg"), loss_of_any(CLIENTS, "ditto")
     assert not personal.is_sure
+    steps = {run: RUNS.histories[run]["Product"][1]["steps"] for run in ("ditto", "fedavg")}
+    assert int(steps["ditto"]) == 2 * int(steps["fedavg"]), "with as many steps again"
     return [
         f"It has {personal.told(' nats less than AdaFedAvg')}, which may be chance",
         f"lower than Ditto's by {loss('algorithms', OURS, 'ditto')}",
+        f"are {loss('mechanism', OURS, CLIENTS).value:.4f} nats behind it, and {unaided.told(' ahead of Ditto')}",
     ]
 
 
 def on_readings() -> list[str]:
-    sent = {run: float(RUNS.histories[run]["Product"][1]["bytes_up"]) / 1e6 for run in ("fedavg-lora", "fedavg")}
+    own = "fedselectkd-own"
+    rates = RUNS.params["scales"]["laptop"]["learning_rates"]
+    assert rates["own"] / rates["local"] == 8
     divergence = loss("readings", OURS, "fedselectkd-reverse")
     assert not divergence.is_sure
+    assert are_alike("readings", "fedavg", own)
+    at = {client: RUNS.ahead_at(client, "fedavg", own, "average") for client in MEETINGS}
+    assert max(at, key=at.__getitem__) == "Academic"
+    long = [RUNS.words_over_the_references(run, "Academic") for run in ("fedavg", own)]
     return [
-        f"With its own start AdaFedSelectKD is {loss('readings', OURS, 'fedselectkd-own').told(' nats')} worse",
-        f"ahead of it by {RUNS.ahead('readings', 'fedavg', 'fedselectkd-own', 'average')}",
+        f"With its own start AdaFedSelectKD is {loss('readings', OURS, own).told(' nats')} worse, at eight times the "
+        f"rate; at Product only {RUNS.ahead_at('Product', OURS, own, 'loss'):.4f}",
+        f"AdaFedAvg is ahead of it by {RUNS.ahead('readings', 'fedavg', own, 'average')}",
+        f"Most of that is Academic's, {at['Academic']:.2f}. AdaFedAvg writes {long[0]} of the references' words there, "
+        f"and the other {long[1]}",
         f"changes the loss by {divergence}",
         f"If distillation begins with round 2, the loss is higher by {loss('readings', OURS, 'fedselectkd-from-2')}",
-        f"makes AdaFedAvg worse, by {loss('readings', 'fedavg', 'fedavg-keep')}",
-        f"LoRA is worse than the bottleneck by {loss('readings', 'fedavg', 'fedavg-lora')}. "
+    ]
+
+
+def on_optimizer_state_and_lora() -> list[str]:
+    sent = {run: float(RUNS.histories[run]["Product"][1]["bytes_up"]) / 1e6 for run in ("fedavg-lora", "fedavg")}
+    assert round(sent["fedavg"] / sent["fedavg-lora"], -1) == 100, "a hundredth of the weights"
+    assert RUNS.params["lora_rank"] == 8
+    assert RUNS.ended_by_the_cap("fedavg-lora")
+    assert len(hangs_on("fedavg", "fedavg-keep")) == 7
+    return [
+        f"makes AdaFedAvg worse by {loss('readings', 'fedavg', 'fedavg-keep')}",
+        f"is {loss('readings', 'fedavg', 'fedavg-lora').told(' nats')} worse than the bottleneck. "
         f"It sends {sent['fedavg-lora']:.1f} MB, the bottleneck {sent['fedavg']:.1f}",
     ]
 
 
 def on_lambda() -> list[str]:
-    assert are_alike("lambda", OURS, "lambda-0.5")
-    validation = {
-        run: sum(
-            float(RUNS.histories[run][client][RUNS.best_round(run, client)]["validation_loss"]) for client in MEETINGS
-        )
-        for run in RUNS.runs_of("lambda")
-    }
-    chosen = min(validation, key=validation.__getitem__).removeprefix("lambda-")
-    weak, strong = (loss("lambda", OURS, f"lambda-{value}") for value in (0.1, 0.8))
+    weak, paper, half = (loss_of_any(run, CLIENTS) for run in ("lambda-0.1", OURS, "lambda-0.5"))
+    assert {RUNS.best_round("lambda-0.8", client) for client in MEETINGS} == {7, 8}
+    assert RUNS.last_round("lambda-0.8") == 8
+    validation = {run: validation_loss(run) for run in RUNS.runs_of("lambda")}
+    assert min(validation, key=validation.__getitem__) == "lambda-0.5"
     return [
-        f"At {RUNS.params['lambda']} and 0.5 the loss cannot be told apart",
-        f"At 0.1 it is higher than at {RUNS.params['lambda']} by {weak}, and at 0.8 by {strong.told()}",
-        f"Validation would choose {chosen}; the paper has {RUNS.params['lambda']}",
+        f"λ = 0 is AdaFedAvg's clients, with {RUNS.mean_of(CLIENTS, 'loss'):.3f} nats. Over them 0.1 gains {weak}, the "
+        f"paper's {RUNS.params['lambda']} gains {paper.told()}, and 0.5 gains {half.told()}",
+        f"At 0.8 the loss is {loss('lambda', OURS, 'lambda-0.8').told(' nats')} higher than at {RUNS.params['lambda']}",
+        f"Validation would choose 0.5, by {validation[OURS] - validation['lambda-0.5']:.4f} nats",
     ]
 
 
 def on_what_the_store_rules_out() -> list[str]:
     assert are_alike("uncached", "small", "small-prompt")
     assert are_alike("uncached", "small", "small-n15")
+    for run in RUNS.runs_of("uncached"):
+        assert RUNS.best_round(run, "Product") == 2
+        assert RUNS.histories[run]["Product"][1]["steps"] == "5", "ten steps in two rounds"
     return [
-        f"Dropout of {RUNS.params['more_runs']['small-dropout']['dropout']} is worse by "
+        f"dropout of {RUNS.params['more_runs']['small-dropout']['dropout']} is worse by "
         f"{loss('uncached', 'small', 'small-dropout')}",
-        f"told from adapters after it, {loss('uncached', 'small-prompt', 'small').told(' nats')}",
-        f"Nor can 15 adapted layers be told from 6, {loss('uncached', 'small-n15', 'small').told()}",
+        f"positions, too, have {loss('uncached', 'small', 'small-prompt').told(' nats more')}",
+        f"in place of 6 have {loss('uncached', 'small-n15', 'small').told(' less')}: both may be chance",
     ]
 
 
 def on_length() -> list[str]:
-    def gained(metric: str, less: int, more: int) -> Ahead:
-        return RUNS.ahead("length", f"length-{more}", f"length-{less}", metric)
-
-    assert are_alike("length", "length-1024", "length-2048")
-    assert are_alike("length", "length-1024", "length-2048", metric="average")
-    by_client = {
-        client: RUNS.of_client("length-1024", client, "average") - RUNS.of_client("length-448", client, "average")
-        for client in ("Product", "Academic")
-    }
-    long = [RUNS.words_over_the_references(run, "Product") for run in ("length-448", "length-1024")]
+    short, middle, long = RUNS.runs_of("length")
+    at = {client: RUNS.ahead_at(client, middle, short, "average") for client in ("Product", "Academic")}
+    words = [RUNS.words_over_the_references(run, "Product") for run in (short, middle)]
+    falls, writes_worse = loss("length", long, middle), RUNS.ahead("length", middle, long, "average")
+    assert not falls.is_sure
+    assert RUNS.ahead_at("Product", long, middle, "loss") < 0.1 * RUNS.ahead_at("Academic", long, middle, "loss")
     return [
-        f"1,024 tokens are better than 448, by {gained('average', 448, 1024)} and {gained('loss', 448, 1024)}",
-        f"it gains {by_client['Product']:.2f} there, where summaries grow from {long[0]} to {long[1]} of the "
-        f"references' words, and {by_client['Academic']:.2f} at Academic",
-        f"2,048 tokens cannot be told from 1,024: {gained('average', 1024, 2048)} and {gained('loss', 1024, 2048)}",
+        f"1,024 tokens are better than 448, by {RUNS.ahead('length', middle, short, 'average')} and "
+        f"{loss('length', middle, short)}",
+        f"it gains {at['Product']:.2f} there, where summaries grow from {words[0]} to {words[1]} of the references' "
+        f"words, and {at['Academic']:.2f} at Academic",
+        f"From 1,024 to 2,048 the loss falls by {falls}, nearly all at Academic, and average ROUGE by "
+        f"{writes_worse.told()}: both may be chance",
+        f"Validation prefers 2,048, by {validation_loss(middle) - validation_loss(long):.3f} nats",
     ]
 
 
 def on_tokens() -> list[str]:
     assert are_alike("mechanism", OURS, "fedkd", "kd-scaled", "kd-random")
-    shares = [
-        float(row["share_distilled"]) for rounds in RUNS.histories["kd-inverse"].values() for row in rounds.values()
-    ]
+    surest, least = shares_distilled(OURS), shares_distilled("kd-inverse")
     nothing = loss("mechanism", "kd-inverse", CLIENTS)
     assert not nothing.is_sure
     return [
-        f"AdaFedSelectKD is {loss('mechanism', OURS, CLIENTS).told(' nats')} ahead of AdaFedAvg's clients",
-        f"least sure are {min(shares):.0%} to {max(shares):.0%}",
+        f"is {loss('mechanism', OURS, CLIENTS).told(' nats')} ahead of AdaFedAvg's clients, which distil nothing. "
+        f"It distils {min(surest):.0%} to {max(surest):.0%} of the tokens",
+        f"least sure are {min(least):.0%} to {max(least):.0%}",
         f"worse than AdaFedSelectKD by {loss('mechanism', OURS, 'kd-inverse')}",
         f"cannot be told from distilling nothing, {nothing.told()}",
     ]
@@ -135,38 +187,46 @@ def on_tokens() -> list[str]:
 def on_teachers() -> list[str]:
     others, initial, own = (loss("mechanism", f"teacher-{name}", CLIENTS) for name in ("others", "initial", "own"))
     assert [one.is_sure for one in (others, initial, own)] == [True, False, False]
-    meetings = {row["meeting"] for row in RUNS.kept[OURS]["examples"]}
-    hangs_on = sorted(
-        meeting for meeting in meetings if not RUNS.ahead_without(meeting, OURS, "teacher-own", "loss").is_sure
-    )
-    assert hangs_on == ["education_13", "education_17", "education_4"]
+    assert hangs_on(OURS, "teacher-own") == ["education_13", "education_17", "education_4"]
+    assert all(RUNS.ahead_at(client, OURS, "teacher-own", "loss") > 0 for client in MEETINGS)
     untrained = loss("mechanism", OURS, "teacher-initial")
     assert not untrained.is_sure
+    assert validation_loss("teacher-initial") < validation_loss(OURS)
+    at = {client: RUNS.ahead_at(client, OURS, "teacher-initial", "loss") for client in ("Academic", "Product")}
     return [
-        f"gains the {loss('mechanism', OURS, CLIENTS).value:.4f} nats above, and the mean of the other clients' "
-        f"adapters {others.told()}",
+        f"gains those {loss('mechanism', OURS, CLIENTS).value:.4f} nats, and the mean of the other clients' adapters "
+        f"{others.told()}",
         f"The untrained model gains {initial.told()}, and the client's own adapter of the round before {own.told()}: "
         "both may be chance",
-        f"The server's adapter is {untrained.told(' nats')} ahead of the untrained model",
-        f"It is {loss('mechanism', OURS, 'teacher-own').told(' nats')} ahead of the client's own",
+        f"The server's adapter is {untrained.told(' nats')} ahead of the untrained model: ahead at Academic by "
+        f"{at['Academic']:.4f}, and behind at Product by {-at['Product']:.4f}",
+        f"also {loss('mechanism', OURS, 'teacher-own').told(' nats')} ahead of the client's own, at each client",
     ]
 
 
-def behind_the_clients(setting: str) -> Ahead:
-    """What the root's AdaFedSelectKD is behind AdaFedAvg's clients by, over the three clients of meetings."""
-    clients, ours = RUNS.of_meetings(f"fedavg-{setting}-local"), PAPER.of_meetings(f"fedselectkd-{setting}")
-    return ahead_of(clients, ours, "loss", PAPER.params["sign_flips"])
+def of_the_clients(setting: str, distils: str) -> Ahead:
+    """What AdaFedAvg's clients are ahead of a run of the root by, over the three clients of meetings."""
+    clients, theirs = RUNS.of_meetings(f"fedavg-{setting}-local"), PAPER.of_meetings(f"{distils}-{setting}")
+    return ahead_of(clients, theirs, "loss", PAPER.params["sign_flips"])
 
 
 def on_clients_before_aggregation() -> list[str]:
-    balanced, extreme = behind_the_clients("balanced"), behind_the_clients("extreme")
-    assert not balanced.is_sure
-    assert not extreme.is_sure
+    balanced, extreme = (of_the_clients(setting, OURS) for setting in ("balanced", "extreme"))
+    kd = of_the_clients("balanced", "fedkd")
+    assert not any(one.is_sure for one in (balanced, extreme, kd))
+    assert PAPER.best_round("fedselectkd-extreme", "Academic") == 1
     mean = {setting: RUNS.mean_of(f"fedavg-{setting}-local", "loss") for setting in ("balanced", "extreme")}
+    at = {
+        client: RUNS.of_client("fedavg-balanced-local", client, "loss")
+        - PAPER.of_client("fedselectkd-balanced", client, "loss")
+        for client in MEETINGS
+    }
+    ahead = Ahead("loss", -kd.value, -kd.high, -kd.low)
     return [
-        f"before aggregation have {mean['balanced']:.3f} nats, and the root's AdaFedSelectKD is "
-        f"{balanced.told(' nats behind them')}",
-        f"they have {mean['extreme']:.3f} in the mean over the three, and it is {extreme.told(' behind')}",
+        f"they have {mean['balanced']:.3f} nats, and it is {balanced.told(' nats behind them')}: ahead at Academic by "
+        f"{at['Academic']:.4f}, and behind at Product by {-at['Product']:.4f}",
+        f"AdaFedKD is {ahead.told(' ahead of them there')}",
+        f"they have {mean['extreme']:.3f} in the mean over the three, and AdaFedSelectKD is {extreme.told(' behind')}",
     ]
 
 
@@ -175,6 +235,7 @@ def test_every_number_of_the_page_is_told_by_committed_files() -> None:
         *on_the_whole(),
         *on_algorithms(),
         *on_readings(),
+        *on_optimizer_state_and_lora(),
         *on_lambda(),
         *on_what_the_store_rules_out(),
         *on_length(),
