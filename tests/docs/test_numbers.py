@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from conftest import ROOT
 from told import ABLATIONS, FULL, REPORTS, difference, prose, read, rows_of, shown, span, words
 from told_of_full import at_the_limit, words_written
@@ -131,6 +132,17 @@ def test_the_rounds_that_the_results_tell_are_those_of_the_histories() -> None:
     told = words(ROOT / "docs" / "results.md")
     assert "ended AdaFedAvg-local, AdaFedKD and AdaFedSelectKD, whose best rounds are the fifth and sixth" in told
     assert "the one with 0.001 had its best rounds from the sixth to the eighth" in told
+
+
+def test_test_sets_that_are_not_whole_are_told() -> None:
+    params = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))["settings"]
+    tested = params["extreme"]["sizes"]["laptop"]["only"]["SAMSum"]["test_examples"]
+    (there_are,) = (row["pairs"] for row in read(REPORTS / "tables" / "data_samsum.csv") if row["split"] == "test")
+    even = params["noniid_balanced"]["sizes"]["laptop"]["counts"]["test"]
+    assert (
+        f"SAMSum's are {tested} of its {there_are} dialogues, and clients that have as many examples each test {even}"
+        in words(ROOT / "docs" / "results.md")
+    )
 
 
 def test_what_rounding_changes_is_told() -> None:

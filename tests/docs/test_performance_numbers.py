@@ -119,6 +119,43 @@ def test_the_reasons_for_missed_aims_are_in_measured_numbers() -> None:
     assert rows_of(ROOT / "benchmarks" / "SCALE.md", "model | source")[1][1:3] == ["1,024", "273 GFLOP"]
 
 
+def test_every_missed_aim_is_told() -> None:
+    """Nine, of eight reasons: the two of SmolLM2's beams have one."""
+    rows = [row for group in comparisons().values() for row in group if row["promised"] is not None]
+    missed = [row for row in rows if row["ratio"] < row["promised"]]
+    assert len(missed) == 9
+    page = PAGE.read_text(encoding="utf-8").split("Nine rows of the table missed their aims")[1].split("\n##")[0]
+    bullets = [line for line in page.splitlines() if line.startswith("- **")]
+    assert len(bullets) == 8
+
+    def of(what: str) -> list[str]:
+        return [f"{row['ratio']:.3g} of {row['promised']:.0f}" for row in missed if what in row["what"]]
+
+    assert f"- **The step on a GPU, {of('on a GPU')[0]}.**" in bullets[2]
+    assert f"- **Beams of SmolLM2, {' and '.join(of('beam search, 4 beams, SmolLM2'))}.**" in bullets[4]
+    assert f"- **A federated run with encoding, {of('encoding included')[0]}.**" in bullets[5]
+
+
+def test_the_readme_asks_for_what_the_commands_took() -> None:
+    """With room beside it: memory in GiB, and disk in GB, `.venv` included."""
+    told = words(ROOT / "README.md")
+    ask = re.search(r"(\d+) GiB of memory and (\d+) GB of disk \((\d+) and (\d+) for `make repro-all`\)", told)
+    assert ask
+    took = {row["command"]: row for row in read(REPORTS / "benchmarks" / "commands.csv")}
+    small = next(row for command, row in took.items() if command.startswith("`make repro`"))
+    large = next(row for command, row in took.items() if command.startswith("`make repro-all`"))
+    long = next(row for command, row in took.items() if "on AMI and ICSI" in command)
+
+    def numbers(text: str) -> list[float]:
+        return [float(one) for one in re.findall(r"\d+\.?\d*", text)]
+
+    memory, disk, more_memory, more_disk = map(int, ask.groups())
+    assert max(numbers(small["memory"])) <= memory
+    assert sum(numbers(small["disk"])) <= disk
+    assert max(numbers(long["memory"])) <= more_memory
+    assert sum(numbers(large["disk"])) <= more_disk
+
+
 def test_what_bf16_changes_is_what_was_measured() -> None:
     found = {row["what"]: row for row in json.loads(words(REPORTS / "benchmarks" / "precision.json"))["lines"]}
     rouge = found["average ROUGE of validation summaries"]
