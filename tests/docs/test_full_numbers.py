@@ -257,6 +257,11 @@ def test_what_is_told_of_the_audits_is_what_they_found() -> None:
             ("6", "loss"): "undecided",
         },
     }
+    kept = {(row["claim"], row["endpoint"]): row["leave_one_meeting_out"].partition(" times")[0] for row in rows}
+    assert {place: one for place, one in kept.items() if one and one != "232 of 232"} == {
+        ("3", "loss"): "230 of 232",
+        ("6", "loss"): "231 of 232",
+    }
     spreads = {row["claim"]: row["runs_as_sample"] for row in rows if row["endpoint"] == "loss"}
     stands = {claim for claim, spread in spreads.items() if spread and not spread.startswith("−")}
     assert stands == {"0", "2"}, "of AdaFedSelectKD the distillation term's"
