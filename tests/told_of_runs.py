@@ -114,9 +114,9 @@ class Studies:
         both = ([row for row in self.scored[run] if row.meeting != meeting] for run in (ours, theirs))
         return ahead_of(*both, metric, self.params["sign_flips"])
 
-    def of_meetings(self, run: str) -> list[Scored]:
-        """A run's test examples, but those of clients that joined the three."""
-        return [row for row in self.scored[run] if row.client in MEETINGS]
+    def examples(self, run: str, clients: tuple[str, ...] = MEETINGS) -> list[Scored]:
+        """A run's test examples of these clients."""
+        return [row for row in self.scored[run] if row.client in clients]
 
     def writes(self, run: str) -> bool:
         return "average" in self.kept[run]["examples"][0]
@@ -159,13 +159,12 @@ class Studies:
     def _row(self, study: str, run: str) -> list[str]:
         """Average ROUGE, what the reference is ahead by, and length; the same of loss; the best rounds."""
         clients, reference = self._clients_of(study), self._reference_of(study)
+        tests, others = ({(row.client, row.id) for row in self.examples(one, clients)} for one in (run, reference))
+        comparable = run != reference and tests == others  # means of other texts tell nothing
         gains = {
             metric: self.ahead(study, reference, run, metric).told()
             for metric in METRICS
-            if run != reference
-            and self._tested_on(run, clients)
-            == self._tested_on(reference, clients)  # else the means are of other texts
-            and (metric == "loss" or (self.writes(run) and self.writes(reference)))
+            if comparable and (metric == "loss" or (self.writes(run) and self.writes(reference)))
         }
         loss = [f"{self.mean_of(run, 'loss', clients):.3f}", gains.get("loss", "")]
         if not self.writes(run):
@@ -182,9 +181,6 @@ class Studies:
     def _clients_of(self, study: str) -> tuple[str, ...]:
         common, _ = common_clients({run: self.kept[run]["clients"] for run in self.runs_of(study)})
         return tuple(common)
-
-    def _tested_on(self, run: str, clients: tuple[str, ...]) -> set[tuple[str, str]]:
-        return {(row.client, row.id) for row in self.scored[run] if row.client in clients}
 
     def _rounds_of(self, run: str, clients: tuple[str, ...]) -> str:
         if run not in self.histories:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 from statistics import fmean
 
@@ -9,6 +10,8 @@ import pytest
 from conftest import ROOT
 from told import ABLATIONS, prose, rows_of, untold, words
 from told_of_runs import MEETINGS, OURS, Ahead, Studies, ahead_of
+
+from pipeline.evaluation.scores import Scored
 
 PAGE, RUNS, PAPER = ABLATIONS / "README.md", Studies(ABLATIONS), Studies(ROOT)
 CLIENTS = "fedavg-local"  # AdaFedAvg's, before aggregation
@@ -18,9 +21,9 @@ def loss(study: str, ours: str, theirs: str) -> Ahead:
     return RUNS.ahead(study, ours, theirs, "loss")
 
 
-def loss_of_any(ours: str, theirs: str) -> Ahead:
-    """The same of two runs that no study compares, with the same test examples."""
-    return ahead_of(RUNS.scored[ours], RUNS.scored[theirs], "loss", RUNS.params["sign_flips"])
+def loss_of(ours: Sequence[Scored], theirs: Sequence[Scored]) -> Ahead:
+    """The same of two runs that no study compares."""
+    return ahead_of(ours, theirs, "loss", RUNS.params["sign_flips"])
 
 
 def are_alike(study: str, *runs: str, metric: str = "loss") -> bool:
@@ -52,7 +55,7 @@ def on_the_whole() -> list[str]:
     assert [run for run, own in RUNS.params["more_runs"].items() if "learning_rate" in own] == ["fedavg-lora"]
 
     def compared(metric: str) -> tuple[int, int]:
-        sure = [float(row["low"]) > 0 or float(row["high"]) < 0 for (_, m, _), row in RUNS.pairs.items() if m == metric]
+        sure = [RUNS.ahead(study, *pair, metric).is_sure for study, of, pair in RUNS.pairs if of == metric]
         return len(sure), sum(sure)
 
     (of_loss, sure_of_loss), (of_rouge, sure_of_rouge) = compared("loss"), compared("average")
@@ -79,7 +82,7 @@ def on_algorithms() -> list[str]:
     assert min(writing, key=lambda run: RUNS.mean_of(run, "average")) == OURS
     assert min(others, key=lambda run: loss("algorithms", OURS, run).value) == "ditto"
     assert all(loss("algorithms", OURS, run).low > 0 for run in others)
-    personal, unaided = loss("algorithms", "ditto", "fedavg"), loss_of_any(CLIENTS, "ditto")
+    personal, unaided = loss("algorithms", "ditto", "fedavg"), loss_of(RUNS.scored[CLIENTS], RUNS.scored["ditto"])
     assert not personal.is_sure
     steps = {run: RUNS.histories[run]["Product"][1]["steps"] for run in ("ditto", "fedavg")}
     assert int(steps["ditto"]) == 2 * int(steps["fedavg"]), "with as many steps again"
@@ -125,7 +128,7 @@ def on_optimizer_state_and_lora() -> list[str]:
 
 
 def on_lambda() -> list[str]:
-    weak, paper, half = (loss_of_any(run, CLIENTS) for run in ("lambda-0.1", OURS, "lambda-0.5"))
+    weak, paper, half = (loss_of(RUNS.scored[run], RUNS.scored[CLIENTS]) for run in ("lambda-0.1", OURS, "lambda-0.5"))
     assert {RUNS.best_round("lambda-0.8", client) for client in MEETINGS} == {7, 8}
     assert RUNS.last_round("lambda-0.8") == 8
     validation = {run: validation_loss(run) for run in RUNS.runs_of("lambda")}
@@ -204,15 +207,11 @@ def on_teachers() -> list[str]:
     ]
 
 
-def of_the_clients(setting: str, distils: str) -> Ahead:
-    """What AdaFedAvg's clients are ahead of a run of the root by, over the three clients of meetings."""
-    clients, theirs = RUNS.of_meetings(f"fedavg-{setting}-local"), PAPER.of_meetings(f"{distils}-{setting}")
-    return ahead_of(clients, theirs, "loss", PAPER.params["sign_flips"])
-
-
 def on_clients_before_aggregation() -> list[str]:
-    balanced, extreme = (of_the_clients(setting, OURS) for setting in ("balanced", "extreme"))
-    kd = of_the_clients("balanced", "fedkd")
+    """Over the three clients of meetings; what distils is the root's."""
+    clients = {setting: RUNS.examples(f"fedavg-{setting}-local") for setting in ("balanced", "extreme")}
+    balanced, extreme = (loss_of(own, PAPER.examples(f"{OURS}-{setting}")) for setting, own in clients.items())
+    kd = loss_of(PAPER.examples("fedkd-balanced"), clients["balanced"])
     assert not any(one.is_sure for one in (balanced, extreme, kd))
     assert PAPER.best_round("fedselectkd-extreme", "Academic") == 1
     mean = {setting: RUNS.mean_of(f"fedavg-{setting}-local", "loss") for setting in ("balanced", "extreme")}
@@ -221,11 +220,10 @@ def on_clients_before_aggregation() -> list[str]:
         - PAPER.of_client("fedselectkd-balanced", client, "loss")
         for client in MEETINGS
     }
-    ahead = Ahead("loss", -kd.value, -kd.high, -kd.low)
     return [
         f"they have {mean['balanced']:.3f} nats, and it is {balanced.told(' nats behind them')}: ahead at Academic by "
         f"{at['Academic']:.4f}, and behind at Product by {-at['Product']:.4f}",
-        f"AdaFedKD is {ahead.told(' ahead of them there')}",
+        f"AdaFedKD is {kd.told(' ahead of them there')}",
         f"they have {mean['extreme']:.3f} in the mean over the three, and AdaFedSelectKD is {extreme.told(' behind')}",
     ]
 

@@ -262,6 +262,7 @@ def test_what_is_told_of_the_audits_is_what_they_found() -> None:
         ("3", "loss"): "230 of 232",
         ("6", "loss"): "231 of 232",
     }
+    assert "claim 3 in loss, where 2 of 232 meetings change it, and claim 6, where one does" in words(RESULTS)
     spreads = {row["claim"]: row["runs_as_sample"] for row in rows if row["endpoint"] == "loss"}
     stands = {claim for claim, spread in spreads.items() if spread and not spread.startswith("−")}
     assert stands == {"0", "2"}, "of AdaFedSelectKD the distillation term's"
