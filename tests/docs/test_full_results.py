@@ -1,0 +1,124 @@
+"""The committed tables and verdicts on all of QMSum are what the kept results say, by the rules as they are now."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from told import FULL, read
+
+from pipeline.evaluation.claims import Claim, Judged, judge, of_other_runs, rivals
+from pipeline.evaluation.scores import significance
+from pipeline.plan.orders import ReportOrder
+from pipeline.plan.resolve import resolve
+from pipeline.plan.schema import read_params
+from pipeline.report.audit_rows import Change, audit_rows
+from pipeline.report.claim_rows import claim_record
+from pipeline.report.main_data import MainData
+from pipeline.report.main_tables import history_rows, main_table
+from pipeline.report.paper import read_paper
+from pipeline.runs.kept import rounds_of
+from pipeline.runs.metrics import small_metrics
+from pipeline.runs.results import Results, results_of, scores_of
+from pipeline.stages.page import of_whole_seeds
+from pipeline.tasks.task import LOSS, load_task
+from pipeline.workspace import layout
+from pipeline.workspace.tables import write_table
+
+OURS, ENDPOINTS = "fedselectkd", ("average", "loss")
+
+
+@pytest.fixture(scope="module")
+def planned() -> ReportOrder:
+    return ReportOrder.model_validate(resolve(read_params(FULL / "params.yaml"))["report.json"])
+
+
+@pytest.fixture(scope="module")
+def records(planned: ReportOrder) -> dict[str, Any]:
+    """Planned run -> what is kept of it."""
+    paths = {row.id: FULL / layout.kept(row.id) for row in planned.runs}
+    return {run: json.loads(path.read_text(encoding="utf-8")) for run, path in paths.items() if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def known(planned: ReportOrder, records: dict[str, Any]) -> Results:
+    """All kept runs, on which claims are judged."""
+    rows = [row for row in planned.runs if row.id in records]
+    scores = {run: own["scores"] for run, own in records.items()}
+    return scores_of(rows, scores, {row.id: rounds_of(records[row.id], row.seed) for row in rows})
+
+
+@pytest.fixture(scope="module")
+def tabled(planned: ReportOrder, records: dict[str, Any]) -> Results:
+    """Those that share a table, with figures."""
+    rows = of_whole_seeds([row for row in planned.runs if row.id in records], planned.runs)
+    scores = {run: own["scores"] for run, own in records.items()}
+    rounds = {row.id: rounds_of(records[row.id], row.seed) for row in rows}
+    return results_of(rows, scores, rounds, planned.sign_flips, "kept results")
+
+
+def _claims(known: Results, about: str) -> list[Claim]:
+    claims = list(read_paper().claims)
+    return claims if about == "claims" else of_other_runs(claims, known.at_converging_rates())
+
+
+def _is_committed(name: str, made: Path) -> bool:
+    return made.read_bytes() == (FULL / "reports" / "tables" / name).read_bytes()
+
+
+@pytest.mark.parametrize("about", ["claims", "converging"])
+def test_the_committed_verdicts_are_those_of_the_kept_results(planned: ReportOrder, known: Results, about: str) -> None:
+    found = judge(_claims(known, about), known.scored, known.scored_by_seed, known.converged, planned.sign_flips)
+    committed = json.loads((FULL / layout.CLAIMS).read_text(encoding="utf-8"))[about]
+    assert json.loads(json.dumps([claim_record(one) for one in found])) == committed
+
+
+@pytest.mark.parametrize("about", ["claims", "converging"])
+def test_the_committed_audits_of_the_verdicts_are_those_of_the_kept_results(
+    planned: ReportOrder, known: Results, about: str
+) -> None:
+    """All but the column of the meetings that rates were tuned on, whose names are the corpus' own."""
+    claims, by_seed = _claims(known, about), known.scored_by_seed
+    seen = {row.meeting for own in by_seed[min(by_seed)].values() for row in own}
+
+    def again(change: Change) -> list[Judged]:
+        changed = {seed: change(own) for seed, own in by_seed.items()}
+        return judge(claims, change(known.scored), changed, known.converged, planned.sign_flips)
+
+    found = audit_rows(again(dict), known.scored, by_seed, again, (), seen)
+    committed = [row for row in read(FULL / "reports" / "tables" / "audits.csv") if row["of"] == about]
+    aside = ("of", "without_meetings_tuned_on")
+    assert [{name: str(one[name]) for name in one if name not in aside} for one in found] == [
+        {name: one[name] for name in one if name not in aside} for one in committed
+    ]
+
+
+def test_the_committed_main_table_is_that_of_the_kept_results(
+    planned: ReportOrder, tabled: Results, tmp_path: Path
+) -> None:
+    told = SimpleNamespace(order=planned, results=tabled, metrics=(*load_task(planned.task).metrics, LOSS))
+    write_table(tmp_path / "main.csv", main_table(cast(MainData, told)))
+    assert _is_committed("main.csv", tmp_path / "main.csv")
+
+
+def test_the_committed_metrics_are_those_of_the_kept_results(tabled: Results) -> None:
+    committed = json.loads((FULL / layout.METRICS).read_text(encoding="utf-8"))
+    assert json.loads(json.dumps(small_metrics(tabled.metrics, ENDPOINTS))) == committed
+
+
+def test_the_committed_differences_are_those_of_the_kept_results(
+    planned: ReportOrder, tabled: Results, tmp_path: Path
+) -> None:
+    written = {name: own for name, own in tabled.scored.items() if "average" in own[0].values}
+    family = rivals(read_paper().claims, OURS)
+    found = significance(written, OURS, family, ENDPOINTS, planned.sign_flips)
+    write_table(tmp_path / "significance.csv", [one.to_row() for one in found])
+    assert _is_committed("significance.csv", tmp_path / "significance.csv")
+
+
+def test_the_committed_rounds_are_those_of_the_kept_results(known: Results, tmp_path: Path) -> None:
+    write_table(tmp_path / "history.csv", *history_rows(known.histories))
+    assert _is_committed("history.csv", tmp_path / "history.csv")
