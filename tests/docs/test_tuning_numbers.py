@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,19 @@ def test_what_is_said_of_knobs_at_the_laptops_scale_is_what_their_trials_found()
     ):
         assert told in text
     assert ended["fedopt"] == "cap"
+
+
+def test_what_is_said_of_the_trials_code_is_what_their_files_name() -> None:
+    def code(paths: Iterable[Path]) -> list[str]:
+        return [json.loads(path.read_text(encoding="utf-8"))["code"] for path in paths]
+
+    trials = code([*REPORTS.glob("tuning/*.json"), *FULL.glob("reports/tuning/*.json")])
+    assert not set(trials) & set(code(FULL.glob("results/m*/*.json")))
+    told = (
+        f"The {len(trials)} of both scales were made by {len(set(trials))} versions of the code, and none of these "
+        "versions made a kept run of full scale"
+    )
+    assert told in words(ROOT / "docs" / "results.md")
 
 
 def test_what_is_said_of_full_scale_is_what_its_trials_found() -> None:
