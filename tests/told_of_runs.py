@@ -109,6 +109,11 @@ class Studies:
         value, *ends = (sign * float(row[name]) for name in ("gain", "low", "high"))
         return Ahead(metric, value, min(ends), max(ends))
 
+    def comparisons(self, metric: str) -> tuple[int, int]:
+        """(The pairs of runs that are compared on a metric, those that can be told apart); each part counts its own."""
+        sure = [self.ahead(study, *pair, metric).is_sure for study, of, pair in self.pairs if of == metric]
+        return len(sure), sum(sure)
+
     def ahead_without(self, meeting: str, ours: str, theirs: str, metric: str) -> Ahead:
         """The same of any two runs, over all of their clients, had one meeting not been tested."""
         both = ([row for row in self.scored[run] if row.meeting != meeting] for run in (ours, theirs))
@@ -141,6 +146,11 @@ class Studies:
 
     def best_round(self, run: str, client: str) -> int:
         return max(number for number, row in self.histories[run][client].items() if row["best"] == "1")
+
+    def distilled(self, run: str) -> list[float]:
+        """The share of the tokens that it distils at each client of QMSum, in its best round."""
+        rounds = self.histories[run]
+        return [float(rounds[client][self.best_round(run, client)]["share_distilled"]) for client in MEETINGS]
 
     def last_round(self, run: str) -> int:
         return max(max(rounds) for rounds in self.histories[run].values())

@@ -54,11 +54,7 @@ def on_the_whole() -> list[str]:
     rates = RUNS.params["scales"]["laptop"]["learning_rates"]
     assert [run for run, own in RUNS.params["more_runs"].items() if "learning_rate" in own] == ["fedavg-lora"]
 
-    def compared(metric: str) -> tuple[int, int]:
-        sure = [RUNS.ahead(study, *pair, metric).is_sure for study, of, pair in RUNS.pairs if of == metric]
-        return len(sure), sum(sure)
-
-    (of_loss, sure_of_loss), (of_rouge, sure_of_rouge) = compared("loss"), compared("average")
+    (of_loss, sure_of_loss), (of_rouge, sure_of_rouge) = RUNS.comparisons("loss"), RUNS.comparisons("average")
     return [
         f"the official split's {len(tested[OURS])} meetings",
         f"`length` has {train['length_448']} training examples of each of two clients, and "

@@ -63,8 +63,8 @@ def test_what_is_kept_of_full_scale_is_told() -> None:
         for run, row in means().items()
     ]
     assert rows_of(FULL / "README.md", "method") == wanted
-    controls = ("fedprox-local", "fedselectkd-q88", "kd-random", "teacher-initial")
-    assert rows_of(README, "method") == [row for row, run in zip(wanted, means(), strict=True) if run not in controls]
+    beside = ("fedprox-local", "fedselectkd-q88", "kd-random", "teacher-initial")
+    assert rows_of(README, "method") == [row for row, run in zip(wanted, means(), strict=True) if run not in beside]
 
 
 def test_the_times_of_trainings_are_those_kept_with_the_results() -> None:

@@ -15,7 +15,10 @@ PAGE, SCALES, PAPER = ROOT / "docs" / "paper.md", ("laptop", "full"), Studies(RO
 
 def on_the_whole() -> list[str]:
     rates = PAPER.params["scales"]["laptop"]["learning_rates"]
+    (of_loss, sure_of_loss), (of_rouge, sure_of_rouge) = PAPER.comparisons("loss"), PAPER.comparisons("average")
     return [
+        f"{of_loss} in loss, of which {sure_of_loss} leave out 0, and {of_rouge} in average ROUGE, of which "
+        f"{sure_of_rouge} do",
         f"{len(list((REPORTS / 'scores' / 'more').glob('*.json')))} runs beside",
         f"It is {rates['server']} where the server's model is judged, {rates['local']} where a client starts from it, "
         f"and {rates['own']} where a client starts from its own",
@@ -28,8 +31,7 @@ def on_thresholds() -> list[str]:
     assert min(PAPER.runs_of("tau"), key=lambda run: PAPER.mean_of(run, "average")) == OURS, "5 has the lowest ROUGE"
     losses = [PAPER.mean_of(run, "loss") for run in PAPER.runs_of("tau")]
     assert losses == sorted(losses, reverse=True), "falls from 2 to 6"
-    rounds = PAPER.histories["tau-6"]
-    shares = [float(rounds[client][PAPER.best_round("tau-6", client)]["share_distilled"]) for client in MEETINGS]
+    shares = PAPER.distilled("tau-6")
     return [
         f"from 2 to 6, by {PAPER.ahead('tau', 'tau-6', 'tau-2', 'loss')} in all",
         f"At 6 {min(shares):.0%} to {max(shares):.0%} of the tokens are distilled",
@@ -197,6 +199,7 @@ def on_words() -> list[str]:
     def of_all(name: str) -> str:
         return three([share[client, name] for client in MEETINGS])
 
+    shares = [three(PAPER.distilled(run)) for run in ("fedhardkd", "tau-2")]
     hard = {run: PAPER.ahead("hard", run, "fedhardkd", "loss") for run in (OURS, "fedavg-local", "tau-2")}
     return [
         f"{of_all('distilled')} of the words are distilled at Academic, Committee and Product",
@@ -206,7 +209,8 @@ def on_words() -> list[str]:
         f"AdaFedHardKD is behind AdaFedSelectKD by {hard[OURS]}",
         f"behind AdaFedAvg's clients, which distil nothing, by {hard['fedavg-local']} and "
         f"{PAPER.ahead('hard', 'fedavg-local', 'fedhardkd', 'average')}",
-        f"behind τ = 2, which distils about as many words, by {hard['tau-2']}",
+        f"behind τ = 2, by {hard['tau-2']}. At their best rounds the two distil {shares[0]} of the tokens, and "
+        f"{shares[1]}, at Academic, Committee and Product",
     ]
 
 
