@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from told_of_full import ahead_by, audit, claims, kept_scores, with_ends
+from told_of_full import ahead_by, claims, kept_scores, otherwise, with_ends
 
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import LOSS, Scored
@@ -54,7 +54,7 @@ def of_the_results() -> list[str]:
     local, stricter = ahead_by("fedavg-local", "single", LOSS), ahead_by("fedkd", "fedselectkd-q88", LOSS)
     assert stricter.low > 0, "the more words are spared, the higher is the loss"
     for number in (2, 3):
-        *_, high = audit(number, "average", "untouched_runs").rstrip(")").split()
+        *_, high = otherwise(number, "average", "untouched_runs").rstrip(")").split()
         assert float(high) < claims()[number, "average"]["effect"] / 2, "read excluded"
     return [
         f"ROUGE-1's: {parts[0]}, where ROUGE-2 gains {parts[1]} and ROUGE-L {parts[2]}",
@@ -71,7 +71,7 @@ def of_the_results() -> list[str]:
         f"has {with_ends(stricter, 4, unit=' nats less than that row')}",
         f"AdaFedSelectKD is {runs[0]:.2f} average ROUGE ahead of AdaCentralized in run A, {-runs[1]:.2f} behind in "
         f"run B, and {runs[2]:.2f} ahead in run C",
-        f"that over AdaFedAvg ({audit(1, 'average', 'runs_as_sample')})",
+        f"that over AdaFedAvg ({otherwise(1, 'average', 'runs_as_sample')})",
     ]
 
 

@@ -173,8 +173,9 @@ def of_run_a(run: str, between: str = " and", unit: str = "") -> str:
     return f"{mean['average']['value']:.2f}{between} {mean['loss']['value']:.3f}{unit}"
 
 
-def audit(number: int, metric: str, column: str) -> str:
-    rows = read(REPORTS / "tables" / "audits.csv")
+def otherwise(number: int, metric: str, column: str) -> str:
+    """What a claim would be, with the runs that converge, if the meetings were looked at in another way."""
+    rows = read(REPORTS / "tables" / "robustness.csv")
     (row,) = (row for row in rows if (row["of"], row["claim"], row["endpoint"]) == ("converging", str(number), metric))
     return row[column].replace("+", "")
 

@@ -16,8 +16,9 @@ and (θ + A_s)/(1 + B_s), with θ between them: so each end of the interval is a
 that several clients share has one sign. Where there are so few meetings that all signs agree too often, there is no
 interval: a point.
 
-θ₀ is one for all clients. Of a difference between runs that is what is asked. The level of one run differs between
-clients, whatever the method, and that is no noise: its clients are first moved to their common mean (`aligned`).
+θ₀ is one for all clients. Where a difference between runs is another at each client, that spread enters T_s, so that
+the interval is no narrower for it. The level of one run differs between clients, whatever the method, and that is no
+noise: its clients are first moved to their common mean (`aligned`).
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def claim_row(one: Judged, runs: Mapping[int, str]) -> dict[str, Any]:
         "gain": "–" if gain is None else signed(gain.value, digits),
         "by_run": _listed(one.by_run, digits, runs) if len(one.by_run) > 1 else "",
         "interval": "" if gain is None else span_text(gain, digits) or "none",
-        "p": "" if one.p_holm is None or one.claim.margin is not None else p_value(one.p_holm),
+        "p": "" if one.p_holm is None or not _is_tested(one) else p_value(one.p_holm),
         "error": "" if gain is None else f"{gain.standard_error:.{digits}f}",
         "visible": "" if gain is None else f"{gain.visible:.{digits}f}",
         "meetings": _meetings(one),
@@ -96,12 +96,17 @@ def claim_record(one: Judged) -> dict[str, Any]:
         "meetings_to_show": one.meetings_to_show,
         "by_run": _rounded(one.by_run),
         "by_client": {client: _rounded(gains) for client, gains in one.by_client.items()},
-        "p": None if one.p is None else round(one.p, 6),
-        "p_holm": None if one.p_holm is None else round(one.p_holm, 6),
+        "p": round(one.p, 6) if one.p is not None and _is_tested(one) else None,
+        "p_holm": round(one.p_holm, 6) if one.p_holm is not None and _is_tested(one) else None,
         "word": one.word,
         "why": one.why,
         "shared": list(one.shared),
     }
+
+
+def _is_tested(one: Judged) -> bool:
+    """Whether p is of the claim: against a margin the interval decides, and p is still of no difference at all."""
+    return one.claim.margin is None
 
 
 def _rounded(gains: Mapping[int, float]) -> dict[str, float]:

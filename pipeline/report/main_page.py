@@ -16,7 +16,6 @@ from pipeline.federated.history import best_rounds
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import CommonKnobs
 from pipeline.report.answer import answer_of, verdict_rows
-from pipeline.report.audit_rows import COLUMNS as AUDITS
 from pipeline.report.claim_rows import claim_row, client_rows
 from pipeline.report.figures.parts_of_speech import share_text
 from pipeline.report.limits import limits, random_weights, truncation
@@ -36,6 +35,7 @@ from pipeline.report.page import (
 )
 from pipeline.report.paper import PaperScores
 from pipeline.report.pieces import orientation
+from pipeline.report.robustness_rows import COLUMNS as ROBUSTNESS
 from pipeline.report.summaries import cases, lens
 from pipeline.runs.results import Metrics, Results
 from pipeline.tasks.rouge import AVERAGED
@@ -81,13 +81,17 @@ def render(data: MainData, figures: Path) -> str:
 def _of_claims(data: MainData) -> dict[str, Any]:
     judged = [claim_row(one, data.runs) for one in data.claims]
     verdicts = verdict_rows(data.claims, data.metrics, data.converging)
-    tables = {about: [[row[name] for name in AUDITS] for row in rows] for about, rows in data.audits.items() if rows}
+    tables = {
+        about: [[row[name] for name in ROBUSTNESS] for row in rows] for about, rows in data.robustness.items() if rows
+    }
     head = other_columns(data.metrics)
     return {
         "answer": answer_of(data.claims, data.metrics, data.converging),
         "claims": piece("claims", judged=judged, clients=client_rows(data.claims, data.runs)),
         "verdicts": piece("verdicts", rows=verdicts, twice=bool(data.converging)),
-        "audits": {OF[about]: piece("table", head=list(AUDITS.values()), rows=rows) for about, rows in tables.items()},
+        "robustness": {
+            OF[about]: piece("table", head=list(ROBUSTNESS.values()), rows=rows) for about, rows in tables.items()
+        },
         "other_tables": {title: piece("table", head=head, rows=rows) for title, rows in data.other_tables.items()},
     }
 

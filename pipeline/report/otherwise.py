@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from pipeline.evaluation.audits import Runs
 from pipeline.evaluation.intervals import Interval, interval_of
+from pipeline.evaluation.robustness import Runs
 from pipeline.evaluation.scores import MEAN, Scored, clusters_of, gains, over_seeds
 from pipeline.federated.methods import OURS
 from pipeline.report.page import gain_text

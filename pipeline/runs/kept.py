@@ -59,8 +59,7 @@ def take(stages: Sequence[str]) -> None:
             raise QuorumError(f"{layout.scores(run)}: is of another plan; run `dvc repro {stage}`")
         kept = {
             "identity": kept_identity(run),
-            "code": code_of(run),
-            "precision": _encoding_of(run).precision,
+            **_made_with(run),
             "source": read_json(layout.notes("qmsum"))["source"],
             "cut": asdict(cut_of(read_encoded(run).index, target_limit(run))),
             "scores": read_json(layout.scores(run)),
@@ -144,7 +143,12 @@ def read_kept(rows: Iterable[RunRow]) -> tuple[list[RunRow], dict[str, dict[str,
 
 def changed_since(files: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """The runs that were made by other code, packages, precision or number of threads than there are now."""
-    return [run for run, kept in files.items() if kept["code"] != code_of(run)]
+    return [run for run, kept in files.items() if any(kept[part] != now for part, now in _made_with(run).items())]
+
+
+def _made_with(run: str) -> dict[str, Any]:
+    encoding = _encoding_of(run)
+    return {"code": code_of(run), "precision": encoding.precision, "threads": encoding.threads}
 
 
 def kept_identity(run: str) -> str:
@@ -172,9 +176,10 @@ def without_code(order: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def code_of(run: str) -> str:
-    """A hash of all code and packages behind a run."""
-    training = _orders(run)[0].get("training") or {}
-    return sha256_json([[order.get(part) for part in CODE] for order in [*_orders(run), training]])
+    """A hash of all code and packages that a run is encoded, trained, decoded and scored with."""
+    encoding, orders = _encoding_of(run).model_dump(mode="json"), _orders(run)
+    training = orders[0].get("training") or {}
+    return sha256_json([[order.get(part) for part in ("code", "packages")] for order in [encoding, *orders, training]])
 
 
 def _orders(run: str) -> list[dict[str, Any]]:

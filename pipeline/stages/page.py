@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
 
 from pipeline.corpora.example import Example, read_examples
-from pipeline.evaluation.claims import Claim, Judged, judge, of_other_runs, rivals
-from pipeline.evaluation.scores import Comparison, significance
+from pipeline.evaluation.claims import Claim, judge, of_other_runs, rivals
 from pipeline.federated.methods import OURS
-from pipeline.plan.orders import ReportOrder, RunRow, read_order
-from pipeline.report.audit_rows import Judge, audit_rows
+from pipeline.plan.orders import ReportOrder, read_order
 from pipeline.report.claim_rows import claim_record
 from pipeline.report.main_data import MainData
 from pipeline.report.main_figures import draw
 from pipeline.report.main_page import render
-from pipeline.report.main_tables import history_rows, main_table
+from pipeline.report.main_tables import differences, history_rows, main_table
 from pipeline.report.otherwise import other_tables, otherwise_records, tables_otherwise, written_by_round
 from pipeline.report.paper import read_paper
+from pipeline.report.robustness_rows import robustness_of
 from pipeline.runs.audits import ANEW, BY_ROUND, read_audits, runs_of_audits
 from pipeline.runs.kept import changed_since, missing, read_kept, rounds_of
 from pipeline.runs.metrics import plain, small_metrics, write_metrics
 from pipeline.runs.orientation import orientation_of
 from pipeline.runs.results import Results, knob_of, results_of, scores_of
 from pipeline.runs.truncation import Cut
+from pipeline.runs.whole_seeds import of_whole_seeds
 from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, write_json, write_text
@@ -63,44 +63,19 @@ def run() -> None:
         write_json(layout.seed_metrics(layout.MAIN, seed), plain(own.by_seed[seed]))
     judged = {"claims": data.claims, "converging": data.converging}
     write_json(layout.CLAIMS, {about: [claim_record(one) for one in own] for about, own in judged.items()})
-    write_table(layout.AUDITS_TABLE, [{"of": about, **row} for about, own in data.audits.items() for row in own])
-    otherwise = layout.AUDITS_TABLE.with_name("otherwise.csv")
+    write_table(
+        layout.ROBUSTNESS_TABLE, [{"of": about, **row} for about, own in data.robustness.items() for row in own]
+    )
     if data.otherwise:
-        write_table(otherwise, data.otherwise)
+        write_table(layout.OTHERWISE_TABLE, data.otherwise)
     else:
-        otherwise.unlink(missing_ok=True)  # of audits of models that are planned no longer
+        layout.OTHERWISE_TABLE.unlink(missing_ok=True)  # of audits of models that are planned no longer
     write_table(layout.SIGNIFICANCE, [one.to_row() for one in data.comparisons])
     write_table(layout.MAIN_TABLE, main_table(data))
     write_table(layout.REPORTS / layout.HISTORY, *history_rows(known.histories))
     draw(data, folder)
     write_text(layout.REPORT, render(data, folder))
     say(f"page: {layout.REPORT} is ready")
-
-
-def of_whole_seeds(kept: Sequence[RunRow], planned: Sequence[RunRow]) -> list[RunRow]:
-    """Those of the kept runs that stand in one table: means over other meetings than a row beside has say nothing.
-
-    Where no run is kept at all of the table's seeds, those at the seed that most are kept at, the first of equals.
-    """
-    seeds = whole_seeds(kept, planned)
-    seeds_of: dict[str, set[int]] = {}
-    for row in kept:
-        seeds_of.setdefault(row.name, set()).add(row.seed)
-    shared = [row for row in kept if row.seed in seeds and seeds_of[row.name] >= set(seeds)]
-    if shared:
-        return shared
-    most = max(seeds, key=lambda seed: (sum(row.seed == seed for row in kept), -seed))
-    return [row for row in kept if row.seed == most]
-
-
-def whole_seeds(kept: Sequence[RunRow], planned: Sequence[RunRow]) -> list[int]:
-    """The seeds at which every run of the main table is kept; where there is none, those of any."""
-    known = {(row.name, row.seed) for row in kept}
-    wanted: dict[int, set[tuple[str, int]]] = {}
-    for row in planned:
-        if layout.group_of(row.id) == layout.MAIN:
-            wanted.setdefault(row.seed, set()).add((row.name, row.seed))
-    return [seed for seed, own in sorted(wanted.items()) if own <= known] or sorted({row.seed for row in kept})
 
 
 def _made_before(records: Records) -> str:
@@ -125,35 +100,6 @@ def _own_start(results: Results) -> str | None:
     return None
 
 
-def _compared(
-    results: Results, ours: str | None, named: Collection[str], endpoints: Sequence[str], samples: int
-) -> list[Comparison]:
-    """One run against all others that wrote summaries."""
-    written = {name: own for name, own in results.scored.items() if endpoints[0] in own[0].values}
-    return significance(written, ours, named, endpoints, samples) if ours in written else []
-
-
-def _audits(
-    known: Results, judged: Mapping[str, Sequence[Judged]], samples: int, tuned_on: Collection[str], first: int
-) -> dict[str, list[dict[str, Any]]]:
-    """What is judged -> its verdicts, looked at in another way.
-
-    Args:
-        tuned_on: meetings on whose losses rates and knobs were chosen.
-        first: the seed of run A, on whose test meetings the first results of this project were seen.
-    """
-    runs, by_seed = known.scored, known.scored_by_seed
-    seen = {row.meeting for own in by_seed.get(first, {}).values() for row in own}
-
-    def again(of: Sequence[Judged]) -> Judge:
-        claims = list({one.claim.number: one.claim for one in of}.values())
-        return lambda change: judge(
-            claims, change(runs), {seed: change(own) for seed, own in by_seed.items()}, known.converged, samples
-        )
-
-    return {about: audit_rows(own, runs, by_seed, again(own), tuned_on, seen) for about, own in judged.items()}
-
-
 def _page(
     order: ReportOrder, known: Results, results: Results, alone: Mapping[int, Results], records: Records
 ) -> MainData:
@@ -171,7 +117,8 @@ def _page(
         about: judge(own, known.scored, known.scored_by_seed, known.converged, samples) for about, own in claims.items()
     }
     audited = next((row.seed for row in runs_of_audits()[ANEW]), min(runs))
-    kept = known.scored_by_seed.get(audited, {})
+    kept, first = (known.scored_by_seed.get(seed, {}) for seed in (audited, min(runs)))
+    seen = {row.meeting for own in first.values() for row in own}
     otherwise = otherwise_records(tables_otherwise(made, kept), ours, metrics[0].name)
     return MainData(
         order=order.model_copy(update={"precision": record["precision"]}),
@@ -179,10 +126,13 @@ def _page(
         cut=Cut(**record["cut"]),
         results=results,
         metrics=metrics,
-        comparisons=_compared(results, ours, rivals(paper.claims, ours), endpoints, samples) if ours else [],
+        comparisons=differences(results, ours, rivals(paper.claims, ours), endpoints, samples) if ours else [],
         claims=judged["claims"],
         converging=judged.get("converging", ()),
-        audits=_audits(known, judged, samples, _validated(examples.values()), min(runs)),
+        robustness={
+            about: robustness_of(own, known, _validated(examples.values()), seen, samples)
+            for about, own in judged.items()
+        },
         orientation=orientation_of(task, examples, next(iter(results.scored.values())), use_stemmer=order.use_stemmer),
         paper=read_table(layout.PAPER_RESULTS),
         selective=ours,
@@ -190,7 +140,7 @@ def _page(
         runs=runs,
         parts={f"Run {runs[seed]} alone: seed {seed}": own for seed, own in alone.items()} if len(alone) > 1 else {},
         design=design,
-        own_start=_compared(design, _own_start(design), (), endpoints, samples) if design else [],
+        own_start=differences(design, _own_start(design), (), endpoints, samples) if design else [],
         otherwise=otherwise,
         other_tables=other_tables(otherwise, made, metrics),
         written=written_by_round(made[BY_ROUND].rows, metrics[0].name) if BY_ROUND in made else {},

@@ -14,7 +14,6 @@ from told_of_full import (
     PARTS,
     REPORTS,
     ahead,
-    audit,
     best_losses,
     by_run,
     claims,
@@ -33,6 +32,7 @@ from told_of_full import (
     of_run_a,
     of_the_controls,
     of_the_paper,
+    otherwise,
     over,
     rates,
     share_read,
@@ -180,7 +180,9 @@ def test_every_number_of_the_results_of_full_is_told_by_its_files() -> None:
     room = gains_of_pooling_on_validation()
     assert len(room) == 4
     assert min(room.values()) > 0
-    spread = {(n, metric): audit(n, metric, "runs_as_sample") for n in (0, 1, 2, 3) for metric in ("average", "loss")}
+    spread = {
+        (n, metric): otherwise(n, metric, "runs_as_sample") for n in (0, 1, 2, 3) for metric in ("average", "loss")
+    }
     errors = [claims()[number, "average"]["gain"]["standard_error"] for number in (1, 2, 3, 4)]
     assert max(errors) <= 0.20
     sentences = [
@@ -208,9 +210,9 @@ def test_every_number_of_the_results_of_full_is_told_by_its_files() -> None:
         f"it is {of_the_paper('AdaFedAvg', 'AdaSingle')} average ROUGE above AdaSingle",
         f"half the paper's, {claims()[3, 'average']['effect'] / 2:.2f}, is out of reach",
         f"it is {gain(7, 'average', 2).replace(' (', ' ahead (')}",
-        f"ahead of AdaFedAvg by {audit(1, 'average', 'untouched_runs')}",
-        f"its gain is {audit(2, 'average', 'untouched_runs')}, and over AdaSingle "
-        f"{audit(3, 'average', 'untouched_runs')}",
+        f"ahead of AdaFedAvg by {otherwise(1, 'average', 'untouched_runs')}",
+        f"its gain is {otherwise(2, 'average', 'untouched_runs')}, and over AdaSingle "
+        f"{otherwise(3, 'average', 'untouched_runs')}",
         f"with the same effect, {claims()[2, 'average']['effect']:.2f}",
         "at a level of 0.05 / 3",
         f"moves ROUGE by {more('average', 'centralized-slower', 'centralized')}",
@@ -218,7 +220,7 @@ def test_every_number_of_the_results_of_full_is_told_by_its_files() -> None:
         f"lower by {gain(6, 'loss', 4, ' nats', -1)}",
         f"for half of the effect is {claims()[6, 'loss']['effect'] / 2:.4f}",
         f"run A's at Committee, {in_one_run(6, 'Committee', 11, 3)} nats",
-        f"adapter is {in_words(audit(6, 'loss', 'untouched_runs'))}",
+        f"adapter is {in_words(otherwise(6, 'loss', 'untouched_runs'))}",
         f"clients are {ahead('teacher-initial', 'fedavg-local', 3)} nats better than AdaFedAvg-local",
         f"by {min(worse):.2f} to {max(worse):.2f} nats",
         f"as many at random the loss is lower by {gain(5, 'loss', 4, ' nats', -1)}",
@@ -238,15 +240,15 @@ def test_every_number_of_the_results_of_full_is_told_by_its_files() -> None:
         f"that of the distillation term ({spread[2, 'loss']})",
         f"({spread[1, 'loss']} and {spread[3, 'loss']})",
         f"gain of pooling in ROUGE ({spread[0, 'average']})",
-        f"is worse than AdaFedKD in loss ({audit(4, 'loss', 'runs_as_sample')})",
+        f"is worse than AdaFedKD in loss ({otherwise(4, 'loss', 'runs_as_sample')})",
     ]
     told = RESULTS.read_text(encoding="utf-8").split("## All of QMSum")[1].split("\n## ")[0]
     assert untold(prose(told), sentences) == []
 
 
-def test_what_is_told_of_the_audits_is_what_they_found() -> None:
+def test_what_is_told_of_other_looks_at_the_verdicts_is_what_they_found() -> None:
     """At a rate that converges: words with series as one, and without the meetings that tuning has seen."""
-    rows = [row for row in read(REPORTS / "tables" / "audits.csv") if row["of"] == "converging"]
+    rows = [row for row in read(REPORTS / "tables" / "robustness.csv") if row["of"] == "converging"]
     changed = {
         column: {(row["claim"], row["endpoint"]): row[column] for row in rows if row[column] != row["word"]}
         for column in ("series_as_clusters", "icsi_series_too", "without_meetings_tuned_on")
@@ -274,7 +276,7 @@ def test_what_is_told_of_the_audits_is_what_they_found() -> None:
     assert all(own < 0 for own in gains[4]), "behind in all three runs"
     alone = [row["untouched_runs"] for row in rows if row["endpoint"] == "loss" and row["claim"] in "0123"]
     assert all(own.startswith("+") and "(+" in own for own in alone), "in loss they say the same"
-    _, low, high = re.findall(r"[−\d.]+", audit(4, "loss", "untouched_runs"))
+    _, low, high = re.findall(r"[−\d.]+", otherwise(4, "loss", "untouched_runs"))
     assert low.startswith("−"), "as does claim 4: excluded"
     assert float(high.replace("−", "-")) < claims()[4, "loss"]["effect"] / 2, "as does claim 4: excluded"
     assert {one["why"] for (number, _), one in claims().items() if number == 0} == {"not converged: centralized"}

@@ -10,20 +10,19 @@ from typing import Any, cast
 import pytest
 from told import FULL, read
 
-from pipeline.evaluation.claims import Claim, Judged, judge, of_other_runs, rivals
-from pipeline.evaluation.scores import significance
+from pipeline.evaluation.claims import Claim, judge, of_other_runs, rivals
 from pipeline.plan.orders import ReportOrder
 from pipeline.plan.resolve import resolve
 from pipeline.plan.schema import read_params
-from pipeline.report.audit_rows import Change, audit_rows
 from pipeline.report.claim_rows import claim_record
 from pipeline.report.main_data import MainData
-from pipeline.report.main_tables import history_rows, main_table
+from pipeline.report.main_tables import differences, history_rows, main_table
 from pipeline.report.paper import read_paper
+from pipeline.report.robustness_rows import robustness_of
 from pipeline.runs.kept import rounds_of
 from pipeline.runs.metrics import small_metrics
 from pipeline.runs.results import Results, results_of, scores_of
-from pipeline.stages.page import of_whole_seeds
+from pipeline.runs.whole_seeds import of_whole_seeds
 from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.tables import write_table
@@ -81,15 +80,10 @@ def test_the_committed_audits_of_the_verdicts_are_those_of_the_kept_results(
     planned: ReportOrder, known: Results, about: str
 ) -> None:
     """All but the column of the meetings that rates were tuned on, whose names are the corpus' own."""
-    claims, by_seed = _claims(known, about), known.scored_by_seed
-    seen = {row.meeting for own in by_seed[min(by_seed)].values() for row in own}
-
-    def again(change: Change) -> list[Judged]:
-        changed = {seed: change(own) for seed, own in by_seed.items()}
-        return judge(claims, change(known.scored), changed, known.converged, planned.sign_flips)
-
-    found = audit_rows(again(dict), known.scored, by_seed, again, (), seen)
-    committed = [row for row in read(FULL / "reports" / "tables" / "audits.csv") if row["of"] == about]
+    judged = judge(_claims(known, about), known.scored, known.scored_by_seed, known.converged, planned.sign_flips)
+    seen = {row.meeting for own in known.scored_by_seed[min(known.scored_by_seed)].values() for row in own}
+    found = robustness_of(judged, known, (), seen, planned.sign_flips)
+    committed = [row for row in read(FULL / "reports" / "tables" / "robustness.csv") if row["of"] == about]
     aside = ("of", "without_meetings_tuned_on")
     assert [{name: str(one[name]) for name in one if name not in aside} for one in found] == [
         {name: one[name] for name in one if name not in aside} for one in committed
@@ -112,9 +106,7 @@ def test_the_committed_metrics_are_those_of_the_kept_results(tabled: Results) ->
 def test_the_committed_differences_are_those_of_the_kept_results(
     planned: ReportOrder, tabled: Results, tmp_path: Path
 ) -> None:
-    written = {name: own for name, own in tabled.scored.items() if "average" in own[0].values}
-    family = rivals(read_paper().claims, OURS)
-    found = significance(written, OURS, family, ENDPOINTS, planned.sign_flips)
+    found = differences(tabled, OURS, rivals(read_paper().claims, OURS), ENDPOINTS, planned.sign_flips)
     write_table(tmp_path / "significance.csv", [one.to_row() for one in found])
     assert _is_committed("significance.csv", tmp_path / "significance.csv")
 

@@ -15,6 +15,7 @@ from made_results import run_of
 from pipeline.errors import QuorumError
 from pipeline.plan.orders import RunRow
 from pipeline.runs import auditing, kept
+from pipeline.runs.whole_seeds import of_whole_seeds
 from pipeline.stages import page
 from pipeline.workspace import layout
 
@@ -217,11 +218,12 @@ def test_the_page_is_made_where_no_training_could_go_on(made: Workspace, tmp_pat
     assert "<dd>bf16</dd>" in page_of(kept_in_bf16(made, tmp_path / "copy", "*"))
 
 
-def test_changed_code_is_told_and_changes_no_identity(made: Workspace, tmp_path: Path) -> None:
-    """What was trained by other code stays a result, and the page says so."""
+@pytest.mark.parametrize(("what", "value"), [("code", "other"), ("threads", 99)])
+def test_what_a_run_was_made_with_is_told_and_changes_no_identity(made: Workspace, what: str, value: object) -> None:
+    """What was trained by other code, or with other threads, stays a result, and the page says so."""
     path = made.folder / "results/main/single-11.json"
     before = path.read_text(encoding="utf-8")
-    path.write_text(json.dumps(json.loads(before) | {"code": "other"}), encoding="utf-8")
+    path.write_text(json.dumps(json.loads(before) | {what: value}), encoding="utf-8")
     try:
         with made.entered():
             assert kept.missing() == []
@@ -251,5 +253,5 @@ def rows_of(*ids: str) -> list[RunRow]:
     ],
 )
 def test_rows_of_one_table_are_over_the_same_meetings(there: list[str], shared: list[str]) -> None:
-    found = page.of_whole_seeds(rows_of(*there), rows_of("a-1", "b-1", "a-2", "b-2"))
+    found = of_whole_seeds(rows_of(*there), rows_of("a-1", "b-1", "a-2", "b-2"))
     assert [row.id.removeprefix("main/") for row in found] == shared

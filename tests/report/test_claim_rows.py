@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -141,3 +142,9 @@ def test_a_record_has_all_that_a_claim_was_judged_by() -> None:
         "shared": ["claim 2 at A"],
     }
     assert claim_record(judged("loss", None))["gain"] is None
+
+
+def test_a_claim_with_a_margin_records_no_p_for_p_is_of_no_difference_at_all() -> None:
+    one = judged("average", Interval(-0.2, -0.4, 0.1, 0.1, 30), p_holm=0.5)
+    record = claim_record(replace(one, claim=CLAIM.model_copy(update={"margin": 0.5})))
+    assert (record["p"], record["p_holm"]) == (None, None)

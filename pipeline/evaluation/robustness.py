@@ -1,6 +1,6 @@
 """What a verdict would be if the meetings were looked at in another way: none of it decides anything.
 
-Each audit takes the examples' scores of all runs and gives them back changed, for the claims to be judged again.
+Each check takes the examples' scores of all runs and gives them back changed, for the claims to be judged again.
 """
 
 from __future__ import annotations

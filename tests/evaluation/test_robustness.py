@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.evaluation.audits import in_icsi_series_too, in_series, leave_one_out, without
 from pipeline.evaluation.claims import Claim, Judged
+from pipeline.evaluation.robustness import in_icsi_series_too, in_series, leave_one_out, without
 from pipeline.evaluation.scores import Scored
 
 CLAIM = Claim(number=1, text="", ours="ours", theirs="theirs", effects={"average": 0.93})
@@ -76,7 +76,7 @@ def test_a_clients_only_meeting_is_not_left_out() -> None:
     assert sum(found.words.values()) == 10
 
 
-def test_a_claim_that_was_not_run_has_no_audit() -> None:
+def test_a_claim_that_was_not_run_is_left_out() -> None:
     assert leave_one_out(Judged(CLAIM, "average", None, None, "not run"), {}, {}, 100) is None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pipeline.evaluation.claims import Claim, Judged, judge
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Scored
-from pipeline.report.audit_rows import COLUMNS, Change, audit_rows
+from pipeline.report.robustness_rows import COLUMNS, Change, robustness_rows
 
 CLAIM = Claim(number=1, text="", ours="ours", theirs="theirs", effects={"average": 0.93})
 
@@ -29,7 +29,7 @@ def test_a_verdict_stands_beside_what_it_would_be_otherwise() -> None:
     def judged(change: Change) -> list[Judged]:
         return judge([CLAIM], change(pooled), {n: change(own) for n, own in by_seed.items()}, lambda run: True, 2000)
 
-    (row,) = audit_rows(judged(lambda of: of), pooled, by_seed, judged, {"a0"}, seeds[0])
+    (row,) = robustness_rows(judged(lambda of: of), pooled, by_seed, judged, {"a0"}, seeds[0])
     assert set(row) == set(COLUMNS)
     assert (row["claim"], row["endpoint"], row["word"]) == (1, "average", "supported")
     assert row["untouched_runs"] == "+2.00 (+2.00 … +2.00)"
@@ -42,5 +42,5 @@ def test_a_verdict_stands_beside_what_it_would_be_otherwise() -> None:
 def test_what_is_undecided_is_not_looked_at_meeting_by_meeting() -> None:
     run = {"ours": run_of({"m1": 1.0}), "theirs": run_of({"m1": 0.0})}
     one = Judged(CLAIM, "average", Interval(1.0, 0.0, 2.0, 0.5, 3), 0.5, "undecided")
-    (row,) = audit_rows([one], run, {1: run}, lambda change: [one], (), ())
+    (row,) = robustness_rows([one], run, {1: run}, lambda change: [one], (), ())
     assert (row["leave_one_meeting_out"], row["untouched_runs"], row["without_meetings_tuned_on"]) == ("", "", "")

@@ -1,15 +1,16 @@
-"""The audits of the claims as rows of a page, and as records of a file."""
+"""What verdicts would be otherwise, as rows of a page and as records of a file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from pipeline.evaluation.audits import Runs, in_icsi_series_too, in_series, leave_one_out, without
-from pipeline.evaluation.claims import RUNS, SUPPORTED, Judged, by_place
+from pipeline.evaluation.claims import RUNS, SUPPORTED, Judged, by_place, judge
 from pipeline.evaluation.intervals import of_few
+from pipeline.evaluation.robustness import Runs, in_icsi_series_too, in_series, leave_one_out, without
 from pipeline.report.claim_rows import digits_of
 from pipeline.report.page import gain_text, signed
+from pipeline.runs.results import Results
 
 SAMPLES = 2_000
 """Random signs where each meeting is left out in turn: few, since there are hundreds of meetings to leave out."""
@@ -33,11 +34,28 @@ Judge = Callable[[Change], Sequence[Judged]]
 """How all scores, pooled and of each run, are changed -> the same claims, judged on them."""
 
 
-def audit_rows(
+def robustness_of(
+    judged: Sequence[Judged], known: Results, tuned_on: Collection[str], seen: Collection[str], samples: int
+) -> list[dict[str, Any]]:
+    """`robustness_rows` of claims that were judged on all runs.
+
+    Args:
+        samples: random signs of meetings behind a claim's interval and p.
+    """
+    claims = list({one.claim.number: one.claim for one in judged}.values())
+
+    def again(change: Change) -> Sequence[Judged]:
+        alone = {seed: change(own) for seed, own in known.scored_by_seed.items()}
+        return judge(claims, change(known.scored), alone, known.converged, samples)
+
+    return robustness_rows(judged, known.scored, known.scored_by_seed, again, tuned_on, seen)
+
+
+def robustness_rows(
     judged: Sequence[Judged],
     runs: Runs,
     by_seed: Mapping[int, Runs],
-    judge: Judge,
+    again: Judge,
     tuned_on: Collection[str],
     seen: Collection[str],
 ) -> list[dict[str, Any]]:
@@ -47,9 +65,9 @@ def audit_rows(
         tuned_on: meetings on whose losses rates and knobs were chosen.
         seen: the test meetings of run A, on which the first results of this project were seen; none if it is not kept.
     """
-    series, icsi_too = by_place(judge(in_series)), by_place(judge(in_icsi_series_too))
-    untuned = by_place(judge(lambda of: without(of, tuned_on))) if tuned_on else {}
-    untouched = by_place(judge(lambda of: without(of, seen))) if seen and len(by_seed) > 1 else {}
+    series, icsi_too = by_place(again(in_series)), by_place(again(in_icsi_series_too))
+    untuned = by_place(again(lambda of: without(of, tuned_on))) if tuned_on else {}
+    untouched = by_place(again(lambda of: without(of, seen))) if seen and len(by_seed) > 1 else {}
     rows = []
     for place, one in by_place(judged).items():
         if one.gain is None:
