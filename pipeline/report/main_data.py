@@ -32,7 +32,7 @@ class MainData:
     Where each seed tests other meetings: `runs`: seed -> the letter of its run; `parts`: title -> the figures of one
     seed alone; `design`: those of the seed at which every cell of start by loss is made, `own_start`: our method with a
     client's own start against the others of that seed; `converging`: the claims, where each run that did not converge
-    has one in its place that did; `robustness`: of which claims -> rows of verdicts as they would be otherwise;
+    has one in its place that did; `audits`: of which claims -> rows of verdicts as they would be otherwise;
     `otherwise`: the table of one seed as `make audit` made it, a record a table, run and client; `other_tables`: what
     was changed -> rows of means; `written`: run -> the first metric of validation summaries by round, where
     `make audit` wrote some. `missing`: planned runs whose results are still to come. `made_before`: which results other
@@ -62,7 +62,7 @@ class MainData:
     orientation: Orientation = field(default_factory=dict)
     missing: Sequence[str] = ()
     made_before: str = ""
-    robustness: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    audits: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     otherwise: Sequence[Mapping[str, Any]] = ()
     other_tables: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
     written: Mapping[str, Sequence[tuple[int, float]]] = field(default_factory=dict)

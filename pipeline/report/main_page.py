@@ -82,7 +82,7 @@ def _of_claims(data: MainData) -> dict[str, Any]:
     judged = [claim_row(one, data.runs) for one in data.claims]
     verdicts = verdict_rows(data.claims, data.metrics, data.converging)
     tables = {
-        about: [[row[name] for name in ROBUSTNESS] for row in rows] for about, rows in data.robustness.items() if rows
+        about: [[row[name] for name in ROBUSTNESS] for row in rows] for about, rows in data.audits.items() if rows
     }
     head = other_columns(data.metrics)
     return {

@@ -1,16 +1,14 @@
-"""The main table, its runs' differences and rounds, as rows of CSV files."""
+"""The main table and its runs' rounds, as rows of CSV files."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from pipeline.evaluation.intervals import Interval
-from pipeline.evaluation.scores import Comparison, significance
 from pipeline.federated.history import History, best_rounds, columns_of
 from pipeline.report.main_data import MainData
 from pipeline.report.naming import labels
-from pipeline.runs.results import Results
 
 ENDS = ("low", "high")
 
@@ -38,19 +36,6 @@ def _cells(one: Interval | None) -> tuple[float | None, ...]:
     if one is None:
         return None, None, None
     return (one.value, None, None) if one.is_point else (one.value, *one.ends)
-
-
-def differences(
-    results: Results, ours: str | None, family: Collection[str], endpoints: Sequence[str], samples: int
-) -> list[Comparison]:
-    """One run less each other that wrote summaries; none, if the run is none of these.
-
-    Args:
-        family: the runs over which Holm's correction goes.
-        endpoints: the metrics that runs are compared by, the one of summaries first.
-    """
-    written = {name: own for name, own in results.scored.items() if endpoints[0] in own[0].values}
-    return significance(written, ours, family, endpoints, samples) if ours in written else []
 
 
 def history_rows(histories: Mapping[str, History]) -> tuple[list[dict[str, Any]], list[str]]:

@@ -11,10 +11,11 @@ from pipeline.evaluation.claims import Claim, judge, of_other_runs, rivals
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import ReportOrder, read_order
 from pipeline.report.claim_rows import claim_record
+from pipeline.report.differences import differences
 from pipeline.report.main_data import MainData
 from pipeline.report.main_figures import draw
 from pipeline.report.main_page import render
-from pipeline.report.main_tables import differences, history_rows, main_table
+from pipeline.report.main_tables import history_rows, main_table
 from pipeline.report.otherwise import other_tables, otherwise_records, tables_otherwise, written_by_round
 from pipeline.report.paper import read_paper
 from pipeline.report.robustness_rows import robustness_of
@@ -63,9 +64,7 @@ def run() -> None:
         write_json(layout.seed_metrics(layout.MAIN, seed), plain(own.by_seed[seed]))
     judged = {"claims": data.claims, "converging": data.converging}
     write_json(layout.CLAIMS, {about: [claim_record(one) for one in own] for about, own in judged.items()})
-    write_table(
-        layout.ROBUSTNESS_TABLE, [{"of": about, **row} for about, own in data.robustness.items() for row in own]
-    )
+    write_table(layout.ROBUSTNESS_TABLE, [{"of": about, **row} for about, own in data.audits.items() for row in own])
     if data.otherwise:
         write_table(layout.OTHERWISE_TABLE, data.otherwise)
     else:
@@ -129,7 +128,7 @@ def _page(
         comparisons=differences(results, ours, rivals(paper.claims, ours), endpoints, samples) if ours else [],
         claims=judged["claims"],
         converging=judged.get("converging", ()),
-        robustness={
+        audits={
             about: robustness_of(own, known, _validated(examples.values()), seen, samples)
             for about, own in judged.items()
         },

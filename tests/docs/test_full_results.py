@@ -15,8 +15,9 @@ from pipeline.plan.orders import ReportOrder
 from pipeline.plan.resolve import resolve
 from pipeline.plan.schema import read_params
 from pipeline.report.claim_rows import claim_record
+from pipeline.report.differences import differences
 from pipeline.report.main_data import MainData
-from pipeline.report.main_tables import differences, history_rows, main_table
+from pipeline.report.main_tables import history_rows, main_table
 from pipeline.report.paper import read_paper
 from pipeline.report.robustness_rows import robustness_of
 from pipeline.runs.kept import rounds_of
