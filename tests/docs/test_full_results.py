@@ -32,8 +32,8 @@ OURS, ENDPOINTS = "fedselectkd", ("average", "loss")
 SERIES = "ES2006 ES2009 IS1006 TS3009 TS3010"
 TUNED_ON = {
     *(f"{series}{meeting}" for series in SERIES.split() for meeting in "abcd"),
-    *"Bed002 Bed010 Bed015 Bmr005 Bmr012 Bmr026 Bro005 Bro011 Bro022".split(),
-    *"covid_2 covid_6 education_0 education_10 education_18 education_22".split(),
+    *["Bed002", "Bed010", "Bed015", "Bmr005", "Bmr012", "Bmr026", "Bro005", "Bro011", "Bro022"],
+    *["covid_2", "covid_6", "education_0", "education_10", "education_18", "education_22"],
 }
 """QMSum's validation meetings, on whose losses rates were chosen."""
 
@@ -84,7 +84,7 @@ def test_the_committed_verdicts_are_those_of_the_kept_results(planned: ReportOrd
 
 
 @pytest.mark.parametrize("about", ["claims", "converging"])
-def test_the_committed_audits_of_the_verdicts_are_those_of_the_kept_results(
+def test_the_committed_checks_of_the_verdicts_are_those_of_the_kept_results(
     planned: ReportOrder, known: Results, about: str
 ) -> None:
     assert len(TUNED_ON) == 35
