@@ -31,7 +31,7 @@ def claim_row(one: Judged, runs: Mapping[int, str]) -> dict[str, Any]:
         "number": one.claim.number,
         "text": one.claim.text,
         "endpoint": _endpoint(one),
-        "effect": signed(one.effect, digits) + (" (our margin)" if one.claim.margin else ""),
+        "effect": signed(one.effect, digits) + (" (ours)" if one.claim.margin else ""),
         "gain": "–" if gain is None else signed(gain.value, digits),
         "by_run": _listed(one.by_run, digits, runs) if len(one.by_run) > 1 else "",
         "interval": "" if gain is None else span_text(gain, digits) or "none",

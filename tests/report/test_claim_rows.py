@@ -43,7 +43,7 @@ def test_a_margin_is_told_to_be_ours() -> None:
     """Every other effect in ROUGE is the paper's."""
     claim = CLAIM.model_copy(update={"effects": {"average": -0.5}, "margin": 0.5})
     one = replace(judged("average", Interval(-0.2, -0.4, 0.1, 0.1, 30)), claim=claim)
-    assert claim_row(one, RUNS)["effect"] == "−0.50 (our margin)"
+    assert claim_row(one, RUNS)["effect"] == "−0.50 (ours)"
 
 
 def test_what_was_not_run_has_an_effect_alone() -> None:
