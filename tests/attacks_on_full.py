@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from told_of_full import ahead_by, claims, kept_scores, otherwise, with_ends
+from told_of_full import ahead_by, claims, kept_scores, otherwise, pairs_of, with_ends
 
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import LOSS, Scored
@@ -25,8 +25,7 @@ def of_alike_lengths(theirs: str, within: float) -> tuple[str, str]:
     def alike(row: Scored, other: Scored) -> bool:
         return abs(row.values["length"] - other.values["length"]) <= within * other.values["length"]
 
-    others = {row.id: row for row in kept_scores(theirs)}
-    count = sum(alike(row, others[row.id]) for row in kept_scores(OURS))
+    count = sum(alike(*pair) for pair in pairs_of(OURS, theirs))
     return with_ends(ahead_by(OURS, theirs, "average", on=alike), 2), f"{count:,}"
 
 

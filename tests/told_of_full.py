@@ -138,13 +138,18 @@ def kept_scores(run: str) -> list[Scored]:
     return over_seeds([json.loads(path.read_text(encoding="utf-8"))["scores"]["examples"] for path in paths])
 
 
+def pairs_of(ours: str, theirs: str) -> list[tuple[Scored, Scored]]:
+    """What two runs scored on each test example."""
+    other = {row.id: row for row in kept_scores(theirs)}
+    return [(row, other[row.id]) for row in kept_scores(ours)]
+
+
 def ahead_by(
     ours: str, theirs: str, metric: str, *, on: Callable[[Scored, Scored], bool] = lambda _ours, _theirs: True
 ) -> Interval:
     """What one run gains over another, mean over clients, more is better; `on`: the pairs of examples that count."""
-    mine, other = kept_scores(ours), {row.id: row for row in kept_scores(theirs)}
-    pairs = [(row, other[row.id]) for row in mine if on(row, other[row.id])]
-    clusters = gains([row for row, _ in pairs], [row for _, row in pairs], metric)
+    both = [pair for pair in pairs_of(ours, theirs) if on(*pair)]
+    clusters = gains([row for row, _ in both], [row for _, row in both], metric)
     assert clusters is not None
     return interval_of(clusters, 10_000)
 
