@@ -247,3 +247,10 @@ def rates() -> dict[str, float]:
     found: dict[str, float] = scales["full"]["learning_rates"]
     assert found["local"] == found["server"]
     return found
+
+
+def made_again(run: str) -> str:
+    """A row's average ROUGE in run A, of the training that the audits made again."""
+    rows = read(REPORTS / "tables" / "otherwise.csv")
+    (own,) = (row for row in rows if (row["table"], row["run"], row["client"]) == ("anew", run, "mean"))
+    return f"{float(own['average']):.2f}"

@@ -26,6 +26,7 @@ from told_of_full import (
     in_words,
     length,
     losses,
+    made_again,
     means,
     minus,
     more,
@@ -46,6 +47,7 @@ from told_of_full import (
 
 from pipeline.evaluation.claims import word_of
 from pipeline.evaluation.intervals import Interval
+from pipeline.runs.audits import KNOBS
 
 README, RESULTS = ROOT / "README.md", ROOT / "docs" / "results.md"
 
@@ -56,7 +58,9 @@ def test_what_is_kept_of_full_scale_is_told() -> None:
     runs = {**planned["runs"], **planned["more_runs"]}
     count = sum(len(row.get("seeds", planned["seeds"])) for row in runs.values())
     kept = len([path for group in ("main", "more") for path in (FULL / "results" / group).glob("*.json")])
-    assert f"{kept} of {count} runs are kept" in words(FULL / "README.md")
+    audits = len(list((FULL / "results" / "audits").glob("*.json")))
+    assert audits == len(KNOBS) == 5
+    assert f"{kept} of {count} runs are kept, and all five audits of run A" in words(FULL / "README.md")
     assert f"{kept} of its {count} runs are kept" in words(RESULTS)
     wanted = [
         [row["method"], shown(row, "average", 2), words_written(run), shown(row, "loss", 3)]
@@ -156,6 +160,8 @@ def test_every_number_of_the_readme_of_full_is_told_by_its_files() -> None:
         f"{of_run_a('fedkd-own')}",
         f"AdaSingle, which has the same start, has {of_run_a('single')}; AdaFedSelectKD with the server's has "
         f"{of_run_a('fedselectkd')}",
+        f"the own start's AdaFedSelectKD has {made_again('fedselectkd-own')} average ROUGE, AdaFedKD "
+        f"{made_again('fedkd-own')}, and AdaSingle {made_again('single')}",
     ]
     told = prose((FULL / "README.md").read_text(encoding="utf-8").split("## What came out")[1])
     assert untold(told, sentences) == []
@@ -205,6 +211,8 @@ def test_every_number_of_the_results_of_full_is_told_by_its_files() -> None:
         f"{ahead('fedselectkd', 'fedavg-local', 3, 'Product')}",
         f"as points: AdaFedSelectKD has {of_run_a('fedselectkd-own', ' average ROUGE and', ' nats')}, AdaFedKD "
         f"{of_run_a('fedkd-own')}, AdaSingle {of_run_a('single')}",
+        f"it has {made_again('fedselectkd-own')} average ROUGE, AdaFedKD {made_again('fedkd-own')}, and AdaSingle "
+        f"{made_again('single')}",
         f"The paper's tables have {of_the_paper('AdaFedSelectKD', 'AdaFedAvg')}, of ROUGE-1, 2 and L "
         "{}, {} and {}".format(*(of_the_paper("AdaFedSelectKD", "AdaFedAvg", [one]) for one in PARTS)),
         f"it is {of_the_paper('AdaFedAvg', 'AdaSingle')} average ROUGE above AdaSingle",
@@ -296,6 +304,7 @@ def test_every_number_of_the_readme_is_told_by_the_files_of_full() -> None:
         f"{of_the_paper('AdaFedSelectKD', 'AdaFedAvg')}",
         f"AdaFedSelectKD has {rouge['fedselectkd']} average ROUGE by the reading that is judged and "
         f"{rouge['fedselectkd-own']} by the other, and AdaSingle {rouge['single']}",
+        f"they have {made_again('fedselectkd')}, {made_again('fedselectkd-own')} and {made_again('single')}",
         f"gain in loss over AdaFedAvg, {ahead('fedavg-local', 'fedavg', 3)} of {value(1, 'loss', 3)} nats, is "
         "personalization",
         f"AdaFedSelectKD is {minus(on_the_laptop)}",

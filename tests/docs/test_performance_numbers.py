@@ -70,6 +70,7 @@ def test_the_times_on_a_gpu_are_the_measured_ones() -> None:
         f"{took['six trainings side by side']} s",
         f"took {took['fifteen trials of the ablations six at a time']} s",
         f"the summaries of the seven rows {took['the summaries of seven rows']} s in one process",
+        f"All of it took {took['run A trained again and all its audits side by side']} s",
     ):
         assert sentence in told
     assert len(read(ABLATIONS / "reports" / "tables" / "tuning.csv")) == 15
