@@ -249,8 +249,22 @@ def rates() -> dict[str, float]:
     return found
 
 
-def made_again(run: str) -> str:
-    """A row's average ROUGE in run A, of the training that the audits made again."""
+def made_anew(run: str, table: str = "anew") -> str:
+    """A row's average ROUGE in run A, of the training that the audits made again; or in another of their tables."""
     rows = read(REPORTS / "tables" / "otherwise.csv")
-    (own,) = (row for row in rows if (row["table"], row["run"], row["client"]) == ("anew", run, "mean"))
+    (own,) = (row for row in rows if (row["table"], row["run"], row["client"]) == (table, run, "mean"))
     return f"{float(own['average']):.2f}"
+
+
+@cache
+def examples_anew(run: str) -> list[dict[str, Any]]:
+    """A row's test examples in run A, of the same training."""
+    kept = json.loads((FULL / "results" / "audits" / "anew.json").read_text(encoding="utf-8"))
+    return [{name: one for name, one in row.items() if name != "run"} for row in kept["rows"] if row["run"] == run]
+
+
+def ahead_anew(ours: str, theirs: str, metric: str, digits: int, unit: str = "") -> str:
+    """What one row gains over another in it."""
+    clusters = gains(over_seeds([examples_anew(ours)]), over_seeds([examples_anew(theirs)]), metric)
+    assert clusters is not None
+    return with_ends(interval_of(clusters, 2_000), digits, unit=unit)

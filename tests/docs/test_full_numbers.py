@@ -14,6 +14,7 @@ from told_of_full import (
     PARTS,
     REPORTS,
     ahead,
+    ahead_anew,
     best_losses,
     by_run,
     claims,
@@ -26,7 +27,7 @@ from told_of_full import (
     in_words,
     length,
     losses,
-    made_again,
+    made_anew,
     means,
     minus,
     more,
@@ -160,8 +161,8 @@ def test_every_number_of_the_readme_of_full_is_told_by_its_files() -> None:
         f"{of_run_a('fedkd-own')}",
         f"AdaSingle, which has the same start, has {of_run_a('single')}; AdaFedSelectKD with the server's has "
         f"{of_run_a('fedselectkd')}",
-        f"the own start's AdaFedSelectKD has {made_again('fedselectkd-own')} average ROUGE, AdaFedKD "
-        f"{made_again('fedkd-own')}, and AdaSingle {made_again('single')}",
+        f"the own start's AdaFedSelectKD has {made_anew('fedselectkd-own')} average ROUGE, AdaFedKD "
+        f"{made_anew('fedkd-own')}, and AdaSingle {made_anew('single')}",
     ]
     told = prose((FULL / "README.md").read_text(encoding="utf-8").split("## What came out")[1])
     assert untold(told, sentences) == []
@@ -211,8 +212,10 @@ def test_every_number_of_the_results_of_full_is_told_by_its_files() -> None:
         f"{ahead('fedselectkd', 'fedavg-local', 3, 'Product')}",
         f"as points: AdaFedSelectKD has {of_run_a('fedselectkd-own', ' average ROUGE and', ' nats')}, AdaFedKD "
         f"{of_run_a('fedkd-own')}, AdaSingle {of_run_a('single')}",
-        f"it has {made_again('fedselectkd-own')} average ROUGE, AdaFedKD {made_again('fedkd-own')}, and AdaSingle "
-        f"{made_again('single')}",
+        f"it has {made_anew('fedselectkd-own')} average ROUGE, AdaFedKD {made_anew('fedkd-own')}, and AdaSingle "
+        f"{made_anew('single')}",
+        f"ahead of AdaSingle, by {ahead_anew('fedselectkd-own', 'single', 'average', 2)} and "
+        f"{ahead_anew('fedselectkd-own', 'single', 'loss', 3, ' nats')}",
         f"The paper's tables have {of_the_paper('AdaFedSelectKD', 'AdaFedAvg')}, of ROUGE-1, 2 and L "
         "{}, {} and {}".format(*(of_the_paper("AdaFedSelectKD", "AdaFedAvg", [one]) for one in PARTS)),
         f"it is {of_the_paper('AdaFedAvg', 'AdaSingle')} average ROUGE above AdaSingle",
@@ -304,7 +307,7 @@ def test_every_number_of_the_readme_is_told_by_the_files_of_full() -> None:
         f"{of_the_paper('AdaFedSelectKD', 'AdaFedAvg')}",
         f"AdaFedSelectKD has {rouge['fedselectkd']} average ROUGE by the reading that is judged and "
         f"{rouge['fedselectkd-own']} by the other, and AdaSingle {rouge['single']}",
-        f"they have {made_again('fedselectkd')}, {made_again('fedselectkd-own')} and {made_again('single')}",
+        f"they have {made_anew('fedselectkd')}, {made_anew('fedselectkd-own')} and {made_anew('single')}",
         f"gain in loss over AdaFedAvg, {ahead('fedavg-local', 'fedavg', 3)} of {value(1, 'loss', 3)} nats, is "
         "personalization",
         f"AdaFedSelectKD is {minus(on_the_laptop)}",
