@@ -82,9 +82,10 @@ repro-full: setup  ## the project's result: all of QMSum, every meeting tested o
 	@$(MAKE) --no-print-directory page
 
 missing: setup  ## the stages that repro-full has still to make
+	@dvc repro prepare@qmsum backbone
 	@cd $(FULL) && dvc repro partition && $(IN_EXPERIMENT) results missing
 
-page: setup  ## the page of repro-full from the results that are kept, without training: experiments/full/reports/report.html
+page: setup  ## the page of repro-full from the results that are kept, without training (five minutes): experiments/full/reports/report.html
 	@ls $(FULL)/results/*/*.json >/dev/null 2>&1 || { echo "error: $(FULL)/results: no run is kept yet; run make repro-full"; exit 1; }
 	@dvc repro prepare@qmsum backbone
 	@cd $(FULL) && dvc repro partition && $(IN_EXPERIMENT) page
