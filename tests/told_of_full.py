@@ -16,6 +16,7 @@ from told import FULL, difference, read, span
 
 from pipeline.evaluation.intervals import Interval, interval_of
 from pipeline.evaluation.scores import Scored, gains, over_seeds
+from pipeline.report.otherwise import SAMPLES
 
 REPORTS = FULL / "reports"
 PARTS = ("rouge1", "rouge2", "rougeL")
@@ -131,11 +132,16 @@ def of_the_paper(ours: str, theirs: str, metrics: Sequence[str] = PARTS) -> str:
     return minus(f"{means[0] - means[1]:.2f}")
 
 
+def kept_examples(run: str, seed: int) -> list[dict[str, Any]]:
+    """A run's test examples at one seed; none where it was not made there."""
+    paths = (FULL / "results").glob(f"m*/{run}-{seed}.json")
+    return [one for path in paths for one in json.loads(path.read_text(encoding="utf-8"))["scores"]["examples"]]
+
+
 @cache
 def kept_scores(run: str) -> list[Scored]:
     """A run's test examples over its three seeds: every meeting is tested once."""
-    paths = (path for seed in (11, 12, 13) for path in (FULL / "results").glob(f"m*/{run}-{seed}.json"))
-    return over_seeds([json.loads(path.read_text(encoding="utf-8"))["scores"]["examples"] for path in paths])
+    return over_seeds([kept_examples(run, seed) for seed in (11, 12, 13)])
 
 
 def pairs_of(ours: str, theirs: str) -> list[tuple[Scored, Scored]]:
@@ -149,9 +155,14 @@ def ahead_by(
 ) -> Interval:
     """What one run gains over another, mean over clients, more is better; `on`: the pairs of examples that count."""
     both = [pair for pair in pairs_of(ours, theirs) if on(*pair)]
-    clusters = gains([row for row, _ in both], [row for _, row in both], metric)
+    return gain_of([row for row, _ in both], [row for _, row in both], metric, 10_000)
+
+
+def gain_of(ours: Sequence[Scored], theirs: Sequence[Scored], metric: str, samples: int) -> Interval:
+    """Ours less theirs, mean over clients, more is better."""
+    clusters = gains(ours, theirs, metric)
     assert clusters is not None
-    return interval_of(clusters, 10_000)
+    return interval_of(clusters, samples)
 
 
 def with_ends(found: Interval, digits: int, sign: int = 1, unit: str = "") -> str:
@@ -265,6 +276,5 @@ def examples_anew(run: str) -> list[dict[str, Any]]:
 
 def ahead_anew(ours: str, theirs: str, metric: str, digits: int, unit: str = "") -> str:
     """What one row gains over another in it."""
-    clusters = gains(over_seeds([examples_anew(ours)]), over_seeds([examples_anew(theirs)]), metric)
-    assert clusters is not None
-    return with_ends(interval_of(clusters, 2_000), digits, unit=unit)
+    both = (over_seeds([examples_anew(run)]) for run in (ours, theirs))
+    return with_ends(gain_of(*both, metric, SAMPLES), digits, unit=unit)

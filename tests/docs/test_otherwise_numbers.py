@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from typing import Any
 
 from conftest import ROOT
 from told import FULL, prose, read, untold
-from told_of_full import claims, examples_anew, made_anew, with_ends
+from told_of_full import claims, examples_anew, gain_of, kept_examples, made_anew, with_ends
 
-from pipeline.evaluation.intervals import Interval, interval_of
-from pipeline.evaluation.scores import Scored, gains, over_seeds
-from pipeline.report.otherwise import KEPT, SAMPLES, otherwise_records, tables_otherwise
+from pipeline.evaluation.intervals import Interval
+from pipeline.evaluation.scores import Scored, over_seeds
+from pipeline.report.otherwise import KEPT, SAMPLES, otherwise_records, tables_otherwise, written_by_round
 from pipeline.runs.audits import ANEW, BEAMS, BY_ROUND, COMPARED, FP32, KNOBS, ROUNDS, Audited
 from pipeline.workspace import layout
 
@@ -27,12 +26,6 @@ A, B, C = 11, 12, 13
 def audited(name: str) -> Audited:
     kept = json.loads((FULL / layout.audit(name)).read_text(encoding="utf-8"))
     return Audited(kept["models"], kept["rows"], kept["rounds"])
-
-
-def kept_examples(run: str, seed: int) -> list[dict[str, Any]]:
-    (path,) = (FULL / "results").glob(f"m*/{run}-{seed}.json")
-    examples: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["scores"]["examples"]
-    return examples
 
 
 @cache
@@ -50,9 +43,7 @@ def in_all_runs(run: str) -> list[Scored]:
 
 
 def gain(ours: list[Scored], theirs: list[Scored], metric: str) -> Interval:
-    found = gains(ours, theirs, metric)
-    assert found is not None
-    return interval_of(found, SAMPLES)
+    return gain_of(ours, theirs, metric, SAMPLES)
 
 
 def ahead(name: str, run: str, metric: str = "average", digits: int = 2) -> str:
@@ -63,10 +54,6 @@ def ahead(name: str, run: str, metric: str = "average", digits: int = 2) -> str:
 def moves(name: str, before: str, metric: str = "average") -> dict[str, Interval]:
     """Run -> by how much it does better in one table than in another; of the loss, how far it falls."""
     return {run: gain(table(name)[run], table(before)[run], metric) for run in table(name)}
-
-
-def average(name: str, run: str) -> str:
-    return made_anew(run, table=name)
 
 
 def test_the_committed_table_is_that_of_the_kept_audits() -> None:
@@ -157,16 +144,12 @@ def chosen_by_rouge() -> list[str]:
     assert all(one.low < 0 for one in behind), "each may be chance"
     moved, loss = moves(ROUNDS, ANEW), [-one.value for one in moves(ROUNDS, ANEW, "loss").values()]
     assert min(loss) > 0, "all rows have a higher loss"
-    by_round: dict[int, list[float]] = {}
-    for row in audited(BY_ROUND).rows:
-        if row["run"] == "fedkd":
-            by_round.setdefault(row["round"], []).append(row["average"])
-    means = {number: sum(own) / len(own) for number, own in by_round.items()}
+    means = dict(written_by_round(audited(BY_ROUND).rows, "average")["fedkd"])
     assert {**KNOBS[ROUNDS], **KNOBS[BY_ROUND]} == {"validated": 40, "around": 2}
     return [
         f"{sum(old != new for old, new in rounds)} of {len(rounds)} rounds change",
-        f"AdaFedSelectKD falls by {with_ends(moved[SELECT], 2, -1)}, from {average(ANEW, SELECT)} to "
-        f"{average(ROUNDS, SELECT)}",
+        f"AdaFedSelectKD falls by {with_ends(moved[SELECT], 2, -1)}, from {made_anew(SELECT, ANEW)} to "
+        f"{made_anew(SELECT, ROUNDS)}",
         f"behind every other row, by {min(one.value for one in behind):.2f} to "
         f"{max(one.value for one in behind):.2f}, each of which may be chance",
         f"All rows have a higher test loss, by {min(loss):.3f} to {max(loss):.3f} nats",
@@ -179,7 +162,7 @@ def by_beams() -> list[str]:
     assert KNOBS[BEAMS] == {"beams": 4}
     assert all(one.value > 1 for one in moves(BEAMS, ANEW).values()), "both more than a point better than greedy"
     return [
-        f"AdaFedAvg has {average(BEAMS, 'fedavg')}, and AdaFedSelectKD {average(BEAMS, SELECT)}",
+        f"AdaFedAvg has {made_anew('fedavg', BEAMS)}, and AdaFedSelectKD {made_anew(SELECT, BEAMS)}",
         f"The gain is {ahead(BEAMS, 'fedavg')}, where greedy summaries of the same models have {ahead(ANEW, 'fedavg')}",
     ]
 
@@ -187,7 +170,7 @@ def by_beams() -> list[str]:
 def in_fp32() -> list[str]:
     largest = max(abs(one.value) for one in moves(FP32, ANEW, "loss").values())
     return [
-        f"AdaFedAvg has {average(FP32, 'fedavg')}, and AdaFedSelectKD {average(FP32, SELECT)}",
+        f"AdaFedAvg has {made_anew('fedavg', FP32)}, and AdaFedSelectKD {made_anew(SELECT, FP32)}",
         f"The gain is {ahead(FP32, 'fedavg')}",
         f"Losses move by at most {largest:.4f} nats",
     ]
