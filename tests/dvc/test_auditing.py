@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import SMALL, Workspace
+from conftest import SMALL, Workspace, needs_bf16
 
 from pipeline.errors import QuorumError
 from pipeline.evaluation.scores import over_seeds
@@ -98,15 +98,31 @@ def test_in_the_plans_precision_the_audit_is_the_table(rows: list[RunRow]) -> No
     assert layout.adapters("audit/fedavg-1").is_dir()
 
 
-def test_beams_and_precision_are_those_that_are_asked_for(rows: list[RunRow], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The plan searches greedily, in fp32."""
-    asked: list[DecodingJob] = []
-    monkeypatch.setattr(auditing, "decode_missing", lambda what, jobs: asked.extend(jobs))
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[DecodingJob]:
+    """The jobs that audits would decode; nothing is decoded or scored."""
+    jobs: list[DecodingJob] = []
+    monkeypatch.setattr(auditing, "decode_missing", lambda what, own: jobs.extend(own))
     monkeypatch.setattr(auditing, "scored_examples", lambda *about: [])
+    return jobs
+
+
+def knobs_of(jobs: list[DecodingJob]) -> list[tuple[int | None, str]]:
+    """(Beams, precision) of each."""
+    return [(job.order.rule and job.order.rule.beams, job.order.precision) for job in jobs]
+
+
+def test_beams_are_those_that_are_asked_for(rows: list[RunRow], asked: list[DecodingJob]) -> None:
+    """The plan searches greedily, in fp32."""
     auditing.with_beams(compared(rows), 2)
+    assert knobs_of(asked) == [(2, "fp32"), (2, "fp32")]
+
+
+@needs_bf16
+def test_precision_is_the_one_that_is_asked_for(rows: list[RunRow], asked: list[DecodingJob]) -> None:
+    """The plan searches greedily, in fp32."""
     auditing.in_precision(compared(rows), "bf16")
-    told = [(job.order.rule and job.order.rule.beams, job.order.precision) for job in asked]
-    assert told == [(2, "fp32"), (2, "fp32"), (1, "bf16"), (1, "bf16")]
+    assert knobs_of(asked) == [(1, "bf16"), (1, "bf16")]
 
 
 def by_round(row: RunRow, job: DecodingJob, examples: object) -> Rows:
