@@ -85,14 +85,14 @@ def to_train() -> list[str]:
     takes for trained, `dvc repro --force` trains again.
 
     Raises:
-        QuorumError: nothing is to be audited, or results are kept in another precision.
+        QuorumError: an audit is missing, and results are kept in another precision; or there is nothing to audit.
     """
-    refuse_results_in_another_precision()
-    if not (rows := runs_of_audits()[ANEW]):
-        raise QuorumError("params.yaml: keep_rounds: names no seed of a run that writes summaries; set one")
     kept = set(read_audits())
     if kept == set(KNOBS):
         return []
+    refuse_results_in_another_precision()
+    if not (rows := runs_of_audits()[ANEW]):
+        raise QuorumError("params.yaml: keep_rounds: names no seed of a run that writes summaries; set one")
     wanted: dict[str, RunRow] = {}
     for row in rows:
         if not _is_here(trained_as, row):

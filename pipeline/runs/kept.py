@@ -84,13 +84,14 @@ def missing() -> list[str]:
 
 
 def to_make() -> list[str]:
-    """What is missing, where it can be made as the rest was.
+    """What is missing, where it can be made as the rest was. Nothing is, and any machine will do.
 
     Raises:
-        QuorumError: as `refuse_results_in_another_precision`.
+        QuorumError: something is missing, and is refused as in `refuse_results_in_another_precision`.
     """
-    refuse_results_in_another_precision()
-    return missing()
+    if found := missing():
+        refuse_results_in_another_precision()
+    return found
 
 
 def refuse_results_in_another_precision() -> None:

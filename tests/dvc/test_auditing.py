@@ -190,6 +190,20 @@ def test_an_audit_is_made_once_and_gives_back_what_it_trained(
     assert capsys.readouterr().err.count("all of it is there") == 1
 
 
+def test_audits_that_are_all_kept_ask_for_no_precision(audited: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+    """Results are of bf16, and this plan says fp32; what is missing would be refused."""
+    with audited.entered():
+        kept.take(kept.missing())
+        for row in kept.planned_runs():
+            write_json(layout.kept(row.id), read_json(layout.kept(row.id)) | {"precision": "bf16"})
+        capsys.readouterr()
+        auditing.audit()
+        assert "all of it is there" in capsys.readouterr().err
+        layout.audit("beams").unlink()
+        with pytest.raises(QuorumError, match="was made in bf16, and this plan says fp32; go on"):
+            auditing.audit()
+
+
 def test_one_audit_that_is_missing_is_made_beside_the_others(
     audited: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:

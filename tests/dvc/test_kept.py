@@ -194,13 +194,20 @@ def kept_in_bf16(made: Workspace, folder: Path, seed: str) -> Workspace:
     return copy
 
 
+def test_what_is_missing_is_not_made_in_another_precision(made: Workspace, tmp_path: Path) -> None:
+    copy = kept_in_bf16(made, tmp_path / "copy", "*")
+    (copy.folder / "results/main/single-12.json").unlink()
+    with copy.entered(), pytest.raises(QuorumError, match="was made in bf16, and this plan says fp32; go on"):
+        kept.to_make()
+
+
+def test_where_nothing_is_missing_no_precision_is_refused(made: Workspace, tmp_path: Path) -> None:
+    with kept_in_bf16(made, tmp_path / "copy", "*").entered():
+        assert kept.to_make() == []
+
+
 def test_two_precisions_never_stand_in_one_table(made: Workspace, tmp_path: Path) -> None:
     copy = kept_in_bf16(made, tmp_path / "copy", "11")
-    with (
-        copy.entered(),
-        pytest.raises(QuorumError, match="was made in bf16, and this plan says fp32; go on"),
-    ):
-        kept.to_make()
     with copy.entered(), pytest.raises(QuorumError, match=r"-11\.json in bf16, .*-12\.json in fp32: two precisions"):
         page.run()
 
