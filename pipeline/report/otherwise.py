@@ -23,8 +23,9 @@ SAMPLES = 2_000
 """Random signs behind the interval of a gain, which decides nothing."""
 KEPT = "kept"
 TITLES = {
-    ANEW: "Nothing changed: the same models' summaries, written once more where the audits were made; or those of the "
-    "same trainings, trained once more. What moves here is rounding, and the tables below begin where this one ends",
+    ANEW: "Nothing is changed on purpose: the same models wrote once more where the audits were made, or the same runs "
+    "were trained once more there. The differences come from the machine, from the code, and from the training, if it "
+    "was another one. The tables below begin where this one ends",
     ROUNDS: "Each client keeps, of the rounds at most {around} from the one with the least loss, that whose "
     "{validated} validation summaries score best",
     BEAMS: "Summaries by a search with {beams} beams, not by a greedy one",
