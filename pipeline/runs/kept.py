@@ -91,6 +91,8 @@ def to_make() -> list[str]:
     """
     if found := missing():
         refuse_results_in_another_precision()
+    else:
+        say("results: nothing is missing")
     return found
 
 

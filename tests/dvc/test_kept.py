@@ -201,9 +201,13 @@ def test_what_is_missing_is_not_made_in_another_precision(made: Workspace, tmp_p
         kept.to_make()
 
 
-def test_where_nothing_is_missing_no_precision_is_refused(made: Workspace, tmp_path: Path) -> None:
+def test_where_nothing_is_missing_no_precision_is_refused(
+    made: Workspace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with kept_in_bf16(made, tmp_path / "copy", "*").entered():
+        capsys.readouterr()
         assert kept.to_make() == []
+    assert capsys.readouterr().err == "results: nothing is missing\n"
 
 
 def test_two_precisions_never_stand_in_one_table(made: Workspace, tmp_path: Path) -> None:
