@@ -8,15 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import SMALL, Workspace, needs_bf16
+from conftest import SMALL, Workspace, a_processor_with
 
 from pipeline.errors import QuorumError
 from pipeline.evaluation.scores import over_seeds
 from pipeline.federated.history import Round, best_rounds
-from pipeline.plan.orders import RunRow
+from pipeline.plan.orders import RunRow, Training
+from pipeline.plan.schema import Params
 from pipeline.runs import audit_rounds, auditing, kept
+from pipeline.runs.aside import encode_aside
 from pipeline.runs.audits import KNOBS, Rows, compared, identity, read_audits
 from pipeline.runs.jobs import DecodingJob
+from pipeline.runs.meetings import train_on_meetings
+from pipeline.runs.training import Finished
 from pipeline.stages import page
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_json
@@ -118,10 +122,25 @@ def test_beams_are_those_that_are_asked_for(rows: list[RunRow], asked: list[Deco
     assert knobs_of(asked) == [(2, "fp32"), (2, "fp32")]
 
 
-@needs_bf16
-def test_precision_is_the_one_that_is_asked_for(rows: list[RunRow], asked: list[DecodingJob]) -> None:
-    """The plan searches greedily, in fp32."""
+def test_precision_is_the_one_that_is_asked_for(
+    rows: list[RunRow], asked: list[DecodingJob], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Encoding, training and decoding are asked for bf16. The first two compute in fp32, which any processor has."""
+    a_processor_with("avx512_bf16", tmp_path, monkeypatch)
+    told: list[str] = []
+
+    def encode(params: Params, *about: Any) -> object:
+        told.append(params.precision)
+        return encode_aside(params.model_copy(update={"precision": "fp32"}), *about)
+
+    def train(order: Training, *about: Any) -> Finished:
+        told.append(order.precision)
+        return train_on_meetings(order.model_copy(update={"precision": "fp32"}), *about)
+
+    monkeypatch.setattr(auditing, "encode_aside", encode)
+    monkeypatch.setattr(auditing, "train_on_meetings", train)
     auditing.in_precision(compared(rows), "bf16")
+    assert told == ["bf16", "bf16", "bf16"]
     assert knobs_of(asked) == [(1, "bf16"), (1, "bf16")]
 
 
