@@ -193,7 +193,8 @@ def results_missing() -> None:
     """Name the last DVC stage of every planned run that is not kept; refused where another precision would be used."""
     from pipeline.runs.kept import to_make
 
-    print(" ".join(to_make()))
+    if stages := to_make():
+        print(" ".join(stages))
 
 
 federation = typer.Typer(no_args_is_help=True, help="A federation of machines that are really apart.")

@@ -84,10 +84,10 @@ def missing() -> list[str]:
 
 
 def to_make() -> list[str]:
-    """What is missing, where it can be made as the rest was. Nothing is, and any machine will do.
+    """What is missing, where it can be made as the rest was. Where nothing is missing, any machine will do.
 
     Raises:
-        QuorumError: something is missing, and is refused as in `refuse_results_in_another_precision`.
+        QuorumError: something is missing, and results are kept in another precision.
     """
     if found := missing():
         refuse_results_in_another_precision()
