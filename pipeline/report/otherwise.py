@@ -23,9 +23,9 @@ SAMPLES = 2_000
 """Random signs behind the interval of a gain, which decides nothing."""
 KEPT = "kept"
 TITLES = {
-    ANEW: "Nothing is changed on purpose: the same models wrote once more where the audits were made, or the same runs "
-    "were trained once more there. The differences come from the machine, from the code, and from the training, if it "
-    "was another one. The tables below begin where this one ends",
+    ANEW: "Nothing is changed on purpose. Where the audits were made, the same models wrote their summaries again, or "
+    "the same runs were trained again. Machine, code and training may differ. What stands right of an arrow here "
+    "stands left of one below",
     ROUNDS: "Each client keeps, of the rounds at most {around} from the one with the least loss, that whose "
     "{validated} validation summaries score best",
     BEAMS: "Summaries by a search with {beams} beams, not by a greedy one",

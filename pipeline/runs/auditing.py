@@ -57,8 +57,8 @@ def audit() -> None:
     """Make what is missing of the audits, at the seed that `keep_rounds` names.
 
     Raises:
-        QuorumError: a run is not trained yet, its rounds' models are not on this machine, or the table that they stand
-            beside was made in another precision; see `to_train`.
+        QuorumError: an audit is missing, and a run is not trained here, models of its rounds are not here, or results
+            are kept in another precision; see `to_train`.
     """
     if needed := to_train():
         raise QuorumError(

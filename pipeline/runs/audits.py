@@ -25,7 +25,7 @@ KNOBS: dict[str, dict[str, Any]] = {
 after the best by loss may be chosen; `beams`: of the search; `precision`: of encoding, training and decoding.
 
 ANEW changes nothing. What it has of the same models is what the others are compared with: a table may have been written
-by other code or on another machine, which alone moves ROUGE.
+by other code, on another machine or after another training, which alone moves ROUGE.
 """
 COMPARED = ("AdaFedAvg", OURS)
 """The rows that are decoded with beams and trained in fp32."""
