@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,17 @@ def comparisons() -> dict[str, list[dict[str, Any]]]:
         (REPORTS / "benchmarks" / "results.json").read_text(encoding="utf-8")
     )
     return found
+
+
+def best(history: Path) -> dict[tuple[str, str], tuple[str, float]]:
+    """(Run, client) -> its best round, and the validation loss there."""
+    of = {(row["run"], row["client"]): row for row in read(history) if row["best"] == "1"}
+    return {which: (row["round"], float(row["validation_loss"])) for which, row in of.items()}
+
+
+def bound(nats: float) -> str:
+    """What a difference does not exceed, in four digits."""
+    return f"{math.ceil(nats * 1e4) / 1e4:.4f}"
 
 
 @pytest.mark.parametrize("when", ["before", "now"])
@@ -45,17 +57,13 @@ def test_what_the_page_on_performance_tells_of_a_gpu_is_what_was_measured() -> N
     stated = rows_of(PAGE, "step in bf16")
     assert [[ours, plainly.removesuffix(", compiled"), times] for _, ours, plainly, times in stated] == measured
 
-    def best(history: Path) -> dict[tuple[str, str], tuple[str, float]]:
-        of = {(row["run"], row["client"]): row for row in read(history) if row["best"] == "1"}
-        return {which: (row["round"], float(row["validation_loss"])) for which, row in of.items()}
-
     here, there = best(REPORTS / "tables" / "history.csv"), best(REPORTS / "benchmarks" / "gpu_history.csv")
     assert {which for which, (number, _) in here.items() if number != there[which][0]} == {("single", "Committee")}
     moved = {which: abs(loss - there[which][1]) for which, (_, loss) in here.items()}
     of_single = max(moved.pop(which) for which in list(moved) if which[0] == "single")
     for told in (
-        f"no client's best validation loss moves by more than {max(moved.values()):.4f} nats",
-        f"AdaSingle moves more, by {of_single:.4f} at most",
+        f"no client's best validation loss moves by more than {bound(max(moved.values()))} nats",
+        f"AdaSingle moves more, by {bound(of_single)} at most",
         f"Committee's best round is {there['single', 'Committee'][0]} there and {here['single', 'Committee'][0]} here",
     ):
         assert told in words(PAGE)
@@ -76,6 +84,37 @@ def test_the_times_on_a_gpu_are_the_measured_ones() -> None:
     assert len(read(ABLATIONS / "reports" / "tables" / "tuning.csv")) == 15
     first, again = (read(REPORTS / "benchmarks" / f"gpu_history{which}.csv") for which in ("", "_again"))
     assert again == [{name: row[name] for name in again[0]} for row in first], "all six gave the same losses"
+
+
+def test_the_times_without_bf16_are_the_measured_ones() -> None:
+    took = {row["what"]: int(row["seconds"]) for row in read(REPORTS / "benchmarks" / "avx2_times.csv")}
+    encoding, summaries = took["encoding 486 examples"], took["the summaries of AdaFedAvg-local"]
+    plain, taught = took["eight rounds of AdaFedAvg-local"] / 8, took["four rounds of AdaFedKD"] / 4
+    scores = json.loads((REPORTS / "scores" / "main" / "fedavg-local-1.json").read_text(encoding="utf-8"))
+    reading = encoding / 486 * len(scores["examples"])
+    rounds = {row["run"]: int(row["round"]) for row in read(REPORTS / "tables" / "history.csv")}
+    of_teachers = rounds["fedkd"] + rounds["fedselectkd"]
+    training = of_teachers * taught + (sum(rounds.values()) - of_teachers) * plain
+    hours = (encoding + training + reading + 7 * (summaries - reading)) / 3600
+    parts = json.loads((REPORTS / "benchmarks" / "parts.json").read_text(encoding="utf-8"))["now"]["parts"]
+    told = words(PAGE)
+    for sentence in (
+        f"Encoding took {encoding:,} s. A round of AdaFedAvg-local took {plain:.0f} s, and one of AdaFedKD, which has "
+        f"a teacher, {taught:.0f} s; on the Xeon a round takes {60 * parts['trainings'] / sum(rounds.values()):.0f} s",
+        f"The summaries of one row took {summaries:,} s, of which some {reading:.0f} s are the reading of the test "
+        "meetings",
+        f"encoding, {sum(rounds.values())} rounds and seven rows of summaries take {hours:.1f} hours there",
+    ):
+        assert sentence in told
+    assert f"an hour and a quarter, some {hours:.0f} hours without bf16" in words(ROOT / "README.md")
+
+
+def test_the_losses_without_bf16_are_those_of_the_laptops_table() -> None:
+    here, there = best(REPORTS / "tables" / "history.csv"), best(REPORTS / "benchmarks" / "avx2_history.csv")
+    assert {run for run, _ in there} == {"fedavg-local"}
+    assert [number for number, _ in there.values()] == [here[which][0] for which in there]
+    moved = max(abs(loss - here[which][1]) for which, (_, loss) in there.items())
+    assert f"no client's best validation loss moves by more than {bound(moved)} nats ([its history]" in words(PAGE)
 
 
 def test_what_the_commands_take_is_what_was_measured() -> None:
