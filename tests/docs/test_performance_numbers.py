@@ -97,10 +97,11 @@ def test_the_times_without_bf16_are_the_measured_ones() -> None:
     training = of_teachers * taught + (sum(rounds.values()) - of_teachers) * plain
     hours = (encoding + training + reading + 7 * (summaries - reading)) / 3600
     parts = json.loads((REPORTS / "benchmarks" / "parts.json").read_text(encoding="utf-8"))["now"]["parts"]
+    of_xeon = 60 * parts["trainings"] / sum(rounds.values())
     told = words(PAGE)
     for sentence in (
         f"Encoding took {encoding:,} s. A round of AdaFedAvg-local took {plain:.0f} s, and one of AdaFedKD, which has "
-        f"a teacher, {taught:.0f} s; on the Xeon a round takes {60 * parts['trainings'] / sum(rounds.values()):.0f} s",
+        f"a teacher, {taught:.0f} s; on the Xeon with AMX a round takes {of_xeon:.0f} s",
         f"The summaries of one row took {summaries:,} s, of which some {reading:.0f} s are the reading of the test "
         "meetings",
         f"encoding, {sum(rounds.values())} rounds and seven rows of summaries take {hours:.1f} hours there",
