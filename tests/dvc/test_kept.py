@@ -194,8 +194,9 @@ def kept_in_bf16(made: Workspace, folder: Path, seed: str) -> Workspace:
     return copy
 
 
-def test_what_is_missing_is_not_made_in_another_precision(made: Workspace, tmp_path: Path) -> None:
-    copy = kept_in_bf16(made, tmp_path / "copy", "*")
+@pytest.mark.parametrize("seed", ["11", "*"])
+def test_what_is_missing_is_not_made_in_another_precision(made: Workspace, tmp_path: Path, seed: str) -> None:
+    copy = kept_in_bf16(made, tmp_path / "copy", seed)
     (copy.folder / "results/main/single-12.json").unlink()
     with copy.entered(), pytest.raises(QuorumError, match="was made in bf16, and this plan says fp32; go on"):
         kept.to_make()
