@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from conftest import ROOT
-from told import ABLATIONS, REPORTS, read, rows_of, words
+from told import ABLATIONS, REPORTS, read, rounds_of_laptop, rows_of, seconds_of_a_round, words
 
 from benchmarks import table
 
@@ -92,16 +92,14 @@ def test_the_times_without_bf16_are_the_measured_ones() -> None:
     plain, taught = took["eight rounds of AdaFedAvg-local"] / 8, took["four rounds of AdaFedKD"] / 4
     scores = json.loads((REPORTS / "scores" / "main" / "fedavg-local-1.json").read_text(encoding="utf-8"))
     reading = encoding / 486 * len(scores["examples"])
-    rounds = {row["run"]: int(row["round"]) for row in read(REPORTS / "tables" / "history.csv")}
+    rounds = rounds_of_laptop()
     of_teachers = rounds["fedkd"] + rounds["fedselectkd"]
     training = of_teachers * taught + (sum(rounds.values()) - of_teachers) * plain
     hours = (encoding + training + reading + 7 * (summaries - reading)) / 3600
-    parts = json.loads((REPORTS / "benchmarks" / "parts.json").read_text(encoding="utf-8"))["now"]["parts"]
-    of_xeon = 60 * parts["trainings"] / sum(rounds.values())
     told = words(PAGE)
     for sentence in (
         f"Encoding took {encoding:,} s. A round of AdaFedAvg-local took {plain:.0f} s, and one of AdaFedKD, which has "
-        f"a teacher, {taught:.0f} s; on the Xeon with AMX a round takes {of_xeon:.0f} s",
+        f"a teacher, {taught:.0f} s; on the Xeon with AMX a round takes {seconds_of_a_round():.0f} s",
         f"The summaries of one row took {summaries:,} s, of which some {reading:.0f} s are the reading of the test "
         "meetings",
         f"encoding, {sum(rounds.values())} rounds and seven rows of summaries take {hours:.1f} hours there",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import ROOT
-from told import ABLATIONS, FULL, REPORTS, prose, read, untold, words
+from told import ABLATIONS, FULL, REPORTS, prose, read, seconds_of_a_round, untold, words
 
 from pipeline.plan.texts import read_text_params
 
@@ -174,11 +174,7 @@ def test_what_tuning_takes_is_told_by_the_time_of_a_round() -> None:
         for folder in (ROOT, FULL, ABLATIONS)
     }
     laptop, full, ablations = (sum(one["rounds"] for one in own) for own in trials.values())
-    numbers = {row["run"]: [0] for row in read(REPORTS / "tables" / "history.csv")}
-    for row in read(REPORTS / "tables" / "history.csv"):
-        numbers[row["run"]].append(int(row["round"]))
-    parts = json.loads((REPORTS / "benchmarks" / "parts.json").read_text(encoding="utf-8"))["now"]["parts"]
-    of_laptop = parts["trainings"] * 60 / sum(map(max, numbers.values()))
+    of_laptop = seconds_of_a_round()
     seconds, rounds = rounds_of_kept_trainings()
     hours = [laptop * of_laptop / 3600, full * seconds / rounds / 3600, ablations * of_laptop / 3600]
     told = words(ROOT / "docs" / "performance.md")
