@@ -1,0 +1,88 @@
+"""The resolved knobs of every training of every experiment at every scale."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from contextlib import chdir
+from pathlib import Path
+from typing import Any
+
+from pipeline.plan import schema, texts
+from pipeline.plan.resolve import resolve
+from pipeline.plan.text_resolve import resolve_texts
+
+ROOT = Path(__file__).parents[2]
+FILE = Path(__file__).with_name("knobs.json.gz")
+FOLDERS = (
+    ".",
+    "experiments/full",
+    "experiments/ablations",
+    "experiments/fednlp",
+    "experiments/faults",
+    "experiments/own",
+)
+ON_TEXTS = ("fednlp", "faults", "own")
+MACHINE = ("code", "packages", "device", "precision", "threads", "seed")
+"""What depends on the machine or the version of the code, or is the run's own seed."""
+
+Knobs = dict[str, dict[str, Any]]
+"""Run -> the knobs of its training."""
+
+
+def every_training() -> dict[str, Knobs]:
+    """`folder at scale` -> its trainings."""
+    found: dict[str, Knobs] = {}
+    for folder in FOLDERS:
+        of_texts = folder.rpartition("/")[2] in ON_TEXTS
+        scales = ("laptop", "full") if of_texts else ("laptop", "full", "paper")
+        for scale in scales:
+            if knobs := _at_scale(ROOT / folder, scale, of_texts):
+                found[f"{folder} at {scale}"] = knobs
+    return found
+
+
+def _at_scale(folder: Path, scale: str, of_texts: bool) -> Knobs:
+    with chdir(folder):
+        text = Path("params.yaml").read_text(encoding="utf-8")
+        if of_texts and not re.search(rf"^  {scale}:|scales: {{{scale}:", text, re.MULTILINE):
+            return {}
+        changed = Path("golden-params.yaml")
+        line = re.compile(r"^scale: \w+", re.MULTILINE)
+        text = line.sub(f"scale: {scale}", text) if line.search(text) else f"scale: {scale}\n{text}"
+        changed.write_text(re.sub(r"^precision: auto", "precision: fp32", text, flags=re.MULTILINE), encoding="utf-8")
+        try:
+            if of_texts:
+                return _of_orders(resolve_texts(texts.read_text_params(changed)))
+            params = schema.read_params(changed).model_copy(update={"precision": "fp32"})
+            return _of_orders(resolve(params))
+        finally:
+            changed.unlink()
+
+
+def _of_orders(orders: dict[str, Any]) -> Knobs:
+    """One row a run: seeds draw differently and have the same knobs."""
+    found: Knobs = {}
+    for path, order in orders.items():
+        if not path.startswith("train/"):
+            continue
+        name = (
+            re.sub(r"-\d+$", "", path.rpartition("/")[2].removesuffix(".json"))
+            if "seeds" not in order
+            else path.rpartition("/")[2].removesuffix(".json")
+        )
+        training = order["training"]
+        knobs = None if training is None else {k: v for k, v in training.items() if k not in MACHINE}
+        more = {k: order[k] for k in ("evaluate", "seeds", "untrained", "left_out", "dataset", "setting") if k in order}
+        found[name] = {"training": knobs, **more}
+    return found
+
+
+def saved() -> dict[str, Knobs]:
+    return dict(json.loads(gzip.decompress(FILE.read_bytes())))
+
+
+def save() -> None:
+    content = json.dumps(every_training(), sort_keys=True, separators=(",", ":"))
+    FILE.write_bytes(gzip.compress(content.encode(), mtime=0))

@@ -1,0 +1,15 @@
+"""Refactoring changes no knob of any training; the bits of tiny pipelines are compared by `make golden`."""
+
+from __future__ import annotations
+
+import pytest
+from golden import knobs
+
+KNOBS = knobs.saved()
+
+
+@pytest.mark.parametrize("where", sorted(KNOBS))
+def test_no_training_has_other_knobs(where: str) -> None:
+    found = knobs.every_training()[where]
+    for run, own in KNOBS[where].items():
+        assert found[run] == own, run
