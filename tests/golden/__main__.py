@@ -13,7 +13,7 @@ from tests.golden import knobs, outputs, pipelines
 def main(compare: bool) -> int:
     folder = Path(tempfile.mkdtemp(prefix="golden-"))
     try:
-        made = pipelines.on_meetings(folder) | pipelines.on_texts(folder)
+        made = pipelines.on_texts(folder) | pipelines.on_meetings(folder)
         found = {name: outputs.outputs_of(workspace.folder) for name, workspace in made.items()}
     finally:
         shutil.rmtree(folder, ignore_errors=True)

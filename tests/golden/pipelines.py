@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -49,8 +48,8 @@ def on_texts(folder: Path) -> dict[str, Workspace]:
     own = _experiment("faults")
     runs = {run: knobs | {"rounds": 2, "seeds": [1]} for run, knobs in own["runs"].items()}
     settings = {
-        "many": {"data": "news", "kind": "skewed", "clients": 8},
-        "ten": {"data": "news", "kind": "skewed", "clients": 8, "alpha": 100.0},
+        "many": {"data": "news", "kind": "skewed", "clients": 12},
+        "ten": {"data": "news", "kind": "skewed", "clients": 10, "alpha": 100.0},
     }
     tables: dict[str, list[str]] = {name: [] for name in PLAIN["tables"]}
     more = {
@@ -59,7 +58,7 @@ def on_texts(folder: Path) -> dict[str, Workspace]:
         "runs": runs,
         "tables": tables,
         "backbones": ["tiny-bert"],
-        "clients_per_round": 5,
+        "clients_per_round": 10,
     }
     found["faults"] = laid(folder / "faults", **more)
     for workspace in found.values():
