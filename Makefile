@@ -15,7 +15,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup setup-flower try repro repro-all repro-full missing page tune audit fednlp ablations federation chaos chaos-crashes chaos-federation test ui lint bench clean
+.PHONY: help setup setup-flower try repro repro-all repro-full missing page tune fednlp ablations federation chaos chaos-crashes chaos-federation test ui lint bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 18
@@ -42,7 +42,7 @@ RENEW = stages=$$(python -m pipeline outdated) && { [ -z "$$stages" ] || dvc rep
 
 try: setup  ## every file and page of the main table in a minute and a half: made-up meetings, random weights, a copy of its own
 	@$(GIT_IDENTITY) python -m pipeline copies try
-	@cd work/try && unset DVC_ROOT && for stage in train generate main; do dvc repro $$stage || exit 1; done
+	@cd work/try && unset DVC_ROOT && for stage in train generate main examples; do dvc repro $$stage || exit 1; done
 	@echo "try: open work/try/reports/report.html; its runs: make ui STORE=work/try"
 
 repro: setup  ## train and evaluate all methods, then reports/report.html
@@ -50,9 +50,9 @@ repro: setup  ## train and evaluate all methods, then reports/report.html
 # Asked for one stage of many, DVC takes what it needs in any order; all runs trained first, one of them decodes for all.
 	@dvc repro train
 	@dvc repro generate
-	@dvc repro main
+	@dvc repro main examples
 	@python -m pipeline prune
-	@echo "repro: open reports/report.html"
+	@echo "repro: open reports/report.html and reports/examples.html"
 
 repro-all: setup  ## every table and figure of the paper: reports/paper.html
 	@$(RENEW)
@@ -70,35 +70,21 @@ test: lint  ## the whole test suite, linters and types included
 	@echo "coverage of pipeline/ by lines: $$(python -m coverage report --format=total) %"
 
 FULL := experiments/full
-# Eight runs share one reading of the test meetings, and are kept together. A kill costs the round or the batch that it hits.
-repro-full: setup  ## the project's result: all of QMSum, every meeting tested once (hours, on as many days as it takes)
+# Eight runs share one reading of the test meetings. A kill costs the round or the batch that it hits.
+repro-full: setup  ## the project's result: trains what has no result yet, eight runs at a time (hours, resumable)
 	@$(RENEW)
 	@dvc repro prepare@qmsum backbone
 	@$(REFUSE_SAMPLE)
 	@set -o pipefail; cd $(FULL) && dvc repro partition && while :; do \
-		stages=$$($(IN_EXPERIMENT) results missing | cut -d ' ' -f 1-8) || exit 1; [ -n "$$stages" ] || break; \
-		dvc repro $${stages//evaluate/train} && dvc repro $${stages//evaluate/generate} && dvc repro $$stages && \
-		$(IN_EXPERIMENT) results take $$stages && $(IN_EXPERIMENT) page || exit 1; done
+		stages=$$($(IN_EXPERIMENT) missing | cut -d ' ' -f 1-8) || exit 1; [ -n "$$stages" ] || break; \
+		dvc repro $${stages//evaluate/train} && dvc repro $${stages//evaluate/generate} && dvc repro $$stages || exit 1; done
 	@$(MAKE) --no-print-directory page
 
-missing: setup  ## the stages that repro-full has still to make
-	@dvc repro prepare@qmsum backbone
-	@cd $(FULL) && dvc repro partition && $(IN_EXPERIMENT) results missing
+missing: setup  ## the stages that repro-full has still to run
+	@cd $(FULL) && dvc repro plan && $(IN_EXPERIMENT) missing
 
-page: setup  ## the page of repro-full from the results that are kept, without training (five minutes): experiments/full/reports/report.html
-	@ls $(FULL)/results/*/*.json >/dev/null 2>&1 || { echo "error: $(FULL)/results: no run is kept yet; run make repro-full"; exit 1; }
-	@dvc repro prepare@qmsum backbone
-	@cd $(FULL) && dvc repro partition && $(IN_EXPERIMENT) page
-
-# The audits need every round's models, which a kept result and DVC's cache lack: what has none here is trained again.
-audit: setup  ## run A of repro-full looked at otherwise: rounds chosen by ROUGE, beam search, fp32 (hours)
-	@$(RENEW)
-	@dvc repro prepare@qmsum backbone
-	@$(REFUSE_SAMPLE)
-	@set -o pipefail; cd $(FULL) && dvc repro partition && \
-		stages=$$($(IN_EXPERIMENT) audit trainings) && { [ -z "$$stages" ] || dvc repro $$stages; } && \
-		stages=$$($(IN_EXPERIMENT) audit trainings) && { [ -z "$$stages" ] || dvc repro --force --single-item $$stages; } && \
-		$(IN_EXPERIMENT) audit make && $(IN_EXPERIMENT) page
+page: setup  ## experiments/full/reports/report.html from the committed results, without texts, weights or training (half a minute)
+	@cd $(FULL) && dvc repro plan && dvc repro --single-item main
 
 fednlp: setup  ## FedNLP: four tasks, skewed federations, and how much of an encoder is frozen: experiments/fednlp/reports (an hour and more)
 	@cd experiments/fednlp && dvc repro

@@ -107,12 +107,16 @@ _add(app, "evaluate", "stages.evaluate:run", "Score a run's predictions and adap
 
 @app.command()
 def main() -> None:
-    """Make the main table, the POS analysis, the figures and the report."""
+    """Render the comparisons, tables, figures and the page from results/."""
     _function("stages.main:run")()
     _bring_into_mlflow()
 
 
 _add(app, "analyze", "stages.analyze:run", "Look behind the scores: teachers' deciles, crossed tests, divergence.")
+
+
+_add(app, "words", "stages.words:run", "Count which words the selective run distilled, by part of speech.")
+_add(app, "examples", "stages.examples:run", "Render the page that quotes summaries and references.")
 
 
 @app.command()
@@ -161,40 +165,14 @@ _add(texts, "evaluate", "stages.evaluate_texts:run", "Judge a run's models on th
 
 _add(app, "tune", "runs.tuning:tune", "Choose learning rates and knobs on validation, as params.yaml's `tune` says.")
 
-audits = typer.Typer(no_args_is_help=True, help="One seed's table made otherwise: rounds by ROUGE, beams, fp32.")
-app.add_typer(audits, name="audit")
-_add(audits, "make", "runs.auditing:audit", "Make what is missing of the audits, and keep it in results/audits.")
 
+@app.command()
+def missing() -> None:
+    """Name the last DVC stage of every planned run without a result; refused where another precision would be used."""
+    from pipeline.plan.orders import planned_runs
+    from pipeline.runs.result_files import missing as without_result
 
-@audits.command("trainings")
-def audits_trainings() -> None:
-    """Name the trainings that the audits need and that are not here, or not with the models of every round."""
-    from pipeline.runs.audit_rounds import to_train
-
-    print(" ".join(to_train()))
-
-
-_add(app, "page", "stages.page:run", "Make a long experiment's page from what is kept of its runs.")
-
-results = typer.Typer(no_args_is_help=True, help="What is kept of each finished run of a long experiment.")
-app.add_typer(results, name="results")
-
-
-@results.command("take")
-def results_take(
-    stages: Annotated[list[str], typer.Argument(help="those that `dvc repro` has just made, as `missing` names them")],
-) -> None:
-    """Keep the scores and rounds of finished runs."""
-    _function("runs.kept:take")(stages)
-
-
-@results.command("missing")
-def results_missing() -> None:
-    """Name the last DVC stage of every planned run that is not kept; refused where another precision would be used."""
-    from pipeline.runs.kept import to_make
-
-    if stages := to_make():
-        print(" ".join(stages))
+    print(" ".join(without_result(planned_runs())))
 
 
 federation = typer.Typer(no_args_is_help=True, help="A federation of machines that are really apart.")

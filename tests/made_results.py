@@ -62,6 +62,7 @@ def run_of(name: str, **hyperparameters: Any) -> list[RunRow]:
             part="AdaFedSelectKD",
             setting="domains",
             orders="",
+            fingerprint="",
             training=TRAINING.model_copy(update={"hyperparameters": hyperparameters}),
             patience=TRAINING.patience,
             evaluate="local",

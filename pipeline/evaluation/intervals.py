@@ -26,6 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from statistics import fmean, stdev
 
 import numpy as np
@@ -34,7 +35,6 @@ from scipy.stats import t as student
 
 Array = NDArray[np.float64]
 CONFIDENCE = 0.95
-POWER = 0.8
 
 
 @dataclass(frozen=True)
@@ -77,15 +77,6 @@ class Interval:
         """Whether there are too few meetings for an interval."""
         return math.isnan(self.low)
 
-    @property
-    def visible(self) -> float:
-        """The smallest difference that the design would have found in four cases of five, at 5%; NaN of a point."""
-        return self.visible_at(1 - CONFIDENCE)
-
-    def visible_at(self, level: float) -> float:
-        """The same at another level, as Holm's adjustment asks it of several claims."""
-        return visible(self.standard_error, self.degrees, level)
-
     def alone(self) -> Interval:
         """The value as a point."""
         return Interval(self.value, math.nan, math.nan, self.standard_error, self.degrees)
@@ -106,13 +97,6 @@ class Interval:
     @property
     def ends(self) -> tuple[float, float]:
         return self.low, self.high
-
-
-def visible(standard_error: float, degrees: float, level: float = 1 - CONFIDENCE) -> float:
-    """The smallest difference that is found in four cases of five, at a level; NaN without degrees of freedom."""
-    if not degrees:
-        return math.nan
-    return float(standard_error * (student.ppf(1 - level / 2, degrees) + student.ppf(POWER, degrees)))
 
 
 def of_few(values: Sequence[float]) -> Interval:
@@ -172,18 +156,27 @@ def _mean(clients: Mapping[str, Clusters]) -> float:
 
 def _flipped(clients: Mapping[str, Clusters], samples: int, seed: int) -> tuple[Array, Array]:
     """A_s and B_s for every draw of signs, each (samples,): the same signs for every run and metric."""
-    rng = np.random.default_rng([seed, 1])
     top, bottom = np.zeros(samples), np.zeros(samples)
-    drawn: dict[str, NDArray[np.int8]] = {}
-    for client in clients.values():
-        new = [name for name in client.names if name not in drawn]
-        signs = 2 * rng.integers(0, 2, (len(new), samples), dtype=np.int8) - 1
-        drawn |= dict(zip(new, signs, strict=True))
-        own = np.stack([drawn[name] for name in client.names], axis=1).astype(float)
+    signs = _signs(tuple(client.names for client in clients.values()), samples, seed)
+    for client, own in zip(clients.values(), signs, strict=True):
         share = client.denominator.sum() * len(clients)
         top += own @ client.numerator / share
         bottom += own @ client.denominator / share
     return top, bottom
+
+
+@lru_cache(maxsize=16)
+def _signs(names: tuple[tuple[str, ...], ...], samples: int, seed: int) -> list[Array]:
+    """The random signs of each client's meetings, (samples, meetings); a meeting of several clients has one sign."""
+    rng = np.random.default_rng([seed, 1])
+    drawn: dict[str, NDArray[np.int8]] = {}
+    found = []
+    for own in names:
+        new = [name for name in own if name not in drawn]
+        signs = 2 * rng.integers(0, 2, (len(new), samples), dtype=np.int8) - 1
+        drawn |= dict(zip(new, signs, strict=True))
+        found.append(np.stack([drawn[name] for name in own], axis=1).astype(float))
+    return found
 
 
 def standard_error(clients: Mapping[str, Clusters]) -> tuple[float, float]:

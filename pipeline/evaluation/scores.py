@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import combinations
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from pipeline.evaluation.intervals import Clusters, Interval, aligned, interval_of, sign_flip, standard_error, visible
-from pipeline.evaluation.significance import holm
+import numpy as np
+
+from pipeline.evaluation.comparisons import AtLength
+from pipeline.evaluation.intervals import Clusters, Interval, aligned, interval_of
 
 MEAN = "mean"
 LOSS = "loss"
+LENGTH = "length"
 
 MEETINGS = 30
 """Of a client alone, fewer give a point without an interval."""
@@ -52,8 +54,9 @@ class Figures:
 def over_seeds(files: Sequence[Sequence[Mapping[str, Any]]]) -> list[Scored]:
     """One run's example rows at each seed -> one row an example, every score the mean over seeds.
 
-    A run that wrote no predictions has but its loss. Where the test sets are drawn anew for each seed, an example
-    counts for each client that held it, over the seeds in which it did.
+    A run that wrote no predictions has its loss alone, and turns of the source (lead, random) have no loss. Where the
+    test sets are drawn anew for each seed, an example counts for each client that held it, over the seeds in which it
+    did.
     """
     merged = []
     held: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
@@ -63,8 +66,9 @@ def over_seeds(files: Sequence[Sequence[Mapping[str, Any]]]) -> list[Scored]:
     for (client, identity), rows in held.items():
         first = rows[0]
         values = {m: sum(row[m] for row in rows) / len(rows) for m in first if m not in NO_SCORES}
-        values[LOSS] = sum(row["loss_sum"] for row in rows) / len(rows)
-        merged.append(Scored(identity, client, first["meeting"], first["tokens"], values))
+        if "loss_sum" in first:
+            values[LOSS] = sum(row["loss_sum"] for row in rows) / len(rows)
+        merged.append(Scored(identity, client, first["meeting"], first.get("tokens", 0), values))
     return merged
 
 
@@ -84,24 +88,72 @@ def by_client(rows: Sequence[Scored]) -> dict[str, list[Scored]]:
     return found
 
 
-def differences(ours: Sequence[Scored], theirs: Sequence[Scored]) -> list[Scored]:
-    """Ours minus theirs, an example at a time, over the examples and the scores that both have."""
-    other = {(row.client, row.id): row for row in theirs}
-    pairs = ((row, other.get((row.client, row.id))) for row in ours)
-    return [
-        Scored(r.id, r.client, r.meeting, r.tokens, {m: v - o.values[m] for m, v in r.values.items() if m in o.values})
-        for r, o in pairs
-        if o is not None
-    ]
+Runs = Mapping[str, Sequence[Scored]]
+"""Run -> its examples' scores."""
 
 
-def gains(ours: Sequence[Scored], theirs: Sequence[Scored], metric: str) -> dict[str, Clusters] | None:
-    """Client -> ours less theirs by meeting, turned so that more is better; None where scores are missing."""
-    rows = differences(ours, theirs)
-    if not rows or metric not in rows[0].values:
+def contrast(runs: Runs, terms: Mapping[str, float], metric: str) -> dict[str, Clusters] | None:
+    """Client -> Σ coefficient · metric by meeting, over the examples that all runs have; a loss has the other sign.
+
+    None where a run or its metric is missing.
+    """
+    rows = _combined(runs, terms, (metric,))
+    if not rows:
         return None
-    turned = [replace(row, values={metric: -row.values[metric]}) for row in rows] if metric == LOSS else rows
-    return clusters_of(turned, metric)
+    sign = -1.0 if metric == LOSS else 1.0
+    return clusters_of(
+        [Scored(r.id, r.client, r.meeting, r.tokens, {metric: sign * r.values[metric]}) for r in rows], metric
+    )
+
+
+def at_length(runs: Runs, terms: Mapping[str, float], metric: str) -> dict[str, AtLength] | None:
+    """Client -> its examples' contrasts of a metric of texts, and of the log of their lengths in words.
+
+    None for the loss, and where a run wrote no texts. A text of no words counts as one word.
+    """
+    if metric == LOSS:
+        return None
+    logs = {
+        run: [
+            Scored(r.id, r.client, r.meeting, r.tokens, r.values | {LENGTH: _log(r)})
+            for r in runs.get(run, ())
+            if LENGTH in r.values
+        ]
+        for run in terms
+    }
+    rows = _combined(logs, terms, (metric, LENGTH))
+    return {
+        client: AtLength(
+            np.array([row.values[metric] for row in own]),
+            np.array([row.values[LENGTH] for row in own]),
+            [row.meeting for row in own],
+        )
+        for client, own in by_client(rows).items()
+    } or None
+
+
+def _log(row: Scored) -> float:
+    return math.log(max(row.values[LENGTH], 1.0))
+
+
+def _combined(runs: Runs, terms: Mapping[str, float], metrics: Sequence[str]) -> list[Scored]:
+    """Σ coefficient · metric of each example that all runs have with these metrics."""
+    known = [
+        (weight, {(row.client, row.id): row for row in runs.get(run, ()) if all(m in row.values for m in metrics)})
+        for run, weight in terms.items()
+    ]
+    shared = [key for key in known[0][1] if all(key in own for _, own in known)]
+    return [
+        Scored(
+            first.id,
+            first.client,
+            first.meeting,
+            first.tokens,
+            {m: sum(w * own[key].values[m] for w, own in known) for m in metrics},
+        )
+        for key in shared
+        for first in (known[0][1][key],)
+    ]
 
 
 def figures_of(rows: Sequence[Scored], samples: int) -> dict[str, Figures]:
@@ -118,87 +170,3 @@ def figures_of(rows: Sequence[Scored], samples: int) -> dict[str, Figures]:
 def of_client(interval: Interval, alone: Mapping[str, Clusters]) -> Interval:
     """One client's figure: a point, where it was tested on few meetings."""
     return interval.alone() if sum(len(own.names) for own in alone.values()) < MEETINGS else interval
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One run less another on one metric, for a client or over all: tested over all, descriptive for one.
-
-    `p_holm`: adjusted over the comparisons named in advance; None of others.
-    """
-
-    metric: str
-    run: str
-    against: str
-    client: str
-    difference: Interval
-    p: float
-    p_holm: float | None
-
-    def to_row(self) -> dict[str, Any]:
-        """A row of significance.csv."""
-        found = self.difference.rounded(6)
-        return {
-            **{name: getattr(self, name) for name in ("metric", "run", "against", "client")},
-            "difference": found["value"],
-            "low": found.get("low"),
-            "high": found.get("high"),
-            "p": round(self.p, 5),
-            "p_holm": None if self.p_holm is None else round(self.p_holm, 5),
-            "visible": None if self.difference.is_point else round(self.difference.visible, 4),
-        }
-
-
-def compare(
-    scored: Mapping[str, Sequence[Scored]],
-    ours: str,
-    family: Sequence[str],
-    others: Sequence[str],
-    metric: str,
-    samples: int,
-) -> list[Comparison]:
-    """One run against others on one metric: over all clients, then each client.
-
-    Args:
-        family: what Holm's adjustment runs over; those of it that were not run count, as in `claims.judge`.
-        others: compared too, unadjusted.
-    """
-    found: list[Comparison] = []
-    for theirs in [run for run in (*family, *others) if run in scored]:
-        clusters = clusters_of(differences(scored[ours], scored[theirs]), metric)
-        groups = {MEAN: clusters} | {client: {client: own} for client, own in clusters.items()}
-        for client, group in groups.items():
-            interval, p = interval_of(group, samples), sign_flip(group, samples)
-            shown = interval if client == MEAN else of_client(interval, group)
-            found.append(Comparison(metric, ours, theirs, client, shown, p, None))
-    tested = [place for place, one in enumerate(found) if one.client == MEAN and one.against in family]
-    for place, adjusted in zip(tested, holm([found[place].p for place in tested], len(family)), strict=True):
-        found[place] = replace(found[place], p_holm=adjusted)
-    return found
-
-
-def significance(
-    scored: Mapping[str, Sequence[Scored]],
-    ours: str,
-    named: Collection[str],
-    metrics: Sequence[str],
-    samples: int,
-) -> list[Comparison]:
-    """One run against all others, on the metrics that are tested; `named`: those named in advance, Holm's family."""
-    family = [*(run for run in scored if run in named), *(run for run in named if run not in scored)]
-    others = [run for run in scored if run != ours and run not in named]
-    return [one for metric in metrics for one in compare(scored, ours, family, others, metric, samples)]
-
-
-def smallest_visible(scored: Mapping[str, Sequence[Scored]], metric: str) -> tuple[float, float] | None:
-    """Between any two runs, the smallest mean difference that the design would have found: (of all pairs least, most).
-
-    None where no two runs have the metric, or have too few meetings.
-    """
-    found = []
-    for ours, theirs in combinations(scored.values(), 2):
-        rows = differences(ours, theirs)
-        if rows and metric in rows[0].values:
-            found.append(visible(*standard_error(clusters_of(rows, metric))))
-    known = [one for one in found if not math.isnan(one)]
-    return (min(known), max(known)) if known else None

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import jensenshannon
 
-from pipeline.evaluation.intervals import Clusters, Interval, interval_of, sign_flip
+from pipeline.evaluation.intervals import Clusters, Interval, interval_of
 from pipeline.tasks.task import Metric
 
 Array = NDArray[np.float64]
@@ -69,16 +70,6 @@ def with_interval(by_seed: BySeed, metric: Metric, samples: int) -> Interval:
     return interval_of(combined([(1.0, by_seed)], metric), samples)
 
 
-def difference(
-    terms: Sequence[tuple[float, BySeed]], metric: Metric, samples: int
-) -> tuple[Interval, float, list[float]]:
-    """(Σ coefficient · metric with its interval, p, the same at each seed alone)."""
-    clusters = combined(terms, metric)
-    seeds = sorted(set.intersection(*(set(own) for _, own in terms)))
-    alone = [sum(weight * value_of(own[seed], metric) for weight, own in terms) for seed in seeds]
-    return interval_of(clusters, samples), sign_flip(clusters, samples), alone
-
-
 def per_client(rows: Rows, held: Mapping[str, Mapping[str, int]], metric: Metric) -> dict[str, float]:
     """Client -> the metric as its own mixture of labels would have it.
 
@@ -130,25 +121,16 @@ SHOWN = 300
 """Clients that are compared with each other, at most."""
 
 
-def _entropy(shares: Array) -> Array:
-    """In bits, of each row."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        result: Array = -np.where(shares > 0, shares * np.log2(shares), 0.0).sum(-1)
-    return result
-
-
 def divergences(held: Mapping[str, Mapping[str, int]]) -> Array:
     """Jensen-Shannon divergence of labels between clients, in bits: (clients, clients), rows by falling sum.
 
-    JS(P, Q) = H((P + Q) / 2) − (H(P) + H(Q)) / 2. Of more than `SHOWN` clients as many, evenly spread, are compared.
+    Of more than `SHOWN` clients as many, evenly spread, are compared.
     """
     names = [name for name, counts in held.items() if counts]
     names = [names[i * len(names) // SHOWN] for i in range(SHOWN)] if len(names) > SHOWN else names
     labels = sorted({label for name in names for label in held[name]})
     shares = np.array([[float(held[name].get(label, 0)) for label in labels] for name in names])
-    shares /= shares.sum(1, keepdims=True)
-    alone = _entropy(shares)
-    found = np.array([_entropy((shares + own) / 2) - (alone + h) / 2 for own, h in zip(shares, alone, strict=True)])
+    found = np.stack([jensenshannon(shares, own[None], base=2, axis=1) for own in shares]) ** 2
     order = np.argsort(-found.sum(1), kind="stable")
-    ordered: Array = np.clip(found[order][:, order], 0.0, 1.0)
+    ordered: Array = np.clip(np.nan_to_num(found)[order][:, order], 0.0, 1.0)
     return ordered

@@ -169,37 +169,9 @@ def best_validation_loss(history: History) -> float:
     return fmean(one.validation_loss for one in history if one.best and one.validation_loss is not None)
 
 
-def has_converged(history: History, patience: int, clients: Sequence[str] = ()) -> bool:
-    """Whether training longer would hardly have changed the rows of these clients (all, if none is named), at any seed.
-
-    No client's model improved in the last `patience` rounds, and each client's cross-entropy in training was lower in
-    its best round than in its first. A best round before the last is not enough: divergence has that, too.
-    """
-    return all(
-        _patience_ended([one for one in history if one.seed == seed], patience)
-        and all(
-            _has_learned(own)
-            for client, own in _by_client([one for one in history if one.seed == seed]).items()
-            if not clients or client in clients
-        )
-        for seed in {one.seed for one in history}
+def ended_by_cap(history: History, patience: int) -> bool:
+    """Whether at some seed the cap on rounds ended a training, and not `patience` rounds without improvement."""
+    return any(
+        max(one.round for one in own) - max(one.round for one in own if one.best) < patience
+        for own in ([one for one in history if one.seed == seed] for seed in {one.seed for one in history})
     )
-
-
-def _patience_ended(own: History, patience: int) -> bool:
-    """`own`: all clients' rounds at one seed."""
-    return max(one.round for one in own) - max(one.round for one in own if one.best) >= patience
-
-
-def _by_client(history: History) -> dict[str, list[Round]]:
-    found: dict[str, list[Round]] = {}
-    for one in history:
-        found.setdefault(one.client, []).append(one)
-    return found
-
-
-def _has_learned(own: History) -> bool:
-    """`own`: one client's rounds at one seed; what it has learned by its best round, where it may have been idle."""
-    best = next(one.round for one in own if one.best)
-    losses = [one.cross_entropy for one in own if one.round <= best and one.cross_entropy is not None]
-    return len(losses) > 1 and losses[-1] < losses[0]

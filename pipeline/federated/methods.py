@@ -5,3 +5,8 @@ OURS = "AdaFedSelectKD"
 
 ZEROSHOT = "ZeroShot"
 """The untrained backbone: a row of every table, and no algorithm."""
+
+TURNS = {"LeadTurns": "lead", "RandomTurns": "random"}
+"""Method -> which turns of the source are its summary: rows that need no model."""
+
+UNTRAINED = (ZEROSHOT, *TURNS)

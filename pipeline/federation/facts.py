@@ -8,8 +8,8 @@ from pipeline.engines.messages import Facts
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm
 from pipeline.model.loading import backbone_digest
+from pipeline.plan.code import without_code
 from pipeline.plan.orders import EncodeOrder, GenerateOrder, Training, TrainOrder, read_order
-from pipeline.runs.kept import without_code
 from pipeline.runs.training import bind
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_json

@@ -40,8 +40,6 @@ def check(params: Params) -> None:
         raise ValueError(f"folds: {strange[0]}: is none of the file's seeds")
     if strange := sorted(set(params.keep_rounds) - set(params.seeds)):
         raise ValueError(f"keep_rounds: {strange[0]}: is none of the file's seeds")
-    if len(params.keep_rounds) > 1:
-        raise ValueError("keep_rounds: audits look at the table of one seed; name one")
     if params.tune.seed in params.seeds:
         raise ValueError(f"tune.seed: {params.tune.seed} is a seed that tables report; choose another")
     _tuned(params)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ast
 import hashlib
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 PACKAGE = "pipeline"
 NEUTRAL = (
@@ -49,6 +51,15 @@ def code_of(*modules: str, parts: Parts = None) -> dict[str, str]:
             seen.add(module)
             waiting += imports_of(module, parts)
     return {module: _digest(module, parts) for module in sorted(seen)}
+
+
+HOW = ("code", "packages", "precision", "threads", "keep_rounds")
+"""What of an order says how a result is computed, and not which result it is."""
+
+
+def without_code(order: Mapping[str, Any]) -> dict[str, Any]:
+    """What of an order a result is known by, at any depth: its knobs and its data."""
+    return {k: without_code(v) if isinstance(v, Mapping) else v for k, v in order.items() if k not in HOW}
 
 
 @cache

@@ -176,7 +176,10 @@ class TrainOrder(Order):
 
 
 class GenerateOrder(Order):
-    """How summaries are decoded; without a rule there are none, and the references alone are scored."""
+    """How summaries are decoded; without a rule there are none, and the references alone are scored.
+
+    `turns`: which turns of the source are the summaries, where no model writes them.
+    """
 
     task: str
     corpora: list[str]
@@ -185,10 +188,11 @@ class GenerateOrder(Order):
     threads: int = Field(ge=1)
     adapted_layers: int
     rule: DecodingRule | None
+    turns: Literal["lead", "random"] | None = UNLESS_ASKED
 
 
 class EvaluateOrder(Order):
-    """How predictions are scored."""
+    """How predictions are scored; turns of the source have no model, and so no loss."""
 
     task: str
     device: str
@@ -198,6 +202,7 @@ class EvaluateOrder(Order):
     adapted_positions: Literal["targets", "all"]
     uncached: bool
     use_stemmer: bool
+    turns: bool = Field(default=False, exclude_if=lambda value: not value)
 
 
 class AnalyzeOrder(Order):
@@ -222,8 +227,9 @@ class RunRow(Record):
     """A run at one seed, as tables name it.
 
     `part`: what it plays in tables and tests, which is its method; AdaFedAvg's clients before aggregation are a row of
-    their own. `orders`: the hash of all its orders. `training`: None of the untrained backbone. `patience`: by which
-    its training is called converged, also where it did not stop by it, as a prolonged one.
+    their own. `orders`: the hash of all its orders. `fingerprint`: the hash of its knobs, setting and fold, by which
+    a result is known whatever code computes it. `training`: None of the untrained backbone. `patience`: after so many
+    rounds without improvement a training ends, unless it is prolonged.
     """
 
     id: str
@@ -233,6 +239,7 @@ class RunRow(Record):
     part: str
     setting: str
     orders: str
+    fingerprint: str
     training: TrainingKnobs | None
     patience: int
     evaluate: Literal["local", "server"] | None
@@ -286,6 +293,19 @@ def planned_runs() -> list[RunRow]:
         QuorumError: there is no plan.
     """
     return read_order(order("report"), ReportOrder).runs
+
+
+def planned_run(run_id: str) -> RunRow:
+    """One planned run at one seed.
+
+    Raises:
+        QuorumError: it is not planned.
+    """
+    rows = planned_alike(run_id)
+    found = next((row for row in rows if row.id == run_id), None)
+    if found is None:
+        raise QuorumError(f"run {run_id!r} is not in params.yaml; there are {', '.join(row.id for row in rows)}")
+    return found
 
 
 def planned_alike(run_id: str) -> list[RunRow]:

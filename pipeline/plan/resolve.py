@@ -12,11 +12,11 @@ from typing import Any
 from pipeline.corpora.sources import checksum_file
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithms import ALGORITHMS
-from pipeline.federated.methods import OURS
+from pipeline.federated.methods import OURS, TURNS
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.precision import threads_of
 from pipeline.model.presets import PRESETS
-from pipeline.plan.code import code_of
+from pipeline.plan.code import code_of, without_code
 from pipeline.plan.orders import (
     AnalyzeOrder,
     BackboneOrder,
@@ -157,7 +157,7 @@ def of_group(params: Params, group: str, ids: Ids) -> dict[str, Order]:
 
 def corpora_of(params: Params, group: str) -> list[str]:
     """The corpora that a group's settings are made from: the main table is about QMSum (and one's own) alone."""
-    return ["qmsum"] if group in (layout.MAIN, layout.TUNE, layout.AUDIT) else params.corpora
+    return ["qmsum"] if group in (layout.MAIN, layout.TUNE) else params.corpora
 
 
 def _encoding(params: Params) -> str:
@@ -185,6 +185,7 @@ def _of_run(params: Params, name: str, seed: int) -> dict[str, Order]:
             threads=threads_of(params.threads),
             adapted_layers=layers,
             rule=rule if run.decode else None,
+            turns=TURNS.get(run.method),
         ),
         "evaluate": EvaluateOrder(
             code=_code("evaluate", TASKS[params.task], parts=("head", "score")),
@@ -197,6 +198,7 @@ def _of_run(params: Params, name: str, seed: int) -> dict[str, Order]:
             adapted_positions=run.adapted_positions,
             uncached=is_uncached(params, name),
             use_stemmer=params.use_stemmer,
+            turns=run.method in TURNS,
         ),
     }
 
@@ -206,6 +208,7 @@ def _row(params: Params, identity: str, name: str, seed: int, stages: Mapping[st
     run, train = params.all_runs[name], stages["train"]
     assert isinstance(train, TrainOrder)
     knobs = train.training and TrainingKnobs(**train.training.model_dump(exclude={"code", "packages"}))
+    orders = [json.loads(order.model_dump_json()) for order in stages.values()]
     return RunRow(
         id=identity,
         name=name,
@@ -213,11 +216,19 @@ def _row(params: Params, identity: str, name: str, seed: int, stages: Mapping[st
         method=run.method,
         part=f"{run.method}-local" if run.evaluate == "local" and _is_servers(params, name) else run.method,
         setting=run.setting,
-        orders=sha256_json([json.loads(order.model_dump_json()) for order in stages.values()]),
+        orders=sha256_json(orders),
+        fingerprint=sha256_json([[without_code(order) for order in orders], *_data_of(params, name, seed)]),
         training=knobs,
         patience=int(run.knobs.get("patience", params.patience)),
         evaluate=train.evaluate,
     )
+
+
+def _data_of(params: Params, name: str, seed: int) -> list[Any]:
+    """What a run's clients, examples and tokens are drawn from."""
+    setting = params.all_runs[name].setting
+    drawn = params.setting_of(setting).model_dump(mode="json")
+    return [setting, drawn, list(params.limits_of(setting)), params.folds.get(seed, "official"), seed, params.backbone]
 
 
 def _is_servers(params: Params, name: str) -> bool:
@@ -260,8 +271,9 @@ def _analyze(params: Params, rows: list[RunRow]) -> AnalyzeOrder:
 
 
 def _main(params: Params, rows: list[RunRow]) -> MainOrder:
-    code = _code("main", TASKS[params.task], parts=("metrics", "score")) | _texts("main_page.html.j2", PAPER)
-    return MainOrder(code=code, packages=packages_of("main"), runs=rows, **_common(params))
+    pages = _texts("main_page.html.j2", "examples_page.html.j2")
+    code = _code("main", "pipeline.stages.words", "pipeline.stages.examples", TASKS[params.task], parts=("metrics",))
+    return MainOrder(code=code | pages, packages=packages_of("main"), runs=rows, **_common(params))
 
 
 def _texts(*names: str) -> dict[str, str]:

@@ -7,18 +7,18 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, PositiveFloat, field_validator, model_validator
 
 from pipeline.federated.algorithms import ALGORITHMS
-from pipeline.federated.methods import ZEROSHOT
+from pipeline.federated.methods import UNTRAINED
 from pipeline.workspace.record import Record
 
 
 def _known(method: str) -> str:
-    if method not in (ZEROSHOT, *ALGORITHMS):
-        raise ValueError(f"unknown method {method!r}; known: {', '.join((ZEROSHOT, *ALGORITHMS))}")
+    if method not in (*UNTRAINED, *ALGORITHMS):
+        raise ValueError(f"unknown method {method!r}; known: {', '.join((*UNTRAINED, *ALGORITHMS))}")
     return method
 
 
 Method = Annotated[str, AfterValidator(_known)]
-"""The name of an algorithm, or of the untrained model."""
+"""The name of an algorithm, of the untrained model, or of turns of the source."""
 AdapterKind = Literal["bottleneck", "lora"]
 Family = Literal["own", "local", "server", "pooled"]
 """Runs that share a learning rate; see `Rates`."""
@@ -58,8 +58,8 @@ class Run(Record):
 
     @model_validator(mode="after")
     def _is_of_a_piece(self) -> Run:
-        if self.method == ZEROSHOT and self.model_fields_set - {"method", "setting", "decode"} | set(self.knobs):
-            raise ValueError(f"{ZEROSHOT} trains nothing, so it takes no knobs; remove them")
+        if self.method in UNTRAINED and self.model_fields_set - {"method", "setting", "decode"} | set(self.knobs):
+            raise ValueError(f"{self.method} trains nothing, so it takes no knobs; remove them")
         if self.decode and (self.adapted_layers or self.dropout or self.adapted_positions == "all"):
             raise ValueError(
                 "a run with dropout, its own adapted_layers or adapted prompts has no store; set decode: false"

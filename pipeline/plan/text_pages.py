@@ -23,7 +23,7 @@ class Page(NamedTuple):
 PAGES = {
     "fednlp": Page(
         "pipeline.stages.text_page",
-        ("templates/texts_page.html.j2", "templates/gallery.html.j2", "fednlp.yaml", *STYLE),
+        ("templates/texts_page.html.j2", "templates/gallery.html.j2", *STYLE),
     ),
     "faults": Page("pipeline.stages.faults_page", ("templates/faults_page.html.j2", *STYLE)),
 }

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.algorithms import ALGORITHMS
-from pipeline.federated.methods import ZEROSHOT
+from pipeline.federated.methods import UNTRAINED
 from pipeline.model.precision import Precision, resolve, threads_of
 from pipeline.model.presets import PRESETS
 from pipeline.plan.code import code_of
@@ -32,7 +32,7 @@ def training_order(params: Params, name: str, seed: int) -> TrainOrder:
         QuorumError: its hyperparameters do not fit its algorithm.
     """
     run = params.all_runs[name]
-    if run.method == ZEROSHOT:
+    if run.method in UNTRAINED:
         return TrainOrder(training=None, evaluate=None, code=code_of("pipeline.stages.train"))
     module = ALGORITHMS[run.method]
     algorithm = importlib.import_module(module)
@@ -101,7 +101,7 @@ def batches_of(params: Params, names: Iterable[str]) -> dict[str, tuple[int, int
     found: dict[str, tuple[int, int]] = {}
     for name in sorted(names):
         run, knobs = params.all_runs[name], params.training_of(name)
-        if run.method != ZEROSHOT:
+        if run.method not in UNTRAINED:
             batch, epochs = found.get(run.setting, (0, knobs.local_epochs))
             found[run.setting] = max(batch, knobs.batch_size), min(epochs, knobs.local_epochs)
     return found

@@ -11,9 +11,12 @@ from statistics import fmean, stdev
 from markupsafe import Markup
 from scipy.stats import t as student
 
+from pipeline.evaluation.comparisons import Effect
+from pipeline.report.figures import forest
 from pipeline.report.figures.faults import draw_bars, draw_by_time
 from pipeline.report.figures.style import save
-from pipeline.report.page import embedded, page
+from pipeline.report.page import embedded, page, piece
+from pipeline.tasks.task import Metric
 
 COMMAND = "dvc repro page"
 POISONED = {"clean": "none", "one": "one of ten", "two": "two of ten"}
@@ -84,7 +87,9 @@ def tables_of(made: Made, wanted: Mapping[str, Sequence[str]]) -> dict[str, list
     return found
 
 
-def draw(made: Made, wanted: Mapping[str, Sequence[str]], folder: Path) -> dict[str, Markup]:
+def draw(
+    made: Made, wanted: Mapping[str, Sequence[str]], effects: Sequence[Effect], metric: Metric, folder: Path
+) -> dict[str, Markup]:
     """Save every figure; what embeds each, by name."""
     curves = {
         name: {
@@ -106,6 +111,9 @@ def draw(made: Made, wanted: Mapping[str, Sequence[str]], folder: Path) -> dict[
         "stragglers": "The same with a fifth of the clients ten times as slow.",
     }
     figures = {}
+    if any(effect.interval for effect in effects):
+        save(forest.draw(effects, {metric.name: metric}), folder, "forest")
+        figures["forest"] = embedded(folder / "forest.svg", f"Effects with 95% intervals. To make it again: {COMMAND}.")
     for name, own in curves.items():
         if own:
             save(draw_by_time(own), folder, name)
@@ -124,13 +132,20 @@ def _mean_curve(seeds: Mapping[int, AtSeed]) -> list[tuple[float, float]]:
 
 
 def render(
-    tables: Mapping[str, Sequence[Row]], figures: Mapping[str, Markup], seeds: int, samples: Sequence[str]
+    question: str,
+    effects: Sequence[Mapping[str, str]],
+    tables: Mapping[str, Sequence[Row]],
+    figures: Mapping[str, Markup],
+    seeds: int,
+    samples: Sequence[str],
 ) -> str:
-    """The page."""
+    """The page as HTML; `effects` are rows of comparisons."""
     return page(
         "faults_page.html.j2",
+        question=question,
+        effects=piece("effects", rows=effects),
         tables=tables,
-        figures={name: figures.get(name, "") for name in ("dropout", "stragglers", "poison")},
+        figures={name: figures.get(name, "") for name in ("forest", "dropout", "stragglers", "poison")},
         seeds=seeds,
         samples=samples,
         command=COMMAND,

@@ -1,4 +1,4 @@
-"""reports/report.html: the answer, how it came about, and what limits it, on one self-contained page."""
+"""reports/report.html: what was asked, the answer, and what it rests on, on one self-contained page."""
 
 from __future__ import annotations
 
@@ -8,91 +8,63 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pipeline.corpora.prepared import is_sample
 from pipeline.corpora.qmsum import DOMAINS
 from pipeline.evaluation.intervals import Interval
-from pipeline.evaluation.scores import MEAN, Comparison, Figures, by_client
+from pipeline.evaluation.scores import MEAN, Figures, by_client
 from pipeline.federated.history import best_rounds
-from pipeline.federated.methods import OURS
 from pipeline.plan.orders import CommonKnobs
-from pipeline.report.answer import answer_of, verdict_rows
-from pipeline.report.claim_rows import claim_row, client_rows
+from pipeline.report.effects import answer_of, effect_row, sensitivity_lines
 from pipeline.report.figures.parts_of_speech import share_text
 from pipeline.report.limits import limits, random_weights, truncation
 from pipeline.report.main_data import MainData
 from pipeline.report.naming import labels
-from pipeline.report.otherwise import other_columns
-from pipeline.report.page import (
-    MAIN_COMMAND,
-    embedded,
-    gain_digits,
-    p_value,
-    page,
-    piece,
-    signed,
-    span_text,
-    visible_text,
-)
+from pipeline.report.page import MAIN_COMMAND, embedded, page, piece
 from pipeline.report.paper import PaperScores
-from pipeline.report.pieces import orientation
-from pipeline.report.robustness_rows import COLUMNS as ROBUSTNESS
-from pipeline.report.summaries import cases, lens
 from pipeline.runs.results import Metrics, Results
 from pipeline.tasks.rouge import AVERAGED
 from pipeline.tasks.task import Metric
 
 PAPER_SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}
 PAPER_TABLES = {"bart-large": ("III", "BART-large"), "bart-base": ("IV", "BART-base"), "led-large": ("VI", "LED-large")}
-"""Backbone -> (number, backbone) of the paper's table; beside one that the paper lacks stands BART-base."""
-OF = {"claims": "By the rules", "converging": "With runs that converge"}
+"""Backbone -> (number, backbone) of the paper's table; for a backbone that the paper lacks, BART-base's."""
 PAPER_METHODS = ("AdaSingle", "AdaCentralized", "AdaFedAvg", "AdaFedKD", "AdaFedSelectKD")
 
 
 def render(data: MainData, figures: Path) -> str:
-    """The page; figures are read from a folder of SVG files and embedded."""
+    """The page as HTML; figures are read from a folder of SVG files and embedded."""
     order, named = data.order, labels(data.order.runs)
-    seeds = list(dict.fromkeys(row.seed for row in order.runs))
 
     def figure(name: str, caption: str, runs: Sequence[str], **about: Any) -> Markup:
-        told = piece(caption, runs=list(runs), command=data.command, **about)
-        return embedded(figures / f"{name}.svg", told.striptags())
+        return embedded(
+            figures / f"{name}.svg", piece(caption, runs=list(runs), command=MAIN_COMMAND, **about).striptags()
+        )
 
     return page(
         "main_page.html.j2",
         data=data,
         figure=figure,
-        alone=data.command == MAIN_COMMAND,
-        sample=is_sample(data.notes),
+        sample=data.source.get("source") == "sample",
         random_weights=random_weights(order.backbone),
-        ours=named[data.selective] if data.selective else OURS,
-        seed="" if len(seeds) == 1 else f", of seed {seeds[0]}",
-        tau=f"{data.tau:g}",
         truncation=truncation(data.cut),
-        orientation=orientation(data.orientation, data.metrics),
         facts=_facts(data),
         limits=limits(order.backbone, order.runs, {order.runs[0].setting: _meetings(data.results)}, data.results),
-        **_of_claims(data),
+        **_of_effects(data),
         **_of_runs(data, named),
         **_of_paper(data),
-        **_of_words(data, named),
+        pos_clients=list(dict.fromkeys(row["client"] for row in data.pos)),
+        pos_shares=_pos_shares(data),
     )
 
 
-def _of_claims(data: MainData) -> dict[str, Any]:
-    judged = [claim_row(one, data.runs) for one in data.claims]
-    verdicts = verdict_rows(data.claims, data.metrics, data.converging)
-    tables = {
-        about: [[row[name] for name in ROBUSTNESS] for row in rows] for about, rows in data.audits.items() if rows
-    }
-    head = other_columns(data.metrics)
+def _of_effects(data: MainData) -> dict[str, Any]:
+    metrics = data.compared
+    rows = [effect_row(one, metrics[one.metric], data.seeds) for one in data.effects if one.metric in metrics]
+    first = data.effects[0].comparison.family if data.effects else ""
     return {
-        "answer": answer_of(data.claims, data.metrics, data.converging),
-        "claims": piece("claims", judged=judged, clients=client_rows(data.claims, data.runs)),
-        "verdicts": piece("verdicts", rows=verdicts, twice=bool(data.converging)),
-        "robustness": {
-            OF[about]: piece("table", head=list(ROBUSTNESS.values()), rows=rows) for about, rows in tables.items()
-        },
-        "other_tables": {title: piece("table", head=head, rows=rows) for title, rows in data.other_tables.items()},
+        "answer": answer_of(data.effects, metrics),
+        "effects": piece("effects", rows=rows),
+        "forest": any(one.interval for one in data.effects),
+        "lines": sensitivity_lines(data.sensitivities, metrics, first),
     }
 
 
@@ -103,9 +75,6 @@ def _of_runs(data: MainData, named: Mapping[str, str]) -> dict[str, Any]:
         "rows_are_of": rows_are_of(data.results),
         "tables": {"": data.results, **data.parts},
         "rows_of": lambda own: main_rows(data, own, named),
-        "visible_in": lambda own: _visible(data, own),
-        "comparisons": _against(data.comparisons, data.metrics, named),
-        "own_start": _against(data.own_start, data.metrics, named),
         "all_runs": list(data.results.metrics),
         "trained": list(histories),
         "sending": [run for run, history in histories.items() if any(one.bytes_moved for one in history)],
@@ -122,15 +91,6 @@ def _of_paper(data: MainData) -> dict[str, Any]:
     }
 
 
-def _of_words(data: MainData, named: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        "pos_clients": list(dict.fromkeys(row["client"] for row in data.pos)),
-        "pos_shares": _pos_shares(data),
-        "lens": lens(data),
-        "cases": cases(data, named, data.clients),
-    }
-
-
 def rows_are_of(results: Results) -> str:
     """At which seeds a table's rows were trained, and on how many meetings they are tested."""
     seeds = [str(row.seed) for row in next(iter(results.rows.values()))]
@@ -144,20 +104,6 @@ def _meetings(results: Results) -> dict[str, int]:
     return {client: len({row.meeting for row in own}) for client, own in by_client(rows).items()}
 
 
-def _against(comparisons: Sequence[Comparison], metrics: Sequence[Metric], named: Mapping[str, str]) -> list[list[str]]:
-    """Of each comparison over all clients what the page shows: against what, the metric, and what was found."""
-    known = {metric.name: metric for metric in metrics}
-    rows = []
-    for one in comparisons:
-        if one.client == MEAN:
-            found, digits = one.difference, gain_digits(known[one.metric])
-            seen = "–" if found.is_point else f"{found.visible:.{digits}f}"
-            holm = "–" if one.p_holm is None else p_value(one.p_holm)
-            told = [signed(found.value, digits), span_text(found, digits) or "none", p_value(one.p), holm, seen]
-            rows.append([named[one.against], known[one.metric].title, *told])
-    return rows
-
-
 def _summary(data: MainData, named: Mapping[str, str]) -> list[dict[str, Any]]:
     """The small table: every run's mean over clients."""
     results, rates = data.results, _rates(data.results)
@@ -165,8 +111,11 @@ def _summary(data: MainData, named: Mapping[str, str]) -> list[dict[str, Any]]:
     for run, figures in results.metrics.items():
         mean = figures[MEAN].metrics
         cells = [_interval(mean, metric) for metric in data.summarized]
-        told = [*([] if results.converged(run) else ["not converged"]), *([rates[run]] if run in rates else [])]
-        rows.append({"label": named[run], "cells": cells, "training": ", ".join(told)})
+        notes = [
+            *(["ended by the cap on rounds"] if results.capped(run) else []),
+            *([rates[run]] if run in rates else []),
+        ]
+        rows.append({"label": named[run], "cells": cells, "training": ", ".join(notes)})
     return rows
 
 
@@ -191,7 +140,7 @@ def _interval(figures: Mapping[str, Interval], metric: Metric) -> dict[str, str]
 
 
 def _facts(data: MainData) -> list[tuple[str, str]]:
-    order, source = data.order, data.notes["source"]
+    order, source = data.order, data.source
     cap = "all" if order.validation_examples is None else f"at most {order.validation_examples} a client"
     trained = next((row.training for row in order.runs if row.name == data.selective), None)
     knobs = (
@@ -211,12 +160,6 @@ def _facts(data: MainData) -> list[tuple[str, str]]:
         ("seeds", ", ".join(str(seed) for seed in sorted({row.seed for row in order.runs}))),
         *((f"{data.selective}: {name}", str(value)) for name, value in knobs.items()),
     ]
-
-
-def _visible(data: MainData, results: Results) -> str:
-    """The smallest difference between two trained rows that the design would have seen."""
-    trained = {run: own for run, own in results.scored.items() if results.histories[run]}
-    return visible_text(trained, (data.metrics[0], data.metrics[-1]))
 
 
 def main_rows(data: MainData, results: Results, named: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -264,12 +207,12 @@ def _note(results: Results, run: str, client: str) -> str:
     best = best_rounds(history, client)
     if not best:
         return ""
-    told = [] if results.converged(run, [client]) else ["not converged"]
+    notes = []
     last = {one.seed: one.round for one in sorted(history, key=lambda one: one.round) if one.client == client}
     if best != list(last.values()):
         loss = results.metrics[run][client].other_losses["last"]
-        told.append(f"test loss of round {'/'.join(map(str, last.values()))}: {loss:.3f}")
-    return f"{', '.join(map(str, best))} ({'; '.join(told)})"
+        notes.append(f"test loss of round {'/'.join(map(str, last.values()))}: {loss:.3f}")
+    return ", ".join(map(str, best)) + "".join(f" ({note})" for note in notes)
 
 
 def _paper_rows(paper: PaperScores, number: str) -> list[dict[str, Any]]:
@@ -286,10 +229,10 @@ def _pos_shares(data: MainData) -> list[dict[str, str]]:
         {
             "client": client,
             "share": share_text(found.get((client, "distilled"))),
-            "all_subwords": f"{100 * sensitivity['all_subwords']:.1f}%",
-            "fraction": f"{100 * sensitivity['fraction']:.1f}%",
+            "all_subwords": share_text(found.get((client, "all_subwords"))),
+            "fraction": share_text(found.get((client, "fraction"))),
             "paper": PAPER_SHARES.get(client, "–"),
             "nouns_verbs": share_text(found.get((client, "content_given_distilled"))),
         }
-        for client, sensitivity in data.sensitivities.items()
+        for client in dict.fromkeys(row["client"] for row in data.shares)
     ]

@@ -6,7 +6,6 @@ Prose lives in `templates/`: a page's own, and `pieces.html.j2` with a macro a p
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,7 +16,6 @@ from markupsafe import Markup
 
 from pipeline.errors import QuorumError
 from pipeline.evaluation.intervals import Interval
-from pipeline.evaluation.scores import Scored, smallest_visible
 from pipeline.report.figures.style import save
 from pipeline.tasks.task import LOSS, Metric
 from pipeline.workspace import layout
@@ -81,16 +79,6 @@ class Canvas:
 def p_value(value: float) -> str:
     """To three digits; never 0, which no p is."""
     return f"{value:.3f}" if value >= 0.001 else "<0.001"
-
-
-def visible_text(scored: Mapping[str, Sequence[Scored]], metrics: Sequence[Metric]) -> str:
-    """The smallest difference between any two of these runs that their design would have found, as in 0.70 to 1.08."""
-    told = []
-    for metric in metrics:
-        if found := smallest_visible(scored, metric.name):
-            ends = list(dict.fromkeys(f"{one:.{gain_digits(metric)}f}" for one in found))
-            told.append(f"{' to '.join(ends)} {metric.unit if metric.name == LOSS.name else metric.title}")
-    return " and ".join(told)
 
 
 def gain_digits(metric: Metric) -> int:

@@ -8,7 +8,6 @@ from statistics import fmean
 
 import yaml
 
-from pipeline.evaluation.claims import Claim
 from pipeline.tasks.rouge import AVERAGED
 from pipeline.workspace.record import Record
 
@@ -31,9 +30,8 @@ class Section(Record):
 
 
 class Paper(Record):
-    """Its claims and its sections, in its order."""
+    """Its tables and figures, in its order."""
 
-    claims: tuple[Claim, ...]
     sections: tuple[Section, ...]
 
     def with_studies(self, studies: Iterable[str]) -> list[Section]:

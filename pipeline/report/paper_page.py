@@ -17,13 +17,13 @@ from pipeline.federated.history import best_rounds
 from pipeline.plan.orders import ReportOrder, TrainingKnobs
 from pipeline.report import data_tables
 from pipeline.report.limits import limits, random_weights, truncation
-from pipeline.report.page import REPORT_COMMAND, embedded, page, piece, visible_text
+from pipeline.report.page import REPORT_COMMAND, embedded, page, piece
 from pipeline.report.pairs import Pair, ahead_by, reference_of
 from pipeline.report.paper import PaperScores, Section, average_of
 from pipeline.runs.results import Metrics, Results, common_clients
 from pipeline.runs.truncation import cut_of, meetings_tested
 from pipeline.tasks.rouge import AVERAGED
-from pipeline.tasks.task import LOSS, Metric, load_task
+from pipeline.tasks.task import Metric, load_task
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,6 @@ def _section(section: Section, data: PaperPage, figures: Path) -> dict[str, Any]
         ],
         "reference": reference if ahead else None,
         "metric": metric,
-        "visible": _visible(runs, common, data.results, metric),
         "trained_on": _trained_on(runs, data),
         "clients": clients,
         "mean": "mean" if common == clients else f"mean of {', '.join(common)}",
@@ -133,10 +132,10 @@ def _row(
         "of_all": _cell(results.metrics[name][MEAN], metric),
         "words": _words(values),
         "surface": "{similarity:.2f}, {repetition:.2f}".format(**values) if "length" in values else "",
-        "loss": f"{values['loss']:.3f}",
+        "loss": f"{values['loss']:.3f}" if "loss" in values else "–",
         "other_loss": _other_loss(figures, common),
         "rounds": _span(rounds),
-        "ending": _ending(figures, common) if results.converged(name, common) else "not converged",
+        "ending": "ended by the cap on rounds" if results.capped(name) else _ending(figures, common),
     }
 
 
@@ -147,14 +146,6 @@ def _words(values: Mapping[str, float]) -> str:
     return f"{values['length']:.0f} ({values['length'] / values['reference_length']:.2f})"
 
 
-def _visible(runs: Sequence[str], common: Sequence[str], results: Results, metric: Metric) -> str:
-    """The smallest difference between two trained rows of a section, over the clients that all have."""
-    trained = {
-        run: [row for row in results.scored[run] if row.client in common] for run in runs if results.histories[run]
-    }
-    return visible_text(trained, (metric, LOSS))
-
-
 def _span(rounds: Sequence[int]) -> str:
     if not rounds:
         return ""
@@ -162,9 +153,9 @@ def _span(rounds: Sequence[int]) -> str:
 
 
 def _cell(figures: Figures, metric: Metric) -> dict[str, str]:
-    score, loss = figures.metrics.get(metric.name), figures.metrics["loss"]
+    score = figures.metrics.get(metric.name)
     if score is None:
-        return {"value": "–", "interval": f"loss {loss.value:.3f}"}
+        return {"value": "–", "interval": f"loss {figures.metrics['loss'].value:.3f}"}
     ends = metric.digits - 1
     return {"value": f"{score.value:.{metric.digits}f}", "interval": score.span(ends)}
 

@@ -16,7 +16,6 @@ from pipeline.report.figures.style import save
 from pipeline.report.naming import colours, labels
 from pipeline.report.page import MAIN_COMMAND, REPORT_COMMAND, Canvas, embedded, piece
 from pipeline.report.pieces import Analysis, Rows
-from pipeline.runs.orientation import Orientation
 from pipeline.runs.results import Metrics, Results
 from pipeline.tasks.task import LOSS, load_task
 
@@ -35,7 +34,6 @@ class Material:
     ratings: Rows
     trials: Rows
     analysis: Analysis
-    orientation: Orientation
     texts: Mapping[str, Mapping[str, Mapping[str, str]]]
     model_bytes: int
     main_figures: Path
@@ -44,15 +42,13 @@ class Material:
 def extra_pieces(order: ReportOrder, results: Results, made: Material, folder: Path) -> dict[str, list[Markup]]:
     """Section -> its pieces; figures go to a folder."""
     canvas, studies = Canvas(folder, REPORT_COMMAND), order.studies
-    metrics = load_task(order.task).metrics
-    metric = metrics[0]
+    metric = load_task(order.task).metrics[0]
 
     def runs(study: str) -> Sequence[str]:
         return studies.get(study, ())
 
     sent = [AVERAGING, DISTILLING, *(run for study in SENDING for run in runs(study))]
     return sweeps(order, results, folder) | {
-        "main": pieces.orientation(made.orientation, metrics),
         "algorithms": pieces.tuned(results, made.trials, runs("algorithms")),
         "hard": pieces.tuned(results, made.trials, runs("hard")),
         "noniid": pieces.untrained(results.metrics, "zeroshot", metric),

@@ -19,7 +19,6 @@ from pipeline.report.figures import heatmap, human, learning_curves, sweep, teac
 from pipeline.report.figures.parts_of_speech import share_text
 from pipeline.report.figures.style import colour
 from pipeline.report.page import Canvas, piece
-from pipeline.runs.orientation import Orientation
 from pipeline.runs.results import Metrics, Results, knob_of
 from pipeline.tasks.task import Metric
 
@@ -60,31 +59,6 @@ def words_learned(shares: Rows, pos: Rows) -> list[Markup]:
 
 def _distilled(row: Mapping[str, str] | None) -> str:
     return "–" if row is None else f"{float(row['distilled_given_pos']):.0%} ({float(row['lift']):.2f})"
-
-
-def orientation(rows: Orientation, metrics: Sequence[Metric]) -> list[Markup]:
-    """Rows of the main table that cost nothing: name -> client -> its mean scores.
-
-    Args:
-        metrics: of the first a table is shown; so is each that is read against the references'.
-    """
-    if not rows:
-        return []
-    clients, tables = list(next(iter(rows.values()))), []
-    for metric in (metrics[0], *(one for one in metrics if one.over)):
-        cells = []
-        for name, scores in rows.items():
-            own = [scores[client] for client in clients]
-            mean = {figure: fmean(one[figure] for one in own) for figure in own[0]}
-            cells.append([name, *(figure_text(one, metric) for one in [*own, mean])])
-        tables.append(piece("table", head=[f"for orientation, {metric.title}", *clients, "mean"], rows=cells))
-    return tables
-
-
-def figure_text(scores: Mapping[str, float], metric: Metric) -> str:
-    """A mean as tables show it: where it is read against the references', with its ratio to theirs."""
-    value = f"{scores[metric.name]:.{metric.digits}f}"
-    return f"{value} ({scores[metric.name] / scores[metric.over]:.2f})" if metric.over else value
 
 
 def untrained(metrics: Metrics, run: str, metric: Metric) -> list[Markup]:

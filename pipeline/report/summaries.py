@@ -1,4 +1,4 @@
-"""Texts on the main page: reference summaries as the teacher sees them, and one test example a client."""
+"""Texts on the page of examples: references as the teacher sees them, and one test example a client."""
 
 from __future__ import annotations
 
@@ -7,14 +7,21 @@ from typing import Any
 
 from pipeline.corpora.hash_order import hash_order
 from pipeline.evaluation.words import grouped
-from pipeline.report.main_data import MainData
+
+Predictions = Mapping[str, Sequence[Mapping[str, Any]]]
+"""Run -> its rows of predictions."""
 
 
-def lens(data: MainData) -> list[dict[str, Any]]:
-    tau = data.tau
-    queries = {row["id"]: row["query"] for rows in data.predictions.values() for row in rows}
-    items = []
-    for item in data.lens:
+def lens(items: Sequence[Mapping[str, Any]], tau: float, predictions: Predictions) -> list[dict[str, Any]]:
+    """References with the teacher's entropy at every word.
+
+    Args:
+        items: `client`, `id`, `pieces` of tokens, and the `entropy` in nats at each.
+        tau: in nats; a word is distilled where its first token's entropy is below.
+    """
+    queries = {row["id"]: row["query"] for rows in predictions.values() for row in rows}
+    found = []
+    for item in items:
         entropies = item["entropy"]
         words = [
             {
@@ -25,19 +32,22 @@ def lens(data: MainData) -> list[dict[str, Any]]:
             }
             for tokens, is_word in grouped(item["pieces"])
         ]
-        items.append({"client": item["client"], "query": queries.get(item["id"], item["id"]), "words": words})
-    return items
+        found.append({"client": item["client"], "query": queries.get(item["id"], item["id"]), "words": words})
+    return found
 
 
-def cases(data: MainData, named: Mapping[str, str], clients: Sequence[str]) -> list[dict[str, Any]]:
-    """One test example a client, the first in a fixed shuffle."""
-    by_run = {run: {row["id"]: row for row in rows} for run, rows in data.predictions.items()}
+def cases(predictions: Predictions, named: Mapping[str, str]) -> list[dict[str, Any]]:
+    """One test example a client, the first in a fixed shuffle, with every run's summary.
+
+    Args:
+        named: run -> what tables call it.
+    """
+    by_run = {run: {row["id"]: row for row in rows} for run, rows in predictions.items()}
     first = next(iter(by_run.values()), {})
     found = []
-    for client in clients:
-        ids = hash_order([i for i, row in first.items() if row["client"] == client])
-        if ids:
-            row = first[ids[0]]
-            texts = [{"label": named[run], "text": rows[ids[0]]["prediction"]} for run, rows in by_run.items()]
-            found.append({"client": client, "query": row["query"], "reference": row["reference"], "rows": texts})
+    for client in dict.fromkeys(row["client"] for row in first.values()):
+        identity = hash_order([i for i, row in first.items() if row["client"] == client])[0]
+        row = first[identity]
+        texts = [{"label": named[run], "text": rows[identity]["prediction"]} for run, rows in by_run.items()]
+        found.append({"client": client, "query": row["query"], "reference": row["reference"], "rows": texts})
     return found

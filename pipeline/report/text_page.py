@@ -10,20 +10,21 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pipeline.evaluation.text_claims import Falling, TextVerdict, falls
+from pipeline.evaluation.comparisons import Effect
 from pipeline.evaluation.text_scores import divergences, roughness
 from pipeline.plan.text_names import is_called_after
 from pipeline.plan.text_orders import TextPageOrder, TextRow
+from pipeline.report.effects import effect_records, effect_row
+from pipeline.report.figures import forest
 from pipeline.report.figures.federations import draw_costs, draw_curves, draw_distances, draw_gallery
 from pipeline.report.figures.style import save
-from pipeline.report.page import embedded, page
+from pipeline.report.page import embedded, page, piece
 from pipeline.report.text_tables import (
     THEIRS,
     Held,
     Made,
     PaperRows,
     Row,
-    claim_row,
     client_rows,
     cost_row,
     federation_row,
@@ -37,6 +38,9 @@ COMMAND = "dvc repro"
 TITLES = {"classify": "Classifying", "tag": "Tagging", "answer": "Answering", "title": "Writing titles"}
 """What pages call tasks."""
 Tables = dict[str, list[Row]]
+WHOLE = "whole-"
+"""How settings are called whose federations are drawn and not trained on."""
+FOREST = "Effects with 95% intervals; rings are the effects of single seeds, dashed lines those of the paper."
 
 
 def _theirs(method: str) -> str:
@@ -58,8 +62,8 @@ class Results:
         made: Mapping[str, Made],
         held: Mapping[str, Mapping[int, Held]],
         metrics: Mapping[str, Sequence[Metric]],
-        verdicts: Sequence[TextVerdict],
-        falling: Sequence[Falling],
+        question: str,
+        effects: Sequence[Effect],
         data: Sequence[Row],
         paper: PaperRows,
         altered: Set[str] = frozenset(),
@@ -74,7 +78,7 @@ class Results:
             nobodys: setting -> texts that were taken and that nobody holds, at the first seed.
         """
         self.order, self.made, self.held, self.metrics = order, made, held, metrics
-        self.verdicts, self.falling, self.data, self.paper, self.altered = verdicts, falling, data, paper, altered
+        self.question, self.effects, self.data, self.paper, self.altered = question, effects, data, paper, altered
         self.nobodys = nobodys
 
     def metric(self, run: str) -> Metric:
@@ -96,9 +100,8 @@ class Results:
         """Every table that has a row, by the name of its CSV; the paper's claims are about published data."""
         found = {f"methods-{setting}": self._methods(setting) for setting in self.order.tables["methods"]}
         natural = self._natural()
-        claims = [*(claim_row(one) for one in self.verdicts), *map(self._falling, self.falling)]
         tables = {
-            "claims": claims if self.order.published else [],
+            "comparisons": effect_records(self.effects),
             "data": [
                 {key: value for key, value in row.items() if self.order.published or not key.startswith("paper")}
                 for row in self.data
@@ -111,16 +114,6 @@ class Results:
             **{f"natural-{dataset}": rows for dataset, rows in natural.items()},
         }
         return {name: rows for name, rows in tables.items() if rows}
-
-    def _falling(self, claim: Falling) -> Row:
-        """A claim on federations alone, at every seed that all of them have."""
-        known = [self.held[name] for name in claim.settings if name in self.held and name not in self.altered]
-        whole = len(known) == len(claim.settings)
-        seeds = sorted(set.intersection(*map(set, known))) if whole else []
-        values = [[float(federation_row("", own[seed])[claim.figure]) for own in known] for seed in seeds]
-        means = [f"{fmean(own):.3f}" for own in zip(*values, strict=True)]
-        empty = dict.fromkeys(("rivals", "paper", "interval", "visible", "by_seed", "p_holm"), "")
-        return {"number": claim.number, "claim": claim.text, "word": falls(values), **empty, "here": " > ".join(means)}
 
     def _methods(self, setting: str) -> list[Row]:
         runs = [self.made[run] for run in self._called_after(setting)]
@@ -182,6 +175,16 @@ class Results:
             found.setdefault(self.made[run].row.dataset, []).append(client_rows(self.made[run], self.metric(run)))
         return found
 
+    def _effect(self, effect: Effect) -> dict[str, str]:
+        run = next(iter(effect.comparison.terms))
+        seeds = {seed: f"seed {seed}:" for seed in effect.by_seed}
+        return effect_row(effect, self._metric_of(run, effect.metric), seeds)
+
+    def _metric_of(self, run: str, name: str) -> Metric:
+        """A metric by its name; of a run that was not made, the first one that is called so."""
+        own = self.metrics[self.made[run].row.dataset] if run in self.made else ()
+        return next(one for group in (own, *self.metrics.values()) for one in group if one.name == name)
+
     # -- figures --
 
     def draw(self, folder: Path) -> dict[str, Markup]:
@@ -215,10 +218,15 @@ class Results:
             figures.append(
                 ("size_figure", draw_costs(points, "MB sent", self.metric(sizes[0]).title), "Score by what is sent.")
             )
-        compared = [name for claim in self.falling if claim.figure == "divergence_bits" for name in claim.settings]
-        whole = {name: divergences(next(iter(self.held[name].values()))) for name in compared if name in self.held}
-        if whole:
+        skewed = {name: self._skew(name)[0] for name in self.held if self._skew(name)[0] is not None}
+        drawn = {
+            name: divergences(next(iter(self.held[name].values()))) for name in sorted(skewed, key=skewed.__getitem__)
+        }
+        if whole := {name: found for name, found in drawn.items() if name.startswith(WHOLE)}:
             figures.append(("distances", draw_distances(whole), "Jensen-Shannon divergence between clients, in bits."))
+        if any(effect.interval for effect in self.effects):
+            shown = {one.metric: self._metric_of(next(iter(one.comparison.terms)), one.metric) for one in self.effects}
+            figures.insert(0, ("forest", forest.draw(self.effects, shown), FOREST))
         return figures
 
     def _curves_of(self, setting: str) -> dict[str, list[float]]:
@@ -241,7 +249,7 @@ class Results:
 
     def render(self, figures: Mapping[str, Markup], tables: Tables, samples: Sequence[str]) -> str:
         """The page, of what `draw` and `tables` made."""
-        names = ("curves", "partition_curves", "cut_curves", "size_curves", "size_figure", "distances")
+        names = ("forest", "curves", "partition_curves", "cut_curves", "size_curves", "size_figure", "distances")
         return page(
             "texts_page.html.j2",
             samples=samples,
@@ -256,7 +264,9 @@ class Results:
                 self.title(s): tables[f"methods-{s}"] for s in self.order.tables["methods"] if f"methods-{s}" in tables
             },
             natural={name.partition("-")[2]: rows for name, rows in tables.items() if name.startswith("natural-")},
-            **{name: tables.get(name, []) for name in ("claims", "data", "federations", "partitions", "cuts", "sizes")},
+            question=self.question,
+            effects=piece("effects", rows=[self._effect(one) for one in self.effects]),
+            **{name: tables.get(name, []) for name in ("data", "federations", "partitions", "cuts", "sizes")},
             **{name: figures.get(name, "") for name in names},
         )
 

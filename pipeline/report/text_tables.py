@@ -12,7 +12,6 @@ import numpy as np
 from pipeline.clients.batches import LEAST_STEPS, batch_sizes
 from pipeline.clients.skews import SERVER
 from pipeline.evaluation.intervals import Interval
-from pipeline.evaluation.text_claims import Curves, TextVerdict
 from pipeline.evaluation.text_scores import (
     LOSS,
     BySeed,
@@ -25,10 +24,11 @@ from pipeline.evaluation.text_scores import (
     worst_tenth,
 )
 from pipeline.plan.text_orders import TextRow
-from pipeline.report.page import p_value
 from pipeline.tasks.task import Metric
 
 Row = dict[str, Any]
+Curves = Mapping[int, Sequence[float]]
+"""Seed -> development loss by round."""
 Held = Mapping[str, Mapping[str, int]]
 PaperRows = Sequence[Mapping[str, str]]
 PAPERS = {"fedavg": "FedAvg", "fedprox": "FedProx", "fedopt": "FedOPT"}
@@ -198,22 +198,3 @@ def client_rows(made: Made, metric: Metric) -> Row:
 
 FEW = 8
 """Clients that a table names one by one, at most."""
-
-
-def claim_row(one: TextVerdict) -> Row:
-    """A claim as a table has it."""
-    claim, value = one.claim, one.value
-    paper = "" if claim.effect is None else f"{claim.effect:+.2f}"
-    found = "" if value is None else f"{value.value:+.2f}" if claim.over == "test" else f"{value.value:+.3f}"
-    return {
-        "number": claim.number,
-        "claim": claim.text,
-        "word": one.word if len(one.by_seed) != 1 or one.word == "not run" else f"{one.word} (one seed)",
-        "rivals": f"{one.rivals} of {len(claim.terms)}" if len(claim.terms) > 1 else "",
-        "paper": paper if claim.within is None else "{:g} … {:g}".format(*claim.within).replace("-", "−"),
-        "here": found.replace("-", "−"),
-        "interval": "" if value is None or value.is_point else value.span(2, "+"),
-        "visible": "" if value is None or value.is_point else f"{value.visible:.2f}",
-        "by_seed": " / ".join(f"{each:+.2f}" for each in one.by_seed).replace("-", "−") if len(one.by_seed) > 1 else "",
-        "p_holm": "" if one.p_holm is None else p_value(one.p_holm),
-    }

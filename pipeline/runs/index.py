@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.corpora.example import SPLITS, Split
 from pipeline.model.entry import Entry
-from pipeline.plan.orders import Training, TrainOrder, read_order
+from pipeline.plan.orders import EncodeOrder, Training, TrainOrder, read_order
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json
 
@@ -64,3 +64,9 @@ def is_as_planned(run_id: str) -> bool:
     """Whether a run's adapters are those of its planned training."""
     note = layout.trained_as(run_id)
     return note.is_file() and read_json(note)["training"] == planned_key(run_id)
+
+
+def target_limit(run_id: str) -> int:
+    """How many tokens of a reference a run reads, its end token included."""
+    order = read_order(layout.order("encode", layout.group_of(run_id)), EncodeOrder)
+    return order.limits[order.manifests[run_id]][1]

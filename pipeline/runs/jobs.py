@@ -93,7 +93,7 @@ class DecodingJob:
 
     def missing(self) -> list[tuple[str, Entry]]:
         """(client, entry) of what is still to be decoded; nothing where the run decodes none."""
-        if self.order.rule is None:
+        if self.order.rule is None or self.order.turns is not None:
             return []
         done = self.made()
         return [(client, entry) for client, entry in self.tests if entry.id not in done]

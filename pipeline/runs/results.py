@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from pipeline.evaluation.scores import MEAN, Figures, Scored, figures_of, over_seeds
-from pipeline.federated.history import Round, has_converged
+from pipeline.evaluation.comparisons import AtLength
+from pipeline.evaluation.intervals import Clusters
+from pipeline.evaluation.scores import MEAN, Figures, Scored, at_length, contrast, figures_of, over_seeds
+from pipeline.federated.history import Round, ended_by_cap
 from pipeline.federated.objectives.threshold import Threshold
-from pipeline.plan.orders import EncodeOrder, ReportOrder, RunRow, read_order
-from pipeline.runs.histories import read_history
-from pipeline.workspace import layout
-from pipeline.workspace.files import read_json
+from pipeline.plan.orders import ReportOrder, RunRow
+from pipeline.runs.result_files import read_results_of, rounds_of
 from pipeline.workspace.progress import progress
 
 Metrics = dict[str, dict[str, Figures]]
@@ -32,34 +32,30 @@ class Results:
     by_seed: dict[int, Metrics]
     histories: dict[str, list[Round]]
 
-    def converged(self, run: str, clients: Sequence[str] = ()) -> bool:
-        """Whether a run's training came to its end, at these clients (all, if none is named)."""
+    def capped(self, run: str) -> bool:
+        """Whether the cap on rounds ended a run's training."""
         row = self.rows[run][0]
-        return row.training is None or has_converged(self.histories[run], row.patience, clients)
+        return row.training is not None and ended_by_cap(self.histories[run], row.patience)
 
-    def at_converging_rates(self) -> dict[str, str]:
-        """A run that did not converge -> one that did, of the same seeds, and like it but for its learning rate."""
-        told = {run: _told(rows) for run, rows in self.rows.items() if rows[0].training is not None}
-        ended = [run for run in told if self.converged(run)]
-        pairs = {run: [other for other in ended if told[other] == told[run]] for run in told if run not in ended}
-        return {run: others[0] for run, others in pairs.items() if others}
+    def contrast(self, terms: Mapping[str, float], metric: str, seed: int | None) -> dict[str, Clusters] | None:
+        """See `comparisons.Contrast`."""
+        return contrast(self.scored if seed is None else self.scored_by_seed.get(seed, {}), terms, metric)
 
-
-def _told(rows: Sequence[RunRow]) -> list[Any]:
-    """What the trainings of a run are told, and which model they hand on; their rate and what is kept of them aside."""
-    aside = {"learning_rate", "keep_rounds"}
-    return [(row.setting, row.evaluate, row.training.model_dump(exclude=aside)) for row in rows if row.training]
+    def at_length(self, terms: Mapping[str, float], metric: str) -> dict[str, AtLength] | None:
+        """See `comparisons.Lengths`."""
+        return at_length(self.scored, terms, metric)
 
 
 def read_results(rows: Sequence[RunRow], samples: int, label: str) -> Results:
-    """Everything that tables and figures are made from; intervals from `samples` random signs of meetings.
+    """What tables and figures are made from; intervals from `samples` random signs of meetings.
 
     Raises:
-        QuorumError: a run's scores or history are missing.
+        QuorumError: no run has a result.
     """
-    files = {row.id: read_json(layout.scores(row.id)) for row in rows}
-    made = [row for row in rows if files[row.id]["examples"]]  # others were left out
-    return results_of(made, files, {row.id: read_history(row.id, row.seed) for row in made}, samples, label)
+    files = read_results_of(rows)
+    known = [row for row in rows if row.id in files and files[row.id]["scores"]["examples"]]  # others are left out
+    scores = {run: result["scores"] for run, result in files.items()}
+    return results_of(known, scores, {row.id: rounds_of(files[row.id], row.seed) for row in known}, samples, label)
 
 
 def results_of(
@@ -82,7 +78,7 @@ def results_of(
 
 
 def scores_of(rows: Sequence[RunRow], files: Mapping[str, Any], rounds: Mapping[str, Sequence[Round]]) -> Results:
-    """Without figures, whose intervals take their time: what claims are judged by.
+    """Without figures, whose intervals take their time.
 
     Args:
         files: run id -> its scores, of every row.
@@ -132,7 +128,7 @@ def _with_other_losses(figures: Mapping[str, Figures], seeds: Sequence[Mapping[s
     filled = {}
     for client, own in figures.items():
         known = [one["clients"].get(client, {}) for one in seeds]
-        tokens = [sum(row["tokens"] for row in one["examples"] if row["client"] == client) for one in seeds]
+        tokens = [sum(row.get("tokens", 0) for row in one["examples"] if row["client"] == client) for one in seeds]
         losses = {
             other: fmean((one[f"{other}_loss"] for one in known), weights=tokens)
             for other in ("last", "local", "server")
@@ -149,12 +145,6 @@ def first_runs(order: ReportOrder, results: Results) -> dict[str, str]:
     for row in sorted(order.runs, key=lambda row: row.id not in made):
         first.setdefault(row.setting, row.id)
     return first
-
-
-def target_limit(run_id: str) -> int:
-    """How many tokens of a reference a run reads, its end token included."""
-    order = read_order(layout.order("encode", layout.group_of(run_id)), EncodeOrder)
-    return order.limits[order.manifests[run_id]][1]
 
 
 def common_clients(metrics: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], list[str]]:

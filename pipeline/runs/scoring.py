@@ -72,7 +72,7 @@ def _scored(run_id: str, order: EvaluateOrder, losses: _Losses) -> dict[str, Any
         raise QuorumError(f"{layout.predictions(run_id)}: is of other examples than the plan's; run `dvc repro`")
     clients: dict[str, dict[str, Any]] = {}
     lens: list[dict[str, Any]] = []
-    for client, splits in encoded.clients.items():
+    for client, splits in () if order.turns else encoded.clients.items():
         adapters = _adapters(run_id, client)
         found = {name: losses.of(splits["test"], a) for name, a in adapters.items() if name != "teacher"}
         for entry, tokens in zip(splits["test"], found["best"], strict=True):

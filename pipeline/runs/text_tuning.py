@@ -19,6 +19,7 @@ from typing import Any
 
 from pipeline.clients.manifest import Manifest
 from pipeline.errors import QuorumError
+from pipeline.plan.code import without_code
 from pipeline.plan.grids import beyond
 from pipeline.plan.orders import read_order
 from pipeline.plan.text_grids import Grid
@@ -26,7 +27,6 @@ from pipeline.plan.text_orders import EncodeTextsOrder, TextTraining
 from pipeline.plan.text_resolve import task_of, training_on_texts, view_of
 from pipeline.plan.texts import TextParams, read_text_params
 from pipeline.plan.view import name_of
-from pipeline.runs.kept import without_code
 from pipeline.runs.learning import key_of, train_on_texts
 from pipeline.runs.prune import remove_checkpoints
 from pipeline.runs.text_data import prepared

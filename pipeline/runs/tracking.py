@@ -20,7 +20,6 @@ from typing import Any
 
 from pipeline.errors import QuorumError
 from pipeline.federated.history import OnRound, Round
-from pipeline.federated.methods import ZEROSHOT
 from pipeline.plan.orders import EncodeOrder, MainOrder, ReportOrder, RunRow, read_order
 from pipeline.runs.histories import read_history
 from pipeline.runs.identity import identity_of, notes_behind, recorded_identities
@@ -158,7 +157,7 @@ def _project_run(store: Store, run: str, row: RunRow, scores: Mapping[str, Mappi
     for client, figures in scores.items():
         store.metrics(run, {f"{client}/{name}": value for name, value in _values(figures).items()})
         path = layout.adapter(row.id, client)
-        if path.is_file() and row.method != ZEROSHOT:
+        if path.is_file() and row.training is not None:
             store.artifact(run, path, "adapters")
     store.finish(run)
 

@@ -20,6 +20,7 @@ from pipeline.corpora.example import Example
 from pipeline.corpora.prepared import examples_of
 from pipeline.errors import QuorumError
 from pipeline.model.loading import backbone_digest
+from pipeline.plan.code import without_code
 from pipeline.plan.grids import (
     Trial,
     at_an_end,
@@ -36,9 +37,9 @@ from pipeline.plan.schema import Params, read_params
 from pipeline.plan.training import precision_of
 from pipeline.runs.aside import encode_aside
 from pipeline.runs.index import Encoded, read_encoded, training_key
-from pipeline.runs.kept import refuse_another_precision, without_code
 from pipeline.runs.meetings import train_on_meetings
 from pipeline.runs.prune import remove_checkpoints
+from pipeline.runs.result_files import refuse_another_precision
 from pipeline.runs.training import Finished
 from pipeline.runs.trials import make_missing
 from pipeline.workspace import layout
@@ -80,8 +81,8 @@ def tune() -> None:
     params = _planned(read_params())
     orders_of(params, [*rate_trials(params, params.tune.rates), *knob_trials(params)])
     precision = precision_of(params)
-    for kept in sorted(layout.trial("any").parent.glob("*.json")):
-        refuse_another_precision(kept, precision, f"delete {kept.parent}")
+    for trial in sorted(layout.trial("any").parent.glob("*.json")):
+        refuse_another_precision(trial, read_json(trial)["precision"], precision)
     data = _encode(params)
     rates = _rates(params, data)
     _tell(rates)  # knobs take hours more

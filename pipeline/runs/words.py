@@ -25,11 +25,10 @@ from pipeline.workspace import layout
 
 @dataclass(frozen=True)
 class WordTables:
-    """Rows of pos_kd.csv and word_shares.csv, and each client's two sensitivities."""
+    """Rows of pos_kd.csv and word_shares.csv."""
 
     parts: list[dict[str, Any]] = field(default_factory=list)
     shares: list[dict[str, Any]] = field(default_factory=list)
-    sensitivities: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
 def words_of_run(rows: Sequence[RunRow], samples: int) -> WordTables:
@@ -45,7 +44,12 @@ def words_of_run(rows: Sequence[RunRow], samples: int) -> WordTables:
     tallies = _over_seeds(backbone, Loader(layout.store(), cpu), rows)
     parts, sensitivities = pos_tables({client: merge(meetings.values()) for client, meetings in tallies.items()})
     shares = [row for client, own in tallies.items() for row in shares_of(rows[0].name, client, own, samples)]
-    return WordTables(parts, shares, sensitivities)
+    shares += [
+        {"run": rows[0].name, "client": client, "share": share, "value": round(value, 4)}
+        for client, own in sensitivities.items()
+        for share, value in own.items()
+    ]
+    return WordTables(parts, shares)
 
 
 def _over_seeds(backbone: Backbone, loader: Loader, rows: Sequence[RunRow]) -> dict[str, dict[str, Tally]]:

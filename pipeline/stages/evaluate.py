@@ -1,10 +1,12 @@
-"""A run's predictions and adapters, scored an example at a time -> reports/scores/<run>.json; the lens beside it."""
+"""A run's predictions and adapters, scored by example -> results/<run>.json.gz; and the lens of a few examples."""
 
 from __future__ import annotations
 
 import time
 
+from pipeline.plan.orders import planned_run
 from pipeline.runs.jobs import ScoringJob, label, scoring_job_of, sharing_with
+from pipeline.runs.result_files import save_result
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_json
 from pipeline.workspace.progress import progress
@@ -19,7 +21,7 @@ def run(run_id: str) -> None:
         jobs = sharing_with(job, scoring_job_of, ScoringJob.waits)
         with progress(label("evaluate", jobs), len(jobs)) as advance:
             score(jobs, advance)
-    kept = read_json(job.path, remedy=f"delete {job.path} and run again")
-    write_json(layout.scores(run_id), kept["scores"])
-    write_json(layout.lens(run_id), kept["lens"])
+    scored = read_json(job.path, remedy=f"delete {job.path} and run again")
+    save_result(planned_run(run_id), scored["scores"])
+    write_json(layout.lens(run_id), scored["lens"])
     write_json(layout.timing("evaluate", run_id), {"seconds": time.monotonic() - began})

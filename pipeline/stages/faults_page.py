@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
+from pipeline.evaluation.comparisons import Contrast, compare, read_comparisons
+from pipeline.evaluation.intervals import Clusters
 from pipeline.federated.history import CLOCK
 from pipeline.plan.orders import read_order
 from pipeline.plan.text_orders import TextPageOrder, TextRow
+from pipeline.report.effects import effect_records, effect_row
 from pipeline.report.faults_page import AtSeed, draw, render, tables_of
 from pipeline.runs.text_tracking import project
 from pipeline.tasks.encoded import load_text_task
@@ -19,25 +23,41 @@ from pipeline.workspace.tables import read_table, write_table
 
 def run() -> None:
     order = read_order(layout.order("page"), TextPageOrder)
-    metrics = {name: load_text_task(module).metrics[0].name for name, module in order.datasets.items()}
-    made = {row.name: _made(row, metrics[row.dataset]) for row in order.runs}
+    metrics = {name: load_text_task(module).metrics[0] for name, module in order.datasets.items()}
+    made = {row.name: _made(row, metrics[row.dataset].name) for row in order.runs}
+    asked, metric = read_comparisons(layout.COMPARISONS), next(iter(metrics.values()))
+    effects = compare(asked.comparisons, _contrast_of(made), sorted(set().union(*made.values())), order.sign_flips)
+    rows = [effect_row(one, metric, {}) for one in effects]
     tables = tables_of(made, order.tables)
     for name, rows in tables.items():
         write_table(layout.TABLES / f"{name}.csv", rows)
     notes = {name: read_json(layout.texts_notes(name)) for name in order.datasets}
     samples = sorted(name for name, about in notes.items() if about["source"]["source"] == "sample")
     seeds = max(len(own) for own in made.values())
-    figures = draw(made, order.tables, layout.FIGURES)
-    write_text(layout.REPORT, render(tables, figures, seeds, samples))
-    remove_others(layout.TABLES, tables.keys())
+    figures = draw(made, order.tables, effects, metric, layout.FIGURES)
+    write_table(layout.COMPARISONS_TABLE, effect_records(effects))
+    write_text(layout.REPORT, render(asked.question, rows, tables, figures, seeds, samples))
+    remove_others(layout.TABLES, {*tables, layout.COMPARISONS_TABLE.stem})
     remove_others(layout.FIGURES, figures.keys())
     write_json(layout.METRICS, {row["run"]: row["accuracy"] for rows in tables.values() for row in rows})
     say(f"page: {layout.REPORT} is ready")
     scores = {
-        name: {seed: {metrics[_dataset(order, name)]: one.score} for seed, one in own.items()}
+        name: {seed: {metrics[_dataset(order, name)].name: one.score} for seed, one in own.items()}
         for name, own in made.items()
     }
     project(order, scores)
+
+
+def _contrast_of(made: Mapping[str, Mapping[int, AtSeed]]) -> Contrast:
+    """A contrast's score at one seed, as the only group of the only client."""
+
+    def contrast(terms: Mapping[str, float], _metric: str, seed: int | None) -> dict[str, Clusters] | None:
+        if seed is None or any(seed not in made.get(run, {}) for run in terms):
+            return None
+        value = sum(weight * made[run][seed].score for run, weight in terms.items())
+        return {"all": Clusters.of(["all"], [value], [1.0])}
+
+    return contrast
 
 
 def _dataset(order: TextPageOrder, run: str) -> str:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
+from pipeline.corpora.example import Example
 from pipeline.corpora.prepared import examples_of
 from pipeline.runs.jobs import DecodingJob, decoding_job_of, label, sharing_with
+from pipeline.runs.turns import WRITERS
+from pipeline.tasks.task import Prediction
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json, write_jsonl
 from pipeline.workspace.progress import progress
@@ -15,16 +19,11 @@ def run(run_id: str) -> None:
     began = time.monotonic()
     job = decoding_job_of(run_id)
     examples = examples_of(job.order.corpora)
-    if job.waits():
-        # Seconds of imports, which the other runs' stages save.
-        from pipeline.model.loading import planned_backbone
-        from pipeline.runs.decoding import decode, steps_of
-
-        jobs = sharing_with(job, decoding_job_of, DecodingJob.waits)
-        backbone = planned_backbone(job.order)
-        with progress(label("generate", jobs), steps_of(jobs)) as advance:
-            decode(jobs, backbone, examples, advance)
-    made = job.made()
+    if job.order.turns is not None:
+        write = WRITERS[job.order.turns]
+        made = {entry.id: Prediction(write(examples[entry.id])) for _, entry in job.tests}
+    else:
+        made = _decoded(job, examples)
     rows = [
         {
             "id": entry.id,
@@ -38,3 +37,17 @@ def run(run_id: str) -> None:
     ]
     write_jsonl(layout.predictions(run_id), rows)
     write_json(layout.timing("generate", run_id), {"seconds": time.monotonic() - began})
+
+
+def _decoded(job: DecodingJob, examples: Mapping[str, Example]) -> dict[str, Prediction]:
+    """Example -> what the run's adapters predict; the first run decodes for all that share its order."""
+    if job.waits():
+        # Seconds of imports, which the other runs' stages save.
+        from pipeline.model.loading import planned_backbone
+        from pipeline.runs.decoding import decode, steps_of
+
+        jobs = sharing_with(job, decoding_job_of, DecodingJob.waits)
+        backbone = planned_backbone(job.order)
+        with progress(label("generate", jobs), steps_of(jobs)) as advance:
+            decode(jobs, backbone, examples, advance)
+    return job.made()

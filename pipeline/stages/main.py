@@ -1,79 +1,126 @@
-"""Scores of the main table's runs -> its tables, figures, metrics and reports/report.html.
+"""results/ and comparisons.yaml -> a main table's comparisons, tables, figures, metrics and reports/report.html.
 
-Which runs there are is read from the plan, never from a folder: a run that left params.yaml leaves every table.
+Nothing else is read but tables that other stages have left: a clone without texts, weights or models renders the page.
+Which runs there are is read from the plan: a run that leaves params.yaml leaves every table.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from string import ascii_uppercase
+from typing import Any
 
-from pipeline.corpora.prepared import examples_of
-from pipeline.evaluation.claims import judge, rivals
-from pipeline.evaluation.scores import significance
+from pipeline.evaluation.comparisons import compare, read_comparisons
 from pipeline.federated.methods import OURS
-from pipeline.plan.orders import MainOrder, read_order
+from pipeline.plan.orders import MainOrder, ReportOrder, RunRow, read_order
+from pipeline.report.effects import effect_records, sensitivity_records
 from pipeline.report.main_data import MainData
 from pipeline.report.main_figures import draw
 from pipeline.report.main_page import render
 from pipeline.report.main_tables import history_rows, main_table
-from pipeline.report.paper import read_paper
 from pipeline.runs.identity import record_identities
-from pipeline.runs.index import read_encoded
-from pipeline.runs.metrics import small_metrics, write_metrics
-from pipeline.runs.orientation import orientation_of
-from pipeline.runs.results import knob_of, read_results, target_limit
-from pipeline.runs.truncation import cut_of
-from pipeline.runs.words import words_of_run
+from pipeline.runs.metrics import plain, small_metrics, write_metrics
+from pipeline.runs.result_files import read_results_of, rounds_of
+from pipeline.runs.results import Results, knob_of, results_of, scores_of
+from pipeline.runs.sensitivities import BySeed, sensitivities
+from pipeline.runs.truncation import Cut
 from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, read_jsonl, write_json, write_text
+from pipeline.workspace.files import empty_folder, write_json, write_text
 from pipeline.workspace.progress import say
 from pipeline.workspace.tables import read_table, write_table
 
 
 def run() -> None:
-    """
+    """Render the page.
+
     Raises:
-        QuorumError: a run's scores or history are missing.
+        QuorumError: no run has a result, or comparisons.yaml is wrong.
     """
-    order = read_order(layout.order("main"), MainOrder)
-    results = read_results(order.runs, order.sign_flips, "main")
-    claims = read_paper().claims
-    judged = judge(claims, results.scored, results.scored_by_seed, results.converged, order.sign_flips)
-    ours = next((name for name, rows in results.rows.items() if rows[0].method == OURS), None)
-    metrics = (*load_task(order.task).metrics, LOSS)
-    endpoints = (metrics[0].name, LOSS.name)
-    comparisons = significance(results.scored, ours, rivals(claims, ours), endpoints, order.sign_flips) if ours else []
-    tested = next(iter(results.scored.values()))
-    words = words_of_run(results.rows[ours] if ours else [], order.sign_flips)
+    data, every = _read()
+    folder = layout.figures(layout.MAIN)
+    empty_folder(folder)
+    write_table(layout.COMPARISONS_TABLE, effect_records(data.effects))
+    if data.sensitivities:
+        write_table(layout.SENSITIVITIES_TABLE, sensitivity_records(data.sensitivities))
+    write_table(layout.MAIN_TABLE, main_table(data))
+    write_table(layout.HISTORY, *history_rows(every.histories))
+    write_json(layout.METRICS, small_metrics(data.results.metrics, tuple(data.compared)))
+    write_metrics(layout.MAIN, data.results.metrics, {} if data.parts else data.results.by_seed)
+    for seed, own in zip(data.seeds, data.parts.values(), strict=False):
+        write_json(layout.seed_metrics(layout.MAIN, seed), plain(own.by_seed[seed]))
+    if all(layout.encoded_index(row.id).is_file() for row in data.order.runs):
+        record_identities(layout.MAIN, data.order.runs)
+    draw(data, folder)
+    write_text(layout.REPORT, render(data, folder))
+    say(f"main: {layout.REPORT} is ready")
+
+
+def _read() -> tuple[MainData, Results]:
+    """What the page shows; and all results, of incomplete runs too."""
+    order, asked = read_order(layout.order("main"), MainOrder), read_comparisons(layout.COMPARISONS)
+    rows = _planned(order)
+    files = read_results_of(rows)
+    known = [row for row in rows if row.id in files]
+    scores = {run: result["scores"] for run, result in files.items()}
+    rounds = {row.id: rounds_of(files[row.id], row.seed) for row in known}
+    every, samples = scores_of(known, scores, rounds), order.sign_flips
+    complete = _complete(known)
+    results = results_of(complete, scores, rounds, samples, "main")
+    by_seed: BySeed = {
+        seed: {row.name: scores[row.id]["examples"] for row in known if row.seed == seed}
+        for seed in every.scored_by_seed
+    }
+    effects = compare(asked.comparisons, every.contrast, list(by_seed), samples, every.at_length)
+    ours = next((name for name, own in results.rows.items() if own[0].method == OURS), None)
+    seeds = dict(zip(by_seed, ascii_uppercase, strict=False)) if len(by_seed) > 1 else {}
+    record = files[complete[0].id]
+    alone = {
+        f"Run {letter} alone: seed {seed}": results_of(
+            [row for row in known if row.seed == seed], scores, rounds, samples, f"seed {seed}"
+        )
+        for seed, letter in seeds.items()
+    }
     data = MainData(
-        order=order,
-        notes=read_json(layout.notes("qmsum")),
-        cut=cut_of(read_encoded(order.runs[0].id).index, target_limit(order.runs[0].id)),
+        order=order.model_copy(update={"precision": record["precision"], "runs": rows}),
+        asked=asked,
+        effects=effects,
+        sensitivities=sensitivities(asked, by_seed, samples),
+        source=record["source"]["qmsum"],
+        cut=Cut(**record["cut"]),
         results=results,
-        metrics=metrics,
-        comparisons=comparisons,
-        claims=[one for one in judged if one.word != "not run"],
-        orientation=orientation_of(
-            load_task(order.task), examples_of(["qmsum"]), tested, use_stemmer=order.use_stemmer
-        ),
+        metrics=(*load_task(order.task).metrics, LOSS),
         paper=read_table(layout.PAPER_RESULTS),
-        pos=words.parts,
-        shares=words.shares,
-        sensitivities=words.sensitivities,
-        predictions={name: read_jsonl(layout.predictions(rows[0].id)) for name, rows in results.rows.items()},
-        lens=read_json(layout.lens(results.rows[ours][0].id)) if ours else [],
         selective=ours,
         tau=knob_of(results, ours, "tau") if ours else math.nan,
+        seeds=seeds,
+        parts=alone,
+        missing=_missing(rows, files),
+        pos=_table(layout.POS_SHARES),
+        shares=_table(layout.WORD_SHARES),
+        examples=layout.EXAMPLES_PAGE.is_file(),
     )
-    write_json(layout.METRICS, small_metrics(results.metrics, endpoints))
-    write_metrics(layout.MAIN, results.metrics, results.by_seed)
-    record_identities(layout.MAIN, order.runs)
-    write_table(layout.SIGNIFICANCE, [one.to_row() for one in comparisons])
-    write_table(layout.POS_SHARES, words.parts)
-    write_table(layout.REPORTS / layout.WORD_SHARES, words.shares)
-    write_table(layout.MAIN_TABLE, main_table(data))
-    write_table(layout.REPORTS / layout.HISTORY, *history_rows(results.histories))
-    draw(data, layout.figures(layout.MAIN))
-    write_text(layout.REPORT, render(data, layout.figures(layout.MAIN)))
-    say(f"main: {layout.REPORT} is ready")
+    return data, every
+
+
+def _planned(order: MainOrder) -> list[RunRow]:
+    """The main table's runs; of an experiment whose page has all runs, the others too."""
+    if layout.workspace().parts:
+        return read_order(layout.order("report"), ReportOrder).runs
+    return order.runs
+
+
+def _complete(rows: Sequence[RunRow]) -> list[RunRow]:
+    """The rows of runs that have every seed: those of a table share their test meetings."""
+    seeds = {row.seed for row in rows}
+    names = [name for name in {row.name for row in rows} if {row.seed for row in rows if row.name == name} == seeds]
+    return [row for row in rows if row.name in names]
+
+
+def _missing(rows: Sequence[RunRow], files: Mapping[str, Any]) -> list[str]:
+    return list(dict.fromkeys(f"{row.name}-{row.seed}" for row in rows if row.id not in files))
+
+
+def _table(path: Any) -> list[dict[str, str]]:
+    return read_table(path) if path.is_file() else []

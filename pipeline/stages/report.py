@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.corpora.prepared import examples_of
-from pipeline.evaluation.scores import Scored
 from pipeline.model.loading import weights_bytes
 from pipeline.plan.orders import ReportOrder, read_order
 from pipeline.report.main_tables import history_rows
@@ -15,10 +13,9 @@ from pipeline.report.paper_page import PaperPage, render
 from pipeline.report.paper_pieces import AVERAGING, SELECTIVE, Material, draw, extra_pieces, sweeps
 from pipeline.report.ratings.sheets import of_these_summaries
 from pipeline.runs.identity import record_identities
-from pipeline.runs.index import planned_key, read_encoded
+from pipeline.runs.index import planned_key, read_encoded, target_limit
 from pipeline.runs.metrics import small_metrics, write_metrics
-from pipeline.runs.orientation import orientation_of
-from pipeline.runs.results import Results, first_runs, read_results, side_by_side, target_limit
+from pipeline.runs.results import Results, first_runs, read_results, side_by_side
 from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, read_json, read_jsonl, write_json, write_text
@@ -89,11 +86,6 @@ def _on_studies(order: ReportOrder, results: Results, known: dict[str, Any]) -> 
     )
 
 
-def _first_tested(results: Results) -> list[Scored]:
-    """The test examples of the main table."""
-    return next(own for name, own in results.scored.items() if layout.group_of(results.rows[name][0].id) == layout.MAIN)
-
-
 def _material(order: ReportOrder, results: Results) -> Material:
     pair = [name for name in (SELECTIVE, AVERAGING) if name in results.rows]
     analysis: dict[str, dict[str, Any]] = {
@@ -101,11 +93,8 @@ def _material(order: ReportOrder, results: Results) -> Material:
         for folder in sorted(layout.ANALYSIS.iterdir())
     }
     return Material(
-        shares=read_table(layout.REPORTS / layout.WORD_SHARES),
+        shares=read_table(layout.WORD_SHARES),
         pos=read_table(layout.POS_SHARES),
-        orientation=orientation_of(
-            load_task(order.task), examples_of(order.corpora), _first_tested(results), use_stemmer=order.use_stemmer
-        ),
         ratings=of_these_summaries(order.runs),
         trials=read_table(layout.TUNING_TABLE) if layout.TUNING_TABLE.is_file() else [],
         analysis=analysis,

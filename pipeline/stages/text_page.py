@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import yaml
-
 from pipeline.clients.skews import SERVER
-from pipeline.evaluation.text_claims import Falling, TextClaim, judge
-from pipeline.evaluation.text_scores import value_of
+from pipeline.evaluation.comparisons import Comparison, Effect, compare, read_comparisons
+from pipeline.evaluation.intervals import Clusters
+from pipeline.evaluation.text_scores import combined, value_of
 from pipeline.plan.orders import read_order
 from pipeline.plan.text_orders import TextPageOrder, TextRow
-from pipeline.report import text_page
 from pipeline.report.text_page import Results, gallery_figure
 from pipeline.report.text_tables import THEIRS, Held, Made, data_row
 from pipeline.runs.text_encoding import read_index
@@ -27,7 +24,6 @@ from pipeline.workspace.progress import say
 from pipeline.workspace.reports import remove_others
 from pipeline.workspace.tables import read_table, write_table
 
-CLAIMS = Path(text_page.__file__).with_name("fednlp.yaml")
 GALLERY = layout.REPORTS / "gallery.html"
 
 
@@ -37,17 +33,12 @@ def run() -> None:
     made = {row.name: _made(row, metrics[row.dataset][0]) for row in order.runs}
     held = {setting: _held(setting) for setting in order.settings}
     nobodys = {setting: _nobodys(setting, min(seeds)) for setting, seeds in held.items()}
-    content = yaml.safe_load(CLAIMS.read_text(encoding="utf-8"))
-    claims = [TextClaim.model_validate(one) for one in content["claims"]]
-    falling = [Falling.model_validate(one) for one in content["falling"]]
-    tasks = {module.rpartition(".")[2]: load_text_task(module).metrics[0] for module in order.datasets.values()}
-    otherwise = altered(order, content["skews"])
-    judged = {name: one for name, one in made.items() if one.row.setting not in otherwise}
-    verdicts = judge(
-        [claim for claim in claims if claim.task in tasks and claim.at in (None, order.scale)],
-        {name: one.scored for name, one in judged.items()},
-        {name: one.curves for name, one in judged.items()},
-        tasks,
+    asked = read_comparisons(layout.COMPARISONS)
+    skewed = altered(order, asked.settings)
+    effects = effects_of(
+        [one for one in asked.comparisons if one.scale in (None, order.scale)],
+        {name: one for name, one in made.items() if one.row.setting not in skewed},
+        metrics,
         order.sign_flips,
     )
     notes = {name: read_json(layout.texts_notes(name)) for name in order.datasets}
@@ -57,7 +48,7 @@ def run() -> None:
         for name, module in order.datasets.items()
     }
     data = [data_row(name, about, _unlearned(name, order), theirs[name], paper) for name, about in notes.items()]
-    results = Results(order, made, held, metrics, verdicts, falling, data, paper, otherwise, nobodys)
+    results = Results(order, made, held, metrics, asked.question, effects, data, paper, skewed, nobodys)
     tables = results.tables()
     for name, rows in tables.items():
         write_table(layout.TABLES / f"{name}.csv", rows)
@@ -71,6 +62,25 @@ def run() -> None:
     write_json(layout.METRICS, {name: _means(by_seed) for name, by_seed in scores.items()})
     say(f"page: {layout.REPORT} and {GALLERY} are ready")
     project(order, scores)
+
+
+def effects_of(
+    comparisons: Sequence[Comparison], made: Mapping[str, Made], metrics: Mapping[str, Sequence[Metric]], samples: int
+) -> list[Effect]:
+    """The comparisons' effects over the test texts of all runs of each."""
+
+    def contrast(terms: Mapping[str, float], name: str, seed: int | None) -> dict[str, Clusters] | None:
+        if not set(terms) <= set(made):
+            return None
+        shared = set.intersection(*(set(made[run].scored) for run in terms))
+        seeds = shared if seed is None else shared & {seed}
+        if not seeds:
+            return None
+        metric = next(one for one in metrics[made[next(iter(terms))].row.dataset] if one.name == name)
+        rows = [(weight, {s: made[run].scored[s] for s in sorted(seeds)}) for run, weight in terms.items()]
+        return combined(rows, metric)
+
+    return compare(comparisons, contrast, sorted({seed for one in made.values() for seed in one.scored}), samples)
 
 
 def altered(order: TextPageOrder, published: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:

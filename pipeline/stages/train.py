@@ -6,10 +6,11 @@ import shutil
 from collections.abc import Sequence
 
 from pipeline.federated.history import OnRound, Round
-from pipeline.plan.orders import TrainOrder, read_order
+from pipeline.plan.orders import TrainOrder, planned_run, read_order
 from pipeline.runs.export import export, export_untrained
 from pipeline.runs.index import read_encoded, training_key
 from pipeline.runs.meetings import train_on_meetings
+from pipeline.runs.result_files import refuse_to_retrain
 from pipeline.runs.training import write_events
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
@@ -19,6 +20,7 @@ def run(run_id: str, on_round: OnRound = lambda rows: None) -> None:
     """Train, or resume; `on_round` is told every finished round's rows."""
     order = read_order(layout.order("train", run_id), TrainOrder)
     encoded = read_encoded(run_id)
+    refuse_to_retrain(planned_run(run_id))
     shutil.rmtree(layout.MODELS / run_id, ignore_errors=True)
     key: str | None = None
     history: Sequence[Round] = ()

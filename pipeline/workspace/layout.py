@@ -45,26 +45,28 @@ LENS = REPORTS / "lens"
 RATING_SHEETS = REPORTS / "ratings"
 ANALYSIS = REPORTS / "analysis"
 RESULTS = Path("results")
-"""What is committed of the finished runs of a long experiment."""
+"""What is committed of finished runs, a file each."""
+EXAMPLES_PAGE = REPORTS / "examples.html"
+"""Quotes texts, and is never committed."""
 TABLES = REPORTS / "tables"
-MAIN_TABLE, SIGNIFICANCE, POS_SHARES = TABLES / "main.csv", TABLES / "significance.csv", TABLES / "pos_kd.csv"
+MAIN_TABLE, POS_SHARES = TABLES / "main.csv", TABLES / "pos_kd.csv"
+COMPARISONS, COMPARISONS_TABLE = Path("comparisons.yaml"), TABLES / "comparisons.csv"
+"""What is asked of an experiment's runs, and the effects that answer it."""
+SENSITIVITIES_TABLE = TABLES / "sensitivities.csv"
 TUNING_TABLE = TABLES / "tuning.csv"
 FIGURES = REPORTS / "figures"
 METRICS = REPORTS / "metrics.json"
 REPORT = REPORTS / "report.html"
-CLAIMS = REPORTS / "claims.json"
-ROBUSTNESS_TABLE, OTHERWISE_TABLE = TABLES / "robustness.csv", TABLES / "otherwise.csv"
-"""Verdicts as they would be if the meetings were looked at in another way; what `make audit` made otherwise."""
 PAPER_REPORT = REPORTS / "paper.html"
 """Every table and figure of the paper; `REPORT` has the main table alone."""
 
-HISTORY, WORD_SHARES = Path("tables") / "history.csv", Path("tables") / "word_shares.csv"
-"""Below `reports`, and below what `make repro-full` left: every round of the main table's runs; Fig. 11's shares."""
+HISTORY, WORD_SHARES = TABLES / "history.csv", TABLES / "word_shares.csv"
+"""Every round of the main table's runs; the shares of words that are distilled (Fig. 11)."""
 HISTORY_MORE = REPORTS / "metrics" / "more" / "history.csv"
 """Every round of all other runs."""
 
-MAIN, MORE, TUNE, AUDIT, ON_TEXTS = "main", "more", "tune", "audit", "texts"
-"""The groups of runs: those of the main table, all others, what `make tune` and `make audit` try, and those on texts.
+MAIN, MORE, TUNE, ON_TEXTS = "main", "more", "tune", "texts"
+"""The groups of runs: those of the main table, all others, what `make tune` tries, and those on texts.
 
 Each has folders of its own.
 """
@@ -300,18 +302,13 @@ def trained_as(run: str) -> Path:
     return MODELS / run / "training.json"
 
 
-def kept(run: str) -> Path:
-    """A finished run's scores and rounds."""
-    return RESULTS / f"{run}.json"
-
-
-def audit(name: str) -> Path:
-    """What came of one of `make audit`'s audits; committed like the runs that it looks at."""
-    return RESULTS / "audits" / f"{name}.json"
+def result(run: str) -> Path:
+    """A finished run's scores by example, its rounds, and how it was computed."""
+    return RESULTS / f"{run}.json.gz"
 
 
 def scores(run: str) -> Path:
-    """An example at a time."""
+    """The scores of a run on labelled texts, by example."""
     return SCORES / f"{run}.json"
 
 

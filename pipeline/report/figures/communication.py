@@ -65,28 +65,19 @@ def draw(
     return figure
 
 
-def draw_totals(histories: Mapping[str, History], full_model: int, seeds: int) -> Figure:
-    """Bytes sent in a whole training, against exchanging the full model as often; the mean over seeds.
-
-    `histories`: of each run, of all seeds; runs that send nothing are left out. `full_model`: bytes of the whole model.
-    """
-    sent = {run: sum(one.bytes_moved for one in history) // seeds for run, history in histories.items()}
+def draw_totals(histories: Mapping[str, History], seeds: int) -> Figure:
+    """MB sent in a whole training, both ways and of all clients, mean over seeds; of runs that send anything."""
+    sent = {run: sum(one.bytes_moved for one in history) / seeds / MEGABYTE for run, history in histories.items()}
     runs = [run for run, total in sent.items() if total]
-    # An idle client is sent nothing and sends nothing.
-    messages = {run: sum((one.bytes_up > 0) + (one.bytes_down > 0) for one in histories[run]) for run in runs}
-    whole = {run: count * full_model // seeds for run, count in messages.items()}
-    figure = Figure(figsize=(7.2, 0.75 + 0.55 * len(runs)))
+    figure = Figure(figsize=(7.2, 0.75 + 0.34 * len(runs)))
     axis = figure.subplots()
-    for offset, values, index, label in ((-0.18, sent, 7, "adapters"), (0.18, whole, 0, "full model")):
-        megabytes = [values[run] / MEGABYTE for run in runs]
-        bars = axis.barh([i + offset for i in range(len(runs))], megabytes, 0.34, color=colour(index), label=label)
-        written = [f"{m:,.0f} MB" if m >= 10 else f"{m:.2g} MB" for m in megabytes]
-        axis.bar_label(bars, written, padding=3, fontsize=8, color="#333333")
+    bars = axis.barh(range(len(runs)), [sent[run] for run in runs], 0.6, color=colour(7))
+    written = [f"{sent[run]:,.0f} MB" if sent[run] >= 10 else f"{sent[run]:.2g} MB" for run in runs]
+    axis.bar_label(bars, written, padding=3, fontsize=8, color="#333333")
     axis.set_yticks(range(len(runs)), runs)
     axis.invert_yaxis()
     axis.set_xlabel("MB sent, up and down, all clients and rounds")
     axis.margins(x=0.15)
     axis.grid(axis="y", visible=False)
-    figure.legend(loc="upper center", ncols=2, bbox_to_anchor=(0.5, 0.0))
     figure.tight_layout()
     return figure

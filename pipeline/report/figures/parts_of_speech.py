@@ -47,5 +47,5 @@ def share_text(row: Mapping[str, Any] | None) -> str:
     """A row of word_shares.csv as a percentage with its interval."""
     if row is None:
         return "–"
-    value, *ends = (100 * float(row[k]) for k in ("value", "low", "high") if row[k] not in (None, ""))
+    value, *ends = (100 * float(row[k]) for k in ("value", "low", "high") if row.get(k) not in (None, ""))
     return f"{value:.1f}%" + (" ({:.1f} … {:.1f})".format(*ends) if ends else "")

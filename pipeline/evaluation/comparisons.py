@@ -1,0 +1,289 @@
+"""Comparisons of runs: an effect, its interval, p after Holm's correction, and each seed's effect.
+
+A comparison is a contrast Σ coefficient · metric(run), most often one run less another. Its effect is positive where
+more is better: a loss counts with the other sign. `over: groups` resamples meetings or documents, so that an interval
+is about other texts for the models that were trained; `over: seeds` takes each seed's effect as one observation, by
+Student's t.
+
+Where each seed tests other groups, Cochran's Q says whether the seeds agree (Cochran, "The Combination of Estimates
+from Different Experiments", Biometrics 1954). With effects e_s and standard errors σ_s,
+
+    w_s = 1 / σ_s²,   ē = Σ w_s e_s / Σ w_s,   Q = Σ w_s (e_s − ē)²  ~  χ² with S − 1 degrees of freedom.
+
+Where its p is under 0.05, effect and interval are those of the seeds' effects (random effects, Student's t).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import yaml
+from pydantic import Field, ValidationError
+from scipy.stats import chi2, ttest_1samp
+from statsmodels.stats.multitest import multipletests
+
+from pipeline.errors import QuorumError
+from pipeline.evaluation.intervals import Clusters, Interval, interval_of, of_few, sign_flip, standard_error
+from pipeline.workspace.record import Record, first_problem
+
+ALPHA = 0.05
+FEW_SEEDS = 2
+"""Fewer observations have no spread."""
+SAMPLES_AT_EQUAL_LENGTH = 2_000
+
+
+class Comparison(Record):
+    """A contrast of runs, fixed before the runs are tested.
+
+    Attributes:
+        name: by which tables and documents refer to it.
+        statement: what the paper says, or what is asked.
+        terms: run -> its coefficient.
+        effects: metric -> the paper's own effect in the metric's unit; null where the paper has none.
+        over: what is resampled: groups of examples (meetings, documents), or seeds.
+        family: Holm's correction runs over the comparisons of one family on one metric; none is corrected without one.
+        seeds: the seeds that count; null: all.
+        band: of a statement that two runs are alike, the ends between which the paper has them.
+        scale: the one scale at which it is asked; null: every scale.
+    """
+
+    name: str
+    statement: str
+    terms: dict[str, float] = Field(min_length=1)
+    effects: dict[str, float | None] = Field(min_length=1)
+    over: Literal["groups", "seeds"] = "groups"
+    family: str = ""
+    seeds: list[int] | None = None
+    band: tuple[float, float] | None = None
+    scale: str | None = None
+
+
+class Sensitivity(Record):
+    """All comparisons over groups once more, with one thing changed.
+
+    Attributes:
+        title: what is changed, as the page has it.
+        seeds: the seeds that count; null: all.
+        weigh: what counts alike: clients, or examples.
+        groups: a regular expression; what it matches at the start of a group's name is the group.
+        replace: seed -> a file below the experiment's folder that has other results of that seed.
+    """
+
+    title: str
+    seeds: list[int] | None = None
+    weigh: Literal["clients", "examples"] = "clients"
+    groups: str | None = None
+    replace: dict[int, Path] = Field(default_factory=dict)
+
+
+class Comparisons(Record):
+    """comparisons.yaml: what is asked of an experiment's runs.
+
+    Attributes:
+        deviations: what was done differently from the plan.
+        settings: setting -> its skew in the paper; runs on one that is skewed differently are not compared.
+    """
+
+    question: str
+    comparisons: list[Comparison] = Field(default_factory=list)
+    sensitivities: list[Sensitivity] = Field(default_factory=list)
+    deviations: str = ""
+    settings: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+
+Contrast = Callable[[Mapping[str, float], str, int | None], dict[str, Clusters] | None]
+"""(terms, metric, seed or None for all) -> client -> the contrast by group; None where a run or metric is missing."""
+Lengths = Callable[[Mapping[str, float], str], dict[str, "AtLength"] | None]
+"""(terms, metric) -> client -> its examples' contrasts and their contrasts of log lengths; None without texts."""
+
+
+@dataclass(frozen=True)
+class AtLength:
+    """One client's examples: the contrast of the metric and of the log of the length in words, each (examples,)."""
+
+    gains: np.ndarray
+    lengths: np.ndarray
+    groups: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A comparison on one metric.
+
+    Attributes:
+        interval: the effect with its 95% interval; None where a run is missing.
+        p, p_holm: two-sided, and after Holm's correction over the family; None without a family or an interval.
+        by_seed: seed -> its own effect.
+        p_seeds: of Cochran's Q; None where seeds share groups, or there is one seed.
+        at_equal_length: the effect at equal length, of a metric of texts.
+        groups: how many groups it rests on.
+    """
+
+    comparison: Comparison
+    metric: str
+    interval: Interval | None = None
+    p: float | None = None
+    p_holm: float | None = None
+    by_seed: Mapping[int, float] = field(default_factory=dict)
+    p_seeds: float | None = None
+    at_equal_length: Interval | None = None
+    groups: int = 0
+
+    @property
+    def paper(self) -> float | None:
+        return self.comparison.effects[self.metric]
+
+    @property
+    def disagree(self) -> bool:
+        """Whether the seeds differ by more than their groups explain."""
+        return self.p_seeds is not None and self.p_seeds < ALPHA
+
+
+def read_comparisons(path: Path) -> Comparisons:
+    """Parse comparisons.yaml.
+
+    Raises:
+        QuorumError: the file is missing, no YAML, or a key is unknown, missing or of a wrong type.
+    """
+    try:
+        return Comparisons.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
+    except FileNotFoundError:
+        raise QuorumError(f"{path}: is missing; restore it from git") from None
+    except yaml.YAMLError as error:
+        raise QuorumError(f"{path}: not YAML: {' '.join(str(error).split())}; correct it") from None
+    except ValidationError as error:
+        raise QuorumError(f"{path}: {first_problem(error)}; correct it") from None
+
+
+def compare(
+    comparisons: Sequence[Comparison],
+    contrast: Contrast,
+    seeds: Sequence[int],
+    samples: int,
+    lengths: Lengths | None = None,
+) -> list[Effect]:
+    """The effects of all comparisons on all their metrics, in order.
+
+    Args:
+        seeds: all at which runs were made.
+        samples: random signs behind each interval and p.
+        lengths: where texts are scored.
+    """
+    return with_holm(
+        [
+            _over_seeds(one, metric, contrast, seeds)
+            if one.over == "seeds"
+            else _over_groups(one, metric, contrast, seeds, samples, lengths)
+            for one in comparisons
+            for metric in one.effects
+        ]
+    )
+
+
+def _over_seeds(one: Comparison, metric: str, contrast: Contrast, seeds: Sequence[int]) -> Effect:
+    by_seed = _by_seed(one, metric, contrast, seeds)
+    values = list(by_seed.values())
+    if len(values) < FEW_SEEDS:
+        point = Interval(values[0], math.nan, math.nan) if values else None
+        return Effect(one, metric, point, by_seed=by_seed)
+    p = float(ttest_1samp(values, 0.0).pvalue) if len(set(values)) > 1 else math.nan
+    return Effect(one, metric, of_few(values), None if math.isnan(p) else p, by_seed=by_seed)
+
+
+def _by_seed(one: Comparison, metric: str, contrast: Contrast, seeds: Sequence[int]) -> dict[int, float]:
+    own = {seed: contrast(one.terms, metric, seed) for seed in seeds if one.seeds is None or seed in one.seeds}
+    return {seed: _mean(clients) for seed, clients in own.items() if clients}
+
+
+def _mean(clients: Mapping[str, Clusters]) -> float:
+    return float(np.mean([client.ratio() for client in clients.values()]))
+
+
+def _over_groups(
+    one: Comparison, metric: str, contrast: Contrast, seeds: Sequence[int], samples: int, lengths: Lengths | None
+) -> Effect:
+    clients = contrast(one.terms, metric, None)
+    if clients is None:
+        return Effect(one, metric)
+    effect = Effect(
+        one,
+        metric,
+        interval_of(clients, samples),
+        sign_flip(clients, samples),
+        by_seed=_by_seed(one, metric, contrast, seeds),
+        groups=len({name for own in clients.values() for name in own.names}),
+    )
+    if lengths and (own := lengths(one.terms, metric)):
+        effect = replace(effect, at_equal_length=at_equal_length(own))
+    alone = {seed: contrast(one.terms, metric, seed) for seed in effect.by_seed}
+    p_seeds = cochran({seed: own for seed, own in alone.items() if own})
+    effect = replace(effect, p_seeds=p_seeds)
+    if not effect.disagree:
+        return effect
+    values = list(effect.by_seed.values())
+    return replace(effect, interval=of_few(values), p=float(ttest_1samp(values, 0.0).pvalue))
+
+
+def cochran(by_seed: Mapping[int, Mapping[str, Clusters]]) -> float | None:
+    """The p of Cochran's Q over seeds that test different groups; None where they share some, or there is one seed."""
+    names = [{name for client in own.values() for name in client.names} for own in by_seed.values()]
+    if len(names) < FEW_SEEDS or sum(map(len, names)) > len(set().union(*names)):
+        return None
+    effects = np.array([_mean(own) for own in by_seed.values()])
+    errors = np.array([standard_error(own)[0] for own in by_seed.values()])
+    if not errors.all():
+        return None
+    weights = errors**-2
+    q = float(weights @ (effects - weights @ effects / weights.sum()) ** 2)
+    return float(chi2.sf(q, len(effects) - 1))
+
+
+def with_holm(effects: Sequence[Effect]) -> list[Effect]:
+    """Holm's adjusted p within each family and metric.
+
+    A comparison that was not run counts in its family: fewer results are not corrected less.
+    """
+    found = list(effects)
+    for family, metric in {(one.comparison.family, one.metric) for one in found} - {("", one.metric) for one in found}:
+        own = [i for i, one in enumerate(found) if (one.comparison.family, one.metric) == (family, metric)]
+        p_values = [1.0 if found[i].p is None else found[i].p for i in own]
+        adjusted = multipletests(p_values, method="holm")[1]
+        for i, p in zip(own, adjusted, strict=True):
+            found[i] = replace(found[i], p_holm=None if found[i].p is None else float(p))
+    return found
+
+
+def at_equal_length(clients: Mapping[str, AtLength], samples: int = SAMPLES_AT_EQUAL_LENGTH, seed: int = 0) -> Interval:
+    """The mean over clients of the effect at equal length: the intercept of gains regressed on log lengths.
+
+    g_i = a_c + b_c l_i for client c's examples; the effect is the mean of a_c. The interval is the percentile bootstrap
+    over groups, within each client.
+    """
+    rng = np.random.default_rng(seed)
+    values, drawn = [], []
+    for own in clients.values():
+        _, index = np.unique(np.asarray(own.groups), return_inverse=True)
+        moments = np.stack(
+            [np.ones_like(own.gains), own.lengths, own.gains, own.lengths**2, own.lengths * own.gains], axis=1
+        )
+        by_group = np.zeros((index.max() + 1, moments.shape[1]))
+        np.add.at(by_group, index, moments)
+        counts = rng.multinomial(len(by_group), np.full(len(by_group), 1 / len(by_group)), size=samples)
+        values.append(float(_intercept(by_group.sum(0)[None])[0]))
+        drawn.append(_intercept(counts @ by_group))
+    low, high = np.nanpercentile(np.mean(drawn, axis=0), [2.5, 97.5])
+    return Interval(float(np.mean(values)), float(low), float(high))
+
+
+def _intercept(moments: np.ndarray) -> np.ndarray:
+    """Of sums (n, Σl, Σg, Σl², Σlg), each row: a = ḡ − b l̄; where all lengths are equal, ḡ."""
+    n, length, gain, square, product = moments.T
+    spread = n * square - length**2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = np.where(spread > 1e-12, (n * product - length * gain) / spread, 0.0)
+        return np.asarray((gain - slope * length) / n)

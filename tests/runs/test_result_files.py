@@ -1,0 +1,80 @@
+"""Results as files: what is refused, what is missing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_results import run_of
+
+from pipeline.errors import QuorumError
+from pipeline.plan.orders import RunRow
+from pipeline.runs.result_files import has_result, read_result, read_results_of, refuse_to_retrain, write_result
+from pipeline.workspace import layout
+
+
+@pytest.fixture
+def row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunRow:
+    monkeypatch.chdir(tmp_path)
+    return run_of("ours")[0].model_copy(update={"fingerprint": "f"})
+
+
+def save(row: RunRow, **changes: Any) -> Path:
+    result = {"fingerprint": "f", "precision": "fp32", "scores": {"clients": {}, "examples": []}, "history": []}
+    write_result(layout.result(row.id), result | changes)
+    return layout.result(row.id)
+
+
+def test_the_same_result_gives_the_same_bytes(row: RunRow) -> None:
+    first = save(row).read_bytes()
+    assert save(row).read_bytes() == first
+    assert read_result(layout.result(row.id))["precision"] == "fp32"
+
+
+def test_a_result_of_other_knobs_is_none(row: RunRow) -> None:
+    assert not has_result(row)
+    save(row)
+    assert has_result(row)
+    assert not has_result(row.model_copy(update={"fingerprint": "g"}))
+
+
+def test_a_damaged_file_is_named_with_the_remedy(row: RunRow) -> None:
+    save(row).write_bytes(b"cut")
+    with pytest.raises(QuorumError, match=r"ours-1.json.gz: is damaged; run `git checkout"):
+        read_result(layout.result(row.id))
+
+
+def test_two_precisions_share_no_table(row: RunRow) -> None:
+    other = run_of("theirs")[0].model_copy(update={"fingerprint": "f"})
+    save(row)
+    save(other, precision="bf16")
+    with pytest.raises(QuorumError, match="one table has one precision"):
+        read_results_of([row, other])
+
+
+def test_no_result_at_all_is_an_error(row: RunRow) -> None:
+    with pytest.raises(QuorumError, match="has no result of a planned run"):
+        read_results_of([row])
+
+
+def test_a_committed_result_is_not_trained_again_unasked(row: RunRow, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(row)
+    refuse_to_retrain(row)  # git does not know it
+    monkeypatch.setattr("pipeline.runs.result_files._is_tracked", lambda path: True)
+    with pytest.raises(QuorumError, match="QUORUM_RETRAIN=1"):
+        refuse_to_retrain(row)
+    monkeypatch.setenv("QUORUM_RETRAIN", "1")
+    refuse_to_retrain(row)
+
+
+def test_committed_results_are_of_the_planned_runs() -> None:
+    """Every file below results/ can be read, and has scores by example."""
+    root = Path(__file__).parents[2]
+    files = [*root.glob("results/*/*.gz"), *root.glob("experiments/*/results/*/*.gz")]
+    assert files
+    for path in files:
+        result = read_result(path)
+        assert result["scores"]["examples"], path
+        json.dumps(result)
