@@ -1,6 +1,6 @@
-"""Documents whose numbers come from committed files: `NAME.md.j2` beside `NAME.md`, rendered by `python -m pipeline docs`.
+"""Documents whose numbers come from committed files: `NAME.md.j2` is the template of `NAME.md` beside it.
 
-A template names committed files by their paths from the repository's root:
+`python -m pipeline docs` renders them. A template names committed files by their paths from the repository's root:
 
     {% set gain = row(table("reports/tables/significance.csv"), metric="average", against="fedavg", client="mean") %}
     The gain is {{ gain.difference | signed(2) }} ({{ gain | span(2) }}).
