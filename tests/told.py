@@ -32,20 +32,6 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-def rounds_of_laptop() -> dict[str, int]:
-    """Run of the laptop's table -> its rounds."""
-    found: dict[str, int] = {}
-    for row in read(REPORTS / "tables" / "history.csv"):
-        found[row["run"]] = max(found.get(row["run"], 0), int(row["round"]))
-    return found
-
-
-def seconds_of_a_round() -> float:
-    """The mean over the trainings of `make repro`."""
-    parts = json.loads((REPORTS / "benchmarks" / "parts.json").read_text(encoding="utf-8"))["now"]["parts"]
-    return float(60 * parts["trainings"] / sum(rounds_of_laptop().values()))
-
-
 def words(page: Path) -> str:
     """A page's text, its lines joined."""
     return " ".join(page.read_text(encoding="utf-8").split())

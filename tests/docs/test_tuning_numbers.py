@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import ROOT
-from told import ABLATIONS, FULL, REPORTS, prose, read, seconds_of_a_round, untold, words
+from told import ABLATIONS, FULL, REPORTS, prose, read, untold, words
 
 from pipeline.plan.texts import read_text_params
 
@@ -154,37 +154,6 @@ def test_what_is_said_of_the_ablations_knobs_is_what_their_trials_found() -> Non
     assert untold(prose(told), sentences) == []
     assert max(rate.values()) - min(rate.values()) < 0.008
     assert ended == {"fedavgm": "patience", "ditto": "cap", "fedavg-lora": "cap"}
-
-
-def rounds_of_kept_trainings() -> tuple[float, int]:
-    """Seconds and rounds of the trainings at full scale that were timed."""
-    rounds: dict[str, int] = {}
-    for row in read(FULL / "reports" / "tables" / "history.csv"):
-        run = f"{row['run']}-{row['seed']}"
-        rounds[run] = max(rounds.get(run, 0), int(row["round"]))
-    kept = {one.stem: json.loads(one.read_text(encoding="utf-8")) for one in (FULL / "results").glob("m*/*.json")}
-    timed = {run: float(one["training_seconds"]) for run, one in kept.items() if one.get("training_seconds")}
-    return sum(timed.values()), sum(rounds[run] for run in timed)
-
-
-def test_what_tuning_takes_is_told_by_the_time_of_a_round() -> None:
-    """A trial is a training; where two families share one, the table has a row for each."""
-    trials = {
-        folder: [json.loads(path.read_text(encoding="utf-8")) for path in (folder / "reports").glob("tuning/*.json")]
-        for folder in (ROOT, FULL, ABLATIONS)
-    }
-    laptop, full, ablations = (sum(one["rounds"] for one in own) for own in trials.values())
-    of_laptop = seconds_of_a_round()
-    seconds, rounds = rounds_of_kept_trainings()
-    hours = [laptop * of_laptop / 3600, full * seconds / rounds / 3600, ablations * of_laptop / 3600]
-    told = words(ROOT / "docs" / "performance.md")
-    for sentence in (
-        f"{len(trials[ROOT])} trials of {laptop} rounds at the laptop's scale, {len(trials[FULL])} of {full} rounds at "
-        f"full scale, and {len(trials[ABLATIONS])} of {ablations} rounds for the ablations",
-        f"A round took {of_laptop:.0f} s in the trainings of `make repro`, and {seconds / rounds:.0f} s in those",
-        "two cores tune for {:.1f}, {:.1f} and {:.1f} hours".format(*hours),
-    ):
-        assert sentence in told
 
 
 def test_rates_and_knobs_of_labelled_texts_are_those_that_tuning_chose() -> None:
