@@ -15,7 +15,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup setup-flower try repro repro-all repro-full missing page tune fednlp ablations federation chaos chaos-crashes chaos-federation test ui lint bench clean
+.PHONY: help setup setup-flower try repro repro-all repro-full missing page tune fednlp ablations federation chaos chaos-crashes chaos-federation test ui lint docs bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 18
@@ -134,6 +134,9 @@ lint: setup  ## ruff and mypy alone
 	@ruff format --check --quiet pipeline tests benchmarks
 	@ruff check pipeline tests benchmarks
 	@mypy
+
+docs: setup  ## the documents that quote numbers, from their templates and the committed tables: docs/*.md, benchmarks/SCALE.md
+	@python -m pipeline docs
 
 setup-flower: $(FLOWER_STAMP)  ## .venv-flower: Flower, whose pins contradict those of .venv
 

@@ -1,8 +1,7 @@
-"""What Quorum costs at other sizes than a laptop's -> benchmarks/SCALE.md.
+"""What Quorum costs at other sizes than a laptop's: reports/benchmarks/scale.json and, from it, benchmarks/SCALE.md.
 
-`python -m benchmarks.scale` computes every table by the shapes and formulas of `shapes.py`; where a time is given,
-it is arithmetic over the speed that `make bench` measured (reports/benchmarks/results.json). Bytes on the wire are
-those of files that are really packed.
+`python -m benchmarks.scale` computes every table by the shapes and formulas of `shapes.py`. Times are arithmetic over
+the speed that `make bench` measured (reports/benchmarks/results.json). Bytes on the wire are those of packed files.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jinja2 import StrictUndefined, Template
 
 from benchmarks.shapes import (
     SHAPES,
@@ -25,11 +23,13 @@ from benchmarks.shapes import (
 )
 from pipeline.federated.shelf import HELD
 from pipeline.model.adapter import Adapter, pack
-from pipeline.workspace.files import read_json, write_text
+from pipeline.report import documents
+from pipeline.workspace.files import read_json, write_json
 from pipeline.workspace.layout import REPORTS
 
 NOT_MEASURED = "not measured"
-PAGE = Path(__file__).with_name("SCALE.md")
+Table = list[dict[str, str]]
+"""Rows by the names of their columns."""
 TEMPLATE = Path(__file__).with_name("SCALE.md.j2")
 KEPT = 8
 """Adapters of one client in memory: its own, the one before it, and three of each of two best rounds."""
@@ -56,8 +56,9 @@ def measured() -> Speed:
 # -- tables -----------------------------------------------------------------------------------------------------------
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    return "\n".join([f"| {' | '.join(head)} |", "|---" * len(head) + "|", *(f"| {' | '.join(r)} |" for r in rows)])
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """Rows of cells, by the names of their columns."""
+    return [dict(zip(head, cells, strict=True)) for cells in rows]
 
 
 def size(count: float) -> str:
@@ -74,7 +75,7 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1e6:.3g} µs"
 
 
-def by_length() -> str:
+def by_length() -> Table:
     rows = []
     for name, s in SHAPES.items():
         for source in (512, 1024, 4096, 16384):
@@ -95,7 +96,7 @@ def by_length() -> str:
     return table(head, rows)
 
 
-def by_clients(speed: Speed) -> str:
+def by_clients(speed: Speed) -> Table:
     s = SHAPES["SmolLM2-135M"]
     rows = []
     for clients, share in ((3, 1.0), (100, 1.0), (1_000, 1.0), (1_000, 0.1), (10_000, 1.0), (10_000, 0.01)):
@@ -115,7 +116,7 @@ def by_clients(speed: Speed) -> str:
             )
         )
     return table(
-        ("clients", "asked a round", "arithmetic", "on this machine", "the loop's own", "on the wire", "held at once"),
+        ("clients", "drawn a round", "arithmetic", "on this machine", "the loop's own", "on the wire", "in memory"),
         rows,
     )
 
@@ -145,7 +146,7 @@ def _top(adapter: Adapter, share: float) -> Adapter:
     return found
 
 
-def on_the_wire() -> str:
+def on_the_wire() -> Table:
     rows = []
     for name, s in SHAPES.items():
         adapter = s.adapter()
@@ -172,7 +173,7 @@ PAPER = {
 """Experiment -> (backbones, trainings of ten rounds over QMSum). Counts where the text has none are ours."""
 
 
-def whole_paper(speed: Speed) -> str:
+def whole_paper(speed: Speed) -> Table:
     rows: list[tuple[str, float]] = []
     encoded: set[tuple[str, int]] = set()
     for name, (models, trainings) in PAPER.items():
@@ -200,7 +201,7 @@ def whole_paper(speed: Speed) -> str:
     )
 
 
-def mapping(speed: Speed) -> str:
+def mapping(speed: Speed) -> Table:
     rows = []
     for name, s in SHAPES.items():
         source = min(s.longest, 16384 if "T5" in name or "LED" in name else 1024)
@@ -221,26 +222,25 @@ def mapping(speed: Speed) -> str:
     )
 
 
-def page(speed: Speed) -> str:
-    """The template with its tables."""
-    template = Template(TEMPLATE.read_text(encoding="utf-8"), undefined=StrictUndefined, keep_trailing_newline=True)
-    text: str = template.render(
-        speed=f"{size(speed.flops)}FLOP/s in a training step" if speed.flops else "not measured yet",
-        target=TARGET,
-        examples=EXAMPLES,
-        by_length=by_length(),
-        by_clients=by_clients(speed),
-        clients_held=HELD,
-        on_the_wire=on_the_wire(),
-        mapping=mapping(speed),
-        whole_paper=whole_paper(speed),
-    )
-    return text
+def tables(speed: Speed) -> dict[str, Any]:
+    """What the template of SCALE.md names."""
+    return {
+        "speed": f"{size(speed.flops)}FLOP/s in a training step" if speed.flops else "not measured yet",
+        "target_tokens": TARGET,
+        "examples": EXAMPLES,
+        "clients_in_memory": HELD,
+        "by_length": by_length(),
+        "by_clients": by_clients(speed),
+        "on_the_wire": on_the_wire(),
+        "mapping": mapping(speed),
+        "paper": whole_paper(speed),
+    }
 
 
 def main() -> None:
-    write_text(PAGE, page(measured()))
-    print(f"{PAGE.name}: written")
+    """Write the tables, and the page from them."""
+    write_json(REPORTS / "benchmarks" / "scale.json", tables(measured()))
+    documents.write(TEMPLATE)
 
 
 if __name__ == "__main__":

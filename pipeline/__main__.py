@@ -222,6 +222,14 @@ def ratings_import(
     bring_in(files)
 
 
+@app.command()
+def docs() -> None:
+    """Render every document that has a template: NAME.md from NAME.md.j2."""
+    from pipeline.report.documents import run
+
+    run()
+
+
 _add(app, "mend", "workspace.mend:mend", "Mend what a kill left half-written of DVC's own files.")
 
 _add(app, "track", "runs.tracking:project", "Bring the MLflow store in line with what is on disk.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -228,43 +227,6 @@ def test_the_table_is_the_one_that_was_measured() -> None:
     results = json.loads(committed("reports/benchmarks/results.json"))
     measured = table.markdown([row for name in COMPARISONS for row in results.get(name, ())])
     assert committed("reports/benchmarks/table.md") == measured
-
-
-STEP = "step of AdaFedSelectKD, {}, batch 16, {}"
-SMOLLM, BART = (
-    "SmolLM2-135M-Instruct, 448 source and 80 target tokens",
-    "BART-base's shape, 1024 source and 80 target tokens",
-)
-PREFILL = "prefill of an example, SmolLM2-135M-Instruct, 1024 source and 80 target tokens, bf16"
-CITED = (
-    (STEP.format(SMOLLM, "bf16"), "in fp32"),
-    (STEP.format(SMOLLM, "bf16"), "in bf16, compiled"),
-    (STEP.format(SMOLLM, "fp32"), "in fp32"),
-    (STEP.format(SMOLLM, "bf16") + ": peak memory of the process", "in fp32"),
-    (STEP.format(BART, "bf16"), "in fp32"),
-    (PREFILL, "in fp32"),
-    (PREFILL, "in bf16"),
-    ("SmolLM2-135M-Instruct, 448 source tokens, 8 x 40 tokens, from a stored prefill, bf16", "in fp32"),
-    ("SmolLM2-135M-Instruct, 448 source tokens, 8 x 40 tokens, prefill included, bf16", "in fp32"),
-    ("512 source tokens, 16 x 80 tokens, from a stored prefill, bf16", "in fp32"),
-    ("512 source tokens, 16 x 80 tokens, prefill included, bf16", "in fp32"),
-    ("examples a client, from a filled store, bf16", "a plain client"),
-    ("examples a client, encoding included, bf16", "a plain client"),
-    ("ROUGE of 10,000 pairs", "`rouge_score`"),
-)
-"""How the measured rows end that docs/performance.md cites, and what they are held against, in its order."""
-
-
-def test_the_page_on_performance_cites_what_was_measured() -> None:
-    """With a digit behind the point, or three in all."""
-    rows = [row for measured in json.loads(committed("reports/benchmarks/results.json")).values() for row in measured]
-    ratios = [
-        next(row["ratio"] for row in rows if row["what"].endswith(what) and row["against"].endswith(against))
-        for what, against in CITED
-    ]
-    short = committed("docs/performance.md").split("In short", 1)[1].split("\n## ", 1)[0]
-    told = [float(n) for cells in re.findall(r"^\|.*\| ([\d./ ]+) \|$", short, re.MULTILINE) for n in cells.split("/")]
-    assert told == [pytest.approx(ratio, abs=0.051, rel=0.005) for ratio in ratios]
 
 
 def test_a_table_says_what_was_missed_and_what_was_not_measured() -> None:

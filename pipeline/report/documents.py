@@ -1,0 +1,89 @@
+"""Documents whose numbers come from committed files: `NAME.md.j2` is the template of `NAME.md` beside it.
+
+`python -m pipeline docs` renders them. A template names committed files by their paths from the repository's root:
+
+    {% set gain = row(table("reports/tables/significance.csv"), metric="average", against="fedavg", client="mean") %}
+    The gain is {{ gain.difference | signed(2) }} ({{ gain | span(2) }}).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import yaml
+
+from pipeline.errors import QuorumError
+from pipeline.report.page import signed
+from pipeline.workspace.files import write_text
+
+ROOT = Path(__file__).parents[2]
+PLACES = ("README.md.j2", "docs/*.md.j2", "benchmarks/*.md.j2", "experiments/*/README.md.j2")
+
+
+def templates() -> list[Path]:
+    """Every document's template."""
+    return sorted(path for place in PLACES for path in ROOT.glob(place))
+
+
+def render(template: Path, root: Path = ROOT) -> str:
+    """A document's text; a missing file, an undefined name and a row that is not there are a QuorumError."""
+
+    def table(path: str) -> list[dict[str, str]]:
+        """The rows of a CSV file, by the names of its columns."""
+        with (root / path).open(newline="", encoding="utf-8") as stream:
+            return list(csv.DictReader(stream))
+
+    def record(path: str) -> Any:
+        """The content of a JSON or YAML file."""
+        text = (root / path).read_text(encoding="utf-8")
+        return yaml.safe_load(text) if path.endswith(".yaml") else json.loads(text)
+
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
+    environment.globals.update(table=table, record=record, row=row)
+    environment.filters.update(num=num, signed=lambda value, digits: signed(float(value), digits), span=span, grid=grid)
+    try:
+        return environment.from_string(template.read_text(encoding="utf-8")).render()
+    except (OSError, QuorumError, jinja2.TemplateError) as error:
+        raise QuorumError(f"{template}: {error}; correct the template") from error
+
+
+def row(rows: Sequence[Mapping[str, str]], **wanted: str) -> Mapping[str, str]:
+    """The one row whose columns have the wanted values; none, or more than one, is a QuorumError."""
+    found = [one for one in rows if all(one[name] == value for name, value in wanted.items())]
+    if len(found) != 1:
+        raise QuorumError(f"{len(found)} rows have {', '.join(f'{name}={value}' for name, value in wanted.items())}")
+    return found[0]
+
+
+def num(value: float | str, digits: int = 0, times: float = 1) -> str:
+    """A number, multiplied, as in `1,234.50` or `−0.20`: with a sign only below 0."""
+    text = f"{times * float(value):,.{digits}f}".replace("-", "−")
+    return text if text.strip("−0.") else text.removeprefix("−")
+
+
+def span(interval: Mapping[str, float | str], digits: int, times: float = 1) -> str:
+    """The ends `low` and `high` of an interval, multiplied, the lower first, as in `−0.35 … 0.30`."""
+    low, high = sorted(times * float(interval[end]) for end in ("low", "high"))
+    return f"{num(low, digits)} … {num(high, digits)}"
+
+
+def grid(rows: Sequence[Mapping[str, str]]) -> str:
+    """A Markdown table of all columns."""
+    head, *lines = (f"| {' | '.join(cells)} |" for cells in [list(rows[0]), *(list(one.values()) for one in rows)])
+    return "\n".join([head, "|" + "---|" * len(rows[0]), *lines])
+
+
+def write(template: Path) -> None:
+    """Render a template into the document beside it."""
+    write_text(template.with_suffix(""), render(template))
+
+
+def run() -> None:
+    """Write every document that has a template."""
+    for template in templates():
+        write(template)
