@@ -13,7 +13,7 @@ from pipeline.report.pairs import pairs_of
 from pipeline.report.paper import Section, read_paper
 from pipeline.report.paper_page import PaperPage, render
 from pipeline.report.paper_pieces import AVERAGING, SELECTIVE, Material, draw, extra_pieces, sweeps
-from pipeline.report.ratings.sheets import of_these_summaries
+from pipeline.report.ratings import current_ratings
 from pipeline.runs.identity import record_identities
 from pipeline.runs.index import planned_key, read_encoded
 from pipeline.runs.metrics import small_metrics, write_metrics
@@ -106,7 +106,7 @@ def _material(order: ReportOrder, results: Results) -> Material:
         orientation=orientation_of(
             load_task(order.task), examples_of(order.corpora), _first_tested(results), use_stemmer=order.use_stemmer
         ),
-        ratings=of_these_summaries(order.runs),
+        ratings=current_ratings(order.runs),
         trials=read_table(layout.TUNING_TABLE) if layout.TUNING_TABLE.is_file() else [],
         analysis=analysis,
         texts={
