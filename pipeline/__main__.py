@@ -232,8 +232,13 @@ def ratings_export(
 
 
 FilledSheets = Annotated[list[Path], typer.Argument(help="what raters sent back: the page's JSON, or the filled CSV")]
-about = "Check ratings and join them into data/ratings/ratings.csv."
-_add(ratings, "import", "report.ratings:import_ratings", about, files=FilledSheets)
+_add(
+    ratings,
+    "import",
+    "report.ratings:import_ratings",
+    "Join ratings into data/ratings/ratings.csv.",
+    files=FilledSheets,
+)
 
 _add(app, "mend", "workspace.mend:mend", "Mend what a kill left half-written of DVC's own files.")
 

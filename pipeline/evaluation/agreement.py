@@ -5,7 +5,6 @@ Fleiss, "Measuring Nominal Scale Agreement Among Many Raters", Psychological Bul
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 from statsmodels.stats.inter_rater import fleiss_kappa
 
@@ -24,7 +23,8 @@ def shares(ratings: pd.DataFrame, samples: int) -> dict[str, Interval]:
     clusters: dict[str, dict[str, Clusters]] = {"win": {}, "tie": {}, "loss": {}}
     for client, own in found.reindex(columns=list(clusters), fill_value=0.0).groupby(level="client"):
         for outcome, one in clusters.items():
-            one[str(client)] = Clusters.of(own.index.get_level_values("meeting"), own[outcome], np.ones(len(own)))
+            meetings = list(own.index.get_level_values("meeting"))
+            one[str(client)] = Clusters.of(meetings, list(own[outcome]), [1.0] * len(own))
     return {outcome: interval_of(one, samples) for outcome, one in clusters.items()}
 
 

@@ -122,7 +122,7 @@ def ratings(canvas: Canvas, rows: Rows, ours: str, samples: int) -> list[Markup]
     """Fig. 5: shares of wins, ties and losses and Fleiss' kappa, or a note that there are no ratings."""
     if not rows:
         return [piece("nobody_rated")]
-    by_method = dict(iter(pd.DataFrame(rows).groupby("against", sort=False)))
+    by_method = {str(method): own for method, own in pd.DataFrame(rows).groupby("against", sort=False)}
     found, cells = {method: shares(own, samples) for method, own in by_method.items()}, []
     for method, own in by_method.items():
         # The figure's numbers: a small share has no room for its interval in its bar.

@@ -46,14 +46,13 @@ def export(raters: int, seed: int) -> None:
     if missing := [method for method in METHODS if not any(method in pair for pair in pairs.values())]:
         raise QuorumError(f"ratings: no run of {missing[0]} in params.yaml's runs; add one and run `dvc repro main`")
     examples = examples_of(read_order(layout.order("encode", layout.MAIN), EncodeOrder).corpora)
-    meetings: dict[str, dict[str, str]] = {}
-    for client, name, _ in pairs:
-        meetings.setdefault(client, {})[name] = examples[name].meeting
-    drawn = {(client, name) for client, own in meetings.items() for name in draw(own, EXAMPLES, seed)}
+    drawn: set[str] = set()
+    for client in {client for client, _, _ in pairs}:
+        drawn |= set(draw({name: examples[name].meeting for own, name, _ in pairs if own == client}, EXAMPLES, seed))
     for rater in range(1, raters + 1):
         shuffled, items, keys = random.Random(f"{seed}/{rater}"), [], {}
         for (client, name, other), pair in pairs.items():
-            if (client, name) in drawn:
+            if name in drawn:
                 sides, example = dict(zip("AB", shuffled.sample([OURS, other], 2), strict=True)), examples[name]
                 key = {"client": client, "meeting": example.meeting, "example": name, "texts": _hash_of(pair)}
                 # A letter comes first: spreadsheets take a hash like 12e45678 for a number.
@@ -90,20 +89,16 @@ def import_ratings(files: Sequence[Path]) -> None:
     new = [row for file in files for row in _read(file)]
     sheets = {row["sheet"] for row in new}
     ratings = [row for row in former if row["sheet"] not in sheets] + new
-    (rater, item, _), times = Counter((row["rater"], row["item"], row["criterion"]) for row in ratings).most_common(1)[
-        0
-    ]
-    if times > 1:
-        raise QuorumError(f"ratings: {rater} has rated item {item} twice; import one sheet a rater, or rename a rater")
+    rated = Counter((row["rater"], row["item"], row["criterion"]) for row in ratings)
+    if again := [one for one, times in rated.items() if times > 1]:
+        raise QuorumError(f"ratings: {again[0][0]} has rated item {again[0][1]} twice; import one sheet for each rater")
     raters = {(row["sheet"], row["rater"]) for row in ratings}
-    sheet, count = Counter(sheet for sheet, _ in raters).most_common(1)[0]
-    if count > 1:
-        raise QuorumError(f"ratings: sheet {sheet} has {count} raters, and it is one's; import one's file")
+    if shared := [sheet for sheet, times in Counter(sheet for sheet, _ in raters).items() if times > 1]:
+        raise QuorumError(f"ratings: sheet {shared[0]} has two raters; import the file of one of them")
     write_table(path, ratings, COLUMNS)
     if replaced := sorted({row["rater"] for row in former if row["sheet"] in sheets}):
         say(f"ratings: replaced those of {', '.join(replaced)} on the same sheets")
-    count = len({rater for _, rater in raters})
-    say(f"ratings: {len(ratings)} ratings by {count} raters in {path}; `dvc repro report` draws them")
+    say(f"ratings: {len(ratings)} ratings of {len(raters)} sheets in {path}; `dvc repro report` draws them")
 
 
 class FilledSheet(BaseModel):
