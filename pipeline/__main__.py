@@ -202,25 +202,21 @@ app.add_typer(ratings, name="ratings")
 
 @ratings.command("export")
 def ratings_export(
-    raters: Annotated[int, typer.Option(min=1, help="so many sheets, each in an order of its own")] = 3,
+    raters: Annotated[int, typer.Option(min=1, help="how many sheets, each in another order")] = 3,
     seed: Annotated[int, typer.Option(help="which examples are drawn")] = 1,
 ) -> None:
     """Write rating sheets into reports/ratings: 20 test examples a domain, three pairs each."""
-    from pipeline.report.ratings.sheets import export
-    from pipeline.workspace.layout import RATING_SHEETS
-
-    export(raters, seed, RATING_SHEETS)
+    importlib.import_module("pipeline.report.ratings").export(raters, seed)
 
 
-@ratings.command("import")
-def ratings_import(
-    files: Annotated[list[Path], typer.Argument(help="what raters sent back: the page's JSON, or the filled CSV")],
-) -> None:
-    """Check ratings and join them into data/ratings/ratings.csv."""
-    from pipeline.report.ratings.returned import bring_in
-
-    bring_in(files)
-
+FilledSheets = Annotated[list[Path], typer.Argument(help="what raters sent back: the page's JSON, or the filled CSV")]
+_add(
+    ratings,
+    "import",
+    "report.ratings:import_ratings",
+    "Join ratings into data/ratings/ratings.csv.",
+    files=FilledSheets,
+)
 
 @app.command()
 def docs() -> None:

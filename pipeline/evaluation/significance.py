@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from statsmodels.stats.multitest import multipletests
+
 
 def holm(p_values: Sequence[float], of: int | None = None) -> list[float]:
     """Holm's adjusted p-values, in the order given: p_(k) · (m − k + 1), made monotone, at most 1.
@@ -11,11 +13,9 @@ def holm(p_values: Sequence[float], of: int | None = None) -> list[float]:
     Args:
         of: m, where the family has more members than have a p.
     """
-    count = of or len(p_values)
-    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
-    adjusted = [0.0] * len(p_values)
-    running = 0.0
-    for rank, i in enumerate(order):
-        running = max(running, min(1.0, p_values[i] * (count - rank)))
-        adjusted[i] = running
-    return adjusted
+    if not p_values:
+        return []
+    # A member without a p counts like one whose p is 1.
+    without = (of or len(p_values)) - len(p_values)
+    adjusted = multipletests([*p_values, *[1.0] * without], method="holm")[1]
+    return [float(p) for p in adjusted[: len(p_values)]]

@@ -19,8 +19,8 @@ BY_STAGE: dict[str, tuple[str, ...]] = {
     "generate": MODEL,
     "evaluate": (*MODEL, *EMBEDDINGS, "rouge-score", "rouge-score-rs"),
     "analyze": (*MODEL, *EMBEDDINGS, *STATISTICS, "rouge-score", "rouge-score-rs", "scikit-learn"),
-    "main": (*MODEL, *WORDS, *STATISTICS, *PAGES),
-    "report": (*MODEL, *STATISTICS, *PAGES),
+    "main": (*MODEL, *WORDS, *STATISTICS, "statsmodels", *PAGES),
+    "report": (*MODEL, *STATISTICS, "statsmodels", *PAGES),
 }
 
 

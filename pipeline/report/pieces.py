@@ -8,9 +8,10 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
+import pandas as pd
 from markupsafe import Markup
 
-from pipeline.evaluation.agreement import Outcomes, outcomes_of
+from pipeline.evaluation.agreement import kappa, shares
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import MEAN, Scored
 from pipeline.federated.history import best_validation_loss, client_rounds
@@ -92,29 +93,19 @@ def divergences(canvas: Canvas, analysis: Analysis) -> list[Markup]:
 
 
 def ratings(canvas: Canvas, rows: Rows, ours: str, samples: int) -> list[Markup]:
-    """Fig. 5: what raters said, or that nobody has."""
+    """Fig. 5: shares of wins, ties and losses and Fleiss' kappa, or a note that there are no ratings."""
     if not rows:
         return [piece("nobody_rated")]
-    found = [outcomes_of(rows, against, samples) for against in dict.fromkeys(row["against"] for row in rows)]
-    count = len({row["rater"] for row in rows})
-    figure = canvas.place(
-        human.draw(found, ours),
-        "human",
-        "human",
-        eyes="one rater" if count == 1 else f"{count} raters",
-        agreement="; ".join(map(_agreement, found)),
-        methods=", ".join(dict.fromkeys([ours, *(one.against for one in found)])),
-    )
-    # The figure's numbers: a small share has no room for its interval in its bar.
-    cells = [
-        [one.against, *(f"{100 * s.value:.0f} ({s.times(100).span(0)})" for s in one.shares.values())] for one in found
-    ]
-    return [figure, piece("table", head=["% of ratings, against", *found[0].shares], rows=cells)]
-
-
-def _agreement(one: Outcomes) -> str:
-    kappa = "κ –" if one.kappa is None else f"κ {one.kappa:.2f} over {one.subjects} pairs and criteria"
-    return f"against {one.against} {one.ratings} ratings, {kappa}"
+    by_method = {str(method): own for method, own in pd.DataFrame(rows).groupby("against", sort=False)}
+    found, cells = {method: shares(own, samples) for method, own in by_method.items()}, []
+    for method, own in by_method.items():
+        # The figure's numbers: a small share has no room for its interval in its bar.
+        texts = [f"{100 * one.value:.0f} ({one.times(100).span(0)})" for one in found[method].values()]
+        agreement, subjects = kappa(own)
+        cells.append([method, *texts, len(own), "–" if agreement is None else f"{agreement:.2f}", subjects])
+    about = {"raters": len({row["rater"] for row in rows}), "methods": [ours, *found]}
+    head = ["% of ratings, against", "win", "tie", "loss", "ratings", "Fleiss’ κ", "over pairs and criteria"]
+    return [canvas.place(human.draw(found, ours), "human", "human", **about), piece("table", head=head, rows=cells)]
 
 
 def median_cases(results: Results, texts: Texts, ours: str, theirs: str, metric: Metric) -> list[Markup]:

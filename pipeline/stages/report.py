@@ -11,7 +11,7 @@ from pipeline.report.pairs import pairs_of
 from pipeline.report.paper import Section, read_paper
 from pipeline.report.paper_page import PaperPage, render
 from pipeline.report.paper_pieces import AVERAGING, SELECTIVE, Material, draw, extra_pieces, sweeps
-from pipeline.report.ratings.sheets import of_these_summaries
+from pipeline.report.ratings import current_ratings
 from pipeline.runs.identity import record_identities
 from pipeline.runs.index import planned_key, read_encoded, target_limit
 from pipeline.runs.metrics import small_metrics, write_metrics
@@ -95,7 +95,7 @@ def _material(order: ReportOrder, results: Results) -> Material:
     return Material(
         shares=read_table(layout.WORD_SHARES),
         pos=read_table(layout.POS_SHARES),
-        ratings=of_these_summaries(order.runs),
+        ratings=current_ratings(order.runs),
         trials=read_table(layout.TUNING_TABLE) if layout.TUNING_TABLE.is_file() else [],
         analysis=analysis,
         texts={

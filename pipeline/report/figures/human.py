@@ -1,30 +1,27 @@
-"""Fig. 5: how often raters preferred our method's summary, a bar an opponent; nothing is drawn without ratings."""
+"""Fig. 5: how often raters preferred our method's summary, a bar for each other method."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
+import numpy as np
 from matplotlib.figure import Figure
 
-from pipeline.evaluation.agreement import Outcomes
+from pipeline.evaluation.intervals import Interval
 from pipeline.report.figures.style import colour
 
-COLOURS = {"win": 7, "tie": 0, "loss": 6}
 
-
-def draw(found: Sequence[Outcomes], ours: str) -> Figure:
-    figure = Figure(figsize=(7.2, 1.2 + 0.6 * len(found)))
+def draw(found: Mapping[str, Mapping[str, Interval]], ours: str) -> Figure:
+    """Stacked bars of shares in percent, with intervals where there is room; `found` is method -> outcome -> share."""
+    figure, left = Figure(figsize=(7.2, 1.2 + 0.6 * len(found))), np.zeros(len(found))
     axis = figure.subplots()
-    for row, outcomes in enumerate(found):
-        start = 0.0
-        for outcome, share in outcomes.shares.items():
-            width, label = 100 * share.value, outcome if row == 0 else None
-            axis.barh(row, width, left=start, color=colour(COLOURS[outcome]), height=0.55, label=label)
-            if width > 6:
-                text = f"{width:.0f}%\n{share.times(100).span(0)}"
-                axis.text(start + width / 2, row, text, ha="center", va="center", color="white", fontsize=7)
-            start += width
-    axis.set_yticks(range(len(found)), [f"against {outcomes.against}" for outcomes in found])
+    for outcome, number in {"win": 7, "tie": 0, "loss": 6}.items():
+        own = [shares[outcome].times(100) for shares in found.values()]
+        widths, names = [share.value for share in own], [f"against {method}" for method in found]
+        bars = axis.barh(names, widths, left=left, color=colour(number), height=0.55, label=outcome)
+        texts = [f"{share.value:.0f}%\n{share.span(0)}" if share.value > 6 else "" for share in own]
+        axis.bar_label(bars, texts, label_type="center", color="white", fontsize=7)
+        left += widths
     axis.invert_yaxis()
     axis.set_xlabel(f"% of ratings, {ours} wins / ties / loses, with 95% intervals")
     axis.grid(visible=False)

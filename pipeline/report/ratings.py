@@ -1,0 +1,178 @@
+"""Human evaluation (Fig. 5; Feng et al., Section V-A2): blind rating sheets out, ratings in.
+
+A rater compares AdaFedSelectKD's summary with another method's, in random order, and says by each criterion which is
+better, or that neither is. A sheet is an HTML page that works from disk, and the same as CSV. A key, which is not part
+of it, names the methods behind A and B. Keys and ratings are in data/ratings and quote no text.
+"""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Annotated, Literal, get_args
+
+from pydantic import BaseModel, StringConstraints, ValidationError
+
+from pipeline.corpora.hash_order import hash_order
+from pipeline.corpora.prepared import examples_of
+from pipeline.errors import QuorumError
+from pipeline.federated.methods import OURS
+from pipeline.plan.orders import EncodeOrder, MainOrder, RunRow, read_order
+from pipeline.report.page import page
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json, read_jsonl, sha256_json, write_json, write_text
+from pipeline.workspace.progress import say
+from pipeline.workspace.record import first_problem
+from pipeline.workspace.tables import read_table, write_table
+
+METHODS = (OURS, "AdaCentralized", "AdaFedAvg", "AdaFedKD")
+EXAMPLES = 20  # of each client
+Criterion = Literal["domain expertise", "informativeness", "factual correctness"]
+CRITERIA: tuple[str, ...] = get_args(Criterion)
+COLUMNS = ("sheet", "rater", "item", "client", "meeting", "example", "against", "texts", "criterion", "outcome")
+
+
+def export(raters: int, seed: int) -> None:
+    """Write sheets `rater-N.html` and `rater-N.csv` into reports/ratings, and their keys into data/ratings/keys.
+
+    Raises:
+        QuorumError: the main table has no run of one of the four methods.
+    """
+    pairs = _pairs(read_order(layout.order("main"), MainOrder).runs)
+    if missing := [method for method in METHODS if not any(method in pair for pair in pairs.values())]:
+        raise QuorumError(f"ratings: no run of {missing[0]} in params.yaml's runs; add one and run `dvc repro main`")
+    examples = examples_of(read_order(layout.order("encode", layout.MAIN), EncodeOrder).corpora)
+    drawn: set[str] = set()
+    for client in {client for client, _, _ in pairs}:
+        drawn |= set(draw({name: examples[name].meeting for own, name, _ in pairs if own == client}, EXAMPLES, seed))
+    for rater in range(1, raters + 1):
+        shuffled, items, keys = random.Random(f"{seed}/{rater}"), [], {}
+        for (client, name, other), pair in pairs.items():
+            if name in drawn:
+                sides, example = dict(zip("AB", shuffled.sample([OURS, other], 2), strict=True)), examples[name]
+                key = {"client": client, "meeting": example.meeting, "example": name, "texts": _hash_of(pair)}
+                # A letter comes first: spreadsheets take a hash like 12e45678 for a number.
+                item = "i" + sha256_json(key | {"other": other})[:11]
+                keys[item] = key | sides
+                transcript = "\n".join(f"{turn.speaker}: {turn.text}" for turn in example.turns)
+                shown = {"item": item, "client": client, "query": example.query, "transcript": transcript}
+                items.append(shown | {side: pair[method] for side, method in sides.items()})
+        shuffled.shuffle(items)
+        sheet, path = "s" + sha256_json([rater, seed, keys])[:11], layout.RATING_SHEETS / f"rater-{rater}"
+        write_json(layout.rating_key(sheet), keys)
+        write_text(path.with_suffix(".html"), page("rating_sheet.html.j2", sheet=sheet, criteria=CRITERIA, items=items))
+        rows = [{"sheet": sheet, **shown, **dict.fromkeys(CRITERIA, "")} for shown in items]
+        write_table(path.with_suffix(".csv"), rows)
+    say(f"ratings: {raters} sheets of {len(items)} pairs in {layout.RATING_SHEETS}; give each rater one page")
+
+
+def draw(meetings: Mapping[str, str], count: int, seed: int) -> list[str]:
+    """Draw up to `count` examples, one of each meeting in turn; `meetings` is example -> meeting."""
+    examples: dict[str, list[str]] = {}
+    for name in hash_order(list(meetings), salt=f"{seed}/"):
+        examples.setdefault(meetings[name], []).append(name)
+    return [name for turn in zip_longest(*examples.values()) for name in turn if name is not None][:count]
+
+
+def import_ratings(files: Sequence[Path]) -> None:
+    """Check filled sheets and join them into data/ratings/ratings.csv, where they replace former ratings of the sheets.
+
+    Raises:
+        QuorumError: a file is no filled sheet, a sheet has two raters, or a rater has rated a pair twice.
+    """
+    path = layout.ratings_table()
+    former = read_table(path) if path.is_file() else []
+    new = [row for file in files for row in _read(file)]
+    sheets = {row["sheet"] for row in new}
+    ratings = [row for row in former if row["sheet"] not in sheets] + new
+    rated = Counter((row["rater"], row["item"], row["criterion"]) for row in ratings)
+    if again := [one for one, times in rated.items() if times > 1]:
+        raise QuorumError(f"ratings: {again[0][0]} has rated item {again[0][1]} twice; import one sheet for each rater")
+    raters = {(row["sheet"], row["rater"]) for row in ratings}
+    if shared := [sheet for sheet, times in Counter(sheet for sheet, _ in raters).items() if times > 1]:
+        raise QuorumError(f"ratings: sheet {shared[0]} has two raters; import the file of one of them")
+    write_table(path, ratings, COLUMNS)
+    if replaced := sorted({row["rater"] for row in former if row["sheet"] in sheets}):
+        say(f"ratings: replaced those of {', '.join(replaced)} on the same sheets")
+    say(f"ratings: {len(ratings)} ratings of {len(raters)} sheets in {path}; `dvc repro report` draws them")
+
+
+class FilledSheet(BaseModel):
+    """A rater's answers as the page exports them: item -> criterion -> choice."""
+
+    sheet: Annotated[str, StringConstraints(strip_whitespace=True, pattern="^[a-z0-9]+$")]
+    rater: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+    answers: dict[str, dict[Criterion, Literal["A", "B", "tie"]]]
+
+
+def _read(file: Path) -> list[dict[str, str]]:
+    """The ratings of a filled sheet, JSON from the page or CSV, joined with its key."""
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+        is_csv = file.suffix.lower() == ".csv"
+        filled = _of_csv(text, file.stem) if is_csv else [FilledSheet.model_validate_json(text)]
+    except (ValueError, KeyError) as error:
+        problem = first_problem(error) if isinstance(error, ValidationError) else repr(error)
+        raise QuorumError(f"{file}: is no filled sheet ({problem}); correct it, or export it again") from None
+    rows = []
+    for sheet, item, choices in [(one, *answer) for one in filled for answer in one.answers.items()]:
+        path = layout.rating_key(sheet.sheet)
+        key = read_json(path).get(item) if path.is_file() else None
+        if key is None:
+            raise QuorumError(f"{file}: item {item!r} has no key in {path}; import the sheet where it was exported")
+        against = key["B"] if key["A"] == OURS else key["A"]
+        for criterion, choice in choices.items():
+            outcome = "tie" if choice == "tie" else "win" if key[choice] == OURS else "loss"
+            rating = {"sheet": sheet.sheet, "rater": sheet.rater, "item": item, "criterion": criterion}
+            rows.append(key | rating | {"against": against, "outcome": outcome})
+    if not rows:
+        raise QuorumError(f"{file}: has no ratings; rate at least one pair")
+    return rows
+
+
+def _of_csv(text: str, rater: str) -> list[FilledSheet]:
+    """The rated rows of a table, each as a sheet; its rater is the file's name."""
+    csv.field_size_limit(10**9)  # a transcript is one cell
+    separator = ";" if ";" in text.partition("\n")[0] else ","  # as spreadsheets of many countries write
+    filled = []
+    for row in csv.DictReader(text.splitlines(keepends=True), restval="", delimiter=separator):
+        if choices := {criterion: choice for criterion in CRITERIA if (choice := row[criterion].strip())}:
+            content = {"sheet": row["sheet"], "rater": rater, "answers": {row["item"].strip(): choices}}
+            filled.append(FilledSheet.model_validate(content))
+    return filled
+
+
+def current_ratings(runs: Sequence[RunRow]) -> list[dict[str, str]]:
+    """The ratings of the main table's summaries; those of summaries that have changed are left out, and reported."""
+    path = layout.ratings_table()
+    if not path.is_file():
+        return []
+    ratings, pairs = read_table(path), _pairs(runs)
+    now = {(name, other, _hash_of(pair)) for (_, name, other), pair in pairs.items()}
+    current = [row for row in ratings if (row["example"], row["against"], row["texts"]) in now]
+    if len(current) < len(ratings):
+        say(f"ratings: {len(ratings) - len(current)} of {len(ratings)} are of summaries that have changed; left out")
+    return current
+
+
+def _pairs(runs: Sequence[RunRow]) -> dict[tuple[str, str, str], dict[str, str]]:
+    """(Client, test example, other method) -> method -> its summary, by the main table's runs at the first seed."""
+    main = {run.part: run.id for run in reversed(runs) if layout.group_of(run.id) == layout.MAIN}
+    lines = {method: read_jsonl(layout.predictions(main[method])) for method in METHODS if method in main}
+    ours = {(line["client"], line["id"]): line["prediction"] for line in lines.pop(OURS, [])}
+    theirs = {(line["id"], other): line["prediction"] for other, own in lines.items() for line in own}
+    return {
+        (client, name, other): {OURS: summary, other: theirs[name, other]}
+        for (client, name), summary in ours.items()
+        for other in lines
+        if (name, other) in theirs
+    }
+
+
+def _hash_of(pair: Mapping[str, str]) -> str:
+    """A hash of two summaries, in either order."""
+    return sha256_json(sorted(pair.values()))[:12]

@@ -1,1 +1,0 @@
-"""The human evaluation: sheets out, ratings in."""
