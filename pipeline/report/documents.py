@@ -2,13 +2,14 @@
 
 `python -m pipeline docs` renders them. A template names committed files by their paths from the repository's root:
 
-    {% set gain = row(table("reports/tables/significance.csv"), metric="average", against="fedavg", client="mean") %}
-    The gain is {{ gain.difference | signed(2) }} ({{ gain | span(2) }}).
+    {% set gain = row(table("reports/tables/comparisons.csv"), metric="average", name="fedavg") %}
+    The gain is {{ gain.effect | signed(2) }} ({{ gain | span(2) }}).
 """
 
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -39,8 +40,9 @@ def render(template: Path, root: Path = ROOT) -> str:
             return list(csv.DictReader(stream))
 
     def record(path: str) -> Any:
-        """The content of a JSON or YAML file."""
-        text = (root / path).read_text(encoding="utf-8")
+        """The content of a JSON (also compressed) or YAML file."""
+        data = (root / path).read_bytes()
+        text = (gzip.decompress(data) if path.endswith(".gz") else data).decode()
         return yaml.safe_load(text) if path.endswith(".yaml") else json.loads(text)
 
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
