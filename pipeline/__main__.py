@@ -218,6 +218,7 @@ _add(
     files=FilledSheets,
 )
 
+
 @app.command()
 def docs() -> None:
     """Render every document that has a template: NAME.md from NAME.md.j2."""

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from pipeline.evaluation.intervals import Interval, interval_of
-from pipeline.evaluation.scores import gains
+from pipeline.evaluation.scores import contrast
 from pipeline.federated.methods import OURS
 from pipeline.report.page import gain_digits, gain_text
 from pipeline.runs.results import Results, common_clients
@@ -47,7 +47,7 @@ def pairs_of(study: str, runs: Sequence[str], results: Results, metrics: Sequenc
     pairs = []
     for metric in metrics:
         for run, against in combinations(runs, 2):
-            found = gains(scored[run], scored[against], metric.name)
+            found = contrast(scored, {run: 1, against: -1}, metric.name)
             if found is not None:
                 pairs.append(Pair(study, metric, run, against, interval_of(found, samples)))
     return pairs

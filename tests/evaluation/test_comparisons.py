@@ -168,7 +168,9 @@ def test_a_wrong_file_is_one_line_that_names_it(tmp_path: Path, content: str, wh
     assert str(path) in str(caught.value)
 
 
-@pytest.mark.parametrize("folder", [".", *(f"experiments/{e}" for e in ("full", "ablations", "fednlp", "faults", "own"))])
+@pytest.mark.parametrize(
+    "folder", [".", *(f"experiments/{e}" for e in ("full", "ablations", "fednlp", "faults", "own"))]
+)
 def test_every_folder_has_comparisons_with_names_of_their_own(folder: str) -> None:
     asked = read_comparisons(Path(__file__).parents[2] / folder / "comparisons.yaml")
     names = [one.name for one in asked.comparisons]

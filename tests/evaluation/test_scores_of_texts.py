@@ -11,7 +11,6 @@ import pytest
 from pipeline.clients.dirichlet import partition
 from pipeline.evaluation.text_scores import (
     combined,
-    difference,
     divergences,
     linear,
     of_own_texts,
@@ -69,15 +68,6 @@ def test_a_combination_is_of_texts_that_all_were_judged_on() -> None:
 def test_texts_of_a_group_share_a_sign() -> None:
     (clusters,) = combined([(1.0, {1: rows(1.0, 2.0, 4.0, groups="aab")})], SCORE).values()
     assert (clusters.numerator.tolist(), clusters.denominator.tolist()) == ([3.0, 4.0], [2.0, 1.0])
-
-
-def test_a_difference_says_what_each_seed_says() -> None:
-    """Texts gain 1, 2, 3, 4 at seed 1 and lose as much at seed 2: nothing in all, and both seeds are told."""
-    better = {1: rows(*[10.0 + i for i in range(1, 5)]), 2: rows(*[10.0 - i for i in range(1, 5)])}
-    plain = {1: rows(*[10.0] * 4), 2: rows(*[10.0] * 4)}
-    gain, p, alone = difference([(1.0, better), (-1.0, plain)], SCORE, 200)
-    assert (gain.value, alone) == (0.0, [2.5, -2.5])
-    assert p == 1.0
 
 
 def test_a_clients_score_is_that_of_its_own_mixture() -> None:
