@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.evaluation.comparisons import Effect
+from pipeline.evaluation.intervals import Interval
 from pipeline.report.figures.forest import terms_text
 from pipeline.report.page import gain_digits, gain_text, p_value, signed
 from pipeline.tasks.task import Metric
@@ -64,15 +65,11 @@ def effect_records(effects: Sequence[Effect]) -> list[dict[str, Any]]:
             "metric": one.metric,
             "terms": terms_text(one.comparison.terms),
             "family": one.comparison.family,
-            "effect": _rounded(one.interval and one.interval.value),
-            "low": _rounded(one.interval and one.interval.low),
-            "high": _rounded(one.interval and one.interval.high),
+            **_ends(one.interval, "effect", "low", "high"),
             "p": _rounded(one.p),
             "p_holm": _rounded(one.p_holm),
             "p_seeds": _rounded(one.p_seeds),
-            "equal_length": _rounded(one.at_equal_length and one.at_equal_length.value),
-            "equal_length_low": _rounded(one.at_equal_length and one.at_equal_length.low),
-            "equal_length_high": _rounded(one.at_equal_length and one.at_equal_length.high),
+            **_ends(one.at_equal_length, "equal_length", "equal_length_low", "equal_length_high"),
             "groups": one.groups or None,
             "paper": one.paper,
             **{f"seed_{seed}": _rounded(one.by_seed.get(seed)) for seed in seeds},
@@ -120,6 +117,12 @@ def answer_of(effects: Sequence[Effect], metrics: Mapping[str, Metric]) -> str:
         if one.metric in metrics
     ]
     return f"{terms_text(first[0].comparison.terms)}: {', '.join(numbers)}."
+
+
+def _ends(interval: Interval | None, *names: str) -> dict[str, float | None]:
+    """Value, low and high by these names."""
+    values = (None,) * 3 if interval is None else (interval.value, *interval.ends)
+    return dict(zip(names, map(_rounded, values), strict=True))
 
 
 def _rounded(value: float | None) -> float | None:

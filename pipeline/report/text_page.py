@@ -218,10 +218,9 @@ class Results:
             figures.append(
                 ("size_figure", draw_costs(points, "MB sent", self.metric(sizes[0]).title), "Score by what is sent.")
             )
-        skewed = {name: self._skew(name)[0] for name in self.held if self._skew(name)[0] is not None}
-        drawn = {
-            name: divergences(next(iter(self.held[name].values()))) for name in sorted(skewed, key=skewed.__getitem__)
-        }
+        alphas = {name: alpha for name in self.held if (alpha := self._skew(name)[0]) is not None}
+        ordered = sorted(alphas, key=lambda name: alphas[name])
+        drawn = {name: divergences(next(iter(self.held[name].values()))) for name in ordered}
         if whole := {name: found for name, found in drawn.items() if name.startswith(WHOLE)}:
             figures.append(("distances", draw_distances(whole), "Jensen-Shannon divergence between clients, in bits."))
         if any(effect.interval for effect in self.effects):

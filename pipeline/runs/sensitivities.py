@@ -68,6 +68,5 @@ def _joined(clients: Mapping[str, Clusters]) -> Clusters:
     """All clients as one, so that each example, or token, weighs alike."""
     own = list(clients.values())
     names = [name for client in own for name in client.names]
-    return Clusters.of(
-        names, *(np.concatenate([getattr(c, part) for c in own]) for part in ("numerator", "denominator"))
-    )
+    above, below = (np.concatenate([getattr(one, part) for one in own]) for part in ("numerator", "denominator"))
+    return Clusters.of(names, above.tolist(), below.tolist())

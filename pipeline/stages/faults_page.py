@@ -27,7 +27,7 @@ def run() -> None:
     made = {row.name: _made(row, metrics[row.dataset].name) for row in order.runs}
     asked, metric = read_comparisons(layout.COMPARISONS), next(iter(metrics.values()))
     effects = compare(asked.comparisons, _contrast_of(made), sorted(set().union(*made.values())), order.sign_flips)
-    rows = [effect_row(one, metric, {}) for one in effects]
+    shown = [effect_row(one, metric, {}) for one in effects]
     tables = tables_of(made, order.tables)
     for name, rows in tables.items():
         write_table(layout.TABLES / f"{name}.csv", rows)
@@ -36,7 +36,7 @@ def run() -> None:
     seeds = max(len(own) for own in made.values())
     figures = draw(made, order.tables, effects, metric, layout.FIGURES)
     write_table(layout.COMPARISONS_TABLE, effect_records(effects))
-    write_text(layout.REPORT, render(asked.question, rows, tables, figures, seeds, samples))
+    write_text(layout.REPORT, render(asked.question, shown, tables, figures, seeds, samples))
     remove_others(layout.TABLES, {*tables, layout.COMPARISONS_TABLE.stem})
     remove_others(layout.FIGURES, figures.keys())
     write_json(layout.METRICS, {row["run"]: row["accuracy"] for rows in tables.values() for row in rows})

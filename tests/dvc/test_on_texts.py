@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import yaml
 from conftest import ROOT, Workspace
+from pipeline.evaluation.text_claims import TextClaim
 
 from pipeline.clients.batches import LEAST_STEPS, batch_sizes
 from pipeline.errors import QuorumError
-from pipeline.evaluation.text_claims import TextClaim
 from pipeline.plan import text_resolve
 from pipeline.plan.orders import read_order
 from pipeline.plan.text_orders import EncodeTextsOrder, TextEvaluateOrder, TextPageOrder, TextTraining

@@ -78,7 +78,7 @@ def test_seeds_that_are_named_are_the_only_ones() -> None:
 
 
 def test_cochrans_q_of_two_seeds_by_hand() -> None:
-    """Groups 0, 2 and 4, 6: means 1 and 5, squared standard errors 2/1 · (1² + 1²)/2² = 1. Q = 8, p of χ² with 1 d.f."""
+    """Groups 0, 2 and 4, 6: means 1 and 5, squared standard errors 2/1 · (1² + 1²)/2² = 1: Q = 8 with 1 degree."""
     assert cochran({1: {"c": clusters(0, 2)}, 2: {"c": clusters(4, 6, first=2)}}) == pytest.approx(0.004678, abs=1e-5)
 
 
@@ -169,7 +169,7 @@ def test_a_wrong_file_is_one_line_that_names_it(tmp_path: Path, content: str, wh
 
 
 @pytest.mark.parametrize(
-    "folder", [".", *(f"experiments/{e}" for e in ("full", "ablations", "fednlp", "faults", "own"))]
+    "folder", [".", *(f"experiments/{e}" for e in ["full", "ablations", "fednlp", "faults", "own"])]
 )
 def test_every_folder_has_comparisons_with_names_of_their_own(folder: str) -> None:
     asked = read_comparisons(Path(__file__).parents[2] / folder / "comparisons.yaml")
