@@ -23,7 +23,7 @@ from benchmarks.shapes import (
     step_flops,
     store_bytes,
 )
-from pipeline.federated.shelf import HELD
+from pipeline.federated.client_store import IN_MEMORY
 from pipeline.model.adapter import Adapter, pack
 from pipeline.workspace.files import read_json, write_text
 from pipeline.workspace.layout import REPORTS
@@ -102,7 +102,7 @@ def by_clients(speed: Speed) -> str:
         asked = round(clients * share)
         work = asked * EXAMPLES * step_flops(s, 448)
         wire = 2 * asked * 4 * s.adapter_parameters
-        held = (KEPT * min(clients, HELD) + 2) * 4 * s.adapter_parameters
+        held = (KEPT * min(clients, IN_MEMORY) + 2) * 4 * s.adapter_parameters
         rows.append(
             (
                 f"{clients:,}",
@@ -230,7 +230,7 @@ def page(speed: Speed) -> str:
         examples=EXAMPLES,
         by_length=by_length(),
         by_clients=by_clients(speed),
-        clients_held=HELD,
+        clients_held=IN_MEMORY,
         on_the_wire=on_the_wire(),
         mapping=mapping(speed),
         whole_paper=whole_paper(speed),

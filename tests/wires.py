@@ -17,7 +17,7 @@ from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.algorithms import ditto, fedavg, fedkd, fedprox, scaffold
 from pipeline.federated.callbacks.stopping import Stopping
 from pipeline.federated.history import Round
-from pipeline.federated.loop import Participation, run_rounds, start
+from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.state import Progress
 from pipeline.federated.tolerance import STRICT, Tolerance
 from pipeline.model.adapter import Adapter
@@ -104,7 +104,7 @@ def trained(
         def after_round(self, progress: Progress) -> None:
             each(progress)
 
-    begun = done or start(algorithm, INITIAL, remote.examples())
+    begun = done or initial_progress(algorithm, INITIAL, remote.examples())
     who = Participation(drawn, joins or {})
     return run_rounds(algorithm, remote, begun, who, [Each(rounds, 99, joins or {})], seed=5, rules=rules, job=JOB)
 

@@ -20,7 +20,7 @@ from pipeline.federated.checkpoint import load_progress
 from pipeline.federated.engine import Arrival, Failure
 from pipeline.federated.faults import Faults, Poison
 from pipeline.federated.history import CLOCK
-from pipeline.federated.loop import Participation, run_rounds, start
+from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.state import Private, Progress
 from pipeline.federated.tolerance import Tolerance
 
@@ -55,9 +55,9 @@ def trained(
     clients = {name: Halfway(value) for name, value in MANY.items()}
     private = done[1] if done else begin({name: ClientState(one(0.0)) for name in clients}, folder)
     inner = InProcess(algorithm, clients, clients, private, seed=1, job="key")
-    made = Faulty(inner, faults, RULES.deadline, seed=1, travels=algorithm.travels)
+    made = Faulty(inner, faults, RULES.deadline, seed=1, sends=algorithm.sends)
     saving = [Checkpointing("key", private)] if folder else []
-    begun = done[0] if done else start(algorithm, one(0.0), 8)
+    begun = done[0] if done else initial_progress(algorithm, one(0.0), 8)
     who = Participation(clients_per_round=drawn)
     return run_rounds(algorithm, made, begun, who, [Stopping(rounds, 99), *saving], seed=1, rules=RULES, job="key")
 
@@ -141,8 +141,8 @@ def test_poison_that_can_be_seen_is_refused(kind: Poison, why: str) -> None:
 def test_a_reversed_update_goes_the_other_way(algorithm: Algorithm) -> None:
     """A, drawn to 4, goes from 0 to 2; reversed, three times as far: to −6. The server takes it for what it is."""
     inner = engine(algorithm, A=4.0)
-    made = Faulty(inner, Faults(poisoned={"A": "reversed"}, strength=3.0), None, seed=1, travels=algorithm.travels)
-    begun = start(algorithm, one(0.0), 1)
+    made = Faulty(inner, Faults(poisoned={"A": "reversed"}, strength=3.0), None, seed=1, sends=algorithm.sends)
+    begun = initial_progress(algorithm, one(0.0), 1)
     progress = run_rounds(algorithm, made, begun, Participation(), [Stopping(1, 1)], seed=1)
     assert number(progress.server.adapter) == -6.0
 

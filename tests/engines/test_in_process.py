@@ -21,14 +21,14 @@ from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import ClientState, Sent, Update
 from pipeline.federated.algorithms import centralized, fedavg, fedselectkd, single
 from pipeline.federated.callbacks.stopping import Stopping
+from pipeline.federated.client_store import ClientStore
+from pipeline.federated.collector import UpdateCollector
 from pipeline.federated.engine import Arrival, Losses, Report
-from pipeline.federated.gathering import Gathering
-from pipeline.federated.loop import Participation, run_rounds, start
+from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.randomness import Randomness
-from pipeline.federated.shelf import Shelf
 from pipeline.federated.state import STATES, Private, Progress
 from pipeline.federated.tolerance import STRICT
-from pipeline.federated.wire import travelled
+from pipeline.federated.wire import transmitted
 
 FEDAVG = fedavg.build(fedavg.Hyperparameters())
 SINGLE = single.build(single.Hyperparameters())
@@ -46,7 +46,7 @@ def pooled() -> InProcess:
     """One model, drawn to 4, which is scored for A, whose best is 2, and for B, whose best is 8."""
     private = begin({"all": ClientState(one(0.0))})
     evaluated = {"A": Halfway(2.0), "B": Halfway(8.0)}
-    return InProcess(CENTRALIZED, {"all": Halfway(4.0)}, evaluated, private, seed=1, owner={"A": "all", "B": "all"})
+    return InProcess(CENTRALIZED, {"all": Halfway(4.0)}, evaluated, private, seed=1, trained_by={"A": "all", "B": "all"})
 
 
 def test_answers_come_in_the_order_of_asking() -> None:
@@ -85,7 +85,7 @@ class Backwards(InProcess):
 
 def gathered(made: InProcess, names: Sequence[str]) -> Iterator[Update]:
     """The updates of the first round, in which all are sent 0."""
-    return Gathering(made, 1, Sent(one(0.0)), "adapter", STRICT, "", {}, 0.0).in_order(names)
+    return UpdateCollector(made, 1, Sent(one(0.0)), "adapter", STRICT, "", {}, 0.0).in_order(names)
 
 
 def test_a_round_is_in_the_order_of_names_whoever_answers_first() -> None:
@@ -103,7 +103,7 @@ def test_an_update_arrives_before_the_next_client_trains() -> None:
 
 def test_clients_train_where_the_server_wants_no_update() -> None:
     made = engine(SINGLE, A=4.0, B=8.0)
-    run_rounds(SINGLE, made, start(SINGLE, one(0.0), 2), Participation(), [Stopping(1, 1)], seed=1)
+    run_rounds(SINGLE, made, initial_progress(SINGLE, one(0.0), 2), Participation(), [Stopping(1, 1)], seed=1)
     assert [number(made.private.states[name].adapter) for name in "AB"] == [2.0, 4.0]
 
 
@@ -113,11 +113,11 @@ def test_clients_in_files_train_as_those_in_memory_do(tmp_path: Path) -> None:
     def trained(held: int) -> tuple[Progress, Private]:
         best = {f"client {place}": Halfway(float(place)) for place in range(40)}
         private = begin({}, tmp_path / str(held))
-        private.states = Shelf(private.blobs, STATES, held=held)
+        private.states = ClientStore(private.blobs, STATES, in_memory=held)
         private.states.update({name: ClientState(one(0.0)) for name in best})
         made = InProcess(OWN, best, best, private, seed=1)
         who = Participation(clients_per_round=35)
-        return run_rounds(OWN, made, start(OWN, one(0.0), 40), who, [Stopping(3, 3)], seed=1), private
+        return run_rounds(OWN, made, initial_progress(OWN, one(0.0), 40), who, [Stopping(3, 3)], seed=1), private
 
     (progress, private), (other, in_memory) = trained(3), trained(99)
     assert progress.history == other.history
@@ -130,7 +130,9 @@ def test_clients_in_files_train_as_those_in_memory_do(tmp_path: Path) -> None:
 def test_who_answers_first_changes_nothing() -> None:
     def trained(kind: type[InProcess]) -> Progress:
         made = engine(FEDAVG, kind, A=0.1, B=0.7, C=0.3)
-        return run_rounds(FEDAVG, made, start(FEDAVG, one(0.0), 3), Participation(), [Stopping(3, 3)], seed=1)
+        return run_rounds(
+            FEDAVG, made, initial_progress(FEDAVG, one(0.0), 3), Participation(), [Stopping(3, 3)], seed=1
+        )
 
     one_way, other = trained(InProcess), trained(Backwards)
     assert one_way.history == other.history
@@ -148,8 +150,8 @@ def test_what_travels_is_weighed_both_ways() -> None:
     made = engine(FEDAVG, A=4.0)
     made.submit("A", Sent(one(0.0), {"memory": torch.zeros(100)}), 1)
     (arrival,) = made.arrivals()
-    assert arrival.report.bytes_down == travelled(one(0.0), {"memory": torch.zeros(100)})[2]
-    assert arrival.report.bytes_up == travelled(one(2.0), {})[2]
+    assert arrival.report.bytes_down == transmitted(one(0.0), {"memory": torch.zeros(100)})[2]
+    assert arrival.report.bytes_up == transmitted(one(2.0), {})[2]
 
 
 def test_where_nothing_travels_nothing_is_weighed() -> None:
@@ -203,7 +205,7 @@ def test_no_model_is_scored_twice() -> None:
     """A client's own, the server's, and in the first round what was sent, which later is the last round's server."""
     client = Halfway(4.0)
     made = InProcess(FEDAVG, {"A": client}, {"A": client}, begin({"A": ClientState(one(0.0))}), seed=1)
-    run_rounds(FEDAVG, made, start(FEDAVG, one(0.0), 1), Participation(), [Stopping(3, 3)], seed=1)
+    run_rounds(FEDAVG, made, initial_progress(FEDAVG, one(0.0), 1), Participation(), [Stopping(3, 3)], seed=1)
     assert client.scored == 3 + 2 + 2
 
 
@@ -255,7 +257,7 @@ def test_a_pooled_model_is_scored_for_every_client() -> None:
 
 def test_a_pooled_clients_round_stands_in_everyones_row() -> None:
     progress = run_rounds(
-        CENTRALIZED, pooled(), start(CENTRALIZED, one(0.0), 1), Participation(), [Stopping(1, 1)], seed=1
+        CENTRALIZED, pooled(), initial_progress(CENTRALIZED, one(0.0), 1), Participation(), [Stopping(1, 1)], seed=1
     )
     assert [(row.client, row.steps, row.local_validation_loss) for row in progress.history] == [
         ("A", 1, 0.0),
@@ -280,7 +282,7 @@ def test_a_round_goes_through_all_clients_a_few_times_not_once_a_client(tmp_path
         clients = Counted({f"client {i}": Halfway(4.0) for i in range(count)})
         private = begin({name: ClientState(one(0.0)) for name in dict(clients)}, tmp_path / str(count))
         made = InProcess(FEDAVG, dict(clients), clients, private, seed=1)
-        run_rounds(FEDAVG, made, start(FEDAVG, one(0.0), count), Participation(), [Stopping(1, 1)], seed=1)
+        run_rounds(FEDAVG, made, initial_progress(FEDAVG, one(0.0), count), Participation(), [Stopping(1, 1)], seed=1)
         passes.append(clients.passes)
     assert passes[0] == passes[1]
 

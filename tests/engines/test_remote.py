@@ -145,9 +145,9 @@ def asked(node: Node, kind: Any, round_: int, body: bytes = b"", **more: Any) ->
 
 @pytest.fixture
 def node_and_body(make_client: Any, tmp_path: Path) -> tuple[Node, bytes]:
-    from pipeline.federated.wire import packed
+    from pipeline.federated.wire import serialize
 
-    return nodes(ALGORITHMS["fedavg"], three(make_client), tmp_path)["A"], packed(INITIAL, {})
+    return nodes(ALGORITHMS["fedavg"], three(make_client), tmp_path)["A"], serialize(INITIAL, {})
 
 
 def test_a_node_answers_a_repeated_request_with_the_same_bytes(node_and_body: tuple[Node, bytes]) -> None:
@@ -168,10 +168,10 @@ def test_a_node_refuses_what_it_has_left_behind(node_and_body: tuple[Node, bytes
 
 
 def test_a_node_refuses_another_job_another_content_and_another_server(node_and_body: tuple[Node, bytes]) -> None:
-    from pipeline.federated.wire import packed
+    from pipeline.federated.wire import serialize
 
     node, body = node_and_body
-    other = packed({name: tensor + 1 for name, tensor in INITIAL.items()}, {})
+    other = serialize({name: tensor + 1 for name, tensor in INITIAL.items()}, {})
     assert asked(node, "train", 1, body, job="other").error == "another_training"
     assert asked(node, "train", 1, body, job="other-abc").error == "another_training"
     assert asked(node, "train", 1, body).error is None
@@ -245,9 +245,9 @@ def test_an_error_says_a_code_and_nothing_private(make_client: Any, tmp_path: Pa
         raise ValueError("Ann said: the merger is off")
 
     node._data.fit = fit  # type: ignore[method-assign]
-    from pipeline.federated.wire import packed
+    from pipeline.federated.wire import serialize
 
-    reply, body = node.answer(Request(kind="train", job=JOB, round=1, nonce="n"), packed(INITIAL, {}))
+    reply, body = node.answer(Request(kind="train", job=JOB, round=1, nonce="n"), serialize(INITIAL, {}))
     assert reply.error == "failed"
     assert "merger" not in reply.model_dump_json() + body.decode("latin-1")
     assert "merger" in capsys.readouterr().err

@@ -17,7 +17,7 @@ from pipeline.engines.remote import Delivered, Undelivered
 from pipeline.federated.algorithms import fedbuff
 from pipeline.federated.state import Progress
 from pipeline.federated.tolerance import Tolerance
-from pipeline.federated.wire import packed
+from pipeline.federated.wire import serialize
 
 
 class KilledServer:
@@ -187,7 +187,7 @@ def test_numbers_that_no_honest_client_tells_are_refused(
 def test_a_job_of_other_organisations_begins_anew_and_the_former_one_is_kept(make_client: Any, tmp_path: Path) -> None:
     """One order, and other meetings somewhere: the first round is trained again, from where everyone begins."""
     node = nodes(ALGORITHMS["fedselectkd, own"], three(make_client), tmp_path)["A"]
-    body = packed(INITIAL, {})
+    body = serialize(INITIAL, {})
 
     def trained_in(job: str, round_: int) -> Reply:
         return node.answer(Request(kind="train", job=job, round=round_, nonce="n"), body)[0]

@@ -149,7 +149,7 @@ def test_fedprox_pulls_towards_the_server() -> None:
 
 def test_fedprox_starts_at_the_server_where_the_pull_is_zero() -> None:
     client = Known(moves=1.0)
-    fedprox.training(0.5)(Sent(one(7.0)), ClientState(one(3.0)), client, RNG)
+    fedprox.proximal_training(0.5)(Sent(one(7.0)), ClientState(one(3.0)), client, RNG)
     assert client.asked == [(7.0, None, 0.0)]
 
 
@@ -178,7 +178,7 @@ def test_scaffold_weighs_its_variates_by_examples() -> None:
 def test_ditto_sends_one_adapter_and_keeps_another() -> None:
     """Shared 1, personal 5, both move by 1, μ = 0.5: sent 2, kept 6, the personal one pulled by 0.5 (5 − 1) = 2."""
     client = Known(moves=1.0)
-    state, sent, _ = ditto.training(0.5)(Sent(one(1.0)), ClientState(one(5.0)), client, RNG)
+    state, sent, _ = ditto.personalized_training(0.5)(Sent(one(1.0)), ClientState(one(5.0)), client, RNG)
     assert (number(sent.adapter), number(state.adapter)) == (2.0, 6.0)
     assert client.asked == [(1.0, None, None), (5.0, None, 2.0)]
 
@@ -186,7 +186,7 @@ def test_ditto_sends_one_adapter_and_keeps_another() -> None:
 def test_both_of_dittos_trainings_count() -> None:
     """Two trainings of 3 steps and 1.5 s each; the loss is the personal one's, which starts at 5."""
     client = Known(moves=1.0, steps=3, seconds=1.5)
-    _, sent, trace = ditto.training(0.5)(Sent(one(1.0)), ClientState(one(5.0)), client, RNG)
+    _, sent, trace = ditto.personalized_training(0.5)(Sent(one(1.0)), ClientState(one(5.0)), client, RNG)
     assert (sent.steps, trace.steps, trace.seconds, trace.loss) == (6, 6, 3.0, 5.0)
     assert ditto.build(ditto.Hyperparameters(mu=0.5)).passes == 2
 

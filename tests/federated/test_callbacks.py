@@ -13,9 +13,9 @@ from federations import FEDAVG, SINGLE, begin, train
 from pipeline.federated.algorithm import ClientState, ServerState
 from pipeline.federated.callbacks import Callback
 from pipeline.federated.callbacks.checkpointing import Checkpointing
-from pipeline.federated.callbacks.keeping_rounds import KeepingRounds
+from pipeline.federated.callbacks.reporting import Reporting
+from pipeline.federated.callbacks.saving_rounds import SavingRounds
 from pipeline.federated.callbacks.stopping import Stopping
-from pipeline.federated.callbacks.telling import Telling
 from pipeline.federated.checkpoint import load_progress
 from pipeline.federated.history import Round
 from pipeline.federated.local import LocalClientData
@@ -102,7 +102,7 @@ def test_every_round_has_its_checkpoint(tmp_path: Path) -> None:
 def test_every_rounds_models_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DVC_ROOT", str(tmp_path))
     private = begin({"A": ClientState({"w": torch.zeros(1)})}, tmp_path)
-    keeping = KeepingRounds("key", private)
+    keeping = SavingRounds("key", private)
     for number in (1, 2):
         private.states["A"] = ClientState({"w": torch.full((1,), float(number))})
         keeping.after_round(after(number))
@@ -122,7 +122,7 @@ def test_a_round_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None
     """The last round's clients alone, with the losses of the model that the algorithm is judged by."""
     told: list[Sequence[Round]] = []
     history = [row(1, "A", 9.0, 9.0, 9.0), row(2, "A", 2.0, 1.5, 1.25), row(2, "B", None, 3.0, 2.5)]
-    Telling("train run", "server", told.append).after_round(after(2, history=history))
+    Reporting("train run", "server", told.append).after_round(after(2, history=history))
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith("train run: round 2: A train 2.000, validation 1.250; B was not drawn, validation 2.500")
     assert told == [history[1:]]
@@ -130,6 +130,6 @@ def test_a_round_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_who_logs_is_told_each_rounds_rows(clients: dict[str, LocalClientData]) -> None:
     told: list[Sequence[Round]] = []
-    run = train(FEDAVG, clients, rounds=2, callbacks=[Telling("t", "server", told.append)])
+    run = train(FEDAVG, clients, rounds=2, callbacks=[Reporting("t", "server", told.append)])
     assert [one for rows in told for one in rows] == list(run.progress.history)
     assert [len(rows) for rows in told] == [2, 2]

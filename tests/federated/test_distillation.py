@@ -99,7 +99,7 @@ def test_a_teacher_is_asked_for() -> None:
     with pytest.raises(AssertionError, match="teacher"):
         Distillation(EVERY_TOKEN, 0.2)(STUDENT, FIRST_WORD, None, {})
     with pytest.raises(ValueError, match="needs a teacher"):
-        Distillation(EVERY_TOKEN, 0.2).begin(Asked())
+        Distillation(EVERY_TOKEN, 0.2).begin(KnownClient())
 
 
 @pytest.mark.parametrize("direction", ["forward", "reverse"])
@@ -233,7 +233,7 @@ def test_losses_without_gradient_are_the_same() -> None:
 
 
 @dataclass
-class Asked:
+class KnownClient:
     """A client whose teacher's entropies, and whose summaries, are known; it notes whose entropies are asked for."""
 
     known: Tensor = field(default_factory=lambda: torch.tensor([1.0, 2.0, 3.0]))
@@ -277,41 +277,41 @@ def test_marks_go_before_what_the_teacher_is_sure_of() -> None:
 
 def test_marks_are_those_of_the_batchs_examples_in_their_order() -> None:
     """Examples 2 and 0 of three; marked are words of one letter."""
-    pupil = Asked(summaries=[["a", "bc"], ["d"], ["ef", "g", "h"]])
+    data = KnownClient(summaries=[["a", "bc"], ["d"], ["ef", "g", "h"]])
     how = Distillation(EVERY_TOKEN, 0.2, mark=lambda pieces: [len(piece) == 1 for piece in pieces])
-    assert how.beside(pupil, RNG, 0, [2, 0])["marked"].tolist() == [False, True, True, True, False]
+    assert how.extras(data, RNG, 0, [2, 0])["marked"].tolist() == [False, True, True, True, False]
 
 
 def test_a_draw_has_a_number_a_token_that_another_step_does_not_repeat() -> None:
-    pupil = Asked(summaries=[["a", "bc"], ["d"]])
+    data = KnownClient(summaries=[["a", "bc"], ["d"]])
     how = Distillation(Threshold(2.0), 0.2, "random")
-    first, again, next_step = (how.beside(pupil, RNG, step, [0, 1])["draw"] for step in (0, 0, 1))
+    first, again, next_step = (how.extras(data, RNG, step, [0, 1])["draw"] for step in (0, 0, 1))
     assert first.shape == (3,)
     assert torch.equal(first, again)
     assert not torch.equal(first, next_step)
 
 
 def test_selection_by_entropy_needs_nothing_besides() -> None:
-    assert Distillation(Threshold(2.0), 0.2).beside(Asked(), RNG, 0, [0]) == {}
+    assert Distillation(Threshold(2.0), 0.2).extras(KnownClient(), RNG, 0, [0]) == {}
 
 
 def test_a_quantile_becomes_nats_of_the_teachers_entropies_when_a_round_begins() -> None:
     """The median of 1, 2 and 3 is 2."""
-    pupil, teacher = Asked(), {"w": torch.ones(1)}
-    how = Distillation(Threshold(quantile=0.5), 0.2).taught_by(teacher)
+    data, teacher = KnownClient(), {"w": torch.ones(1)}
+    how = Distillation(Threshold(quantile=0.5), 0.2).with_teacher(teacher)
     assert how.constants == {}
-    begun = how.begin(pupil)
+    begun = how.begin(data)
     assert begun.threshold == Threshold(2.0)
     assert begun.constants == {"tau": 2.0}
-    assert pupil.asked == [teacher]
+    assert data.asked == [teacher]
     assert how.threshold.quantile == 0.5, "anew each round"
 
 
 def test_a_threshold_in_nats_asks_for_no_entropies() -> None:
-    pupil = Asked()
-    begun = Distillation(Threshold(5.0), 0.2).taught_by({}).begin(pupil)
-    assert (begun.constants, pupil.asked) == ({"tau": 5.0}, [])
+    data = KnownClient()
+    begun = Distillation(Threshold(5.0), 0.2).with_teacher({}).begin(data)
+    assert (begun.constants, data.asked) == ({"tau": 5.0}, [])
 
 
 def test_distilling_every_token_has_no_threshold_to_tell() -> None:
-    assert Distillation(EVERY_TOKEN, 0.2).taught_by({}).constants == {}
+    assert Distillation(EVERY_TOKEN, 0.2).with_teacher({}).constants == {}

@@ -18,7 +18,7 @@ from pipeline.federated.algorithm import Algorithm, ClientState, Context, Sent, 
 from pipeline.federated.algorithms import ALGORITHMS, fedavg, fedkd, fednova, fedopt, fedprox
 from pipeline.federated.callbacks.stopping import Stopping
 from pipeline.federated.local import LocalClientData
-from pipeline.federated.loop import Participation, run_rounds, start
+from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.optimizer import LocalTraining, optimizer_of, schedule_of
 from pipeline.federated.randomness import Randomness, batch_order
 from pipeline.model.adapter import Adapter
@@ -124,8 +124,10 @@ def test_every_algorithm_trains_an_encoder_unchanged(name: str) -> None:
     initial = initial_of(made)
     private = begin({name: ClientState(initial) for name in trained})
     owner = dict.fromkeys(clients, "pooled") if algorithm.pooled else {}
-    engine = InProcess(algorithm, trained, clients, private, seed=1, owner=owner)
-    done = run_rounds(algorithm, engine, start(algorithm, initial, 12), Participation(), [Stopping(3, 3)], seed=1)
+    engine = InProcess(algorithm, trained, clients, private, seed=1, trained_by=owner)
+    done = run_rounds(
+        algorithm, engine, initial_progress(algorithm, initial, 12), Participation(), [Stopping(3, 3)], seed=1
+    )
     first = sum(data.validation_loss(initial) for data in clients.values())
     assert sum(row.loss_of(algorithm.evaluates) for row in done.last) < first
 
@@ -158,7 +160,9 @@ def test_stateless_clients_leave_nothing_and_the_server_alone_is_judged() -> Non
     """One row a round, with means over all steps of the clients that trained and sums of what they sent."""
     algorithm = fedavg.build(fedavg.Hyperparameters())
     engine, initial = of_server(algorithm)
-    done = run_rounds(algorithm, engine, start(algorithm, initial, 10), Participation(), [Stopping(2, 2)], seed=1)
+    done = run_rounds(
+        algorithm, engine, initial_progress(algorithm, initial, 10), Participation(), [Stopping(2, 2)], seed=1
+    )
     assert len(engine.private.states) == 0
     assert [(row.client, row.local_validation_loss, row.steps) for row in done.history] == [("server", None, 2)] * 2
     assert done.history[1].loss_of("server") < done.history[0].sent_validation_loss  # type: ignore[operator]
@@ -183,7 +187,9 @@ def test_a_step_on_all_data_is_the_mean_of_the_clients_steps() -> None:
     algorithm = fedavg.build(fedavg.Hyperparameters())
     knobs = {"optimizer": "sgd", "batch_size": 100, "clip_norm": 1e9}
     engine, initial = of_server(algorithm, **knobs)
-    done = run_rounds(algorithm, engine, start(algorithm, initial, 10), Participation(), [Stopping(1, 1)], seed=1)
+    done = run_rounds(
+        algorithm, engine, initial_progress(algorithm, initial, 10), Participation(), [Stopping(1, 1)], seed=1
+    )
     pooled = client(encoder(), TEXTS[:10], **knobs).fit(initial, Randomness(1, "p", 1)).adapter
     for name, tensor in done.server.adapter.items():
         torch.testing.assert_close(tensor, pooled[name], rtol=0, atol=1e-6)

@@ -15,7 +15,7 @@ from pipeline.federated.algorithms import fedbuff
 from pipeline.federated.callbacks.stopping import Stopping
 from pipeline.federated.events import Event
 from pipeline.federated.faults import Faults
-from pipeline.federated.loop import Participation, run_rounds, start
+from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.state import Progress
 from pipeline.federated.tolerance import Tolerance
 
@@ -58,9 +58,9 @@ def test_a_buffer_of_all_is_federated_averaging(make_client) -> None:  # type: i
 
 def run(size: int, faults: Faults, rounds: int, **best: float) -> Progress:
     algorithm = buffered(size, staleness=0.0)
-    made = Faulty(engine(algorithm, **best), faults, 1000.0, seed=1, travels="change")
+    made = Faulty(engine(algorithm, **best), faults, 1000.0, seed=1, sends="change")
     rules = Tolerance(deadline=1000.0, repeats=9)
-    begun = start(algorithm, one(0.0), len(best))
+    begun = initial_progress(algorithm, one(0.0), len(best))
     return run_rounds(algorithm, made, begun, Participation(), [Stopping(rounds, 99)], seed=1, rules=rules)
 
 
@@ -70,7 +70,7 @@ def test_the_server_goes_on_after_the_first_answers_and_the_others_come_later() 
     Whoever is slow was asked in round 1 and is still out after it.
     """
     progress = run(1, Faults(spread=1.0), 1, A=4.0, B=8.0)
-    (waiting,) = progress.asked
+    (waiting,) = progress.pending
     answered = {"A": "B", "B": "A"}[waiting.name]
     assert waiting.version == 1
     assert number(progress.server.adapter) == {"A": 2.0, "B": 4.0}[answered]
@@ -89,7 +89,7 @@ def test_a_client_that_fails_is_free_to_be_drawn_again() -> None:
     progress = run(2, Faults(dropout=0.5), 8, A=4.0, B=8.0, C=12.0, D=16.0)
     assert progress.round == 8
     assert {event.kind for event in progress.events} == {"arrived", "missing", "repeated"}
-    assert len(progress.asked) <= 4
+    assert len(progress.pending) <= 4
 
 
 def test_a_buffer_that_is_never_full_is_said() -> None:
@@ -105,7 +105,7 @@ def test_recorded_arrivals_replayed_in_process_give_the_same_bits() -> None:
     algorithm = buffered(2, staleness=0.0)
     replayed = Replayed(engine(algorithm, **best), first.events)
     rules = Tolerance(deadline=1000.0, repeats=9)
-    begun = start(algorithm, one(0.0), len(best))
+    begun = initial_progress(algorithm, one(0.0), len(best))
     again = run_rounds(algorithm, replayed, begun, Participation(), [Stopping(8, 99)], seed=1, rules=rules)
     assert same(again.server.adapter, first.server.adapter)
     losses = [[row.server_validation_loss for row in progress.history] for progress in (again, first)]
@@ -115,6 +115,6 @@ def test_recorded_arrivals_replayed_in_process_give_the_same_bits() -> None:
 def test_a_record_of_another_training_is_refused() -> None:
     algorithm = buffered(1)
     replayed = Replayed(engine(algorithm, A=4.0), [Event(1, "Z", "arrived", "asked in round 1")])
-    begun = start(algorithm, one(0.0), 1)
+    begun = initial_progress(algorithm, one(0.0), 1)
     with pytest.raises(QuorumError, match="round 1: Z was not asked here; replay it with its own order"):
         run_rounds(algorithm, replayed, begun, Participation(), [Stopping(1, 1)], seed=1)

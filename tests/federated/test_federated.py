@@ -28,7 +28,7 @@ from federations import (
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.algorithms import scaffold
 from pipeline.federated.local import LocalClientData
-from pipeline.federated.wire import travelled
+from pipeline.federated.wire import transmitted
 from pipeline.runs.training import POOLED
 
 
@@ -62,7 +62,7 @@ def test_nothing_travels_without_a_server(clients: dict[str, LocalClientData]) -
 
 
 def test_an_adapter_travels_down_and_up(clients: dict[str, LocalClientData]) -> None:
-    size = travelled(INITIAL, {})[2]
+    size = transmitted(INITIAL, {})[2]
     assert {(row.bytes_up, row.bytes_down) for row in train(FEDAVG, clients).progress.history} == {(size, size)}
     assert size > 4 * sum(t.numel() for t in INITIAL.values())
 

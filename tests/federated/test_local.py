@@ -21,11 +21,11 @@ from pipeline.federated.objectives.objective import ItemLosses, Objective
 from pipeline.federated.objectives.threshold import EVERY_TOKEN, Threshold
 from pipeline.federated.randomness import Randomness, batch_order
 from pipeline.federated.token_figures import token_cross_entropy
-from pipeline.federated.wire import travelled
+from pipeline.federated.wire import transmitted
 from pipeline.model.adapter import Adapter
 from pipeline.model.entry import Entry
 
-TAUGHT = Distillation(Threshold(MIDDLE), 0.2).taught_by(INITIAL)
+TAUGHT = Distillation(Threshold(MIDDLE), 0.2).with_teacher(INITIAL)
 """Distilling about half of the tokens from the initial adapter."""
 
 
@@ -37,7 +37,7 @@ def test_the_order_of_names_changes_no_bit(make_client: Make) -> None:
         for adapter in (backwards, noisy_adapter(BACKBONE))
     ]
     assert same(*results)
-    assert list(travelled(backwards, {})[0]) == sorted(backwards)
+    assert list(transmitted(backwards, {})[0]) == sorted(backwards)
 
 
 def test_a_gradient_that_is_not_finite_stops_the_run(make_client: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ def test_a_teacher_is_computed_once_a_round(make_client: Make, monkeypatch: pyte
 
     data = make_client(BACKBONE, 0, 5, local_epochs=2)
     monkeypatch.setattr(BACKBONE, "target_hidden", counted)
-    data.fit(INITIAL, Randomness(1, "a", 1), TAUGHT.taught_by(teacher))
+    data.fit(INITIAL, Randomness(1, "a", 1), TAUGHT.with_teacher(teacher))
     assert (passes.count("student"), passes.count("teacher")) == (4, 2)
 
 
@@ -140,7 +140,7 @@ def test_the_controls_distil_as_many_tokens_but_other_ones(make_client: Make) ->
 
 def test_a_quantile_distils_that_share(make_client: Make) -> None:
     data = make_client(BACKBONE, 0, 6)
-    how = Distillation(Threshold(quantile=0.7), 0.2).taught_by(INITIAL)
+    how = Distillation(Threshold(quantile=0.7), 0.2).with_teacher(INITIAL)
     trace = data.fit(INITIAL, Randomness(1, "a", 1), how).trace
     assert float(trace.masks[DISTILLED].float().mean()) == pytest.approx(0.7, abs=0.02)
     assert trace.figures["share_distilled"] == float(trace.masks[DISTILLED].float().mean())
@@ -163,7 +163,7 @@ def test_marks_lie_in_the_order_of_the_examples_whatever_the_batches(make_client
     def letters(pieces: Sequence[str]) -> list[bool]:
         return [piece.strip().isalpha() for piece in pieces]
 
-    how = Distillation(EVERY_TOKEN, 0.2, mark=letters).taught_by(INITIAL)
+    how = Distillation(EVERY_TOKEN, 0.2, mark=letters).with_teacher(INITIAL)
     rows = data.fit(INITIAL, Randomness(1, "a", 1), how).trace.masks[DISTILLED]
     expected = [mark for i in range(len(data.train)) for mark in letters(data.pieces(i))]
     assert rows.tolist() == [expected, expected]
@@ -195,10 +195,10 @@ class Halved(Objective):
     """Half of cross-entropy; marked are the targets with an even number."""
 
     def __call__(
-        self, logits: Tensor, targets: Tensor, teacher_logits: Tensor | None, beside: Mapping[str, Tensor]
+        self, logits: Tensor, targets: Tensor, teacher_logits: Tensor | None, extras: Mapping[str, Tensor]
     ) -> ItemLosses:
         assert teacher_logits is None
-        plain = CROSS_ENTROPY(logits, targets, None, beside)
+        plain = CROSS_ENTROPY(logits, targets, None, extras)
         figures = {"certainty": logits.softmax(-1).amax(-1)}
         return ItemLosses(plain.loss / 2, plain.gradient / 2, figures, {"even": targets % 2 == 0})
 
@@ -220,9 +220,9 @@ class Misnamed(Halved):
     """Its figure would stand where a column of history does."""
 
     def __call__(
-        self, logits: Tensor, targets: Tensor, teacher_logits: Tensor | None, beside: Mapping[str, Tensor]
+        self, logits: Tensor, targets: Tensor, teacher_logits: Tensor | None, extras: Mapping[str, Tensor]
     ) -> ItemLosses:
-        found = super().__call__(logits, targets, teacher_logits, beside)
+        found = super().__call__(logits, targets, teacher_logits, extras)
         return replace(found, figures={"steps": found.loss})
 
 

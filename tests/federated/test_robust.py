@@ -65,7 +65,7 @@ def test_nothing_trimmed_is_the_uniform_mean() -> None:
 
 
 def test_a_long_change_is_clipped_and_a_short_one_is_not() -> None:
-    """From 0, M = 5, equal examples: (3, 4) has norm 5 and stays; (60, 80) becomes (3, 4). Mean (3, 4)."""
+    """From 0, M = 5, equal examples: (3, 4) has norm 5 and stays; (60, 80) becomes (3, 4). WeightedMean (3, 4)."""
     assert after(clipped_at(5.0), updates((3.0, 4.0), (60.0, 80.0)), one(0.0, 0.0)) == pytest.approx([3.0, 4.0])
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pipeline.federated.algorithm import ClientState
 from pipeline.federated.blobs import Blobs
-from pipeline.federated.shelf import Shelf
+from pipeline.federated.client_store import ClientStore
 from pipeline.federated.state import STATES
 
 
@@ -41,13 +41,13 @@ def value(kept: ClientState) -> tuple[float, float]:
     return kept.adapter["w"].item(), kept.memory["step"].item()
 
 
-def shelf(blobs: Blobs, held: int = 2) -> Shelf[ClientState]:
-    return Shelf(blobs, STATES, held=held)
+def store(blobs: Blobs, in_memory: int = 2) -> ClientStore[ClientState]:
+    return ClientStore(blobs, STATES, in_memory=in_memory)
 
 
 def test_as_many_as_are_held_are_never_written() -> None:
     blobs = Noted()
-    kept = shelf(blobs)
+    kept = store(blobs)
     kept["A"], kept["B"] = state(1.0), state(2.0)
     assert blobs.known == {}
 
@@ -55,7 +55,7 @@ def test_as_many_as_are_held_are_never_written() -> None:
 def test_the_least_recently_used_makes_room() -> None:
     """A is used after B was set, so that B goes when C comes: its adapter and its memory are two blobs."""
     blobs = Noted()
-    kept = shelf(blobs)
+    kept = store(blobs)
     first = state(1.0)
     kept["A"], kept["B"] = first, state(2.0)
     assert kept["A"] is first
@@ -68,7 +68,7 @@ def test_the_least_recently_used_makes_room() -> None:
 @given(st.lists(st.tuples(st.sampled_from("ABCDE"), st.one_of(st.none(), st.integers(0, 9))), max_size=30))
 def test_it_is_a_dict_to_whoever_uses_it(moves: list[tuple[str, int | None]]) -> None:
     """Whatever is set, and removed."""
-    kept, plain = shelf(Noted()), dict[str, tuple[float, float]]()
+    kept, plain = store(Noted()), dict[str, tuple[float, float]]()
     for name, number in moves:
         if number is not None:
             kept[name], plain[name] = state(float(number)), (float(number), float(number))
@@ -82,11 +82,11 @@ def test_it_is_a_dict_to_whoever_uses_it(moves: list[tuple[str, int | None]]) ->
 
 def test_an_unknown_client_is_a_key_error() -> None:
     with pytest.raises(KeyError):
-        shelf(Noted())["A"]
+        store(Noted())["A"]
 
 
 def test_a_new_value_replaces_what_was_written() -> None:
-    kept = shelf(Noted(), held=1)
+    kept = store(Noted(), in_memory=1)
     for number in (1.0, 2.0):
         kept["A"], kept["B"] = state(number), state(9.0)
     assert value(kept["A"]) == (2.0, 2.0)
@@ -94,22 +94,22 @@ def test_a_new_value_replaces_what_was_written() -> None:
 
 def test_a_record_is_written_once() -> None:
     blobs = Noted()
-    kept = shelf(blobs)
+    kept = store(blobs)
     kept["A"] = state(1.0)
     assert kept.record("A") == kept.record("A") == ["0", "1"]
     assert len(blobs.known) == 2
 
 
-def test_records_open_another_shelf() -> None:
+def test_records_open_another_store() -> None:
     blobs = Noted()
-    kept = shelf(blobs)
+    kept = store(blobs)
     kept["A"] = state(1.0)
-    assert value(Shelf(blobs, STATES, {"A": kept.record("A")})["A"]) == (1.0, 1.0)
+    assert value(ClientStore(blobs, STATES, {"A": kept.record("A")})["A"]) == (1.0, 1.0)
 
 
 def test_emptying_reads_no_blob() -> None:
     blobs = Noted()
-    kept = shelf(blobs, held=1)
+    kept = store(blobs, in_memory=1)
     kept["A"], kept["B"] = state(1.0), state(2.0)
     blobs.known.clear()
     kept.clear()

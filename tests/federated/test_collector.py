@@ -25,7 +25,7 @@ from pipeline.federated.engine import Arrival, Failure
 from pipeline.federated.events import Event
 from pipeline.federated.faults import Faults
 from pipeline.federated.inspection import refusal
-from pipeline.federated.loop import Participation, run_rounds, start
+from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.state import Progress
 from pipeline.federated.tolerance import STRICT, Tolerance
 
@@ -69,7 +69,7 @@ def trained(
     made = engine(algorithm, Spoiled, A=4.0, B=80.0, C=12.0)
     assert isinstance(made, Spoiled)
     made.plan = {name: deque(own) for name, own in plan.items()}
-    begun = start(algorithm, one(0.0), 3)
+    begun = initial_progress(algorithm, one(0.0), 3)
     return run_rounds(algorithm, made, begun, Participation(), [Stopping(rounds, 99)], seed=1, rules=rules)
 
 
@@ -125,7 +125,7 @@ def test_a_pause_before_a_repeat_passes_on_the_simulated_clock() -> None:
     inner = engine(FEDAVG, A=4.0, B=80.0)
     made = Faulty(inner, Faults(spread=0.0, seconds=30.0, poisoned={"B": "nan"}), None, seed=1)
     rules = Tolerance(repeats=2, pause=30.0, without_quorum="skip")
-    begun = start(FEDAVG, one(0.0), 2)
+    begun = initial_progress(FEDAVG, one(0.0), 2)
     progress = run_rounds(FEDAVG, made, begun, Participation(), [Stopping(1, 9)], seed=1, rules=rules)
     assert progress.clock == 150.0
 
@@ -164,7 +164,7 @@ def test_a_skipped_round_of_a_rule_over_all_updates_is_no_error_of_the_rule() ->
     assert isinstance(made, Spoiled)
     made.plan = {"E": deque([silent])}
     rules = Tolerance(minimum=5, without_quorum="skip")
-    begun = start(five, one(0.0), 5)
+    begun = initial_progress(five, one(0.0), 5)
     progress = run_rounds(five, made, begun, Participation(), [Stopping(1, 9)], seed=1, rules=rules)
     assert kinds(progress) == [(1, "E", "missing"), (1, "", "skipped")]
 
@@ -211,9 +211,9 @@ class Gathered:
     """A client that was sent something in round 1."""
 
     def __init__(self, sent: Sent) -> None:
-        from pipeline.federated.engine import Asked
+        from pipeline.federated.engine import Assignment
 
-        self.asked = {"A": Asked("A", sent, 1)}
+        self.asked = {"A": Assignment("A", sent, 1)}
 
 
 def test_a_good_answer_is_not_refused() -> None:
@@ -265,6 +265,6 @@ def test_what_travels_beside_an_adapter_is_looked_at_too(memory: dict[str, torch
 
 def test_another_trainings_answer_is_refused() -> None:
     made = InProcess(FEDAVG, clients := {"A": Halfway(4.0)}, clients, engine(FEDAVG, A=4.0).private, seed=1, job="one")
-    begun = start(FEDAVG, one(0.0), 1)
+    begun = initial_progress(FEDAVG, one(0.0), 1)
     with pytest.raises(QuorumError, match="A: is of another training"):
         run_rounds(FEDAVG, made, begun, Participation(), [Stopping(1, 1)], seed=1, job="other")
