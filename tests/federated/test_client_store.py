@@ -1,4 +1,4 @@
-"""What clients keep: the last used in memory, the others in blobs, and nobody sees a difference."""
+"""What clients store: the last used in memory, the others in blobs, with the behaviour of a dict."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pipeline.federated.client_store import ClientStore
 from pipeline.federated.state import STATES
 
 
-class Noted(Blobs):
-    """Blobs without a file, numbered as they come."""
+class Numbered(Blobs):
+    """Blobs without a file, numbered in order."""
 
     def __init__(self) -> None:
         super().__init__(Path("/dev/null/nowhere"))
@@ -37,80 +37,66 @@ def state(value: float) -> ClientState:
     return ClientState({"w": torch.tensor([value])}, {"step": torch.tensor(value)})
 
 
-def value(kept: ClientState) -> tuple[float, float]:
-    return kept.adapter["w"].item(), kept.memory["step"].item()
+def value(found: ClientState) -> tuple[float, float]:
+    return found.adapter["w"].item(), found.memory["step"].item()
 
 
-def store(blobs: Blobs, in_memory: int = 2) -> ClientStore[ClientState]:
-    return ClientStore(blobs, STATES, in_memory=in_memory)
+def store(in_memory: int = 2) -> tuple[ClientStore[ClientState], Numbered]:
+    blobs = Numbered()
+    return ClientStore(blobs, STATES, in_memory=in_memory), blobs
 
 
-def test_as_many_as_are_held_are_never_written() -> None:
-    blobs = Noted()
-    kept = store(blobs)
-    kept["A"], kept["B"] = state(1.0), state(2.0)
-    assert blobs.known == {}
-
-
-def test_the_least_recently_used_makes_room() -> None:
-    """A is used after B was set, so that B goes when C comes: its adapter and its memory are two blobs."""
-    blobs = Noted()
-    kept = store(blobs)
+def test_the_least_recently_used_is_written_when_memory_is_full() -> None:
+    """A is read after B was set, so B is written when C is set: its adapter and its memory are two blobs."""
+    clients, blobs = store()
     first = state(1.0)
-    kept["A"], kept["B"] = first, state(2.0)
-    assert kept["A"] is first
-    kept["C"] = state(3.0)
+    clients["A"], clients["B"] = first, state(2.0)
+    assert clients["A"] is first
+    assert blobs.known == {}
+    clients["C"] = state(3.0)
     assert [list(tensors) for tensors in blobs.known.values()] == [["w"], ["step"]]
-    assert kept["A"] is first
-    assert [value(kept[name]) for name in ("A", "B", "C")] == [(1.0, 1.0), (2.0, 2.0), (3.0, 3.0)]
+    assert clients["A"] is first
+    assert [value(clients[name]) for name in ("A", "B", "C")] == [(1.0, 1.0), (2.0, 2.0), (3.0, 3.0)]
 
 
 @given(st.lists(st.tuples(st.sampled_from("ABCDE"), st.one_of(st.none(), st.integers(0, 9))), max_size=30))
-def test_it_is_a_dict_to_whoever_uses_it(moves: list[tuple[str, int | None]]) -> None:
-    """Whatever is set, and removed."""
-    kept, plain = store(Noted()), dict[str, tuple[float, float]]()
+def test_it_behaves_as_a_dict(moves: list[tuple[str, int | None]]) -> None:
+    """After setting and removing clients in any order."""
+    clients, plain = store()[0], dict[str, tuple[float, float]]()
     for name, number in moves:
         if number is not None:
-            kept[name], plain[name] = state(float(number)), (float(number), float(number))
+            clients[name], plain[name] = state(float(number)), (float(number), float(number))
         elif name in plain:
-            assert value(kept.pop(name)) == plain.pop(name)
-        assert list(kept) == list(plain)
-        assert len(kept) == len(plain)
-        assert (name in kept) == (name in plain)
-    assert {name: value(state) for name, state in kept.items()} == plain
+            assert value(clients.pop(name)) == plain.pop(name)
+        assert list(clients) == list(plain)
+        assert len(clients) == len(plain)
+        assert (name in clients) == (name in plain)
+    assert {name: value(found) for name, found in clients.items()} == plain
 
 
 def test_an_unknown_client_is_a_key_error() -> None:
     with pytest.raises(KeyError):
-        store(Noted())["A"]
+        store()[0]["A"]
 
 
 def test_a_new_value_replaces_what_was_written() -> None:
-    kept = store(Noted(), in_memory=1)
+    clients, _ = store(in_memory=1)
     for number in (1.0, 2.0):
-        kept["A"], kept["B"] = state(number), state(9.0)
-    assert value(kept["A"]) == (2.0, 2.0)
+        clients["A"], clients["B"] = state(number), state(9.0)
+    assert value(clients["A"]) == (2.0, 2.0)
 
 
-def test_a_record_is_written_once() -> None:
-    blobs = Noted()
-    kept = store(blobs)
-    kept["A"] = state(1.0)
-    assert kept.record("A") == kept.record("A") == ["0", "1"]
+def test_a_record_is_written_once_and_opens_another_store() -> None:
+    clients, blobs = store()
+    clients["A"] = state(1.0)
+    assert clients.record("A") == clients.record("A") == ["0", "1"]
     assert len(blobs.known) == 2
+    assert value(ClientStore(blobs, STATES, {"A": ["0", "1"]})["A"]) == (1.0, 1.0)
 
 
-def test_records_open_another_store() -> None:
-    blobs = Noted()
-    kept = store(blobs)
-    kept["A"] = state(1.0)
-    assert value(ClientStore(blobs, STATES, {"A": kept.record("A")})["A"]) == (1.0, 1.0)
-
-
-def test_emptying_reads_no_blob() -> None:
-    blobs = Noted()
-    kept = store(blobs, in_memory=1)
-    kept["A"], kept["B"] = state(1.0), state(2.0)
+def test_clearing_reads_no_blob() -> None:
+    clients, blobs = store(in_memory=1)
+    clients["A"], clients["B"] = state(1.0), state(2.0)
     blobs.known.clear()
-    kept.clear()
-    assert list(kept) == []
+    clients.clear()
+    assert list(clients) == []

@@ -1,7 +1,7 @@
-"""Which answers of a round count, who is asked again, and what is done where there are too few.
+"""Which updates of a round count, which clients are assigned again, and what follows if there are too few.
 
-Clients A, B, C have their best at 4, 8 and 12, one example each. From 0 they train to 2, 4 and 6: federated averaging
-gives 4. Without B it gives (2 + 6) / 2 = 4 as well, so B's best is 80 where its absence should show.
+Clients A, B, C have their optima at 4, 80 and 12, with one example each. From 0 they train to 2, 40 and 6: federated
+averaging gives 16 with B and 4 without.
 """
 
 from __future__ import annotations
@@ -12,33 +12,30 @@ from dataclasses import replace
 
 import pytest
 import torch
-from federations import same
-from halfway import Halfway, engine, number, one
+from federations import FEDAVG, SINGLE, same
+from halfway import Halfway, engine, number, one, run
 
 from pipeline.engines.faulty import Faulty
 from pipeline.engines.in_process import InProcess
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithm import Algorithm, Sent
-from pipeline.federated.algorithms import fedavg, krum, single
-from pipeline.federated.callbacks.stopping import Stopping
-from pipeline.federated.engine import Arrival, Failure
+from pipeline.federated.algorithm import Algorithm, Sent, Update
+from pipeline.federated.algorithms import krum
+from pipeline.federated.engine import Arrival, Assignment, Failure, Report
 from pipeline.federated.events import Event
 from pipeline.federated.faults import Faults
 from pipeline.federated.inspection import refusal
-from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.state import Progress
 from pipeline.federated.tolerance import STRICT, Tolerance
+from pipeline.model.adapter import Adapter
 
-FEDAVG = fedavg.build(fedavg.Hyperparameters())
-SINGLE = single.build(single.Hyperparameters())
-
-Spoil = Callable[[Arrival], list[Arrival | Failure]]
+Disturbance = Callable[[Arrival], list[Arrival | Failure]]
+OPTIMA = {"A": 4.0, "B": 80.0, "C": 12.0}
 
 
-class Spoiled(InProcess):
-    """Each client's next answers become what its list says; after that it answers as it is."""
+class Disturbed(InProcess):
+    """A client's next answers become what its list says; after that they are unchanged."""
 
-    plan: Mapping[str, deque[Spoil]] = {}
+    plan: Mapping[str, deque[Disturbance]] = {}
 
     def arrivals(self) -> Iterator[Arrival | Failure]:
         for arrival in super().arrivals():
@@ -64,13 +61,16 @@ def of_another_round(arrival: Arrival) -> list[Arrival | Failure]:
 
 
 def trained(
-    rules: Tolerance, plan: Mapping[str, list[Spoil]], rounds: int = 1, algorithm: Algorithm = FEDAVG
+    rules: Tolerance = STRICT,
+    rounds: int = 1,
+    algorithm: Algorithm = FEDAVG,
+    optima: Mapping[str, float] = OPTIMA,
+    **plan: list[Disturbance],
 ) -> Progress:
-    made = engine(algorithm, Spoiled, A=4.0, B=80.0, C=12.0)
-    assert isinstance(made, Spoiled)
+    made = engine(algorithm, Disturbed, **optima)
+    assert isinstance(made, Disturbed)
     made.plan = {name: deque(own) for name, own in plan.items()}
-    begun = initial_progress(algorithm, one(0.0), 3)
-    return run_rounds(algorithm, made, begun, Participation(), [Stopping(rounds, 99)], seed=1, rules=rules)
+    return run(algorithm, made, rounds, rules)
 
 
 def server(progress: Progress) -> float:
@@ -81,190 +81,131 @@ def kinds(progress: Progress) -> list[tuple[int, str, str]]:
     return [(event.round, event.client, event.kind) for event in progress.events]
 
 
-def test_all_answer_and_nothing_is_noted() -> None:
+def test_a_round_with_all_updates_has_no_events() -> None:
     """(2 + 40 + 6) / 3 = 16."""
-    progress = trained(STRICT, {})
+    progress = trained()
     assert (server(progress), progress.events) == (16.0, ())
 
 
-def test_without_rules_a_missing_client_stops_the_training() -> None:
-    with pytest.raises(QuorumError) as caught:
-        trained(STRICT, {"B": [silent]})
-    assert str(caught.value) == (
-        "round 1: 2 of 3 clients answered well, and 3 are needed (B: never begins); run again, or let tolerance in "
-        "params.yaml repeat or skip such rounds"
-    )
+@pytest.mark.parametrize("repeats", [0, 1])
+def test_without_enough_updates_the_training_stops_after_all_repeats(repeats: int) -> None:
+    message = r"^round 1: 2 of 3 clients answered well, and 3 are needed \(B: never begins\); run again, [^\n]*$"
+    with pytest.raises(QuorumError, match=message):
+        trained(Tolerance(repeats=repeats), B=[silent] * (repeats + 1))
 
 
-def test_enough_of_them_make_a_round() -> None:
-    """(2 + 6) / 2 = 4."""
-    progress = trained(Tolerance(minimum=2), {"B": [silent]})
+def test_the_minimum_completes_a_round_without_repeats() -> None:
+    """(2 + 6) / 2 = 4. The client without an update has no training in its row."""
+    progress = trained(Tolerance(minimum=2, repeats=5), B=[silent])
     assert server(progress) == 4.0
     assert progress.events == (Event(1, "B", "missing", "never begins"),)
+    trainings = [(row.client, row.train_loss is None, row.steps) for row in progress.history]
+    assert trainings == [("A", False, 1), ("B", True, 0), ("C", False, 1)]
 
 
-def test_a_client_without_an_answer_has_no_losses_of_training_in_its_row() -> None:
-    progress = trained(Tolerance(minimum=2), {"B": [silent]})
-    assert [(row.client, row.train_loss is None, row.steps) for row in progress.history] == [
-        ("A", False, 1),
-        ("B", True, 0),
-        ("C", False, 1),
-    ]
-
-
-def test_who_is_missing_is_asked_again_and_the_round_is_as_if_nothing_had_been() -> None:
-    """B's answer is refused, then it trains as before: its round is named by (seed, client, round)."""
-    disturbed, still = trained(Tolerance(repeats=2), {"B": [with_nan, silent]}), trained(STRICT, {})
+def test_a_repeated_assignment_has_the_bits_of_an_undisturbed_one_and_a_pause_leaves_no_trace() -> None:
+    """A client's round is named by (seed, client, round). Without a clock, the engine pauses by itself."""
+    disturbed, still = trained(Tolerance(repeats=2, pause=30.0), B=[with_nan, silent]), trained()
     assert same(disturbed.server.adapter, still.server.adapter)
-    assert [replace(row, figures={}) for row in disturbed.history] == list(still.history)
+    assert disturbed.history == still.history
     assert kinds(disturbed) == [(1, "B", kind) for kind in ("refused", "repeated", "missing", "repeated")]
 
 
 def test_a_pause_before_a_repeat_passes_on_the_simulated_clock() -> None:
-    """Everyone takes 30 s, and B's answer is never good: asked at 0, 60 and 120, it is last heard of at 150."""
-    inner = engine(FEDAVG, A=4.0, B=80.0)
-    made = Faulty(inner, Faults(spread=0.0, seconds=30.0, poisoned={"B": "nan"}), None, seed=1)
+    """All take 30 s, and B's updates are all bad: assigned at 0, 60 and 120, it answers last at 150."""
+    faults = Faults(spread=0.0, seconds=30.0, poisoned={"B": "nan"})
     rules = Tolerance(repeats=2, pause=30.0, without_quorum="skip")
-    begun = initial_progress(FEDAVG, one(0.0), 2)
-    progress = run_rounds(FEDAVG, made, begun, Participation(), [Stopping(1, 9)], seed=1, rules=rules)
-    assert progress.clock == 150.0
+    assert run(FEDAVG, Faulty(engine(FEDAVG, A=4.0, B=80.0), faults, None, seed=1), 1, rules).clock == 150.0
 
 
-def test_a_pause_leaves_no_trace_where_there_is_no_clock() -> None:
-    """As on machines that are really apart, where the engine waits: the history is an undisturbed one's."""
-    progress = trained(Tolerance(repeats=2, pause=30.0), {"B": [with_nan, silent]})
-    assert progress.history == trained(STRICT, {}).history
-
-
-def test_rules_without_a_pause_are_the_rules_they_were() -> None:
-    """So that no training is made again for a rule that it does not have."""
+def test_rules_without_a_pause_have_no_field_for_it() -> None:
+    """Otherwise trainings of before the field would be repeated."""
     assert "pause" not in STRICT.model_dump(mode="json")
 
 
-def test_repeats_run_out() -> None:
-    with pytest.raises(QuorumError, match=r"2 of 3 clients answered well.*\(B: never begins\)"):
-        trained(Tolerance(repeats=1), {"B": [silent, silent]})
-
-
-def test_nobody_is_asked_again_where_there_are_enough() -> None:
-    assert kinds(trained(Tolerance(minimum=2, repeats=5), {"B": [silent]})) == [(1, "B", "missing")]
-
-
-def test_a_round_that_is_skipped_leaves_the_server_as_it_is_and_counts() -> None:
-    """Then a good one: 16."""
-    progress = trained(Tolerance(without_quorum="skip"), {"B": [silent]}, rounds=2)
+def test_a_skipped_round_leaves_the_servers_model_and_counts() -> None:
+    """The round after it gives 16."""
+    progress = trained(Tolerance(without_quorum="skip"), rounds=2, B=[silent])
     assert (progress.round, server(progress)) == (2, 16.0)
     assert kinds(progress) == [(1, "B", "missing"), (1, "", "skipped")]
 
 
-def test_a_skipped_round_of_a_rule_over_all_updates_is_no_error_of_the_rule() -> None:
-    """Krum of five needs five; it is never asked with four."""
+def test_a_skipped_round_is_no_error_of_a_robust_rule() -> None:
+    """Krum of five clients needs five updates; it is not called with four."""
     five = krum.build(krum.Hyperparameters(faulty=1))
-    made = engine(five, Spoiled, A=1.0, B=2.0, C=3.0, D=4.0, E=5.0)
-    assert isinstance(made, Spoiled)
-    made.plan = {"E": deque([silent])}
-    rules = Tolerance(minimum=5, without_quorum="skip")
-    begun = initial_progress(five, one(0.0), 5)
-    progress = run_rounds(five, made, begun, Participation(), [Stopping(1, 9)], seed=1, rules=rules)
+    optima = {"A": 1.0, "B": 2.0, "C": 3.0, "D": 4.0, "E": 5.0}
+    progress = trained(Tolerance(minimum=5, without_quorum="skip"), algorithm=five, optima=optima, E=[silent])
     assert kinds(progress) == [(1, "E", "missing"), (1, "", "skipped")]
 
 
-def test_where_the_server_wants_no_update_a_missing_client_is_noted_too() -> None:
-    assert kinds(trained(Tolerance(minimum=1), {"A": [silent]}, algorithm=SINGLE)) == [(1, "A", "missing")]
+def test_a_missing_client_is_logged_even_if_the_server_reads_no_updates() -> None:
+    assert kinds(trained(Tolerance(minimum=1), algorithm=SINGLE, A=[silent])) == [(1, "A", "missing")]
 
 
-def test_what_comes_twice_counts_once() -> None:
-    progress = trained(STRICT, {"A": [twice]})
-    assert server(progress) == 16.0
-    assert [event.why for event in progress.events] == ["was not asked for, or has come before"]
-
-
-def test_an_answer_to_an_earlier_round_is_late() -> None:
-    progress = trained(Tolerance(minimum=2), {"B": [of_another_round]})
-    assert [event.why for event in progress.events] == ["is late: of round 0"]
+@pytest.mark.parametrize(
+    ("client", "disturbance", "expected", "why"),
+    [("A", twice, 16.0, "was not requested, or arrived before"), ("B", of_another_round, 4.0, "is late: of round 0")],
+)
+def test_an_answer_without_an_assignment_does_not_count(
+    client: str, disturbance: Disturbance, expected: float, why: str
+) -> None:
+    progress = trained(Tolerance(minimum=2), **{client: [disturbance]})
+    assert (server(progress), [event.why for event in progress.events]) == (expected, [why])
 
 
 def test_what_is_bad_never_reaches_an_aggregate() -> None:
-    """Of 200 answers a third are bad, in all the ways that there are; what is averaged is finite and right."""
-    bad: list[Spoil] = [with_nan, silent, of_another_round]
-    plan = {"B": [bad[i % 3] for i in range(66)]}
-    progress = trained(Tolerance(minimum=2), plan, rounds=66)
-    assert server(progress) == pytest.approx(8.0)  # halfway between 4 and 12, to which A and C alone lead
+    """All 66 updates of B are bad, in three ways. The average is of A and C, who lead to (4 + 12) / 2 = 8."""
+    progress = trained(Tolerance(minimum=2), rounds=66, B=[with_nan, silent, of_another_round] * 22)
+    assert server(progress) == pytest.approx(8.0)
     assert len(progress.events) == 66
 
 
-# -- what can be seen from an answer alone ----------------------------------------------------------------------------
-
-SENT = Sent({"w": torch.zeros(2, 3), "b": torch.zeros(2)})
-
-
-def why(largest: float = 10.0, **tensors: torch.Tensor) -> str | None:
-    made = engine(FEDAVG, A=4.0)
-    made.submit("A", Sent(one(0.0)), 1)
-    (arrival,) = made.arrivals()
-    assert isinstance(arrival, Arrival)
-    asked = next(iter(Gathered(SENT).asked.values()))
-    return refusal(replace(arrival, update=replace(arrival.update, adapter=tensors)), asked, "", "adapter", largest)
+def test_another_trainings_update_is_refused() -> None:
+    clients = {"A": Halfway(4.0)}
+    made = InProcess(FEDAVG, clients, clients, engine(FEDAVG, A=4.0).private, seed=1, job="another")
+    with pytest.raises(QuorumError, match="A: is of another training"):
+        run(FEDAVG, made)
 
 
-class Gathered:
-    """A client that was sent something in round 1."""
+# -- what can be seen from an update alone ----------------------------------------------------------------------------
 
-    def __init__(self, sent: Sent) -> None:
-        from pipeline.federated.engine import Assignment
-
-        self.asked = {"A": Assignment("A", sent, 1)}
+W, B = torch.zeros(2, 3), torch.zeros(2)
 
 
-def test_a_good_answer_is_not_refused() -> None:
-    """Its change has length √(6 · 1 + 2 · 4) = 3.74."""
-    assert why(w=torch.ones(2, 3), b=torch.full((2,), 2.0)) is None
-    assert why(w=torch.ones(2, 3), b=torch.full((2,), 2.0), largest=3.7) == "changes the model by 3.74, over 3.7"
+def why(adapter: Adapter, memory: Adapter, sent: Sent, largest: float = 10.0) -> str | None:
+    """Why an update of A is refused that was sent something in round 1."""
+    arrival = Arrival("A", Update(adapter, 1, 1, memory), 1, Report(0.0, 1, 0.0, {}, 0, 0))
+    return refusal(arrival, Assignment("A", sent, 1), "", "adapter", largest)
 
 
 @pytest.mark.parametrize(
-    ("tensors", "told"),
+    ("adapter", "largest", "expected"),
     [
-        ({"w": torch.zeros(2, 3)}, "lacks tensor b"),
-        (
-            {"w": torch.zeros(2, 3), "b": torch.zeros(2), "secret": torch.zeros(1)},
-            "has 1 tensors that nobody asked for",
-        ),
-        ({"w": torch.zeros(3, 2), "b": torch.zeros(2)}, "has w as float32 3x2, not float32 2x3"),
-        ({"w": torch.zeros(2, 3).double(), "b": torch.zeros(2)}, "has w as float64 2x3, not float32 2x3"),
-        ({"w": torch.zeros(2, 3), "b": torch.tensor([0.0, torch.nan])}, "has a number in b that is not finite"),
-        ({"w": torch.zeros(2, 3), "b": torch.tensor([torch.inf, 0.0])}, "has a number in b that is not finite"),
-        ({"w": torch.zeros(2, 3), "b": torch.tensor([1e30, 0.0])}, "changes the model by 1e+30, over 10"),
+        ({"w": torch.ones(2, 3), "b": B + 2}, 10.0, None),
+        ({"w": torch.ones(2, 3), "b": B + 2}, 3.7, "changes the model by 3.74, over 3.7"),  # √(6 · 1 + 2 · 4)
+        ({"w": W}, 10.0, "lacks tensor b"),
+        ({"w": W, "b": B, "secret": torch.zeros(1)}, 10.0, "has 1 unknown tensors"),
+        ({"w": torch.zeros(3, 2), "b": B}, 10.0, "has w as float32 3x2, not float32 2x3"),
+        ({"w": W.double(), "b": B}, 10.0, "has w as float64 2x3, not float32 2x3"),
+        ({"w": W, "b": torch.tensor([0.0, torch.nan])}, 10.0, "has a number in b that is not finite"),
+        ({"w": W, "b": torch.tensor([torch.inf, 0.0])}, 10.0, "has a number in b that is not finite"),
+        ({"w": W, "b": torch.tensor([1e30, 0.0])}, 10.0, "changes the model by 1e+30, over 10"),
     ],
 )
-def test_a_bad_answer_is_refused_by_name(tensors: dict[str, torch.Tensor], told: str) -> None:
-    assert why(**tensors) == told
+def test_a_bad_answer_is_refused_by_name(adapter: Adapter, largest: float, expected: str | None) -> None:
+    assert why(adapter, {}, Sent({"w": W, "b": B}), largest) == expected
 
 
 @pytest.mark.parametrize(
-    ("memory", "told"),
+    ("memory", "expected"),
     [
-        ({"c": torch.zeros(2)}, None),
+        ({"c": B}, None),
         ({}, None),
         ({"c": torch.zeros(3)}, "has c as float32 3, not float32 2"),
         ({"c": torch.tensor([1e30, 0.0])}, "changes the model by 1e+30, over 10"),
-        ({"x": torch.zeros(2)}, "has 1 tensors that nobody asked for"),
+        ({"x": B}, "has 1 unknown tensors"),
     ],
 )
-def test_what_travels_beside_an_adapter_is_looked_at_too(memory: dict[str, torch.Tensor], told: str | None) -> None:
+def test_what_travels_beside_an_adapter_is_looked_at_too(memory: Adapter, expected: str | None) -> None:
     """The client was sent c; it may send as much, or nothing."""
-    made = engine(FEDAVG, A=4.0)
-    made.submit("A", Sent(one(0.0)), 1)
-    (arrival,) = made.arrivals()
-    assert isinstance(arrival, Arrival)
-    sent = Sent({"w": torch.zeros(2)}, {"c": torch.zeros(2)})
-    update = replace(arrival.update, adapter={"w": torch.ones(2)}, memory=memory)
-    asked = Gathered(sent).asked["A"]
-    assert refusal(replace(arrival, update=update), asked, "", "adapter", 10.0) == told
-
-
-def test_another_trainings_answer_is_refused() -> None:
-    made = InProcess(FEDAVG, clients := {"A": Halfway(4.0)}, clients, engine(FEDAVG, A=4.0).private, seed=1, job="one")
-    begun = initial_progress(FEDAVG, one(0.0), 1)
-    with pytest.raises(QuorumError, match="A: is of another training"):
-        run_rounds(FEDAVG, made, begun, Participation(), [Stopping(1, 1)], seed=1, job="other")
+    assert why({"b": B}, memory, Sent({"b": B}, {"c": B})) == expected
