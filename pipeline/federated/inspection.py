@@ -46,8 +46,8 @@ def refusal(
 def form_mismatch(adapter: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> str | None:
     """How names, shapes or types of tensors differ from those of `like`; None if they do not."""
     if adapter.keys() != like.keys():
-        missing, strange = sorted(like.keys() - adapter.keys()), sorted(adapter.keys() - like.keys())
-        return f"lacks tensor {missing[0]}" if missing else f"has {len(strange)} unknown tensors"
+        missing, unknown = sorted(like.keys() - adapter.keys()), sorted(adapter.keys() - like.keys())
+        return f"lacks tensor {missing[0]}" if missing else f"has unknown tensors ({len(unknown)})"
     for name in sorted(like):
         ours, theirs = like[name], adapter[name]
         if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
