@@ -86,10 +86,6 @@ def test_averaging_weighs_by_examples() -> None:
     assert average["w"].dtype == torch.float32
 
 
-def after(server_update: ServerUpdate, *updates: Update, server: float = 0.0) -> float:
-    return number(server_update(ServerState(one(server)), list(updates), CONTEXT).adapter)
-
-
 NOVA = fednova.server_update
 
 
@@ -105,7 +101,7 @@ NOVA = fednova.server_update
     ],
 )
 def test_averages_by_hand(rule: ServerUpdate, updates: list[Update], expected: float) -> None:
-    assert after(rule, *updates) == pytest.approx(expected, rel=1e-7)
+    assert number(rule(ServerState(one(0.0)), updates, CONTEXT).adapter) == pytest.approx(expected, rel=1e-7)
 
 
 @pytest.mark.parametrize(
