@@ -82,7 +82,10 @@ def run(
     rounds: int = 1,
     rules: Tolerance = STRICT,
     who: Participation | None = None,
+    *,
+    initial: Adapter | None = None,
+    examples: int = 1,
 ) -> Progress:
     """Train for so many rounds."""
-    begun = initial_progress(algorithm, one(0.0), len(made.trainers))
+    begun = initial_progress(algorithm, one(0.0) if initial is None else initial, examples)
     return run_rounds(algorithm, made, begun, who or Participation(), [Stopping(rounds, 99)], seed=1, rules=rules)

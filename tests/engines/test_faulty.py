@@ -165,15 +165,6 @@ def test_a_reversed_update_points_the_other_way(algorithm: Algorithm) -> None:
     assert number(run(algorithm, made).server.adapter) == -6.0
 
 
-def test_every_kind_of_fault_occurs_and_is_named() -> None:
-    reasons = " ".join(event.why for event in trained(FEDAVG, EVERYTHING, 12).events)
-    for what in (
-        "never begins", "stops while training", "its answer is lost", "is too late", "truncated", "arrived before",
-        "not finite", "another training", "float32",
-    ):  # fmt: skip
-        assert what in reasons
-
-
 @BOTH
 def test_a_training_with_faults_resumes_after_each_round_with_the_same_bits(
     algorithm: Algorithm, tmp_path: Path

@@ -79,13 +79,6 @@ def test_an_unknown_client_is_a_key_error() -> None:
         store()[0]["A"]
 
 
-def test_a_new_value_replaces_what_was_written() -> None:
-    clients, _ = store(in_memory=1)
-    for number in (1.0, 2.0):
-        clients["A"], clients["B"] = state(number), state(9.0)
-    assert value(clients["A"]) == (2.0, 2.0)
-
-
 def test_a_record_is_written_once_and_opens_another_store() -> None:
     clients, blobs = store()
     clients["A"] = state(1.0)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-from federations import begin
+from federations import FEDAVG, begin
+from halfway import run
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel
 
@@ -16,10 +17,8 @@ from pipeline.clients.batches import batches
 from pipeline.corpora.texts import Asked, Labelled
 from pipeline.engines.in_process import InProcess
 from pipeline.federated.algorithm import Algorithm, ClientState, Sent
-from pipeline.federated.algorithms import ALGORITHMS, fedavg, fedkd
-from pipeline.federated.callbacks.stopping import Stopping
+from pipeline.federated.algorithms import ALGORITHMS, fedkd
 from pipeline.federated.local import LocalClientData
-from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.optimizer import LocalTraining, optimizer_of, schedule_of
 from pipeline.federated.randomness import Randomness, batch_order
 from pipeline.model.adapter import Adapter
@@ -122,9 +121,7 @@ def test_every_algorithm_trains_an_encoder_unchanged(name: str) -> None:
     private = begin({name: ClientState(initial) for name in trained})
     owner = dict.fromkeys(clients, "pooled") if algorithm.pooled else {}
     engine = InProcess(algorithm, trained, clients, private, seed=1, trained_by=owner)
-    done = run_rounds(
-        algorithm, engine, initial_progress(algorithm, initial, 12), Participation(), [Stopping(3, 3)], seed=1
-    )
+    done = run(algorithm, engine, 3, initial=initial, examples=12)
     first = sum(data.validation_loss(initial) for data in clients.values())
     assert sum(row.loss_of(algorithm.evaluates) for row in done.last) < first
 
@@ -145,48 +142,35 @@ def test_a_teacher_of_windows_is_computed_in_every_epoch() -> None:
     assert (update.steps, trace.steps) == (4, 4)
 
 
-def of_server(algorithm: Algorithm, **knobs: Any) -> tuple[InProcess, Adapter]:
+def with_scoring_server(**knobs: Any) -> tuple[InProcess, Adapter]:
     """Clients with training texts alone; the server has the validation texts."""
     made = encoder()
     clients = {"a": client(made, TEXTS[:6], **knobs), "b": client(made, TEXTS[6:10], **knobs)}
-    engine = InProcess(algorithm, clients, {"server": client(made, [], TEXTS)}, begin({}), seed=1)
+    engine = InProcess(FEDAVG, clients, {"server": client(made, [], TEXTS)}, begin({}), seed=1)
     return engine, initial_of(made)
 
 
 def test_stateless_clients_store_nothing_and_the_server_alone_is_scored() -> None:
-    """A round has one row, with means over all steps of the clients and sums of their bytes."""
-    algorithm = fedavg.build(fedavg.Hyperparameters())
-    engine, initial = of_server(algorithm)
-    done = run_rounds(
-        algorithm, engine, initial_progress(algorithm, initial, 10), Participation(), [Stopping(2, 2)], seed=1
-    )
+    """A round has one row, with means over all steps of the clients and sums of their bytes.
+
+    Of three layers the last is sent, and the head.
+    """
+    engine, initial = with_scoring_server()
+    done = run(FEDAVG, engine, 2, initial=initial)
     assert len(engine.private.states) == 0
     assert [(row.client, row.local_validation_loss, row.steps) for row in done.history] == [("server", None, 2)] * 2
     assert done.history[1].loss_of("server") < done.history[0].sent_validation_loss  # type: ignore[operator]
     assert done.history[0].bytes_up > 4 * sum(tensor.numel() for tensor in initial.values())
     assert engine.private.best["server"]["server"].round == 2
-
-
-def test_frozen_tensors_are_not_sent() -> None:
-    """The last of three layers trains, and the head."""
-    made = encoder()
-    initial = initial_of(made)
-    algorithm = fedavg.build(fedavg.Hyperparameters())
-    _, update, _ = algorithm.client_update(
-        Sent(initial), ClientState(initial), client(made, TEXTS), Randomness(1, "a", 1)
-    )
-    parts = {".".join(name.split(".")[:2]) for name in update.adapter}
+    parts = {".".join(name.split(".")[:2]) for name in done.server.adapter}
     assert parts == {"layers.2", "head.dense", "head.out"}
 
 
 def test_a_step_on_all_data_is_the_mean_of_the_clients_steps() -> None:
     """One full-batch SGD step each, not clipped: weighted by examples, as the pooled step."""
-    algorithm = fedavg.build(fedavg.Hyperparameters())
     knobs = {"optimizer": "sgd", "batch_size": 100, "clip_norm": 1e9}
-    engine, initial = of_server(algorithm, **knobs)
-    done = run_rounds(
-        algorithm, engine, initial_progress(algorithm, initial, 10), Participation(), [Stopping(1, 1)], seed=1
-    )
+    engine, initial = with_scoring_server(**knobs)
+    done = run(FEDAVG, engine, initial=initial)
     pooled = client(encoder(), TEXTS[:10], **knobs).fit(initial, Randomness(1, "p", 1)).adapter
     for name, tensor in done.server.adapter.items():
         torch.testing.assert_close(tensor, pooled[name], rtol=0, atol=1e-6)

@@ -160,17 +160,6 @@ def test_an_unselected_client_keeps_its_adapter_and_sends_nothing(make_client: M
     assert idle.client not in run.private.masks
 
 
-def test_the_selection_is_the_same_for_all_methods(make_client: Make) -> None:
-    def who(algorithm: Algorithm) -> list[tuple[int, str]]:
-        rows = train(algorithm, three(make_client), rounds=4, clients_per_round=2).progress.history
-        return [(row.round, row.client) for row in rows if row.steps]
-
-    found = who(FEDAVG)
-    assert found == who(kd())
-    assert len(found) == 8
-    assert len({frozenset(c for n, c in found if n == number) for number in range(1, 5)}) > 1
-
-
 def test_a_client_that_has_not_joined_changes_nothing(make_client: Make) -> None:
     late = train(FEDAVG, three(make_client), rounds=2, joins={"C": 3})
     assert {row.client for row in late.progress.history} == {"A", "B"}

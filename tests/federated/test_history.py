@@ -66,12 +66,6 @@ def test_a_best_round_is_the_first_with_the_least_loss(owner: Owner, losses: lis
     assert [row.best for row in rows] == [False, True, False]
 
 
-def test_judging_again_replaces_the_first_judgement() -> None:
-    """By the server's model the second round is best, by the client's own the first."""
-    history = [scored(1, 1.0, 3.0), scored(2, 2.0, 2.5)]
-    assert [row.best for row in judged(judged(history, "server"), "local")] == [True, False]
-
-
 def test_each_client_and_seed_has_a_best_round() -> None:
     history = [scored(n, loss, client=c, seed=s) for s in (1, 2) for c in "AB" for n, loss in ((1, s), (2, 3.0 - s))]
     rows = judged(history, "local")
