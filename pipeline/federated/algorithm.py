@@ -158,7 +158,10 @@ class ClientData(Protocol):
         """The gradient of the mean cross-entropy of all training items."""
 
 
-ClientUpdate = Callable[[Sent, ClientState, ClientData, Randomness], tuple[ClientState, Update, Trace]]
+ClientResult = tuple[ClientState, Update, Trace]
+"""What a client stores, what it sends, and measurements of its training."""
+
+ClientUpdate = Callable[[Sent, ClientState, ClientData, Randomness], ClientResult]
 """The client's part of a round."""
 
 ServerUpdate = Callable[[ServerState, Iterable[Update], Context], ServerState]

@@ -14,7 +14,16 @@ from dataclasses import replace
 
 from pydantic import Field
 
-from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, ClientUpdate, Knobs, Sent, Trace, Update
+from pipeline.federated.algorithm import (
+    Algorithm,
+    ClientData,
+    ClientResult,
+    ClientState,
+    ClientUpdate,
+    Knobs,
+    Sent,
+    Update,
+)
 from pipeline.federated.algorithms.fedavg import averaging
 from pipeline.federated.algorithms.fedprox import proximal
 from pipeline.federated.randomness import Randomness
@@ -29,9 +38,7 @@ class Hyperparameters(Knobs):
 def personalized_training(mu: float) -> ClientUpdate:
     """The client's part of a round."""
 
-    def client_update(
-        sent: Sent, state: ClientState, data: ClientData, rng: Randomness
-    ) -> tuple[ClientState, Update, Trace]:
+    def client_update(sent: Sent, state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:
         shared = data.fit(sent.adapter, rng)
         personal = data.fit(state.adapter, rng, pull=proximal(mu, sent.adapter))
         # The personal adapter is evaluated, so the loss is its own. Steps and seconds are of both trainings.

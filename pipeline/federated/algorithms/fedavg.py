@@ -17,6 +17,7 @@ from pydantic import Field
 from pipeline.federated.algorithm import (
     Algorithm,
     ClientData,
+    ClientResult,
     ClientState,
     ClientUpdate,
     Context,
@@ -25,7 +26,6 @@ from pipeline.federated.algorithm import (
     Sent,
     ServerState,
     ServerUpdate,
-    Trace,
     Update,
     weighted_average,
 )
@@ -53,9 +53,7 @@ class Hyperparameters(Knobs):
 def local_training(*, keep_moments: bool) -> ClientUpdate:
     """The client's part of a round; `keep_moments` saves AdamW's moments for the next one."""
 
-    def client_update(
-        sent: Sent, state: ClientState, data: ClientData, rng: Randomness
-    ) -> tuple[ClientState, Update, Trace]:
+    def client_update(sent: Sent, state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:
         fit = data.fit(sent.adapter, rng, moments=state.memory if keep_moments else None)
         return ClientState(fit.adapter, fit.moments), update_of(fit, data), fit.trace
 

@@ -19,13 +19,13 @@ from pydantic import Field
 from pipeline.federated.algorithm import (
     Algorithm,
     ClientData,
+    ClientResult,
     ClientState,
     Context,
     Knobs,
     Sent,
     ServerState,
     ServerUpdate,
-    Trace,
     Update,
     WeightedMean,
 )
@@ -42,9 +42,7 @@ class Hyperparameters(Knobs):
     server_learning_rate: float = Field(default=1.0, gt=0, description="η, the server's learning rate.")
 
 
-def client_update(
-    sent: Sent, state: ClientState, data: ClientData, rng: Randomness
-) -> tuple[ClientState, Update, Trace]:
+def client_update(sent: Sent, state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:
     """Train the server's adapter and send the change."""
     fit = data.fit(sent.adapter, rng)
     change = {name: tensor - sent.adapter[name] for name, tensor in fit.adapter.items()}

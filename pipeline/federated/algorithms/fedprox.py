@@ -15,13 +15,12 @@ from pydantic import Field
 from pipeline.federated.algorithm import (
     Algorithm,
     ClientData,
+    ClientResult,
     ClientState,
     ClientUpdate,
     Knobs,
     Pull,
     Sent,
-    Trace,
-    Update,
 )
 from pipeline.federated.algorithms.fedavg import averaging, update_of
 from pipeline.federated.randomness import Randomness
@@ -42,9 +41,7 @@ def proximal(mu: float, anchor: Adapter) -> Pull:
 def proximal_training(mu: float) -> ClientUpdate:
     """The client's part of a round."""
 
-    def client_update(
-        sent: Sent, _state: ClientState, data: ClientData, rng: Randomness
-    ) -> tuple[ClientState, Update, Trace]:
+    def client_update(sent: Sent, _state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:
         fit = data.fit(sent.adapter, rng, pull=proximal(mu, sent.adapter))
         return ClientState(fit.adapter), update_of(fit, data), fit.trace
 

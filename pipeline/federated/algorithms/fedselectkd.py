@@ -19,7 +19,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, ClientUpdate, Knobs, Sent, Trace, Update
+from pipeline.federated.algorithm import Algorithm, ClientData, ClientResult, ClientState, ClientUpdate, Knobs, Sent
 from pipeline.federated.algorithms.fedavg import Aggregation, OptimizerState, averaging, update_of
 from pipeline.federated.algorithms.teachers import (
     INITIAL,
@@ -72,9 +72,7 @@ class Hyperparameters(DistillationKnobs):
 def distilling(hyper: DistillationKnobs, objective: Distillation) -> ClientUpdate:
     """The client's part of a round: choose a student and a teacher, and train."""
 
-    def client_update(
-        sent: Sent, state: ClientState, data: ClientData, rng: Randomness
-    ) -> tuple[ClientState, Update, Trace]:
+    def client_update(sent: Sent, state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:
         student = state.adapter if hyper.local_start == "own" else sent.adapter
         memory = teacher_memory(hyper.teacher, sent, state)
         saved = {name: tensor for name, tensor in state.memory.items() if not name.startswith(INITIAL)}

@@ -22,12 +22,12 @@ from torch import Tensor
 from pipeline.federated.algorithm import (
     Algorithm,
     ClientData,
+    ClientResult,
     ClientState,
     Context,
     Knobs,
     Sent,
     ServerState,
-    Trace,
     Update,
     WeightedMean,
 )
@@ -63,9 +63,7 @@ def shares(state: ServerState) -> Sent:
     return Sent(state.adapter, as_memory(variate_of(state.memory, state.adapter)))
 
 
-def client_update(
-    sent: Sent, state: ClientState, data: ClientData, rng: Randomness
-) -> tuple[ClientState, Update, Trace]:
+def client_update(sent: Sent, state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:
     """Train w with corrected gradients; send w_i and c_i⁺ − c_i, and store c_i⁺."""
     server = sent.adapter
     shared, own = variate_of(sent.memory, server), variate_of(state.memory, server)

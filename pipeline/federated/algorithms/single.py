@@ -15,12 +15,12 @@ from collections.abc import Iterable
 from pipeline.federated.algorithm import (
     Algorithm,
     ClientData,
+    ClientResult,
     ClientState,
     Context,
     Knobs,
     Sent,
     ServerState,
-    Trace,
     Update,
 )
 from pipeline.federated.algorithms.fedavg import update_of
@@ -31,9 +31,7 @@ class Hyperparameters(Knobs):
     """There are none."""
 
 
-def client_update(
-    _sent: Sent, state: ClientState, data: ClientData, rng: Randomness
-) -> tuple[ClientState, Update, Trace]:
+def client_update(_sent: Sent, state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:
     """Continue from the client's own adapter."""
     fit = data.fit(state.adapter, rng)
     return ClientState(fit.adapter), update_of(fit, data), fit.trace
