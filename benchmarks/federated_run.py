@@ -31,7 +31,7 @@ from pipeline.federated.algorithms import fedavg
 from pipeline.federated.blobs import Blobs
 from pipeline.federated.callbacks.stopping import Stopping
 from pipeline.federated.local import LocalClientData
-from pipeline.federated.loop import Participation, run_rounds, start
+from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.optimizer import BETAS, EPSILON, LocalTraining
 from pipeline.federated.randomness import Randomness, batch_order
 from pipeline.federated.state import Private
@@ -88,7 +88,7 @@ def ours(folder: Path, precision: Precision = PRECISION) -> None:
     first = initial(backbone.adapted_layers, backbone.width)
     private = Private.begin(Blobs(folder / "states"), {client: ClientState(first) for client in CLIENTS})
     engine = InProcess(algorithm, trained, {}, private, seed=SEED)
-    begun, ending = start(algorithm, first, len(CLIENTS) * EXAMPLES), Stopping(ROUNDS, ROUNDS)
+    begun, ending = initial_progress(algorithm, first, len(CLIENTS) * EXAMPLES), Stopping(ROUNDS, ROUNDS)
     progress = run_rounds(algorithm, engine, begun, Participation(), [ending], seed=SEED)
     write_adapter(folder / "server.safetensors", progress.server.adapter)
 

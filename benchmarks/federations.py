@@ -26,7 +26,7 @@ from pipeline.federated.blobs import FILE, Blobs
 from pipeline.federated.callbacks.checkpointing import Checkpointing
 from pipeline.federated.callbacks.stopping import Stopping
 from pipeline.federated.local import LocalClientData
-from pipeline.federated.loop import Participation, run_rounds, start
+from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.optimizer import LocalTraining
 from pipeline.federated.state import Private
 from pipeline.model.backbone import Prefix
@@ -124,10 +124,10 @@ def measured(clients: int) -> dict[str, float]:
     ):
         with TemporaryDirectory() as folder:
             private = Private.begin(
-                Blobs(Path(folder)), {who: ClientState(initial) for who in trained} if algorithm.keeps else {}
+                Blobs(Path(folder)), {who: ClientState(initial) for who in trained} if algorithm.stateful else {}
             )
             engine = InProcess(algorithm, trained, {"server": judged}, private, seed=1)
-            saving, progress = Checkpointing("key", private), start(algorithm, initial, 10 * clients)
+            saving, progress = Checkpointing("key", private), initial_progress(algorithm, initial, 10 * clients)
             for rounds in (1, 2):
                 began = time.perf_counter()
                 stopping = Stopping(rounds, 99)

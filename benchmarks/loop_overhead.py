@@ -22,7 +22,7 @@ from pipeline.federated.algorithm import ClientState, Fit, Pull, Trace
 from pipeline.federated.algorithms import fedavg
 from pipeline.federated.blobs import Blobs
 from pipeline.federated.callbacks.stopping import Stopping
-from pipeline.federated.loop import Participation, run_rounds, start
+from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
 from pipeline.federated.objectives.objective import Objective
 from pipeline.federated.randomness import Randomness
@@ -71,7 +71,7 @@ def ours(clients: int, adapter: Adapter | None = None) -> float:
     with TemporaryDirectory() as folder:
         private = Private.begin(Blobs(Path(folder)), {name: ClientState(initial) for name in trained})
         engine = InProcess(algorithm, trained, {}, private, seed=1)
-        progress = start(algorithm, initial, clients)
+        progress = initial_progress(algorithm, initial, clients)
         began = time.perf_counter()
         run_rounds(algorithm, engine, progress, Participation(), [Stopping(ROUNDS, ROUNDS)], seed=1)
         return (time.perf_counter() - began) / (ROUNDS * clients)

@@ -36,13 +36,13 @@ from pipeline.federated.algorithm import Fit, Trace
 from pipeline.federated.algorithms import fedavg
 from pipeline.federated.callbacks import Callback
 from pipeline.federated.callbacks.stopping import Stopping
-from pipeline.federated.loop import Participation, run_rounds, start
+from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
 from pipeline.federated.objectives.objective import Objective
 from pipeline.federated.randomness import Randomness
 from pipeline.federated.state import Progress
 from pipeline.federated.tolerance import STRICT
-from pipeline.federated.wire import packed
+from pipeline.federated.wire import serialize
 from pipeline.federation import site_commands
 from pipeline.federation.flower.commands import app_digest
 from pipeline.federation.loopback import introduce
@@ -215,9 +215,9 @@ def found(site: ServerSite, initial: Adapter, rounds: int, *, large: bool) -> An
         facts = handshake(link, site.organisations, JOB, FACTS)
         remote = Remote(link, facts, STRICT, job=JOB)
         if not large:
-            return questions(remote, site.organisations, packed(initial, {}), rounds)
+            return questions(remote, site.organisations, serialize(initial, {}), rounds)
         watching = Watching()
-        begun = start(FEDAVG, initial, len(facts))
+        begun = initial_progress(FEDAVG, initial, len(facts))
         run_rounds(FEDAVG, remote, begun, Participation(), [Stopping(rounds, 10**6), watching], seed=1, job=JOB)
         return [asdict(row) for row in watching.rows]
 
@@ -227,7 +227,7 @@ def questions(remote: Remote, names: Sequence[str], body: bytes, rounds: int) ->
     seconds = []
     for number in range(1, rounds + 1):
         began = time.monotonic()
-        remote.ask_all(names, "train", number, body)
+        remote.request_all(names, "train", number, body)
         seconds.append(time.monotonic() - began)
     return seconds
 

@@ -29,7 +29,7 @@ from pipeline.federated.blobs import Blobs
 from pipeline.federated.callbacks.stopping import Stopping
 from pipeline.federated.head import cross_entropy_through_head, entropies_through_head
 from pipeline.federated.local import LocalClientData
-from pipeline.federated.loop import Participation, run_rounds, start
+from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.optimizer import LocalTraining
 from pipeline.federated.randomness import Randomness
 from pipeline.federated.state import Private
@@ -163,7 +163,7 @@ def _federated(algorithm: Algorithm, clients: Mapping[str, LocalClientData], fir
     blobs = Blobs(layout.checkpoints() / "precision")  # so few clients are held in memory: nothing is written
     private = Private.begin(blobs, {client: ClientState(first) for client in clients})
     engine = InProcess(algorithm, clients, {}, private, seed=SEED)
-    begun = start(algorithm, first, sum(data.examples for data in clients.values()))
+    begun = initial_progress(algorithm, first, sum(data.examples for data in clients.values()))
     run_rounds(algorithm, engine, begun, Participation(), [Stopping(ROUNDS, ROUNDS)], seed=SEED)
     return {name: state.adapter for name, state in private.states.items()}
 

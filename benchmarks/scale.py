@@ -21,7 +21,7 @@ from benchmarks.shapes import (
     step_flops,
     store_bytes,
 )
-from pipeline.federated.shelf import HELD
+from pipeline.federated.client_store import IN_MEMORY
 from pipeline.model.adapter import Adapter, pack
 from pipeline.report import documents
 from pipeline.workspace.files import read_json, write_json
@@ -103,7 +103,7 @@ def by_clients(speed: Speed) -> Table:
         asked = round(clients * share)
         work = asked * EXAMPLES * step_flops(s, 448)
         wire = 2 * asked * 4 * s.adapter_parameters
-        held = (KEPT * min(clients, HELD) + 2) * 4 * s.adapter_parameters
+        held = (KEPT * min(clients, IN_MEMORY) + 2) * 4 * s.adapter_parameters
         rows.append(
             (
                 f"{clients:,}",
@@ -228,7 +228,7 @@ def tables(speed: Speed) -> dict[str, Any]:
         "speed": f"{size(speed.flops)}FLOP/s in a training step" if speed.flops else "not measured yet",
         "target_tokens": TARGET,
         "examples": EXAMPLES,
-        "clients_in_memory": HELD,
+        "clients_in_memory": IN_MEMORY,
         "by_length": by_length(),
         "by_clients": by_clients(speed),
         "on_the_wire": on_the_wire(),

@@ -17,7 +17,7 @@ from pipeline.federated.callbacks import Callback
 from pipeline.federated.callbacks.checkpointing import Checkpointing
 from pipeline.federated.callbacks.stopping import Stopping
 from pipeline.federated.local import LocalClientData
-from pipeline.federated.loop import Participation, run_rounds, start
+from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.state import Private
 from pipeline.model.adapter import Adapter, init_adapter
 from pipeline.runs.training import POOLED, Finished
@@ -70,12 +70,14 @@ def train(
     evaluated = {name: data for name, data in clients.items() if name != POOLED}
     private = done.private if done else begin({name: ClientState(initial) for name in trained}, checkpoints)
     owner = dict.fromkeys(evaluated, POOLED) if algorithm.pooled else {}
-    engine = InProcess(algorithm, trained, evaluated, private, seed=seed, owner=owner)
+    engine = InProcess(algorithm, trained, evaluated, private, seed=seed, trained_by=owner)
     saving = [Checkpointing(KEY, private)] if checkpoints else []
     progress = run_rounds(
         algorithm,
         engine,
-        done.progress if done else start(algorithm, initial, sum(data.examples for data in trained.values())),
+        done.progress
+        if done
+        else initial_progress(algorithm, initial, sum(data.examples for data in trained.values())),
         Participation(clients_per_round, joins or {}),
         [Stopping(rounds, patience, joins or {}), *saving, *callbacks],
         seed=seed,

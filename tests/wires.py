@@ -1,4 +1,4 @@
-"""A federation whose nodes answer in this process, by a link that can lose, repeat, swap and forge what it carries."""
+"""A federation whose nodes answer in this process, over a link that can lose, repeat, swap and forge replies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from federations import INITIAL, select
+from federations import INITIAL, same, select
 
 from pipeline.engines.messages import Facts, Reply, Request
 from pipeline.engines.node import Node
@@ -17,7 +17,7 @@ from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.algorithms import ditto, fedavg, fedkd, fedprox, scaffold
 from pipeline.federated.callbacks.stopping import Stopping
 from pipeline.federated.history import Round
-from pipeline.federated.loop import Participation, run_rounds, start
+from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.state import Progress
 from pipeline.federated.tolerance import STRICT, Tolerance
 from pipeline.model.adapter import Adapter
@@ -39,29 +39,30 @@ ALGORITHMS: dict[str, Algorithm] = {
     "fedselectkd, a quantile": select("q0.5", local_start="server"),
 }
 
-Spoil = Callable[[Delivered], list[Delivered | Undelivered]]
+Disturbance = Callable[[Delivered], list[Delivered | Undelivered]]
+"""A reply -> what arrives."""
 
 
 class Wire:
-    """Carries messages to nodes of this process. `spoil`: what becomes of the next answers, one after the other."""
+    """A `Link` to nodes of this process; `disturbances` apply to the next replies, one each."""
 
     def __init__(self, nodes: Mapping[str, Node]) -> None:
-        self.nodes, self.spoil = dict(nodes), deque[Spoil]()
+        self.nodes, self.disturbances = dict(nodes), deque[Disturbance]()
         self.seen: list[tuple[str, str, bytes]] = []
-        self._coming: deque[Delivered | Undelivered] = deque()
+        self._arrived: deque[Delivered | Undelivered] = deque()
 
     def send(self, name: str, nonce: str, header: str, body: bytes) -> None:
         self.seen.append(("down", header, body))
         reply, content = self.nodes[name].answer(Request.model_validate_json(header), body)
         self.seen.append(("up", reply.model_dump_json(), content))
         answer = Delivered(name, reply.model_dump_json(), content)
-        self._coming.extend(self.spoil.popleft()(answer) if self.spoil else [answer])
+        self._arrived.extend(self.disturbances.popleft()(answer) if self.disturbances else [answer])
 
     def receive(self, seconds: float | None) -> Delivered | Undelivered | None:
-        if not self._coming:
-            assert seconds is not None, "waits for ever"
+        if not self._arrived:
+            assert seconds is not None, "would wait forever"
             return None
-        return self._coming.popleft()
+        return self._arrived.popleft()
 
     def forget(self, nonce: str) -> None:
         pass
@@ -92,7 +93,7 @@ def trained(
     wire: Wire,
     rounds: int = 3,
     *,
-    drawn: int | None = None,
+    selected: int | None = None,
     rules: Tolerance = STRICT,
     joins: Mapping[str, int] | None = None,
     done: Progress | None = None,
@@ -104,17 +105,36 @@ def trained(
         def after_round(self, progress: Progress) -> None:
             each(progress)
 
-    begun = done or start(algorithm, INITIAL, remote.examples())
-    who = Participation(drawn, joins or {})
+    begun = done or initial_progress(algorithm, INITIAL, remote.examples())
+    who = Participation(selected, joins or {})
     return run_rounds(algorithm, remote, begun, who, [Each(rounds, 99, joins or {})], seed=5, rules=rules, job=JOB)
+
+
+def wire(
+    algorithm: Algorithm, clients: Mapping[str, Any], folder: Path, *disturbances: Disturbance, after: int = 3
+) -> Wire:
+    """A wire to new nodes, with disturbances of their replies after the first ones, which are three handshakes."""
+    made = Wire(nodes(algorithm, clients, folder))
+    made.disturbances.extend([unchanged] * after + list(disturbances))
+    return made
 
 
 def timeless(history: tuple[Round, ...]) -> list[Round]:
     return [replace(row, seconds=0.0) for row in history]
 
 
-def as_it_is(answer: Delivered) -> list[Delivered | Undelivered]:
+def equal(one: Progress, other: Progress) -> bool:
+    """Whether the bits of two trainings are the same."""
+    servers = (one.server.adapter, other.server.adapter), (one.server.memory, other.server.memory)
+    return all(same(*pair) for pair in servers) and timeless(one.history) == timeless(other.history)
+
+
+def unchanged(answer: Delivered) -> list[Delivered | Undelivered]:
     return [answer]
+
+
+def silent(answer: Delivered) -> list[Delivered | Undelivered]:
+    return []
 
 
 def lost(answer: Delivered) -> list[Delivered | Undelivered]:

@@ -1,1 +1,1 @@
-"""Who runs a round's clients."""
+"""Engines, which run a round's clients in this process or on other machines."""

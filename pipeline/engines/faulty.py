@@ -1,7 +1,7 @@
-"""Clients that fail as a plan says, on a clock that nobody waits for: what a deployed federation meets, simulated.
+"""Simulating faults of clients and their durations, on a simulated clock.
 
-Around another engine, which trains those that train. All chances and times are drawn from (seed, client, round, when it
-was asked), so that a training with faults ends with the same bits each time, also after a resumption.
+All faults and durations are drawn from (seed, client, round, time of the assignment), so that a training with faults
+has the same bits each time, also if it is resumed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import hashlib
 import heapq
 import itertools
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Literal
@@ -18,11 +18,12 @@ from typing import Literal
 import torch
 
 from pipeline.engines.poisons import poisoned
+from pipeline.engines.wrapper import EngineWrapper
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithm import Sent, Travels, Update
-from pipeline.federated.engine import Arrival, Asked, Engine, Failure, Losses
+from pipeline.federated.algorithm import ClientSends, Sent, Update
+from pipeline.federated.engine import Arrival, Assignment, Engine, Failure
 from pipeline.federated.faults import Faults
-from pipeline.federated.wire import packed, unpacked
+from pipeline.federated.wire import deserialize, serialize
 from pipeline.model.adapter import Adapter
 
 Fate = Literal["answers", "never begins", "stops while training", "its answer is lost", "is too late", "is cut off"]
@@ -30,134 +31,122 @@ Fate = Literal["answers", "never begins", "stops while training", "its answer is
 
 @dataclass(frozen=True, order=True)
 class Outstanding:
-    """A client that was asked: when the server hears of it, or gives it up, and why."""
+    """An assignment, its fate, and when the server notices it, in order of time and then of assignment."""
 
-    heard: float
+    noticed: float
     number: int
-    asked: Asked
+    assignment: Assignment
     fate: Fate
 
 
-class Faulty:
-    """See `Engine`.
+class Faulty(EngineWrapper):
+    """An `Engine` that wraps another, and injects faults into its clients' answers.
 
     Args:
-        deadline: seconds after which the server waits no longer; None: it waits for every answer.
-        travels: what clients send, so that it can be turned round.
+        engine: trains the clients that do not fail before.
+        faults: which faults, and how long clients take.
+        deadline: seconds after which the server stops waiting for an answer; None: it waits for every answer.
+        seed: determines faults and durations.
+        sends: what clients send, which a `reversed` update needs to know.
 
     Raises:
-        QuorumError: some answers never come, and there is no deadline; or a poisoned client is none.
+        QuorumError: some answers never arrive and there is no deadline, or a poisoned client is unknown.
     """
 
     def __init__(
-        self, engine: Engine, faults: Faults, deadline: float | None, *, seed: int, travels: Travels = "adapter"
+        self, engine: Engine, faults: Faults, deadline: float | None, *, seed: int, sends: ClientSends = "adapter"
     ) -> None:
         if faults.silent and deadline is None:
             raise QuorumError(
-                "faults: some clients never answer, and without tolerance.deadline a server waits for ever; set it"
+                "faults: some clients never answer, so the server would wait forever; set tolerance.deadline"
             )
-        if strange := sorted(set(faults.poisoned) - set(engine.trainers)):
-            raise QuorumError(f"faults.poisoned: {strange[0]!r} is no client of this training; correct it")
-        self._engine, self._faults, self._deadline, self._seed = engine, faults, deadline, seed
-        self._travels = travels
+        if unknown := sorted(set(faults.poisoned) - set(engine.trainers)):
+            raise QuorumError(f"faults.poisoned: {unknown[0]!r} is not a client of this training; correct the name")
+        super().__init__(engine)
+        self._faults, self._deadline, self._seed, self._sends = faults, deadline, seed, sends
         self._outstanding: list[Outstanding] = []
         self._numbers = itertools.count()
 
-    @property
-    def trainers(self) -> Sequence[str]:
-        return self._engine.trainers
-
-    @property
-    def scored(self) -> Mapping[str, str]:
-        return self._engine.scored
-
-    def join(self, name: str, adapter: Adapter, version: int) -> None:
-        self._engine.join(name, adapter, version)
-
     def submit(self, name: str, sent: Sent, version: int, at: float = 0.0) -> None:
-        asked = Asked(name, sent, version, at)
-        fate, heard = self._fate(asked)
-        heapq.heappush(self._outstanding, Outstanding(heard, next(self._numbers), asked, fate))
+        assignment = Assignment(name, sent, version, at)
+        fate, noticed = self._fate(assignment)
+        heapq.heappush(self._outstanding, Outstanding(noticed, next(self._numbers), assignment, fate))
 
     def arrivals(self) -> Iterator[Arrival | Failure]:
         while self._outstanding:
-            yield from self._heard_of(heapq.heappop(self._outstanding))
+            yield from self._results(heapq.heappop(self._outstanding))
 
-    def score(
-        self, names: Sequence[str], server: Adapter | None, began: Adapter, version: int, unknown: Collection[str]
-    ) -> Mapping[str, Losses]:
-        return self._engine.score(names, server, began, version, unknown)
-
-    def _heard_of(self, one: Outstanding) -> Iterator[Arrival | Failure]:
-        asked = one.asked
+    def _results(self, one: Outstanding) -> Iterator[Arrival | Failure]:
+        """What the server receives of an assignment: nothing, one answer, or two."""
+        assignment = one.assignment
         if one.fate in ("never begins", "stops while training"):
-            yield Failure(asked.name, asked.version, one.fate, one.heard)
+            yield Failure(assignment.name, assignment.version, one.fate, one.noticed)
             return
-        self._engine.submit(asked.name, asked.sent, asked.version, asked.at)
-        for coming in self._engine.arrivals():
-            if isinstance(coming, Failure) or one.fate in ("its answer is lost", "is too late"):
-                yield Failure(asked.name, asked.version, one.fate, one.heard)
+        self._engine.submit(assignment.name, assignment.sent, assignment.version, assignment.at)
+        for answer in self._engine.arrivals():
+            if isinstance(answer, Failure) or one.fate in ("its answer is lost", "is too late"):
+                yield Failure(assignment.name, assignment.version, one.fate, one.noticed)
                 continue
-            arrival = replace(coming, at=one.heard)
+            arrival = replace(answer, at=one.noticed)
             if one.fate == "is cut off":
-                yield _cut(arrival)
+                yield _truncated(arrival)
                 continue
-            kind = self._faults.poisoned.get(asked.name)
+            kind = self._faults.poisoned.get(assignment.name)
             if kind is not None:
-                arrival = poisoned(arrival, kind, self._unchanged(asked.sent), self._faults.strength)
+                arrival = poisoned(arrival, kind, self._unchanged(assignment.sent), self._faults.strength)
             yield arrival
-            if self._happens("duplicated", asked, self._faults.duplicated):
+            if self._happens("duplicated", assignment, self._faults.duplicated):
                 yield arrival
 
     def _unchanged(self, sent: Sent) -> Adapter:
-        """What a client would send whose training changes nothing."""
-        if self._travels == "adapter":
+        """What a client would send if its training changed nothing."""
+        if self._sends == "adapter":
             return sent.adapter
         return {name: torch.zeros_like(tensor) for name, tensor in sent.adapter.items()}
 
-    def _fate(self, asked: Asked) -> tuple[Fate, float]:
-        """What becomes of a client, and when the server knows."""
+    def _fate(self, assignment: Assignment) -> tuple[Fate, float]:
+        """An assignment's fate, and when the server notices it."""
         faults = self._faults
-        until = math.inf if self._deadline is None else asked.at + self._deadline
-        if self._happens("dropout", asked, faults.dropout):
+        until = math.inf if self._deadline is None else assignment.at + self._deadline
+        if self._happens("dropout", assignment, faults.dropout):
             return "never begins", until
-        if self._happens("dropout during", asked, faults.dropout_during):
+        if self._happens("dropout during", assignment, faults.dropout_during):
             return "stops while training", until
-        if self._happens("lost", asked, faults.lost):
+        if self._happens("lost", assignment, faults.lost):
             return "its answer is lost", until
-        done = asked.at + self._seconds(asked)
+        done = assignment.at + self._seconds(assignment)
         if done > until:
             return "is too late", until
-        if self._happens("truncated", asked, faults.truncated):
+        if self._happens("truncated", assignment, faults.truncated):
             return "is cut off", done
         return "answers", done
 
-    def _seconds(self, asked: Asked) -> float:
-        """How long a client takes: its own pace, the round's, and whether it straggles."""
-        paces = self._normal(f"pace/{asked.name}") + self._normal(self._named("pace", asked))
-        slow = self._faults.slowdown if self._happens("straggler", asked, self._faults.stragglers) else 1.0
+    def _seconds(self, assignment: Assignment) -> float:
+        """How long an assignment takes: the median times factors of the client, the assignment, and a straggler."""
+        paces = self._normal(f"pace/{assignment.name}") + self._normal(self._named("pace", assignment))
+        slow = self._faults.slowdown if self._happens("straggler", assignment, self._faults.stragglers) else 1.0
         return self._faults.seconds * math.exp(self._faults.spread * paces) * slow
 
-    def _happens(self, what: str, asked: Asked, chance: float) -> bool:
-        return self._uniform(self._named(what, asked)) < chance
+    def _happens(self, what: str, assignment: Assignment, chance: float) -> bool:
+        return self._uniform(self._named(what, assignment)) < chance
 
-    def _named(self, what: str, asked: Asked) -> str:
-        return f"{what}/{asked.name}/{asked.version}/{asked.at!r}"
+    def _named(self, what: str, assignment: Assignment) -> str:
+        return f"{what}/{assignment.name}/{assignment.version}/{assignment.at!r}"
 
     def _normal(self, name: str) -> float:
         return NormalDist().inv_cdf(self._uniform(name))
 
     def _uniform(self, name: str) -> float:
-        """In (0, 1)."""
+        """A uniform random number in (0, 1), by name."""
         digest = hashlib.sha256(f"{self._seed}/faults/{name}".encode()).digest()
         return (int.from_bytes(digest[:6], "big") + 0.5) / 2**48
 
 
-def _cut(arrival: Arrival) -> Arrival | Failure:
-    """What becomes of an answer of whose bytes only the first half arrives."""
-    content = packed(arrival.update.adapter, arrival.update.memory)
+def _truncated(arrival: Arrival) -> Arrival | Failure:
+    """What the server receives if only the first half of an answer's bytes arrives."""
+    content = serialize(arrival.update.adapter, arrival.update.memory)
     try:
-        adapter, memory = unpacked(content[: len(content) // 2])
+        adapter, memory = deserialize(content[: len(content) // 2])
     except ValueError as error:
         return Failure(arrival.name, arrival.version, str(error), arrival.at)
     return replace(arrival, update=Update(adapter, arrival.update.examples, arrival.update.steps, memory))

@@ -1,7 +1,7 @@
-"""What a server and an organisation say to each other: the whole list, name by name.
+"""The messages between a server and an organisation: a complete list of what may leave the organisation.
 
-A message is a header of JSON and a body of tensors in the safetensors format, which is empty where none travel. The
-records below are closed: a field that is not theirs, and a figure that is not declared, never leaves an organisation.
+A message is a JSON header and a body of tensors in the safetensors format, which may be empty. The records below are
+closed: no other field and no undeclared figure leaves an organisation.
 """
 
 from __future__ import annotations
@@ -15,14 +15,12 @@ from pipeline.errors import QuorumError
 from pipeline.workspace.record import Record, first_problem
 
 JOB = r"^\w+(-\w+)?$"
-"""A training's name: its order's hash, and that of who takes part with which data."""
-Kind = Literal["hello", "join", "train", "score", "finish"]
-"""Who are you; here is the adapter that you come in with; train; judge the server's model; the training is over."""
+"""A training's name: the hash of its order, and the hash of the participants and their data."""
+RequestKind = Literal["hello", "join", "train", "score", "finish"]
+"""Exchange facts; join with this adapter; train; score the server's model; end the training and test."""
 
-FIGURES = frozenset(
-    {"cross_entropy", "teacher_entropy", "tau", "share_distilled"}
-)  # what objectives of this project name
-"""The figures of a training that may travel: means over all of a client's tokens."""
+FIGURES = frozenset({"cross_entropy", "teacher_entropy", "tau", "share_distilled"})
+"""The figures of a training that may leave an organisation: means over all tokens of a client."""
 
 ErrorCode = Literal[
     "another_training", "an_earlier_round", "another_content", "another_server", "not_finite", "disk", "damaged",
@@ -31,23 +29,33 @@ ErrorCode = Literal[
 
 ERRORS: dict[ErrorCode, str] = {
     "another_training": "works for another training; start its node with this order",
-    "an_earlier_round": "has gone on to a later round, and forgotten its answer; begin the training anew",
-    "another_content": "was asked the same round before, with another model; begin the training anew",
-    "another_server": "was told of another server's model in the round before; begin the training anew",
+    "an_earlier_round": "is in a later round, and no longer has this answer; start the training over",
+    "another_content": "has answered this round for another model; start the training over",
+    "another_server": "has another server's model of the round before; start the training over",
     "not_finite": "has a loss or a gradient that is not finite; lower learning_rate",
     "disk": "cannot write to its disk; its operator must free space",
     "damaged": "has a damaged file; its operator's log names it",
-    "undeclared": "has a figure that is not on the list of those that may travel; see pipeline/engines/messages.py",
+    "undeclared": "has a figure that is not on the list of those that may leave; see pipeline/engines/messages.py",
     "failed": "failed; its operator's log says why",
 }
-"""All that is told of an organisation's error: its own text stays in its log."""
+"""What a server reports of an organisation's error. The error's own text stays in the organisation's log."""
 
 
 class Facts(Record):
-    """What an organisation is, beside its data: whatever differs from the server's is refused by name.
+    """An organisation's facts except its texts. The server refuses a node whose first six facts differ from its own.
 
-    `train`, `val` and `test`: how many examples there are of each; `weight`: how many one stands for in an average.
-    `data`: a hash of them, so that it can be said later what was trained on; a server has none, and compares none.
+    Attributes:
+        code: a hash of the code that trains.
+        order: a hash of the training's order.
+        backbone: a hash of the frozen weights.
+        packages: the versions of the packages that results depend on.
+        precision: the number format of the frozen layers.
+        threads: the number of threads that torch uses.
+        weight: the number of examples that each one represents in an average.
+        train: the number of training examples.
+        val: the number of validation examples.
+        test: the number of test examples.
+        data: a hash of the examples, as a record of what was trained on; empty for a server.
     """
 
     code: str
@@ -64,12 +72,18 @@ class Facts(Record):
 
 
 class Request(Record):
-    """What the server asks. `nonce` names this one asking, and its answer repeats it.
+    """The header of a server's request.
 
-    `began` is a hash of the model that the round began with, and `unknown` whether its loss is asked for, too.
+    Attributes:
+        kind: what to do.
+        job: the training's name.
+        round: the round's number.
+        nonce: identifies the request; the reply repeats it.
+        began: a hash of the server's model at the start of the round.
+        unknown: whether to compute the validation loss of that model, too.
     """
 
-    kind: Kind
+    kind: RequestKind
     job: str = Field(pattern=JOB)
     round: int = Field(ge=0)
     nonce: str
@@ -78,13 +92,24 @@ class Request(Record):
 
 
 class Reply(Record):
-    """What an organisation answers: the numbers of one round, or an error's code.
+    """The header of an organisation's reply: the numbers of one round, or an error's code.
 
-    `loss` and `figures` are of its training, in nats a token; `local`, `server` and `began` validation losses of its
-    own model, of the server's, and of the one that the round began with. `scores`: means over its test set, by metric.
+    Attributes:
+        kind: as in the request, like `job`, `round` and `nonce`.
+        error: the error's code; None if there is no error.
+        examples: the client's weight in averages.
+        steps: the number of optimizer steps.
+        seconds: the duration of the training.
+        loss: the mean training loss in nats per token.
+        figures: declared means over all tokens, by name.
+        local: the validation loss of the client's own model, in nats per token.
+        server: the validation loss of the server's model.
+        began: the validation loss of the server's model at the start of the round.
+        facts: the organisation's facts, in a reply to `hello`.
+        scores: means over the test set by metric, in a reply to `finish`.
     """
 
-    kind: Kind
+    kind: RequestKind
     job: str
     round: int
     nonce: str
@@ -105,9 +130,10 @@ Header = TypeVar("Header", bound=BaseModel)
 
 
 def parsed(kind: type[Header], text: str) -> Header:
-    """
+    """Parse a header.
+
     Raises:
-        QuorumError: the text is no such header.
+        QuorumError: the text is not a header of this kind.
     """
     try:
         return kind.model_validate_json(text)
@@ -117,29 +143,31 @@ def parsed(kind: type[Header], text: str) -> Header:
         ) from None
 
 
-def answers(reply: Reply, request: Request) -> bool:
-    """Whether a reply is about what was asked."""
+def matches(reply: Reply, request: Request) -> bool:
+    """Whether a reply has the kind, job and round of a request."""
     return (reply.kind, reply.job, reply.round) == (request.kind, request.job, request.round)
 
 
-def strange(reply: Reply, facts: Facts | None) -> str | None:
-    """What of a reply's numbers no honest client tells; None where all is well.
+def implausible(reply: Reply, facts: Facts | None) -> str | None:
+    """What is implausible about a reply's numbers; None if nothing is.
 
     Args:
-        facts: what the client said of itself at first.
+        reply: the reply.
+        facts: the client's facts from the start of the training.
     """
     if undeclared := sorted(set(reply.figures) - FIGURES):
-        return f"tells {undeclared[0]!r}, which is no declared figure"
+        return f"reports {undeclared[0]!r}, which is not a declared figure"
     if reply.kind == "score" and reply.server is None:
-        return "tells no loss of the server's model"
+        return "reports no loss of the server's model"
     if reply.kind == "train" and facts is not None:
         known = round(facts.weight * facts.train)
         if reply.examples != known:
-            return f"tells of {reply.examples} examples, and had {known} when the training began"
+            return f"reports {reply.examples} examples, and had {known} when the training began"
         if reply.steps < 1:
-            return "tells of no optimizer step"
+            return "reports no optimizer steps"
     return None
 
 
 def digest(body: bytes) -> str:
+    """The sha256 of a body, in hexadecimal."""
     return hashlib.sha256(body).hexdigest()

@@ -1,8 +1,8 @@
-"""An organisation's end of a federation: it answers each request, and a repeated one with the same answer.
+"""An organisation's side of a federation: it answers requests, and gives a repeated request the same answer.
 
-Its client is trained and scored by the very engine that simulates one. What it keeps and what it answered are written
-in one transaction, so that a kill leaves both or neither: whoever asks again gets the answer that was given, or has it
-made from the state before.
+The engine of the simulation trains and scores its client. The client's state and the answer are saved in one
+transaction, so that a killed node has both or neither. To a repeated request it sends the saved answer, or computes the
+answer from the state before.
 """
 
 from __future__ import annotations
@@ -16,38 +16,45 @@ from typing import Any, Protocol, cast, get_args
 from torch import Tensor
 
 from pipeline.engines.in_process import EvaluatedData, InProcess
-from pipeline.engines.messages import FIGURES, ErrorCode, Facts, Kind, Reply, Request, digest
+from pipeline.engines.messages import FIGURES, ErrorCode, Facts, Reply, Request, RequestKind, digest
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, Sent
 from pipeline.federated.blobs import Blobs
-from pipeline.federated.checkpoint import named, of_private, to_private
+from pipeline.federated.checkpoint import blob_names, private_from, private_record
 from pipeline.federated.engine import Arrival
 from pipeline.federated.state import Private
-from pipeline.federated.wire import named_records, packed, unpacked
+from pipeline.federated.wire import deserialize, merged_records, serialize
 from pipeline.model.adapter import Adapter, pack
 from pipeline.workspace.files import flush
 from pipeline.workspace.progress import say
 
-ORDER: dict[Kind, int] = {"join": 0, "train": 1, "score": 2, "finish": 3}
-"""Of what is asked in one round."""
-KEPT_ROUNDS = 2
+ORDER: dict[RequestKind, int] = {"join": 0, "train": 1, "score": 2, "finish": 3}
+"""The order of requests in a round."""
+SAVED_ROUNDS = 2
+"""The number of rounds whose answers a node saves."""
 
 
 class Data(ClientData, EvaluatedData, Protocol):
-    """A client's examples, to train on and to be scored by."""
+    """A client's examples, for training and for scoring."""
 
 
 Finish = Callable[[int, Adapter, Private], Mapping[str, float]]
-"""(last round, the server's adapter, what the client keeps) -> means over its test set that may be told."""
+"""(last round, the server's adapter, what the client stores) -> means over the test set that may leave, by metric."""
 
 
 class Node:
-    """
+    """Answers the requests of a server for one client.
+
     Args:
-        order: a hash of what the training is told; the name of a job begins with it.
-        initial: the adapter that everyone begins with.
-        folder: where state and answers lie, in a folder of each job.
-        finish: what is done when the training is over.
+        name: the client's name.
+        order: the hash of the training's order, with which the name of a job begins.
+        algorithm: what the client does in a round.
+        data: the client's examples.
+        initial: the first adapter of the training.
+        folder: for state and answers, with a folder per job.
+        seed: determines the client's random numbers.
+        facts: the organisation's facts, for the server to compare.
+        finish: called at the end of the training.
     """
 
     def __init__(
@@ -65,31 +72,31 @@ class Node:
     ) -> None:
         self._name, self._order, self._algorithm, self._data = name, order, algorithm, data
         self._initial, self._seed, self._facts, self._finish = initial, seed, facts, finish
-        self._home, self._alone = folder, threading.Lock()
+        self._home, self._lock = folder, threading.Lock()
         self._answers: list[dict[str, Any]]
         self._engine: InProcess
         self._server: Adapter
         self._begin(order)
 
     def answer(self, request: Request, body: bytes) -> tuple[Reply, bytes]:
-        """Never raises: an error's text is logged here, and its code is the answer."""
+        """Answer a request. Never raises: an error is logged here, and its code is returned."""
         about: dict[str, Any] = {
             "kind": request.kind,
             "job": request.job,
             "round": request.round,
             "nonce": request.nonce,
         }
-        with self._alone:
+        with self._lock:
             try:
-                if request.kind == "hello":  # which says by what two trainings differ
+                if request.kind == "hello":  # Also for another training: facts show how the two differ.
                     return Reply(**about, facts=self._facts), b""
                 if request.job.partition("-")[0] != self._order:
-                    raise QuorumError("was asked for another training", code="another_training")
-                if request.job != self._job:  # of the same order: other organisations, or other meetings
+                    raise QuorumError("a request for another training", code="another_training")
+                if request.job != self._job:  # The same order with other organisations or data.
                     self._begin(request.job)
-                told, tensors = self._once(request, body)
-                return Reply(**{**told, **about}), tensors
-            except Exception as error:  # whatever it is, it may quote private text
+                reply, tensors = self._answer_once(request, body)
+                return Reply(**{**reply, **about}), tensors
+            except Exception as error:  # Any error may quote private text.
                 say(f"node {self._name}: round {request.round}, {request.kind}: {error!r}")
                 try:
                     self._restore()
@@ -99,100 +106,103 @@ class Node:
                 known = cast(ErrorCode, code if code in get_args(ErrorCode) else "failed")
                 return Reply(**about, error=known), b""
 
-    def _once(self, request: Request, body: bytes) -> tuple[dict[str, Any], bytes]:
-        """The answer that was given, or a new one, written down with the state that it leaves."""
+    def _answer_once(self, request: Request, body: bytes) -> tuple[dict[str, Any], bytes]:
+        """The saved answer to the same request, or a new one, which is saved with the state after it."""
         place = [request.round, ORDER[request.kind]]
-        asked = digest(body)
-        for kept in self._answers:
-            if kept["place"] == place:
-                if kept["asked"] == asked:
-                    return kept["told"], _body(self._blobs.get(kept["body"]))
-                if kept is not self._answers[-1] or request.kind != "score":
-                    raise QuorumError("was asked this before, with another model", code="another_content")
-                # A server that was killed before it wrote the round down may have made it of other answers.
-                self._stand_after(self._answers[:-1])
+        content = digest(body)
+        for saved in self._answers:
+            if saved["place"] == place:
+                if saved["asked"] == content:
+                    return saved["told"], _body(self._blobs.get(saved["body"]))
+                if saved is not self._answers[-1] or request.kind != "score":
+                    raise QuorumError("the same request had another model before", code="another_content")
+                # A server that was killed before it saved the round may have repeated it with other updates.
+                self._restore_after(self._answers[:-1])
                 break
         if self._answers and place <= self._answers[-1]["place"]:
-            raise QuorumError("was asked for an earlier round", code="an_earlier_round")
-        told, tensors = self._made(request, body)
+            raise QuorumError("a request for an earlier round", code="an_earlier_round")
+        reply, tensors = self._compute(request, body)
         before = self._engine.began_with(self._name, request.round)
         entry = {
             "place": place,
-            "asked": asked,
-            "told": told,
+            "asked": content,
+            "told": reply,
             "body": self._blobs.put(tensors),
-            "private": of_private(self._engine.private),
+            "private": private_record(self._engine.private),
             "server": self._blobs.put(self._server),
             "before": self._blobs.put(before),
         }
-        recent = [one for one in self._answers if one["place"][0] > request.round - KEPT_ROUNDS]
+        recent = [one for one in self._answers if one["place"][0] > request.round - SAVED_ROUNDS]
         answers = [*recent, entry]
-        self._blobs.commit(json.dumps({"answers": answers}), named(answers))
+        self._blobs.commit(json.dumps({"answers": answers}), blob_names(answers))
         for folder in (self._folder, self._folder.parent):
-            flush(folder)  # what the server has been told no power cut may take back
+            flush(folder)  # A power cut must not undo what the server has received.
         self._answers = answers
-        return told, _body(tensors)
+        return reply, _body(tensors)
 
-    def _made(self, request: Request, body: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
-        adapter, memory = unpacked(body)
+    def _compute(self, request: Request, body: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+        adapter, memory = deserialize(body)
         if request.kind == "train":
-            return self._trained(Sent(adapter, memory), request.round)
+            return self._train(Sent(adapter, memory), request.round)
         if request.kind == "score":
-            return self._scored(adapter, memory, request), {}
+            return self._score(adapter, memory, request), {}
         if request.kind == "finish":
             return {"scores": dict(self._finish(request.round, adapter, self._engine.private))}, {}
         self._engine.join(self._name, adapter, request.round)
         self._server = adapter
         return {}, {}
 
-    def _trained(self, sent: Sent, round_: int) -> tuple[dict[str, Any], dict[str, Any]]:
-        self._engine.submit(self._name, sent, round_)
+    def _train(self, sent: Sent, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        self._engine.submit(self._name, sent, number)
         (arrival,) = self._engine.arrivals()
         assert isinstance(arrival, Arrival)
         report, update = arrival.report, arrival.update
-        if strange := sorted(set(report.figures) - FIGURES):
-            raise QuorumError(f"figure {strange[0]!r} may not travel", code="undeclared")
-        told = {
+        if undeclared := sorted(set(report.figures) - FIGURES):
+            raise QuorumError(f"figure {undeclared[0]!r} may not leave", code="undeclared")
+        reply = {
             "examples": update.examples,
             "steps": update.steps,
             "seconds": report.seconds,
             "loss": report.loss,
             "figures": dict(report.figures),
         }
-        return told, named_records(update.adapter, update.memory)
+        return reply, merged_records(update.adapter, update.memory)
 
-    def _scored(self, server: Adapter, told: Adapter, request: Request) -> dict[str, Any]:
-        """
+    def _score(self, server: Adapter, before: Adapter, request: Request) -> dict[str, Any]:
+        """The losses after a round.
+
         Args:
-            told: with what the round began, where this node was not asked about the round before.
+            server: the server's new adapter.
+            before: the server's adapter at the start of the round; empty if this node scored the round before.
+            request: the request's header.
         """
-        began = told or self._server
-        if digest(packed(began, {})) != request.began:
-            raise QuorumError("was told of another server's model before", code="another_server")
+        began = before or self._server
+        if digest(serialize(began, {})) != request.began:
+            raise QuorumError("another server's model was scored before", code="another_server")
         unknown = [self._name] if request.unknown else []
         losses = self._engine.score([self._name], server, began, request.round, unknown)[self._name]
         self._server = server
         return {"local": losses.local, "server": losses.server, "began": losses.began}
 
     def _begin(self, job: str) -> None:
-        """Stand where a job was left, which is its beginning if it is new."""
+        """Continue a job after its last answer, or begin it if it is new."""
         self._job, self._folder = job, self._home / job
         self._blobs = Blobs(self._folder)
         self._restore()
 
     def _restore(self) -> None:
-        """As after the last answer that is on disk; before the first, as everyone begins."""
+        """Restore the state after the last answer on disk, or the initial state."""
         text = self._blobs.state()
-        self._stand_after(json.loads(text)["answers"] if text else [])
+        self._restore_after(json.loads(text)["answers"] if text else [])
 
-    def _stand_after(self, answers: list[dict[str, Any]]) -> None:
-        """As when the last of these had been given."""
+    def _restore_after(self, answers: list[dict[str, Any]]) -> None:
+        """Restore the state after the last of these answers, or the initial state if there are none."""
         self._answers = answers
         last = self._answers[-1] if self._answers else None
         if last is None:
             private = Private.begin(self._blobs, {self._name: ClientState(self._initial)})
         else:
-            private = to_private(last["private"], self._blobs)
+            private = private_from(last["private"], self._blobs)
         clients = {self._name: self._data}
         self._engine = InProcess(self._algorithm, clients, clients, private, seed=self._seed, job=self._job)
         self._server = self._blobs.get(last["server"]) if last else self._initial
@@ -201,5 +211,5 @@ class Node:
 
 
 def _body(records: Mapping[str, Tensor]) -> bytes:
-    """That of an answer, from the blob that it is kept as; an empty one is no bytes."""
+    """An answer's body from its saved tensors; no bytes if there are none."""
     return pack(records) if records else b""

@@ -1,13 +1,13 @@
-"""What a federated algorithm is: four pure functions over adapters, and a few facts about it.
+"""The interface of a federated algorithm: four pure functions over adapters, and a few properties.
 
     init(initial adapter, examples of all clients) -> ServerState
     shares(server state) -> Sent
     client_update(sent, client state, data, randomness) -> (ClientState, Update, Trace)
     server_update(server state, updates, context) -> ServerState
 
-Updates are an iterator: each is there once, when its client has answered, and need not be held after that. `init` and
-`shares` have defaults: the server holds an adapter and sends it. No algorithm reads a file, logs, or knows how many
-clients there are.
+`updates` is an iterator. It yields each client's update once, when the client has answered, so that a server that
+averages needs memory for one update only. `init` and `shares` have defaults: the server has an adapter and sends it.
+An algorithm reads no files, logs nothing, and does not know the number of clients.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from pipeline.federated.randomness import Randomness, generator
 from pipeline.model.adapter import Adapter
 
 Owner = Literal["local", "server"]
-"""Whose model is meant: the client's own, or the server's."""
+"""Which model is meant: the client's own, or the server's."""
 
-Travels = Literal["adapter", "change", "nothing"]
-"""What a client sends: its adapter, what its training changed of the one it was sent, or nothing."""
+ClientSends = Literal["adapter", "change", "nothing"]
+"""What a client sends: its trained adapter, the change from the adapter that it received, or nothing."""
 
 Memory = dict[str, Tensor]
-"""Whatever an algorithm carries or sends besides an adapter, by names of its own."""
+"""Further tensors that an algorithm stores or sends in addition to an adapter, by names that it chooses."""
 
 Pull = Callable[[Adapter], Adapter]
-"""The adapter in training -> what is added to the gradient of each of its tensors."""
+"""Current adapter -> a term to add to the gradient of each of its tensors."""
 
 
 class Knobs(BaseModel):
-    """The base of an algorithm's `Hyperparameters`, whose names are those of params.yaml."""
+    """The base of every algorithm's `Hyperparameters`. The fields' names are keys of params.yaml."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
 @dataclass(frozen=True)
 class Sent:
-    """What travels from the server to a client."""
+    """What the server sends to a client: its adapter, and the tensors in `memory` that the algorithm adds."""
 
     adapter: Adapter
     memory: Memory = field(default_factory=dict)
@@ -54,10 +54,14 @@ class Sent:
 
 @dataclass(frozen=True)
 class Update:
-    """What travels from a client to the server: its adapter, its algorithm's memory, and how much training made them.
+    """What a client sends to the server.
 
-    `examples` were trained on, in `steps` optimizer steps. Beside it the loop is told losses and figures, never masks.
-    `version` is the round that the client was asked in: it does not travel, the server notes it.
+    Attributes:
+        adapter: its trained adapter, or the change of it (see `ClientSends`).
+        examples: the number of examples it trained on, its weight in averages.
+        steps: the number of optimizer steps it took.
+        memory: further tensors of the algorithm.
+        version: the round whose model it trained. The server fills it in; it is not transmitted.
     """
 
     adapter: Adapter
@@ -69,10 +73,15 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What a client's training looked like in one round; its masks stay with whoever runs the client.
+    """Measurements of one client's training in one round.
 
-    `loss` and `figures` are means over all items trained on, in the objective's units (nats a token). `masks` are
-    boolean (local epochs, items of the client's training examples in their own order).
+    Attributes:
+        loss: the mean training loss, in the objective's units (nats per token).
+        steps: the number of optimizer steps.
+        seconds: the duration.
+        figures: means over all training items, by name.
+        masks: boolean (local epochs, items), by name, in the order of the client's examples. Masks never leave the
+            client.
     """
 
     loss: float
@@ -83,7 +92,7 @@ class Trace:
 
 
 class Fit(NamedTuple):
-    """A finished local training: the adapter, its trace, and the optimizer's moments where they are kept."""
+    """A finished local training: the adapter, its trace, and the optimizer's moments if they were requested."""
 
     adapter: Adapter
     trace: Trace
@@ -92,7 +101,7 @@ class Fit(NamedTuple):
 
 @dataclass(frozen=True)
 class ServerState:
-    """The server's adapter, and whatever else an algorithm carries from round to round."""
+    """What the server stores between rounds: its adapter, and further tensors of the algorithm."""
 
     adapter: Adapter
     memory: Memory = field(default_factory=dict)
@@ -100,7 +109,7 @@ class ServerState:
 
 @dataclass(frozen=True)
 class ClientState:
-    """A client's own adapter, and whatever else an algorithm carries from round to round."""
+    """What a client stores between rounds: its own adapter, and further tensors of the algorithm."""
 
     adapter: Adapter
     memory: Memory = field(default_factory=dict)
@@ -108,22 +117,22 @@ class ClientState:
 
 @dataclass(frozen=True)
 class Context:
-    """What a server's half of a round knows besides its state and the updates."""
+    """What `server_update` knows in addition to the server's state and the updates: the seed and the round."""
 
     seed: int
     round: int
 
     def generator(self) -> torch.Generator:
-        """The server's own randomness: a function of (seed, round) alone."""
+        """A random generator for the server, which depends on (seed, round) alone."""
         return generator(f"{self.seed}/server/{self.round}")
 
 
 class ClientData(Protocol):
-    """A client's examples, to an algorithm."""
+    """A client's examples, as an algorithm sees them."""
 
     @property
     def examples(self) -> int:
-        """How many training examples it has, by which averages weigh it."""
+        """The number of training examples, which is the client's weight in averages."""
 
     def fit(
         self,
@@ -137,42 +146,65 @@ class ClientData(Protocol):
         """Train a copy of `start` for the local epochs.
 
         Args:
-            objective: what the training makes small.
-            pull: what a term of the algorithm's own adds to the gradient, as a function of the adapter.
-            moments: the optimizer's, kept from an earlier round (empty in the first); None begins afresh.
+            start: the adapter to begin with.
+            rng: names the random numbers of this client and round.
+            objective: the loss to minimize.
+            pull: a further term of the gradient, as a function of the current adapter.
+            moments: AdamW's moments of an earlier round, empty in the first. None starts a new optimizer and returns
+                no moments.
         """
 
     def gradient(self, adapter: Adapter) -> Adapter:
         """The gradient of the mean cross-entropy of all training items."""
 
 
-ClientUpdate = Callable[[Sent, ClientState, ClientData, Randomness], tuple[ClientState, Update, Trace]]
-"""The client's half of a round."""
+ClientResult = tuple[ClientState, Update, Trace]
+"""What a client stores, what it sends, and measurements of its training."""
+
+ClientUpdate = Callable[[Sent, ClientState, ClientData, Randomness], ClientResult]
+"""The client's part of a round."""
 
 ServerUpdate = Callable[[ServerState, Iterable[Update], Context], ServerState]
-"""The server's half of a round; updates come once, in the order of the clients' names in the run."""
+"""The server's part of a round. Updates can be read once, in the order of the clients in params.yaml."""
 
 
-def adapter_alone(state: ServerState) -> Sent:
+def send_adapter(state: ServerState) -> Sent:
+    """Send the server's adapter and nothing else."""
     return Sent(state.adapter)
 
 
-def begin_with(initial: Adapter, _examples: int) -> ServerState:
+def initial_state(initial: Adapter, _examples: int) -> ServerState:
+    """Begin with the initial adapter and no further tensors."""
     return ServerState(initial)
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """An algorithm with its hyperparameters bound.
+    """An algorithm with its hyperparameters filled in.
 
-    Two clients share one weight, w = 0. The first, with one example, is best off at 4, the second, with three, at 8;
-    local training goes halfway. Federated averaging, one round, by hand: (1 · 2 + 3 · 4) / 4 = 3.5.
+    Attributes:
+        client_update: the client's part of a round.
+        server_update: the server's part of a round.
+        evaluates: the model that the method's row of a table is about.
+        init: (initial adapter, examples of all clients) -> the server's first state.
+        shares: the server's state -> what it sends to its clients.
+        sends: what a client sends.
+        pooled: whether one model is trained on the data of all clients.
+        passes: how often a client trains in a round.
+        stateful: whether a client needs its state of earlier rounds. Otherwise the state is dropped after a round,
+            unless the client's own model is scored.
+        buffer: the number of updates that complete a round, also of models of earlier rounds. None: a round waits
+            for all clients that it selected.
+        marks_words: whether the objective reads the words of the references, which not every task has.
+
+    Two clients share one weight, w = 0. The first has one example and its optimum at 4; the second has three and its
+    optimum at 8. Local training goes halfway. One round of federated averaging gives (1 · 2 + 3 · 4) / 4 = 3.5:
 
     >>> class Toy:
-    ...     def __init__(self, best, examples):
-    ...         self.best, self.examples = best, examples
+    ...     def __init__(self, optimum, examples):
+    ...         self.optimum, self.examples = optimum, examples
     ...     def fit(self, start, rng, objective=None, *, pull=None, moments=None):
-    ...         return Fit({"w": (start["w"] + self.best) / 2}, Trace(loss=0.0, steps=1, seconds=0.0), {})
+    ...         return Fit({"w": (start["w"] + self.optimum) / 2}, Trace(loss=0.0, steps=1, seconds=0.0), {})
     >>> def client_update(sent, state, data, rng):
     ...     fit = data.fit(sent.adapter, rng)
     ...     return ClientState(fit.adapter), Update(fit.adapter, data.examples, fit.trace.steps), fit.trace
@@ -181,42 +213,36 @@ class Algorithm:
     >>> toy = Algorithm(client_update, server_update, evaluates="server")
     >>> server = toy.init({"w": torch.tensor(0.0)}, 4)
     >>> clients = {"A": Toy(4.0, 1), "B": Toy(8.0, 3)}
-    >>> halves = [
+    >>> answers = [
     ...     toy.client_update(toy.shares(server), ClientState(server.adapter), data, Randomness(1, name, 1))
     ...     for name, data in clients.items()
     ... ]
-    >>> toy.server_update(server, [update for _, update, _ in halves], Context(seed=1, round=1)).adapter
+    >>> toy.server_update(server, [update for _, update, _ in answers], Context(seed=1, round=1)).adapter
     {'w': tensor(3.5000)}
-
-    `evaluates` names the model that its row of a table is about; `travels` says what clients send; `pooled` trains one
-    model on the data of all clients. `init` is told how many examples all clients have together, and `shares` is what
-    the server sends them. `passes`: how often a client trains in a round. `keeps`: whether a client needs its state of
-    the round before; one that does not is forgotten, unless its own model is scored. `buffer`: the server goes on after
-    so many answers, whichever round they were asked in; None: it waits for all that the round asked. `marks_words`: it
-    reads the words of references, so that a task has to write some.
     """
 
     client_update: ClientUpdate
     server_update: ServerUpdate
     evaluates: Owner
-    init: Callable[[Adapter, int], ServerState] = begin_with
-    shares: Callable[[ServerState], Sent] = adapter_alone
-    travels: Travels = "adapter"
+    init: Callable[[Adapter, int], ServerState] = initial_state
+    shares: Callable[[ServerState], Sent] = send_adapter
+    sends: ClientSends = "adapter"
     pooled: bool = False
     passes: int = 1
-    keeps: bool = True
+    stateful: bool = True
     buffer: int | None = None
     marks_words: bool = False
 
     @property
     def communicates(self) -> bool:
-        return self.travels != "nothing"
+        """Whether clients send anything to the server."""
+        return self.sends != "nothing"
 
 
-class Mean:
-    """Σ n_i w_i / Σ n_i (Eq. 2), one adapter after the other: summed in float64, rounded once.
+class WeightedMean:
+    """Σ n_i w_i / Σ n_i (Feng et al., Eq. 2), accumulated one adapter at a time in float64 and rounded once.
 
-    One adapter alone comes back bit for bit. `weight` is Σ n_i so far.
+    The mean of one adapter is that adapter, bit for bit. `weight` is Σ n_i so far.
     """
 
     def __init__(self) -> None:
@@ -225,9 +251,10 @@ class Mean:
         self._types: dict[str, torch.dtype] = {}
 
     def add(self, adapter: Adapter, weight: float) -> None:
+        """Add one adapter with its weight n_i."""
         self.weight += weight
         for name, tensor in adapter.items():
-            # In place, since a model of many numbers would be written four times else.
+            # In place: otherwise a large model would be written four times.
             if name in self._sums:
                 self._sums[name].add_(tensor, alpha=weight)
             else:
@@ -235,18 +262,19 @@ class Mean:
             self._types[name] = tensor.dtype
 
     def value(self) -> Adapter:
-        """
+        """The mean, in the adapters' own types.
+
         Raises:
-            ValueError: nothing has been added.
+            ValueError: nothing was added.
         """
         if not self.weight:
-            raise ValueError("a mean of nothing: updates can be read once")
+            raise ValueError("a mean of no updates; note that updates can be read only once")
         return {name: (summed / self.weight).to(self._types[name]) for name, summed in self._sums.items()}
 
 
 def weighted_average(weighted: Iterable[tuple[Adapter, float]]) -> Adapter:
-    """The mean of (w_i, n_i)."""
-    mean = Mean()
+    """The mean of adapters w_i with weights n_i."""
+    mean = WeightedMean()
     for adapter, weight in weighted:
         mean.add(adapter, weight)
     return mean.value()

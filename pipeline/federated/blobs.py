@@ -1,9 +1,9 @@
-"""Where a training keeps its tensors: one SQLite file, in which a round counts once it is committed, and never half.
+"""Storage for a training's tensors: one SQLite file, to which a round is committed completely or not at all.
 
-A blob is named by the checksum of its content, so what several clients or rounds share is kept once. Whatever was put
-since the last commit is gone if the process dies. SQLite flushes content and journal before a commit counts (its
-`synchronous` is FULL). It leaves the journal's removal to the disk's own time, so that a power cut may bring the round
-before back, whole: it is trained again with the same bits. A node, which has answered by then, flushes that as well.
+A blob's name is the checksum of its content, so that tensors shared by clients or rounds are stored once. If the
+process dies, what was put since the last commit is lost. SQLite flushes content and journal before a commit counts
+(`synchronous` is FULL) but does not flush the removal of the journal, so a power cut may restore the round before. It
+is then trained again with the same bits. A node has answered the server by then, so it flushes the removal, too.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Get = Callable[[str], dict[str, Tensor]]
 
 FILE = "checkpoint.sqlite"
 RECENT = 4
-"""So many tensors are recognized without being packed again: one server's adapter is what every client was sent."""
+"""The number of records recognized without serializing them again: all clients were sent the same adapter."""
 
 
 class Blobs:
-    """Those of one folder, which is made with the first of them.
+    """The blobs of one folder, which is created with the first of them.
 
-    Every method raises QuorumError where the file is damaged or cannot be written.
+    Every method raises QuorumError if the file is damaged or cannot be read or written.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -42,28 +42,29 @@ class Blobs:
         self._recent: deque[tuple[Mapping[str, Tensor], str]] = deque(maxlen=RECENT)
 
     def put(self, tensors: Mapping[str, Tensor]) -> str:
-        """Write them where they are not there yet; returns their name, which is empty where there are none."""
+        """Write tensors unless they exist already; returns their blob's name, which is empty for no tensors."""
         if not tensors:
             return ""
         for known, name in self._recent:
             if known is tensors:
                 return name
         content = pack(tensors)
-        name = sys.intern(hashlib.sha256(content).hexdigest())  # what many clients share is named once
+        name = sys.intern(hashlib.sha256(content).hexdigest())  # Many clients share a blob: one string for its name.
         with self._failures():
             self._file.execute("INSERT OR IGNORE INTO blobs VALUES (?, ?)", (name, content))
         self._recent.append((tensors, name))
         return name
 
     def get(self, name: str) -> dict[str, Tensor]:
+        """Read a blob's tensors, by name; none for the empty name."""
         return unpack(self._checked(name)) if name else {}
 
     def check(self, name: str) -> None:
-        """Whether a blob is there, and whole."""
+        """Check that a blob exists and is not damaged."""
         self._checked(name)
 
     def commit(self, state: str, names: Collection[str]) -> None:
-        """A finished round: its state, and the blobs that it names; all others are removed."""
+        """Commit a finished round: its state, and the blobs of these names. All other blobs are removed."""
         with self._failures():
             known = {name for (name,) in self._file.execute("SELECT name FROM blobs")}
             self._file.executemany("DELETE FROM blobs WHERE name = ?", [(name,) for name in known - set(names)])
@@ -72,7 +73,7 @@ class Blobs:
         self._recent.clear()
 
     def state(self) -> str | None:
-        """That of the last commit."""
+        """The state of the last commit; None if there is none."""
         if not self._path.is_file():
             return None
         with self._failures():
@@ -80,7 +81,7 @@ class Blobs:
         return row[0] if row else None
 
     def damaged(self, why: str) -> QuorumError:
-        """What a checkpoint that cannot be gone on with is told as."""
+        """The error for a checkpoint that cannot be resumed."""
         return QuorumError(f"{self._path}: {why}; delete {self._path.parent} and run again", code="damaged")
 
     def _checked(self, name: str) -> bytes:
@@ -94,9 +95,9 @@ class Blobs:
     @cached_property
     def _file(self) -> sqlite3.Connection:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        # A node answers in whichever thread a question came by, one at a time.
+        # A node answers in several threads, one at a time.
         file = sqlite3.connect(self._path, check_same_thread=False)
-        # The largest there are: removing a blob reads every page of it.
+        # The largest size: removing a blob reads each of its pages.
         file.execute("PRAGMA page_size = 65536")
         file.execute("CREATE TABLE IF NOT EXISTS blobs (name TEXT PRIMARY KEY, content BLOB)")
         file.execute("CREATE TABLE IF NOT EXISTS state (id INTEGER PRIMARY KEY, content TEXT)")
@@ -117,7 +118,7 @@ class Blobs:
             raise self.damaged(f"damaged checkpoint ({error})") from None
 
     def _forget_uncommitted(self) -> None:
-        """What was put since the last commit: SQLite may have taken it back already, and nobody may rely on it."""
+        """Roll back what was put since the last commit; SQLite may have done so already."""
         self._recent.clear()
         if (file := vars(self).get("_file")) is not None:
             with suppress(sqlite3.Error):

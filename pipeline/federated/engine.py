@@ -1,7 +1,7 @@
-"""Who runs a round's clients: in this process, or on machines that are really apart.
+"""The interface of an engine, which runs a round's clients: in this process, or on separate machines.
 
-The loop says who trains when, and asks for losses; an engine keeps what clients never send: their data, their own
-adapters, their best rounds, their masks.
+The loop decides who trains when. An engine stores what clients never send: their data, their own adapters, their best
+rounds and their masks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from pipeline.model.adapter import Adapter
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a client tells of a round beside its update: its trace without the masks, and the bytes of both ways."""
+    """What a client reports of a round in addition to its update: its trace without masks, and bytes received and sent.
+
+    `loss` and `figures` are in the objective's units (nats per token); `seconds` is the duration of the training.
+    """
 
     loss: float
     steps: int
@@ -27,8 +30,8 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """That a client was sent something to train from, in which round, and when."""
+class Assignment:
+    """A client's task: what it was sent to train, in which round (`version`), and when (`at`, see `Arrival`)."""
 
     name: str
     sent: Sent
@@ -38,9 +41,16 @@ class Asked:
 
 @dataclass(frozen=True)
 class Arrival:
-    """A client's answer: what it sends, which round it was asked for, and of which training.
+    """A client's answer to an assignment.
 
-    `at`: seconds since the training began, by the engine's clock; one that keeps none says when the client was asked.
+    Attributes:
+        name: the client.
+        update: what it sends.
+        version: the round of the assignment.
+        report: its measurements.
+        at: seconds since the training began, on the engine's clock. An engine without a clock repeats the
+            assignment's time.
+        job: the name of the training that it belongs to.
     """
 
     name: str
@@ -53,9 +63,14 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Failure:
-    """What the engine knows of a client that was asked and has no answer; `at` as of an arrival.
+    """Why an assignment has no usable answer.
 
-    `final`: nothing will come of that asking any more. What is not final was turned away beside it.
+    Attributes:
+        name: the client.
+        version: the round of the assignment.
+        what: the reason, in a few words.
+        at: as in `Arrival`.
+        final: whether the assignment has ended. False: a stray message was rejected, and the answer may still arrive.
     """
 
     name: str
@@ -67,9 +82,9 @@ class Failure:
 
 @dataclass(frozen=True)
 class Losses:
-    """Validation losses of a client, in nats an item: of its own model, the server's, and what the round began with.
+    """Validation losses in nats per item: of the client's model, the server's, and the one the round began with.
 
-    None where there is no such model, or it was not asked for.
+    None where there is no such model, or where the loss was not requested.
     """
 
     local: float | None
@@ -78,7 +93,7 @@ class Losses:
 
 
 class Engine(Protocol):
-    """Runs clients; names are those of the run's clients."""
+    """Runs clients, which it knows by their names in params.yaml."""
 
     @property
     def trainers(self) -> Sequence[str]:
@@ -86,31 +101,35 @@ class Engine(Protocol):
 
     @property
     def scored(self) -> Mapping[str, str]:
-        """Each client that is scored -> the one whose training makes its own model: most often itself.
+        """Each client that is scored -> the client that trains its own model, which is usually itself.
 
-        One that names no trainer has none; on its data, which no client holds, the server's model alone is scored.
+        If that is no trainer, there is no such model, and only the server's model is scored on the client's data.
         """
 
     def join(self, name: str, adapter: Adapter, version: int) -> None:
-        """A client comes in late, in this round: its own adapter is this one."""
+        """Add a client in round `version`, with `adapter` as its own."""
 
     def submit(self, name: str, sent: Sent, version: int, at: float = 0.0) -> None:
-        """Ask a client to train; see `Asked`."""
+        """Assign a client to train; see `Assignment`."""
 
     def arrivals(self) -> Iterator[Arrival | Failure]:
-        """What was asked for, as it comes in, one item a client asked or more; ends when nothing is outstanding.
+        """The answers in the order in which they arrive, at least one per assignment; ends when none is outstanding.
 
         Raises:
-            QuorumError: a client's training failed for good.
+            QuorumError: a client's training failed and cannot be repeated.
         """
 
     def score(
         self, names: Sequence[str], server: Adapter | None, began: Adapter, version: int, unknown: Collection[str]
     ) -> Mapping[str, Losses]:
-        """Clients' losses after a round; each keeps its best model of either kind. Who does not answer is left out.
+        """Clients' losses after round `version`. Each client saves its best model of either kind.
 
         Args:
-            server: the server's new adapter; None where nothing travels.
-            began: the server's adapter that this round began with.
-            unknown: the clients of which `began`'s loss is asked for, too.
+            names: the clients to score.
+            server: the server's new adapter; None if the algorithm does not communicate.
+            began: the server's adapter at the start of the round.
+            unknown: the clients that also compute the loss of `began`.
+
+        Returns:
+            Client -> losses, without the clients that did not answer.
         """

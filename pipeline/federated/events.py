@@ -1,23 +1,31 @@
-"""What went wrong in a training and what was done about it, and how a buffer was filled: a line an event."""
+"""Events of a training: missing, refused and repeated updates, skipped rounds, and how a buffer was filled."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["arrived", "missing", "refused", "repeated", "skipped"]
+EventKind = Literal["arrived", "missing", "refused", "repeated", "skipped"]
 
 
 @dataclass(frozen=True)
 class Event:
-    """In a round, of a client where it is of one. `at`: seconds since the training began, by the engine's clock."""
+    """A row of events.csv.
+
+    Attributes:
+        round: the round's number.
+        client: the client's name; empty if the event concerns the round.
+        kind: what happened.
+        why: the reason, in a few words.
+        at: seconds since the training began, on the engine's clock.
+    """
 
     round: int
     client: str
-    kind: Kind
+    kind: EventKind
     why: str
     at: float = 0.0
 
 
-COLUMNS = ("round", "client", "kind", "why", "at")
-"""Of events.csv."""
+EVENT_COLUMNS = ("round", "client", "kind", "why", "at")
+"""The columns of events.csv."""

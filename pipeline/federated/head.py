@@ -1,8 +1,8 @@
-"""The language model's head and the loss on it, in chunks of positions.
+"""The language model's head and its loss, in chunks of positions.
 
-Logits of a batch of 16 summaries over 49,152 words are 300 MB in fp32, as much to fill as to compute. The head
-is frozen and the loss a sum over positions, so each chunk's logits live only until its gradient with respect to the
-hidden states is known; one backward pass of the adapted layers then takes the gradients of all chunks at once.
+Logits of a batch of 16 summaries over 49,152 words are 300 MB in fp32, and writing them takes as long as computing
+them. The head is frozen and the loss is a sum over positions, so a chunk's logits are freed as soon as the gradient in
+its hidden states is known. One backward pass through the adapted layers then uses the gradients of all chunks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pipeline.federated.objectives.objective import ItemLosses, Objective
 from pipeline.model.backbone import Head
 
 CHUNKS = {"cpu": 32, "cuda": 1024}
-"""Positions at once: as few as a processor multiplies at full speed, as many as keep a GPU busy."""
+"""Positions per chunk: the fewest that a processor multiplies at full speed, and enough to keep a GPU busy."""
 
 
 def backward_through_head(
@@ -27,19 +27,20 @@ def backward_through_head(
     targets: Tensor,
     objective: Objective,
     teacher: Tensor | None = None,
-    beside: Mapping[str, Tensor] | None = None,
+    extras: Mapping[str, Tensor] | None = None,
 ) -> ItemLosses:
-    """Loss of every position, and the gradient of their mean in the leaves that `hidden` hangs on.
+    """The loss of every position; adds the gradient of their mean to the leaves of the graph of `hidden`.
 
     Args:
-        head: hidden states -> fp32 logits, frozen; see `Head`.
-        hidden: the student's (tokens, width), with a graph behind it.
-        targets: (tokens,), no padding among them.
-        teacher: the teacher's hidden states (tokens, width), where the objective has a teacher.
-        beside: what the objective needs besides, each (tokens,); see `Objective.beside`.
+        head: frozen, hidden states -> fp32 logits; see `Head`.
+        hidden: the student's hidden states (tokens, width), with their graph.
+        targets: (tokens,), without padding.
+        objective: the loss.
+        teacher: the teacher's hidden states (tokens, width), if the objective has a teacher.
+        extras: further inputs of the objective, each (tokens,); see `Objective.extras`.
 
     Returns:
-        Losses, figures and masks; the gradient is that in the hidden states, (tokens, width).
+        Losses, figures and masks per position; `gradient` is the mean's, in the hidden states, (tokens, width).
     """
     leaf = hidden.detach()
     gradient = torch.empty_like(leaf)
@@ -49,12 +50,12 @@ def backward_through_head(
     for start in range(0, count, size):
         chunk = slice(start, start + size)
         with torch.no_grad():
-            guide = None if teacher is None else head(teacher[chunk], targets[chunk])
+            teacher_logits = None if teacher is None else head(teacher[chunk], targets[chunk])
         with torch.enable_grad():
             states = leaf[chunk].requires_grad_()
             logits = head(states, targets[chunk])
-        here = {name: values[chunk] for name, values in (beside or {}).items()}
-        part = objective(logits.detach(), targets[chunk], guide, here)
+        chunk_extras = {name: values[chunk] for name, values in (extras or {}).items()}
+        part = objective(logits.detach(), targets[chunk], teacher_logits, chunk_extras)
         (gradient[chunk],) = torch.autograd.grad(logits, states, part.gradient)
         parts.append(part)
     torch.autograd.backward(hidden, gradient.div_(count))

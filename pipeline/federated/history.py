@@ -1,4 +1,4 @@
-"""What is remembered of a training's rounds, the best of them, and whether more of them might change a result."""
+"""The history of a training: a row per client and round, the best rounds, and whether the training converged."""
 
 from __future__ import annotations
 
@@ -15,12 +15,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Round:
-    """One client in one round of a training.
+    """One client in one round of a training: a row of history.csv.
 
-    Losses are in nats a token: `train_loss` while training, the others on the client's validation examples after it: of
-    the client's own model, the server's, and what was sent before the round. What a method does not have, or an idle
-    client has not, is None. `figures` are those that the method's objective names. `validation_loss` is that of the
-    model that a run's row is about, `best` whether this round's model is kept for it (see `judged`).
+    Losses are in nats per token. A value is None if the method has no such model, or if the client did not train.
+
+    Attributes:
+        seed: the training's seed.
+        round: the round's number, from 1.
+        client: the client's name.
+        train_loss: the mean loss while training.
+        validation_loss: the validation loss of the model that the run's row of a table is about (see `judged`).
+        local_validation_loss: the validation loss of the client's own model after the round.
+        server_validation_loss: the validation loss of the server's model after the round.
+        sent_validation_loss: the validation loss of the server's model before the round.
+        steps: the number of optimizer steps.
+        bytes_down: bytes received from the server.
+        bytes_up: bytes sent to the server.
+        best: whether this is the client's best round (see `judged`).
+        seconds: the duration of the client's training.
+        figures: further columns, which the method's objective names.
     """
 
     seed: int
@@ -40,38 +53,38 @@ class Round:
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes, down and up."""
+        """Bytes received and sent."""
         return self.bytes_down + self.bytes_up
 
     @property
     def cross_entropy(self) -> float | None:
-        """The part of the training loss that is about the references: all of it, unless the objective has others."""
+        """The part of the training loss that is about the references; all of it if the objective has no other part."""
         return self.figures.get("cross_entropy", self.train_loss)
 
     def known_loss(self, owner: Owner) -> float | None:
-        """The validation loss of the client's own model, or the server's, where there is such a model."""
+        """The validation loss of the client's own model, or the server's; None if there is no such model."""
         return self.local_validation_loss if owner == "local" else self.server_validation_loss
 
     def loss_of(self, owner: Owner) -> float:
-        """The same of a model that there is."""
+        """The same, for a model that must exist."""
         loss = self.known_loss(owner)
         assert loss is not None, f"round {self.round} of {self.client} has no {owner} loss"
         return loss
 
     @classmethod
     def of_row(cls, row: Mapping[str, str], seed: int) -> Round:
-        """Parse a row of history.csv; an empty cell is None, a column that is no field a figure."""
+        """Parse a row of history.csv. An empty cell is None; a column that is not a field is a figure."""
         cells = {name: parse(row[name]) for name, parse in _CELLS.items() if row.get(name, "") != ""}
-        others = {name: float(cell) for name, cell in row.items() if name not in _NOT_FIGURES and cell}
-        return cls(seed=seed, figures=others, **cells)
+        figures = {name: float(cell) for name, cell in row.items() if name not in _NOT_FIGURES and cell}
+        return cls(seed=seed, figures=figures, **cells)
 
     def to_row(self) -> dict[str, Any]:
-        """A row of history.csv; what a clock says (`seconds`) is none of it."""
+        """A row of history.csv, without `seconds`, which differ from run to run."""
         return {name: getattr(self, name) for name in COLUMNS} | {"best": int(self.best)} | dict(self.figures)
 
 
 CLOCK = "simulated_seconds"
-"""Among the figures of a simulation with a clock: when the round ended, in seconds since the training began."""
+"""The figure of a simulation with a clock: when the round ended, in seconds since the training began."""
 
 _CELLS: dict[str, Callable[[str], Any]] = {
     "round": int,
@@ -86,18 +99,18 @@ _CELLS: dict[str, Callable[[str], Any]] = {
     "bytes_up": int,
     "best": lambda cell: cell == "1",
 }
-"""How a cell of history.csv is read."""
+"""Column of history.csv -> the parser of its cells."""
 
 COLUMNS = tuple(_CELLS)
-"""Those of history.csv that every method has; its objective's figures follow."""
+"""The columns of history.csv that every method has; the figures of its objective follow."""
 _NOT_FIGURES = {"run", *(known.name for known in fields(Round))}
 
 
 def check_names(figures: Iterable[str], masks: Iterable[str]) -> None:
-    """What an objective names must not be taken for something else when it is read back.
+    """Check that the names of an objective's figures and masks can be read back from files.
 
     Raises:
-        QuorumError: a figure is called like a column, or a mask has a slash in its name.
+        QuorumError: a figure has the name of a column, or a mask has a slash in its name.
     """
     taken = [*(_NOT_FIGURES & set(figures)), *(mask for mask in masks if "/" in mask)]
     if taken:
@@ -105,19 +118,19 @@ def check_names(figures: Iterable[str], masks: Iterable[str]) -> None:
 
 
 History = Sequence[Round]
-"""A run's rounds, of all its seeds."""
+"""The rows of a run, of all its seeds."""
 
 OnRound = Callable[[Sequence[Round]], None]
-"""Who wants to know of a finished round: it is told the round's rows of history, one a client."""
+"""A function that receives the rows of each finished round, one per client."""
 
 
 def columns_of(history: Iterable[Round]) -> list[str]:
-    """All columns of a table of these rounds."""
+    """The columns of a table of these rounds."""
     return [*COLUMNS, *sorted({name for row in history for name in row.figures})]
 
 
 def judged(history: History, owner: Owner) -> list[Round]:
-    """The same rounds with `validation_loss` and `best` filled in, for a row about `owner`'s model.
+    """The same rounds with `validation_loss` and `best` filled in for one kind of model.
 
     A client's best round is the first with its least validation loss.
     """
@@ -130,9 +143,9 @@ def judged(history: History, owner: Owner) -> list[Round]:
 
 
 def mean_by_round(history: History, value: Callable[[Round], float | None]) -> list[tuple[int, float]]:
-    """(round, mean over clients and seeds), of the rounds in which anyone has a value.
+    """(round, mean over clients and seeds), of the rounds in which some client has a value.
 
-    A seed that stopped early goes on with its last value, else a mean would jump where it stops.
+    A seed that stopped early counts with its last value in later rounds; otherwise the mean would jump there.
     """
     ends = {one.seed: 0 for one in history}
     known: dict[tuple[int, str], dict[int, float]] = {}
@@ -152,7 +165,7 @@ def mean_by_round(history: History, value: Callable[[Round], float | None]) -> l
 
 
 def client_rounds(history: History) -> dict[int, int]:
-    """Seed -> how many times a client trained in the run."""
+    """Seed -> the number of trainings of single clients in the run."""
     counts = dict.fromkeys((one.seed for one in history), 0)
     for one in history:
         counts[one.seed] += one.steps > 0
@@ -160,12 +173,12 @@ def client_rounds(history: History) -> dict[int, int]:
 
 
 def best_rounds(history: History, client: str) -> list[int]:
-    """The best round at each seed, in the order of the rows."""
+    """A client's best round at each seed, in the order of the rows."""
     return [one.round for one in history if one.client == client and one.best]
 
 
 def best_validation_loss(history: History) -> float:
-    """That of the best rounds, mean over clients and seeds."""
+    """The mean validation loss of the best rounds over clients and seeds, in nats per token."""
     return fmean(one.validation_loss for one in history if one.best and one.validation_loss is not None)
 
 

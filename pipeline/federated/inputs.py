@@ -1,4 +1,4 @@
-"""What training and losses read of a run's examples: stored prefixes, or token ids where the run has no store."""
+"""What training and losses read of a run's examples: stored prefixes, or token ids if the run uses no store."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ from pipeline.tasks.task import Task
 
 
 class Reading(Protocol):
-    """What decides how a run reads its examples, of its training's or its evaluation's order."""
+    """The fields of an order that decide how a run reads its examples."""
 
     @property
-    def uncached(self) -> bool: ...
+    def uncached(self) -> bool:
+        """Whether the frozen layers run on every batch, rather than once for the store."""
 
     @property
-    def adapted_positions(self) -> str: ...
+    def adapted_positions(self) -> str:
+        """`all`, or `target` if adapters act on the target's positions alone."""
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A backbone as a run sees it, under its task's head; see `token_figures.Hidden`."""
+class TaskBackbone:
+    """A backbone with its task's head; see `BackboneWithHead`."""
 
     backbone: Backbone | UncachedBackbone
     head: Head
@@ -53,14 +55,19 @@ def inputs(
     entries: Sequence[Entry],
     *,
     dropped: float = 0.0,
-) -> tuple[Seen, Load]:
-    """The backbone as a run sees it, and what loads its examples; `entries` are all that will be asked for.
+) -> tuple[TaskBackbone, Load]:
+    """The backbone with its task's head, and a function that loads examples.
 
     Args:
-        dropped: the probability that dropout drops a hidden unit, of a run without the store.
+        reading: how the run reads its examples.
+        task: the task, which has the head.
+        backbone: the frozen weights.
+        loader: reads the store.
+        entries: all examples that will be loaded.
+        dropped: the dropout probability of a run without the store.
     """
     head = task.head(backbone)
     if not reading.uncached:
-        return Seen(backbone, head), loader.training
+        return TaskBackbone(backbone, head), loader.training
     uncached = UncachedBackbone(backbone, reading.adapted_positions == "all", dropped)
-    return Seen(uncached, head), load_ids(entries, backbone.device)
+    return TaskBackbone(uncached, head), load_ids(entries, backbone.device)

@@ -1,4 +1,4 @@
-"""Whether a client's answer may go into an aggregate: what is wrong with it can be seen from the answer alone."""
+"""Checks of an update before the server aggregates it, by what can be seen from the update alone."""
 
 from __future__ import annotations
 
@@ -8,43 +8,46 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from pipeline.federated.algorithm import Travels
-from pipeline.federated.engine import Arrival, Asked
+from pipeline.federated.algorithm import ClientSends
+from pipeline.federated.engine import Arrival, Assignment
 from pipeline.model.adapter import Adapter
 
 
-def refusal(arrival: Arrival, asked: Asked | None, job: str, travels: Travels, largest_change: float) -> str | None:
-    """Why an answer is refused, in a few words that quote nothing of it but names; None where it is good.
+def refusal(
+    arrival: Arrival, assignment: Assignment | None, job: str, sends: ClientSends, largest_change: float
+) -> str | None:
+    """Why an answer is refused, in a few words that quote only names of it; None if it is good.
 
     Args:
-        asked: what its client was last asked and has not answered yet, if there is anything.
+        arrival: the answer.
+        assignment: its client's outstanding assignment, if there is one.
         job: the training's name.
-        travels: whether clients send their adapter, its change, or nothing.
+        sends: what clients send.
         largest_change: see `Tolerance`.
     """
     if arrival.job != job:
         return "is of another training"
-    if asked is None:
-        return "was not asked for, or has come before"
-    if arrival.version != asked.version:
+    if assignment is None:
+        return "was not requested, or arrived before"
+    if arrival.version != assignment.version:
         return f"is late: of round {arrival.version}"
-    if travels == "nothing":
+    if sends == "nothing":
         return None
-    update = arrival.update
+    update, sent = arrival.update, assignment.sent
     return (
-        other_form(update.adapter, asked.sent.adapter)
-        or other_form(update.memory, {n: like for n, like in asked.sent.memory.items() if n in update.memory})
-        or not_finite({**update.adapter, **update.memory})
-        or too_far(update.adapter, asked.sent.adapter if travels == "adapter" else {}, largest_change)
-        or too_far(update.memory, {}, largest_change)
+        form_mismatch(update.adapter, sent.adapter)
+        or form_mismatch(update.memory, {n: like for n, like in sent.memory.items() if n in update.memory})
+        or non_finite({**update.adapter, **update.memory})
+        or excessive_change(update.adapter, sent.adapter if sends == "adapter" else {}, largest_change)
+        or excessive_change(update.memory, {}, largest_change)
     )
 
 
-def other_form(adapter: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> str | None:
-    """What of the names, shapes or types differs."""
+def form_mismatch(adapter: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> str | None:
+    """How names, shapes or types of tensors differ from those of `like`; None if they do not."""
     if adapter.keys() != like.keys():
-        missing, strange = sorted(like.keys() - adapter.keys()), sorted(adapter.keys() - like.keys())
-        return f"lacks tensor {missing[0]}" if missing else f"has {len(strange)} tensors that nobody asked for"
+        missing, unknown = sorted(like.keys() - adapter.keys()), sorted(adapter.keys() - like.keys())
+        return f"lacks tensor {missing[0]}" if missing else f"has unknown tensors ({len(unknown)})"
     for name in sorted(like):
         ours, theirs = like[name], adapter[name]
         if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
@@ -52,17 +55,18 @@ def other_form(adapter: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> str
     return None
 
 
-def not_finite(tensors: Mapping[str, Tensor]) -> str | None:
+def non_finite(tensors: Mapping[str, Tensor]) -> str | None:
+    """Which tensor has a number that is not finite; None if there is none."""
     for name in sorted(tensors):
-        # One that is not a number makes both ends so; to ask each number takes twenty times as long.
-        ends = tensors[name].aminmax() if tensors[name].numel() else ()
-        if not all(math.isfinite(end) for end in ends):
+        # NaN propagates to both extremes; testing every number takes twenty times as long.
+        extremes = tensors[name].aminmax() if tensors[name].numel() else ()
+        if not all(math.isfinite(extreme) for extreme in extremes):
             return f"has a number in {name} that is not finite"
     return None
 
 
-def too_far(adapter: Adapter, start: Adapter, largest: float) -> str | None:
-    """Whether the change is longer than any training's; squared in float64, where the square of 1e30 is a number."""
+def excessive_change(adapter: Adapter, start: Adapter, largest: float) -> str | None:
+    """Whether ‖adapter − start‖ exceeds `largest`, in float64, where the square of 1e30 is finite; None if not."""
     changes = (tensor - start[name] if name in start else tensor for name, tensor in adapter.items())
     length = math.hypot(*(float(torch.linalg.vector_norm(change, dtype=torch.float64)) for change in changes))
     return None if length <= largest else f"changes the model by {length:.3g}, over {largest:g}"

@@ -1,4 +1,4 @@
-"""A client's data and its training, on the loss of stored prefixes or of token ids."""
+"""A client's examples and its local training, on stored prefixes or on token ids."""
 
 from __future__ import annotations
 
@@ -19,25 +19,30 @@ from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
 from pipeline.federated.objectives.objective import ItemLosses, Objective
 from pipeline.federated.optimizer import LocalTraining, moments_of, optimizer_of, restore_moments, schedule_of
 from pipeline.federated.randomness import Randomness, batch_order
-from pipeline.federated.token_figures import Hidden, Load, token_cross_entropy, token_entropies
+from pipeline.federated.token_figures import BackboneWithHead, Load, token_cross_entropy, token_entropies
 from pipeline.model.adapter import Adapter, on_device
 from pipeline.model.backbone import Prefix, targets_of
 from pipeline.model.entry import Entry
 
 
 class LocalClientData:
-    """The examples of one client; see `ClientData`, and `Pupil` for what its objective may ask.
+    """The examples of one client; implements `ClientData` for algorithms and `ClientExamples` for objectives.
 
     Args:
+        train: the training examples.
+        val: the validation examples.
+        backbone: the frozen weights and the head.
         load: keys -> prefixes, on the device that trains.
-        weight: how many examples one of these stands for, where they are a sample of the client's.
+        training: the hyperparameters of local training.
+        advance: called after each batch with its number of examples.
+        weight: the number of examples that each one represents, if they are a sample of the client's.
     """
 
     def __init__(
         self,
         train: Sequence[Entry],
         val: Sequence[Entry],
-        backbone: Hidden,
+        backbone: BackboneWithHead,
         load: Load,
         training: LocalTraining,
         advance: Callable[[int], None] = lambda n: None,
@@ -59,21 +64,21 @@ class LocalClientData:
         pull: Pull | None = None,
         moments: Adapter | None = None,
     ) -> Fit:
-        """Train a copy of `start`.
+        """Train a copy of `start`; see `ClientData.fit`.
 
         Raises:
             QuorumError: the loss or its gradient is not finite.
         """
         began = time.monotonic()
-        # Sorted: the norm that clips sums over tensors, and its last bit depends on their order.
+        # Sorted: the norm for clipping sums over tensors, and its last bit depends on their order.
         student = {name: start[name].detach().to(self._device, copy=True).requires_grad_() for name in sorted(start)}
         objective = objective.begin(self)
         torch.manual_seed(rng.number("dropout"))
         optimizer = optimizer_of(student, self._training)
         restore_moments(optimizer, student, moments or {})
-        # Logits of windows are as wide as the longest of their batch, so that another batch has no use for them.
-        again = self._training.local_epochs > 1 and not getattr(self._backbone, "ragged", False)
-        teacher = _Teacher(objective.teacher, self._backbone, self.train, kept=again)
+        # A window's states are as wide as the longest window of its batch, so another epoch cannot reuse them.
+        reuse = self._training.local_epochs > 1 and not getattr(self._backbone, "ragged", False)
+        teacher = _Teacher(objective.teacher, self._backbone, self.train, cached=reuse)
         steps = len(batch_sizes(len(self.train), self._training.batch_size)) * self._training.local_epochs
         schedule = schedule_of(optimizer, self._training, steps)
         record = _Record(_offsets(self.train), self._training.local_epochs)
@@ -87,11 +92,11 @@ class LocalClientData:
                 _check_finite("norm of the gradient", float(norm), rng, record.steps)
                 optimizer.step()
                 schedule.step()
-                record.note(epoch, chosen, total, losses)
+                record.add(epoch, chosen, total, losses)
                 self._advance(len(chosen))
         trace = record.trace(objective.constants, time.monotonic() - began)
-        kept = {} if moments is None else moments_of(optimizer, student)
-        return Fit({name: tensor.detach().cpu() for name, tensor in student.items()}, trace, kept)
+        moments = {} if moments is None else moments_of(optimizer, student)
+        return Fit({name: tensor.detach().cpu() for name, tensor in student.items()}, trace, moments)
 
     def _backward(
         self,
@@ -102,17 +107,18 @@ class LocalClientData:
         rng: Randomness,
         step: int,
     ) -> ItemLosses:
-        """The losses of a batch, and their mean's gradient in the student's tensors."""
+        """The losses of a batch; sets the gradient of their mean in the student's tensors."""
         prefixes = self._load([self.train[i].key for i in chosen])
         hidden = self._backbone.target_hidden(prefixes, student)
-        guide = teacher.hidden(chosen, prefixes)
-        beside = on_device(objective.beside(self, rng, step, chosen), self._device)
+        teacher_hidden = teacher.hidden(chosen, prefixes)
+        extras = on_device(objective.extras(self, rng, step, chosen), self._device)
         for tensor in student.values():
             tensor.grad = None
-        return backward_through_head(self._backbone.head, hidden, targets_of(prefixes), objective, guide, beside)
+        targets = targets_of(prefixes)
+        return backward_through_head(self._backbone.head, hidden, targets, objective, teacher_hidden, extras)
 
     def gradient(self, adapter: Adapter) -> Adapter:
-        """The gradient of the mean cross-entropy of all training tokens, as much memory as one batch takes."""
+        """The gradient of the mean cross-entropy of all training tokens, with the memory of one batch."""
         leaves = {name: adapter[name].detach().to(self._device, copy=True) for name in sorted(adapter)}
         total = {name: torch.zeros_like(tensor) for name, tensor in leaves.items()}
         tokens = sum(entry.tokens for entry in self.train)
@@ -131,11 +137,11 @@ class LocalClientData:
         return {name: tensor.cpu() for name, tensor in total.items()}
 
     def validation_loss(self, adapter: Adapter) -> float:
-        """Mean cross-entropy a target token of the validation examples, in nats."""
+        """WeightedMean cross-entropy a target token of the validation examples, in nats."""
         losses = token_cross_entropy(self._backbone, self._load, self.val, adapter)
         return float(torch.cat(losses).double().mean())
 
-    # -- what an objective may ask ------------------------------------------------------------------------------------
+    # -- for objectives; see `ClientExamples` -------------------------------------------------------------------------
 
     def entropies(self, adapter: Adapter) -> Tensor:
         return torch.cat(token_entropies(self._backbone, self._load, self.train, adapter))
@@ -153,30 +159,35 @@ class LocalClientData:
 
 
 class _Teacher:
-    """A round's teacher, frozen: where the examples come again, its hidden states are kept from the first epoch on."""
+    """A round's frozen teacher; if `cached`, its hidden states of the first epoch are reused in later epochs."""
 
-    def __init__(self, adapter: Adapter | None, backbone: Hidden, train: Sequence[Entry], *, kept: bool) -> None:
+    def __init__(
+        self, adapter: Adapter | None, backbone: BackboneWithHead, train: Sequence[Entry], *, cached: bool
+    ) -> None:
         self._adapter = None if adapter is None else on_device(adapter, backbone.device)
         self._backbone, self._train = backbone, train
-        self._known: dict[int, Tensor] | None = {} if kept else None
+        self._cache: dict[int, Tensor] | None = {} if cached else None
 
     @torch.no_grad()
     def hidden(self, chosen: Sequence[int], prefixes: Sequence[Prefix]) -> Tensor | None:
-        """(tokens, width) of a batch; None where there is no teacher."""
+        """The hidden states of a batch, (tokens, width); None if there is no teacher."""
         if self._adapter is None:
             return None
-        if self._known is None:
+        if self._cache is None:
             return self._backbone.target_hidden(prefixes, self._adapter)
-        if any(i not in self._known for i in chosen):
+        if any(i not in self._cache for i in chosen):
             hidden = self._backbone.target_hidden(prefixes, self._adapter)
             parts = torch.split(hidden, [self._train[i].tokens for i in chosen])
-            self._known.update(zip(chosen, parts, strict=True))
-        return torch.cat([self._known[i] for i in chosen])
+            self._cache.update(zip(chosen, parts, strict=True))
+        return torch.cat([self._cache[i] for i in chosen])
 
 
 @dataclass
 class _Record:
-    """What is noted of a training, batch by batch."""
+    """Sums of a training's losses and figures, and its masks, batch by batch.
+
+    `offsets` are the places of the examples' items in a row of all items; see `_offsets`.
+    """
 
     offsets: list[int]
     epochs: int
@@ -185,7 +196,7 @@ class _Record:
     figures: dict[str, float] = field(default_factory=dict)
     masks: dict[str, Tensor] = field(default_factory=dict)
 
-    def note(self, epoch: int, chosen: Sequence[int], loss: float, losses: ItemLosses) -> None:
+    def add(self, epoch: int, chosen: Sequence[int], loss: float, losses: ItemLosses) -> None:
         self.steps += 1
         self.loss += loss
         for name, values in losses.figures.items():
@@ -195,7 +206,7 @@ class _Record:
             self._put(rows[epoch], values.cpu(), chosen)
 
     def _put(self, row: Tensor, values: Tensor, chosen: Sequence[int]) -> None:
-        """Write a batch's items to their places in the row of all training items."""
+        """Write the values of a batch's items to their places in the row of all training items."""
         at = 0
         for i in chosen:
             count = self.offsets[i + 1] - self.offsets[i]
@@ -214,7 +225,7 @@ def _check_finite(what: str, value: float, rng: Randomness, steps: int) -> None:
     if not math.isfinite(value):
         raise QuorumError(
             f"round {rng.round}, client {rng.client}, step {steps + 1}: the {what} is {value}; lower learning_rate and "
-            "run again, which begins anew",
+            "run again, which starts over",
             code="not_finite",
         )
 
@@ -230,7 +241,7 @@ def _add_to_gradients(student: Adapter, pull: Pull | None) -> None:
 
 
 def _offsets(entries: Sequence[Entry]) -> list[int]:
-    """Where each example's tokens begin when all are laid end to end, and the total last."""
+    """The index of each example's first token among the tokens of all examples in a row, and at last their number."""
     offsets = [0]
     for entry in entries:
         offsets.append(offsets[-1] + entry.tokens)

@@ -1,4 +1,4 @@
-"""Rounds: who trains when, what is written down, when it is over. The loop knows no algorithm and no engine."""
+"""The loop over rounds: who trains, what is recorded, and when training ends. It knows no algorithm and no engine."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 
 from pipeline.federated.algorithm import Algorithm, Context, Owner, ServerState, Update
 from pipeline.federated.callbacks import Callback
+from pipeline.federated.collector import TooFewUpdatesError, UpdateCollector, stop_error
 from pipeline.federated.engine import Engine, Losses, Report
 from pipeline.federated.events import Event
-from pipeline.federated.gathering import Gathering, TooFewError, stopped
 from pipeline.federated.history import CLOCK, Round
 from pipeline.federated.state import Progress
 from pipeline.federated.tolerance import STRICT, Tolerance
@@ -20,25 +20,27 @@ from pipeline.model.adapter import Adapter
 
 @dataclass(frozen=True)
 class Participation:
-    """Who takes part when.
+    """Which clients take part in which rounds.
 
-    Args:
-        clients_per_round: so many clients train in a round, drawn anew each time; None: all.
-        joins: the round in which a client comes in, where that is not the first; its adapter is the server's then.
+    Attributes:
+        clients_per_round: the number of clients that are selected for each round; None: all.
+        joins: client -> the round in which it joins, with the server's adapter as its own; the first if not given.
     """
 
     clients_per_round: int | None = None
     joins: Mapping[str, int] = field(default_factory=dict)
 
     def present(self, names: Iterable[str], number: int) -> list[str]:
+        """The clients that have joined by round `number`."""
         return [name for name in names if self.joins.get(name, 1) <= number]
 
     def joining(self, names: Iterable[str], number: int) -> list[str]:
+        """The clients that join in round `number`, if that is not the first."""
         return [name for name in names if self.joins.get(name, 1) == number > 1]
 
 
-def drawn(names: Sequence[str], count: int | None, seed: int, number: int) -> list[str]:
-    """Who trains in a round: a function of (seed, round) alone, the same for all methods."""
+def select_clients(names: Sequence[str], count: int | None, seed: int, number: int) -> list[str]:
+    """Select `count` clients for a round, uniformly; the choice depends on (seed, round) alone, not on the method."""
     if count is None or count >= len(names):
         return list(names)
     order = sorted(names, key=lambda name: hashlib.sha256(f"{seed}/{number}/{name}".encode()).digest())
@@ -46,12 +48,13 @@ def drawn(names: Sequence[str], count: int | None, seed: int, number: int) -> li
     return [name for name in names if name in chosen]
 
 
-def start(algorithm: Algorithm, initial: Adapter, examples: int) -> Progress:
-    """Before the first round.
+def initial_progress(algorithm: Algorithm, initial: Adapter, examples: int) -> Progress:
+    """The progress before the first round.
 
     Args:
-        initial: the adapter that everyone begins with.
-        examples: those of all clients together.
+        algorithm: the algorithm to begin.
+        initial: the first adapter of the server and of every client.
+        examples: the number of training examples of all clients together.
     """
     return Progress(round=0, server=algorithm.init(initial, examples))
 
@@ -67,17 +70,23 @@ def run_rounds(
     rules: Tolerance = STRICT,
     job: str = "",
 ) -> Progress:
-    """Train until a callback says that it is over; each is told of every finished round, in its order.
+    """Train until a callback ends the training. After each round every callback is called, in the given order.
 
     Args:
-        rules: what is done where answers are missing or bad.
-        job: the training's name; an answer of another one is refused.
+        algorithm: what clients and server do in a round.
+        engine: runs the clients.
+        progress: where to begin: `initial_progress`, or a checkpoint.
+        participation: which clients take part in which rounds.
+        callbacks: what else happens between rounds.
+        seed: determines the selection of clients and the server's random numbers.
+        rules: what the server does if updates are missing or bad.
+        job: the training's name; updates of another training are refused.
 
     Raises:
-        QuorumError: too few clients answer, and the rules allow no round without them.
+        QuorumError: a round has too few good updates, and the rules do not allow to skip it.
     """
-    for asked in progress.asked:
-        engine.submit(asked.name, asked.sent, asked.version, asked.at)
+    for one in progress.pending:
+        engine.submit(one.name, one.sent, one.version, one.at)
     while not any(callback.is_over(progress) for callback in callbacks):
         progress = _one_round(algorithm, engine, progress, participation, seed, rules, job)
         for callback in callbacks:
@@ -98,66 +107,66 @@ def _one_round(
     began = progress.server.adapter
     for name in participation.joining(engine.trainers, number):
         engine.join(name, began, number)
-    asked = {one.name: one for one in progress.asked}
+    pending = {one.name: one for one in progress.pending}
     sent = algorithm.shares(progress.server)
-    answers = Gathering(engine, number, sent, algorithm.travels, rules, job, asked, progress.clock)
+    answers = UpdateCollector(engine, number, sent, algorithm.sends, rules, job, pending, progress.clock)
     updates = _updates(algorithm, answers, participation.present(engine.trainers, number), participation, seed)
     server = _renewed(algorithm, progress.server, updates, answers, Context(seed, number))
-    # Who is still training for a buffer would be waited for.
+    # Clients that still train for a buffer are not scored: the round would have to wait for them.
     present = [
-        name for name in participation.present(engine.scored, number) if engine.scored[name] not in answers.asked
+        name for name in participation.present(engine.scored, number) if engine.scored[name] not in answers.pending
     ]
     known = {row.client: row.server_validation_loss for row in progress.last}
-    # What was sent is the last round's server, which has been scored where a client was asked for that.
+    # What was sent is the last round's server, whose loss the client's last row has if it was scored then.
     unknown = [name for name in present if algorithm.communicates and known.get(name) is None]
     losses = engine.score(present, server.adapter if algorithm.communicates else None, began, number, unknown)
     rows = []
     for name in (name for name in present if name in losses):
         trainer = engine.scored[name]
-        report = answers.reports.get(trainer) if trainer in engine.trainers else _of_all(answers.reports.values())
+        report = answers.reports.get(trainer) if trainer in engine.trainers else _combined(answers.reports.values())
         sent_loss = losses[name].began if name in unknown else known.get(name)
         rows.append(_row(seed, number, name, report, losses[name], sent_loss, answers.clock))
     return replace(
         _after(progress, number, server, rows, algorithm),
         events=(*progress.events, *answers.events),
-        asked=tuple(answers.asked.values()),
+        pending=tuple(answers.pending.values()),
         clock=answers.clock,
     )
 
 
 def _updates(
-    algorithm: Algorithm, answers: Gathering, present: Sequence[str], participation: Participation, seed: int
+    algorithm: Algorithm, answers: UpdateCollector, present: Sequence[str], participation: Participation, seed: int
 ) -> Iterator[Update]:
-    """Of all whom this round draws; or of the first to answer, where the algorithm has a buffer."""
+    """The updates of all clients selected for the round; with a buffer, those of the first clients to answer."""
     if algorithm.buffer is None:
-        return answers.in_order(drawn(present, participation.clients_per_round, seed, answers.round))
+        return answers.in_order(select_clients(present, participation.clients_per_round, seed, answers.round))
 
-    def draw(busy: set[str]) -> Sequence[str]:
+    def select(busy: set[str]) -> Sequence[str]:
         idle = [name for name in present if name not in busy]
-        free = (participation.clients_per_round or len(present)) - len(answers.asked)
-        return drawn(idle, free, seed, answers.round)
+        free = (participation.clients_per_round or len(present)) - len(answers.pending)
+        return select_clients(idle, free, seed, answers.round)
 
-    return answers.as_they_come(algorithm.buffer, draw)
+    return answers.as_they_arrive(algorithm.buffer, select)
 
 
 def _renewed(
-    algorithm: Algorithm, server: ServerState, updates: Iterator[Update], answers: Gathering, context: Context
+    algorithm: Algorithm, server: ServerState, updates: Iterator[Update], answers: UpdateCollector, context: Context
 ) -> ServerState:
-    """The server's next state, made while updates come in; the same one where the round has no quorum."""
+    """The server's next state, computed while updates arrive; the same state if the round has too few updates."""
     try:
         renewed = algorithm.server_update(server, updates, context)
         for _ in updates:
-            pass  # clients train, too, where the server wants nothing of them
-    except TooFewError as short:
+            pass  # Clients train even if the server reads no updates.
+    except TooFewUpdatesError as short:
         if answers.rules.without_quorum == "stop":
-            raise stopped(context.round, short) from None
+            raise stop_error(context.round, short) from None
         answers.events.append(Event(context.round, "", "skipped", str(short), answers.clock))
         return server
     return renewed
 
 
-def _of_all(reports: Collection[Report]) -> Report | None:
-    """What all clients of a round tell, as one: means over optimizer steps, and sums."""
+def _combined(reports: Collection[Report]) -> Report | None:
+    """All clients' reports of a round as one: means over optimizer steps, and sums of steps, seconds and bytes."""
     steps = sum(report.steps for report in reports)
     if not steps:
         return None
@@ -185,9 +194,9 @@ def _row(
     sent_loss: float | None,
     clock: float,
 ) -> Round:
-    """What one client's round is remembered by; what an idle client does not have is None."""
+    """One client's row of history. A client that did not train has no training loss, steps or bytes."""
     simulated = {CLOCK: clock} if clock else {}
-    round_ = Round(
+    row = Round(
         seed=seed,
         round=number,
         client=name,
@@ -197,9 +206,9 @@ def _row(
         figures=simulated,
     )
     if report is None:
-        return round_
+        return row
     return replace(
-        round_,
+        row,
         train_loss=report.loss,
         steps=report.steps,
         seconds=report.seconds,
@@ -212,10 +221,10 @@ def _row(
 def _after(
     progress: Progress, number: int, server: ServerState, rows: Sequence[Round], algorithm: Algorithm
 ) -> Progress:
-    """The next progress; a round is stale if no client's model that a table may be about has improved in it.
+    """The progress after a round. The round is stale if it improved no client's model that a table may show.
 
-    That is the client's own; and the server's, where the algorithm is judged by it: a training of AdaFedAvg serves two
-    rows, and ends when neither gets better.
+    That is the client's own model, and the server's if the algorithm is evaluated by it: one training of AdaFedAvg
+    gives two rows of a table, and ends when neither improves.
     """
     owners: Sequence[Owner] = ("local", "server") if algorithm.evaluates == "server" else ("local",)
     found = {f"{row.client}/{owner}": row.known_loss(owner) for row in rows for owner in owners}

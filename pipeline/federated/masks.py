@@ -1,4 +1,4 @@
-"""Masks over target tokens, as a training leaves them: a bit a token, by client, name and round."""
+"""Masks over target tokens, by client, name and round, and their files with one bit per token."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Masks = Mapping[str, Mapping[str, Mapping[int, Tensor]]]
 """Client -> name -> round -> boolean (local epochs, tokens)."""
 
 
-def flat(masks: Masks) -> dict[str, Tensor]:
-    """By `client/name/round`, as a file of tensors has them."""
+def flat_masks(masks: Masks) -> dict[str, Tensor]:
+    """`client/name/round` -> boolean (local epochs, tokens), as in a file of tensors."""
     return {
         f"{client}/{name}/{number}": rows
         for client, named in masks.items()
@@ -22,8 +22,8 @@ def flat(masks: Masks) -> dict[str, Tensor]:
     }
 
 
-def nested(tensors: Mapping[str, Tensor]) -> dict[str, dict[str, dict[int, Tensor]]]:
-    """The inverse of `flat`."""
+def nested_masks(tensors: Mapping[str, Tensor]) -> dict[str, dict[str, dict[int, Tensor]]]:
+    """The inverse of `flat_masks`."""
     masks: dict[str, dict[str, dict[int, Tensor]]] = {}
     for key, rows in tensors.items():
         client, name, number = key.split("/")
@@ -31,14 +31,14 @@ def nested(tensors: Mapping[str, Tensor]) -> dict[str, dict[str, dict[int, Tenso
     return masks
 
 
-def packed(masks: Masks) -> dict[str, Tensor]:
+def pack_masks(masks: Masks) -> dict[str, Tensor]:
     """`client/name/round` -> uint8 (local epochs, ⌈tokens / 8⌉), most significant bit first."""
-    return {key: torch.from_numpy(np.packbits(rows.numpy(), axis=1)) for key, rows in flat(masks).items()}
+    return {key: torch.from_numpy(np.packbits(rows.numpy(), axis=1)) for key, rows in flat_masks(masks).items()}
 
 
-def unpacked(tensors: Mapping[str, Tensor], client: str, name: str, tokens: int) -> dict[int, Tensor]:
-    """Round -> boolean (local epochs, tokens), of the rounds in which the client has the mask."""
+def unpack_masks(tensors: Mapping[str, Tensor], client: str, name: str, tokens: int) -> dict[int, Tensor]:
+    """Round -> boolean (local epochs, tokens), of the rounds that have this mask of the client."""
     return {
         number: torch.from_numpy(np.unpackbits(rows.numpy(), axis=1, count=tokens)).bool()
-        for number, rows in nested(tensors).get(client, {}).get(name, {}).items()
+        for number, rows in nested_masks(tensors).get(client, {}).get(name, {}).items()
     }

@@ -1,9 +1,9 @@
-"""Methods that tables and plans treat apart, by name; a new algorithm changes nothing here."""
+"""The methods that tables and plans treat specially, by name. A new algorithm needs no change here."""
 
 from typing import Literal
 
 OURS = "AdaFedSelectKD"
-"""The method that the first paper proposes, and every table compares with the others."""
+"""The method that Feng et al. propose, which every table compares with the others."""
 
 ZEROSHOT = "ZeroShot"
 """The untrained backbone: a row of every table, and no algorithm."""

@@ -1,4 +1,4 @@
-"""A client's optimizer: AdamW or plain SGD, and AdamW's moments, which may outlive a round."""
+"""A client's optimizer, AdamW or SGD, its schedule, and AdamW's moments, which a client may save for the next round."""
 
 from __future__ import annotations
 
@@ -15,14 +15,21 @@ BETAS = (0.9, 0.999)
 EPSILON = 1e-8
 MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 WARM_UP = 0.06
-"""The share of a linear schedule's steps in which the rate grows; FedNLP's code has it."""
+"""The share of a linear schedule's steps in which the rate grows (FedNLP's code, `warmup_ratio`)."""
 
 
 @dataclass(frozen=True)
 class LocalTraining:
-    """The knobs of a client's training.
+    """The hyperparameters of a client's training in one round.
 
-    `schedule`: a constant rate without warm-up, or one that grows and then falls to 0 within every round.
+    Attributes:
+        learning_rate: the largest learning rate of the round.
+        weight_decay: AdamW's decoupled weight decay, on matrices alone.
+        batch_size: examples per batch; a last batch of fewer than 4 joins the one before.
+        local_epochs: passes over the client's examples per round.
+        clip_norm: the largest norm of the gradient over all tensors.
+        optimizer: `adamw`, or `sgd` without momentum and weight decay.
+        schedule: `constant`, or `linear`: the rate grows for 6% of the round's steps, then falls to 0.
     """
 
     learning_rate: float
@@ -35,18 +42,18 @@ class LocalTraining:
 
 
 def optimizer_of(student: Adapter, training: LocalTraining) -> torch.optim.Optimizer:
-    """AdamW with no weight decay on norms and biases; or SGD without momentum or decay."""
+    """AdamW without weight decay on norms and biases, or SGD without momentum and weight decay."""
     if training.optimizer == "sgd":
         return torch.optim.SGD(student.values(), lr=training.learning_rate)
-    plain = [tensor for name, tensor in student.items() if not decays(name)]
+    vectors = [tensor for name, tensor in student.items() if not decays(name)]
     matrices = [tensor for name, tensor in student.items() if decays(name)]
-    groups = [{"params": matrices, "weight_decay": training.weight_decay}, {"params": plain, "weight_decay": 0.0}]
-    # One pass over memory in place of ten: of an encoder that trains whole, AdamW took a third of a round.
+    groups = [{"params": matrices, "weight_decay": training.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+    # Fused: one pass over memory instead of ten, which took a third of a round when all of an encoder trains.
     return torch.optim.AdamW(groups, lr=training.learning_rate, betas=BETAS, eps=EPSILON, fused=True)
 
 
 def decays(name: str) -> bool:
-    """Whether a tensor of this name is a matrix, which weight decay is for.
+    """Whether weight decay applies to a tensor of this name, that is, whether it is a matrix.
 
     >>> [decays(name) for name in ("layers.5.up", "layers.5.norm.weight", "layers.5.output.LayerNorm.weight")]
     [True, False, False]
@@ -55,7 +62,7 @@ def decays(name: str) -> bool:
 
 
 def schedule_of(optimizer: torch.optim.Optimizer, training: LocalTraining, steps: int) -> LRScheduler:
-    """The rate of each of a round's steps, as a share of the learning rate."""
+    """The learning rate of each of the `steps` of a round."""
     warm = math.ceil(WARM_UP * steps)
 
     def share(step: int) -> float:
@@ -67,7 +74,7 @@ def schedule_of(optimizer: torch.optim.Optimizer, training: LocalTraining, steps
 
 
 def moments_of(optimizer: torch.optim.Optimizer, student: Adapter) -> Adapter:
-    """AdamW's moments and step counts, by tensor name."""
+    """AdamW's moments and step counts, by kind and tensor's name, as in `exp_avg.layers.5.up`."""
     return {
         f"{kind}.{name}": optimizer.state[tensor][kind].detach().cpu().clone()
         for name, tensor in student.items()
@@ -76,7 +83,7 @@ def moments_of(optimizer: torch.optim.Optimizer, student: Adapter) -> Adapter:
 
 
 def restore_moments(optimizer: torch.optim.Optimizer, student: Adapter, moments: Adapter) -> None:
-    """Put back what `moments_of` took; nothing where there is nothing."""
+    """Restore the moments that `moments_of` returned; empty moments change nothing."""
     if not moments:
         return
     for name, tensor in student.items():

@@ -1,4 +1,4 @@
-"""Numbers drawn by name: the same name, the same numbers, on every machine and in every order of clients."""
+"""Random numbers by name: equal names give equal numbers, on every machine and in any order of clients."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ import torch
 
 @dataclass(frozen=True)
 class Randomness:
-    """Names what is drawn. Batch order depends on these and the epoch, never on the method or on who took part."""
+    """Names the random numbers of a client in a round, so that they do not depend on the method or on other clients."""
 
     seed: int
     client: str
     round: int
 
     def generator(self, purpose: object) -> torch.Generator:
-        """One of this client's in this round, another for another purpose."""
+        """A random generator for this client, round and purpose."""
         return generator(f"{self.seed}/{self.client}/{self.round}/{purpose}")
 
     def number(self, purpose: object) -> int:
+        """A random integer below 2⁵⁶ for this client, round and purpose."""
         return _number(f"{self.seed}/{self.client}/{self.round}/{purpose}")
 
 
 def generator(name: str) -> torch.Generator:
+    """A random generator, seeded by a name."""
     return torch.Generator().manual_seed(_number(name))
 
 
@@ -33,5 +35,5 @@ def _number(name: str) -> int:
 
 
 def batch_order(rng: Randomness, epoch: int, count: int) -> list[int]:
-    """A permutation of the examples that depends on (seed, client, round, epoch) alone."""
+    """A permutation of `count` examples, which depends on (seed, client, round, epoch) alone."""
     return torch.randperm(count, generator=rng.generator(epoch)).tolist()

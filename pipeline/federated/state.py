@@ -1,4 +1,4 @@
-"""Where a training stands after a round: the server's side, and what clients keep and never send."""
+"""The state of a training after a round: the server's, and what clients store and never send."""
 
 from __future__ import annotations
 
@@ -11,20 +11,26 @@ from torch import Tensor
 
 from pipeline.federated.algorithm import ClientState, Owner, ServerState
 from pipeline.federated.blobs import Blobs, Get, Put
-from pipeline.federated.engine import Asked
+from pipeline.federated.client_store import ClientStore, Codec
+from pipeline.federated.engine import Assignment
 from pipeline.federated.events import Event
 from pipeline.federated.history import Round
-from pipeline.federated.shelf import Form, Shelf
 from pipeline.model.adapter import Adapter
 
 
 @dataclass(frozen=True)
 class Progress:
-    """After a round.
+    """The server's side of a training after a round.
 
-    `least`: each client's least validation loss so far, by model (`Academic/local`), of the models that tables may be
-    about; `stale`: how many rounds ago one of them last fell. `asked`: clients that still train for a buffer that takes
-    answers of earlier rounds. `clock`: seconds since the training began, by the engine's clock, where it keeps one.
+    Attributes:
+        round: the last finished round; 0 before the first.
+        server: the server's state.
+        least: the least validation loss so far of each client and model that tables may show, as in `Academic/local`.
+        stale: the number of rounds since one of them last fell.
+        history: a row per client and round.
+        events: missing, refused and repeated updates.
+        pending: assignments of earlier rounds whose answers a buffer still takes.
+        clock: seconds since the training began, if the engine has a clock.
     """
 
     round: int
@@ -33,21 +39,21 @@ class Progress:
     stale: int = 0
     history: tuple[Round, ...] = ()
     events: tuple[Event, ...] = ()
-    asked: tuple[Asked, ...] = ()
+    pending: tuple[Assignment, ...] = ()
     clock: float = 0.0
 
     @property
     def last(self) -> list[Round]:
-        """The last round's rows, a client each."""
+        """The rows of the last round, one per client."""
         rows = itertools.takewhile(lambda row: row.round == self.round, reversed(self.history))
         return list(rows)[::-1]
 
 
 @dataclass(frozen=True)
 class Best:
-    """A client's best round so far, by its own validation loss.
+    """A client's best round so far, by its own validation loss in nats per token.
 
-    `sent` is the adapter that the round began with, `before` the client's own at the end of the round before.
+    `sent` is the server's adapter at the start of the round, `before` the client's own at the end of the round before.
     """
 
     round: int
@@ -59,32 +65,35 @@ class Best:
 
 @dataclass
 class Private:
-    """Of all clients of one process; what is not in memory lies in `blobs`.
+    """What the clients of one process store; tensors that are not in memory are in `blobs`.
 
-    `states`: training client -> state. `best`: whose model -> scored client -> its best round. `masks`: training client
-    -> name -> round -> boolean (local epochs, items).
+    Attributes:
+        blobs: the tensors on disk.
+        states: training client -> its state.
+        best: kind of model -> scored client -> its best round.
+        masks: training client -> mask's name -> round -> boolean (local epochs, items).
     """
 
     blobs: Blobs
-    states: Shelf[ClientState]
-    best: dict[Owner, Shelf[Best]] = field(default_factory=dict)
+    states: ClientStore[ClientState]
+    best: dict[Owner, ClientStore[Best]] = field(default_factory=dict)
     masks: dict[str, dict[str, dict[int, Tensor]]] = field(default_factory=dict)
 
     @classmethod
     def begin(cls, blobs: Blobs, states: Mapping[str, ClientState]) -> Private:
-        """Before the first round."""
-        shelf = Shelf(blobs, STATES)
-        shelf.update(states)
-        return cls(blobs, shelf)
+        """The state before the first round."""
+        store = ClientStore(blobs, STATES)
+        store.update(states)
+        return cls(blobs, store)
 
-    def best_of(self, owner: Owner) -> Shelf[Best]:
-        """Scored client -> its best round of one kind of model."""
-        return self.best.setdefault(owner, Shelf(self.blobs, BESTS))
+    def best_of(self, owner: Owner) -> ClientStore[Best]:
+        """Scored client -> its best round by one kind of model."""
+        return self.best.setdefault(owner, ClientStore(self.blobs, BESTS))
 
     def least_losses(self, owner: Owner) -> dict[str, float]:
-        """Scored client -> the loss of its best round; no tensors are read for it."""
+        """Scored client -> the loss of its best round, without reading tensors from disk."""
         best = self.best_of(owner)
-        records = {name: best.recorded(name) for name in best}
+        records = {name: best.existing_record(name) for name in best}
         return {name: best[name].loss if record is None else record["loss"] for name, record in records.items()}
 
 
@@ -92,17 +101,17 @@ MODELS = ("adapter", "sent", "before")
 """The tensors of a client's best round."""
 
 
-def _of_best(best: Best, put: Put) -> Any:
+def _best_record(best: Best, put: Put) -> Any:
     return {"round": best.round, "loss": best.loss} | {model: put(getattr(best, model)) for model in MODELS}
 
 
-def _to_best(record: Mapping[str, Any], get: Get) -> Best:
+def _best_from(record: Mapping[str, Any], get: Get) -> Best:
     return Best(record["round"], record["loss"], **{model: get(record[model]) for model in MODELS})
 
 
-STATES: Form[ClientState] = Form(
+STATES: Codec[ClientState] = Codec(
     lambda state, put: [put(state.adapter), put(state.memory)], lambda record, get: ClientState(*map(get, record))
 )
-BESTS: Form[Best] = Form(_of_best, _to_best)
-ADAPTERS: Form[Adapter] = Form(lambda adapter, put: put(adapter), lambda record, get: get(record))
-"""How what a client keeps is written down."""
+BESTS: Codec[Best] = Codec(_best_record, _best_from)
+ADAPTERS: Codec[Adapter] = Codec(lambda adapter, put: put(adapter), lambda record, get: get(record))
+"""How what a client stores becomes records of a checkpoint."""

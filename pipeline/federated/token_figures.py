@@ -1,4 +1,4 @@
-"""Figures of every target token under an adapter: its loss, and the entropy of its prediction."""
+"""The loss of every target token under an adapter, and the entropy of its prediction."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from torch import Tensor
 
 from pipeline.federated.head import cross_entropy_through_head, entropies_through_head
 from pipeline.model.adapter import Adapter, on_device
-from pipeline.model.backbone import Prefix, targets_of
+from pipeline.model.backbone import Head, Prefix, targets_of
 from pipeline.model.entry import Entry
 
 BATCH = 16
 
 Load = Callable[[Sequence[str]], list[Prefix]]
+"""Keys of stored prefixes -> the prefixes, on the device that trains."""
 
 
-class Hidden(Protocol):
-    """What training and losses need of a backbone."""
+class BackboneWithHead(Protocol):
+    """A backbone and its head, as training and losses need them."""
 
     @property
     def device(self) -> torch.device: ...
 
     def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
-        """The final hidden states that predict the targets, examples one after the other: (Σ T_i, width)."""
+        """The final hidden states that predict the targets, of all examples in a row: (Σ T_i, width)."""
 
     def head(self, hidden: Tensor, targets: Tensor | None = None, /) -> Tensor:
         """See `Head`."""
@@ -34,36 +35,26 @@ class Hidden(Protocol):
         """Each token's surface text."""
 
 
-def token_cross_entropy(backbone: Hidden, load: Load, entries: Sequence[Entry], adapter: Adapter) -> list[Tensor]:
-    """The loss of every target token, in nats, one tensor (T_i,) an example."""
-    return _by_token(
-        backbone,
-        load,
-        entries,
-        adapter,
-        lambda hidden, prefixes: cross_entropy_through_head(backbone.head, hidden, targets_of(prefixes)),
-    )
+def token_cross_entropy(
+    backbone: BackboneWithHead, load: Load, entries: Sequence[Entry], adapter: Adapter
+) -> list[Tensor]:
+    """The loss of every target token in nats: a tensor (T_i,) per example."""
+    return _by_token(backbone, load, entries, adapter, cross_entropy_through_head)
 
 
-def token_entropies(backbone: Hidden, load: Load, entries: Sequence[Entry], adapter: Adapter) -> list[Tensor]:
-    """The entropy of the prediction of every target token, in nats, one tensor (T_i,) an example."""
-    return _by_token(
-        backbone,
-        load,
-        entries,
-        adapter,
-        lambda hidden, prefixes: entropies_through_head(backbone.head, hidden, targets_of(prefixes)),
-    )
+def token_entropies(backbone: BackboneWithHead, load: Load, entries: Sequence[Entry], adapter: Adapter) -> list[Tensor]:
+    """The entropy of the prediction of every target token in nats: a tensor (T_i,) per example."""
+    return _by_token(backbone, load, entries, adapter, entropies_through_head)
 
 
 def _by_token(
-    backbone: Hidden,
+    backbone: BackboneWithHead,
     load: Load,
     entries: Sequence[Entry],
     adapter: Adapter,
-    measure: Callable[[Tensor, Sequence[Prefix]], Tensor],
+    measure: Callable[[Head, Tensor, Tensor], Tensor],
 ) -> list[Tensor]:
-    """A figure a target token; examples of like length share a batch."""
+    """One number per target token; examples of similar length share a batch."""
     results: dict[int, Tensor] = {}
     adapter = on_device(adapter, backbone.device)
     by_length = sorted(range(len(entries)), key=lambda i: entries[i].tokens)
@@ -72,6 +63,6 @@ def _by_token(
         prefixes = load([entries[i].key for i in chosen])
         with torch.no_grad():
             hidden = backbone.target_hidden(prefixes, adapter)
-        found = measure(hidden, prefixes).cpu()
+        found = measure(backbone.head, hidden, targets_of(prefixes)).cpu()
         results |= dict(zip(chosen, torch.split(found, [entries[i].tokens for i in chosen]), strict=True))
     return [results[i] for i in range(len(entries))]

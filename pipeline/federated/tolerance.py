@@ -1,4 +1,4 @@
-"""What a server does where answers are missing or bad; without torch, which the plan saves."""
+"""What a server does if updates are missing or bad. No import of torch: the plan reads it."""
 
 from __future__ import annotations
 
@@ -10,22 +10,33 @@ from pipeline.workspace.record import Record
 
 
 class Tolerance(Record):
-    """Rules of a training's rounds, in params.yaml under `tolerance`.
+    """The server's rules for missing and bad updates, under `tolerance` in params.yaml."""
 
-    `minimum`: so many good answers make a round; None: all that were asked for. `repeats`: how often the others are
-    asked again where there are fewer; `pause`: so many seconds after it failed, so that a full disk can be freed first.
-    `without_quorum`: what comes then: the training stops, or the round is skipped
-    and leaves the server's model as it is. `deadline`: seconds from asking, after which an answer is late.
-    `largest_change`: the norm, over all parameters, of the largest change that can be one round's work.
-    """
-
-    minimum: int | None = Field(default=None, ge=1)
-    repeats: int = Field(default=0, ge=0)
-    pause: float = Field(default=0.0, ge=0, exclude_if=lambda seconds: seconds == 0)
-    without_quorum: Literal["stop", "skip"] = "stop"
-    deadline: float | None = Field(default=None, gt=0)
-    largest_change: float = Field(default=1e4, gt=0)
+    minimum: int | None = Field(
+        default=None, ge=1, description="The number of good updates that a round needs. None: all selected clients'."
+    )
+    repeats: int = Field(
+        default=0, ge=0, description="How often the other clients are assigned again if there are fewer."
+    )
+    pause: float = Field(
+        default=0.0,
+        ge=0,
+        exclude_if=lambda seconds: seconds == 0,
+        description="Seconds between a failure and the next assignment, for instance to free a full disk.",
+    )
+    without_quorum: Literal["stop", "skip"] = Field(
+        default="stop",
+        description="What follows if there are still fewer: stop the training, or skip the round.",
+    )
+    deadline: float | None = Field(
+        default=None, gt=0, description="Seconds from the assignment, after which an answer is late. None: no limit."
+    )
+    largest_change: float = Field(
+        default=1e4,
+        gt=0,
+        description="The largest Euclidean norm, over all parameters, of a change by one round's training.",
+    )
 
 
 STRICT = Tolerance()
-"""Everyone answers, and well."""
+"""Every selected client must send a good update at the first attempt."""

@@ -1,4 +1,4 @@
-"""What travels between a client and the server, and how many bytes it is."""
+"""The format of adapters and memory on the wire between client and server, and its size in bytes."""
 
 from __future__ import annotations
 
@@ -8,43 +8,44 @@ from pipeline.federated.algorithm import Memory
 from pipeline.model.adapter import Adapter, pack, packed_size, unpack
 
 ADAPTER, MEMORY = "adapter/", "memory/"
-"""What the two records' names begin with on the wire."""
+"""Prefixes of the tensors' names on the wire."""
 
 
-def travelled(adapter: Adapter, memory: Memory) -> tuple[Adapter, Memory, int]:
-    """Two records as they arrive, in no tensor of the sender's, and the bytes that they are on the wire.
+def transmitted(adapter: Adapter, memory: Memory) -> tuple[Adapter, Memory, int]:
+    """Copies of adapter and memory as they arrive at the receiver, and their size in bytes on the wire.
 
-    The wire is lossless, so that nothing need be packed: of a whole encoder that took a tenth of a round.
+    The wire is lossless, so nothing is serialized here: that took a tenth of a round for an encoder.
     """
-    size = packed_size(named_records(adapter, memory))
+    size = packed_size(merged_records(adapter, memory))
     return _copied(adapter), _copied(memory), size
 
 
 def _copied(record: Adapter) -> Adapter:
-    """In the order in which `unpacked` gives it."""
+    """Copies in the order of `deserialize`."""
     return {name: record[name].detach().cpu().clone() for name in sorted(record)}
 
 
-def packed(adapter: Adapter, memory: Memory) -> bytes:
-    """Two records as they travel."""
-    return pack(named_records(adapter, memory))
+def serialize(adapter: Adapter, memory: Memory) -> bytes:
+    """Adapter and memory as one message in the safetensors format."""
+    return pack(merged_records(adapter, memory))
 
 
-def named_records(adapter: Adapter, memory: Memory) -> Adapter:
-    """Both as one, by the names that they travel under."""
+def merged_records(adapter: Adapter, memory: Memory) -> Adapter:
+    """Adapter and memory in one dict, by their names on the wire."""
     named = {ADAPTER + name: tensor for name, tensor in adapter.items()}
     return named | {MEMORY + name: tensor for name, tensor in memory.items()}
 
 
-def unpacked(content: bytes) -> tuple[Adapter, Memory]:
-    """
+def deserialize(content: bytes) -> tuple[Adapter, Memory]:
+    """Adapter and memory from a message of `serialize`.
+
     Raises:
-        ValueError: the content is none, or is not whole.
+        ValueError: the message is damaged or truncated.
     """
     try:
         arrived = unpack(content)
     except (SafetensorError, ValueError):
-        raise ValueError("is not whole") from None
+        raise ValueError("is truncated or damaged") from None
     return _of(arrived, ADAPTER), _of(arrived, MEMORY)
 
 

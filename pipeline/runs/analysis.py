@@ -12,7 +12,7 @@ from pipeline.clients.manifest import Manifest
 from pipeline.corpora.example import Example
 from pipeline.evaluation.deciles import deciles
 from pipeline.evaluation.divergence import between_clients, topic_counts, word_counts
-from pipeline.federated.inputs import Seen
+from pipeline.federated.inputs import TaskBackbone
 from pipeline.federated.token_figures import token_cross_entropy, token_entropies
 from pipeline.model.adapter import read_adapter
 from pipeline.model.loader import Loader
@@ -22,7 +22,7 @@ from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
 
 
-def deciles_of(seen: Seen, loader: Loader, run_id: str) -> dict[str, list[dict[str, float]]]:
+def deciles_of(seen: TaskBackbone, loader: Loader, run_id: str) -> dict[str, list[dict[str, float]]]:
     """Client -> its ten groups of validation tokens.
 
     The teacher is what the client was sent in its best round, the student its own adapter as the teacher met it: at the
@@ -37,7 +37,7 @@ def deciles_of(seen: Seen, loader: Loader, run_id: str) -> dict[str, list[dict[s
     return found
 
 
-def crossed_of(seen: Seen, loader: Loader, run_id: str) -> dict[str, dict[str, float]]:
+def crossed_of(seen: TaskBackbone, loader: Loader, run_id: str) -> dict[str, dict[str, float]]:
     """Train client -> test client -> mean loss of the reference, nats a token."""
     clients = read_encoded(run_id).clients
     found: dict[str, dict[str, float]] = {}

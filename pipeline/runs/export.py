@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pipeline.federated.algorithm import Owner
 from pipeline.federated.history import COLUMNS, columns_of, judged
-from pipeline.federated.masks import packed
+from pipeline.federated.masks import pack_masks
 from pipeline.model.adapter import pack, write_adapter
 from pipeline.runs.index import Encoded
 from pipeline.runs.training import POOLED, Finished
@@ -47,4 +47,4 @@ def export(run_id: str, finished: Finished, owner: Owner, encoded: Encoded) -> N
     history = judged(progress.history, owner)
     write_table(layout.history(run_id), [row.to_row() for row in history], columns_of(history))
     lengths = {client: sum(e.tokens for e in splits["train"]) for client, splits in encoded.clients.items()}
-    write_bytes(layout.masks(run_id), pack(packed(private.masks), {"tokens": lengths}))
+    write_bytes(layout.masks(run_id), pack(pack_masks(private.masks), {"tokens": lengths}))

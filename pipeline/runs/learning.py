@@ -8,7 +8,7 @@ from typing import Any
 from pipeline.clients.manifest import Manifest
 from pipeline.federated.history import OnRound
 from pipeline.federated.local import LocalClientData
-from pipeline.federated.token_figures import Hidden
+from pipeline.federated.token_figures import BackboneWithHead
 from pipeline.model.adapter import Adapter, init_adapter
 from pipeline.model.loader import Loader
 from pipeline.model.processor import compute_with
@@ -45,7 +45,7 @@ def train_on_texts(
     return train(order, in_process(order, key, learners), round(share * sum(sizes)), key, run_id, on_round)
 
 
-def seen_through(learner: Learner, index: Indexed) -> tuple[Hidden, Adapter]:
+def seen_through(learner: Learner, index: Indexed) -> tuple[BackboneWithHead, Adapter]:
     """A model under its task's head, and what trains of it at first."""
     compute_with(learner.threads)
     task = load_text_task(learner.task)

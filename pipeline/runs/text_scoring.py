@@ -10,7 +10,7 @@ import torch
 
 from pipeline.corpora.texts import Text
 from pipeline.federated.objectives.cross_entropy import cross_entropy
-from pipeline.federated.token_figures import BATCH, Hidden, Load, token_cross_entropy
+from pipeline.federated.token_figures import BATCH, BackboneWithHead, Load, token_cross_entropy
 from pipeline.model.adapter import Adapter, on_device
 from pipeline.model.backbone import Backbone, Rendered, Row
 from pipeline.model.encoder import Encoder
@@ -35,7 +35,7 @@ class Reading:
 
     order: TextEvaluateOrder
     task: TextTask
-    seen: Hidden
+    seen: BackboneWithHead
     load: Load
     index: Indexed
     _cut: dict[str, list[Rendered]] = field(default_factory=dict)

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.blobs import Blobs
+from pipeline.federated.callbacks.reporting import Reporting
 from pipeline.federated.callbacks.stopping import Stopping
-from pipeline.federated.callbacks.telling import Telling
 from pipeline.federated.checkpoint import load_progress
 from pipeline.federated.engine import Engine
-from pipeline.federated.events import COLUMNS as EVENT_COLUMNS
+from pipeline.federated.events import EVENT_COLUMNS
 from pipeline.federated.history import OnRound
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.optimizer import LocalTraining
@@ -108,8 +108,8 @@ def _go_on(
     """Train the rounds that are left."""
     # Seconds of imports, which a finished training saves.
     from pipeline.federated.callbacks.checkpointing import Checkpointing
-    from pipeline.federated.callbacks.keeping_rounds import KeepingRounds
-    from pipeline.federated.loop import Participation, run_rounds, start
+    from pipeline.federated.callbacks.saving_rounds import SavingRounds
+    from pipeline.federated.loop import Participation, initial_progress, run_rounds
 
     algorithm = bind(order)
     passes = (order.rounds - (done.progress.round if done else 0)) * order.local_epochs * algorithm.passes
@@ -118,14 +118,14 @@ def _go_on(
         opened = open_(advance, algorithm, private)
         callbacks = [
             stopping,
-            *([KeepingRounds(folder.name, private)] if order.keep_rounds else []),
+            *([SavingRounds(folder.name, private)] if order.keep_rounds else []),
             Checkpointing(folder.name, private),
-            Telling(f"train {run_id}", algorithm.evaluates, on_round),
+            Reporting(f"train {run_id}", algorithm.evaluates, on_round),
         ]
         progress = run_rounds(
             algorithm,
             opened.engine,
-            done.progress if done else start(algorithm, opened.initial, opened.examples),
+            done.progress if done else initial_progress(algorithm, opened.initial, opened.examples),
             Participation(order.clients_per_round, order.joins),
             callbacks,
             seed=order.seed,
@@ -145,13 +145,13 @@ def in_process(order: FederatedKnobs, key: str, load: Load) -> Open:
 
         learners = load(advance, algorithm.pooled)
         trained, evaluated = learners.trained, learners.evaluated
-        if not private.states and (algorithm.keeps or set(evaluated) & set(trained)):
+        if not private.states and (algorithm.stateful or set(evaluated) & set(trained)):
             private.states.update({name: ClientState(learners.initial) for name in trained})
         owner = dict.fromkeys(evaluated, POOLED) if algorithm.pooled else {}
-        engine: Engine = InProcess(algorithm, trained, evaluated, private, seed=order.seed, owner=owner, job=key)
+        engine: Engine = InProcess(algorithm, trained, evaluated, private, seed=order.seed, trained_by=owner, job=key)
         if order.faults is not None:
             deadline = (order.tolerance or STRICT).deadline
-            engine = Faulty(engine, order.faults, deadline, seed=order.seed, travels=algorithm.travels)
+            engine = Faulty(engine, order.faults, deadline, seed=order.seed, sends=algorithm.sends)
         return Opened(learners.initial, engine, sum(data.examples for data in trained.values()))
 
     return open_

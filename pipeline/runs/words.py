@@ -11,7 +11,7 @@ import torch
 from pipeline.evaluation.distilled import example_tallies, merge, pos_tables, shares_of
 from pipeline.evaluation.words import Tally
 from pipeline.federated.history import History, best_rounds
-from pipeline.federated.masks import unpacked
+from pipeline.federated.masks import unpack_masks
 from pipeline.federated.objectives.distillation import DISTILLED
 from pipeline.model.adapter import read_adapter
 from pipeline.model.backbone import Backbone
@@ -76,7 +76,7 @@ def _at_seed(
         best = best_rounds(history, client)[0]
         rounds = [one.round for one in history if one.client == client and one.round <= best and one.steps]
         count = sum(map(len, tokens))
-        distilled = unpacked(masks, client, DISTILLED, count)
+        distilled = unpack_masks(masks, client, DISTILLED, count)
         nothing = torch.zeros(local_epochs, count, dtype=torch.bool)
         rows = torch.cat([nothing[:0], *(distilled.get(number, nothing) for number in rounds)])
         by_meeting: dict[str, list[Tally]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.corpora.prepared import examples_of
-from pipeline.federated.inputs import Seen
+from pipeline.federated.inputs import TaskBackbone
 from pipeline.model.loader import Loader
 from pipeline.model.loading import planned_backbone
 from pipeline.plan.orders import AnalyzeOrder, read_order
@@ -21,7 +21,7 @@ def run() -> None:
     empty_folder(layout.ANALYSIS)
     backbone, task = planned_backbone(order), load_task(order.task)
     loader = Loader(layout.store(), backbone.device)
-    seen = Seen(backbone, task.head(backbone))
+    seen = TaskBackbone(backbone, task.head(backbone))
     examples = examples_of(order.corpora)
     with progress("analyze", len(order.distilling) + len(order.crossed) + len(order.manifests)) as advance:
         for run_id in order.distilling:

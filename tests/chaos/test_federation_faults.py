@@ -120,7 +120,7 @@ def test_an_exception_in_a_training_is_asked_again(federation: Federation, ends_
     assert "RuntimeError('a fault that a test has planned')" in node.log()
     assert federation.events() == [
         ("2", "University", "missing", "failed; its operator's log says why"),
-        ("2", "University", "repeated", "is asked again"),
+        ("2", "University", "repeated", "is assigned again"),
     ]
     assert federation.trained_again() == ONCE
 

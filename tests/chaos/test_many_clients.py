@@ -25,7 +25,7 @@ from pipeline.federated.callbacks.checkpointing import Checkpointing
 from pipeline.federated.callbacks.stopping import Stopping
 from pipeline.federated.faults import Faults
 from pipeline.federated.local import LocalClientData
-from pipeline.federated.loop import Participation, run_rounds, start
+from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.optimizer import LocalTraining
 from pipeline.federated.state import Private, Progress
 from pipeline.federated.tolerance import Tolerance
@@ -92,9 +92,9 @@ def run(algorithm: Algorithm, folder: Path, memory: Memory) -> Progress:
     clients = {f"client-{n:04d}": data(range(TEXTS * n, TEXTS * (n + 1)), ()) for n in range(CLIENTS)}
     private = Private.begin(Blobs(folder), {})
     inner = InProcess(algorithm, clients, {"server": data((), range(100))}, private, seed=1, job="key")
-    engine = Faulty(inner, FAULTS, RULES.deadline, seed=1, travels=algorithm.travels)
+    engine = Faulty(inner, FAULTS, RULES.deadline, seed=1, sends=algorithm.sends)
     callbacks = [Stopping(ROUNDS, 10**6), Checkpointing("key", private), memory]
-    begun = start(algorithm, initial_linears({"head": (WIDTH, LABELS)}, 1), CLIENTS * TEXTS)
+    begun = initial_progress(algorithm, initial_linears({"head": (WIDTH, LABELS)}, 1), CLIENTS * TEXTS)
     who = Participation(clients_per_round=DRAWN)
     return run_rounds(algorithm, engine, begun, who, callbacks, seed=1, rules=RULES, job="key")
 

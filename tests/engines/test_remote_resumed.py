@@ -1,4 +1,4 @@
-"""A deployed training that is killed and goes on, or in which someone is slow: no answer is lost, nobody is stuck."""
+"""Deployed trainings with killed servers, killed nodes and slow clients: no answer is lost, no one waits in vain."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from federations import INITIAL, same, server_of, three, train
+from federations import INITIAL, same, three, train
 from pydantic import ValidationError
-from wires import ALGORITHMS, JOB, Wire, as_it_is, lost, nodes, timeless, trained
+from wires import ALGORITHMS, JOB, Disturbance, Wire, equal, lost, nodes, silent, trained, unchanged, wire
 
 from pipeline.engines.messages import Reply, Request
 from pipeline.engines.node import Node
@@ -17,31 +17,16 @@ from pipeline.engines.remote import Delivered, Undelivered
 from pipeline.federated.algorithms import fedbuff
 from pipeline.federated.state import Progress
 from pipeline.federated.tolerance import Tolerance
-from pipeline.federated.wire import packed
+from pipeline.federated.wire import serialize
 
-
-class KilledServer:
-    """Whoever watches rounds: it dies when this one has been scored, and before it is written down."""
-
-    def __init__(self, in_round: int) -> None:
-        self._in_round = in_round
-        self.written: list[Progress] = []
-
-    def __call__(self, progress: Progress) -> None:
-        if progress.round == self._in_round:
-            raise KeyboardInterrupt
-        self.written.append(progress)
-
-    @property
-    def last(self) -> Progress | None:
-        return self.written[-1] if self.written else None
+FEDAVG, SELECTIVE = ALGORITHMS["fedavg"], ALGORITHMS["fedselectkd, own"]
 
 
 @pytest.mark.parametrize("name", ["scaffold", "fedselectkd, own"])
-def test_nodes_that_are_killed_after_every_answer_go_on_with_the_same_bits(
+def test_nodes_that_are_killed_after_every_answer_resume_with_the_same_bits(
     make_client: Any, tmp_path: Path, name: str
 ) -> None:
-    """Each node is made anew, from its folder, before every request."""
+    """Before every request, each node is created again from its folder."""
     algorithm = ALGORITHMS[name]
 
     class Killing(Wire):
@@ -49,150 +34,107 @@ def test_nodes_that_are_killed_after_every_answer_go_on_with_the_same_bits(
             self.nodes = nodes(algorithm, three(make_client), tmp_path / "killed")
             super().send(name, nonce, header, body)
 
-    still = trained(algorithm, Wire(nodes(algorithm, three(make_client), tmp_path / "still")), drawn=2)
-    killing = Killing(nodes(algorithm, three(make_client), tmp_path / "killed"))
-    killed = trained(algorithm, killing, drawn=2)
-    assert same(killed.server.adapter, still.server.adapter)
-    assert timeless(killed.history) == timeless(still.history)
+    still = trained(algorithm, wire(algorithm, three(make_client), tmp_path / "still"), selected=2)
+    assert equal(
+        trained(algorithm, Killing(nodes(algorithm, three(make_client), tmp_path / "killed")), selected=2), still
+    )
     ours, theirs = (nodes(algorithm, three(make_client), tmp_path / kind) for kind in ("killed", "still"))
     for client in "ABC":
-        for one, other in [(ours[client]._engine.private.best["local"], theirs[client]._engine.private.best["local"])]:
-            assert same(one[client].before, other[client].before)
+        best, other = (kind[client]._engine.private.best["local"][client] for kind in (ours, theirs))
+        assert same(best.before, other.before)
 
 
-def test_a_server_that_is_killed_goes_on_from_its_checkpoint(make_client: Any, tmp_path: Path) -> None:
-    """It dies when round 2 has been scored and before it was written down: nodes are a whole round ahead of it."""
-    algorithm = ALGORITHMS["fedselectkd, own"]
-    whole = trained(algorithm, Wire(nodes(algorithm, three(make_client), tmp_path / "whole")))
-    wire = Wire(nodes(algorithm, three(make_client), tmp_path / "killed"))
-    died = KilledServer(in_round=2)
-    with pytest.raises(KeyboardInterrupt):
-        trained(algorithm, wire, each=died)
-    resumed = trained(algorithm, wire, done=died.last)
-    assert same(resumed.server.adapter, whole.server.adapter)
-    assert timeless(resumed.history) == timeless(whole.history)
-
-
-def test_a_late_client_joins_as_it_does_in_the_simulation(make_client: Any, tmp_path: Path) -> None:
-    algorithm, joins = ALGORITHMS["fedselectkd, own"], {"C": 2}
-    simulated = train(algorithm, three(make_client), 3, joins=joins, patience=99)
-    progress = trained(algorithm, Wire(nodes(algorithm, three(make_client), tmp_path)), joins=joins)
-    assert same(progress.server.adapter, server_of(simulated))
-    assert timeless(progress.history) == timeless(simulated.progress.history)
-
-
-@pytest.mark.parametrize("round_", [2, 3])
-def test_a_server_that_is_killed_while_someone_joins_goes_on(make_client: Any, tmp_path: Path, round_: int) -> None:
-    """C comes in with round 2, and has trained when the server dies."""
-    algorithm, joins = ALGORITHMS["fedselectkd, own"], {"C": 2}
-    whole = trained(algorithm, Wire(nodes(algorithm, three(make_client), tmp_path / "whole")), joins=joins)
-    wire = Wire(nodes(algorithm, three(make_client), tmp_path / "killed"))
-    died = KilledServer(in_round=round_)
-    with pytest.raises(KeyboardInterrupt):
-        trained(algorithm, wire, joins=joins, each=died)
-    resumed = trained(algorithm, wire, joins=joins, done=died.last)
-    assert same(resumed.server.adapter, whole.server.adapter)
-    assert timeless(resumed.history) == timeless(whole.history)
-
-
-def test_a_round_that_is_made_again_of_other_answers_is_scored_again(make_client: Any, tmp_path: Path) -> None:
-    """Two of three are enough. A's answer is lost, the others are averaged and scored, the server dies; then A's is
-    there. Nodes have scored another model of round 1, which nobody has written down.
-    """
-    algorithm, rules = ALGORITHMS["fedavg"], Tolerance(minimum=2)
-    whole = trained(algorithm, Wire(nodes(algorithm, three(make_client), tmp_path / "whole")), 2, rules=rules)
-    wire = Wire(nodes(algorithm, three(make_client), tmp_path / "killed"))
-    wire.spoil.extend([*[as_it_is] * 3, lost])
-    died = KilledServer(in_round=1)
-    with pytest.raises(KeyboardInterrupt):
-        trained(algorithm, wire, 2, rules=rules, each=died)
-    resumed = trained(algorithm, wire, 2, rules=rules)
-    assert same(resumed.server.adapter, whole.server.adapter)
-    assert timeless(resumed.history) == timeless(whole.history)
-
-
-def test_a_slow_organisations_losses_are_left_out_where_a_round_can_do_without_it(
-    make_client: Any, tmp_path: Path
+@pytest.mark.parametrize(
+    ("joins", "number"), [({}, 2), ({"C": 2}, 2), ({"C": 2}, 3)], ids=["all", "while C joins", "after C joined"]
+)
+def test_a_killed_server_resumes_from_its_checkpoint(
+    make_client: Any, tmp_path: Path, joins: Mapping[str, int], number: int
 ) -> None:
-    """A says nothing in round 1, neither to the training nor to the score; in round 2 it hears what became of it."""
-    algorithm = ALGORITHMS["fedavg"]
-    wire = Wire(nodes(algorithm, three(make_client), tmp_path))
+    """It is killed after this round was scored and before it was saved: nodes are a round ahead of it."""
+    through = trained(SELECTIVE, wire(SELECTIVE, three(make_client), tmp_path / "through"), joins=joins)
+    made = wire(SELECTIVE, three(make_client), tmp_path / "killed")
+    last = killed_in(number, made, joins=joins, algorithm=SELECTIVE)
+    assert equal(trained(SELECTIVE, made, joins=joins, done=last), through)
 
-    def silent(answer: Delivered) -> list[Delivered | Undelivered]:
-        return []
 
-    wire.spoil.extend([*[as_it_is] * 3, silent, *[as_it_is] * 2, silent])
-    progress = trained(algorithm, wire, 2, rules=Tolerance(minimum=2, deadline=0.2))
+def killed_in(number: int, made: Wire, **options: Any) -> Progress | None:
+    """Train until the server is killed in a round; its last saved progress."""
+    saved: list[Progress] = []
+
+    def each(progress: Progress) -> None:
+        if progress.round == number:
+            raise KeyboardInterrupt
+        saved.append(progress)
+
+    with pytest.raises(KeyboardInterrupt):
+        trained(options.pop("algorithm"), made, each=each, **options)
+    return saved[-1] if saved else None
+
+
+def test_a_round_that_is_repeated_with_other_updates_is_scored_again(make_client: Any, tmp_path: Path) -> None:
+    """Two of three updates suffice. A's reply is lost, the others are averaged and scored, and the server is killed.
+    Then A's reply is there: nodes have scored a model of round 1 that was never saved.
+    """
+    rules = Tolerance(minimum=2)
+    through = trained(FEDAVG, wire(FEDAVG, three(make_client), tmp_path / "through"), 2, rules=rules)
+    made = wire(FEDAVG, three(make_client), tmp_path / "killed", lost)
+    assert killed_in(1, made, algorithm=FEDAVG, rounds=2, rules=rules) is None
+    assert equal(trained(FEDAVG, made, 2, rules=rules), through)
+
+
+def test_a_late_client_joins_as_in_the_simulation(make_client: Any, tmp_path: Path) -> None:
+    simulated = train(SELECTIVE, three(make_client), 3, joins={"C": 2}, patience=99)
+    assert equal(trained(SELECTIVE, wire(SELECTIVE, three(make_client), tmp_path), joins={"C": 2}), simulated.progress)
+
+
+def test_a_slow_clients_losses_are_left_out_if_a_round_does_not_need_it(make_client: Any, tmp_path: Path) -> None:
+    """A answers neither the training nor the score of round 1; in round 2 it is sent both models."""
+    disturbances: list[Disturbance] = [silent, unchanged, unchanged, silent]
+    made = wire(FEDAVG, three(make_client), tmp_path, *disturbances)
+    progress = trained(FEDAVG, made, 2, rules=Tolerance(minimum=2, deadline=0.2))
     assert [(row.round, row.client) for row in progress.history] == [(1, "B"), (1, "C"), (2, "A"), (2, "B"), (2, "C")]
     assert all(row.server_validation_loss is not None for row in progress.history)
 
 
 class Slow(Wire):
-    """C's answers come after three others. Whether it was asked anything meanwhile is noted."""
+    """C's trainings are answered after all others; notes what C is sent meanwhile."""
 
     def __init__(self, parties: Mapping[str, Node]) -> None:
         super().__init__(parties)
         self._late: list[Delivered] = []
-        self._others = 0
-        self.asked_while_busy: list[str] = []
+        self.sent_while_busy: list[str] = []
 
     def send(self, name: str, nonce: str, header: str, body: bytes) -> None:
         if name == "C" and self._late:
-            self.asked_while_busy.append(Request.model_validate_json(header).kind)
+            self.sent_while_busy.append(Request.model_validate_json(header).kind)
         super().send(name, nonce, header, body)
 
     def receive(self, seconds: float | None) -> Delivered | Undelivered | None:
-        while self._coming:
-            coming = self._coming.popleft()
-            if isinstance(coming, Delivered) and coming.name == "C" and '"train"' in coming.header:
-                self._late.append(coming)
-                continue
-            self._others += isinstance(coming, Delivered) and '"train"' in coming.header
-            return coming
+        while self._arrived:
+            message = self._arrived.popleft()
+            if not (isinstance(message, Delivered) and message.name == "C" and '"train"' in message.header):
+                return message
+            self._late.append(message)
         return self._late.pop(0) if self._late else super().receive(seconds)
 
 
-def test_a_buffer_waits_for_nobodys_losses(make_client: Any, tmp_path: Path) -> None:
-    """A and B fill a buffer of two again and again, while C is still at its first training."""
+def test_a_buffer_does_not_wait_for_a_busy_clients_losses(make_client: Any, tmp_path: Path) -> None:
+    """A and B fill a buffer of two in each round, while C still trains in its first."""
     algorithm = fedbuff.build(fedbuff.Hyperparameters(buffer=2))
-    wire = Slow(nodes(algorithm, three(make_client), tmp_path))
-    progress = trained(algorithm, wire, 3)
-    assert wire.asked_while_busy == []
+    made = Slow(nodes(algorithm, three(make_client), tmp_path))
+    progress = trained(algorithm, made, 3)
+    assert made.sent_while_busy == []
     assert {row.client for row in progress.history if row.round == 1} == {"A", "B"}
 
 
-@pytest.mark.parametrize(
-    ("changes", "why"),
-    [
-        ({"examples": 1999}, "tells of 1999 examples, and had 3 when the training began"),
-        ({"steps": 0}, "tells of no optimizer step"),
-        ({"figures": {"round": 7.0}}, "tells 'round', which is no declared figure"),
-    ],
-)
-def test_numbers_that_no_honest_client_tells_are_refused(
-    make_client: Any, tmp_path: Path, changes: dict[str, Any], why: str
-) -> None:
-    algorithm = ALGORITHMS["fedavg"]
-    wire = Wire(nodes(algorithm, three(make_client), tmp_path))
+def test_a_job_of_other_participants_begins_again_and_the_former_job_is_saved(make_client: Any, tmp_path: Path) -> None:
+    """The same order with other data somewhere: the first round is trained again, from the initial adapter."""
+    node = nodes(SELECTIVE, three(make_client), tmp_path)["A"]
 
-    def lying(answer: Delivered) -> list[Delivered | Undelivered]:
-        reply = Reply.model_validate_json(answer.header).model_copy(update=changes)
-        return [answer._replace(header=reply.model_dump_json())]
+    def trained_in(job: str, number: int) -> Reply:
+        return node.answer(Request(kind="train", job=job, round=number, nonce="n"), serialize(INITIAL, {}))[0]
 
-    wire.spoil.extend([*[as_it_is] * 3, lying])
-    progress = trained(algorithm, wire, 1, rules=Tolerance(minimum=2))
-    assert [(event.client, event.kind, event.why) for event in progress.events] == [("A", "missing", why)]
-
-
-def test_a_job_of_other_organisations_begins_anew_and_the_former_one_is_kept(make_client: Any, tmp_path: Path) -> None:
-    """One order, and other meetings somewhere: the first round is trained again, from where everyone begins."""
-    node = nodes(ALGORITHMS["fedselectkd, own"], three(make_client), tmp_path)["A"]
-    body = packed(INITIAL, {})
-
-    def trained_in(job: str, round_: int) -> Reply:
-        return node.answer(Request(kind="train", job=job, round=round_, nonce="n"), body)[0]
-
-    first = [trained_in(f"{JOB}-one", round_) for round_ in (1, 2, 3)]
+    first = [trained_in(f"{JOB}-one", number) for number in (1, 2, 3)]
     again = trained_in(f"{JOB}-two", 1)
     assert again.model_copy(update={"job": f"{JOB}-one", "seconds": first[0].seconds}) == first[0]
     assert trained_in(f"{JOB}-one", 3) == first[2]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 import torch
+from halfway import number, one
 from torch import Tensor
 
 from pipeline.federated.algorithm import (
@@ -18,10 +19,10 @@ from pipeline.federated.algorithm import (
     Pull,
     Sent,
     ServerState,
+    ServerUpdate,
     Trace,
     Update,
-    weighted_average,
-)
+)  # fmt: skip
 from pipeline.federated.algorithms import (
     ditto,
     fedavg,
@@ -42,28 +43,20 @@ RNG = Randomness(1, "client", 1)
 CONTEXT = Context(seed=1, round=1)
 
 
-def one(value: float) -> Adapter:
-    return {"w": torch.tensor([value])}
-
-
-def number(adapter: Adapter) -> float:
-    return adapter["w"].item()
-
-
 def update(value: float, examples: int = 1, steps: int = 1, memory: dict[str, Tensor] | None = None) -> Update:
     return Update(one(value), examples, steps, memory or {})
 
 
 @dataclass
 class Known:
-    """A client whose training adds `moves` to its start, which is its loss; it notes start, teacher and first pull."""
+    """A client whose training adds `moves` to its start, which is its loss; notes (start, teacher, first pull)."""
 
     moves: float = 0.0
     examples: int = 1
     slope: float = 0.0
     steps: int = 1
     seconds: float = 0.0
-    asked: list[tuple[float, float | None, float | None]] = field(default_factory=list)
+    trainings: list[tuple[float, float | None, float | None]] = field(default_factory=list)
 
     def fit(
         self,
@@ -77,7 +70,7 @@ class Known:
         del rng
         pulled = None if pull is None else number(pull(start))
         teacher = objective.teacher
-        self.asked.append((number(start), None if teacher is None else number(teacher), pulled))
+        self.trainings.append((number(start), None if teacher is None else number(teacher), pulled))
         trace = Trace(loss=number(start), steps=self.steps, seconds=self.seconds)
         return Fit(one(number(start) + self.moves), trace, {} if moments is None else {"m": torch.ones(1)})
 
@@ -85,18 +78,23 @@ class Known:
         return one(self.slope)
 
 
-def test_averaging_weighs_by_examples() -> None:
-    """218, 284 and 593 examples, weights 1, 2 and 3: (218 + 2·284 + 3·593) / 1095 = 2565/1095 = 2.342466."""
-    average = weighted_average((one(float(i)), n) for i, n in ((1, 218), (2, 284), (3, 593)))
-    assert average["w"].item() == pytest.approx(2565 / 1095)
-    assert average["w"].dtype == torch.float32
+NOVA = fednova.server_update
 
 
-def test_fedavg_weighted_and_uniform() -> None:
-    """3 and 5 with 1 and 3 examples: (3 + 15) / 4 = 4.5; uniformly 4."""
-    updates = [update(3.0, examples=1), update(5.0, examples=3)]
-    assert number(fedavg.averaging("weighted")(ServerState(one(0.0)), updates, CONTEXT).adapter) == 4.5
-    assert number(fedavg.averaging("uniform")(ServerState(one(0.0)), updates, CONTEXT).adapter) == 4.0
+@pytest.mark.parametrize(
+    ("rule", "updates", "expected"),
+    [
+        (fedavg.averaging("weighted"), [update(3.0, examples=1), update(5.0, examples=3)], (3 + 3 * 5) / 4),
+        (fedavg.averaging("weighted"), [update(v, n) for v, n in ((1.0, 218), (2.0, 284), (3.0, 593))], 2565 / 1095),
+        (fedavg.averaging("uniform"), [update(3.0, examples=1), update(5.0, examples=3)], (3 + 5) / 2),
+        # Changes by 2 in 2 steps and by 9 in 3: d = −1, −3, mean −2, τ_eff = 2.5.
+        (NOVA, [update(2.0, steps=2), update(9.0, steps=3)], 2.5 * 2),
+        # The same with 1 and 3 examples: mean d = −2.5, τ_eff = (2 + 9) / 4.
+        (NOVA, [update(2.0, examples=1, steps=2), update(9.0, examples=3, steps=3)], 2.75 * 2.5),
+    ],
+)
+def test_averages_by_hand(rule: ServerUpdate, updates: list[Update], expected: float) -> None:
+    assert number(rule(ServerState(one(0.0)), updates, CONTEXT).adapter) == pytest.approx(expected, rel=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -130,27 +128,12 @@ def test_momentum_of_the_server_adds_up() -> None:
         assert (number(first.adapter), number(second.adapter)) == (2.0, 5.0)
 
 
-def test_fednova_averages_steps_not_sums() -> None:
-    """w = 0; one client moves by 2 in 2 steps, one by 9 in 3: d = −1, −3, mean −2, τ_eff = 2.5: w = 5, not 5.5."""
-    after = fednova.server_update(ServerState(one(0.0)), [update(2.0, steps=2), update(9.0, steps=3)], CONTEXT)
-    assert number(after.adapter) == pytest.approx(5.0)
-
-
-def test_fednova_weighs_both_means_by_examples() -> None:
-    """The same with 1 and 3 examples: d = −1, −3, mean −2.5, τ_eff = (2 + 9) / 4 = 2.75: w = 6.875."""
-    updates = [update(2.0, examples=1, steps=2), update(9.0, examples=3, steps=3)]
-    assert number(fednova.server_update(ServerState(one(0.0)), updates, CONTEXT).adapter) == pytest.approx(6.875)
-
-
-def test_fedprox_pulls_towards_the_server() -> None:
-    """∇ (μ/2)(w − 1)² at w = 3 with μ = 0.5: 1."""
+def test_fedprox_pulls_towards_the_server_where_it_starts() -> None:
+    """∇ (μ/2)(w − 1)² at w = 3 with μ = 0.5 is 1; at the start it is 0."""
     assert number(fedprox.proximal(0.5, one(1.0))(one(3.0))) == 1.0
-
-
-def test_fedprox_starts_at_the_server_where_the_pull_is_zero() -> None:
     client = Known(moves=1.0)
-    fedprox.training(0.5)(Sent(one(7.0)), ClientState(one(3.0)), client, RNG)
-    assert client.asked == [(7.0, None, 0.0)]
+    fedprox.proximal_training(0.5)(Sent(one(7.0)), ClientState(one(3.0)), client, RNG)
+    assert client.trainings == [(7.0, None, 0.0)]
 
 
 def test_scaffold_moves_its_variate_by_the_share_that_took_part() -> None:
@@ -165,7 +148,7 @@ def test_scaffold_moves_its_variate_by_the_share_that_took_part() -> None:
     server = algorithm.server_update(server, updates, CONTEXT)
     assert server.memory["variate.w"].item() == 3.0
     algorithm.client_update(algorithm.shares(server), states["a"], clients["a"], RNG)
-    assert clients["a"].asked == [(0.0, None, 0.0), (0.0, None, -1.0)]
+    assert clients["a"].trainings == [(0.0, None, 0.0), (0.0, None, -1.0)]
 
 
 def test_scaffold_weighs_its_variates_by_examples() -> None:
@@ -175,32 +158,28 @@ def test_scaffold_weighs_its_variates_by_examples() -> None:
     assert scaffold.server_update(server, moved, CONTEXT).memory["variate.w"].item() == 7.0
 
 
-def test_ditto_sends_one_adapter_and_keeps_another() -> None:
-    """Shared 1, personal 5, both move by 1, μ = 0.5: sent 2, kept 6, the personal one pulled by 0.5 (5 − 1) = 2."""
-    client = Known(moves=1.0)
-    state, sent, _ = ditto.training(0.5)(Sent(one(1.0)), ClientState(one(5.0)), client, RNG)
-    assert (number(sent.adapter), number(state.adapter)) == (2.0, 6.0)
-    assert client.asked == [(1.0, None, None), (5.0, None, 2.0)]
+def test_ditto_sends_one_adapter_and_stores_another() -> None:
+    """Shared 1, personal 5, both move by 1, μ = 0.5: sent 2, stored 6, the personal one pulled by 0.5 (5 − 1) = 2.
 
-
-def test_both_of_dittos_trainings_count() -> None:
-    """Two trainings of 3 steps and 1.5 s each; the loss is the personal one's, which starts at 5."""
+    Two trainings of 3 steps and 1.5 s each; the loss is the personal one's, its start.
+    """
     client = Known(moves=1.0, steps=3, seconds=1.5)
-    _, sent, trace = ditto.training(0.5)(Sent(one(1.0)), ClientState(one(5.0)), client, RNG)
+    state, sent, trace = ditto.personalized_training(0.5)(Sent(one(1.0)), ClientState(one(5.0)), client, RNG)
+    assert (number(sent.adapter), number(state.adapter)) == (2.0, 6.0)
+    assert client.trainings == [(1.0, None, None), (5.0, None, 2.0)]
     assert (sent.steps, trace.steps, trace.seconds, trace.loss) == (6, 6, 3.0, 5.0)
     assert ditto.build(ditto.Hyperparameters(mu=0.5)).passes == 2
 
 
-def test_the_others_mean_leaves_the_clients_own_part_out() -> None:
-    """2 with 1 example and 6 with 3: w = 5. Without the first: 6; without the second: 2."""
-    total = torch.tensor(4)
-    assert number(teachers.others_mean(one(5.0), one(2.0), 1, total)) == pytest.approx(6.0)
-    assert number(teachers.others_mean(one(5.0), one(6.0), 3, total)) == pytest.approx(2.0)
-
-
-def test_without_others_the_teacher_is_the_server() -> None:
-    assert teachers.others_mean(one(5.0), one(2.0), 1, None) == one(5.0)
-    assert teachers.others_mean(one(5.0), one(2.0), 4, torch.tensor(4)) == one(5.0)
+@pytest.mark.parametrize(
+    ("own", "examples", "total", "expected"),
+    [(2.0, 1, 4, 6.0), (6.0, 3, 4, 2.0), (2.0, 1, None, 5.0), (2.0, 4, 4, 5.0)],
+    ids=["without the first", "without the second", "before the first round", "a single client"],
+)
+def test_the_mean_of_the_others(own: float, examples: int, total: int | None, expected: float) -> None:
+    """2 with 1 example and 6 with 3: w = 5. Without others the teacher is the server."""
+    known = None if total is None else torch.tensor(total)
+    assert number(teachers.others_mean(one(5.0), one(own), examples, known)) == pytest.approx(expected)
 
 
 def select(**knobs: object) -> Algorithm:
@@ -219,15 +198,15 @@ def teachers_of(algorithm: Algorithm, rounds: int = 2) -> list[float | None]:
             states[name], sent, _ = algorithm.client_update(algorithm.shares(server), states[name], client, rng)
             updates.append(sent)
         server = algorithm.server_update(server, updates, Context(1, round_number))
-    return [teacher for _, teacher, _ in clients["a"].asked]
+    return [teacher for _, teacher, _ in clients["a"].trainings]
 
 
 @pytest.mark.parametrize(
     ("teacher", "expected"),
     [("server", [0.0, 2.0]), ("initial", [0.0, 0.0]), ("own", [0.0, 1.0]), ("others", [0.0, 3.0])],
 )
-def test_every_teacher_is_who_it_says(teacher: str, expected: list[float]) -> None:
-    """After round 1 the clients hold 1 and 3 and the server 2."""
+def test_every_teacher_is_the_named_adapter(teacher: str, expected: list[float]) -> None:
+    """After round 1 the clients have 1 and 3 and the server 2."""
     assert teachers_of(select(teacher=teacher)) == expected
 
 
@@ -235,14 +214,9 @@ def test_distillation_can_start_in_a_later_round() -> None:
     assert teachers_of(select(kd_from_round=2)) == [None, 2.0]
 
 
-@pytest.mark.parametrize(
-    "build",
-    [
-        lambda keep: fedavg.build(fedavg.Hyperparameters(client_optimizer_state=keep)),
-        lambda keep: select(client_optimizer_state=keep),
-    ],
-)
-def test_moments_are_handed_on_only_where_they_are_kept(build: Callable[[str], Algorithm]) -> None:
-    for keep, expected in (("keep", {"m"}), ("fresh", set())):
-        state, _, _ = build(keep).client_update(Sent(one(0.0)), ClientState(one(0.0)), Known(), RNG)
-        assert set(state.memory) == expected
+@pytest.mark.parametrize(("state", "expected"), [("keep", {"m"}), ("fresh", set())])
+def test_moments_are_stored_only_if_requested(state: Any, expected: set[str]) -> None:
+    average = fedavg.build(fedavg.Hyperparameters(client_optimizer_state=state))
+    for algorithm in (average, select(client_optimizer_state=state)):
+        after, _, _ = algorithm.client_update(Sent(one(0.0)), ClientState(one(0.0)), Known(), RNG)
+        assert set(after.memory) == expected

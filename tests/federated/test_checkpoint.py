@@ -1,9 +1,10 @@
-"""Checkpoints: a training that goes on has the same bits; a damaged or foreign one is one line."""
+"""Checkpoints: a resumed training has the same bits; a damaged or foreign checkpoint is an error of one line."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -26,7 +27,7 @@ from pipeline.runs.training import Finished
 
 
 def of_server(progress: Progress) -> Any:
-    """Everything but seconds."""
+    """The server's side of a training, without seconds."""
     history = [{k: v for k, v in asdict(row).items() if k != "seconds"} for row in progress.history]
     server = [digest(progress.server.adapter), digest(progress.server.memory)]
     return [progress.round, server, dict(progress.least), progress.stale, history]
@@ -35,8 +36,8 @@ def of_server(progress: Progress) -> Any:
 def of_clients(private: Private) -> Any:
     states = {name: [digest(state.adapter), digest(state.memory)] for name, state in private.states.items()}
     best = {
-        owner: {n: [b.round, b.loss, digest(b.adapter), digest(b.sent), digest(b.before)] for n, b in kept.items()}
-        for owner, kept in private.best.items()
+        owner: {n: [b.round, b.loss, digest(b.adapter), digest(b.sent), digest(b.before)] for n, b in own.items()}
+        for owner, own in private.best.items()
     }
     masks = {
         name: {mask: {number: rows.tolist() for number, rows in rounds.items()} for mask, rounds in named.items()}
@@ -45,36 +46,31 @@ def of_clients(private: Private) -> Any:
     return [states, best, masks]
 
 
-KEPT = fedavg.Hyperparameters(client_optimizer_state="keep")
-OPTIMIZED = fedopt.Hyperparameters(server_learning_rate=0.01)
-INITIALLY_TAUGHT = fedselectkd.Hyperparameters.model_validate(
-    {"tau": "q0.5", "lambda": 0.2, "teacher": "initial", "client_optimizer_state": "keep"}
-)
+INITIALLY_TAUGHT = {"tau": "q0.5", "lambda": 0.2, "teacher": "initial", "client_optimizer_state": "keep"}
+RESUMED: dict[str, tuple[Algorithm, dict[str, Any]]] = {
+    "selective": (select(MIDDLE), {}),
+    "variates and a selection": (scaffold.build(scaffold.Hyperparameters()), {"clients_per_round": 1}),
+    "server moments and a late client": (
+        fedopt.build(fedopt.Hyperparameters(server_learning_rate=0.01)),
+        {"joins": {"B": 2}},
+    ),
+    "client moments": (fedavg.build(fedavg.Hyperparameters(client_optimizer_state="keep")), {}),
+    "first adapter": (fedselectkd.build(fedselectkd.Hyperparameters.model_validate(INITIALLY_TAUGHT)), {}),
+}
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "who"),
-    [
-        (select(MIDDLE), {}),
-        (scaffold.build(scaffold.Hyperparameters()), {"clients_per_round": 1}),
-        (fedopt.build(OPTIMIZED), {"joins": {"B": 2}}),
-        (fedavg.build(KEPT), {}),
-        (fedselectkd.build(INITIALLY_TAUGHT), {}),
-    ],
-    ids=["selective", "variates and a draw", "server moments and a late client", "client moments", "first adapter"],
-)
-def test_a_resumed_training_equals_an_uninterrupted_one(
-    tmp_path: Path, make_client: Make, algorithm: Algorithm, who: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize("name", RESUMED)
+def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path: Path, make_client: Make, name: str) -> None:
+    algorithm, who = RESUMED[name]
     clients = {"A": make_client(BACKBONE, 0, 4), "B": make_client(BACKBONE, 9, 5)}
-    whole = train(algorithm, clients, 3, patience=9, seed=1, **who)
+    through = train(algorithm, clients, 3, patience=9, seed=1, **who)
     train(algorithm, clients, 1, patience=9, seed=1, checkpoints=tmp_path, **who)
     loaded = load_progress(tmp_path, KEY)
     assert loaded is not None
     assert loaded[0].round == 1
     resumed = train(algorithm, clients, 3, patience=9, seed=1, done=Finished(*loaded), **who)
-    assert of_server(resumed.progress) == of_server(whole.progress)
-    assert of_clients(resumed.private) == of_clients(whole.private)
+    assert of_server(resumed.progress) == of_server(through.progress)
+    assert of_clients(resumed.private) == of_clients(through.private)
 
 
 @pytest.fixture
@@ -84,7 +80,7 @@ def saved(tmp_path: Path, make_client: Make) -> Path:
 
 
 def test_a_checkpoint_gives_back_all_that_was_saved(tmp_path: Path) -> None:
-    """Every tensor another number, so that none can stand for another."""
+    """Every tensor has another number, so that none can replace another."""
     numbers = iter(range(99))
 
     def tensors(*names: str) -> dict[str, Tensor]:
@@ -119,13 +115,13 @@ def blobs_of(folder: Path) -> set[str]:
         return {name for (name,) in file.execute("SELECT name FROM blobs")}
 
 
-def test_only_what_the_last_round_needs_is_kept(saved: Path) -> None:
+def test_only_blobs_of_the_last_round_are_stored(saved: Path) -> None:
     text = Blobs(saved).state()
     assert text is not None
     assert all(name in text for name in blobs_of(saved))
 
 
-def test_equal_tensors_are_kept_once(tmp_path: Path) -> None:
+def test_equal_tensors_are_stored_once(tmp_path: Path) -> None:
     """One adapter with nine names: the server's, a client's, three of its best round of either kind; and no memory."""
     adapter = {"w": torch.ones(1)}
     best = Best(1, 2.0, adapter, dict(adapter), dict(adapter))
@@ -135,15 +131,15 @@ def test_equal_tensors_are_kept_once(tmp_path: Path) -> None:
     assert blobs_of(tmp_path) == {digest(adapter)}
 
 
-def test_what_was_not_committed_is_gone(saved: Path) -> None:
+def test_what_was_not_committed_is_lost(saved: Path) -> None:
     before, blobs = blobs_of(saved), Blobs(saved)
     blobs.put({"w": torch.ones(1)})
     del blobs
     assert blobs_of(saved) == before
 
 
-def test_what_a_full_disk_took_back_is_written_again(tmp_path: Path) -> None:
-    """SQLite takes the whole transaction back, also what was put before the disk was full."""
+def test_what_a_full_disk_rolled_back_is_written_again(tmp_path: Path) -> None:
+    """SQLite rolls the transaction back, also what was put before the disk was full."""
     blobs, small, large = Blobs(tmp_path), {"w": torch.ones(10)}, {"w": torch.ones(1_000_000)}
     blobs.put(small)
     pages = blobs._file.execute("PRAGMA page_count").fetchone()[0]
@@ -156,12 +152,9 @@ def test_what_a_full_disk_took_back_is_written_again(tmp_path: Path) -> None:
     assert torch.equal(Blobs(tmp_path).get(name)["w"], small["w"])
 
 
-def test_no_checkpoint_is_none(tmp_path: Path) -> None:
+def test_without_a_finished_round_there_is_no_checkpoint(tmp_path: Path) -> None:
+    """Also in a training that was killed in its first round."""
     assert load_progress(tmp_path, KEY) is None
-
-
-def test_a_checkpoint_without_a_finished_round_is_none(tmp_path: Path) -> None:
-    """A training that was killed in its first round."""
     Blobs(tmp_path).put({"w": torch.ones(1)})
     assert (tmp_path / FILE).is_file()
     assert load_progress(tmp_path, KEY) is None
@@ -172,20 +165,29 @@ def test_a_checkpoint_of_another_order_is_one_line(saved: Path) -> None:
         load_progress(saved, "other")
 
 
-@pytest.mark.parametrize(
-    "damage", ["UPDATE blobs SET content = substr(content, 2)", "DELETE FROM blobs"], ids=["truncated", "missing"]
-)
-def test_a_damaged_blob_is_one_line(saved: Path, damage: str) -> None:
-    changed(saved, damage)
-    with pytest.raises(QuorumError, match=r"missing or damaged checkpoint; delete .* and run again"):
-        load_progress(saved, KEY)
+def without(part: str, folder: Path) -> None:
+    """Remove a part of the committed state."""
+    state = json.loads(Blobs(folder).state() or "")
+    del state[part]
+    changed(folder, "UPDATE state SET content = ?", json.dumps(state))
 
 
-@pytest.mark.parametrize("size", [20, 5000])
-def test_a_truncated_file_is_one_line(saved: Path, size: int) -> None:
-    content = (saved / FILE).read_bytes()
-    (saved / FILE).write_bytes(content[:size])
-    with pytest.raises(QuorumError, match="damaged checkpoint") as caught:
+DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "a truncated blob": (lambda f: changed(f, "UPDATE blobs SET content = substr(content, 2)"), "missing or damaged"),
+    "a missing blob": (lambda f: changed(f, "DELETE FROM blobs"), "missing or damaged"),
+    "a header alone": (lambda f: (f / FILE).write_bytes((f / FILE).read_bytes()[:20]), "damaged"),
+    "a truncated file": (lambda f: (f / FILE).write_bytes((f / FILE).read_bytes()[:5000]), "damaged"),
+    "half a state": (lambda f: changed(f, "UPDATE state SET content = '{'"), "damaged"),
+    "no progress": (lambda f: without("progress", f), "damaged checkpoint .*progress"),
+    "no private state": (lambda f: without("private", f), "damaged checkpoint .*private"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_checkpoint_is_one_line(saved: Path, damage: str) -> None:
+    apply, what = DAMAGES[damage]
+    apply(saved)
+    with pytest.raises(QuorumError, match=rf"{what}.*; delete .* and run again") as caught:
         load_progress(saved, KEY)
     assert "\n" not in str(caught.value)
 
@@ -194,18 +196,3 @@ def test_a_folder_that_cannot_be_written_is_one_line(saved: Path, tmp_path: Path
     progress, private = Progress(1, ServerState({})), begin({}, tmp_path / FILE)
     with pytest.raises(QuorumError, match="free disk space or check permissions"):
         save_progress(KEY, progress, private)
-
-
-def test_a_half_written_state_is_one_line(saved: Path) -> None:
-    changed(saved, "UPDATE state SET content = '{'")
-    with pytest.raises(QuorumError, match=r"damaged checkpoint .*; delete"):
-        load_progress(saved, KEY)
-
-
-@pytest.mark.parametrize("part", ["progress", "private"])
-def test_a_state_without_one_of_its_parts_is_one_line(saved: Path, part: str) -> None:
-    state = json.loads(Blobs(saved).state() or "")
-    del state[part]
-    changed(saved, "UPDATE state SET content = ?", json.dumps(state))
-    with pytest.raises(QuorumError, match=f"damaged checkpoint .*{part}.*; delete"):
-        load_progress(saved, KEY)

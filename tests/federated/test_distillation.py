@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 import torch
@@ -51,34 +52,34 @@ def distilled(
     return Distillation(Threshold(tau), weight, direction=direction)(student, targets, teacher, {})
 
 
-def test_entropy_is_in_nats() -> None:
+def test_entropy_is_in_nats_and_zero_for_a_certain_teacher() -> None:
     assert distribution(TEACHER)[1].item() == pytest.approx(H)
-
-
-def test_entropy_of_a_certain_teacher_is_zero_and_finite() -> None:
     assert distribution(torch.tensor([[0.0, -torch.inf, -torch.inf]]))[1].item() == 0.0
 
 
-def test_below_tau_cross_entropy_and_divergence_mix() -> None:
-    found = distilled(tau=1.04)
-    assert found.loss.item() == pytest.approx(0.8 * CE + 0.2 * KL)
-    assert found.masks[DISTILLED].tolist() == [True]
+REVERSE = -math.log(3) + 5 / 3 * math.log(2)
+"""KL(q_l ‖ q_g) = −ln 3 + (ln 2 + 2 ln 4) / 3 = 0.0566."""
 
 
-def test_above_tau_only_cross_entropy_counts() -> None:
-    found = distilled(tau=1.03)
-    assert found.loss.item() == pytest.approx(CE)
-    assert found.masks[DISTILLED].tolist() == [False]
+@pytest.mark.parametrize(
+    ("tau", "weight", "direction", "loss", "mask"),
+    [
+        (1.04, 0.2, "forward", 0.8 * CE + 0.2 * KL, True),
+        (1.03, 0.2, "forward", CE, False),
+        (9.0, 0.3, "reverse", 0.7 * CE + 0.3 * REVERSE, True),
+    ],
+)
+def test_the_loss_by_hand(tau: float, weight: float, direction: Direction, loss: float, mask: bool) -> None:
+    """Below τ cross-entropy and divergence mix, above τ only cross-entropy counts."""
+    found = distilled(tau=tau, weight=weight, direction=direction)
+    assert found.loss.item() == pytest.approx(loss)
+    assert found.masks[DISTILLED].tolist() == [mask]
+    assert found.figures["teacher_entropy"].item() == pytest.approx(H)
+    assert found.figures["cross_entropy"].item() == pytest.approx(CE)
 
 
-def test_selection_is_strict() -> None:
+def test_the_threshold_is_strict() -> None:
     assert not distilled(tau=distribution(TEACHER)[1].item()).masks[DISTILLED].item()
-
-
-def test_the_teachers_entropy_and_the_part_about_the_reference_are_told() -> None:
-    figures = distilled().figures
-    assert figures["teacher_entropy"].item() == pytest.approx(H)
-    assert figures["cross_entropy"].item() == pytest.approx(CE)
 
 
 def test_the_gradient_by_hand() -> None:
@@ -89,24 +90,22 @@ def test_the_gradient_by_hand() -> None:
     torch.testing.assert_close(distilled().gradient, torch.tensor([[-17 / 30, 17 / 60, 17 / 60]]))
 
 
-def test_the_reverse_divergence_by_hand() -> None:
-    """KL(q_l ‖ q_g) of (1/3, 1/3, 1/3) and (1/2, 1/4, 1/4): −ln 3 + (ln 2 + 2 ln 4) / 3 = 0.0566."""
-    divergence = -math.log(3) + 5 / 3 * math.log(2)
-    assert distilled(weight=0.3, direction="reverse").loss.item() == pytest.approx(0.7 * CE + 0.3 * divergence)
-
-
-def test_a_teacher_is_asked_for() -> None:
+def test_distillation_needs_a_teacher() -> None:
     with pytest.raises(AssertionError, match="teacher"):
         Distillation(EVERY_TOKEN, 0.2)(STUDENT, FIRST_WORD, None, {})
     with pytest.raises(ValueError, match="needs a teacher"):
-        Distillation(EVERY_TOKEN, 0.2).begin(Asked())
+        Distillation(EVERY_TOKEN, 0.2).begin(KnownClient())
 
 
 @pytest.mark.parametrize("direction", ["forward", "reverse"])
-def test_a_teacher_that_rules_words_out_gives_a_finite_gradient(direction: Direction) -> None:
-    found = distilled(teacher=torch.tensor([[0.0, -torch.inf, 0.0]]), direction=direction)
-    assert torch.isfinite(found.loss).all()
-    assert torch.isfinite(found.gradient).all()
+def test_a_teacher_that_excludes_words_gives_a_finite_gradient_and_no_logits_change(direction: Direction) -> None:
+    excluding = torch.tensor([[0.0, -torch.inf, 0.0]])
+    student, teacher = STUDENT.clone(), excluding.clone()
+    found = distilled(student, teacher, direction=direction)
+    CROSS_ENTROPY(student, FIRST_WORD)
+    assert torch.isfinite(torch.cat([found.loss, found.gradient[0]])).all()
+    assert torch.equal(student, STUDENT)
+    assert torch.equal(teacher, excluding)
 
 
 # -- against automatic differentiation --------------------------------------------------------------------------------
@@ -149,15 +148,6 @@ def test_cross_entropy_and_its_gradient_are_torchs(seed: int, tokens: int, words
     torch.testing.assert_close(found.loss, plain.detach())
     torch.testing.assert_close(found.gradient, logits.grad)
     torch.testing.assert_close(cross_entropy(logits, targets), plain)
-
-
-def test_an_objective_leaves_its_logits_as_they_are() -> None:
-    student, teacher = STUDENT.clone(), TEACHER.clone()
-    for direction in ("forward", "reverse"):
-        distilled(student, teacher, direction=direction)  # type: ignore[arg-type]
-    CROSS_ENTROPY(student, FIRST_WORD)
-    assert torch.equal(student, STUDENT)
-    assert torch.equal(teacher, TEACHER)
 
 
 # -- through the head -------------------------------------------------------------------------------------------------
@@ -204,7 +194,7 @@ def test_the_mean_runs_over_all_tokens_not_over_the_distilled() -> None:
     assert [hidden.grad[0, 0].item(), hidden.grad[1, 1].item()] == pytest.approx([first / 2, (1 / 3 - 1) / 2])
 
 
-def test_what_an_objective_needs_besides_is_cut_as_the_positions_are() -> None:
+def test_extras_are_split_as_the_positions_are() -> None:
     """300 positions in chunks, every third one marked."""
     marked = torch.arange(300) % 3 == 0
     how = Distillation(EVERY_TOKEN, 0.2, mark=lambda pieces: [True] * len(pieces))
@@ -217,31 +207,26 @@ def test_what_an_objective_needs_besides_is_cut_as_the_positions_are() -> None:
 def test_without_a_teacher_the_chunked_head_is_cross_entropy() -> None:
     """Logits 0, 0, 0 and the first word: the loss is ln 3, its gradient q − y = (1/3 − 1, 1/3, 1/3)."""
     hidden = torch.zeros(1, 3, requires_grad=True)
-    result = backward_through_head(lambda h, *_: h @ torch.eye(3), hidden * 1.0, FIRST_WORD, CROSS_ENTROPY)
+    result = backward_through_head(lambda h, *_: h, hidden * 1.0, FIRST_WORD, CROSS_ENTROPY)
     assert result.loss.item() == pytest.approx(CE)
+    assert cross_entropy_through_head(lambda h, *_: h, hidden, FIRST_WORD).item() == pytest.approx(CE)
     assert (result.figures, result.masks) == ({}, {})
     torch.testing.assert_close(hidden.grad, torch.tensor([[-2 / 3, 1 / 3, 1 / 3]]))
-
-
-def test_losses_without_gradient_are_the_same() -> None:
-    weight, hidden = torch.eye(3), torch.tensor([[0.1, 0.2, 0.3]])
-    losses = cross_entropy_through_head(lambda h, *_: h @ weight, hidden, torch.tensor([2]))
-    assert losses.item() == pytest.approx(math.log(sum(math.exp(x) for x in (0.1, 0.2, 0.3))) - 0.3)
 
 
 # -- which tokens -----------------------------------------------------------------------------------------------------
 
 
 @dataclass
-class Asked:
-    """A client whose teacher's entropies, and whose summaries, are known; it notes whose entropies are asked for."""
+class KnownClient:
+    """A client with known summaries and teacher's entropies; notes the adapters whose entropies are computed."""
 
     known: Tensor = field(default_factory=lambda: torch.tensor([1.0, 2.0, 3.0]))
     summaries: Sequence[Sequence[str]] = ()
-    asked: list[Adapter] = field(default_factory=list)
+    computed: list[Adapter] = field(default_factory=list)
 
     def entropies(self, adapter: Adapter) -> Tensor:
-        self.asked.append(adapter)
+        self.computed.append(adapter)
         return self.known
 
     def pieces(self, example: int) -> Sequence[str]:
@@ -251,67 +236,53 @@ class Asked:
         return sum(len(self.summaries[example]) for example in examples)
 
 
-ENTROPIES = torch.tensor([0.5, 3.0, 1.0, 4.0])
 RNG = Randomness(1, "A", 1)
+MARKED = torch.tensor([True, True, False, False])
 
 
 @pytest.mark.parametrize(
-    ("select", "beside", "expected"),
+    ("select", "extras", "mark", "expected"),
     [
-        ("entropy", {}, [True, False, True, False]),
-        ("inverse", {}, [False, True, False, True]),
-        ("random", {"draw": torch.tensor([0.9, 0.1, 0.8, 0.2])}, [False, True, False, True]),
+        ("entropy", {}, None, [True, False, True, False]),
+        ("inverse", {}, None, [False, True, False, True]),
+        ("random", {"draw": torch.tensor([0.9, 0.1, 0.8, 0.2])}, None, [False, True, False, True]),
+        ("entropy", {"marked": MARKED}, lambda pieces: [True] * len(pieces), [True, True, False, False]),
     ],
 )
-def test_what_is_distilled(select: str, beside: dict[str, Tensor], expected: list[bool]) -> None:
-    """τ = 2: two of four are sure. `random` takes the two smallest numbers instead."""
-    how = Distillation(Threshold(2.0), 0.2, select)  # type: ignore[arg-type]
-    assert how.selected(ENTROPIES, beside).tolist() == expected
+def test_selected_tokens(select: Any, extras: dict[str, Tensor], mark: Any, expected: list[bool]) -> None:
+    """τ = 2: two of four entropies are below. `random` takes the two least numbers; marks replace the entropies."""
+    how = Distillation(Threshold(2.0), 0.2, select, mark=mark)
+    assert how.selected(torch.tensor([0.5, 3.0, 1.0, 4.0]), extras).tolist() == expected
 
 
-def test_marks_go_before_what_the_teacher_is_sure_of() -> None:
-    marked = torch.tensor([True, True, False, False])
-    how = Distillation(Threshold(2.0), 0.2, mark=lambda pieces: [True] * len(pieces))
-    assert how.selected(ENTROPIES, {"marked": marked}).tolist() == marked.tolist()
-
-
-def test_marks_are_those_of_the_batchs_examples_in_their_order() -> None:
-    """Examples 2 and 0 of three; marked are words of one letter."""
-    pupil = Asked(summaries=[["a", "bc"], ["d"], ["ef", "g", "h"]])
+def test_extras_are_of_the_batchs_examples_in_their_order() -> None:
+    """Examples 2 and 0 of three; words of one letter are marked. Without marks and draws there are no extras."""
+    data = KnownClient(summaries=[["a", "bc"], ["d"], ["ef", "g", "h"]])
     how = Distillation(EVERY_TOKEN, 0.2, mark=lambda pieces: [len(piece) == 1 for piece in pieces])
-    assert how.beside(pupil, RNG, 0, [2, 0])["marked"].tolist() == [False, True, True, True, False]
+    assert how.extras(data, RNG, 0, [2, 0])["marked"].tolist() == [False, True, True, True, False]
+    assert Distillation(Threshold(2.0), 0.2).extras(data, RNG, 0, [0]) == {}
 
 
-def test_a_draw_has_a_number_a_token_that_another_step_does_not_repeat() -> None:
-    pupil = Asked(summaries=[["a", "bc"], ["d"]])
+def test_a_draw_has_a_number_per_token_and_differs_by_step() -> None:
+    data = KnownClient(summaries=[["a", "bc"], ["d"]])
     how = Distillation(Threshold(2.0), 0.2, "random")
-    first, again, next_step = (how.beside(pupil, RNG, step, [0, 1])["draw"] for step in (0, 0, 1))
+    first, again, next_step = (how.extras(data, RNG, step, [0, 1])["draw"] for step in (0, 0, 1))
     assert first.shape == (3,)
     assert torch.equal(first, again)
     assert not torch.equal(first, next_step)
 
 
-def test_selection_by_entropy_needs_nothing_besides() -> None:
-    assert Distillation(Threshold(2.0), 0.2).beside(Asked(), RNG, 0, [0]) == {}
-
-
-def test_a_quantile_becomes_nats_of_the_teachers_entropies_when_a_round_begins() -> None:
+def test_a_quantile_becomes_nats_of_the_teachers_entropies_in_each_round() -> None:
     """The median of 1, 2 and 3 is 2."""
-    pupil, teacher = Asked(), {"w": torch.ones(1)}
-    how = Distillation(Threshold(quantile=0.5), 0.2).taught_by(teacher)
-    assert how.constants == {}
-    begun = how.begin(pupil)
-    assert begun.threshold == Threshold(2.0)
-    assert begun.constants == {"tau": 2.0}
-    assert pupil.asked == [teacher]
-    assert how.threshold.quantile == 0.5, "anew each round"
+    data, teacher = KnownClient(), {"w": torch.ones(1)}
+    how = Distillation(Threshold(quantile=0.5), 0.2).with_teacher(teacher)
+    begun = how.begin(data)
+    assert (begun.threshold, begun.constants, data.computed) == (Threshold(2.0), {"tau": 2.0}, [teacher])
+    assert (how.threshold.quantile, how.constants) == (0.5, {}), "unchanged"
 
 
-def test_a_threshold_in_nats_asks_for_no_entropies() -> None:
-    pupil = Asked()
-    begun = Distillation(Threshold(5.0), 0.2).taught_by({}).begin(pupil)
-    assert (begun.constants, pupil.asked) == ({"tau": 5.0}, [])
-
-
-def test_distilling_every_token_has_no_threshold_to_tell() -> None:
-    assert Distillation(EVERY_TOKEN, 0.2).taught_by({}).constants == {}
+def test_a_threshold_in_nats_needs_no_entropies_and_distilling_all_tokens_no_threshold() -> None:
+    data = KnownClient()
+    begun = Distillation(Threshold(5.0), 0.2).with_teacher({}).begin(data)
+    assert (begun.constants, data.computed) == ({"tau": 5.0}, [])
+    assert Distillation(EVERY_TOKEN, 0.2).with_teacher({}).constants == {}

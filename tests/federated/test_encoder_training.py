@@ -1,24 +1,24 @@
-"""Training above a cut encoder: the numbers of FedNLP's methods by hand, and equality with plain transformers."""
+"""Training above a cut encoder: equality with plain transformers, every algorithm, and schedules by hand."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 import torch
-from federations import begin
+from federations import FEDAVG, begin
+from halfway import run
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel
 
 from pipeline.clients.batches import batches
 from pipeline.corpora.texts import Asked, Labelled
 from pipeline.engines.in_process import InProcess
-from pipeline.federated.algorithm import Algorithm, ClientState, Context, Sent, ServerState, Update
-from pipeline.federated.algorithms import ALGORITHMS, fedavg, fedkd, fednova, fedopt, fedprox
-from pipeline.federated.callbacks.stopping import Stopping
+from pipeline.federated.algorithm import Algorithm, ClientState, Sent
+from pipeline.federated.algorithms import ALGORITHMS, fedkd
 from pipeline.federated.local import LocalClientData
-from pipeline.federated.loop import Participation, run_rounds, start
 from pipeline.federated.optimizer import LocalTraining, optimizer_of, schedule_of
 from pipeline.federated.randomness import Randomness, batch_order
 from pipeline.model.adapter import Adapter
@@ -43,11 +43,11 @@ def initial_of(made: Encoder) -> Adapter:
     return made.initial("layers", 0, 1) | TASK.initial(made, CLASSES, 1)
 
 
-def client(made: Encoder, texts: Sequence[Labelled], judged: Sequence[Labelled] = (), **knobs: Any) -> LocalClientData:
-    rendered = {text.id: TASK.render(made, text, CLASSES, 16)[0] for text in (*texts, *judged)}
+def client(made: Encoder, texts: Sequence[Labelled], scored: Sequence[Labelled] = (), **knobs: Any) -> LocalClientData:
+    rendered = {text.id: TASK.render(made, text, CLASSES, 16)[0] for text in (*texts, *scored)}
     prefixes = dict(zip(rendered, made.encode(list(rendered.values())), strict=True))
     training = {"learning_rate": 1e-2, "weight_decay": 0.01, "batch_size": 4, "local_epochs": 1, "clip_norm": 1.0}
-    train, val = ([Entry(text.id, text.id, 1) for text in own] for own in (texts, judged))
+    train, val = ([Entry(text.id, text.id, 1) for text in own] for own in (texts, scored))
     local = LocalTraining(**(training | knobs))
     return LocalClientData(train, val, Under(made, TASK), lambda keys: [prefixes[key] for key in keys], local)
 
@@ -83,13 +83,11 @@ def test_training_from_the_store_is_training_with_plain_transformers(optimizer: 
     learned = [tensor for tensor in plain.parameters() if tensor.requires_grad]
     step: torch.optim.Optimizer = torch.optim.SGD(learned, lr=1e-2)
     if optimizer == "adamw":
-        whole = [
-            p for n, p in plain.named_parameters() if p.requires_grad and not n.endswith("bias") and "Norm" not in n
-        ]
-        rest = [p for p in learned if all(p is not one for one in whole)]
-        step = torch.optim.AdamW(
-            [{"params": whole, "weight_decay": 0.01}, {"params": rest, "weight_decay": 0}], lr=1e-2
-        )
+        named = [(name, tensor) for name, tensor in plain.named_parameters() if tensor.requires_grad]
+        matrices = [tensor for name, tensor in named if not name.endswith("bias") and "Norm" not in name]
+        vectors = [tensor for name, tensor in named if name.endswith("bias") or "Norm" in name]
+        groups = [{"params": matrices, "weight_decay": 0.01}, {"params": vectors, "weight_decay": 0}]
+        step = torch.optim.AdamW(groups, lr=1e-2)
     losses = []
     for epoch in range(2):
         for chosen in batches(batch_order(rng, epoch, len(TEXTS)), 4):
@@ -110,9 +108,7 @@ def test_training_from_the_store_is_training_with_plain_transformers(optimizer: 
 
 @pytest.mark.parametrize("name", [name for name in ALGORITHMS if name not in ("AdaFedHardKD", "Krum")])
 def test_every_algorithm_trains_an_encoder_unchanged(name: str) -> None:
-    """Three rounds of two clients lower the loss of what the algorithm is judged by; Krum needs more of them."""
-    import importlib
-
+    """Three rounds of two clients lower the loss of the evaluated model; Krum needs more clients."""
     module = importlib.import_module(ALGORITHMS[name])
     knobs = {"mu": 0.01, "server_learning_rate": 0.5, "server_optimizer": "momentum", "tau": 0.3, "lambda": 0.2}
     knobs |= {"faulty": 0, "max_norm": 10.0, "buffer": 2}
@@ -124,17 +120,17 @@ def test_every_algorithm_trains_an_encoder_unchanged(name: str) -> None:
     initial = initial_of(made)
     private = begin({name: ClientState(initial) for name in trained})
     owner = dict.fromkeys(clients, "pooled") if algorithm.pooled else {}
-    engine = InProcess(algorithm, trained, clients, private, seed=1, owner=owner)
-    done = run_rounds(algorithm, engine, start(algorithm, initial, 12), Participation(), [Stopping(3, 3)], seed=1)
+    engine = InProcess(algorithm, trained, clients, private, seed=1, trained_by=owner)
+    done = run(algorithm, engine, 3, initial=initial, examples=12)
     first = sum(data.validation_loss(initial) for data in clients.values())
     assert sum(row.loss_of(algorithm.evaluates) for row in done.last) < first
 
 
-def test_a_teacher_of_windows_is_asked_in_every_epoch() -> None:
-    """Logits of an answer's window are as wide as the longest of its batch, which another batch has no use for."""
+def test_a_teacher_of_windows_is_computed_in_every_epoch() -> None:
+    """States of a window are as wide as the longest window of its batch, so another batch cannot reuse them."""
     made, task = encoder(), Answer()
-    asked = [Asked(f"q{i}", "train", "a", "g", "who?", f"{'it was ' * i}ann", (("ann", 7 * i),)) for i in range(8)]
-    rendered = {text.id: task.render(made, text, (), 60)[0] for text in asked}
+    questions = [Asked(f"q{i}", "train", "a", "g", "who?", f"{'it was ' * i}ann", (("ann", 7 * i),)) for i in range(8)]
+    rendered = {text.id: task.render(made, text, (), 60)[0] for text in questions}
     prefixes = dict(zip(rendered, made.encode(list(rendered.values())), strict=True))
     local = LocalTraining(1e-2, 0.0, 4, 2, 1.0)
     data = LocalClientData(
@@ -146,85 +142,44 @@ def test_a_teacher_of_windows_is_asked_in_every_epoch() -> None:
     assert (update.steps, trace.steps) == (4, 4)
 
 
-def of_server(algorithm: Algorithm, **knobs: Any) -> tuple[InProcess, Adapter]:
-    """Clients that hold training texts alone; the server holds what is judged on."""
+def with_scoring_server(**knobs: Any) -> tuple[InProcess, Adapter]:
+    """Clients with training texts alone; the server has the validation texts."""
     made = encoder()
     clients = {"a": client(made, TEXTS[:6], **knobs), "b": client(made, TEXTS[6:10], **knobs)}
-    engine = InProcess(algorithm, clients, {"server": client(made, [], TEXTS)}, begin({}), seed=1)
+    engine = InProcess(FEDAVG, clients, {"server": client(made, [], TEXTS)}, begin({}), seed=1)
     return engine, initial_of(made)
 
 
-def test_stateless_clients_leave_nothing_and_the_server_alone_is_judged() -> None:
-    """One row a round, with means over all steps of the clients that trained and sums of what they sent."""
-    algorithm = fedavg.build(fedavg.Hyperparameters())
-    engine, initial = of_server(algorithm)
-    done = run_rounds(algorithm, engine, start(algorithm, initial, 10), Participation(), [Stopping(2, 2)], seed=1)
+def test_stateless_clients_store_nothing_and_the_server_alone_is_scored() -> None:
+    """A round has one row, with means over all steps of the clients and sums of their bytes.
+
+    Of three layers the last is sent, and the head.
+    """
+    engine, initial = with_scoring_server()
+    done = run(FEDAVG, engine, 2, initial=initial)
     assert len(engine.private.states) == 0
     assert [(row.client, row.local_validation_loss, row.steps) for row in done.history] == [("server", None, 2)] * 2
     assert done.history[1].loss_of("server") < done.history[0].sent_validation_loss  # type: ignore[operator]
     assert done.history[0].bytes_up > 4 * sum(tensor.numel() for tensor in initial.values())
     assert engine.private.best["server"]["server"].round == 2
-
-
-def test_frozen_tensors_do_not_travel() -> None:
-    """Of three layers the last trains, and the head."""
-    made = encoder()
-    initial = initial_of(made)
-    algorithm = fedavg.build(fedavg.Hyperparameters())
-    _, update, _ = algorithm.client_update(
-        Sent(initial), ClientState(initial), client(made, TEXTS), Randomness(1, "a", 1)
-    )
-    parts = {".".join(name.split(".")[:2]) for name in update.adapter}
+    parts = {".".join(name.split(".")[:2]) for name in done.server.adapter}
     assert parts == {"layers.2", "head.dense", "head.out"}
 
 
 def test_a_step_on_all_data_is_the_mean_of_the_clients_steps() -> None:
     """One full-batch SGD step each, not clipped: weighted by examples, as the pooled step."""
-    algorithm = fedavg.build(fedavg.Hyperparameters())
     knobs = {"optimizer": "sgd", "batch_size": 100, "clip_norm": 1e9}
-    engine, initial = of_server(algorithm, **knobs)
-    done = run_rounds(algorithm, engine, start(algorithm, initial, 10), Participation(), [Stopping(1, 1)], seed=1)
+    engine, initial = with_scoring_server(**knobs)
+    done = run(FEDAVG, engine, initial=initial)
     pooled = client(encoder(), TEXTS[:10], **knobs).fit(initial, Randomness(1, "p", 1)).adapter
     for name, tensor in done.server.adapter.items():
         torch.testing.assert_close(tensor, pooled[name], rtol=0, atol=1e-6)
 
 
-# -- by hand --
-
-
-def one(value: float) -> Adapter:
-    return {"w": torch.tensor([value])}
-
-
-def test_momentum_of_nine_tenths_by_hand() -> None:
-    """η = 1, Δ = 1 thrice: m = 1, 1.9, 2.71, so w = 1, 2.9, 5.61."""
-    knobs = {"server_optimizer": "momentum", "server_learning_rate": 1.0, "server_momentum": 0.9}
-    step = fedopt.build(fedopt.Hyperparameters.model_validate(knobs)).server_update
-    state, found = ServerState(one(0.0)), []
-    for number in (1, 2, 3):
-        update = Update(one(state.adapter["w"].item() + 1), 5, 1)
-        state = step(state, [update], Context(1, number))
-        found.append(state.adapter["w"].item())
-    assert found == pytest.approx([1.0, 2.9, 5.61])
-
-
-def test_averages_by_hand() -> None:
-    """n = 30, 10, w = 1, 5: 2. τ = 4, 2, equal n, w = 4, 1 from 0: FedNova 3 · (1 + ½) / 2 = 2.25, FedAvg 2.5."""
-    assert fedavg.averaged([Update(one(1.0), 30, 1), Update(one(5.0), 10, 1)])["w"].item() == 2.0
-    updates = [Update(one(4.0), 1, 4), Update(one(1.0), 1, 2)]
-    assert fedavg.averaged(updates)["w"].item() == 2.5
-    assert fednova.server_update(ServerState(one(0.0)), updates, Context(1, 1)).adapter["w"].item() == 2.25
-
-
-def test_the_proximal_pull_by_hand() -> None:
-    """μ = .1, w − w₀ = 2: the gradient gains .2."""
-    assert fedprox.proximal(0.1, one(1.0))(one(3.0))["w"].item() == pytest.approx(0.2)
-
-
 def test_a_linear_schedule_grows_and_falls_within_a_round() -> None:
-    """100 steps, 6 of them to warm up: 0, 1/2 at 3, 1 at 6, 1/2 at 53, and nothing behind the last."""
+    """100 steps, 6 of them to warm up: 0, 1/2 at 3, 1 at 6, 1/2 at 53, and 0 after the last."""
     training = LocalTraining(1.0, 0.0, 4, 1, 1.0, optimizer="sgd", schedule="linear")
-    weight = one(0.0)["w"].requires_grad_()
+    weight = torch.zeros(1, requires_grad=True)
     optimizer = optimizer_of({"w": weight}, training)
     schedule = schedule_of(optimizer, training, 100)
     rates = []
@@ -240,17 +195,17 @@ def test_a_linear_schedule_grows_and_falls_within_a_round() -> None:
     [("minilm", 11_918_592, 1_774_464, 155_540), ("distilbert", 23_835_648, 7_087_872, 605_972)],
 )
 def test_what_trains_is_counted_as_fednlp_counts_it(model: str, embeddings: int, layer: int, head: int) -> None:
-    """Above each cut of six layers, and a head of 20 classes."""
+    """The tensors above each cut of six layers, and a head of 20 classes."""
     minilm = {"hidden_size": 384, "intermediate_size": 1536, "num_hidden_layers": 6, "num_attention_heads": 12}
     with torch.device("meta"):
         if model == "minilm":
-            whole: nn.Module = BertModel(BertConfig(vocab_size=30522, **minilm), add_pooling_layer=False)
+            network: nn.Module = BertModel(BertConfig(vocab_size=30522, **minilm), add_pooling_layer=False)
         else:
-            whole = DistilBertModel(DistilBertConfig(vocab_size=30522))
-    whole.to_empty(device="cpu")
+            network = DistilBertModel(DistilBertConfig(vocab_size=30522))
+    network.to_empty(device="cpu")
     counts = []
     for cut in ("none", "e", "e,0", "e,0-5"):
-        made = Encoder(model, whole, None, Cut.parse(cut))
+        made = Encoder(model, network, None, Cut.parse(cut))
         counts.append(sum(tensor.numel() for tensor in made.initial("layers", 0, 1).values()))
     assert counts == [embeddings + 6 * layer, 6 * layer, 5 * layer, 0]
     classes = tuple(f"c{i}" for i in range(20))

@@ -1,8 +1,9 @@
-"""The identities between methods, bit for bit unless said."""
+"""Identities between methods, bit for bit unless a tolerance is given."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -21,12 +22,28 @@ from federations import (
     select,
     server_of,
     train,
-)
+)  # fmt: skip
 
-from pipeline.federated.algorithm import weighted_average
+from pipeline.federated.algorithm import Algorithm, weighted_average
 from pipeline.federated.algorithms import ditto, fedavg, fedavgm, fedhardkd, fednova, fedopt, fedprox, scaffold
 from pipeline.federated.local import LocalClientData
-from pipeline.model.adapter import Adapter
+from pipeline.runs.training import Finished
+
+ABOVE = math.log(BACKBONE.vocabulary) + 1e-3
+"""A threshold above the largest entropy, in nats."""
+SCAFFOLD = scaffold.build(scaffold.Hyperparameters())
+KEEP = fedavg.build(fedavg.Hyperparameters(client_optimizer_state="keep"))
+STEP = fedopt.Hyperparameters(server_optimizer="momentum", server_learning_rate=1.0, server_momentum=0.0)
+DITTO, PROX = ditto.build(ditto.Hyperparameters(mu=0.0)), fedprox.build(fedprox.Hyperparameters(mu=0.0))
+AVGM = fedavgm.build(fedavgm.Hyperparameters(server_momentum=0.0))
+
+
+def same_servers(a: Finished, b: Finished) -> bool:
+    return same(server_of(a), server_of(b))
+
+
+def close_servers(a: Finished, b: Finished) -> bool:
+    return all(torch.allclose(tensor, server_of(b)[n], rtol=0, atol=1e-6) for n, tensor in server_of(a).items())
 
 
 def test_one_adapter_averages_to_itself_bit_for_bit() -> None:
@@ -34,26 +51,48 @@ def test_one_adapter_averages_to_itself_bit_for_bit() -> None:
     assert same(weighted_average([(adapter, 7)]), adapter)
 
 
-def test_selectkd_without_a_sure_teacher_is_single(clients: dict[str, LocalClientData]) -> None:
-    assert same_locals(train(select(tau=0.0), clients), train(SINGLE, clients))
+IDENTITIES: dict[str, tuple[Algorithm, Algorithm, Callable[[Finished, Finished], bool]]] = {
+    "SelectKD below all entropies is Single": (select(0.0), SINGLE, same_locals),
+    "KD without weight is Single": (kd(weight=0.0), SINGLE, same_locals),
+    "SelectKD from the server below all entropies has FedAvg's server": (
+        select(0.0, 0.2, "server"),
+        FEDAVG,
+        same_servers,
+    ),
+    "and FedAvg's clients": (select(0.0, 0.2, "server"), FEDAVG, same_locals),
+    "SelectKD above all entropies is KD": (select(ABOVE), kd(), same_locals),
+    "SelectKD from the server above all entropies is KD": (
+        select(ABOVE, 0.2, "server"),
+        kd(0.2, "server"),
+        same_locals,
+    ),
+    "FedProx without weight is FedAvg": (PROX, FEDAVG, same_servers),
+    "FedOPT by plain steps is FedAvg": (fedopt.build(STEP), FEDAVG, close_servers),
+    "FedAvgM without momentum is FedAvg": (AVGM, FEDAVG, close_servers),
+    "Ditto has FedAvg's server": (DITTO, FEDAVG, same_servers),
+    "Ditto without weight has Single's clients": (DITTO, SINGLE, same_locals),
+}
 
 
-def test_fedkd_without_weight_is_single(clients: dict[str, LocalClientData]) -> None:
-    assert same_locals(train(kd(weight=0.0), clients), train(SINGLE, clients))
+@pytest.mark.parametrize("identity", IDENTITIES)
+def test_identities(clients: dict[str, LocalClientData], identity: str) -> None:
+    ours, theirs, equal = IDENTITIES[identity]
+    assert equal(train(ours, clients), train(theirs, clients))
 
 
-def test_selectkd_from_the_server_without_a_sure_teacher_follows_fedavg(clients: dict[str, LocalClientData]) -> None:
-    ours, average = train(select(tau=0.0, local_start="server"), clients), train(FEDAVG, clients)
-    assert same(server_of(ours), server_of(average))
-    assert same_locals(ours, average)
+def test_methods_that_should_differ_do(clients: dict[str, LocalClientData]) -> None:
+    """Otherwise the identities would mean nothing."""
+    runs = [train(algorithm, clients) for algorithm in (SINGLE, FEDAVG, kd(), select(tau=MIDDLE))]
+    adapters = [locals_of(run)["Academic"] for run in runs]
+    assert not any(same(adapters[i], adapters[j]) for i in range(4) for j in range(i))
 
 
-@pytest.mark.parametrize("local_start", ["own", "server"])
-def test_selectkd_above_the_largest_entropy_is_fedkd(clients: dict[str, LocalClientData], local_start: str) -> None:
-    above = math.log(BACKBONE.vocabulary) + 1e-3
-    assert same_locals(
-        train(select(above, local_start=local_start), clients), train(kd(local_start=local_start), clients)
-    )
+@pytest.mark.parametrize("algorithm", [SCAFFOLD, KEEP], ids=["SCAFFOLD", "kept moments"])
+def test_what_begins_at_zero_equals_fedavg_in_the_first_round_only(
+    clients: dict[str, LocalClientData], algorithm: Algorithm
+) -> None:
+    assert same_servers(train(algorithm, clients, 1), train(FEDAVG, clients, 1))
+    assert not same_servers(train(algorithm, clients), train(FEDAVG, clients))
 
 
 def test_fedavg_with_one_client_is_single(clients: dict[str, LocalClientData]) -> None:
@@ -61,24 +100,16 @@ def test_fedavg_with_one_client_is_single(clients: dict[str, LocalClientData]) -
     assert same(server_of(train(FEDAVG, alone)), locals_of(train(SINGLE, alone))["Academic"])
 
 
-def test_methods_that_should_differ_do(clients: dict[str, LocalClientData]) -> None:
-    """Else the identities above would hold for nothing."""
-    runs = [train(a, clients) for a in (SINGLE, FEDAVG, kd(), select(tau=MIDDLE))]
-    adapters = [locals_of(run)["Academic"] for run in runs]
-    assert not any(same(adapters[i], adapters[j]) for i in range(4) for j in range(i))
+def test_fednova_with_equal_steps_is_fedavg(make_client: Make) -> None:
+    """4 and 5 training examples in batches of 2, the last of 3: two steps each."""
+    clients = {"A": make_client(BACKBONE, 0, 5), "B": make_client(BACKBONE, 10, 6)}
+    ours = train(fednova.build(fednova.Hyperparameters()), clients)
+    assert {row.steps for row in ours.progress.history} == {2}
+    assert close_servers(ours, train(FEDAVG, clients))
 
 
-def close(a: Adapter, b: Adapter) -> bool:
-    return a.keys() == b.keys() and all(torch.allclose(a[name], b[name], rtol=0, atol=1e-6) for name in a)
-
-
-def test_fedprox_without_weight_is_fedavg(clients: dict[str, LocalClientData]) -> None:
-    ours = train(fedprox.build(fedprox.Hyperparameters(mu=0.0)), clients)
-    assert same(server_of(ours), server_of(train(FEDAVG, clients)))
-
-
-def test_a_heavy_proximal_term_holds_the_client_near_the_server(make_client: Make) -> None:
-    """Else the identity above would hold for nothing. Clipping is off: it would scale the pull away."""
+def test_a_large_proximal_weight_shortens_the_change(make_client: Make) -> None:
+    """Without clipping, which would scale the pull away."""
     clients = {"A": make_client(BACKBONE, 0, 4, clip_norm=1e9), "B": make_client(BACKBONE, 10, 6, clip_norm=1e9)}
 
     def moved(mu: float) -> float:
@@ -88,47 +119,10 @@ def test_a_heavy_proximal_term_holds_the_client_near_the_server(make_client: Mak
     assert moved(100.0) < 0.9 * moved(0.0)
 
 
-def test_fedopt_by_plain_steps_and_fedavgm_without_momentum_are_fedavg(clients: dict[str, LocalClientData]) -> None:
-    plain = fedopt.Hyperparameters(server_optimizer="momentum", server_learning_rate=1.0, server_momentum=0.0)
-    average = server_of(train(FEDAVG, clients))
-    for algorithm in (fedopt.build(plain), fedavgm.build(fedavgm.Hyperparameters(server_momentum=0.0))):
-        assert close(server_of(train(algorithm, clients)), average)
-
-
-def test_fednova_with_equal_steps_is_fedavg(make_client: Make) -> None:
-    """4 and 5 training examples in batches of 2, the odd one with the last: two steps each."""
-    clients = {"A": make_client(BACKBONE, 0, 5), "B": make_client(BACKBONE, 10, 6)}
-    ours, average = train(fednova.build(fednova.Hyperparameters()), clients), train(FEDAVG, clients)
-    assert {row.steps for row in ours.progress.history} == {2}
-    assert close(server_of(ours), server_of(average))
-
-
-def test_dittos_server_is_fedavgs_and_without_weight_its_clients_are_single(
-    clients: dict[str, LocalClientData],
+@pytest.mark.parametrize("marked", [True, False])
+def test_hard_distillation_of_all_tokens_is_fedkd_and_of_none_is_single(
+    clients: dict[str, LocalClientData], monkeypatch: pytest.MonkeyPatch, marked: bool
 ) -> None:
-    free = train(ditto.build(ditto.Hyperparameters(mu=0.0)), clients)
-    assert same(server_of(free), server_of(train(FEDAVG, clients)))
-    assert same_locals(free, train(SINGLE, clients))
-
-
-def test_scaffold_is_fedavg_in_its_first_round_and_not_after(clients: dict[str, LocalClientData]) -> None:
-    """All variates begin at zero."""
-    algorithm = scaffold.build(scaffold.Hyperparameters())
-    first, second = train(algorithm, clients, rounds=1), train(algorithm, clients)
-    assert same(server_of(first), server_of(train(FEDAVG, clients, rounds=1)))
-    assert not same(server_of(second), server_of(train(FEDAVG, clients)))
-
-
-@pytest.mark.parametrize("everything", [True, False])
-def test_hard_distillation_of_everything_is_fedkd_and_of_nothing_single(
-    clients: dict[str, LocalClientData], monkeypatch: pytest.MonkeyPatch, everything: bool
-) -> None:
-    monkeypatch.setattr(fedhardkd, "nouns_and_verbs", lambda pieces: [everything] * len(pieces))
+    monkeypatch.setattr(fedhardkd, "nouns_and_verbs", lambda pieces: [marked] * len(pieces))
     hard = train(fedhardkd.build(fedhardkd.Hyperparameters(weight=0.2)), clients)
-    assert same_locals(hard, train(kd() if everything else SINGLE, clients))
-
-
-def test_kept_moments_change_the_second_round_only(clients: dict[str, LocalClientData]) -> None:
-    keep = fedavg.build(fedavg.Hyperparameters(client_optimizer_state="keep"))
-    assert same(server_of(train(keep, clients, 1)), server_of(train(FEDAVG, clients, 1)))
-    assert not same(server_of(train(keep, clients)), server_of(train(FEDAVG, clients)))
+    assert same_locals(hard, train(kd() if marked else SINGLE, clients))

@@ -1,4 +1,4 @@
-"""Masks as bits: a bit a token, by client, name and round."""
+"""Masks as files with one bit per token, by client, name and round."""
 
 from __future__ import annotations
 
@@ -6,38 +6,30 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.federated.masks import packed, unpacked
+from pipeline.federated.masks import pack_masks, unpack_masks
 
 
 @settings(max_examples=60, deadline=None)
 @given(epochs=st.integers(1, 4), tokens=st.integers(1, 40), seed=st.integers(0, 99))
-def test_masks_come_back(epochs: int, tokens: int, seed: int) -> None:
+def test_unpacking_is_the_inverse_of_packing(epochs: int, tokens: int, seed: int) -> None:
     rows = torch.rand(epochs, tokens, generator=torch.Generator().manual_seed(seed)) < 0.5
-    bits = packed({"A": {"distilled": {3: rows}}})
-    assert bits["A/distilled/3"].shape == (epochs, (tokens + 7) // 8)
-    (number, back), *others = unpacked(bits, "A", "distilled", tokens).items()
-    assert number == 3
-    assert torch.equal(back, rows)
-    assert others == []
+    (found,) = unpack_masks(pack_masks({"A": {"distilled": {3: rows}}}), "A", "distilled", tokens).items()
+    assert found[0] == 3
+    assert torch.equal(found[1], rows)
 
 
 def test_bits_by_hand() -> None:
-    """1000 0000 1 -> 128 and 128 (the ninth bit opens a new byte)."""
+    """1000 0000 1 -> 128 and 128: the ninth bit begins a new byte."""
     mask = torch.tensor([[True, *([False] * 7), True]])
-    assert packed({"A": {"distilled": {1: mask}}})["A/distilled/1"].tolist() == [[128, 128]]
+    assert pack_masks({"A": {"distilled": {1: mask}}})["A/distilled/1"].tolist() == [[128, 128]]
 
 
-def test_a_clients_own_masks_are_found_by_name_and_round() -> None:
-    """A has two masks, one of them in two rounds; B, whose summaries are longer, has one."""
-    yes, no = torch.ones(1, 2, dtype=torch.bool), torch.zeros(1, 2, dtype=torch.bool)
-    longer = torch.ones(1, 9, dtype=torch.bool)
-    bits = packed({"A": {"distilled": {1: yes, 4: no}, "other": {2: yes}}, "B": {"distilled": {1: longer}}})
-    found = {number: rows.tolist() for number, rows in unpacked(bits, "A", "distilled", 2).items()}
+def test_masks_are_found_by_client_name_and_round() -> None:
+    """A has two masks, one of them in two rounds; B, whose summaries are longer, has one; C has none."""
+    yes, no, longer = (torch.full((1, count), count != 3) for count in (2, 3, 9))
+    bits = pack_masks({"A": {"distilled": {1: yes, 4: no}, "other": {2: yes}}, "B": {"distilled": {1: longer}}})
+    found = {number: rows.tolist() for number, rows in unpack_masks(bits, "A", "distilled", 2).items()}
     assert found == {1: [[True, True]], 4: [[False, False]]}
-    assert list(unpacked(bits, "A", "other", 2)) == [2]
-    assert unpacked(bits, "B", "distilled", 9)[1].shape == (1, 9)
-
-
-def test_who_has_no_mask_has_none() -> None:
-    assert packed({}) == {}
-    assert unpacked({}, "A", "distilled", 5) == {}
+    assert list(unpack_masks(bits, "A", "other", 2)) == [2]
+    assert unpack_masks(bits, "B", "distilled", 9)[1].shape == (1, 9)
+    assert unpack_masks(bits, "C", "distilled", 5) == unpack_masks(pack_masks({}), "A", "distilled", 5) == {}

@@ -1,4 +1,4 @@
-"""Numbers by name: the same name, the same numbers."""
+"""Random numbers by name: equal names give equal numbers."""
 
 from __future__ import annotations
 
@@ -10,21 +10,15 @@ from pipeline.federated.randomness import Randomness, batch_order
 
 def test_batch_order_depends_on_seed_client_round_and_epoch_alone() -> None:
     base = batch_order(Randomness(1, "a", 1), 0, 50)
-    assert base == batch_order(Randomness(1, "a", 1), 0, 50)
-    others = [
-        (Randomness(2, "a", 1), 0),
-        (Randomness(1, "b", 1), 0),
-        (Randomness(1, "a", 2), 0),
-        (Randomness(1, "a", 1), 1),
-    ]
-    assert all(batch_order(rng, epoch, 50) != base for rng, epoch in others)
     assert sorted(base) == list(range(50))
+    assert base == batch_order(Randomness(1, "a", 1), 0, 50)
+    for rng, epoch in (((2, "a", 1), 0), ((1, "b", 1), 0), ((1, "a", 2), 0), ((1, "a", 1), 1)):
+        assert batch_order(Randomness(*rng), epoch, 50) != base
 
 
-def test_one_purpose_does_not_repeat_anothers_numbers() -> None:
+def test_numbers_depend_on_their_purpose() -> None:
     rng = Randomness(1, "a", 1)
-    assert rng.number("dropout") == rng.number("dropout")
-    assert rng.number("dropout") != rng.number("draw")
+    assert rng.number("dropout") == rng.number("dropout") != rng.number("draw")
 
 
 def test_the_servers_randomness_depends_on_seed_and_round_alone() -> None:

@@ -1,4 +1,4 @@
-"""The threshold τ, as it is written and as it is meant."""
+"""The threshold τ, as written in params.yaml and as parsed."""
 
 from __future__ import annotations
 
@@ -25,39 +25,27 @@ from pipeline.federated.objectives.threshold import EVERY_TOKEN, Threshold
 def test_a_threshold_is_nats_or_a_quantile(
     written: object, nats: float, quantile: float | None, plain: float | str
 ) -> None:
+    """Parsing what was written gives the same threshold again; a hyperparameter is written as `plain`."""
     found = Threshold.parse(written)
     assert (found.nats, found.quantile, found.plain) == (nats, quantile, plain)
-
-
-def test_a_threshold_that_is_read_again_is_the_same() -> None:
-    for written in (5.0, "q0.88"):
-        found = Threshold.parse(written)
-        assert Threshold.parse(found.plain) == Threshold.parse(found) == found
+    assert Threshold.parse(found.plain) == Threshold.parse(found) == found
+    hyper = Hyperparameters.model_validate({"tau": written, "lambda": 0.2})
+    assert (hyper.tau, hyper.model_dump(mode="json")["tau"]) == (found, plain)
 
 
 @pytest.mark.parametrize("tau", ["q1.5", "q0", "q1", "q", "qq", "high", -1, math.inf, math.nan, True, None, [5]])
 def test_anything_else_is_no_threshold(tau: object) -> None:
-    with pytest.raises(ValueError, match=r"nats|quantile"):
-        Threshold.parse(tau)
-    with pytest.raises(ValueError, match=r"nats|quantile"):
-        Hyperparameters.model_validate({"tau": tau, "lambda": 0.2})
+    for parse in (Threshold.parse, lambda value: Hyperparameters.model_validate({"tau": value, "lambda": 0.2})):
+        with pytest.raises(ValueError, match=r"nats|quantile"):
+            parse(tau)
 
 
-@pytest.mark.parametrize("tau", [5.0, "q0.88"])
-def test_as_a_knob_it_is_written_as_it_was_read(tau: float | str) -> None:
-    knobs = Hyperparameters.model_validate({"tau": tau, "lambda": 0.2})
-    assert knobs.tau == Threshold.parse(tau)
-    assert knobs.model_dump(mode="json")["tau"] == tau
-
-
-def test_a_quantile_is_taken_of_the_entropies() -> None:
+def test_a_quantile_is_of_the_entropies_which_are_computed_only_for_it() -> None:
     """Of 0, 1, 2, 3 and 4 the quantile 0.75 is 3."""
-    assert Threshold(quantile=0.75).in_nats(lambda: torch.arange(5.0)) == Threshold(3.0)
 
-
-def test_entropies_are_asked_for_only_where_they_are_needed() -> None:
     def never() -> Tensor:
-        raise AssertionError("asked for")
+        raise AssertionError("computed")
 
+    assert Threshold(quantile=0.75).in_nats(lambda: torch.arange(5.0)) == Threshold(3.0)
     assert Threshold(5.0).in_nats(never) == Threshold(5.0)
     assert EVERY_TOKEN.in_nats(never).nats == math.inf

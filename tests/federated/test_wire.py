@@ -1,4 +1,4 @@
-"""What travels arrives as it was sent, to the bit."""
+"""What is sent arrives with the same bits."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import pytest
 import torch
 from conftest import noisy_adapter
 from federations import BACKBONE, same
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pipeline.federated.wire import packed, travelled, unpacked
+from pipeline.federated.wire import deserialize, serialize, transmitted
 
 NAMES = st.text(st.sampled_from("abc./"), min_size=1, max_size=6)
 VALUES = st.lists(st.floats(width=32, allow_nan=False), max_size=4).map(torch.tensor)
@@ -19,43 +19,29 @@ RECORDS = st.dictionaries(NAMES, VALUES, max_size=3)
 
 @settings(max_examples=40, deadline=None)
 @given(adapter=RECORDS, memory=RECORDS)
+@example(noisy_adapter(BACKBONE), {})
+@example({"w": torch.ones(1), "memory/w": torch.ones(2)}, {"w": torch.zeros(1), "adapter/w": torch.zeros(2)})
 def test_what_arrives_is_what_was_sent(adapter: dict[str, Tensor], memory: dict[str, Tensor]) -> None:
-    arrived, remembered, size = travelled(adapter, memory)
-    assert same(arrived, adapter)
-    assert same(remembered, memory)
-    content = packed(adapter, memory)
-    taken_off = unpacked(content)
-    assert same(taken_off[0], arrived)
-    assert same(taken_off[1], remembered)
-    assert [*taken_off[0], *taken_off[1]] == [*arrived, *remembered], "in the same order, on which sums depend"
-    assert size == len(content)
-
-
-def test_a_real_adapter_arrives_whole() -> None:
-    adapter = noisy_adapter(BACKBONE)
-    assert same(travelled(adapter, {})[0], adapter)
-
-
-def test_equal_names_do_not_meet() -> None:
-    """Also where a name begins as the other record's names do on the wire."""
-    adapter = {"w": torch.tensor([1.0]), "memory/w": torch.tensor([2.0])}
-    memory = {"w": torch.tensor([3.0]), "adapter/w": torch.tensor([4.0])}
-    arrived, remembered, _ = travelled(adapter, memory)
-    assert same(arrived, adapter)
-    assert same(remembered, memory)
+    """Also a real adapter, and names that begin as the other record's names do on the wire."""
+    content = serialize(adapter, memory)
+    arrived, received = transmitted(adapter, memory), deserialize(content)
+    for sent, copy, parsed in zip((adapter, memory), arrived[:2], received, strict=True):
+        assert same(copy, sent)
+        assert same(parsed, sent)
+        assert list(parsed) == list(copy), "in the same order, on which sums depend"
+    assert arrived[2] == len(content)
 
 
 @pytest.mark.parametrize("kind", [torch.int64, torch.bool, torch.float64, torch.bfloat16])
-def test_a_tensor_keeps_its_number_format(kind: torch.dtype) -> None:
-    """A count of examples is an integer of no dimension."""
+def test_a_tensor_keeps_its_type_and_shape(kind: torch.dtype) -> None:
+    """A number of examples is an integer without a dimension."""
     sent = torch.tensor(1).to(kind)
-    (arrived,) = travelled({}, {"n": sent})[1].values()
+    (arrived,) = transmitted({}, {"n": sent})[1].values()
     assert (arrived.dtype, arrived.shape) == (sent.dtype, sent.shape)
     assert torch.equal(arrived, sent)
 
 
 def test_what_arrives_is_a_copy() -> None:
-    """As between two machines: who changes what arrived does not change what was sent."""
     adapter = {"w": torch.zeros(2)}
-    travelled(adapter, {})[0]["w"].add_(1)
+    transmitted(adapter, {})[0]["w"].add_(1)
     assert adapter["w"].tolist() == [0.0, 0.0]

@@ -19,7 +19,7 @@ from pipeline.engines.node import Node
 from pipeline.engines.remote import Delivered, Remote, Undelivered, handshake
 from pipeline.errors import QuorumError
 from pipeline.federated.callbacks.stopping import Stopping
-from pipeline.federated.loop import Participation, run_rounds, start
+from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.tolerance import STRICT
 from pipeline.federation.flower.app.frames import LENGTH, exchange, read_frame, write_frame
 from pipeline.federation.link import SocketLink
@@ -78,7 +78,7 @@ def test_a_federation_over_sockets_is_its_simulation(make_client: Any, short: Pa
     link = SocketLink(short / "training.sock", relay.start)
     facts = handshake(link, "ABC", "job", FACTS)
     remote = Remote(link, facts, STRICT, job="job")
-    begun = start(algorithm, INITIAL, remote.examples())
+    begun = initial_progress(algorithm, INITIAL, remote.examples())
     progress = run_rounds(algorithm, remote, begun, Participation(), [Stopping(3, 99)], seed=5, job="job")
     told = remote.finish(progress.server.adapter, 3)
     link.close()

@@ -93,7 +93,7 @@ def test_a_round_of_training(family: str) -> None:
         knobs: dict[str, Any] = {"weight_decay": 0.01, "batch_size": 2, "local_epochs": 2, "clip_norm": 1.0}
         local = LocalTraining(learning_rate=1e-3, **knobs)
         data = LocalClientData(entries, entries, backbone, lambda keys: [prefixes[key] for key in keys], local)
-        how = TAUGHT.taught_by(noisy_adapter(backbone, seed=1))
+        how = TAUGHT.with_teacher(noisy_adapter(backbone, seed=1))
         return data.fit(noisy_adapter(backbone), Randomness(1, "a", 1), how)
 
     here, there = map(trained, DEVICES)

@@ -10,7 +10,7 @@ import torch
 from made_results import TRAINING, round_of, run_of
 
 from pipeline.federated.history import Round
-from pipeline.federated.masks import packed
+from pipeline.federated.masks import pack_masks
 from pipeline.model.adapter import pack
 from pipeline.runs import words
 from pipeline.runs.words import words_of_run
@@ -49,7 +49,7 @@ def lay(run: str, history: Sequence[Round], masks: dict[int, list[list[bool]]], 
     write_json(layout.encoded_index(run), {"clients": {"A": {"train": train, "val": [], "test": []}}})
     write_table(layout.history(run), [one.to_row() for one in history])
     found = {number: torch.tensor(rows) for number, rows in masks.items()}
-    write_bytes(layout.masks(run), pack(packed({"A": {"distilled": found}})))
+    write_bytes(layout.masks(run), pack(pack_masks({"A": {"distilled": found}})))
 
 
 def rounds(*numbers: int, best: int, idle: Sequence[int] = ()) -> list[Round]:

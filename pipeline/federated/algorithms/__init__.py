@@ -1,7 +1,7 @@
-"""One file an algorithm; and method name -> the module that implements it.
+"""The algorithms, one per file, and the table from a method's name to its module.
 
-Only the plan reads this table; a training stage imports its own algorithm by the module's name in its order. So a new
-line here, and a new file beside it, retrain nothing.
+To add an algorithm, add a file and a line here. Only the plan reads this table; a training imports the module that its
+order names, so a new line retrains nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,12 @@
 """AdaCentralized: one model on the pooled data of all clients, which a federation may not do.
 
-The paper's upper reference (Feng et al., Section IV-B). One round is one pass over all examples, so rounds are equal
-to the federated methods' in examples seen, not in steps. Each client keeps its own best round of the one model.
+The upper reference of Feng et al., "Adapter-based Selective Knowledge Distillation for Federated Multi-domain Meeting
+Summarization", Section IV-B:
+
+    w ← train w on the examples of all clients
+
+A round passes over all examples, so it equals a federated round in examples, not in optimizer steps. Each client saves
+its own best round of the one model.
 """
 
 from __future__ import annotations
@@ -11,8 +16,9 @@ from pipeline.federated.algorithms.single import client_update, server_update
 
 
 class Hyperparameters(Knobs):
-    """None of its own."""
+    """There are none."""
 
 
 def build(_hyper: Hyperparameters) -> Algorithm:
-    return Algorithm(client_update, server_update, evaluates="local", travels="nothing", pooled=True)
+    """The algorithm with these hyperparameters."""
+    return Algorithm(client_update, server_update, evaluates="local", sends="nothing", pooled=True)

@@ -1,11 +1,11 @@
-"""Ditto: a personal adapter beside the shared one, held near it; personalization without distillation.
+"""Ditto: each client also trains a personal adapter, with a penalty on its distance from the shared one.
 
 Li et al., "Ditto: Fair and Robust Federated Learning Through Personalization", ICML 2021, Algorithm 1. A round:
 
-    w_i ← train w                                              (sent, averaged as in AdaFedAvg)
-    v_i ← train v_i on F_i(v) + (μ/2) ‖v − w‖²                 (kept, evaluated)
+    w_i ← client i trains w on F_i(w)                          (sent, averaged as in AdaFedAvg)
+    v_i ← client i trains v_i on F_i(v) + (μ/2) ‖v − w‖²       (stored, evaluated)
 
-Their λ is μ here. It trains twice a round; both trainings see the same batches.
+The paper's λ is μ here. Each client trains twice per round, on the same batches.
 """
 
 from __future__ import annotations
@@ -14,27 +14,34 @@ from dataclasses import replace
 
 from pydantic import Field
 
-from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, ClientUpdate, Knobs, Sent, Trace, Update
+from pipeline.federated.algorithm import (
+    Algorithm,
+    ClientData,
+    ClientResult,
+    ClientState,
+    ClientUpdate,
+    Knobs,
+    Sent,
+    Update,
+)
 from pipeline.federated.algorithms.fedavg import averaging
 from pipeline.federated.algorithms.fedprox import proximal
 from pipeline.federated.randomness import Randomness
 
 
 class Hyperparameters(Knobs):
-    """μ, how strongly the personal adapter is held near the shared one."""
+    """See Algorithm 1."""
 
-    mu: float = Field(ge=0)
+    mu: float = Field(ge=0, description="μ (their λ), the weight of the squared distance from the shared adapter.")
 
 
-def training(mu: float) -> ClientUpdate:
-    """The client's half of a round."""
+def personalized_training(mu: float) -> ClientUpdate:
+    """The client's part of a round."""
 
-    def client_update(
-        sent: Sent, state: ClientState, data: ClientData, rng: Randomness
-    ) -> tuple[ClientState, Update, Trace]:
+    def client_update(sent: Sent, state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:
         shared = data.fit(sent.adapter, rng)
         personal = data.fit(state.adapter, rng, pull=proximal(mu, sent.adapter))
-        # What is evaluated is the personal adapter, so the loss is its own; time and steps are both trainings'.
+        # The personal adapter is evaluated, so the loss is its own. Steps and seconds are of both trainings.
         trace = replace(
             personal.trace,
             steps=shared.trace.steps + personal.trace.steps,
@@ -46,4 +53,5 @@ def training(mu: float) -> ClientUpdate:
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
-    return Algorithm(training(hyper.mu), averaging("weighted"), evaluates="local", passes=2)
+    """The algorithm with these hyperparameters."""
+    return Algorithm(personalized_training(hyper.mu), averaging("weighted"), evaluates="local", passes=2)

@@ -5,7 +5,7 @@ With Δ = Σ p_i (w_i − w):
 
     m ← β m + Δ          w ← w + m
 
-It is the `momentum` of AdaFedOPT with η = 1; β = 0 is AdaFedAvg.
+This is AdaFedOPT's `momentum` with η = 1. With β = 0 it is AdaFedAvg.
 """
 
 from __future__ import annotations
@@ -13,17 +13,19 @@ from __future__ import annotations
 from pydantic import Field
 
 from pipeline.federated.algorithm import Algorithm, Knobs
+from pipeline.federated.algorithms import fedopt
 from pipeline.federated.algorithms.fedavg import client_update
-from pipeline.federated.algorithms.fedopt import Hyperparameters as Stepping
-from pipeline.federated.algorithms.fedopt import stepping
 
 
 class Hyperparameters(Knobs):
-    """β, the share of the last step that is taken again."""
+    """See the paper, Section 4."""
 
-    server_momentum: float = Field(default=0.9, ge=0, lt=1)
+    server_momentum: float = Field(default=0.9, ge=0, lt=1, description="β, the server's momentum.")
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
-    momentum = Stepping(server_optimizer="momentum", server_learning_rate=1.0, server_momentum=hyper.server_momentum)
-    return Algorithm(client_update, stepping(momentum), evaluates="server", keeps=False)
+    """The algorithm with these hyperparameters."""
+    momentum = fedopt.Hyperparameters(
+        server_optimizer="momentum", server_learning_rate=1.0, server_momentum=hyper.server_momentum
+    )
+    return Algorithm(client_update, fedopt.stepping(momentum), evaluates="server", stateful=False)

@@ -1,13 +1,13 @@
-"""FedBuff: the server goes on after a few answers, and stale ones count less.
+"""FedBuff: the server starts the next round after the first K updates, and stale updates count less.
 
 Nguyen et al., "Federated Learning with Buffered Asynchronous Aggregation", AISTATS 2022, Algorithms 1 and 2. A client
-that was sent w in round v trains it to w_i, and sends what that changed. Once K changes are there, in round t:
+that received w in round v_i trains it to w_i and sends the change Δ_i. In round t, once K changes have arrived:
 
     Δ_i = w_i − w^(v_i)        s_i = (1 + t − v_i)^(−a)        w ← w + η Σ_i p_i s_i Δ_i
 
-over the K answers, p_i = n_i / Σ_j n_j (the paper's clients hold alike: 1 / K). Whoever answers is free for the next
-round's draw; the others go on with what they were sent. With a buffer of all clients nothing is stale, and with η = 1
-this is AdaFedAvg.
+over these K, with p_i = n_i / Σ_j n_j (1 / K in the paper). A client that has answered can be selected for the next
+round; the others continue to train the model that they received. If K is the number of all clients, no update is stale,
+and with η = 1 this is AdaFedAvg.
 """
 
 from __future__ import annotations
@@ -19,40 +19,41 @@ from pydantic import Field
 from pipeline.federated.algorithm import (
     Algorithm,
     ClientData,
+    ClientResult,
     ClientState,
     Context,
     Knobs,
-    Mean,
     Sent,
     ServerState,
     ServerUpdate,
-    Trace,
     Update,
+    WeightedMean,
 )
 from pipeline.federated.randomness import Randomness
 
 
 class Hyperparameters(Knobs):
-    """K, how many answers make a round; a, how fast they lose weight with age; η, the server's step."""
+    """See Algorithm 1 and Section 5."""
 
-    buffer: int = Field(ge=1)
-    staleness: float = Field(default=0.5, ge=0)
-    server_learning_rate: float = Field(default=1.0, gt=0)
+    buffer: int = Field(ge=1, description="K, the number of updates that complete a round.")
+    staleness: float = Field(
+        default=0.5, ge=0, description="a, the exponent by which updates lose weight with age; 0.5 in the paper."
+    )
+    server_learning_rate: float = Field(default=1.0, gt=0, description="η, the server's learning rate.")
 
 
-def client_update(
-    sent: Sent, state: ClientState, data: ClientData, rng: Randomness
-) -> tuple[ClientState, Update, Trace]:
+def client_update(sent: Sent, state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:
+    """Train the server's adapter and send the change."""
     fit = data.fit(sent.adapter, rng)
     change = {name: tensor - sent.adapter[name] for name, tensor in fit.adapter.items()}
     return ClientState(fit.adapter), Update(change, data.examples, fit.trace.steps), fit.trace
 
 
 def buffering(hyper: Hyperparameters) -> ServerUpdate:
-    """The server's half of a round."""
+    """The server's part of a round: a step along the weighted mean of the changes."""
 
     def server_update(state: ServerState, updates: Iterable[Update], context: Context) -> ServerState:
-        mean = Mean()
+        mean = WeightedMean()
         for update in updates:
             weight = (1 + context.round - update.version) ** -hyper.staleness
             mean.add({name: weight * tensor.double() for name, tensor in update.adapter.items()}, update.examples)
@@ -68,6 +69,7 @@ def buffering(hyper: Hyperparameters) -> ServerUpdate:
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
+    """The algorithm with these hyperparameters."""
     return Algorithm(
-        client_update, buffering(hyper), evaluates="server", travels="change", keeps=False, buffer=hyper.buffer
+        client_update, buffering(hyper), evaluates="server", sends="change", stateful=False, buffer=hyper.buffer
     )

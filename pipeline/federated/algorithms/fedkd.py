@@ -1,19 +1,21 @@
 """AdaFedKD: each client distils from the shared adapter at every word.
 
-Feng et al., Section III-C2, Eq. 6: AdaFedSelectKD without the selection, s_t = 1 for all t.
+Feng et al., "Adapter-based Selective Knowledge Distillation for Federated Multi-domain Meeting Summarization",
+Section III-C2, Eq. 6: AdaFedSelectKD without the selection, s_t = 1 for all t.
 """
 
 from __future__ import annotations
 
 from pipeline.federated.algorithm import Algorithm
-from pipeline.federated.algorithms.fedselectkd import Distilling, assemble
+from pipeline.federated.algorithms.fedselectkd import DistillationKnobs, assemble
 from pipeline.federated.objectives.distillation import Distillation
 from pipeline.federated.objectives.threshold import EVERY_TOKEN
 
 
-class Hyperparameters(Distilling):
-    """λ in [0, 1], and the ablations."""
+class Hyperparameters(DistillationKnobs):
+    """Those of every distilling algorithm."""
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
+    """The algorithm with these hyperparameters."""
     return assemble(hyper, Distillation(EVERY_TOKEN, hyper.weight, direction=hyper.kd_direction))

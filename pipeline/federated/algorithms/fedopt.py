@@ -1,4 +1,4 @@
-"""AdaFedOPT: the server treats the clients' mean change as a gradient, and takes an optimizer's step along it.
+"""AdaFedOPT: the server's optimizer takes a step with the clients' mean change as its gradient.
 
 Reddi et al., "Adaptive Federated Optimization", ICLR 2021, Algorithm 2. With Δ = Σ p_i (w_i − w):
 
@@ -8,8 +8,8 @@ Reddi et al., "Adaptive Federated Optimization", ICLR 2021, Algorithm 2. With Δ
         v + Δ²                              (adagrad)
     w ← w + η m / (√v + ε)
 
-m₀ = 0, v₀ = ε², no bias correction; their τ is ε here. `momentum` is m ← β m + Δ, w ← w + η m: with β = 0 and η = 1 it
-is AdaFedAvg.
+m₀ = 0, v₀ = ε², no bias correction. The paper's τ is ε here. `momentum` is m ← β₁ m + Δ, w ← w + η m; with β₁ = 0 and
+η = 1 it is AdaFedAvg.
 """
 
 from __future__ import annotations
@@ -25,16 +25,19 @@ from pipeline.federated.algorithms.fedavg import averaged, client_update
 from pipeline.model.adapter import Adapter
 
 ServerOptimizer = Literal["adam", "yogi", "adagrad", "momentum"]
+"""FedAdam, FedYogi, FedAdagrad (Reddi et al.), or momentum (Hsu et al.)."""
 
 
 class Hyperparameters(Knobs):
-    """The server's optimizer, its learning rate η, and its constants."""
+    """See Algorithm 2; the defaults of the constants are the paper's."""
 
-    server_optimizer: ServerOptimizer = "adam"
-    server_learning_rate: float = Field(gt=0)
-    server_momentum: float = Field(default=0.9, ge=0, lt=1)
-    server_beta2: float = Field(default=0.99, ge=0, lt=1)
-    server_epsilon: float = Field(default=1e-3, gt=0)
+    server_optimizer: ServerOptimizer = Field(default="adam", description="The rule for v, or `momentum` without v.")
+    server_learning_rate: float = Field(gt=0, description="η, the server's learning rate.")
+    server_momentum: float = Field(default=0.9, ge=0, lt=1, description="β₁, the decay of the first moment m.")
+    server_beta2: float = Field(
+        default=0.99, ge=0, lt=1, description="β₂, the decay of the second moment v (adam, yogi)."
+    )
+    server_epsilon: float = Field(default=1e-3, gt=0, description="ε (their τ), the degree of adaptivity.")
 
 
 def change(server: Adapter, updates: Iterable[Update]) -> Adapter:
@@ -44,9 +47,9 @@ def change(server: Adapter, updates: Iterable[Update]) -> Adapter:
 
 
 def stepping(hyper: Hyperparameters) -> ServerUpdate:
-    """The server's half of a round."""
+    """The server's part of a round: one step of its optimizer."""
     beta, beta2, epsilon = hyper.server_momentum, hyper.server_beta2, hyper.server_epsilon
-    fresh = 1.0 if hyper.server_optimizer == "momentum" else 1 - beta
+    share = 1.0 if hyper.server_optimizer == "momentum" else 1 - beta
 
     def second_moment(v: torch.Tensor, squared: torch.Tensor) -> torch.Tensor:
         if hyper.server_optimizer == "adam":
@@ -59,7 +62,7 @@ def stepping(hyper: Hyperparameters) -> ServerUpdate:
         adapter: Adapter = {}
         memory: dict[str, torch.Tensor] = {}
         for name, delta in change(state.adapter, updates).items():
-            m = beta * state.memory.get(f"m.{name}", torch.zeros_like(delta)) + fresh * delta
+            m = beta * state.memory.get(f"m.{name}", torch.zeros_like(delta)) + share * delta
             memory[f"m.{name}"] = m
             step = m
             if hyper.server_optimizer != "momentum":
@@ -74,4 +77,5 @@ def stepping(hyper: Hyperparameters) -> ServerUpdate:
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
-    return Algorithm(client_update, stepping(hyper), evaluates="server", keeps=False)
+    """The algorithm with these hyperparameters."""
+    return Algorithm(client_update, stepping(hyper), evaluates="server", stateful=False)

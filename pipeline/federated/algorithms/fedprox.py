@@ -1,10 +1,11 @@
-"""AdaFedProx: federated averaging with clients held near the server's adapter.
+"""AdaFedProx: federated averaging with a penalty on a client's distance from the server's adapter.
 
 Li et al., "Federated Optimization in Heterogeneous Networks", MLSys 2020, Algorithm 2. Client i minimizes
 
     F_i(w) + (μ/2) ‖w − w_server‖²
 
-the norm squared and summed over all tensors, so that every step's gradient gains μ (w − w_server). μ = 0 is AdaFedAvg.
+where the squared norm is summed over all tensors, so that μ (w − w_server) is added to every gradient. With μ = 0 this
+is AdaFedAvg.
 """
 
 from __future__ import annotations
@@ -14,13 +15,12 @@ from pydantic import Field
 from pipeline.federated.algorithm import (
     Algorithm,
     ClientData,
+    ClientResult,
     ClientState,
     ClientUpdate,
     Knobs,
     Pull,
     Sent,
-    Trace,
-    Update,
 )
 from pipeline.federated.algorithms.fedavg import averaging, update_of
 from pipeline.federated.randomness import Randomness
@@ -28,9 +28,9 @@ from pipeline.model.adapter import Adapter
 
 
 class Hyperparameters(Knobs):
-    """μ, the weight of the proximal term."""
+    """See Algorithm 2."""
 
-    mu: float = Field(ge=0)
+    mu: float = Field(ge=0, description="μ, the weight of the proximal term.")
 
 
 def proximal(mu: float, anchor: Adapter) -> Pull:
@@ -38,12 +38,10 @@ def proximal(mu: float, anchor: Adapter) -> Pull:
     return lambda adapter: {name: mu * (w - anchor[name].to(w.device)) for name, w in adapter.items()}
 
 
-def training(mu: float) -> ClientUpdate:
-    """The client's half of a round."""
+def proximal_training(mu: float) -> ClientUpdate:
+    """The client's part of a round."""
 
-    def client_update(
-        sent: Sent, _state: ClientState, data: ClientData, rng: Randomness
-    ) -> tuple[ClientState, Update, Trace]:
+    def client_update(sent: Sent, _state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:
         fit = data.fit(sent.adapter, rng, pull=proximal(mu, sent.adapter))
         return ClientState(fit.adapter), update_of(fit, data), fit.trace
 
@@ -51,4 +49,5 @@ def training(mu: float) -> ClientUpdate:
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
-    return Algorithm(training(hyper.mu), averaging("weighted"), evaluates="server", keeps=False)
+    """The algorithm with these hyperparameters."""
+    return Algorithm(proximal_training(hyper.mu), averaging("weighted"), evaluates="server", stateful=False)

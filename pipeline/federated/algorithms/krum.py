@@ -1,11 +1,11 @@
-"""Krum: the server takes the update that lies nearest to most others; multi-Krum the mean of several such.
+"""Krum: the server takes the update that is nearest to most others; multi-Krum takes the mean of several such updates.
 
 Blanchard et al., "Machine Learning with Adversaries: Byzantine Tolerant Gradient Descent", NeurIPS 2017, Section 4:
 
     s(i) = Σ of ‖w_i − w_j‖² over the n − f − 2 clients j that are nearest to i
     w ← mean of the m updates with the least s
 
-m = 1 is Krum. f of n clients may be bad, where n ≥ 2f + 3. Clients count alike, whatever they hold.
+m = 1 is Krum. It tolerates f faulty clients of n ≥ 2f + 3. All clients have equal weights.
 """
 
 from __future__ import annotations
@@ -21,18 +21,20 @@ from pipeline.federated.algorithms.robust import Rule, aggregating
 
 
 class Hyperparameters(Knobs):
-    """f, how many clients may be bad; m, the mean of how many updates is taken."""
+    """See Section 4."""
 
-    faulty: int = Field(ge=0)
-    chosen: int = Field(default=1, ge=1)
+    faulty: int = Field(ge=0, description="f, the number of faulty clients to tolerate.")
+    chosen: int = Field(default=1, ge=1, description="m, the number of updates to average.")
 
 
 def krum(faulty: int, chosen: int) -> Rule:
+    """The rule for f faulty clients and a mean of m updates.
+
+    Raises:
+        QuorumError: the rule received too few updates for f and m.
+    """
+
     def rule(updates: Tensor, _server: Tensor, _examples: Tensor) -> Tensor:
-        """
-        Raises:
-            QuorumError: too few answered for so many bad ones, or for so many to be chosen.
-        """
         count = len(updates)
         if count < 2 * faulty + 3 or chosen > count - faulty - 2:
             needed = max(2 * faulty + 3, chosen + faulty + 2)
@@ -47,12 +49,13 @@ def krum(faulty: int, chosen: int) -> Rule:
 
 
 def scores(updates: Tensor, faulty: int) -> Tensor:
-    """s of each client, (clients,)."""
+    """s of each client: (clients, parameters) -> (clients,)."""
     squared = torch.stack([((updates - own) ** 2).sum(1) for own in updates])
-    # The nearest of all is the client itself, at 0.
+    # The first is the client's distance to itself, 0.
     return squared.sort(dim=1).values[:, 1 : len(updates) - faulty - 1].sum(1)
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
+    """The algorithm with these hyperparameters."""
     rule = krum(hyper.faulty, hyper.chosen)
-    return Algorithm(client_update, aggregating(rule), evaluates="server", keeps=False)
+    return Algorithm(client_update, aggregating(rule), evaluates="server", stateful=False)

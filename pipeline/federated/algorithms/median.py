@@ -1,11 +1,11 @@
-"""Median: the server takes, number by number, the median of the clients'.
+"""Median: each parameter of the server is the median of the clients' values.
 
 Yin et al., "Byzantine-Robust Distributed Learning: Towards Optimal Statistical Rates", ICML 2018, Definition 1:
 
     w[k] ← median_i w_i[k]
 
-Of an even number of clients the mean of the middle two. Fewer than half may be bad. Clients count alike, whatever they
-hold.
+For an even number of clients it is the mean of the middle two. It tolerates fewer than half faulty clients. All clients
+have equal weights.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from pipeline.federated.algorithms.robust import aggregating
 
 
 class Hyperparameters(Knobs):
-    """None of its own."""
+    """There are none."""
 
 
 def median(updates: Tensor, _server: Tensor, _examples: Tensor) -> Tensor:
-    """(clients, parameters) -> (parameters,)."""
+    """The rule: (clients, parameters) -> (parameters,)."""
     ordered = updates.sort(dim=0).values
     count = len(ordered)
     return (ordered[(count - 1) // 2] + ordered[count // 2]) / 2
 
 
 def build(_hyper: Hyperparameters) -> Algorithm:
-    return Algorithm(client_update, aggregating(median), evaluates="server", keeps=False)
+    """The algorithm with these hyperparameters."""
+    return Algorithm(client_update, aggregating(median), evaluates="server", stateful=False)

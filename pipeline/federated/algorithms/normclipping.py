@@ -1,10 +1,10 @@
-"""NormClipping: federated averaging of changes, each no longer than a norm.
+"""NormClipping: federated averaging of changes that are clipped to a norm.
 
 Sun et al., "Can You Really Backdoor Federated Learning?", 2019, Section 4. With the change d_i = w_i − w of client i:
 
     w ← w + Σ p_i d_i / max(1, ‖d_i‖ / M)
 
-One client can move the server by p_i M at most, whatever it sends. Where no change is longer than M, this is AdaFedAvg.
+A client can move the server's adapter by at most p_i M. If no change is longer than M, this is AdaFedAvg.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from pipeline.federated.algorithms.robust import Rule, aggregating
 
 
 class Hyperparameters(Knobs):
-    """M, the longest change, over all parameters together."""
+    """See Section 4."""
 
-    max_norm: float = Field(gt=0)
+    max_norm: float = Field(gt=0, description="M, the largest Euclidean norm of a change, over all parameters.")
 
 
 def clipped(max_norm: float) -> Rule:
+    """The rule for a norm M."""
+
     def rule(updates: Tensor, server: Tensor, examples: Tensor) -> Tensor:
         changes = updates - server
         factors = (max_norm / changes.norm(dim=1).clamp(min=max_norm))[:, None]
@@ -35,4 +37,5 @@ def clipped(max_norm: float) -> Rule:
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
-    return Algorithm(client_update, aggregating(clipped(hyper.max_norm)), evaluates="server", keeps=False)
+    """The algorithm with these hyperparameters."""
+    return Algorithm(client_update, aggregating(clipped(hyper.max_norm)), evaluates="server", stateful=False)

@@ -1,6 +1,6 @@
-"""What rules that withstand bad updates have in common: they see all updates of a round at once, as one matrix.
+"""Robust aggregation: rules that see all updates of a round as one matrix, to tolerate faulty ones.
 
-Such a rule compares parameters. An algorithm that sends anything besides an adapter cannot be defended by it.
+A rule compares parameters, so it applies only to algorithms whose clients send an adapter alone.
 """
 
 from __future__ import annotations
@@ -15,48 +15,49 @@ from pipeline.federated.algorithm import Context, ServerState, ServerUpdate, Upd
 from pipeline.model.adapter import Adapter
 
 Rule = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""(updates (clients, parameters), the server's own (parameters,), examples (clients,)) -> the next; in float64."""
+"""(updates (clients, parameters), server (parameters,), examples (clients,)) -> the next server; in float64."""
 
 
 def aggregating(rule: Rule) -> ServerUpdate:
-    """The server's half of a round by a rule over parameters."""
+    """The server's part of a round, by a rule over parameters."""
 
     def server_update(state: ServerState, updates: Iterable[Update], _context: Context) -> ServerState:
         answered = list(updates)
         check_parameters(state.adapter, answered)
-        rows = torch.stack([flat(update.adapter, state.adapter) for update in answered])
+        rows = torch.stack([flatten(update.adapter, state.adapter) for update in answered])
         examples = torch.tensor([float(update.examples) for update in answered], dtype=torch.float64)
-        found = rule(rows, flat(state.adapter, state.adapter), examples)
-        return ServerState(unflat(found, state.adapter))
+        found = rule(rows, flatten(state.adapter, state.adapter), examples)
+        return ServerState(unflatten(found, state.adapter))
 
     return server_update
 
 
 def check_parameters(server: Adapter, updates: Sequence[Update]) -> None:
-    """
+    """Check that every update is an adapter of the server's names and shapes, and nothing else.
+
     Raises:
-        QuorumError: nobody answered, or an update is more than an adapter of the server's shapes.
+        QuorumError: it is not, or there are no updates.
     """
     if not updates:
-        raise QuorumError("a rule over updates needs some, and nobody answered; repeat the round")
+        raise QuorumError("a robust rule needs updates, and no client answered; repeat the round")
     shapes = {name: tensor.shape for name, tensor in server.items()}
     for update in updates:
         if update.memory:
             raise QuorumError(
-                f"a rule over parameters cannot judge {sorted(update.memory)[0]!r}, which travels besides them; choose "
-                "an algorithm whose clients send an adapter alone"
+                f"a robust rule cannot aggregate {sorted(update.memory)[0]!r}, which is no parameter; choose an "
+                "algorithm whose clients send an adapter alone"
             )
         if {name: tensor.shape for name, tensor in update.adapter.items()} != shapes:
             raise QuorumError("an update has other tensors than the server's; it is of another training")
 
 
-def flat(adapter: Adapter, like: Adapter) -> Tensor:
-    """All numbers of an adapter, by the names of another: (parameters,) in float64."""
+def flatten(adapter: Adapter, like: Adapter) -> Tensor:
+    """The parameters of an adapter, in the order of another's sorted names: (parameters,) in float64."""
     return torch.cat([adapter[name].double().flatten() for name in sorted(like)])
 
 
-def unflat(numbers: Tensor, like: Adapter) -> Adapter:
-    """The adapter of these numbers, in another's shapes and types."""
+def unflatten(numbers: Tensor, like: Adapter) -> Adapter:
+    """The inverse of `flatten`, in the shapes and types of `like`."""
     names = sorted(like)
     parts = torch.split(numbers, [like[name].numel() for name in names])
     return {name: part.view(like[name].shape).to(like[name].dtype) for name, part in zip(names, parts, strict=True)}

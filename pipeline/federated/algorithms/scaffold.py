@@ -1,16 +1,15 @@
-"""SCAFFOLD: clients correct their gradients by how their own differ from everyone's.
+"""SCAFFOLD: clients correct their gradients by control variates, which estimate the drift of each client.
 
 Karimireddy et al., "SCAFFOLD: Stochastic Controlled Averaging for Federated Learning", ICML 2020, Algorithm 1 with
 Option I. A round, for the clients S of N that take part:
 
     client i:  w_i ← train w with c − c_i added to every gradient
-               c_i⁺ ← ∇F_i(w), the gradient of its whole data at the server's adapter
+               c_i⁺ ← ∇F_i(w), the gradient of all its examples at the server's adapter
     server:    w ← Σ p_i w_i          c ← c + Σ_{i∈S} (n_i / Σ_{j∈N} n_j) (c_i⁺ − c_i)
 
-The paper weighs clients alike, in c as in w; here both are weighed by examples, as in AdaFedAvg, so that c is the
-gradient of the objective that w is averaged for. The paper's clients run SGD. Here the corrected gradient goes through
-AdamW, which rescales it: a heuristic, and the report says so. Control variates travel beside the adapter and double its
-bytes.
+The paper weights clients equally, in c and in w. Here both are weighted by examples, as in AdaFedAvg, so that c is the
+gradient of the objective that the average w minimizes. The paper's clients run SGD. Here AdamW rescales the corrected
+gradient, which is a heuristic; the report mentions it. Sending control variates doubles the bytes of a round.
 """
 
 from __future__ import annotations
@@ -23,67 +22,71 @@ from torch import Tensor
 from pipeline.federated.algorithm import (
     Algorithm,
     ClientData,
+    ClientResult,
     ClientState,
     Context,
     Knobs,
-    Mean,
     Sent,
     ServerState,
-    Trace,
     Update,
+    WeightedMean,
 )
+from pipeline.federated.algorithms.teachers import TOTAL
 from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import Adapter
 
 VARIATE = "variate."
-TOTAL = "examples_of_all"
-"""Where the server's memory keeps how many examples all clients have."""
+"""The prefix of a control variate's tensors in a memory."""
 
 
 class Hyperparameters(Knobs):
-    """None of its own."""
+    """There are none."""
 
 
 def variate_of(tensors: Mapping[str, Tensor], adapter: Adapter) -> Adapter:
-    """A control variate out of what travelled or was remembered; zero where there is none yet."""
+    """The control variate in a memory; zero if there is none yet."""
     return {name: tensors.get(VARIATE + name, torch.zeros_like(w)) for name, w in adapter.items()}
 
 
-def named(variate: Adapter) -> Adapter:
+def as_memory(variate: Adapter) -> Adapter:
+    """A control variate as the tensors of a memory."""
     return {VARIATE + name: tensor for name, tensor in variate.items()}
 
 
 def init(initial: Adapter, examples: int) -> ServerState:
-    return ServerState(initial, named(variate_of({}, initial)) | {TOTAL: torch.tensor(examples)})
+    """Begin with c = 0, and store the number of examples of all clients."""
+    return ServerState(initial, as_memory(variate_of({}, initial)) | {TOTAL: torch.tensor(examples)})
 
 
 def shares(state: ServerState) -> Sent:
-    return Sent(state.adapter, named(variate_of(state.memory, state.adapter)))
+    """Send w and c."""
+    return Sent(state.adapter, as_memory(variate_of(state.memory, state.adapter)))
 
 
-def client_update(
-    sent: Sent, state: ClientState, data: ClientData, rng: Randomness
-) -> tuple[ClientState, Update, Trace]:
+def client_update(sent: Sent, state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:
+    """Train w with corrected gradients; send w_i and c_i⁺ − c_i, and store c_i⁺."""
     server = sent.adapter
-    everyone, own = variate_of(sent.memory, server), variate_of(state.memory, server)
-    correction = {name: everyone[name] - own[name] for name in server}
+    shared, own = variate_of(sent.memory, server), variate_of(state.memory, server)
+    correction = {name: shared[name] - own[name] for name in server}
     fit = data.fit(server, rng, pull=lambda adapter: {n: correction[n].to(w.device) for n, w in adapter.items()})
     renewed = data.gradient(server)
     moved = {name: renewed[name] - own[name] for name in server}
-    update = Update(fit.adapter, data.examples, fit.trace.steps, named(moved))
-    return ClientState(fit.adapter, named(renewed)), update, fit.trace
+    update = Update(fit.adapter, data.examples, fit.trace.steps, as_memory(moved))
+    return ClientState(fit.adapter, as_memory(renewed)), update, fit.trace
 
 
 def server_update(state: ServerState, updates: Iterable[Update], _context: Context) -> ServerState:
-    adapter, moved = Mean(), Mean()
+    """Average the adapters, and move c by the share of the examples that took part."""
+    adapter, moved = WeightedMean(), WeightedMean()
     for update in updates:
         adapter.add(update.adapter, update.examples)
         moved.add(variate_of(update.memory, state.adapter), update.examples)
     total = state.memory[TOTAL]
     share, mean = moved.weight / int(total), moved.value()
     variate = {name: c + share * mean[name] for name, c in variate_of(state.memory, state.adapter).items()}
-    return ServerState(adapter.value(), named(variate) | {TOTAL: total})
+    return ServerState(adapter.value(), as_memory(variate) | {TOTAL: total})
 
 
 def build(_hyper: Hyperparameters) -> Algorithm:
+    """The algorithm with these hyperparameters."""
     return Algorithm(client_update, server_update, evaluates="server", init=init, shares=shares)

@@ -1,6 +1,11 @@
-"""AdaSingle: each client trains on its own data and hears of no other.
+"""AdaSingle: each client trains on its own data alone.
 
-The paper's non-federated lower reference (Feng et al., Section IV-B).
+The lower reference of Feng et al., "Adapter-based Selective Knowledge Distillation for Federated Multi-domain Meeting
+Summarization", Section IV-B:
+
+    w_i ← client i trains w_i
+
+Nothing is sent, and there is no server's model.
 """
 
 from __future__ import annotations
@@ -10,12 +15,12 @@ from collections.abc import Iterable
 from pipeline.federated.algorithm import (
     Algorithm,
     ClientData,
+    ClientResult,
     ClientState,
     Context,
     Knobs,
     Sent,
     ServerState,
-    Trace,
     Update,
 )
 from pipeline.federated.algorithms.fedavg import update_of
@@ -23,19 +28,20 @@ from pipeline.federated.randomness import Randomness
 
 
 class Hyperparameters(Knobs):
-    """None of its own."""
+    """There are none."""
 
 
-def client_update(
-    _sent: Sent, state: ClientState, data: ClientData, rng: Randomness
-) -> tuple[ClientState, Update, Trace]:
+def client_update(_sent: Sent, state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:
+    """Continue from the client's own adapter."""
     fit = data.fit(state.adapter, rng)
     return ClientState(fit.adapter), update_of(fit, data), fit.trace
 
 
 def server_update(state: ServerState, _updates: Iterable[Update], _context: Context) -> ServerState:
+    """Change nothing."""
     return state
 
 
 def build(_hyper: Hyperparameters) -> Algorithm:
-    return Algorithm(client_update, server_update, evaluates="local", travels="nothing")
+    """The algorithm with these hyperparameters."""
+    return Algorithm(client_update, server_update, evaluates="local", sends="nothing")

@@ -1,7 +1,7 @@
-"""Who teaches: the server's adapter, as in Feng et al., Algorithm 1, or one of three controls at equal budget.
+"""The choice of a teacher: the server's adapter (Feng et al., Algorithm 1), or one of three controls.
 
-`initial`, the adapter that everyone began with; `own`, the client's of its last round; `others`, the mean of the other
-clients': the server's average less the client's own part:
+`initial` is the first adapter of the training; `own` is the client's own of its last round; `others` is the mean of the
+other clients' adapters, the server's average without the client's own part:
 
     (w − p_i w_i) / (1 − p_i)
 """
@@ -17,14 +17,15 @@ from pipeline.federated.algorithm import ClientState, Context, Sent, ServerState
 from pipeline.model.adapter import Adapter
 
 Teacher = Literal["server", "initial", "own", "others"]
+"""Which adapter teaches."""
 TOTAL = "examples_of_all"
-"""Where a server's memory keeps how many examples stand behind its adapter."""
+"""The tensor in a server's memory with the number of examples in its average; also used by SCAFFOLD."""
 INITIAL = "initial."
-"""Under names that begin so a client remembers the initial adapter."""
+"""The prefix of the initial adapter's tensors in a client's memory."""
 
 
 def teacher_of(teacher: Teacher, sent: Sent, state: ClientState, examples: int) -> Adapter:
-    """The adapter that a client with so many examples learns from in a round."""
+    """The adapter from which a client with this number of examples distils in a round."""
     if teacher == "own":
         return state.adapter
     if teacher == "initial":
@@ -35,21 +36,21 @@ def teacher_of(teacher: Teacher, sent: Sent, state: ClientState, examples: int) 
 
 
 def initial_of(sent: Sent, state: ClientState) -> Adapter:
-    """The adapter that everyone began with: what the server sends in a client's first round, remembered after it."""
+    """The first adapter of the training, which the server sends in a client's first round and the client stores."""
     return {name: state.memory.get(INITIAL + name, tensor) for name, tensor in sent.adapter.items()}
 
 
-def remembered(teacher: Teacher, sent: Sent, state: ClientState) -> Adapter:
-    """What a client keeps for its next teachers."""
+def teacher_memory(teacher: Teacher, sent: Sent, state: ClientState) -> Adapter:
+    """What a client stores for its next teachers."""
     if teacher != "initial":
         return {}
     return {INITIAL + name: tensor for name, tensor in initial_of(sent, state).items()}
 
 
 def others_mean(server: Adapter, own: Adapter, examples: int, total: torch.Tensor | None) -> Adapter:
-    """(w − p_i w_i) / (1 − p_i): the server's average with the client's own part taken out of it again.
+    """(w − p_i w_i) / (1 − p_i): the server's average without the client's own part.
 
-    Before the first round, and for a client that is alone, there are no others: the server's adapter.
+    Before the first round, and for a single client, there are no others, and the result is the server's adapter.
     """
     share = 0.0 if total is None else examples / int(total)
     if not 0 < share < 1:
@@ -57,10 +58,10 @@ def others_mean(server: Adapter, own: Adapter, examples: int, total: torch.Tenso
     return {name: (w - share * own[name]) / (1 - share) for name, w in server.items()}
 
 
-def with_total(server_update: ServerUpdate) -> ServerUpdate:
-    """A server that also remembers how many examples are behind its adapter."""
+def counting_examples(server_update: ServerUpdate) -> ServerUpdate:
+    """The same server's part of a round, which also stores the number of examples in the average."""
 
-    def remembering(state: ServerState, updates: Iterable[Update], context: Context) -> ServerState:
+    def counting(state: ServerState, updates: Iterable[Update], context: Context) -> ServerState:
         total = 0
 
         def counted() -> Iterator[Update]:
@@ -72,9 +73,9 @@ def with_total(server_update: ServerUpdate) -> ServerUpdate:
         adapter = server_update(state, counted(), context).adapter
         return ServerState(adapter, {TOTAL: torch.tensor(total)})
 
-    return remembering
+    return counting
 
 
-def of_all(state: ServerState) -> Sent:
-    """What the server sends: its adapter, and how many examples are behind it."""
+def send_with_total(state: ServerState) -> Sent:
+    """Send the server's adapter and the number of examples in its average."""
     return Sent(state.adapter, state.memory)

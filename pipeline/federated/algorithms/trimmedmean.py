@@ -1,10 +1,10 @@
-"""TrimmedMean: the server leaves out, number by number, the f least and the f largest of the clients'.
+"""TrimmedMean: each parameter of the server is a mean of the clients' values without the f least and f largest.
 
 Yin et al., "Byzantine-Robust Distributed Learning: Towards Optimal Statistical Rates", ICML 2018, Definition 2:
 
     w[k] ← mean of the n − 2f values of w_i[k] in the middle
 
-f bad clients are withstood; f = 0 is the plain mean. Clients count alike, whatever they hold.
+It tolerates f faulty clients; f = 0 is the plain mean. All clients have equal weights.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from pipeline.federated.algorithms.robust import Rule, aggregating
 
 
 class Hyperparameters(Knobs):
-    """f, how many clients may be bad."""
+    """See Definition 2."""
 
-    faulty: int = Field(ge=0)
+    faulty: int = Field(ge=0, description="f, the number of faulty clients to tolerate.")
 
 
 def trimmed(faulty: int) -> Rule:
+    """The rule for f faulty clients.
+
+    Raises:
+        QuorumError: the rule received 2f updates or fewer.
+    """
+
     def rule(updates: Tensor, _server: Tensor, _examples: Tensor) -> Tensor:
-        """
-        Raises:
-            QuorumError: nothing is left in the middle.
-        """
         count = len(updates)
         if count <= 2 * faulty:
             raise QuorumError(
@@ -42,4 +44,5 @@ def trimmed(faulty: int) -> Rule:
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
-    return Algorithm(client_update, aggregating(trimmed(hyper.faulty)), evaluates="server", keeps=False)
+    """The algorithm with these hyperparameters."""
+    return Algorithm(client_update, aggregating(trimmed(hyper.faulty)), evaluates="server", stateful=False)

@@ -1,4 +1,9 @@
-"""What goes along with a training: each is told of every finished round, and may say that it is over."""
+"""Callbacks of a training: they run after every round, and may end the training.
+
+class Every(Callback):
+    def after_round(self, progress: Progress) -> None:
+        print(progress.round, progress.last)
+"""
 
 from __future__ import annotations
 
@@ -8,13 +13,13 @@ from pipeline.federated.state import Progress
 
 
 class Callback(Protocol):
-    """Something beside the loop; it does nothing by itself."""
+    """What else happens between rounds. The defaults do nothing."""
 
     def is_over(self, progress: Progress) -> bool:
-        """Whether the training should end here; asked before every round, the first one too."""
+        """Whether the training ends here. Called before every round, including the first."""
         del progress
         return False
 
     def after_round(self, progress: Progress) -> None:
-        """A round is finished."""
+        """Called with the progress after every round."""
         del progress

@@ -11,7 +11,7 @@ from pipeline.federated.state import Private, Progress
 
 @dataclass(frozen=True)
 class Checkpointing(Callback):
-    """What the server and the clients of this process need to go on, beside the clients' blobs, under a key."""
+    """Save what the server and the clients of this process need to resume, under the key of the training."""
 
     key: str
     private: Private

@@ -1,7 +1,7 @@
-"""A distribution over the vocabulary, and how sure it is.
+"""Distributions over the vocabulary and their entropies.
 
-The logarithm of a whole distribution is a second pass over tens of thousands of words a token, and is not needed: with
-logits z and c = ln Σ exp z, ln q = z − c, so that Σ p ln q = Σ p z − c.
+Logarithms of all probabilities would cost a second pass over the vocabulary. They are not needed: with logits z and
+c = ln Σ exp z, ln q = z − c, so that Σ p ln q = Σ p z − c.
 """
 
 from __future__ import annotations
@@ -10,27 +10,28 @@ import torch
 from torch import Tensor
 
 ROWS = 16
+"""Tokens per chunk in `expectation`."""
 
 
-def predicted(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """q = softmax(z) (tokens, vocabulary), and c = ln Σ exp z (tokens,): the largest of z less that of ln q."""
+def softmax_and_log_sum(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """q = softmax(z) (tokens, vocabulary), and c = ln Σ exp z = max z − ln max q (tokens,)."""
     probability = logits.softmax(-1)
     return probability, logits.amax(-1) - probability.amax(-1).log()
 
 
 def distribution(logits: Tensor) -> tuple[Tensor, Tensor]:
     """q (tokens, vocabulary) and its entropy in nats (tokens,), Eq. 7."""
-    probability, total = predicted(logits)
+    probability, total = softmax_and_log_sum(logits)
     return probability, total - expectation(probability, logits)
 
 
 def expectation(probability: Tensor, logits: Tensor) -> Tensor:
-    """Σ p z over the vocabulary; 0 · −∞ is 0, as a teacher may rule a word out altogether.
+    """Σ p z over the vocabulary, (tokens,); 0 · −∞ counts as 0, since a teacher may exclude a word.
 
-    A few rows at a time: a fresh tensor of all of them costs more than the arithmetic.
+    In chunks of a few tokens: allocating a tensor for all of them costs more than the arithmetic.
     """
     parts = list(zip(torch.split(probability, ROWS), torch.split(logits, ROWS), strict=True))
     expected = torch.cat([(p * z).sum(-1) for p, z in parts])
-    if not expected.isnan().any():  # else the rare case, which costs a pass over the vocabulary
+    if not expected.isnan().any():  # Otherwise, which is rare, a second pass is needed.
         return expected
     return torch.cat([(p * z).nansum(-1) for p, z in parts])

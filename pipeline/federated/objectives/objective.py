@@ -1,11 +1,11 @@
-"""What a client's local training makes small.
+"""The interface of an objective, the loss that a client's local training minimizes.
 
-An objective is shown a batch's logits and targets, and a teacher's logits where it names a teacher. It answers with
-each item's loss, the gradient of that loss in the item's own logits, and named figures and masks. It sees no file, no
-adapter but its teacher's, and no other client.
+An objective receives a batch's logits and targets, and its teacher's logits if it has a teacher. It returns each item's
+loss, the gradient of that loss in the item's logits, and named figures and masks. It reads no files, no adapter except
+its teacher's, and no other client's data.
 
-A gradient in closed form costs a fraction of automatic differentiation over a whole vocabulary, so an objective states
-its own; a test holds it against autograd.
+Objectives compute their gradients in closed form, which costs a fraction of automatic differentiation over a large
+vocabulary. Tests compare them with autograd.
 """
 
 from __future__ import annotations
@@ -22,10 +22,13 @@ from pipeline.model.adapter import Adapter
 
 @dataclass(frozen=True)
 class ItemLosses:
-    """A batch, item by item.
+    """The losses of a batch, item by item.
 
-    `loss` (items,); `gradient` (items, classes): of each item's loss in its own logits; `figures` name -> (items,), to
-    be averaged; `masks` name -> boolean (items,), to be kept.
+    Attributes:
+        loss: (items,), in nats.
+        gradient: (items, classes), of each item's loss in its own logits.
+        figures: name -> (items,); a round reports their means.
+        masks: name -> boolean (items,); the client saves them, and a round reports their shares.
     """
 
     loss: Tensor
@@ -34,28 +37,29 @@ class ItemLosses:
     masks: Mapping[str, Tensor] = field(default_factory=dict)
 
 
-class Pupil(Protocol):
-    """What an objective may ask of the client that trains, before a round or a batch."""
+class ClientExamples(Protocol):
+    """A client's training examples, as an objective sees them."""
 
     def entropies(self, adapter: Adapter) -> Tensor:
-        """The entropy, in nats, of an adapter's prediction of every training item: (items,)."""
+        """The entropy of an adapter's prediction of every training item, in nats: (items,)."""
 
     def pieces(self, example: int) -> Sequence[str]:
         """The surface text of each target token of a training example."""
 
     def items(self, examples: Sequence[int]) -> int:
-        """How many target tokens these training examples have together."""
+        """The number of target tokens of these training examples together."""
 
 
 class Objective(Protocol):
-    """Loss and gradient of a batch, item by item.
+    """A loss and its gradient, item by item.
 
-    The squared error of the probability of class 0 is one, L = (q_0 − 1[y = 0])²: for logits (0, 0) and target 0,
-    q_0 = 1/2, L = 1/4 and, with ∂q_0/∂z = (q_0 q_1, −q_0 q_1), the gradient is 2 (q_0 − 1) (1/4, −1/4) = (−1/4, 1/4).
+    An example is the squared error of the probability of class 0, L = (q_0 − 1[y = 0])². For logits (0, 0) and
+    target 0, q_0 = 1/2 and L = 1/4. With ∂q_0/∂z = (q_0 q_1, −q_0 q_1), the gradient is
+    2 (q_0 − 1) (1/4, −1/4) = (−1/4, 1/4).
 
     >>> import torch
     >>> class Brier(Objective):
-    ...     def __call__(self, logits, targets, teacher_logits=None, beside=None):
+    ...     def __call__(self, logits, targets, teacher_logits=None, extras=None):
     ...         q = logits.softmax(-1)
     ...         error = q[:, 0] - (targets == 0).float()
     ...         slope = 2 * error * q[:, 0] * q[:, 1]
@@ -67,32 +71,33 @@ class Objective(Protocol):
 
     @property
     def teacher(self) -> Adapter | None:
-        """The frozen adapter whose logits stand beside the student's; None: there is none."""
+        """The frozen adapter of the teacher; None if the objective has no teacher."""
         return None
 
     @property
     def constants(self) -> Mapping[str, float]:
-        """Figures that hold for the whole round."""
+        """Figures that are the same for all items of a round."""
         return {}
 
-    def begin(self, pupil: Pupil) -> Objective:
+    def begin(self, data: ClientExamples) -> Objective:
         """The objective of one round, with what depends on the client's data filled in."""
-        del pupil
+        del data
         return self
 
-    def beside(self, pupil: Pupil, rng: Randomness, step: int, examples: Sequence[int]) -> Mapping[str, Tensor]:
-        """What a batch of these training examples needs besides logits and targets: name -> (items,)."""
-        del pupil, rng, step, examples
+    def extras(self, data: ClientExamples, rng: Randomness, step: int, examples: Sequence[int]) -> Mapping[str, Tensor]:
+        """Further inputs of `__call__` for a batch of these training examples: name -> (items,)."""
+        del data, rng, step, examples
         return {}
 
     def __call__(
-        self, logits: Tensor, targets: Tensor, teacher_logits: Tensor | None, beside: Mapping[str, Tensor]
+        self, logits: Tensor, targets: Tensor, teacher_logits: Tensor | None, extras: Mapping[str, Tensor]
     ) -> ItemLosses:
-        """Judge a part of a batch.
+        """Compute losses and gradients of a part of a batch.
 
         Args:
-            logits, teacher_logits: (items, classes); the teacher's are None where there is none.
-            targets: (items,), none of them padding.
-            beside: what `beside` gave, of these items.
+            logits: the student's, (items, classes).
+            targets: (items,), without padding.
+            teacher_logits: (items, classes); None if there is no teacher.
+            extras: what `extras` returned, of these items.
         """
         ...

@@ -1,4 +1,4 @@
-"""The threshold τ: how sure a teacher has to be of a token for it to be distilled."""
+"""The threshold τ on the entropy of a teacher's prediction, below which a token is distilled (Feng et al., Eq. 8)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Threshold:
-    """Either an entropy in nats, or that quantile of the teacher's entropies on a client's training tokens.
+    """Either an entropy in nats, or a quantile of the teacher's entropies on a client's training tokens.
+
+    Attributes:
+        nats: the entropy; infinity if a quantile is given, or if every token is distilled.
+        quantile: in (0, 1); None if the entropy is given.
 
     >>> str(Threshold.parse(5)), str(Threshold.parse("q0.88"))
     ('5.0', 'q0.88')
@@ -26,10 +30,10 @@ class Threshold:
 
     @classmethod
     def parse(cls, value: object) -> Threshold:
-        """A number of nats, or `q0.88`.
+        """Parse a number of nats, or a quantile as in `q0.88`.
 
         Raises:
-            ValueError: it is neither.
+            ValueError: the value is neither.
         """
         if isinstance(value, Threshold):
             return value
@@ -45,7 +49,7 @@ class Threshold:
 
     @property
     def plain(self) -> float | str:
-        """As params.yaml has it."""
+        """The threshold as in params.yaml."""
         return self.nats if self.quantile is None else f"q{self.quantile!r}"
 
     def __str__(self) -> str:
@@ -55,7 +59,7 @@ class Threshold:
         """The same threshold in nats.
 
         Args:
-            entropies: the teacher's, (tokens,); asked for only where they are needed.
+            entropies: computes the teacher's entropies, (tokens,); called only for a quantile.
         """
         if self.quantile is None:
             return self
@@ -63,7 +67,7 @@ class Threshold:
 
 
 EVERY_TOKEN = Threshold()
-"""Above every entropy."""
+"""A threshold above every entropy."""
 
 
 def _number(value: object) -> float:
@@ -74,4 +78,4 @@ def _number(value: object) -> float:
 
 
 Tau = Annotated[Threshold, BeforeValidator(Threshold.parse), PlainSerializer(lambda tau: tau.plain)]
-"""A threshold as a knob."""
+"""A threshold as a hyperparameter in params.yaml."""

@@ -1,4 +1,4 @@
-"""Every round's models, kept: a checkpoint has but the last and the best, and an audit asks for others."""
+"""Saving the models of every round. A checkpoint has only the last and the best, and an audit needs the others."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pipeline.workspace import layout
 
 
 @dataclass(frozen=True)
-class KeepingRounds(Callback):
-    """Of the training with this key: each client's own adapter after a round, and the server's.
+class SavingRounds(Callback):
+    """Write each client's own adapter after a round, and the server's, to files of the training with this key.
 
-    Before the checkpoint: a round that is on record has its models, whenever the process dies.
+    It must run before `Checkpointing`, so that every round of a checkpoint has its models if the process is killed.
     """
 
     key: str

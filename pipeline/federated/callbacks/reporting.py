@@ -1,4 +1,4 @@
-"""Telling of rounds: to the person who watches, and to whoever logs them."""
+"""Reporting rounds on the terminal and to a logger."""
 
 from __future__ import annotations
 
@@ -12,8 +12,14 @@ from pipeline.workspace.progress import say
 
 
 @dataclass(frozen=True)
-class Telling(Callback):
-    """One line a round, with the losses of the model that the algorithm is judged by."""
+class Reporting(Callback):
+    """Print one line per round, and pass the round's rows on.
+
+    Attributes:
+        label: begins each line.
+        owner: the model whose validation losses are printed.
+        on_round: receives the rows of each round.
+    """
 
     label: str
     owner: Owner
@@ -26,4 +32,4 @@ class Telling(Callback):
 
 
 def _trained(row: Round) -> str:
-    return "was not drawn" if row.train_loss is None else f"train {row.train_loss:.3f}"
+    return "was not selected" if row.train_loss is None else f"train {row.train_loss:.3f}"

@@ -1,0 +1,211 @@
+"""Which updates of a round count, which clients are assigned again, and what follows if there are too few.
+
+Clients A, B, C have their optima at 4, 80 and 12, with one example each. From 0 they train to 2, 40 and 6: federated
+averaging gives 16 with B and 4 without.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+import pytest
+import torch
+from federations import FEDAVG, SINGLE, same
+from halfway import Halfway, engine, number, one, run
+
+from pipeline.engines.faulty import Faulty
+from pipeline.engines.in_process import InProcess
+from pipeline.errors import QuorumError
+from pipeline.federated.algorithm import Algorithm, Sent, Update
+from pipeline.federated.algorithms import krum
+from pipeline.federated.engine import Arrival, Assignment, Failure, Report
+from pipeline.federated.events import Event
+from pipeline.federated.faults import Faults
+from pipeline.federated.inspection import refusal
+from pipeline.federated.state import Progress
+from pipeline.federated.tolerance import STRICT, Tolerance
+from pipeline.model.adapter import Adapter
+
+Disturbance = Callable[[Arrival], list[Arrival | Failure]]
+OPTIMA = {"A": 4.0, "B": 80.0, "C": 12.0}
+
+
+class Disturbed(InProcess):
+    """A client's next answers become what its list says; after that they are unchanged."""
+
+    plan: Mapping[str, deque[Disturbance]] = {}
+
+    def arrivals(self) -> Iterator[Arrival | Failure]:
+        for arrival in super().arrivals():
+            assert isinstance(arrival, Arrival)
+            own = self.plan.get(arrival.name)
+            yield from own.popleft()(arrival) if own else [arrival]
+
+
+def silent(arrival: Arrival) -> list[Arrival | Failure]:
+    return [Failure(arrival.name, arrival.version, "never begins")]
+
+
+def twice(arrival: Arrival) -> list[Arrival | Failure]:
+    return [arrival, arrival]
+
+
+def with_nan(arrival: Arrival) -> list[Arrival | Failure]:
+    return [replace(arrival, update=replace(arrival.update, adapter=one(float("nan"))))]
+
+
+def of_another_round(arrival: Arrival) -> list[Arrival | Failure]:
+    return [replace(arrival, version=arrival.version - 1)]
+
+
+def trained(
+    rules: Tolerance = STRICT,
+    rounds: int = 1,
+    algorithm: Algorithm = FEDAVG,
+    optima: Mapping[str, float] = OPTIMA,
+    **plan: list[Disturbance],
+) -> Progress:
+    made = engine(algorithm, Disturbed, **optima)
+    assert isinstance(made, Disturbed)
+    made.plan = {name: deque(own) for name, own in plan.items()}
+    return run(algorithm, made, rounds, rules)
+
+
+def server(progress: Progress) -> float:
+    return number(progress.server.adapter)
+
+
+def kinds(progress: Progress) -> list[tuple[int, str, str]]:
+    return [(event.round, event.client, event.kind) for event in progress.events]
+
+
+def test_a_round_with_all_updates_has_no_events() -> None:
+    """(2 + 40 + 6) / 3 = 16."""
+    progress = trained()
+    assert (server(progress), progress.events) == (16.0, ())
+
+
+@pytest.mark.parametrize("repeats", [0, 1])
+def test_without_enough_updates_the_training_stops_after_all_repeats(repeats: int) -> None:
+    message = r"^round 1: 2 of 3 clients answered well, and 3 are needed \(B: never begins\); run again, [^\n]*$"
+    with pytest.raises(QuorumError, match=message):
+        trained(Tolerance(repeats=repeats), B=[silent] * (repeats + 1))
+
+
+def test_the_minimum_completes_a_round_without_repeats() -> None:
+    """(2 + 6) / 2 = 4. The client without an update has no training in its row."""
+    progress = trained(Tolerance(minimum=2, repeats=5), B=[silent])
+    assert server(progress) == 4.0
+    assert progress.events == (Event(1, "B", "missing", "never begins"),)
+    trainings = [(row.client, row.train_loss is None, row.steps) for row in progress.history]
+    assert trainings == [("A", False, 1), ("B", True, 0), ("C", False, 1)]
+
+
+def test_a_repeated_assignment_has_the_bits_of_an_undisturbed_one_and_a_pause_leaves_no_trace() -> None:
+    """A client's round is named by (seed, client, round). Without a clock, the engine pauses by itself."""
+    disturbed, still = trained(Tolerance(repeats=2, pause=30.0), B=[with_nan, silent]), trained()
+    assert same(disturbed.server.adapter, still.server.adapter)
+    assert disturbed.history == still.history
+    assert kinds(disturbed) == [(1, "B", kind) for kind in ("refused", "repeated", "missing", "repeated")]
+
+
+def test_a_pause_before_a_repeat_passes_on_the_simulated_clock() -> None:
+    """All take 30 s, and B's updates are all bad: assigned at 0, 60 and 120, it answers last at 150."""
+    faults = Faults(spread=0.0, seconds=30.0, poisoned={"B": "nan"})
+    rules = Tolerance(repeats=2, pause=30.0, without_quorum="skip")
+    assert run(FEDAVG, Faulty(engine(FEDAVG, A=4.0, B=80.0), faults, None, seed=1), 1, rules).clock == 150.0
+
+
+def test_rules_without_a_pause_have_no_field_for_it() -> None:
+    """Otherwise trainings of before the field would be repeated."""
+    assert "pause" not in STRICT.model_dump(mode="json")
+
+
+def test_a_skipped_round_leaves_the_servers_model_and_counts() -> None:
+    """The round after it gives 16."""
+    progress = trained(Tolerance(without_quorum="skip"), rounds=2, B=[silent])
+    assert (progress.round, server(progress)) == (2, 16.0)
+    assert kinds(progress) == [(1, "B", "missing"), (1, "", "skipped")]
+
+
+def test_a_skipped_round_is_no_error_of_a_robust_rule() -> None:
+    """Krum of five clients needs five updates; it is not called with four."""
+    five = krum.build(krum.Hyperparameters(faulty=1))
+    optima = {"A": 1.0, "B": 2.0, "C": 3.0, "D": 4.0, "E": 5.0}
+    progress = trained(Tolerance(minimum=5, without_quorum="skip"), algorithm=five, optima=optima, E=[silent])
+    assert kinds(progress) == [(1, "E", "missing"), (1, "", "skipped")]
+
+
+def test_a_missing_client_is_logged_even_if_the_server_reads_no_updates() -> None:
+    assert kinds(trained(Tolerance(minimum=1), algorithm=SINGLE, A=[silent])) == [(1, "A", "missing")]
+
+
+@pytest.mark.parametrize(
+    ("client", "disturbance", "expected", "why"),
+    [("A", twice, 16.0, "was not requested, or arrived before"), ("B", of_another_round, 4.0, "is late: of round 0")],
+)
+def test_an_answer_without_an_assignment_does_not_count(
+    client: str, disturbance: Disturbance, expected: float, why: str
+) -> None:
+    progress = trained(Tolerance(minimum=2), **{client: [disturbance]})
+    assert (server(progress), [event.why for event in progress.events]) == (expected, [why])
+
+
+def test_what_is_bad_never_reaches_an_aggregate() -> None:
+    """All 66 updates of B are bad, in three ways. The average is of A and C, who lead to (4 + 12) / 2 = 8."""
+    progress = trained(Tolerance(minimum=2), rounds=66, B=[with_nan, silent, of_another_round] * 22)
+    assert server(progress) == pytest.approx(8.0)
+    assert len(progress.events) == 66
+
+
+def test_another_trainings_update_is_refused() -> None:
+    clients = {"A": Halfway(4.0)}
+    made = InProcess(FEDAVG, clients, clients, engine(FEDAVG, A=4.0).private, seed=1, job="another")
+    with pytest.raises(QuorumError, match="A: is of another training"):
+        run(FEDAVG, made)
+
+
+# -- what can be seen from an update alone ----------------------------------------------------------------------------
+
+W, B = torch.zeros(2, 3), torch.zeros(2)
+
+
+def why(adapter: Adapter, memory: Adapter, sent: Sent, largest: float = 10.0) -> str | None:
+    """Why an update of A is refused that was sent something in round 1."""
+    arrival = Arrival("A", Update(adapter, 1, 1, memory), 1, Report(0.0, 1, 0.0, {}, 0, 0))
+    return refusal(arrival, Assignment("A", sent, 1), "", "adapter", largest)
+
+
+@pytest.mark.parametrize(
+    ("adapter", "largest", "expected"),
+    [
+        ({"w": torch.ones(2, 3), "b": B + 2}, 10.0, None),
+        ({"w": torch.ones(2, 3), "b": B + 2}, 3.7, "changes the model by 3.74, over 3.7"),  # √(6 · 1 + 2 · 4)
+        ({"w": W}, 10.0, "lacks tensor b"),
+        ({"w": W, "b": B, "secret": torch.zeros(1)}, 10.0, "has unknown tensors (1)"),
+        ({"w": torch.zeros(3, 2), "b": B}, 10.0, "has w as float32 3x2, not float32 2x3"),
+        ({"w": W.double(), "b": B}, 10.0, "has w as float64 2x3, not float32 2x3"),
+        ({"w": W, "b": torch.tensor([0.0, torch.nan])}, 10.0, "has a number in b that is not finite"),
+        ({"w": W, "b": torch.tensor([torch.inf, 0.0])}, 10.0, "has a number in b that is not finite"),
+        ({"w": W, "b": torch.tensor([1e30, 0.0])}, 10.0, "changes the model by 1e+30, over 10"),
+    ],
+)
+def test_a_bad_answer_is_refused_by_name(adapter: Adapter, largest: float, expected: str | None) -> None:
+    assert why(adapter, {}, Sent({"w": W, "b": B}), largest) == expected
+
+
+@pytest.mark.parametrize(
+    ("memory", "expected"),
+    [
+        ({"c": B}, None),
+        ({}, None),
+        ({"c": torch.zeros(3)}, "has c as float32 3, not float32 2"),
+        ({"c": torch.tensor([1e30, 0.0])}, "changes the model by 1e+30, over 10"),
+        ({"x": B}, "has unknown tensors (1)"),
+    ],
+)
+def test_what_travels_beside_an_adapter_is_looked_at_too(memory: Adapter, expected: str | None) -> None:
+    """The client was sent c; it may send as much, or nothing."""
+    assert why({"b": B}, memory, Sent({"b": B}, {"c": B})) == expected
