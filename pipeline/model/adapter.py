@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, layer_norm, relu
 
 from pipeline.model.onednn import product
-from pipeline.model.tensor_file import adapter_bytes, damaged
+from pipeline.model.tensor_file import damaged, tensor_bytes
 from pipeline.workspace.files import canonical, write_bytes
 
 Adapter = dict[str, Tensor]
@@ -188,9 +188,9 @@ def read_adapter(path: Path) -> Adapter:
     """Load an adapter.
 
     Raises:
-        QuorumError: the file is missing or damaged.
+        QuorumError: the file is missing, damaged, or not as its training saved it.
     """
     try:
-        return unpack(adapter_bytes(path))
+        return unpack(tensor_bytes(path))
     except SafetensorError as error:
-        raise damaged(path, error) from None
+        raise damaged(path, str(error)) from None

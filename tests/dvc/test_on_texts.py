@@ -394,6 +394,19 @@ def test_trained_again_nothing_is_trained(made: Workspace, capsys: pytest.Captur
     assert capsys.readouterr().err.count("has been trained") == 2
 
 
+def test_a_changed_model_is_trained_again(
+    made: Workspace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = made.copied(tmp_path / "copy")
+    path = copy.folder / layout.adapter(layout.run_on_texts("news-fedavg", 1), "server")
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    copy.stage("train_texts", "news-fedavg")
+    assert capsys.readouterr().err.count("has been trained") == 1, "seed 2"
+    assert path.read_bytes() == content
+
+
 @pytest.fixture(scope="module")
 def page(made: Workspace) -> Path:
     """The reports of the experiment's last stage."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from pipeline.model.adapter import (
     unpack,
     write_adapter,
 )
+from pipeline.model.tensor_file import digest_of_tensors, is_intact, save_checksums
+from pipeline.workspace import layout
 
 # n = 2, m = 1: W_down = (1, 1)ᵀ, W_up = (2, 4).
 ADAPTER = {
@@ -78,9 +81,57 @@ def test_bytes_are_a_function_of_the_tensors() -> None:
     assert all(torch.equal(unpack(pack(ADAPTER))[name], tensor) for name, tensor in ADAPTER.items())
 
 
-def test_a_damaged_adapter_is_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "a.safetensors"
-    write_adapter(path, ADAPTER)
+@pytest.fixture
+def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """The adapter of client A in a run, as a training saves it."""
+    monkeypatch.chdir(tmp_path)
+
+    def save(run: str) -> Path:
+        path = layout.adapter(run, "A")
+        write_adapter(path, ADAPTER)
+        save_checksums(run)
+        return path
+
+    return save
+
+
+def flip_a_bit(path: Path) -> None:
+    """Of a weight: the third byte from the end."""
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("read", [read_adapter, digest_of_tensors])
+@pytest.mark.parametrize(
+    ("run", "remedy"),
+    [
+        ("main/fedavg-1", "run `dvc repro train@fedavg-1`"),
+        ("more/fedprox-2", "run `dvc repro train-more@fedprox-2`"),
+        ("texts/tc-fedopt/1", "run `dvc repro train@tc-fedopt`"),
+        ("audit/late", "delete models/audit/late and run `make audit` again"),
+    ],
+)
+def test_a_changed_adapter_is_refused(
+    saved: Callable[[str], Path], run: str, remedy: str, read: Callable[[Path], object]
+) -> None:
+    path = saved(run)
+    read(path)
+    assert is_intact(run)
+    flip_a_bit(path)
+    with pytest.raises(QuorumError) as refused:
+        read(path)
+    assert str(refused.value) == (
+        f"{path}: damaged adapter (its sha256 is not the one in models/{run}/sha256.json); {remedy}"
+    )
+    assert not is_intact(run)
+
+
+def test_an_adapter_of_a_training_without_checksums_is_read(saved: Callable[[str], Path]) -> None:
+    path = saved("main/fedavg-1")
+    layout.checksums("main/fedavg-1").unlink()
+    flip_a_bit(path)
+    assert set(read_adapter(path)) == set(ADAPTER)
     path.write_bytes(path.read_bytes()[:40])
-    with pytest.raises(QuorumError, match="damaged adapter"):
+    with pytest.raises(QuorumError, match=r"damaged adapter \(.*\); run `dvc repro train@fedavg-1`"):
         read_adapter(path)
