@@ -14,8 +14,8 @@ from pipeline.errors import QuorumError
 from pipeline.workspace import layout
 from pipeline.workspace.files import canonical, read_json, sha256_file, write_json
 
-HEAD = 8
-"""Bytes that say how long the header is, least significant first."""
+LENGTH_BYTES = 8
+"""At a file's start, the length of its header in bytes, least significant byte first."""
 
 
 def digest_of_tensors(path: Path) -> str:
@@ -25,9 +25,9 @@ def digest_of_tensors(path: Path) -> str:
         QuorumError: the file is missing, damaged or changed.
     """
     content = tensor_bytes(path)
-    end = HEAD + int.from_bytes(content[:HEAD], "little")
+    end = LENGTH_BYTES + int.from_bytes(content[:LENGTH_BYTES], "little")
     try:
-        header = json.loads(content[HEAD:end])
+        header = json.loads(content[LENGTH_BYTES:end])
     except ValueError as error:
         raise damaged(path, str(error)) from None
     header.pop("__metadata__", None)

@@ -102,7 +102,7 @@ def test_truncation_takes_the_end_of_the_transcript_never_the_query(backbone: Ba
     example = make_example(1, words=50)
     rendered = backbone.render(example, Limits(90, 48))
     assert len(rendered.source) == 90
-    assert rendered.kept < rendered.transcript_tokens
+    assert rendered.transcript_read < rendered.transcript_tokens
     assert example.query in backbone.text(rendered.source)
 
 

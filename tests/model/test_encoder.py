@@ -11,9 +11,9 @@ from torch import Tensor
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import Adapter
 from pipeline.model.backbone import Prefix, Rendered
-from pipeline.model.cut import Cut
 from pipeline.model.encoder import Encoder, Lower
 from pipeline.model.encoder_attention import attention_in_fp32
+from pipeline.model.frozen_part import FrozenPart
 from pipeline.model.precision import Precision
 from pipeline.model.tiny import tiny_encoder, tiny_wordpieces
 
@@ -22,7 +22,7 @@ TEXTS = ("a bc def", "g", "hij klmn op qrst uv")
 
 
 def encoder(cut: str, family: str = "bert", **other: Any) -> Encoder:
-    return Encoder(f"tiny-{family}", tiny_encoder(family), tiny_wordpieces(), Cut.parse(cut), **other)
+    return Encoder(f"tiny-{family}", tiny_encoder(family), tiny_wordpieces(), FrozenPart.parse(cut), **other)
 
 
 def rendered(made: Encoder) -> list[Rendered]:
@@ -124,7 +124,7 @@ def test_of_a_pair_the_second_text_is_of_another_type() -> None:
 @pytest.mark.parametrize("text", ["0-3", "e,1", "e,0-x", "all", ""])
 def test_a_cut_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="write none, e, e,0 or e,0-K"):
-        Cut.parse(text)
+        FrozenPart.parse(text)
 
 
 def test_no_more_layers_are_frozen_than_there_are() -> None:

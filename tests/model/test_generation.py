@@ -7,7 +7,7 @@ import torch
 from conftest import make_backbone, noisy_adapter, render_all
 
 from pipeline.model.adapter import Adapter, adapting, attached
-from pipeline.model.backbone import Backbone, Prefix, Rendered, Row, closed_up
+from pipeline.model.backbone import Backbone, Prefix, Rendered, Row, without_gaps
 from pipeline.model.causal import CausalBackbone
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.generation import banned_tokens, generate
@@ -111,7 +111,7 @@ def test_a_text_that_is_still_open_ends_where_the_model_forces_it_to(beams: int)
 
 def test_unused_places_are_filled_from_the_end() -> None:
     """Of seven places 0, 2 and 5 are not in use: 6 takes the place of 0, 4 that of 2, and 1 and 3 stay."""
-    assert closed_up([1, 3, 4, 6]) == [6, 1, 4, 3]
+    assert without_gaps([1, 3, 4, 6]) == [6, 1, 4, 3]
 
 
 def test_banned_tokens_complete_a_known_ngram() -> None:

@@ -12,8 +12,7 @@ import pytest
 import torch
 
 from pipeline.model import processor
-from pipeline.model.large_tensors import give_back_large_tensors
-from pipeline.model.processor import compute_with
+from pipeline.model.processor import compute_with, return_large_tensors
 
 PAGES = 64 * 2**20 // resource.getpagesize()
 """Of a block of 64 MiB."""
@@ -50,14 +49,13 @@ GIVEN_BACK = """
 import resource
 import torch
 from pathlib import Path
-from pipeline.model.large_tensors import LARGE, give_back_large_tensors
-from pipeline.model.processor import compute_with
+from pipeline.model.processor import LARGE, compute_with, return_large_tensors
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 compute_with(1)
-give_back_large_tensors()
+return_large_tensors()
 large = torch.ones(LARGE)
 before = resident()
 del large
@@ -76,5 +74,5 @@ def test_a_large_tensor_is_given_back_where_few_come_and_go() -> None:
 def test_without_glibc_memory_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processor.ctypes, "CDLL", lambda name: object())
     compute_with(1)
-    give_back_large_tensors()
+    return_large_tensors()
     assert torch.get_num_threads() == 1

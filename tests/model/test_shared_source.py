@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 
 from pipeline.model.growing import GrowingLayer, select_rows
-from pipeline.model.shared_source import Seats
+from pipeline.model.shared_source import RowsBySource
 
 CPU = torch.device("cpu")
 
 
 def test_rows_of_one_source_sit_together() -> None:
     """Rows 0 and 2 read source 1, row 1 source 0: two places a source, the second of source 0 empty."""
-    seats = Seats([1, 0, 1], 2, CPU)
+    seats = RowsBySource([1, 0, 1], 2, CPU)
     rows = torch.tensor([[1.0], [2.0], [3.0]])
     folded = seats.fold(rows)
     assert folded.tolist() == [[[2.0], [0.0]], [[1.0], [3.0]]]
@@ -21,7 +21,7 @@ def test_rows_of_one_source_sit_together() -> None:
 
 def test_a_source_that_nobody_reads_is_dropped() -> None:
     """Of three sources the rows that stay read 2 and 0: source 2 takes the place of 1, source 0 keeps its own."""
-    seats, kept = Seats([2, 1, 0], 3, CPU).select(torch.tensor([0, 2]))
+    seats, kept = RowsBySource([2, 1, 0], 3, CPU).select(torch.tensor([0, 2]))
     assert kept == [0, 2]
     assert (seats.owners, seats.sources, seats.places) == ([1, 0], 2, 1)
 

@@ -13,12 +13,12 @@ from torch import Tensor
 
 from pipeline.corpora.texts import Asked, Labelled, Tagged, Text
 from pipeline.model.backbone import Prefix, targets_of
-from pipeline.model.cut import Cut
 from pipeline.model.encoder import Encoder
+from pipeline.model.frozen_part import FrozenPart
 from pipeline.model.tiny import tiny_encoder, tiny_wordpieces
 from pipeline.tasks.answer import Answer, best_span, normal
 from pipeline.tasks.classify import Classify
-from pipeline.tasks.encoded import EncoderTask, Under
+from pipeline.tasks.encoded import EncoderTask, EncoderWithHead
 from pipeline.tasks.spans import chunks, span_counts
 from pipeline.tasks.tag import Tag
 
@@ -26,7 +26,7 @@ CUTS = ("none", "e,0", "e,0-2")
 
 
 def encoder(cut: str = "e,0") -> Encoder:
-    return Encoder("tiny-bert", tiny_encoder("bert"), tiny_wordpieces(), Cut.parse(cut), pool="mean")
+    return Encoder("tiny-bert", tiny_encoder("bert"), tiny_wordpieces(), FrozenPart.parse(cut), pool="mean")
 
 
 MADE = encoder()
@@ -54,7 +54,7 @@ EXAMPLES: dict[str, tuple[EncoderTask, list[Any]]] = {
 def prefixes_of(task: EncoderTask, made: Encoder, texts: Sequence[Any], tokens: int = 40) -> list[Prefix]:
     classes = task.classes(texts)
     found = list(made.encode([task.render(made, text, classes, tokens)[0] for text in texts]))
-    return found if made.trained or made.stores_tokens else [task.kept(made, prefix) for prefix in found]
+    return found if made.trained or made.stores_tokens else [task.head_input(made, prefix) for prefix in found]
 
 
 def adapter_of(task: EncoderTask, made: Encoder, texts: Sequence[Any]) -> dict[str, Tensor]:
@@ -246,7 +246,7 @@ def test_what_lies_outside_of_the_context_is_never_an_answer() -> None:
 
 def test_an_encoder_under_a_task_is_what_training_needs() -> None:
     task, texts = EXAMPLES["classify"]
-    under = Under(encoder(), task)
+    under = EncoderWithHead(encoder(), task)
     logits = under.target_hidden(prefixes_of(task, under.encoder, texts), adapter_of(task, under.encoder, texts))
     assert under.head(logits) is logits
     assert under.pieces([1, 2]) == ["", ""]
