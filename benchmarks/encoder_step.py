@@ -18,19 +18,19 @@ from pipeline.federated.head import backward_through_head
 from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
 from pipeline.model.adapter import Adapter
 from pipeline.model.backbone import Prefix, Rendered, targets_of
-from pipeline.model.cut import Cut
 from pipeline.model.encoder import Encoder
 from pipeline.model.encoder_loading import load_encoder
+from pipeline.model.frozen_part import FrozenPart
 from pipeline.model.loader import Loader
 from pipeline.model.obtain import obtain
 from pipeline.model.presets import OFFLINE_ENCODER
 from pipeline.model.store import PrefixStore
 from pipeline.tasks.classify import Classify
-from pipeline.tasks.encoded import Under
+from pipeline.tasks.encoded import EncoderWithHead
 
 TEXTS, TOKENS, LABELS, STEPS = 8, 64, 20, 10
 CUTS = {"e,0-2": ("three layers", 1.3), "e,0-4": ("one layer", 2.5), "e,0-5": ("the head alone", 50.0)}
-"""Cut -> what trains, and the aim."""
+"""Frozen part -> what trains, and the aim."""
 TASK = Classify()
 
 
@@ -42,7 +42,7 @@ def rows(repeats: int) -> list[Row]:
 
 def _row(folder: Path, cut: str, repeats: int) -> Row:
     what, promised = CUTS[cut]
-    encoder = load_encoder(folder / "backbone", Cut.parse(cut), torch.device("cpu"))
+    encoder = load_encoder(folder / "backbone", FrozenPart.parse(cut), torch.device("cpu"))
     sides = steps_of(encoder, folder / "store" / cut)
     seconds, found = interleaved(sides, repeats)
     apart = max(float((found[OURS][name] - found[THEIRS][name]).abs().max()) for name in found[OURS])
@@ -68,13 +68,13 @@ def steps_of(encoder: Encoder, folder: Path) -> dict[str, Callable[[], Adapter]]
     for names, batch in zip(keys, batches, strict=True):
         for name, prefix in zip(names, _frozen(encoder, batch), strict=True):
             store.put(name, prefix)
-    loader = Loader(folder, torch.device("cpu"), held=1_000_000_000)
+    loader = Loader(folder, torch.device("cpu"), cache_bytes=1_000_000_000)
     classes = tuple(map(str, range(LABELS)))
     start = encoder.initial("layers", 0, 1) | TASK.initial(encoder, classes, 1)
 
     def run(load: Callable[[int], Sequence[Prefix]]) -> Adapter:
         leaves = {name: tensor.clone().requires_grad_() for name, tensor in start.items()}
-        seen = Under(encoder, TASK)
+        seen = EncoderWithHead(encoder, TASK)
         for step in range(STEPS):
             for tensor in leaves.values():
                 tensor.grad = None
@@ -91,7 +91,7 @@ def steps_of(encoder: Encoder, folder: Path) -> dict[str, Callable[[], Adapter]]
 
 def _frozen(encoder: Encoder, batch: Sequence[Rendered]) -> list[Prefix]:
     whole = list(encoder.encode(batch))
-    return whole if encoder.trained else [TASK.kept(encoder, prefix) for prefix in whole]
+    return whole if encoder.trained else [TASK.head_input(encoder, prefix) for prefix in whole]
 
 
 def _text(draw: random.Random, encoder: Encoder) -> Rendered:

@@ -23,13 +23,16 @@ from hypothesis import settings
 from workspaces import BOTH, SMALL, Workspace
 
 from pipeline.corpora.example import Example, Turn
+from pipeline.federated.head import backward_through_head
 from pipeline.federated.local import LocalClientData
+from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
 from pipeline.federated.optimizer import LocalTraining
 from pipeline.model import precision
-from pipeline.model.adapter import Adapter, init_adapter
-from pipeline.model.backbone import Backbone, Limits, Prefix, Rendered
+from pipeline.model.adapter import Adapter, init_adapter, on_device
+from pipeline.model.backbone import Backbone, Limits, Prefix, Rendered, targets_of
 from pipeline.model.causal import CausalBackbone
 from pipeline.model.entry import Entry
+from pipeline.model.lora import init_lora
 from pipeline.model.obtain import WHEEL
 from pipeline.model.precision import Precision, multiplies_bf16
 from pipeline.model.seq2seq import Seq2SeqBackbone
@@ -103,6 +106,39 @@ def noisy_adapter(backbone: Backbone, seed: int = 0, bottleneck: int = 8) -> Ada
     generator = torch.Generator().manual_seed(seed)
     start = init_adapter(backbone.adapted_layers, backbone.width, bottleneck, seed)
     return {name: t + 0.1 * torch.randn(t.shape, generator=generator) for name, t in start.items()}
+
+
+def noisy_lora(backbone: Backbone, seed: int = 0) -> Adapter:
+    """LoRA's adapter away from its start, where B = 0 would hide mistakes."""
+    generator = torch.Generator().manual_seed(seed)
+    start = init_lora(backbone.lora_shapes(), rank=4, seed=seed)
+    return {name: t + 0.3 * torch.randn(t.shape, generator=generator) for name, t in start.items()}
+
+
+def prefixes_of(backbone: Backbone, count: int = 3, *, for_generation: bool = False) -> list[Prefix]:
+    """What is stored of each example, on the backbone's device; `for_generation`: with what decoding needs."""
+    parts = [backbone.encode(item, for_generation=for_generation) for item in render_all(backbone, count)]
+    return [on_device(first | second, backbone.device) for first, second in parts]
+
+
+def loss_and_gradients(
+    backbone: Backbone,
+    adapter: Adapter,
+    *,
+    cached: bool = True,
+    objective: Any = CROSS_ENTROPY,
+    teacher: Adapter | None = None,
+) -> tuple[float, Adapter]:
+    """Of three examples, from their stored prefixes or, not `cached`, by full passes; on the CPU."""
+    prefixes = prefixes_of(backbone)
+    leaves = {name: t.clone().requires_grad_() for name, t in on_device(adapter, backbone.device).items()}
+    hidden = (
+        backbone.target_hidden(prefixes, leaves) if cached else backbone.reference_hidden(render_all(backbone), leaves)
+    )
+    with torch.no_grad():
+        guide = None if teacher is None else backbone.target_hidden(prefixes, on_device(teacher, backbone.device))
+    losses = backward_through_head(backbone.head, hidden, targets_of(prefixes), objective, guide)
+    return float(losses.loss.mean()), {name: t.grad.cpu() for name, t in leaves.items() if t.grad is not None}
 
 
 @pytest.fixture

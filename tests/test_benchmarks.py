@@ -35,8 +35,8 @@ from benchmarks.training_step import Side
 from pipeline.federated.algorithm import weighted_average
 from pipeline.model.adapter import read_adapter
 from pipeline.model.backbone import Backbone, Rendered
-from pipeline.model.cut import Cut
 from pipeline.model.encoder import Encoder
+from pipeline.model.frozen_part import FrozenPart
 from pipeline.model.precision import Precision
 from pipeline.model.tiny import tiny_encoder, tiny_model, tiny_wordpieces
 
@@ -282,7 +282,7 @@ def test_a_difference_with_an_interval_is_kept_if_that_holds_zero_and_is_narrow(
 
 @pytest.mark.parametrize("cut", ["e,0", "e,0-2"])
 def test_a_step_above_a_cut_is_the_same_with_and_without_a_store(cut: str, tmp_path: Path) -> None:
-    made = Encoder("tiny-bert", tiny_encoder("bert"), tiny_wordpieces(), Cut.parse(cut))
+    made = Encoder("tiny-bert", tiny_encoder("bert"), tiny_wordpieces(), FrozenPart.parse(cut))
     found = {side: run() for side, run in encoder_step.steps_of(made, tmp_path).items()}
     assert set(found[OURS]) == set(found[THEIRS])
     for name, gradient in found[OURS].items():

@@ -22,7 +22,7 @@ MODULES = (
     "pipeline.federated.objectives.objective",
     "pipeline.federated.objectives.threshold",
     "pipeline.federated.optimizer",
-    "pipeline.model.cut",
+    "pipeline.model.frozen_part",
     "pipeline.plan.grids",
     "pipeline.plan.text_names",
     "pipeline.runs.summarize",

@@ -23,6 +23,7 @@ from pipeline.federation.processes import Supervisor
 from pipeline.federation.site import STATE, ServerSite, socket_path
 from pipeline.model.adapter import Adapter, write_adapter
 from pipeline.model.loading import planned_backbone
+from pipeline.model.tensor_file import save_checksums
 from pipeline.plan.orders import Training
 from pipeline.runs.meetings import initial_adapter
 from pipeline.runs.training import Finished, Opened, train, write_events
@@ -81,6 +82,7 @@ def train_over(link: SocketLink, site: ServerSite) -> Finished:
         remote = Remote(link, facts, training.tolerance or STRICT, job=job)
         scores = {name: reply.scores for name, reply in remote.finish(progress.server.adapter, progress.round).items()}
         write_adapter(layout.adapter(run_id, "server"), progress.server.adapter, {"round": progress.round})
+        save_checksums(run_id)
         assert order.evaluate is not None
         history = judged(progress.history, order.evaluate)
         write_table(layout.history(run_id), [row.to_row() for row in history], columns_of(history))

@@ -1,1 +1,1 @@
-"""Backbones, the adapter stack, the frozen-prefix store and generation."""
+"""Backbones, adapters, the frozen-prefix store and decoding."""

@@ -24,13 +24,13 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, layer_norm, relu
 
 from pipeline.model.onednn import product
-from pipeline.model.tensor_file import adapter_bytes, damaged
+from pipeline.model.tensor_file import damaged, tensor_bytes
 from pipeline.workspace.files import canonical, write_bytes
 
 Adapter = dict[str, Tensor]
 
 Adapt = Callable[[int, Tensor], Tensor]
-"""What happens to a decoder layer's output: (the layer's index, Y of (batch, length, n)) -> Ŷ."""
+"""Changes a decoder layer's output: (the layer's index, Y (batch, length, n)) -> Ŷ (batch, length, n)."""
 
 INITIAL_STD = 0.02
 NORM_EPS = 1e-5
@@ -57,7 +57,7 @@ def init_adapter(layers: Iterable[int], width: int, bottleneck: int, seed: int) 
 def apply_adapter(
     adapter: Mapping[str, Tensor], layer: int, hidden: Tensor, *, post_norm: bool, dropped: float = 0.0
 ) -> Tensor:
-    """Eq. 5 on the output of one layer; layers that the adapter does not name pass unchanged.
+    """Apply Eq. 5 to the output of one layer; a layer without adapter is not changed.
 
     Args:
         hidden: Y, (..., n).
@@ -69,7 +69,7 @@ def apply_adapter(
     down, up = adapter[f"layers.{layer}.down"], adapter[f"layers.{layer}.up"]
     gain, shift = adapter[f"layers.{layer}.norm.weight"], adapter[f"layers.{layer}.norm.bias"]
     training = dropped > 0 and torch.is_grad_enabled()
-    # In fp32, whatever the precision of the frozen layers around it.
+    # In fp32, also between frozen layers in bf16.
     with torch.autocast(hidden.device.type, enabled=False):
         if post_norm:
             inner = dropout(relu(product(hidden, down)), dropped, training)
@@ -81,7 +81,7 @@ def apply_adapter(
 def adapting(
     adapter: Mapping[str, Tensor], *, post_norm: bool, where: Tensor | None = None, dropped: float = 0.0
 ) -> Adapt:
-    """One adapter for the whole batch.
+    """One adapter for all rows of a batch.
 
     Args:
         where: boolean (batch, length): the positions that are adapted; None adapts all.
@@ -96,7 +96,7 @@ def adapting(
 
 
 class RowAdapters:
-    """One adapter a row of a batch that is decoded; rows that hold the same object are adapted together."""
+    """One adapter a row of a batch that is decoded; rows with the same adapter object are adapted together."""
 
     def __init__(self, adapters: Sequence[Adapter], *, post_norm: bool, device: torch.device) -> None:
         self._adapters, self._post_norm, self._device = list(adapters), post_norm, device
@@ -116,7 +116,7 @@ class RowAdapters:
 
     @property
     def common(self) -> Adapter:
-        """The one adapter that all rows hold; the empty one where there are several."""
+        """The adapter of all rows; the empty one if they have several."""
         return self._adapters[0] if len(self._groups) == 1 else {}
 
     def select(self, rows: Tensor) -> RowAdapters:
@@ -127,7 +127,7 @@ class RowAdapters:
 
 @contextmanager
 def attached(layers: Iterable[nn.Module], adapt: Adapt) -> Iterator[None]:
-    """Adapt a model's own decoder layers by forward hooks, whatever class calls them."""
+    """Adapt a model's own decoder layers by forward hooks, which work in any class of model."""
 
     def hook(index: int) -> Any:
         def on_output(_module: nn.Module, _inputs: Any, output: Tensor | tuple[Tensor, ...]) -> Any:
@@ -146,9 +146,9 @@ def attached(layers: Iterable[nn.Module], adapt: Adapt) -> Iterator[None]:
 
 
 def pack(adapter: Mapping[str, Tensor], about: Mapping[str, Any] | None = None) -> bytes:
-    """The safetensors bytes of an adapter, the same for the same tensors.
+    """The safetensors bytes of an adapter; equal tensors give equal bytes.
 
-    `about` becomes one metadata key: safetensors writes several in random order.
+    `about` becomes one metadata key, since safetensors writes several in random order.
     """
     metadata = {"quorum": canonical(dict(about))} if about else None
     content: bytes = save({name: tensor.detach().cpu().contiguous() for name, tensor in adapter.items()}, metadata)
@@ -156,7 +156,7 @@ def pack(adapter: Mapping[str, Tensor], about: Mapping[str, Any] | None = None) 
 
 
 def packed_size(adapter: Mapping[str, Tensor]) -> int:
-    """The bytes of `pack`, which depend on names, shapes and types alone."""
+    """The number of bytes of `pack`, which depends on names, shapes and types alone."""
     return _size_of(tuple((name, tensor.dtype, tuple(tensor.shape)) for name, tensor in sorted(adapter.items())))
 
 
@@ -166,12 +166,14 @@ def _size_of(form: tuple[tuple[str, torch.dtype, tuple[int, ...]], ...]) -> int:
 
 
 def unpack(content: bytes) -> Adapter:
+    """The adapter in safetensors bytes."""
     tensors = load(content)
-    # safetensors gives names in random order, and sums over an adapter depend on theirs in the last bit.
+    # safetensors returns names in random order, and the last bits of sums over an adapter depend on the order.
     return {name: tensors[name] for name in sorted(tensors)}
 
 
 def on_device(adapter: Mapping[str, Tensor], device: torch.device) -> Adapter:
+    """An adapter on another device."""
     return {name: tensor.to(device) for name, tensor in adapter.items()}
 
 
@@ -181,6 +183,7 @@ def digest(adapter: Mapping[str, Tensor]) -> str:
 
 
 def write_adapter(path: Path, adapter: Mapping[str, Tensor], about: Mapping[str, Any] | None = None) -> None:
+    """Save an adapter; see `pack`."""
     write_bytes(path, pack(adapter, about))
 
 
@@ -188,9 +191,9 @@ def read_adapter(path: Path) -> Adapter:
     """Load an adapter.
 
     Raises:
-        QuorumError: the file is missing or damaged.
+        QuorumError: the file is missing, damaged, or not as its training saved it.
     """
     try:
-        return unpack(adapter_bytes(path))
+        return unpack(tensor_bytes(path))
     except SafetensorError as error:
-        raise damaged(path, error) from None
+        raise damaged(path, str(error)) from None

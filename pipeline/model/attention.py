@@ -1,8 +1,8 @@
 """Attention for models whose queries share key-value heads, without copying keys and values to every query head.
 
-transformers repeats each key-value head for its group of query heads before calling scaled dot-product attention; with
-a source of hundreds of tokens that copy costs more than the attention itself. Folding the group into the query's
-length gives the same numbers from the keys as they are.
+transformers copies each key-value head for every query head of its group before scaled dot-product attention; with a
+source of hundreds of tokens that copy costs more than the attention itself. Making the group a part of the query's
+length gives the same numbers without a copy.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pipeline.model.stored_source import StoredSource
 
 NAME = "quorum_grouped"
 FEW = 8
-"""Queries of one head and one batch entry."""
+"""At most so many queries of one head and one batch entry are computed by two products."""
 
 
 def grouped_attention(
@@ -42,8 +42,8 @@ def grouped_attention(
         key, value: (batch, key-value heads, keys, d).
         attention_mask: (batch or 1, 1, queries, keys), boolean, true where a query sees a key, or additive; None for
             causal.
-        shared_source: what rows that are decoded read besides their own keys.
-        stored_source: what the targets of a batch read besides their own.
+        shared_source: in decoding, the sources of the rows, whose keys they read before their own.
+        stored_source: in training, the sources of a batch's targets.
 
     Returns:
         (batch, queries, heads, d), and no attention weights.
@@ -66,7 +66,7 @@ def grouped_attention(
 
 
 def _few(query: Tensor) -> bool:
-    """Whether there are so few queries that torch's own kernel, made for many, takes two to seven times as long."""
+    """Whether torch's own kernel, written for many queries, takes two to seven times as long as two products."""
     return (
         query.device.type == "cpu"
         and query.dtype == torch.bfloat16
@@ -76,7 +76,7 @@ def _few(query: Tensor) -> bool:
 
 
 def _by_products(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float) -> Tensor:
-    """The same in two products, for queries that see every key that a mask (batch, 1, queries, keys) leaves.
+    """The same in two products, for queries (batch, heads, queries, d) and a mask (batch, 1, queries, keys).
 
     Returns:
         (batch, queries, heads, d).

@@ -1,8 +1,8 @@
-"""What the rest of Quorum knows of a language model.
+"""The interface of a language model: what the rest of Quorum calls.
 
-Both families (`causal`, `seq2seq`) offer the same five things: render an example as token ids, encode what is frozen,
-run the adapted top from what is stored, run the whole model without the store (the reference that the store must
-agree with), and decode.
+Both families (`causal`, `seq2seq`) do the same five things: render an example as token ids, encode its frozen part, run
+the adapted top from the stored part, run the complete model without the store (the reference for the stored one), and
+decode.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Head(Protocol):
 
 
 Prefix = dict[str, Tensor]
-"""What is stored of one example: `targets` (T,) and the family's own frozen tensors."""
+"""The stored tensors of one example: `targets` (T,), and those that the family computes once."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How many tokens a backbone reads and is trained to write."""
+    """The numbers of tokens that a backbone reads, and is trained to write, at most."""
 
     source_tokens: int
     target_tokens: int
@@ -51,22 +51,22 @@ class Rendered:
     """An example as token ids.
 
     `source` is all that the model reads, template and query included; `target` is y_1 … y_T, the end token last
-    unless truncation cut it off. `transcript_tokens` counts the transcript before truncation, `kept` after.
-    Of an encoder's text `target` are classes, and `places` the tokens of `source` that are asked about, where that is
-    not the whole; `words`: which words these begin.
+    unless truncation removed it. `transcript_tokens` counts the transcript before truncation, `transcript_read` after.
+    For an encoder `target` has classes. `places`: the tokens of `source` that are classified, where not the text as a
+    whole is; `words`: the number of the word that each of these begins.
     """
 
     source: tuple[int, ...]
     target: tuple[int, ...]
     transcript_tokens: int
-    kept: int
+    transcript_read: int
     places: tuple[int, ...] = ()
     words: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Row:
-    """A sequence to be grown: the number of the prefix that it reads, and its adapter."""
+    """A sequence to decode: the number of the prefix that it reads, and its adapter."""
 
     source: int
     adapter: Adapter
@@ -76,10 +76,10 @@ class Decoding(Protocol):
     """The state of one batch of rows that grow token by token."""
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Feed one token a row, (rows,); return the next token's logits (rows, vocabulary), fp32."""
+        """Read one token a row, (rows,); the next token's logits (rows, vocabulary) in fp32."""
 
     def select(self, rows: Tensor) -> None:
-        """Keep or re-order rows: row i becomes what row `rows[i]` was."""
+        """Drop or re-order rows: row i becomes what row `rows[i]` was."""
 
 
 class Backbone(Protocol):
@@ -99,7 +99,7 @@ class Backbone(Protocol):
     device: torch.device
 
     def check_lengths(self, source_tokens: int, new_tokens: int) -> None:
-        """Whether the model has positions for so many tokens, read and written.
+        """Check that the model has positions for so many tokens, read and written.
 
         Raises:
             QuorumError: it has not.
@@ -109,7 +109,7 @@ class Backbone(Protocol):
         """Token ids of an example; truncation takes the end of the transcript, never the query."""
 
     def encode(self, rendered: Rendered, *, for_generation: bool) -> tuple[Prefix, Prefix]:
-        """Everything frozen of one example, on the CPU: (what a loss needs, what generation needs besides)."""
+        """One example's frozen tensors, on the CPU: (those that a loss needs, the further ones that decoding needs)."""
 
     def lora_shapes(self) -> dict[str, tuple[int, int]]:
         """The projections that LoRA changes: name -> (in, out); see `lora.projections`."""
@@ -125,7 +125,7 @@ class Backbone(Protocol):
         everywhere: bool = False,
         dropped: float = 0.0,
     ) -> Tensor:
-        """The same without the store: one full pass of the backbone's own forward, adapters on by hooks.
+        """The same without the store: a full pass of the model's own forward, with adapters as hooks.
 
         Args:
             everywhere: adapt a causal model's prompt too, which the store rules out.
@@ -136,10 +136,10 @@ class Backbone(Protocol):
         """Logits of the vocabulary; see `Head`."""
 
     def bytes_of_source(self, tokens: int) -> int:
-        """Memory that decoding keeps for a source of so many tokens, however many rows read it."""
+        """Bytes of memory that decoding needs for a source of so many tokens, however many rows read it."""
 
     def decoding(self, prefixes: Sequence[Prefix], rows: Sequence[Row], new_tokens: int) -> tuple[Decoding, Tensor]:
-        """Start decoding up to `new_tokens` from prefixes of both parts: (state, first tokens to feed, one a row)."""
+        """Start decoding up to `new_tokens` from both parts of `encode`: (state, first tokens to read, one a row)."""
 
     def text(self, tokens: Sequence[int]) -> str:
         """Tokens -> words, special tokens left out."""
@@ -148,8 +148,8 @@ class Backbone(Protocol):
         """Each token's surface text, empty for special tokens: joined, they are the text."""
 
 
-def closed_up(active: Sequence[int]) -> list[int]:
-    """Ascending places in use, without gaps: those at the end fill the places of unused ones, the others stay."""
+def without_gaps(active: Sequence[int]) -> list[int]:
+    """Ascending places in use -> the same without gaps: the last ones fill the places of unused ones."""
     ending = [place for place in active if place >= len(active)]
     staying = set(active)
     return [place if place in staying else ending.pop() for place in range(len(active))]

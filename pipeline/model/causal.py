@@ -13,23 +13,22 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import Adapt, RowAdapters, adapting, attached
 from pipeline.model.attention import NAME as GROUPED_ATTENTION
 from pipeline.model.backbone import Decoding, Limits, Prefix, Rendered, Row
-from pipeline.model.frozen_linear import DTYPES, freeze_linear_layers, logits_of
-from pipeline.model.lora import lora, projections
-from pipeline.model.precision import Precision, products_in
+from pipeline.model.frozen_linear import DTYPES, logits_of
+from pipeline.model.language_model import LanguageModel
+from pipeline.model.lora import lora
 from pipeline.model.shared_source import SharedSource
 from pipeline.model.stored_source import StoredSource
 
 _CONTENT = "\N{OBJECT REPLACEMENT CHARACTER}"
 
 
-class CausalBackbone:
+class CausalBackbone(LanguageModel):
     """A causal model behind the `Backbone` interface."""
 
     post_norm: bool = False
@@ -37,31 +36,10 @@ class CausalBackbone:
     end_token_forced: int | None = None
     decoder_start: tuple[int, ...] = ()
 
-    def __init__(
-        self,
-        name: str,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        adapted: int,
-        precision: Precision = "fp32",
-    ) -> None:
-        self.name = name
-        self.model: Any = model.eval().requires_grad_(False)
-        freeze_linear_layers(self.model, precision)
-        self.precision = precision
-        self.tokenizer: Any = tokenizer
-        model.config._attn_implementation = GROUPED_ATTENTION
-        self.device = torch.device(model.device)
-        self.width = model.config.hidden_size
-        self.vocabulary = model.config.vocab_size
-        depth = model.config.num_hidden_layers
-        self.adapted_layers = range(depth - adapted, depth)
-        self.end_token = tokenizer.eos_token_id
+    def _configure(self, config: Any) -> None:
+        config._attn_implementation = GROUPED_ATTENTION
+        self.width, self._layers = config.hidden_size, self.model.model.layers
         self._before, self._after = self._template()
-
-    @property
-    def _layers(self) -> Any:
-        return self.model.model.layers
 
     # -- text ---------------------------------------------------------------------------------------------------------
 
@@ -73,11 +51,6 @@ class CausalBackbone:
         prompt = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         before, after = prompt.split(_CONTENT)
         return self.tokenizer(before, add_special_tokens=False)["input_ids"], after
-
-    def _ids(self, text: str) -> list[int]:
-        # A transcript that spells a special token must not become one.
-        ids: list[int] = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
-        return ids
 
     def check_lengths(self, source_tokens: int, new_tokens: int) -> None:
         known = self.model.config.max_position_embeddings
@@ -96,13 +69,9 @@ class CausalBackbone:
                 f"example {example.id}: its query and the prompt template take {len(self._before) + len(tail)} tokens, "
                 f"source_tokens is {limits.source_tokens}; raise source_tokens"
             )
-        kept = transcript[:room]
+        read = transcript[:room]
         target = [*self._ids(example.target), self.end_token][: limits.target_tokens]
-        return Rendered((*self._before, *kept, *tail), tuple(target), len(transcript), len(kept))
-
-    def text(self, tokens: Sequence[int]) -> str:
-        text: str = self.tokenizer.decode(list(tokens), skip_special_tokens=True)
-        return text.strip()
+        return Rendered((*self._before, *read, *tail), tuple(target), len(transcript), len(read))
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:
         special = set(self.tokenizer.all_special_ids)
@@ -120,9 +89,11 @@ class CausalBackbone:
         adapt: Adapt,
         **attention: Any,
     ) -> Tensor:
-        """Some of the layers, one after the other; no mask: each position sees those before it and itself."""
+        """Run some of the layers on hidden states (batch, length, width); without a mask each position sees itself and
+        those before it.
+        """
         rope = self.model.model.rotary_emb(hidden, position_ids=positions)
-        with products_in(self.precision, hidden.device):
+        with self._products():
             for index in layers:
                 hidden = self._layers[index](
                     hidden, attention_mask=mask, position_embeddings=rope, past_key_values=cache, **attention
@@ -135,7 +106,7 @@ class CausalBackbone:
         first, length = self.adapted_layers[0], len(rendered.source) - 1
         ids = torch.tensor([rendered.source + rendered.target[:-1]], device=self.device)
         positions = torch.arange(ids.shape[1], device=self.device)[None]
-        cache = _Kept(DTYPES[self.precision])
+        cache = _KeyValueCache(DTYPES[self.precision])
         hidden = self.model.model.embed_tokens(ids)
         hidden = self._run(hidden, range(first + 1), positions, None, cache, _unadapted)
         targets, source = hidden[:, length:], hidden[:, :length]
@@ -184,9 +155,6 @@ class CausalBackbone:
         normed: Tensor = self.model.model.norm(hidden[0])
         return normed
 
-    def lora_shapes(self) -> dict[str, tuple[int, int]]:
-        return projections(self._layers, self.adapted_layers[1:])
-
     def reference_hidden(
         self,
         rendered: Sequence[Rendered],
@@ -201,8 +169,7 @@ class CausalBackbone:
             start = len(item.source) - 1
             where = None if everywhere else torch.arange(ids.shape[1], device=ids.device)[None] >= start
             adapt = adapting(adapter, post_norm=False, where=where, dropped=dropped)
-            products = products_in(self.precision, self.device)
-            with products, attached(self._layers, adapt), lora(self._layers, adapter, where):
+            with self._products(), attached(self._layers, adapt), lora(self._layers, adapter, where):
                 hidden.append(self.model.model(ids, use_cache=False).last_hidden_state[0, start:])
         return torch.cat(hidden)
 
@@ -254,8 +221,8 @@ class _CausalDecoding:
         self._adapters = self._adapters.select(rows)
 
 
-class _Kept:
-    """Keys and values of one row as its layers make them; transformers' cache interface."""
+class _KeyValueCache:
+    """Keys and values of one row, layer by layer; transformers' cache interface."""
 
     def __init__(self, dtype: torch.dtype) -> None:
         self.keys: list[Tensor] = []
@@ -272,10 +239,11 @@ class _Kept:
 def _padded_source(
     prefixes: Sequence[Prefix], device: torch.device, parts: Sequence[str] = ("",)
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Stored keys and values, (layers, batch, key-value heads, longest, d) each, and what is source: (batch, longest).
+    """Stored keys and values, (layers, batch, key-value heads, longest, d) each, and where a source has tokens: boolean
+    (batch, longest).
 
     Args:
-        parts: what the names of the stored layers begin with, lower layers first.
+        parts: the prefixes of the stored tensors' names, lower layers first.
     """
     lengths = [prefix["keys"].shape[2] for prefix in prefixes]
     layers = [prefixes[0][f"{part}keys"].shape[0] for part in parts]

@@ -9,14 +9,14 @@ from typing import Any
 from torch import Tensor, nn
 from transformers.cache_utils import DynamicLayer
 
-from pipeline.model.shared_source import Seats
+from pipeline.model.shared_source import RowsBySource
 
 MASK = "attention_mask"
-"""What most decoders call the mask of their attention."""
+"""Most decoders' name of their attention's mask."""
 
 
 class SourceLayer(DynamicLayer):  # type: ignore[misc]
-    """A source's keys and values in one layer, laid out once as every step's products read them."""
+    """A source's keys and values in one layer, made contiguous once: every step's products read them so."""
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
         keys, values = super().update(key_states.contiguous(), value_states.contiguous())
@@ -24,23 +24,25 @@ class SourceLayer(DynamicLayer):  # type: ignore[misc]
 
 
 @contextmanager
-def folded_queries(attentions: Iterable[nn.Module], seats: Seats, bias: Tensor, mask: str = MASK) -> Iterator[None]:
-    """Fold the rows that read one source into the queries of one batch entry, and unfold them on the way out.
+def folded_queries(
+    attentions: Iterable[nn.Module], arrangement: RowsBySource, bias: Tensor, mask: str = MASK
+) -> Iterator[None]:
+    """Make the rows that read one source the queries of one batch entry while decoders' cross-attention runs.
 
-    By hooks, so that any class of decoder does so.
+    Hooks do so, which work in any class of decoder.
 
     Args:
-        bias: what is added to scores, (sources, 1, 1, longest).
-        mask: what these modules call it.
+        bias: added to scores, (sources, 1, 1, longest).
+        mask: these modules' name of that argument.
     """
-    bias = bias.expand(-1, 1, seats.places, -1)
+    bias = bias.expand(-1, 1, arrangement.places, -1)
 
     def fold(_module: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], Any]:
         hidden = named["hidden_states"] if "hidden_states" in named else inputs[0]
-        return inputs[1:], {**named, "hidden_states": seats.fold(hidden[:, 0]), mask: bias}
+        return inputs[1:], {**named, "hidden_states": arrangement.fold(hidden[:, 0]), mask: bias}
 
     def unfold(_module: Any, _inputs: Any, output: tuple[Any, ...]) -> tuple[Any, ...]:
-        return seats.unfold(output[0])[:, None], *output[1:]
+        return arrangement.unfold(output[0])[:, None], *output[1:]
 
     handles = []
     for attention in attentions:

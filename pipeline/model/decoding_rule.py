@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class DecodingRule:
-    """Names are those of params.yaml; `max_tokens` counts the end token, `min_tokens` what comes before it."""
+    """How to decode; names are those of params.yaml.
+
+    `max_tokens` counts the end token, `min_tokens` the tokens before it.
+    """
 
     beams: int = 1
     length_penalty: float = 1.0

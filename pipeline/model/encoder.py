@@ -1,13 +1,13 @@
 """An encoder whose lower part is frozen: BERT, RoBERTa, DistilBERT, and MiniLM, which is a small BERT.
 
-Embeddings and the lowest layers may be frozen; whatever lies above trains, wholly or by adapters. The output of the
-last frozen layer is computed once for an example, real tokens alone, and training begins there; where no layer is
-frozen, the token ids stand in its place. Dropout is 0: what is stored must not depend on a draw.
+Embeddings and the lowest layers may be frozen; all above them trains, in full or by adapters. The output of the last
+frozen layer is computed and stored once an example, without padding, and training begins there. Where no layer is
+frozen, the token ids are stored instead. Dropout is 0, since a stored output must not depend on a draw.
 
-What trains is an adapter like any other, a dict of tensors:
+The trained tensors are an adapter like any other, a dict of tensors:
 
     embeddings.*          the embeddings, where nothing is frozen
-    layers.K.*            a whole layer
+    layers.K.*            a layer in full
     layers.K.down …       a bottleneck after it (Houlsby et al., ICML 2019), post-norm, as BERT's own layers
     layers.K.….lora_A/B   low-rank changes of its query and value projections (Hu et al., ICLR 2022)
     head.*                the task's
@@ -26,43 +26,50 @@ from torch.func import functional_call
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import Adapter, apply_adapter, init_adapter
 from pipeline.model.backbone import Prefix, Rendered, pad
-from pipeline.model.cut import Above, Cut
+from pipeline.model.frozen_part import Above, FrozenPart
 from pipeline.model.lora import DOWN, SCALE, UP, init_lora
 from pipeline.model.precision import Precision, products_in
 
 Pool = Literal["mean", "first"]
 PROJECTIONS = ("query", "value", "q_lin", "v_lin")
-"""What BERT's and DistilBERT's query and value projections are called."""
+"""The names of query and value projections in BERT and in DistilBERT."""
 
 
 class Lower(NamedTuple):
-    """What has been computed below a lower cut: its layers, and a text's hidden states (T, n) behind them, or None."""
+    """Stored outputs of a smaller frozen part: its number of layers, and a text's output (T, n), or None."""
 
     layers: int
     hidden: Callable[[Rendered], Tensor | None]
 
 
 class Encoder:
-    """A pretrained encoder, cut.
+    """A pretrained encoder with a frozen part.
 
     Args:
         model: transformers' own, without a head.
-        pool: how a text is one vector: the mean of its tokens, as MiniLM was trained, or the first, as BERT.
+        pool: a text's vector: the mean of its tokens, as in MiniLM's training, or the first one, as in BERT's.
 
     Raises:
-        QuorumError: it has fewer layers than are to be frozen.
+        QuorumError: more layers are frozen than the model has.
     """
 
     def __init__(
-        self, name: str, model: Any, tokenizer: Any, cut: Cut, *, pool: Pool = "first", precision: Precision = "fp32"
+        self,
+        name: str,
+        model: Any,
+        tokenizer: Any,
+        frozen: FrozenPart,
+        *,
+        pool: Pool = "first",
+        precision: Precision = "fp32",
     ) -> None:
-        self.name, self.tokenizer, self.cut, self.pool, self.precision = name, tokenizer, cut, pool, precision
+        self.name, self.tokenizer, self.frozen, self.pool, self.precision = name, tokenizer, frozen, pool, precision
         self._model = model.eval().requires_grad_(False)
         self._layers: nn.ModuleList = _layers_of(model)
-        if cut.layers > len(self._layers):
-            raise QuorumError(f"frozen: {cut}: {name} has {len(self._layers)} layers; freeze fewer")
+        if frozen.layers > len(self._layers):
+            raise QuorumError(f"frozen: {frozen}: {name} has {len(self._layers)} layers; freeze fewer")
         self.width = int(model.config.hidden_size)
-        self.trained = range(cut.layers, len(self._layers))
+        self.trained = range(frozen.layers, len(self._layers))
 
     @property
     def device(self) -> torch.device:
@@ -71,25 +78,26 @@ class Encoder:
 
     @property
     def stores_tokens(self) -> bool:
-        """Whether nothing but embeddings lies below the cut, so that token ids are all that is stored."""
-        return not self.cut.layers
+        """Whether no layer is frozen, so that token ids are stored."""
+        return not self.frozen.layers
 
     def initial(self, above: Above, size: int, seed: int) -> Adapter:
-        """What trains at first: the pretrained weights above the cut, or fresh adapters there.
+        """The initial adapter: the pretrained weights above the frozen part, or fresh adapters there.
 
         Args:
-            size: m of a bottleneck, r of LoRA; of whole layers it does not matter.
+            size: m of a bottleneck, r of LoRA; full layers ignore it.
         """
         if above == "bottleneck":
             return init_adapter(self.trained, self.width, size, seed)
         if above == "lora":
             return init_lora(self._projections(), size, seed)
-        found = {} if self.cut.embeddings else _parameters(self._model.embeddings, "embeddings")
+        found = {} if self.frozen.embeddings else _parameters(self._model.embeddings, "embeddings")
         for index in self.trained:
             found |= _parameters(self._layers[index], f"layers.{index}")
         return dict(sorted(found.items()))
 
     def _projections(self) -> dict[str, tuple[int, int]]:
+        """`layers.<index>.<path>` -> (in, out) of the projections that LoRA changes."""
         return {
             f"layers.{index}.{path}": (module.in_features, module.out_features)
             for index in self.trained
@@ -98,7 +106,7 @@ class Encoder:
         }
 
     def pair(self, first: Sequence[int], second: Sequence[int]) -> tuple[list[int], int]:
-        """Two texts' tokens as the model reads them together: (ids, where the second begins)."""
+        """The token ids of two texts that are read as one, and the place at which the second begins."""
         begin, between, end = self._around
         return [*begin, *first, *between, *second, *end], len(begin) + len(first) + len(between)
 
@@ -111,29 +119,30 @@ class Encoder:
         return ids[:first], ids[first + 1 : second], ids[second + 1 :]
 
     def encode(self, rendered: Sequence[Rendered], lower: Lower | None = None) -> Iterator[Prefix]:
-        """What is frozen of each text, in their order: `hidden` (T, n) in fp32, or `ids` (T,); and its targets.
+        """What is stored of each text, in their order: `hidden` (T, n) in fp32, or `ids` (T,); `targets`; `places`.
 
-        One after the other: in a batch the last bits of a text would depend on what else the store lacked. They do not
-        depend on `lower`, from which the layers between two cuts go on.
+        Texts are encoded one by one: in a batch the last bits of a text would depend on the other texts. They do not
+        depend on whether a text's layers are continued from `lower`.
         """
         for one in rendered:
             stored = {"ids": torch.tensor(one.source)}
             if not self.stores_tokens:
                 with torch.no_grad():
-                    stored = {"hidden": self._frozen(stored, one, lower)}
+                    stored = {"hidden": self._hidden(stored, one, lower)}
             yield stored | {"targets": torch.tensor(one.target, dtype=torch.int64)} | _places(one)
 
-    def _frozen(self, stored: Prefix, one: Rendered, lower: Lower | None) -> Tensor:
+    def _hidden(self, stored: Prefix, one: Rendered, lower: Lower | None) -> Tensor:
+        """The output (T, n) of the last frozen layer, on the CPU."""
         begun = None if lower is None else lower.hidden(one)
         if lower is None or begun is None:
-            hidden, _ = self._run(*self._embedded([stored], {}), {}, range(self.cut.layers))
+            hidden, _ = self._run(*self._embedded([stored], {}), {}, range(self.frozen.layers))
         else:
             states, mask = pad([begun.to(self.device)])
-            hidden, _ = self._run(states, mask, {}, range(lower.layers, self.cut.layers))
+            hidden, _ = self._run(states, mask, {}, range(lower.layers, self.frozen.layers))
         return hidden[0].cpu()
 
     def states(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """The last layer's output (texts, longest, n), and which of it are tokens, (texts, longest)."""
+        """The last layer's output (texts, longest, n) in fp32, and its mask (texts, longest), true at tokens."""
         if self.stores_tokens:
             hidden, mask = self._embedded(prefixes, adapter)
         else:
@@ -141,24 +150,26 @@ class Encoder:
         return self._run(hidden, mask, adapter, self.trained)
 
     def pooled(self, hidden: Tensor, mask: Tensor) -> Tensor:
-        """Each text as one vector: (texts, n)."""
+        """States (texts, longest, n) and their mask (texts, longest) -> one vector a text, (texts, n)."""
         if self.pool == "first":
             return hidden[:, 0]
-        kept = mask[..., None].to(hidden.dtype)
-        return (hidden * kept).sum(1) / kept.sum(1)
+        weights = mask[..., None].to(hidden.dtype)
+        return (hidden * weights).sum(1) / weights.sum(1)
 
     def _embedded(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """The embeddings' output (texts, longest, n), and the mask (texts, longest)."""
         ids, mask = pad([prefix["ids"] for prefix in prefixes], float(self.tokenizer.pad_token_id))
         ids, mask = ids.to(self.device), mask.to(self.device)
         more = {}
         if getattr(self._model.config, "type_vocab_size", 0) > 1:
-            # Of a pair, all that comes behind the first separator is the second text.
+            # The second text of a pair is all behind the first separator.
             separators = (ids == self.tokenizer.sep_token_id).long()
             more["token_type_ids"] = ((separators.cumsum(1) - separators).clamp(max=1)) * mask
         own = _of(adapter, "embeddings")
         return functional_call(self._model.embeddings, own, (ids,), more), mask
 
     def _run(self, hidden: Tensor, mask: Tensor, adapter: Mapping[str, Tensor], layers: range) -> tuple[Tensor, Tensor]:
+        """Run some of the layers on hidden states (texts, longest, n); their output in fp32, and the mask."""
         seen = None if bool(mask.all()) else mask[:, None, None, :].expand(-1, 1, mask.shape[1], -1)
         with products_in(self.precision, hidden.device):
             for index in layers:
@@ -169,7 +180,7 @@ class Encoder:
         return hidden.float(), mask
 
     def _changed(self, index: int, adapter: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """A layer's parameters that are not as they were pretrained."""
+        """A layer's parameters that differ from the pretrained ones."""
         changed = {}
         for name, tensor in _of(adapter, f"layers.{index}").items():
             if name.endswith(DOWN):
@@ -184,17 +195,18 @@ class Encoder:
 BOTTLENECK = ("down", "up", "norm.weight", "norm.bias")
 
 
-def keep_layers(name: str, model: Any, kept: Sequence[int]) -> None:
-    """Leave these layers alone, from below: a smaller model that was not trained as one.
+def select_layers(name: str, model: Any, selected: Sequence[int]) -> None:
+    """Remove all other layers of a model, which gives a smaller one that was not trained as such.
 
     Raises:
-        QuorumError: one of them is none.
+        QuorumError: the model lacks one of the layers, or they are not in order.
     """
     layers = _layers_of(model)
-    strange = [index for index in kept if not 0 <= index < len(layers)]
-    if strange or sorted(set(kept)) != list(kept):
-        raise QuorumError(f"layers: {list(kept)}: {name} has layers 0 to {len(layers) - 1}; name some of them in order")
-    own = nn.ModuleList([layers[index] for index in kept])
+    if sorted(set(selected)) != list(selected) or not set(selected) <= set(range(len(layers))):
+        raise QuorumError(
+            f"layers: {list(selected)}: {name} has layers 0 to {len(layers) - 1}; name some of them in order"
+        )
+    own = nn.ModuleList([layers[index] for index in selected])
     if hasattr(model, "transformer"):
         model.transformer.layer = own
     else:
@@ -202,19 +214,22 @@ def keep_layers(name: str, model: Any, kept: Sequence[int]) -> None:
 
 
 def _layers_of(model: Any) -> nn.ModuleList:
+    """The layers, from below, of DistilBERT or of a model built like BERT."""
     layers = model.transformer.layer if hasattr(model, "transformer") else model.encoder.layer
     assert isinstance(layers, nn.ModuleList)
     return layers
 
 
 def _parameters(module: nn.Module, prefix: str) -> Adapter:
+    """Copies of a module's parameters, their names below a prefix."""
     return {f"{prefix}.{name}": tensor.detach().cpu().clone() for name, tensor in module.named_parameters()}
 
 
 def _of(adapter: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The tensors below a prefix, by their names there."""
     return {name[len(prefix) + 1 :]: tensor for name, tensor in adapter.items() if name.startswith(f"{prefix}.")}
 
 
 def _places(rendered: Rendered) -> Prefix:
-    """Which tokens are asked about; of a text that is asked about as a whole none."""
+    """The tokens that are classified; none where the text as a whole is."""
     return {"places": torch.tensor(rendered.places, dtype=torch.int64)}

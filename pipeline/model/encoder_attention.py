@@ -1,4 +1,4 @@
-"""Attention of an encoder whose other products are taken in bf16: on a processor, in fp32 all the same.
+"""Attention in fp32 for an encoder in bf16 on a processor.
 
 torch's attention in bf16 takes twice as long there as in fp32, its gradient three times: 8 texts of 64 tokens and 12
 heads 10.3 ms against 3.6, and 5.5 where bf16 is turned into fp32 first.

@@ -1,4 +1,4 @@
-"""What a run's stages know of one example."""
+"""An example in a run's index of the prefix store."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ class Entry:
 
 
 def entry_file(store: Path, key: str) -> Path:
-    """Where the prefix store keeps an entry."""
+    """The path of an entry in the prefix store."""
     return store / key[:2] / f"{key}.safetensors"

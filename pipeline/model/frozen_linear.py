@@ -1,4 +1,4 @@
-"""Frozen linear layers, in the precision in which they multiply and laid out for the processor.
+"""Frozen linear layers, in one precision and, on a processor, in oneDNN's packed layout.
 
 Packed for oneDNN, a product in fp32 has the same numbers but for the order of summation and takes half the time; in
 bf16 half of that.
@@ -17,12 +17,12 @@ from pipeline.model.onednn import linear, packed, serves
 from pipeline.model.precision import Precision
 
 CANDIDATES, BLOCK = 16, 64
-"""How many of a row's logits are computed anew, and the words among whose maxima they are looked for."""
+"""The number of a row's logits that are computed in fp32; they are in the blocks of words with the largest maxima."""
 DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 def freeze_linear_layers(model: Any, precision: Precision) -> None:
-    """Put every `nn.Linear` of a frozen fp32 language model into its precision; on a CPU, packed."""
+    """Replace every `nn.Linear` of a frozen fp32 language model by one in this precision; on a CPU, a packed one."""
     if precision == "bf16" and type(getattr(model, "lm_head", None)) is nn.Linear:
         model.lm_head = Vocabulary(model.lm_head, model.get_input_embeddings().weight)
     holders = Counter(id(weight) for module in model.modules() for weight in module.parameters(recurse=False))
@@ -31,13 +31,14 @@ def freeze_linear_layers(model: Any, precision: Precision) -> None:
             if type(layer) is nn.Linear and layer.weight.dtype == torch.float32:
                 frozen = _frozen(layer, precision, shared=holders[id(layer.weight)] > 1)
                 setattr(parent, name, frozen)
-    # What is left lies in one mapped file: as long as any of it does, all of the file counts as this process's memory.
+    # The other tensors are views of one mapped file: while any of them is, the file counts as this process's memory.
     for tensor in [*model.parameters(), *model.buffers()]:
         if tensor.device.type == "cpu" and 0 not in tensor.stride():
             tensor.data = tensor.data.clone()
 
 
 def _frozen(layer: nn.Linear, precision: Precision, *, shared: bool = False) -> nn.Module:
+    """A linear layer in a precision: packed where oneDNN computes, else an `nn.Linear`."""
     if serves(layer.weight):
         return PackedLinear(layer, precision, shared=shared)
     if precision == "fp32":
@@ -51,8 +52,8 @@ def _frozen(layer: nn.Linear, precision: Precision, *, shared: bool = False) -> 
 class PackedLinear(nn.Module):
     """x Wᵀ + b with constant W (out, in) and b; gradients reach x alone.
 
-    `weight` stays beside its packed copy only where an embedding shares it; elsewhere it is a place holder of its
-    shape, which models ask for, and the packed copy is the only one.
+    `weight` is a real tensor only where an embedding shares it. Otherwise the packed copy is the only one, and
+    `weight` a placeholder of the same shape and type, which models read.
     """
 
     def __init__(self, layer: nn.Linear, precision: Precision = "fp32", *, shared: bool = False) -> None:
@@ -73,17 +74,18 @@ class PackedLinear(nn.Module):
         return product
 
     def product(self, inputs: Tensor) -> Tensor:
+        """x Wᵀ + b without a gradient: (..., in) -> (..., out)."""
         return linear(inputs, self._forward, self.bias)
 
     def pulled_back(self, gradient: Tensor) -> Tensor:
-        """∂/∂x: gradient · W. Packed at the first call: most layers of a frozen model never see a gradient."""
+        """∂/∂x = gradient · W: (..., out) -> (..., in). W is packed for it at the first call, which few layers have."""
         if self._backward is None:
             self._backward = packed(self._forward.to_dense().t().contiguous())
         return linear(gradient, self._backward)
 
 
 def logits_of(layer: nn.Module, hidden: Tensor, targets: Tensor | None) -> Tensor:
-    """A language model's last layer in fp32: (items, vocabulary); `targets` as a `Vocabulary` takes them."""
+    """A language model's logits in fp32, (items, width) -> (items, vocabulary); `targets`: see `Vocabulary`."""
     logits: Tensor = layer(hidden, targets) if isinstance(layer, Vocabulary) else layer(hidden)
     return logits.float()
 
@@ -91,10 +93,10 @@ def logits_of(layer: nn.Module, hidden: Tensor, targets: Tensor | None) -> Tenso
 class Vocabulary(nn.Module):
     """Hidden states -> fp32 logits of every word, by a frozen layer in bf16.
 
-    bf16 rounds a logit of 20 to steps of 1/8, which would blur every probability. Softmax does not see a constant, so
-    the target's logit is taken from all of its row inside the product, whose sums are fp32: what is then rounded is
-    small where probability is large. The logit that is taken is one more column of W, of ones, and of x. Where there is
-    no target, the largest logits of a row, among which a decoder chooses, are computed anew in fp32.
+    bf16 rounds a logit of 20 to steps of 1/8, which would distort every probability. Softmax does not depend on a
+    constant, so the target's logit is subtracted from its row inside the product, whose sums are fp32: the rounded
+    numbers are then small where the probability is large. For this W has one more column, of ones, and x the negative
+    of that logit. Without a target, the largest logits of a row, among which a decoder chooses, are computed in fp32.
     """
 
     def __init__(self, layer: nn.Linear, embedding: Tensor) -> None:
@@ -108,22 +110,22 @@ class Vocabulary(nn.Module):
         self.bias = layer.bias
 
     def forward(self, hidden: Tensor, targets: Tensor | None = None) -> Tensor:
-        """Logits (items, vocabulary), each row's less that of its target where there are targets: (items,)."""
+        """States (items, width) -> logits (items, vocabulary); given targets (items,), less the target's logit."""
         states = hidden.to(torch.bfloat16)
-        taken = states.new_zeros(states.shape[:-1])
+        offset = states.new_zeros(states.shape[:-1])
         if targets is not None:
             own = self.weight[targets].to(torch.bfloat16)
-            taken = -(states.detach().float() * own.float()).sum(-1).to(torch.bfloat16)
-        logits: Tensor = self._linear(torch.cat([states, taken[..., None]], -1)).float()
+            offset = -(states.detach().float() * own.float()).sum(-1).to(torch.bfloat16)
+        logits: Tensor = self._linear(torch.cat([states, offset[..., None]], -1)).float()
         if targets is None:
-            _sharpen(logits, states, self.weight)
+            _refine_largest(logits, states, self.weight)
         return logits if self.bias is None else logits + self.bias
 
 
-def _sharpen(logits: Tensor, states: Tensor, weight: Tensor) -> None:
-    """The largest logits of each row in place, from the same numbers with fp32 sums and no rounding.
+def _refine_largest(logits: Tensor, states: Tensor, weight: Tensor) -> None:
+    """Replace the largest logits of each row, in place, by products of the same numbers in fp32.
 
-    They are looked for in the blocks with the largest maxima: a search of the whole vocabulary costs more than all.
+    They are searched in the blocks with the largest maxima: searching the full vocabulary takes longer than the rest.
     """
     size = BLOCK if logits.shape[-1] % BLOCK == 0 else logits.shape[-1]
     blocks = logits.view(*logits.shape[:-1], -1, size)
@@ -135,6 +137,8 @@ def _sharpen(logits: Tensor, states: Tensor, weight: Tensor) -> None:
 
 
 class _Product(torch.autograd.Function):
+    """`PackedLinear.product` with its gradient in x."""
+
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, layer: PackedLinear) -> Tensor:
         ctx.layer = layer

@@ -1,7 +1,7 @@
 """Batched greedy and beam search from stored prefixes, with the semantics of `transformers.generate`.
 
-One difference is meant: the no-repeat n-gram rule looks at what was generated, never at the source, whose phrases a
-summary may well use.
+One difference is intended: the no-repeat n-gram rule looks at generated tokens alone, not at the source, whose phrases
+a summary may use.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from pipeline.model.backbone import Backbone, Prefix, Row, closed_up
+from pipeline.model.backbone import Backbone, Prefix, Row, without_gaps
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.lora import is_lora
 
-KEEP_WHILE_ACTIVE = 0.9
-"""Finished rows are dropped once they are a tenth of the batch: others' caches are copied to fill their places."""
+DROP_BELOW = 0.9
+"""Finished rows are dropped once at most this share of the batch is active: dropping copies other rows' caches."""
 
 NORMED = 8
-"""Rows of logits whose normalizers are computed at once: so few stay in the processor's cache."""
+"""Rows of logits whose normalizers are computed at once: so few fit into the processor's cache."""
 
 
 def generate(
@@ -36,7 +36,7 @@ def generate(
 
 
 def _together(rows: Sequence[Row]) -> list[list[int]]:
-    """Which rows are decoded as one batch: all, but LoRA's changes lie in the model, so one adapter at a time."""
+    """The rows of each batch: all rows in one; of LoRA, whose changes are in the model, one batch an adapter."""
     groups: dict[int, list[int]] = {}
     for i, row in enumerate(rows):
         groups.setdefault(id(row.adapter) if is_lora(row.adapter) else 0, []).append(i)
@@ -48,12 +48,12 @@ def _without_end(tokens: list[int], end: int) -> list[int]:
 
 
 def _forced(backbone: Backbone, step: int, rule: DecodingRule) -> int | None:
-    """The one token that may come now, where the model says which."""
+    """The token that the model forces at a step, or None."""
     return {0: backbone.start_token_forced, rule.max_tokens - 1: backbone.end_token_forced}.get(step)
 
 
 def _allowed(backbone: Backbone, scores: Tensor, histories: Sequence[Sequence[int]], rule: DecodingRule) -> Tensor:
-    """Logits (rows, vocabulary), in place, with what the rule forbids at −inf."""
+    """Set the logits (rows, vocabulary) of tokens that the rule forbids to −inf, in place."""
     step = len(histories[0])
     forced = _forced(backbone, step, rule)
     if forced is not None:
@@ -70,7 +70,7 @@ def _allowed(backbone: Backbone, scores: Tensor, histories: Sequence[Sequence[in
 
 
 def banned_tokens(history: Sequence[int], n: int) -> set[int]:
-    """The tokens that would complete an n-gram that `history` already holds."""
+    """The tokens that would complete an n-gram that is already in `history`."""
     if len(history) < n:
         return set()
     start = tuple(history[len(history) - n + 1 :])
@@ -80,6 +80,7 @@ def banned_tokens(history: Sequence[int], n: int) -> set[int]:
 def _greedy(
     backbone: Backbone, prefixes: Sequence[Prefix], wanted: Sequence[Row], rule: DecodingRule
 ) -> list[list[int]]:
+    """Each row's tokens, the most probable at every step."""
     state, tokens = backbone.decoding(prefixes, wanted, rule.max_tokens)
     written: list[list[int]] = [[] for _ in wanted]
     rows = list(range(len(wanted)))
@@ -94,22 +95,22 @@ def _greedy(
         active = [i for i, row in enumerate(rows) if row not in finished]
         if not active:
             break
-        if len(active) <= KEEP_WHILE_ACTIVE * len(rows):
-            kept = closed_up(active)
-            keep = torch.tensor(kept, device=tokens.device)
-            state.select(keep)
-            tokens, rows = tokens[keep], [rows[i] for i in kept]
+        if len(active) <= DROP_BELOW * len(rows):
+            places = without_gaps(active)
+            selected = torch.tensor(places, device=tokens.device)
+            state.select(selected)
+            tokens, rows = tokens[selected], [rows[i] for i in places]
     return [_until(tokens, backbone.end_token) for tokens in written]
 
 
 def _until(tokens: list[int], end: int) -> list[int]:
-    """A row goes on being fed after its end until it is dropped; what it wrote then does not count."""
+    """A row's tokens up to its end; a finished row is fed until it is dropped, and writes on."""
     return tokens[: tokens.index(end) + 1] if end in tokens else tokens
 
 
 @dataclass
 class _Hypotheses:
-    """The beams of one example: `running` may grow, `finished` are the best complete ones, best first."""
+    """The beams of one example: `running` ones can grow, `finished` are the best complete ones, best first."""
 
     beams: int
     running: list[list[int]]
@@ -117,10 +118,11 @@ class _Hypotheses:
     finished: list[tuple[float, list[int]]] = field(default_factory=list)
 
     def add(self, score: float, tokens: list[int]) -> None:
-        self.finished = sorted([*self.finished, (score, tokens)], key=lambda kept: -kept[0])[: self.beams]
+        """Add a complete beam; the worst one is dropped where there are more than `beams`."""
+        self.finished = sorted([*self.finished, (score, tokens)], key=lambda one: -one[0])[: self.beams]
 
     def can_improve(self, length: int, penalty: float) -> bool:
-        """Whether the best running beam, were it to end now, would enter the finished ones."""
+        """Whether the best running beam, ended at this length, would be among the finished ones."""
         if len(self.finished) < self.beams:
             return True
         return bool(self.scores[0] / length**penalty > self.finished[-1][0])
@@ -129,11 +131,12 @@ class _Hypotheses:
 def _beam_search(
     backbone: Backbone, prefixes: Sequence[Prefix], wanted: Sequence[Row], rule: DecodingRule
 ) -> list[list[int]]:
+    """Each row's best finished beam by log-probability / length^penalty."""
     beams = rule.beams
     state, tokens = backbone.decoding(prefixes, [row for row in wanted for _ in range(beams)], rule.max_tokens)
-    # Only the first beam counts at first: the others hold the same tokens.
-    everyone = [_Hypotheses(beams, [[] for _ in range(beams)], [0.0] + [-1e9] * (beams - 1)) for _ in wanted]
-    open_ = list(everyone)
+    # All beams begin alike, so only the first counts at first.
+    examples = [_Hypotheses(beams, [[] for _ in range(beams)], [0.0] + [-1e9] * (beams - 1)) for _ in wanted]
+    open_ = list(examples)
     for length in range(1, rule.max_tokens + 1):
         best, where = _best(backbone, state.step(tokens), open_, rule)
         origins: list[int] = []
@@ -151,15 +154,15 @@ def _beam_search(
         open_ = still_open
         state.select(torch.tensor(origins, device=tokens.device))
         tokens = torch.tensor(grown, device=tokens.device)
-    return [item.finished[0][1] for item in everyone]
+    return [item.finished[0][1] for item in examples]
 
 
 def _best(
     backbone: Backbone, logits: Tensor, open_: Sequence[_Hypotheses], rule: DecodingRule
 ) -> tuple[Tensor, list[list[tuple[int, int]]]]:
-    """The 2K best continuations of each example: (examples, 2K) log-probabilities, and (beam, token) of each.
+    """The 2K best continuations of each example's K beams: (examples, 2K) log-probabilities, and (beam, token) of each.
 
-    Each beam's own 2K best are found first: those alone need the logarithm of a probability.
+    Each beam's own 2K best tokens are found first: only these need log-probabilities.
     """
     histories = [row for item in open_ for row in item.running]
     forced = _forced(backbone, len(histories[0]), rule) is not None
@@ -174,16 +177,16 @@ def _best(
 
 
 def _norms(logits: Tensor) -> Tensor:
-    """What a logit less its logarithm of a probability is: (rows, 1)."""
+    """log Σ exp of each row of logits (rows, vocabulary): (rows, 1)."""
     return torch.cat([rows.logsumexp(-1, keepdim=True) for rows in torch.split(logits, NORMED)])
 
 
 def _extend(
     item: _Hypotheses, best: list[float], where: list[tuple[int, int]], length: int, rule: DecodingRule, end: int
 ) -> tuple[list[int], list[int]]:
-    """Grow one example's beams by its 2K best continuations; the parents and new tokens of those that run on.
+    """Extend one example's beams by its 2K best continuations; the parents and new tokens of those that go on.
 
-    A continuation that ends counts only among the K best; the others are there so that K beams can run on.
+    A continuation that ends counts only among the K best; the second K are for beams that go on.
     """
     parents: list[int] = []
     new: list[int] = []

@@ -1,7 +1,7 @@
-"""Keys and values of what rows have written, in buffers with room for all that they will write.
+"""Keys and values of the tokens that rows have written, in buffers with room for all that they will write.
 
-transformers' own cache is concatenated anew for every token and copied whole when beams change places; here a token is
-written where it belongs, and only the rows that move are copied.
+transformers' own cache allocates and copies all of it for every token, and again when beams change places. Here a
+token is written into its place, and only the rows that move are copied.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc]
     """One decoder layer's cache, (rows, heads, grown, d) each; transformers' cache layer interface.
 
     Args:
-        room: how many tokens a row can grow by.
+        room: the number of tokens by which a row can grow.
     """
 
     def __init__(self, room: int) -> None:
@@ -26,6 +26,7 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc]
         self._room = room
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        """Allocate buffers (rows, heads, room, d) for states (rows, heads, new, d)."""
         self.dtype, self.device = key_states.dtype, key_states.device
         # Never read past what has grown, so not filled.
         self._buffers = [new.new_empty(*new.shape[:2], self._room, new.shape[-1]) for new in (key_states, value_states)]
@@ -33,6 +34,7 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc]
         self.is_initialized = True
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+        """Append states (rows, heads, new, d); the keys and values of all tokens so far."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         start = self.keys.shape[2]
@@ -46,7 +48,7 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc]
         self.keys, self.values = (buffer[:, :, :grown] for buffer in self._buffers)
 
     def select(self, rows: Tensor, moved: Tensor) -> None:
-        """Row i becomes what row `rows[i]` was; `moved` are the places where that is another one."""
+        """Row i becomes what row `rows[i]` was; `moved`: the places i at which `rows[i]` is not i."""
         grown = self.keys.shape[2]
         for buffer in self._buffers:
             buffer[moved, :, :grown] = buffer[rows[moved], :, :grown]

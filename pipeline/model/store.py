@@ -1,8 +1,8 @@
-"""The frozen-prefix store: what the frozen backbone computes of an example, kept on disk once and for all.
+"""The frozen-prefix store: the frozen backbone's outputs for an example, computed once and cached on disk.
 
-Content-addressed, one file an example: the key hashes the backbone, the code that encodes, the layers, the
-precision and the token ids. So another run, method, seed or limit finds what is there, and computes only what is new.
-Each file carries the checksum of its tensors.
+It is content-addressed, with one file an example: the key hashes the backbone, the code that encodes, the layers, the
+precision and the token ids. Another run, method, seed or limit finds existing entries and computes only new ones. Each
+file has the checksum of its tensors in its metadata.
 """
 
 from __future__ import annotations
@@ -50,40 +50,41 @@ def entry_key(backbone_digest: str, encoding: str, backbone: Backbone, rendered:
 
 
 def text_key(backbone_digest: str, read_by: Mapping[str, Any], rendered: Rendered) -> str:
-    """The same of a text that is one of several models' to read.
+    """The same for a text that several models may read.
 
     Args:
-        read_by: the code that encodes, layers, precision, and whatever else decides what is stored.
+        read_by: the code that encodes, layers, precision, and all else that the stored tensors depend on.
     """
     about = {"format": FORMAT, "backbone": backbone_digest, "read_by": dict(read_by)}
     return sha256_json(about | {"source": rendered.source, "target": rendered.target, "places": rendered.places})
 
 
 class PrefixStore:
-    """Entries under one folder: what a loss needs. What decoding needs besides is far larger, and is computed."""
+    """Entries below one folder: what a loss needs. The further tensors of decoding are too large to be stored."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._verified: set[Path] = set()
 
     def path(self, key: str) -> Path:
+        """The file of an entry."""
         return entry_file(self.folder, key)
 
     def has(self, key: str) -> bool:
-        """Whether an entry is there, whole in length; a damaged one counts as missing and is computed again."""
+        """Whether an entry exists and is complete in length; a damaged one counts as missing and is computed again."""
         path = self.path(key)
         return path.is_file() and _is_sound(path, key)
 
     def put(self, key: str, prefix: Prefix) -> None:
-        """Keep an example's entry."""
+        """Save an example's entry."""
         about = canonical({"key": key, "checksum": _checksum(prefix)})
         write_bytes(self.path(key), save({name: t.contiguous() for name, t in prefix.items()}, {"quorum": about}))
 
     def training(self, keys: Sequence[str]) -> list[Prefix]:
-        """What a loss needs of each example.
+        """What a loss needs of each example, on the CPU.
 
         Raises:
-            QuorumError: an entry is missing, damaged, or belongs to another order.
+            QuorumError: an entry is missing, damaged, or of another key.
         """
         return [self._read(self.path(key), key) for key in keys]
 
@@ -91,7 +92,7 @@ class PrefixStore:
         if not path.is_file():
             raise QuorumError(f"{path}: is missing from the prefix store; {REMEDY}")
         try:
-            # Mapped, not read: the kernel keeps one copy for all, where fresh memory would cost more than the disk.
+            # Mapped, not read: processes share the kernel's copy, and new memory would cost more time than the disk.
             with safe_open(str(path), framework="pt") as entry:
                 tensors = {name: entry.get_tensor(name) for name in entry.keys()}  # noqa: SIM118  # not a dict
             if path in self._verified:
@@ -107,12 +108,13 @@ class PrefixStore:
         return tensors
 
     def _damaged(self, path: Path, reason: str) -> QuorumError:
-        """A damaged entry is removed, so that encoding finds it missing and computes it again."""
+        """Remove a damaged entry, so that it is computed again; the error to raise."""
         path.unlink(missing_ok=True)
         return QuorumError(f"{path}: damaged ({reason}), so it was removed; {REMEDY}")
 
 
 def _about(path: Path) -> dict[str, str]:
+    """An entry's metadata: its key and the checksum of its tensors."""
     with safe_open(str(path), framework="pt") as entry:
         metadata = entry.metadata() or {}
     about: dict[str, str] = json.loads(metadata.get("quorum", "{}"))
@@ -120,6 +122,7 @@ def _about(path: Path) -> dict[str, str]:
 
 
 def _is_sound(path: Path, key: str) -> bool:
+    """Whether a file's header can be read and has this key."""
     try:
         return _about(path).get("key") == key
     except (SafetensorError, OSError, json.JSONDecodeError):
@@ -127,6 +130,7 @@ def _is_sound(path: Path, key: str) -> bool:
 
 
 def _checksum(tensors: Prefix) -> str:
+    """sha256 of tensors' names, shapes, types and bytes, in the names' order."""
     total = hashlib.sha256()
     for name in sorted(tensors):
         tensor: Tensor = tensors[name].contiguous()

@@ -1,8 +1,8 @@
 """Attention of a batch's targets over their stored sources, example by example, without padding or copies.
 
-Targets of all examples lie end to end, so that everything but attention is one product for the whole batch. Here each
-example's queries meet its own source's keys and values, as the store has them, and those of its own target. A source is
-frozen: no gradient is asked for its keys and values, which leaves two fifths of what attention's backward pass costs.
+The targets of all examples are concatenated, so that all but attention is one product for the batch. In attention each
+example's queries see the stored keys and values of their source, and those of their target. A source is frozen: its
+keys and values need no gradient, which saves three fifths of attention's backward pass.
 
 With S = Q Kᵀ, P = softmax(S) and O = P V, row by row: ∂S = P ∘ (∂P − Σ ∂P ∘ P) where ∂P = ∂O Vᵀ; ∂Q = ∂S K, and for the
 target's own keys and values ∂K = ∂Sᵀ Q, ∂V = Pᵀ ∂O.
@@ -18,12 +18,12 @@ from torch import Tensor
 
 
 class StoredSource:
-    """The stored keys and values of a batch's examples, and where each one's targets lie.
+    """The stored keys and values of a batch's examples, and their numbers of targets.
 
     Args:
         keys, values: of each example, (layers, key-value heads, source, d).
-        targets: how many positions each example has.
-        first: the layer that they begin with.
+        targets: the number of target positions of each example.
+        first: the number of the first of these layers.
     """
 
     def __init__(self, keys: Sequence[Tensor], values: Sequence[Tensor], targets: Sequence[int], first: int) -> None:
@@ -48,7 +48,7 @@ class StoredSource:
 
 
 class _Attention(torch.autograd.Function):
-    """(heads, Σ T, d), twice (key-value heads, Σ T, d) -> (Σ T, heads, d)."""
+    """Queries (heads, Σ T, d), keys and values (key-value heads, Σ T, d) -> attention's output (Σ T, heads, d)."""
 
     @staticmethod
     def forward(
@@ -65,7 +65,7 @@ class _Attention(torch.autograd.Function):
             far, length = far_key.shape[1], k.shape[1]
             scores = torch.cat([q @ far_key.transpose(1, 2), q @ k.transpose(1, 2)], 2)
             scores[:, :, far:] += _later(length, q)
-            # In fp32, as autocast has it on a GPU alone; kept in the type that the backward pass multiplies in.
+            # Softmax in fp32, as autocast does on a GPU alone; saved in the type in which the backward pass multiplies.
             weight = scores.float().softmax(-1).to(query.dtype)
             out = torch.baddbmm(weight[:, :, :far] @ far_value, weight[:, :, far:], v)
             parts.append(_unfolded(out, length))
@@ -93,12 +93,12 @@ class _Attention(torch.autograd.Function):
 
 
 def _split(heads: int, targets: list[int], *tensors: Tensor) -> list[list[Tensor]]:
-    """(a multiple of heads, Σ T, d) -> of each example (heads, multiple · T, d): queries of one head end to end."""
+    """(multiple · heads, Σ T, d) -> for each example (heads, multiple · T, d), the queries of one head concatenated."""
     return [[part.reshape(heads, -1, part.shape[-1]) for part in torch.split(tensor, targets, 1)] for tensor in tensors]
 
 
 def _unfolded(folded: Tensor, length: int) -> Tensor:
-    """The inverse for one example, turned: (heads, multiple · T, d) -> (T, heads · multiple, d)."""
+    """The inverse for one example, transposed: (heads, multiple · T, d) -> (T, heads · multiple, d)."""
     return folded.reshape(-1, length, folded.shape[-1]).transpose(0, 1)
 
 

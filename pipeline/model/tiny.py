@@ -1,4 +1,4 @@
-"""Tiny random-weight backbones of each family, made on the spot: for tests, and for trying a pipeline in minutes."""
+"""Tiny random-weight backbones of each family, generated at run time: for tests, and to try a pipeline in minutes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A backbone that trains without the store: a full pass a step, for what the store rules out.
+"""A backbone that trains without the store, by a full pass a step, where the store cannot be used.
 
-Adapted prompt positions and dropout make the frozen part of an example another at every step; another number of adapted
-layers would need a store of its own. Such runs are made once each, small, to see what the store's rules cost.
+With adapted prompt positions or dropout the frozen part of an example changes at every step, and another number of
+adapted layers would need other entries. Small runs of this kind measure the effect of the store's restrictions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from pipeline.model.entry import Entry
 
 @dataclass(frozen=True)
 class UncachedBackbone:
-    """What a client's training and its losses need of a backbone, from token ids instead of stored prefixes."""
+    """The part of a backbone that training and losses call, on token ids instead of stored prefixes.
+
+    `everywhere`, `dropped`: see `Backbone.reference_hidden`.
+    """
 
     backbone: Backbone
     everywhere: bool
@@ -29,19 +32,21 @@ class UncachedBackbone:
         return self.backbone.device
 
     def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
-        """See `Backbone.target_hidden`; a prefix holds `source` and `targets` alone."""
+        """See `Backbone.target_hidden`; a prefix has `source` and `targets` alone."""
         rendered = [Rendered(tuple(p["source"].tolist()), tuple(p["targets"].tolist()), 0, 0) for p in prefixes]
         return self.backbone.reference_hidden(rendered, adapter, everywhere=self.everywhere, dropped=self.dropped)
 
     def head(self, hidden: Tensor, targets: Tensor | None = None, /) -> Tensor:
+        """See `Backbone.head`."""
         return self.backbone.head(hidden, targets)
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:
+        """See `Backbone.pieces`."""
         return self.backbone.pieces(tokens)
 
 
 def load_ids(entries: Sequence[Entry], device: torch.device) -> Callable[[Sequence[str]], list[Prefix]]:
-    """Keys -> token ids, as a loader of prefixes gives them."""
+    """A function from keys to token ids; it replaces a loader of prefixes."""
     known = {entry.key: entry for entry in entries}
 
     def load(keys: Sequence[str]) -> list[Prefix]:

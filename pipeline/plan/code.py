@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 TASKS = "pipeline.tasks"
 PARTS = (
     *("metrics", "read", "render", "head", "predict", "score"),
-    *("classes", "example", "initial", "kept", "items", "outputs", "score_texts"),
+    *("classes", "example", "initial", "head_input", "items", "outputs", "score_texts"),
 )
 """What stages call of a task; whatever else its module defines counts for all of them."""
 

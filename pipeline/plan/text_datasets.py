@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 
 from pipeline.clients.setting import Count
 from pipeline.clients.taking import Takes
-from pipeline.model.cut import Cut
+from pipeline.model.frozen_part import FrozenPart
 from pipeline.model.presets import ENCODERS, PRESETS
 from pipeline.plan.federations import check_own
 from pipeline.plan.run import Method
@@ -100,6 +100,6 @@ class Dataset(Record):
         if self.writes and keys:
             raise ValueError(f"{where}.{next(iter(keys))}: is of encoders, and a {self.task} is written")
         try:
-            Cut.parse(keys.get("frozen", "none"))
+            FrozenPart.parse(keys.get("frozen", "none"))
         except ValueError as error:
             raise ValueError(f"{where}.frozen: {error}") from None

@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import Field
 
 from pipeline.clients.taking import Takes
-from pipeline.model.cut import Above
 from pipeline.model.decoding_rule import DecodingRule
+from pipeline.model.frozen_part import Above
 from pipeline.model.precision import Precision
 from pipeline.plan.federations import Federation
 from pipeline.plan.orders import FederatedKnobs, Order

@@ -15,8 +15,8 @@ from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.federated.methods import ZEROSHOT
-from pipeline.model.cut import Cut
 from pipeline.model.decoding_rule import DecodingRule
+from pipeline.model.frozen_part import FrozenPart
 from pipeline.model.precision import Precision, resolve, threads_of
 from pipeline.model.presets import ENCODERS, PRESETS
 from pipeline.plan.code import code_of
@@ -45,7 +45,7 @@ from pipeline.workspace.files import sha256_file, sha256_json
 PLAIN = "pipeline.federated.algorithms.fedavg"
 """Whose knobs an untrained run has; none of them is used."""
 READING, LOADING = "pipeline.runs.text_reading", "pipeline.model.encoder_loading"
-READ = ("classes", "example", "render", "kept")
+READ = ("classes", "example", "render", "head_input")
 """What of a task decides what is stored of a text."""
 LEARNED = (*READ, "initial", "items", "outputs")
 """What of a task decides what is learned: not how its predictions are made or scored."""
@@ -114,7 +114,7 @@ def view_of(params: TextParams, name: str) -> View:
     run, data = params.runs[name], params.data_of(name)
     backbone, frozen = run.backbone or data.backbone, run.frozen or data.frozen
     if not data.writes:
-        cut = Cut.parse(frozen)
+        cut = FrozenPart.parse(frozen)
         depth = ENCODERS[backbone].layers if run.layers is None else len(run.layers)
         if cut.layers > depth:
             where = f"datasets.{params.settings[run.setting].data}" if run.frozen is None else f"runs.{name}"

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pipeline.clients.setting import Count
 from pipeline.errors import QuorumError
 from pipeline.federated.methods import ZEROSHOT
-from pipeline.model.cut import Above
+from pipeline.model.frozen_part import Above
 from pipeline.plan.checks import check_rules
 from pipeline.plan.federations import Federation, SkewedOn
 from pipeline.plan.orders import CommonKnobs

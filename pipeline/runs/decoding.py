@@ -14,7 +14,7 @@ from pipeline.errors import QuorumError
 from pipeline.model.adapter import Adapter, on_device, read_adapter
 from pipeline.model.backbone import Backbone, Limits, Prefix, Row
 from pipeline.model.entry import Entry
-from pipeline.model.large_tensors import give_back_large_tensors
+from pipeline.model.processor import return_large_tensors
 from pipeline.model.store import PrefixStore, entry_key
 from pipeline.runs.even_batches import in_batches
 from pipeline.runs.jobs import DecodingJob
@@ -84,7 +84,7 @@ def decode(
         together: so many models of one run have their rows in one batch, which saves time. What one of them writes
             depends on the others of its run, so that all of these are given in every call, finished ones too.
     """
-    give_back_large_tensors()
+    return_large_tensors()
     reading = Reading(backbone, load_task(jobs[0].order.task), examples, advance)
     missing = {job.path: {entry.id for _, entry in job.missing()} for job in jobs}
     alike: dict[tuple[tuple[str, str, str], ...], list[DecodingJob]] = {}

@@ -103,6 +103,6 @@ def _entry(identity: str, key: str, rendered: Rendered, example: Example) -> dic
         "tokens": len(rendered.target),
         "source_tokens": len(rendered.source),
         "transcript_tokens": rendered.transcript_tokens,
-        "kept_tokens": rendered.kept,
+        "kept_tokens": rendered.transcript_read,
         "meeting": example.meeting,
     }

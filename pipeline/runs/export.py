@@ -8,6 +8,7 @@ from pipeline.federated.algorithm import Owner
 from pipeline.federated.history import COLUMNS, columns_of, judged
 from pipeline.federated.masks import pack_masks
 from pipeline.model.adapter import pack, write_adapter
+from pipeline.model.tensor_file import save_checksums
 from pipeline.runs.index import Encoded
 from pipeline.runs.training import POOLED, Finished
 from pipeline.workspace import layout
@@ -21,6 +22,7 @@ def export_untrained(run_id: str, clients: Sequence[str]) -> None:
         write_adapter(layout.adapter(run_id, client), {}, {"round": 0})
     write_table(layout.history(run_id), [], COLUMNS)
     write_bytes(layout.masks(run_id), pack({}))
+    save_checksums(run_id)
 
 
 def export(run_id: str, finished: Finished, owner: Owner, encoded: Encoded) -> None:
@@ -48,3 +50,4 @@ def export(run_id: str, finished: Finished, owner: Owner, encoded: Encoded) -> N
     write_table(layout.history(run_id), [row.to_row() for row in history], columns_of(history))
     lengths = {client: sum(e.tokens for e in splits["train"]) for client, splits in encoded.clients.items()}
     write_bytes(layout.masks(run_id), pack(pack_masks(private.masks), {"tokens": lengths}))
+    save_checksums(run_id)

@@ -16,7 +16,7 @@ from pipeline.plan.text_orders import Learner, TextTraining
 from pipeline.plan.view import View
 from pipeline.runs.text_encoding import Indexed, encoder_of, writer_of
 from pipeline.runs.training import POOLED, Finished, Learners, in_process, local_training, train
-from pipeline.tasks.encoded import Under, load_text_task, writes
+from pipeline.tasks.encoded import EncoderWithHead, load_text_task, writes
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_json
 
@@ -54,7 +54,7 @@ def seen_through(learner: Learner, index: Indexed) -> tuple[BackboneWithHead, Ad
         return writer, init_adapter(writer.adapted_layers, writer.width, learner.size or 0, learner.seed)
     encoder = encoder_of(learner.view, learner.device, learner.precision)
     body = encoder.initial(learner.above, learner.size or 0, learner.seed)
-    return Under(encoder, task), body | task.initial(encoder, index.classes, learner.seed)
+    return EncoderWithHead(encoder, task), body | task.initial(encoder, index.classes, learner.seed)
 
 
 def loader_of(view: View, device: Any) -> Loader:

@@ -103,7 +103,7 @@ def _summarize(
 
     def fits(turns: list[Turn]) -> bool:
         rendered = run.rendered(name, turns, query)
-        return rendered.kept == rendered.transcript_tokens
+        return rendered.transcript_read == rendered.transcript_tokens
 
     places = list(range(len(meeting)))
     if not fits(meeting) and not chosen:

@@ -9,10 +9,10 @@ from typing import Any
 from pipeline.clients.taking import taken
 from pipeline.corpora.texts import Text
 from pipeline.errors import QuorumError
-from pipeline.model.cut import Cut
 from pipeline.model.encoder import Encoder, Lower
 from pipeline.model.encoder_loading import load_encoder
 from pipeline.model.entry import Entry
+from pipeline.model.frozen_part import FrozenPart
 from pipeline.model.loading import backbone_digest, choose_device, load_backbone
 from pipeline.model.precision import Precision
 from pipeline.model.presets import PRESETS
@@ -79,7 +79,7 @@ def index_of(content: Mapping[str, Any], view: View, missing: str) -> Indexed:
 def encoder_of(view: View, device: str, precision: Precision) -> Encoder:
     """The encoder that a view sees through."""
     folder = layout.backbone_of(view.backbone)
-    return load_encoder(folder, Cut.parse(view.frozen), choose_device(device), precision, view.layers)
+    return load_encoder(folder, FrozenPart.parse(view.frozen), choose_device(device), precision, view.layers)
 
 
 def writer_of(view: View, device: str, precision: Precision) -> Any:

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from pipeline.model.backbone import Backbone, Limits, Prefix, Rendered
-from pipeline.model.cut import Cut
 from pipeline.model.encoder import Encoder, Lower
+from pipeline.model.frozen_part import FrozenPart
 from pipeline.plan.view import View
-from pipeline.tasks.encoded import EncoderTask, TextTask, stored, writes
+from pipeline.tasks.encoded import EncoderTask, TextTask, to_store, writes
 
 Windows = Mapping[str, Sequence[Rendered]]
 """Text -> what is read of it."""
@@ -30,7 +30,7 @@ def windows_of(text: Any, task: TextTask, model: Any, view: View, classes: Seque
 
 def from_below(views: Mapping[str, View]) -> list[str]:
     """Their names, the lowest cut first."""
-    return sorted(views, key=lambda name: Cut.parse(views[name].frozen).layers)
+    return sorted(views, key=lambda name: FrozenPart.parse(views[name].frozen).layers)
 
 
 def uncut(view: View) -> View:
@@ -47,7 +47,7 @@ def lower_of(
         keys: text -> its windows' entries.
         states: reads an entry's hidden states (T, n).
     """
-    layers = Cut.parse(view.frozen).layers
+    layers = FrozenPart.parse(view.frozen).layers
     known = {one.source: key for text, own in windows.items() for one, key in zip(own, keys[text], strict=True)}
 
     def hidden(one: Rendered) -> Tensor | None:
@@ -77,11 +77,11 @@ class EncoderReader:
 
     @property
     def layers(self) -> list[Any]:
-        return [str(self.encoder.cut), len(self.encoder.trained)]
+        return [str(self.encoder.frozen), len(self.encoder.trained)]
 
     def __call__(self, windows: Sequence[Rendered]) -> Iterator[Prefix]:
         for prefix in self.encoder.encode(windows, self.lower):
-            yield stored(self.encoder, self.task, prefix)
+            yield to_store(self.encoder, self.task, prefix)
 
 
 @dataclass(frozen=True)

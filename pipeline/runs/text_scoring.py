@@ -19,7 +19,7 @@ from pipeline.runs.even_batches import in_batches
 from pipeline.runs.prompts import Prompts
 from pipeline.runs.text_encoding import Indexed
 from pipeline.runs.text_reading import windows_of
-from pipeline.tasks.encoded import EncoderTask, TextTask, Under, WriterTask, writes
+from pipeline.tasks.encoded import EncoderTask, EncoderWithHead, TextTask, WriterTask, writes
 from pipeline.tasks.task import Prediction
 
 WRITTEN = 48
@@ -42,7 +42,7 @@ class Reading:
 
     def windows(self, texts: Mapping[str, Any]) -> dict[str, list[Rendered]]:
         """Each text's; it is cut into tokens once."""
-        model = self.seen.encoder if isinstance(self.seen, Under) else self.seen
+        model = self.seen.encoder if isinstance(self.seen, EncoderWithHead) else self.seen
         for identity in texts.keys() - self._cut.keys():
             text = texts[identity]
             self._cut[identity] = windows_of(text, self.task, model, self.order.learner.view, self.index.classes)
@@ -84,7 +84,7 @@ def _predicted(
 ) -> tuple[dict[str, Scores], dict[str, torch.Tensor]]:
     """Every text's prediction with its scores; and the losses of its items, where it has a right answer."""
     seen, index, windows = reading.seen, reading.index, reading.windows(texts)
-    assert isinstance(seen, Under)
+    assert isinstance(seen, EncoderWithHead)
     encoder: Encoder = seen.encoder
     adapter = on_device(adapter, seen.device)
     pairs = [

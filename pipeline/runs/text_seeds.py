@@ -8,6 +8,7 @@ from pathlib import Path
 from pipeline.clients.skews import SERVER
 from pipeline.federated.history import COLUMNS, columns_of, judged
 from pipeline.model.adapter import Adapter, write_adapter
+from pipeline.model.tensor_file import is_intact, save_checksums
 from pipeline.plan.text_orders import TextTrainOrder
 from pipeline.runs.learning import key_of, seen_through, train_on_texts
 from pipeline.runs.prune import remove_checkpoints
@@ -30,7 +31,7 @@ def train_seeds(name: str, order: TextTrainOrder) -> None:
             # A training with the same knobs must not take these weights for its own.
             key = sha256_json(["untrained", key])
         # DVC leaves what is there: where only another run's data have changed, it is this training's already.
-        if _trained_in(run_id) == key:
+        if _has_trained(run_id, key):
             say(f"train {name}-{seed}: has been trained")
             continue
         # First: of models that are half removed none may look whole.
@@ -47,6 +48,7 @@ def train_seeds(name: str, order: TextTrainOrder) -> None:
             finished = train_on_texts(training, manifest, index, key, f"{name}-{seed}", lambda rows: None)
             export(run_id, finished, bind(training).evaluates)
             write_events(run_id, training, finished.progress)
+        save_checksums(run_id)
         write_json(layout.trained_as(run_id), {"training": key})
         remove_checkpoints(list(layout.checkpoints().glob(key)))
 
@@ -54,13 +56,13 @@ def train_seeds(name: str, order: TextTrainOrder) -> None:
 def _trained_elsewhere(key: str) -> Path | None:
     """Another run of this experiment that is the same training, with its seed."""
     made = [folder.relative_to(layout.MODELS) for folder in sorted((layout.MODELS / layout.ON_TEXTS).glob("*/*"))]
-    return next((run for run in made if _trained_in(str(run)) == key), None)
+    return next((run for run in made if _has_trained(str(run), key)), None)
 
 
-def _trained_in(run_id: str) -> str | None:
-    """The key of the training whose models a run has; None while it has none, or not all."""
+def _has_trained(run_id: str, key: str) -> bool:
+    """Whether a run has all models of the training with this key, as that training saved them."""
     note = layout.trained_as(run_id)
-    return read_json(note)["training"] if note.is_file() else None
+    return note.is_file() and read_json(note)["training"] == key and is_intact(run_id)
 
 
 def export(run_id: str, finished: Finished, owner: str) -> None:

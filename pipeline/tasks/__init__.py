@@ -1,6 +1,6 @@
-"""What is learned, and how it is judged; and task name -> the module that implements it.
+"""Tasks: what a model learns to predict, and how its predictions are scored.
 
-The plan reads these tables: a stage imports the one task of its order.
+Task name -> the module that implements it. The plan reads these tables; a stage imports the one task of its order.
 """
 
 from __future__ import annotations
@@ -15,4 +15,4 @@ TEXT_TASKS: dict[str, str] = {
     "answer": "pipeline.tasks.answer",
     "title": "pipeline.tasks.title",
 }
-"""Tasks on labelled texts: all predict classes above an encoder, but the last, which writes."""
+"""Tasks on labelled texts: the last one writes a text, the others predict classes above an encoder."""

@@ -1,7 +1,7 @@
-"""Question answering: where in a paragraph the answer begins and ends, by two logits a token of its windows.
+"""Question answering: the begin and end of an answer in a paragraph, by two logits for each token of its windows.
 
-Scores are those of SQuAD 1.1's script: exact match and F1 of tokens, the best of the right answers. Windows overlap by
-half; the answer is the span with the largest sum of logits over all of them, of at most thirty tokens.
+Scores are those of SQuAD 1.1's script (Rajpurkar et al., EMNLP 2016): exact match and F1 of tokens, the best over the
+right answers. Windows overlap by half. The answer is the span of at most thirty tokens with the largest sum of logits.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 QUESTION_TOKENS, LONGEST = 64, 30
 ELSEWHERE = -1e4
-"""The logit of what is no token of the context: its probability is 0."""
+"""The logit of a token outside of the context, which gives it probability 0."""
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 @dataclass(frozen=True)
 class _Piece:
-    """A token of the context, and the characters that it stands for."""
+    """A token of the context, and the range of its characters."""
 
     id: int
     begin: int
@@ -39,7 +39,7 @@ class _Piece:
 
 
 class Answer:
-    """See `EncoderTask`. The items of a window are its start and its end, the classes its tokens."""
+    """See `EncoderTask`. A window's items are its start and its end; the classes are its tokens."""
 
     kind = Asked
     metrics = (
@@ -52,21 +52,22 @@ class Answer:
         return ("start", "end")
 
     def render(self, encoder: Encoder, text: Asked, classes: Sequence[str], tokens: int) -> list[Rendered]:
-        """The window that holds the first answer most centrally, then all, which overlap by half."""
+        """The window in which the first answer is most central, then the others."""
         del classes
-        windows = [self._window(encoder, text, own) for own in _windows(encoder, text, tokens)]
-        held = [window for window in windows if window.target]
-        best = min(held, key=_off_centre) if held else windows[0]
+        windows = [self._window(encoder, text, pieces) for pieces in _windows(encoder, text, tokens)]
+        answering = [window for window in windows if window.target]
+        best = min(answering, key=_off_centre) if answering else windows[0]
         return [best, *(window for window in windows if window is not best)]
 
     def _window(self, encoder: Encoder, text: Asked, pieces: Sequence[_Piece]) -> Rendered:
+        """A question and one window of its context; the target is empty where the first answer is not inside."""
         from pipeline.model.backbone import Rendered
 
         ids, first = encoder.pair(_question(encoder, text), [piece.id for piece in pieces])
         answer, begin = text.answers[0]
         inside = [i for i, p in enumerate(pieces) if p.end > begin and p.begin < begin + len(answer)]
-        whole = bool(inside) and pieces[0].begin <= begin and pieces[-1].end >= begin + len(answer)
-        target = (first + inside[0], first + inside[-1]) if whole else ()
+        complete = bool(inside) and pieces[0].begin <= begin and pieces[-1].end >= begin + len(answer)
+        target = (first + inside[0], first + inside[-1]) if complete else ()
         return Rendered(tuple(ids), target, len(ids), len(ids), tuple(range(first, first + len(pieces))))
 
     def initial(self, encoder: Encoder, classes: Sequence[str], seed: int) -> Adapter:
@@ -74,28 +75,28 @@ class Answer:
 
         return initial_linears({"head.out": (encoder.width, len(classes))}, seed)
 
-    def kept(self, encoder: Encoder, prefix: Prefix) -> Prefix:
-        """Every token: each is asked whether an answer begins or ends there."""
+    def head_input(self, encoder: Encoder, prefix: Prefix) -> Prefix:
+        """All tokens: an answer can begin or end at each."""
         del encoder
         return prefix
 
     def items(self, prefix: Prefix) -> int:
-        """A window's start and its end."""
+        """Two: a window's start and its end."""
         del prefix
         return 2
 
     def outputs(self, encoder: Encoder, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
-        """Two rows a window, of its start and its end: (2 · windows, longest)."""
+        """Logits (2 · windows, longest): a row for each window's start, then one for its end."""
         import torch
 
         from pipeline.tasks.heads import applied
 
         hidden, _ = encoder.states(prefixes, adapter)
         both = applied(adapter, "head.out", hidden)
-        asked = torch.zeros(hidden.shape[:2], dtype=torch.bool, device=hidden.device)
-        for own, prefix in zip(asked, prefixes, strict=True):
+        context = torch.zeros(hidden.shape[:2], dtype=torch.bool, device=hidden.device)
+        for own, prefix in zip(context, prefixes, strict=True):
             own[prefix["places"]] = True
-        return both.masked_fill(~asked[..., None], ELSEWHERE).transpose(1, 2).flatten(0, 1)
+        return both.masked_fill(~context[..., None], ELSEWHERE).transpose(1, 2).flatten(0, 1)
 
     def predict(
         self,
@@ -105,6 +106,7 @@ class Answer:
         logits: Sequence[Tensor],
         classes: Sequence[str],
     ) -> str:
+        """The words of the best span of all windows."""
         del classes
         best, span = -float("inf"), (0, 0)
         by_place = {tuple(window.source): own for window, own in zip(windows, logits, strict=True)}
@@ -117,6 +119,7 @@ class Answer:
         return text.context[span[0] : span[1]]
 
     def score(self, text: Asked, prediction: str) -> Mapping[str, float]:
+        """F1 and exact match, x 100, each against the best of the right answers."""
         answers = [answer for answer, _ in text.answers]
         return {
             "f1": 100.0 * max(token_f1(prediction, answer) for answer in answers),
@@ -125,12 +128,13 @@ class Answer:
 
 
 def _question(encoder: Encoder, text: Asked) -> list[int]:
+    """The question's token ids, at most `QUESTION_TOKENS`."""
     ids: list[int] = encoder.tokenizer(text.question, add_special_tokens=False)["input_ids"]
     return ids[:QUESTION_TOKENS]
 
 
 def _windows(encoder: Encoder, text: Asked, tokens: int) -> Iterator[list[_Piece]]:
-    """The context's tokens, so many at a time as fit beside the question; each window half over the one before."""
+    """Windows of the context that fit behind the question in `tokens`; each overlaps the one before by half."""
     read = encoder.tokenizer(text.context, add_special_tokens=False, return_offsets_mapping=True)
     pairs = zip(read["input_ids"], read["offset_mapping"], strict=True)
     pieces = [_Piece(identity, begin, end) for identity, (begin, end) in pairs]
@@ -144,12 +148,12 @@ def _windows(encoder: Encoder, text: Asked, tokens: int) -> Iterator[list[_Piece
 
 
 def _off_centre(window: Rendered) -> int:
-    """How far the answer is from the middle of a window's context, in half tokens."""
+    """The distance of the answer's middle from the middle of a window's context, in half tokens."""
     return abs(sum(window.target) - window.places[0] - window.places[-1])
 
 
 def best_span(start: Tensor, end: Tensor) -> tuple[float, int, int]:
-    """(logits' sum, first, last) of the best s <= e < s + 30; of equals, the first."""
+    """(sum of logits, s, e) of the best span s <= e < s + 30, by logits (tokens,) each; of equal ones the first."""
     sums = start[:, None] + end[None, :]
     allowed = sums.new_ones(sums.shape).triu().tril(LONGEST - 1).bool()
     place = int(sums.masked_fill(~allowed, -float("inf")).argmax())
@@ -158,13 +162,13 @@ def best_span(start: Tensor, end: Tensor) -> tuple[float, int, int]:
 
 
 def normal(text: str) -> str:
-    """Lower case, without punctuation, articles and superfluous spaces, as SQuAD's script compares answers."""
+    """A text in lower case, without punctuation, articles and extra spaces, as SQuAD's script compares answers."""
     plain = "".join(character for character in text.lower() if character not in string.punctuation)
     return " ".join(_ARTICLES.sub(" ", plain).split())
 
 
 def token_f1(prediction: str, answer: str) -> float:
-    """F1 of the tokens that two answers have in common.
+    """F1 of an answer's words against a right answer's, both in normal form.
 
     >>> round(token_f1("in 1887 in Paris", "Paris"), 3), round(token_f1("Tower", "Eiffel Tower"), 3)
     (0.4, 0.667)

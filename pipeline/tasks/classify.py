@@ -1,4 +1,4 @@
-"""Classification: one label a text, from a pooled vector, a hidden layer with ReLU and a logit a label."""
+"""Classification: one label a text, by a pooled vector, a hidden layer with ReLU, and a logit for each label."""
 
 from __future__ import annotations
 
@@ -18,39 +18,43 @@ if TYPE_CHECKING:
 
 
 class Classify:
-    """See `EncoderTask`."""
+    """See `EncoderTask`. A text is one item."""
 
     kind = Labelled
     metrics = (Metric("accuracy", "accuracy", "%", "more", 1),)
 
     def classes(self, texts: Sequence[Labelled]) -> tuple[str, ...]:
+        """All labels, in alphabetical order."""
         return tuple(sorted({text.label for text in texts}))
 
     def render(self, encoder: Encoder, text: Labelled, classes: Sequence[str], tokens: int) -> list[Rendered]:
+        """The text's first tokens; the target is its label's number."""
         from pipeline.model.backbone import Rendered
 
         ids = _cut(encoder.tokenizer, text.text, tokens)
         return [Rendered(tuple(ids), (classes.index(text.label),), len(ids), len(ids))]
 
     def initial(self, encoder: Encoder, classes: Sequence[str], seed: int) -> Adapter:
+        """`head.dense` (n, n) and `head.out` (classes, n)."""
         from pipeline.tasks.heads import initial_linears
 
         n = encoder.width
         return initial_linears({"head.dense": (n, n), "head.out": (n, len(classes))}, seed)
 
-    def kept(self, encoder: Encoder, prefix: Prefix) -> Prefix:
-        """The pooled vector, as a text of one token."""
+    def head_input(self, encoder: Encoder, prefix: Prefix) -> Prefix:
+        """The pooled vector, (1, n), in place of the tokens' states."""
         import torch
 
         hidden = prefix["hidden"][None]
         return prefix | {"hidden": encoder.pooled(hidden, torch.ones(hidden.shape[:2], dtype=torch.bool))}
 
     def items(self, prefix: Prefix) -> int:
-        """One a text."""
+        """One."""
         del prefix
         return 1
 
     def outputs(self, encoder: Encoder, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
+        """Logits (texts, classes)."""
         from pipeline.tasks.heads import applied
 
         pooled = encoder.pooled(*encoder.states(prefixes, adapter))
@@ -64,15 +68,20 @@ class Classify:
         logits: Sequence[Tensor],
         classes: Sequence[str],
     ) -> str:
+        """The label with the largest logit."""
         del encoder, text, windows
         return classes[int(logits[0][0].argmax())]
 
     def score(self, text: Labelled, prediction: str) -> Mapping[str, float]:
+        """100 where the label is right, else 0."""
         return {"accuracy": 100.0 * (text.label == prediction)}
 
 
 def _cut(tokenizer: Any, text: str, tokens: int) -> list[int]:
-    """A text's first ids. So many words have as many ids, or more, as a rule: what is behind them need not be read."""
+    """The first `tokens` ids of a text, special ones included.
+
+    A word has one id or more, as a rule, so that tokenizing the first `tokens` words is nearly always enough.
+    """
 
     def ids(part: str) -> list[int]:
         found: list[int] = tokenizer(part, truncation=True, max_length=tokens)["input_ids"]

@@ -1,7 +1,7 @@
-"""What a task on labelled texts is: which texts, how a model reads them, what it predicts, and how that is scored.
+"""The interface of a task on labelled texts: its texts, how a model reads them, its predictions and their scores.
 
-An encoder's has classes and a head of its own. Its outputs are logits already, an item a row, so that algorithms and
-objectives treat it like a language model's head. A writer's is done by a language model.
+An encoder's task has classes and trains a head. Its outputs are logits, a row for each item, so that algorithms and
+objectives treat it like a language model. A writer's task is for a language model.
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ if TYPE_CHECKING:  # torch takes seconds, which the plan saves
 
 
 class EncoderTask(Protocol):
-    """Plain functions; a task holds no state. `Any` is its own kind of text."""
+    """Functions without state. `Any` is the task's kind of text."""
 
     @property
     def kind(self) -> type[Any]:
-        """The record that it reads; see `corpora.texts`."""
+        """The kind of record that the task reads; see `corpora.texts`."""
 
     @property
     def metrics(self) -> Sequence[Metric]:
-        """Of predictions, the one by which runs are compared first."""
+        """Metrics of predictions; runs are compared by the first."""
 
     def classes(self, texts: Sequence[Any]) -> tuple[str, ...]:
-        """What can be predicted, in the order of the logits, of training texts."""
+        """The classes that occur in training texts, in the order of the logits."""
 
     def render(self, encoder: Encoder, text: Any, classes: Sequence[str], tokens: int) -> list[Rendered]:
-        """What the encoder reads of a text, in at most so many tokens each: one or, of a long context, several windows.
+        """A text as one window or, with a long context, several, of at most so many tokens each.
 
-        The first is the one that a loss is taken on; its targets are empty where none can be.
+        The loss is that of the first window; its target is empty where the text has none.
         """
 
     def initial(self, encoder: Encoder, classes: Sequence[str], seed: int) -> Adapter:
         """The head's tensors, `head.*`."""
 
-    def kept(self, encoder: Encoder, prefix: Prefix) -> Prefix:
-        """What is stored of a text above which nothing but the head trains: what the head reads, and no more."""
+    def head_input(self, encoder: Encoder, prefix: Prefix) -> Prefix:
+        """The part of a text's prefix that the head reads, which is stored where only the head trains."""
 
     def items(self, prefix: Prefix) -> int:
-        """How many rows of the outputs are a text's."""
+        """The number of a text's rows in the outputs."""
 
     def outputs(self, encoder: Encoder, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
-        """Logits in fp32 (items, classes), the items of the texts one after the other."""
+        """Logits in fp32 (items, classes), the items of all texts concatenated."""
 
     def predict(
         self,
@@ -73,7 +73,7 @@ class EncoderTask(Protocol):
 
 
 class WriterTask(Protocol):
-    """A task whose answers are written; see `EncoderTask`."""
+    """A task whose predictions are written texts; see `EncoderTask`."""
 
     @property
     def kind(self) -> type[Any]: ...
@@ -82,14 +82,14 @@ class WriterTask(Protocol):
     def metrics(self) -> Sequence[Metric]: ...
 
     def example(self, text: Any) -> Example:
-        """A text as a prompt shows it."""
+        """A text in the form of a prompt."""
 
     def render(self, backbone: Backbone, example: Example, limits: Limits) -> Rendered: ...
 
     def predict(
         self, backbone: Backbone, prefixes: Sequence[Prefix], rows: Sequence[Row], rule: DecodingRule
     ) -> list[Prediction]:
-        """One a row."""
+        """A prediction for each row."""
 
     def score_texts(self, texts: Sequence[Any], predictions: Sequence[Prediction]) -> list[Mapping[str, float]]:
         """Every metric of each text."""
@@ -99,39 +99,41 @@ TextTask = EncoderTask | WriterTask
 
 
 def writes(task: TextTask) -> TypeIs[WriterTask]:
+    """Whether a language model does the task."""
     return hasattr(task, "example")
 
 
 @dataclass(frozen=True)
-class Under:
-    """An encoder under a task's head: what training and losses need; see `token_figures.Hidden`."""
+class EncoderWithHead:
+    """The outputs of an encoder and a task's head, as training and losses need them; see `token_figures.Hidden`."""
 
     encoder: Encoder
     task: EncoderTask
     ragged = True
-    """Its outputs may be as wide as the longest text of their batch."""
+    """Whether outputs may be as wide as the longest text of their batch."""
 
     @property
     def device(self) -> torch.device:
+        """The encoder's."""
         return self.encoder.device
 
     def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
+        """The task's outputs, which are logits (items, classes)."""
         return self.task.outputs(self.encoder, prefixes, adapter)
 
     def head(self, hidden: Tensor, targets: Tensor | None = None, /) -> Tensor:
-        """The outputs are logits already."""
+        """The outputs themselves."""
         del targets
         return hidden
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:
-        """A class is no text."""
+        """Empty texts: a class has none."""
         return [""] * len(tokens)
 
 
-def stored(encoder: Encoder, task: EncoderTask, prefix: Prefix) -> Prefix:
-    """What is kept of a text: no more than its task's head reads, where nothing else trains."""
-    whole = encoder.trained or encoder.stores_tokens
-    return prefix if whole else task.kept(encoder, prefix)
+def to_store(encoder: Encoder, task: EncoderTask, prefix: Prefix) -> Prefix:
+    """The part of a text's prefix that is stored: where nothing but the head trains, what the head reads."""
+    return prefix if encoder.trained or encoder.stores_tokens else task.head_input(encoder, prefix)
 
 
 def load_text_task(module: str) -> TextTask:

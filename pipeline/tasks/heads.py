@@ -1,4 +1,4 @@
-"""Linear layers above an encoder, as tensors of an adapter."""
+"""Linear layers above an encoder, whose tensors are part of the adapter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from pipeline.model.adapter import INITIAL_STD, Adapter
 
 
 def initial_linears(shapes: Mapping[str, tuple[int, int]], seed: int) -> Adapter:
-    """W ~ N(0, 0.02²) of (out, in), b = 0, for each name -> (in, out), in their order."""
+    """W (out, in) ~ N(0, 0.02²) and b (out,) = 0 of each layer.
+
+    Args:
+        shapes: name -> (in, out), in the order of the draws.
+    """
     generator = torch.Generator().manual_seed(seed)
     adapter: Adapter = {}
     for name, (inner, outer) in shapes.items():
@@ -22,5 +26,5 @@ def initial_linears(shapes: Mapping[str, tuple[int, int]], seed: int) -> Adapter
 
 
 def applied(adapter: Mapping[str, Tensor], name: str, hidden: Tensor) -> Tensor:
-    """W x + b over the last dimension."""
+    """W x + b by an adapter's layer: (..., in) -> (..., out)."""
     return linear(hidden, adapter[f"{name}.weight"], adapter[f"{name}.bias"])

@@ -1,6 +1,6 @@
 """ROUGE F1 x 100, an example at a time, by `rouge-score-rs`: the numbers of `rouge_score`, many times faster.
 
-`rougeL` takes the longest common subsequence of the whole texts, `rougeLsum` line by line: they are not the same.
+`rougeL` uses the longest common subsequence of the complete texts, `rougeLsum` those of lines: they are not the same.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ ROUGE = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 AVERAGED = ("rouge1", "rouge2", "rougeL")
 """The paper's "average" is the mean of these: it turns its Table III into its Table V."""
 CHECKED, TOLERANCE = 16, 1e-9
-"""How many pairs of every call, at most, `rouge_score` itself scores too, and how far apart the two may be."""
+"""The number of pairs of a call, at most, that `rouge_score` scores too, and the difference that is allowed."""
 
 
 def rouge_of(references: Sequence[str], predictions: Sequence[str], *, use_stemmer: bool) -> list[dict[str, float]]:
     """One dict an example: rouge1, rouge2, rougeL, rougeLsum and their average, F1 x 100.
 
     Raises:
-        QuorumError: `rouge_score` gives one of the pairs that are checked another score.
+        QuorumError: `rouge_score` gives a pair another score.
     """
     scored = RougeScorer(list(ROUGE), use_stemmer=use_stemmer).score_batch(references, predictions)
     reference = ReferenceScorer(list(ROUGE), use_stemmer=use_stemmer)
@@ -39,6 +39,7 @@ def rouge_of(references: Sequence[str], predictions: Sequence[str], *, use_stemm
 
 
 def _check(ours: Mapping[str, Any], reference: Mapping[str, Any], place: int) -> None:
+    """Compare two libraries' scores of the pair with this number, counted from 0."""
     for name in ROUGE:
         if abs(ours[name].fmeasure - reference[name].fmeasure) > TOLERANCE:
             raise QuorumError(

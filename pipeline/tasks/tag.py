@@ -1,4 +1,4 @@
-"""Tagging: a tag a word, by a linear layer at the word's first piece; judged by whole spans."""
+"""Tagging: a tag for each word, by a linear layer at the word's first token; scored by complete spans."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ OUTSIDE = "O"
 
 
 class Tag:
-    """See `EncoderTask`. Words past the cut are outside of every span."""
+    """See `EncoderTask`. A word is one item; words that are not read are outside of every span."""
 
     kind = Tagged
     metrics = (Metric("f1", "span F1", "F1 x 100", "more", 1, per="spans", sought="true"),)
 
     def classes(self, texts: Sequence[Tagged]) -> tuple[str, ...]:
-        """`O`, and B- and I- of every type."""
+        """`O`, and B- and I- of every type, types in alphabetical order."""
         types = sorted({tag[2:] for text in texts for tag in text.tags if tag != OUTSIDE})
         return (OUTSIDE, *(f"{begin}-{kind}" for kind in types for begin in "BI"))
 
     def render(self, encoder: Encoder, text: Tagged, classes: Sequence[str], tokens: int) -> list[Rendered]:
+        """The sentence's first tokens; `places` are the first tokens of words, the target their tags' numbers."""
         from pipeline.model.backbone import Rendered
 
         read = encoder.tokenizer(list(text.words), is_split_into_words=True, truncation=True, max_length=tokens)
@@ -37,18 +38,19 @@ class Tag:
         for place, word in enumerate(read.word_ids()):
             if word is not None:
                 first.setdefault(word, place)
-        # A word of characters that the vocabulary lacks may have no piece at all.
+        # A word of characters that the vocabulary lacks may have no token.
         target = tuple(classes.index(text.tags[word]) for word in first)
         ids = tuple(read["input_ids"])
         return [Rendered(ids, target, len(ids), len(ids), tuple(first.values()), tuple(first))]
 
     def initial(self, encoder: Encoder, classes: Sequence[str], seed: int) -> Adapter:
+        """`head.out` (classes, n)."""
         from pipeline.tasks.heads import initial_linears
 
         return initial_linears({"head.out": (encoder.width, len(classes))}, seed)
 
-    def kept(self, encoder: Encoder, prefix: Prefix) -> Prefix:
-        """The words' first pieces alone."""
+    def head_input(self, encoder: Encoder, prefix: Prefix) -> Prefix:
+        """The states (words, n) of the words' first tokens."""
         import torch
 
         del encoder
@@ -56,10 +58,11 @@ class Tag:
         return prefix | {"hidden": prefix["hidden"][places], "places": torch.arange(len(places))}
 
     def items(self, prefix: Prefix) -> int:
-        """One a word."""
+        """One for each word that is read."""
         return len(prefix["places"])
 
     def outputs(self, encoder: Encoder, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
+        """Logits (words, classes)."""
         import torch
 
         from pipeline.tasks.heads import applied
@@ -76,7 +79,7 @@ class Tag:
         logits: Sequence[Tensor],
         classes: Sequence[str],
     ) -> str:
-        """Tags separated by spaces."""
+        """The tags of all words, separated by spaces."""
         del encoder
         tags = [OUTSIDE] * len(text.words)
         for word, best in zip(windows[0].words, logits[0].argmax(-1).tolist(), strict=True):
@@ -84,6 +87,7 @@ class Tag:
         return " ".join(tags)
 
     def score(self, text: Tagged, prediction: str) -> Mapping[str, float]:
+        """`f1` is 200 · right spans and `spans` predicted + true ones: their sums over texts give F1 x 100."""
         from pipeline.tasks.spans import span_counts
 
         right, named, true = span_counts(text.tags, prediction.split(" "))

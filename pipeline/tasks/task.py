@@ -1,4 +1,4 @@
-"""What a task is: how a corpus's records are read and shown to a model, what its head predicts, how that is scored.
+"""The interface of a task: how a corpus's records are read and rendered, what a model predicts, how it is scored.
 
 A task is one module with a `TASK`, and one line in `pipeline.tasks`.
 """
@@ -19,12 +19,12 @@ if TYPE_CHECKING:  # torch takes seconds, which stages that only read or score s
 
 @dataclass(frozen=True)
 class Metric:
-    """A figure of one example's prediction, or of its reference: what tables call it, and which way is better.
+    """A figure of an example's prediction or of its reference, its title in tables, and which direction is better.
 
-    `better`: None where neither more nor less is. `digits`: behind the point, in tables. `ranked`: whether tables mark
-    the best, which of a mere symptom they do not. `over`: the figure of the references that its mean is shown over.
-    `per`: what an example's figure is a sum over, where a mean over examples would weigh them wrongly. `sought`: what
-    of that the reference alone holds; where it is nowhere, nothing can be found, and nobody is judged.
+    `better`: None where neither is. `digits`: decimals in tables. `ranked`: whether tables mark the best value; they do
+    not for a mere symptom. `over`: the figure of the references that tables show next to its mean. `per`: the figure
+    that counts what an example's value is a sum over, where a mean over examples would have wrong weights. `sought`:
+    the part of that count which is in the references; where it is 0, there is nothing to find and no score.
     """
 
     name: str
@@ -39,41 +39,42 @@ class Metric:
 
     @property
     def sign(self) -> int:
+        """-1 where less is better, else 1."""
         return -1 if self.better == "less" else 1
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a model made of an example, as text; `ended`: by itself, not by the limit on its length."""
+    """A model's text for an example; `ended`: by the model, not by the limit on its length."""
 
     text: str
     ended: bool = True
 
 
 LOSS = Metric("loss", "test loss", "nats a token", "less", 3)
-"""Of the reference: every task has it."""
+"""The loss of the reference, which every task has."""
 
 
 class Task(Protocol):
-    """Plain functions; a task holds no state."""
+    """Functions without state."""
 
     @property
     def metrics(self) -> Sequence[Metric]:
-        """Of predictions, the one by which runs are compared first."""
+        """Metrics of predictions; runs are compared by the first."""
 
     def read(self, record: Example) -> Example | None:
         """A corpus's record as an example of this task; None where it is none."""
 
     def render(self, backbone: Backbone, example: Example, limits: Limits) -> Rendered:
-        """What the model reads, and what it is to predict, as token ids."""
+        """The token ids that the model reads, and those that it learns to predict."""
 
     def head(self, backbone: Backbone) -> Head:
-        """Hidden states of the targets' positions (..., width) -> logits in fp32 (..., classes)."""
+        """The layer from hidden states at the targets' positions (..., width) to logits in fp32 (..., classes)."""
 
     def predict(
         self, backbone: Backbone, prefixes: Sequence[Prefix], rows: Sequence[Row], rule: DecodingRule
     ) -> list[Prediction]:
-        """One a row."""
+        """A prediction for each row."""
 
     def score(
         self, references: Sequence[str], predictions: Sequence[Prediction], *, use_stemmer: bool
@@ -81,7 +82,7 @@ class Task(Protocol):
         """Every metric of each example.
 
         Raises:
-            QuorumError: a scorer's parts are at odds.
+            QuorumError: two libraries disagree about a score.
         """
 
 

@@ -239,6 +239,23 @@ def adapter(run: str, owner: str, which: str = "") -> Path:
     return adapters(run) / (f"{owner}.{which}.safetensors" if which else f"{owner}.safetensors")
 
 
+def checksums(run: str) -> Path:
+    """The sha256 of each of a run's adapters and masks, saved by its training."""
+    return MODELS / run / "sha256.json"
+
+
+def run_of(path: Path) -> str | None:
+    """The run whose adapter or masks a file has; None for a file outside of `MODELS`.
+
+    >>> run_of(Path("models/main/fedavg-1/adapters/A.safetensors")), run_of(Path("models/texts/x/1/masks.safetensors"))
+    ('main/fedavg-1', 'texts/x/1')
+    """
+    if not path.is_relative_to(MODELS):
+        return None
+    folder = path.parent.parent if path.parent.name == "adapters" else path.parent
+    return folder.relative_to(MODELS).as_posix()
+
+
 def run_on_texts(name: str, seed: int) -> str:
     """A run of an experiment on labelled texts at one seed: `texts/tc-fedavg/1`."""
     return f"{ON_TEXTS}/{name}/{seed}"

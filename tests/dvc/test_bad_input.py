@@ -27,6 +27,12 @@ def cut(path: Path) -> None:
     replaced(path, path.read_bytes()[:100])
 
 
+def flipped(path: Path) -> None:
+    """One bit of the last weight."""
+    content = path.read_bytes()
+    replaced(path, content[:-1] + bytes([content[-1] ^ 1]))
+
+
 def unknown_parameter(folder: Path) -> None:
     with (folder / "params.yaml").open("a", encoding="utf-8") as stream:
         stream.write("tua: 4\n")
@@ -93,6 +99,12 @@ CASES: dict[str, tuple[str, Callable[[Path], None], str]] = {
         "generate fedavg-1",
         lambda folder: cut(folder / "models/main/fedavg-1/adapters/Academic.safetensors"),
         "models/main/fedavg-1/adapters/Academic.safetensors: damaged adapter",
+    ),
+    "a changed adapter": (
+        "evaluate fedavg-1",
+        lambda folder: flipped(folder / "models/main/fedavg-1/adapters/Academic.safetensors"),
+        "models/main/fedavg-1/adapters/Academic.safetensors: damaged adapter (its sha256 is not the one in "
+        "models/main/fedavg-1/sha256.json); run `dvc repro train@fedavg-1`",
     ),
     "a run that is not planned": ("generate nope-1", lambda _: None, "data/plan/generate/main/nope-1.json: is missing"),
     "missing predictions": (

@@ -303,7 +303,7 @@ def test_a_deeper_cut_is_stored_as_if_no_other_were(made: Workspace, monkeypatch
     from pipeline.runs.text_encoding import encoder_of, read_index
     from pipeline.runs.text_reading import windows_of
     from pipeline.tasks.classify import TASK
-    from pipeline.tasks.encoded import stored
+    from pipeline.tasks.encoded import to_store
 
     monkeypatch.chdir(made.folder)
     order = read_order(layout.order("encode", "news"), EncodeTextsOrder)
@@ -313,7 +313,7 @@ def test_a_deeper_cut_is_stored_as_if_no_other_were(made: Workspace, monkeypatch
     for identity, (entry, *_) in index.entries.items():
         (alone,) = encoder.encode(windows_of(texts[identity], TASK, encoder, view, index.classes))
         (found,) = PrefixStore(layout.store()).training([entry.key])
-        assert found["hidden"].equal(stored(encoder, TASK, alone)["hidden"])
+        assert found["hidden"].equal(to_store(encoder, TASK, alone)["hidden"])
 
 
 def test_a_partition_is_exported_under_fednlps_name(made: Workspace) -> None:
@@ -392,6 +392,17 @@ def test_half_removed_models_are_none(made: Workspace, tmp_path: Path, monkeypat
 def test_trained_again_nothing_is_trained(made: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     made.stage("train_texts", "news-fedavg")
     assert capsys.readouterr().err.count("has been trained") == 2
+
+
+def test_a_changed_model_is_trained_again(made: Workspace, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    copy = made.copied(tmp_path / "copy")
+    path = copy.folder / layout.adapter(layout.run_on_texts("news-fedavg", 1), "server")
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    copy.stage("train_texts", "news-fedavg")
+    assert capsys.readouterr().err.count("has been trained") == 1, "seed 2"
+    assert path.read_bytes() == content
 
 
 @pytest.fixture(scope="module")

@@ -22,13 +22,13 @@ from pipeline.federated.local import LocalClientData
 from pipeline.federated.optimizer import LocalTraining, optimizer_of, schedule_of
 from pipeline.federated.randomness import Randomness, batch_order
 from pipeline.model.adapter import Adapter
-from pipeline.model.cut import Cut
 from pipeline.model.encoder import Encoder
 from pipeline.model.entry import Entry
+from pipeline.model.frozen_part import FrozenPart
 from pipeline.model.tiny import tiny_encoder, tiny_wordpieces
 from pipeline.tasks.answer import Answer
 from pipeline.tasks.classify import Classify
-from pipeline.tasks.encoded import Under
+from pipeline.tasks.encoded import EncoderWithHead
 
 TASK = Classify()
 TEXTS = [Labelled(f"e{i}", "train", "", "", f"{'ab'[i % 2] * (2 + i % 3)} {i}", "xy"[i % 2]) for i in range(12)]
@@ -36,7 +36,7 @@ CLASSES = TASK.classes(TEXTS)
 
 
 def encoder(cut: str = "e,0-1") -> Encoder:
-    return Encoder("tiny-bert", tiny_encoder("bert"), tiny_wordpieces(), Cut.parse(cut), pool="mean")
+    return Encoder("tiny-bert", tiny_encoder("bert"), tiny_wordpieces(), FrozenPart.parse(cut), pool="mean")
 
 
 def initial_of(made: Encoder) -> Adapter:
@@ -49,7 +49,7 @@ def client(made: Encoder, texts: Sequence[Labelled], scored: Sequence[Labelled] 
     training = {"learning_rate": 1e-2, "weight_decay": 0.01, "batch_size": 4, "local_epochs": 1, "clip_norm": 1.0}
     train, val = ([Entry(text.id, text.id, 1) for text in own] for own in (texts, scored))
     local = LocalTraining(**(training | knobs))
-    return LocalClientData(train, val, Under(made, TASK), lambda keys: [prefixes[key] for key in keys], local)
+    return LocalClientData(train, val, EncoderWithHead(made, TASK), lambda keys: [prefixes[key] for key in keys], local)
 
 
 class Plain(nn.Module):
@@ -134,7 +134,11 @@ def test_a_teacher_of_windows_is_computed_in_every_epoch() -> None:
     prefixes = dict(zip(rendered, made.encode(list(rendered.values())), strict=True))
     local = LocalTraining(1e-2, 0.0, 4, 2, 1.0)
     data = LocalClientData(
-        [Entry(i, i, 2) for i in rendered], [], Under(made, task), lambda keys: [prefixes[k] for k in keys], local
+        [Entry(i, i, 2) for i in rendered],
+        [],
+        EncoderWithHead(made, task),
+        lambda keys: [prefixes[k] for k in keys],
+        local,
     )
     start_ = made.initial("layers", 0, 1) | task.initial(made, ("start", "end"), 1)
     algorithm = fedkd.build(fedkd.Hyperparameters(weight=0.2, local_start="server"))
@@ -205,7 +209,7 @@ def test_what_trains_is_counted_as_fednlp_counts_it(model: str, embeddings: int,
     network.to_empty(device="cpu")
     counts = []
     for cut in ("none", "e", "e,0", "e,0-5"):
-        made = Encoder(model, network, None, Cut.parse(cut))
+        made = Encoder(model, network, None, FrozenPart.parse(cut))
         counts.append(sum(tensor.numel() for tensor in made.initial("layers", 0, 1).values()))
     assert counts == [embeddings + 6 * layer, 6 * layer, 5 * layer, 0]
     classes = tuple(f"c{i}" for i in range(20))

@@ -1,14 +1,18 @@
-"""Adapters: Eq. 5 by hand, hooks on tensors and tuples, bytes."""
+"""Adapters: Eq. 5 and LoRA by hand, hooks, bytes and files."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from conftest import make_backbone, prefixes_of
+from federations import FEDAVG, Make, locals_of, server_of, train
 from torch import nn
 
 from pipeline.errors import QuorumError
+from pipeline.federated.algorithm import weighted_average
 from pipeline.model.adapter import (
     adapting,
     apply_adapter,
@@ -19,6 +23,10 @@ from pipeline.model.adapter import (
     unpack,
     write_adapter,
 )
+from pipeline.model.backbone import Backbone
+from pipeline.model.lora import init_lora, is_lora, lora
+from pipeline.model.tensor_file import digest_of_tensors, is_intact, save_checksums
+from pipeline.workspace import layout
 
 # n = 2, m = 1: W_down = (1, 1)ᵀ, W_up = (2, 4).
 ADAPTER = {
@@ -29,22 +37,21 @@ ADAPTER = {
 }
 
 
-def test_post_norm_by_hand() -> None:
-    """Y = (1, 3): ReLU(4)·(2, 4) = (8, 16); Y + that = (9, 19); LayerNorm of two numbers is (−1, 1)."""
-    out = apply_adapter(ADAPTER, 0, torch.tensor([[1.0, 3.0]]), post_norm=True)
-    torch.testing.assert_close(out, torch.tensor([[-1.0, 1.0]]), atol=1e-5, rtol=0)
-
-
-def test_pre_norm_by_hand() -> None:
-    """Y = (1, 3) with shift 1: LN(Y) + 1 = (0, 2); ReLU(2)·(2, 4) = (4, 8); Ŷ = (5, 11)."""
-    shifted = ADAPTER | {"layers.0.norm.bias": torch.ones(2)}
-    out = apply_adapter(shifted, 0, torch.tensor([[1.0, 3.0]]), post_norm=False)
-    torch.testing.assert_close(out, torch.tensor([[5.0, 11.0]]), atol=1e-4, rtol=0)
-
-
-def test_the_bottleneck_is_rectified() -> None:
-    out = apply_adapter(ADAPTER, 0, torch.tensor([[-3.0, -1.0]]), post_norm=True)
-    torch.testing.assert_close(out, torch.tensor([[-1.0, 1.0]]), atol=1e-5, rtol=0)
+@pytest.mark.parametrize(
+    ("hidden", "shift", "post_norm", "expected"),
+    [
+        # ReLU(1 + 3)·(2, 4) = (8, 16); Y + that = (9, 19); LayerNorm of two numbers is (−1, 1).
+        ([1.0, 3.0], 0.0, True, [-1.0, 1.0]),
+        # ReLU(−4) = 0, so LayerNorm of Y alone.
+        ([-3.0, -1.0], 0.0, True, [-1.0, 1.0]),
+        # LN(Y) + 1 = (0, 2); ReLU(2)·(2, 4) = (4, 8); Y + that.
+        ([1.0, 3.0], 1.0, False, [5.0, 11.0]),
+    ],
+)
+def test_eq_5_by_hand(hidden: list[float], shift: float, post_norm: bool, expected: list[float]) -> None:
+    shifted = ADAPTER | {"layers.0.norm.bias": torch.full((2,), shift)}
+    out = apply_adapter(shifted, 0, torch.tensor([hidden]), post_norm=post_norm)
+    torch.testing.assert_close(out, torch.tensor([expected]), atol=1e-4, rtol=0)
 
 
 def test_a_fresh_pre_norm_adapter_changes_nothing() -> None:
@@ -62,14 +69,14 @@ def test_layers_that_are_not_adapted_pass() -> None:
 def test_hooks_see_tensors_and_tuples(wrapped: bool) -> None:
     class Layer(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor | tuple[torch.Tensor, str]:
-            return (x, "kept") if wrapped else x
+            return (x, "rest") if wrapped else x
 
     layer, x = Layer(), torch.tensor([[[1.0, 3.0], [1.0, 3.0]]])
     with attached([layer], adapting(ADAPTER, post_norm=True, where=torch.tensor([[False, True]]))):
         out = layer(x)
     hidden = out[0] if wrapped else out
     torch.testing.assert_close(hidden, torch.tensor([[[1.0, 3.0], [-1.0, 1.0]]]), atol=1e-5, rtol=0)
-    assert not wrapped or out[1] == "kept"
+    assert not wrapped or out[1] == "rest"
     assert not layer._forward_hooks
 
 
@@ -78,9 +85,102 @@ def test_bytes_are_a_function_of_the_tensors() -> None:
     assert all(torch.equal(unpack(pack(ADAPTER))[name], tensor) for name, tensor in ADAPTER.items())
 
 
-def test_a_damaged_adapter_is_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "a.safetensors"
-    write_adapter(path, ADAPTER)
+@pytest.fixture
+def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """The adapter of client A in a run, as a training saves it."""
+    monkeypatch.chdir(tmp_path)
+
+    def save(run: str) -> Path:
+        path = layout.adapter(run, "A")
+        write_adapter(path, ADAPTER)
+        save_checksums(run)
+        return path
+
+    return save
+
+
+def flip_a_bit(path: Path) -> None:
+    """Of a weight: the third byte from the end."""
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("read", [read_adapter, digest_of_tensors])
+@pytest.mark.parametrize(
+    ("run", "remedy"),
+    [
+        ("main/fedavg-1", "run `dvc repro train@fedavg-1`"),
+        ("more/fedprox-2", "run `dvc repro train-more@fedprox-2`"),
+        ("texts/tc-fedopt/1", "run `dvc repro train@tc-fedopt`"),
+        ("audit/late", "delete models/audit/late and run `make audit` again"),
+    ],
+)
+def test_a_changed_adapter_is_refused(
+    saved: Callable[[str], Path], run: str, remedy: str, read: Callable[[Path], object]
+) -> None:
+    path = saved(run)
+    read(path)
+    assert is_intact(run)
+    flip_a_bit(path)
+    with pytest.raises(QuorumError) as refused:
+        read(path)
+    assert str(refused.value) == (
+        f"{path}: damaged adapter (its sha256 is not the one in models/{run}/sha256.json); {remedy}"
+    )
+    assert not is_intact(run)
+
+
+def test_an_adapter_of_a_training_without_checksums_is_read(saved: Callable[[str], Path]) -> None:
+    path = saved("main/fedavg-1")
+    layout.checksums("main/fedavg-1").unlink()
+    flip_a_bit(path)
+    assert set(read_adapter(path)) == set(ADAPTER)
     path.write_bytes(path.read_bytes()[:40])
-    with pytest.raises(QuorumError, match="damaged adapter"):
+    with pytest.raises(QuorumError, match=r"damaged adapter \(.*\); run `dvc repro train@fedavg-1`"):
         read_adapter(path)
+
+
+def test_lora_changes_queries_and_values_above_the_first_adapted_layer() -> None:
+    """Four layers, two adapted: the store ends with layer 2, so LoRA is in layer 3 alone."""
+    assert sorted(make_backbone("llama").lora_shapes()) == ["layers.3.self_attn.q_proj", "layers.3.self_attn.v_proj"]
+    bart = make_backbone("bart")
+    assert {name.split(".", 2)[2] for name in bart.lora_shapes()} == {
+        f"{part}.{projection}" for part in ("self_attn", "encoder_attn") for projection in ("q_proj", "v_proj")
+    }
+
+
+def test_a_fresh_lora_changes_nothing(backbone: Backbone) -> None:
+    prefixes = prefixes_of(backbone)
+    fresh = init_lora(backbone.lora_shapes(), rank=4, seed=0)
+    assert is_lora(fresh)
+    assert torch.equal(backbone.target_hidden(prefixes, fresh), backbone.target_hidden(prefixes, {}))
+
+
+def test_loras_change_is_twice_b_a_x() -> None:
+    """One projection by hand: W x + 2 B A x."""
+    layer = nn.Module()
+    layer.q_proj = nn.Linear(2, 2, bias=False)
+    layer.q_proj.weight.data = torch.eye(2)
+    adapter = {
+        "layers.0.q_proj.lora_A": torch.tensor([[1.0, 1.0]]),
+        "layers.0.q_proj.lora_B": torch.tensor([[1.0], [0.0]]),
+    }
+    with lora([layer], adapter):
+        assert layer.q_proj(torch.tensor([[3.0, 4.0]])).tolist() == [[3 + 2 * 7, 4]]
+    assert layer.q_proj(torch.tensor([[3.0, 4.0]])).tolist() == [[3, 4]]
+
+
+@pytest.mark.parametrize("kind", ["lora", "bottleneck"])
+def test_a_federation_trains_either_adapter(backbone: Backbone, kind: str, make_client: Make) -> None:
+    clients = {"A": make_client(backbone, 0, 4), "B": make_client(backbone, 9, 4)}
+    initial = init_lora(backbone.lora_shapes(), rank=4, seed=0)
+    if kind == "bottleneck":
+        initial = init_adapter(backbone.adapted_layers, backbone.width, 8, seed=0)
+    run = train(FEDAVG, clients, initial=initial, seed=1)
+    server = server_of(run)
+    assert all(not torch.equal(server[name], initial[name]) for name in initial)
+    mean = weighted_average((adapter, 3) for adapter in locals_of(run).values())
+    assert all(torch.equal(server[name], mean[name]) for name in initial)
+    first, last = (row.train_loss for row in run.progress.history if row.client == "B")
+    assert (last or 99) < (first or 0)

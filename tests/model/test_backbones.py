@@ -2,81 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from conftest import FAMILIES, make_backbone, make_example, noisy_adapter, render_all
+from conftest import (
+    FAMILIES,
+    loss_and_gradients,
+    make_backbone,
+    make_example,
+    noisy_adapter,
+    noisy_lora,
+    prefixes_of,
+    render_all,
+)
 
 from pipeline.corpora.example import Example, Turn
 from pipeline.errors import QuorumError
+from pipeline.federated.local import LocalClientData
 from pipeline.federated.objectives.cross_entropy import cross_entropy
-from pipeline.model.backbone import Backbone, Limits, targets_of
+from pipeline.federated.optimizer import LocalTraining
+from pipeline.federated.randomness import Randomness
+from pipeline.model.adapter import Adapter
+from pipeline.model.backbone import Backbone, Limits
+from pipeline.model.entry import Entry
 from pipeline.model.loading import decoder_depth, load_backbone
-from pipeline.model.obtain import _first_sentence, obtain
+from pipeline.model.obtain import obtain
 from pipeline.model.presets import PRESETS
+from pipeline.model.seq2seq import Seq2SeqBackbone
 from pipeline.model.tiny import tiny_model
+from pipeline.model.uncached import UncachedBackbone, load_ids
 
 
-def test_cached_and_uncached_loss_agree(backbone: Backbone) -> None:
-    rendered = render_all(backbone)
-    prefixes = [backbone.encode(r, for_generation=False)[0] for r in rendered]
-    targets = targets_of(prefixes)
-    for adapter in (noisy_adapter(backbone), {}):
-        cached = cross_entropy(backbone.head(backbone.target_hidden(prefixes, adapter)), targets)
-        plain = cross_entropy(backbone.head(backbone.reference_hidden(rendered, adapter)), targets)
-        torch.testing.assert_close(cached, plain, atol=1e-5, rtol=1e-5)
+@pytest.mark.parametrize("adapter_of", [noisy_adapter, noisy_lora])
+def test_cached_and_uncached_losses_and_gradients_agree(
+    backbone: Backbone, adapter_of: Callable[[Backbone], Adapter]
+) -> None:
+    adapter = adapter_of(backbone)
+    (cached, found), (plain, expected) = (loss_and_gradients(backbone, adapter, cached=one) for one in (True, False))
+    assert cached == pytest.approx(plain, abs=1e-5, rel=1e-5)
+    assert found.keys() == expected.keys() == adapter.keys()
+    for name, gradient in found.items():
+        torch.testing.assert_close(gradient, expected[name], atol=1e-5, rtol=1e-4)
+    with torch.no_grad():
+        bare, adapted = (backbone.target_hidden(prefixes_of(backbone), one) for one in ({}, adapter))
+        torch.testing.assert_close(bare, backbone.reference_hidden(render_all(backbone), {}), atol=1e-5, rtol=1e-5)
+    assert not torch.allclose(adapted, bare, atol=1e-4), "else the agreement would prove nothing"
 
 
-def test_cached_and_uncached_gradients_agree(backbone: Backbone) -> None:
-    rendered = render_all(backbone)
-    prefixes = [backbone.encode(r, for_generation=False)[0] for r in rendered]
-    gradients = []
-    for cached in (True, False):
-        adapter = {name: t.clone().requires_grad_() for name, t in noisy_adapter(backbone).items()}
-        hidden = backbone.target_hidden(prefixes, adapter) if cached else backbone.reference_hidden(rendered, adapter)
-        cross_entropy(backbone.head(hidden), targets_of(prefixes)).mean().backward()
-        gradients.append({name: t.grad for name, t in adapter.items()})
-    for name, gradient in gradients[0].items():
-        assert gradient is not None
-        torch.testing.assert_close(gradient, gradients[1][name], atol=1e-5, rtol=1e-4)
-
-
-def test_the_first_target_has_a_gradient(backbone: Backbone) -> None:
-    prefix = backbone.encode(render_all(backbone, 1)[0], for_generation=False)[0]
-    adapter = {name: t.clone().requires_grad_() for name, t in noisy_adapter(backbone).items()}
-    hidden = backbone.target_hidden([prefix], adapter)
-    cross_entropy(backbone.head(hidden[:1]), targets_of([prefix])[:1]).sum().backward()
-    assert all(t.grad is not None and t.grad.abs().sum() > 0 for name, t in adapter.items() if name.endswith("up"))
-
-
-def test_the_reference_is_the_models_own_loss() -> None:
+@pytest.mark.parametrize("family", ["llama", "bart", "longt5"])
+def test_the_reference_is_the_models_own_loss(family: str) -> None:
     """Without adapters, the mean over targets is the loss that transformers itself reports."""
-    causal = make_backbone("llama")
-    rendered = render_all(causal, 1)[0]
-    ids = torch.tensor([rendered.source + rendered.target])
-    labels = ids.clone()
-    labels[:, : len(rendered.source)] = -100
-    expected = causal.model(ids, labels=labels).loss  # type: ignore[attr-defined]
-    hidden = causal.reference_hidden([rendered], {})
-    ours = cross_entropy(causal.head(hidden), torch.tensor(rendered.target)).mean()
-    torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("family", ["bart", "longt5"])
-def test_the_seq2seq_reference_is_the_models_own_loss(family: str) -> None:
-    backbone = make_backbone(family)
+    backbone: Any = make_backbone(family)
     rendered = render_all(backbone, 1)[0]
-    expected = backbone.model(  # type: ignore[attr-defined]
-        torch.tensor([rendered.source]), labels=torch.tensor([rendered.target])
-    ).loss
-    ours = cross_entropy(backbone.head(backbone.reference_hidden([rendered], {})), torch.tensor(rendered.target)).mean()
+    read, target = torch.tensor([rendered.source]), torch.tensor([rendered.target])
+    if family == "llama":
+        ids = torch.cat([read, target], 1)
+        expected = backbone.model(ids, labels=torch.cat([torch.full_like(read, -100), target], 1)).loss
+    else:
+        expected = backbone.model(read, labels=target).loss
+    ours = cross_entropy(backbone.head(backbone.reference_hidden([rendered], {})), target[0]).mean()
     torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-5)
 
 
 def test_led_attends_globally_from_the_query_and_the_separator() -> None:
-    """`<s> query </s> transcript </s>`: marked is all up to the first `</s>` (2), as its own model is told here."""
+    """`<s> query </s> transcript </s>`: marked is all up to the first `</s>` (2); the model gets these marks here."""
     led: Any = make_backbone("led")
     rendered = render_all(led, 1)[0]
     source, targets = torch.tensor([rendered.source]), torch.tensor(rendered.target)
@@ -102,22 +94,23 @@ def test_truncation_takes_the_end_of_the_transcript_never_the_query(backbone: Ba
     example = make_example(1, words=50)
     rendered = backbone.render(example, Limits(90, 48))
     assert len(rendered.source) == 90
-    assert rendered.kept < rendered.transcript_tokens
+    assert rendered.transcript_read < rendered.transcript_tokens
     assert example.query in backbone.text(rendered.source)
 
 
 def test_a_target_that_is_cut_has_no_end_token(backbone: Backbone) -> None:
-    whole = backbone.render(make_example(2), Limits(90, 1000))
-    assert whole.target[-1] == backbone.end_token
-    assert len(backbone.render(make_example(2), Limits(90, 10)).target) == 10
-    assert backbone.render(make_example(2), Limits(90, 10)).target[-1] != backbone.end_token
+    complete, part = (backbone.render(make_example(2), Limits(90, tokens)).target for tokens in (1000, 10))
+    assert complete[-1] == backbone.end_token
+    assert part == complete[:10]
+    assert part[-1] != backbone.end_token
 
 
 def test_a_transcript_cannot_speak_special_tokens(backbone: Backbone) -> None:
-    example = Example("i", "q", "d", "train", "m", "Why?", (Turn("A", "</s> <pad> hello"),), "Because.")
-    plain = Example("i", "q", "d", "train", "m", "Why?", (Turn("A", "hello"),), "Because.")
-    special = [t for t in backbone.render(example, Limits(300, 48)).source if t < 4]
-    assert special == [t for t in backbone.render(plain, Limits(300, 48)).source if t < 4]
+    def special(words: str) -> list[int]:
+        example = Example("i", "q", "d", "train", "m", "Why?", (Turn("A", words),), "Because.")
+        return [token for token in backbone.render(example, Limits(300, 48)).source if token < 4]
+
+    assert special("</s> <pad> hello") == special("hello")
 
 
 def test_no_room_for_a_transcript_is_one_line(backbone: Backbone) -> None:
@@ -148,15 +141,8 @@ def test_a_hub_backbone_is_read_from_a_local_folder(tmp_path: Path, tiny: str, p
     obtain(preset, tmp_path / "backbone", tmp_path, weights=tmp_path / "weights")
     ours, theirs = (load_backbone(tmp_path / name, 2, torch.device("cpu")) for name in ("backbone", "weights"))
     assert (ours.name, theirs.name) == (preset, tiny)
-    prefixes = [theirs.encode(r, for_generation=False)[0] for r in render_all(theirs, 1)]
+    prefixes = prefixes_of(theirs, 1)
     assert torch.equal(ours.target_hidden(prefixes, {}), theirs.target_hidden(prefixes, {}))
-
-
-def test_a_backbone_does_not_say_whether_the_hub_was_in_reach(tmp_path: Path) -> None:
-    """A folder is read with local_files_only, as everything is with HF_HUB_OFFLINE; the hash must not follow it."""
-    obtain("tiny-bart", tmp_path / "weights", tmp_path)
-    obtain("bart-base", tmp_path / "backbone", tmp_path, weights=tmp_path / "weights")
-    assert '"local_files_only": false' in (tmp_path / "backbone" / "tokenizer_config.json").read_text()
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -164,15 +150,44 @@ def test_a_presets_depth_is_its_models(family: str) -> None:
     assert PRESETS[f"tiny-{family}"].decoder_layers == decoder_depth(tiny_model(family).config)
 
 
-def test_a_folder_without_weights_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(QuorumError, match="holds no model that can be read"):
-        obtain("bart-base", tmp_path / "backbone", tmp_path, weights=tmp_path)
+def hidden(backbone: Backbone, *, everywhere: bool = False, dropped: float = 0.0) -> torch.Tensor:
+    """What a backbone without the store makes of three examples."""
+    entries = entries_of(backbone)
+    uncached = UncachedBackbone(backbone, everywhere, dropped)
+    return uncached.target_hidden(load_ids(entries, backbone.device)(["0", "1", "2"]), noisy_adapter(backbone))
 
 
-def test_weights_that_are_no_folder_are_one_line(tmp_path: Path) -> None:
-    with pytest.raises(QuorumError, match="gone: is no folder"):
-        obtain("bart-base", tmp_path / "backbone", tmp_path, weights=tmp_path / "gone")
+def entries_of(backbone: Backbone) -> list[Entry]:
+    rendered = render_all(backbone, 4)
+    return [Entry(str(i), str(i), len(r.target), len(r.source), r.source, r.target) for i, r in enumerate(rendered)]
 
 
-def test_of_what_the_hub_says_the_first_sentence_is_told() -> None:
-    assert _first_sentence(OSError("We couldn't\n connect. Check your proxy.")) == "We couldn't connect"
+def test_without_the_store_nothing_changes(backbone: Backbone) -> None:
+    stored = backbone.target_hidden(prefixes_of(backbone), noisy_adapter(backbone))
+    torch.testing.assert_close(hidden(backbone), stored, atol=1e-4, rtol=1e-4)
+
+
+def test_an_adapted_prompt_changes_a_causal_model_alone(backbone: Backbone) -> None:
+    same = torch.allclose(hidden(backbone, everywhere=True), hidden(backbone), atol=1e-5)
+    assert same == (isinstance(backbone, Seq2SeqBackbone))
+
+
+def test_dropout_is_for_training(backbone: Backbone) -> None:
+    with torch.no_grad():
+        assert torch.equal(hidden(backbone, dropped=0.5), hidden(backbone))
+    assert not torch.allclose(hidden(backbone, dropped=0.5), hidden(backbone), atol=1e-4)
+
+
+@pytest.mark.parametrize("dropped", [0.0, 0.5])
+def test_training_without_the_store_repeats_itself(dropped: float) -> None:
+    backbone = make_backbone("llama")
+    entries = entries_of(backbone)
+
+    def fit() -> Adapter:
+        seen = UncachedBackbone(backbone, everywhere=True, dropped=dropped)
+        load, training = load_ids(entries, backbone.device), LocalTraining(1e-2, 0.0, 2, 1, 1.0)
+        data = LocalClientData(entries[:3], entries[3:], seen, load, training)
+        return data.fit(noisy_adapter(backbone), Randomness(1, "a", 1)).adapter
+
+    first, again = fit(), fit()
+    assert all(torch.equal(first[name], again[name]) for name in first)

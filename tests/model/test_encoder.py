@@ -1,4 +1,4 @@
-"""An encoder that is cut: what is stored below, what trains above, and that both are the whole model."""
+"""An encoder with a frozen part: what is stored, what trains above, and that both are the model."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import torch
 from torch import Tensor
 
 from pipeline.errors import QuorumError
-from pipeline.model.adapter import Adapter
 from pipeline.model.backbone import Prefix, Rendered
-from pipeline.model.cut import Cut
 from pipeline.model.encoder import Encoder, Lower
 from pipeline.model.encoder_attention import attention_in_fp32
+from pipeline.model.frozen_part import Above, FrozenPart
 from pipeline.model.precision import Precision
 from pipeline.model.tiny import tiny_encoder, tiny_wordpieces
 
@@ -22,7 +21,7 @@ TEXTS = ("a bc def", "g", "hij klmn op qrst uv")
 
 
 def encoder(cut: str, family: str = "bert", **other: Any) -> Encoder:
-    return Encoder(f"tiny-{family}", tiny_encoder(family), tiny_wordpieces(), Cut.parse(cut), **other)
+    return Encoder(f"tiny-{family}", tiny_encoder(family), tiny_wordpieces(), FrozenPart.parse(cut), **other)
 
 
 def rendered(made: Encoder) -> list[Rendered]:
@@ -41,66 +40,47 @@ def plain(family: str) -> list[Tensor]:
         return [model(torch.tensor([tokenizer(text)["input_ids"]])).last_hidden_state[0] for text in TEXTS]
 
 
+def assert_as_plain(made: Encoder, family: str, above: Above, size: int, *, within: float) -> None:
+    """Stored, padded to one length and run with initial tensors: as transformers gives each text alone."""
+    hidden, mask = made.states(stored(made), made.initial(above, size, 1))
+    for own, tokens, expected in zip(hidden, mask, plain(family), strict=True):
+        torch.testing.assert_close(own[tokens], expected, rtol=0, atol=within)
+
+
 @pytest.mark.parametrize("family", ["bert", "distilbert"])
 @pytest.mark.parametrize("cut", CUTS)
-def test_below_and_above_a_cut_are_the_whole_model(cut: str, family: str) -> None:
-    """From the store, padded to one length: as each text alone under transformers."""
-    made = encoder(cut, family)
-    hidden, mask = made.states(stored(made), made.initial("layers", 0, 1))
-    for own, kept, expected in zip(hidden, mask, plain(family), strict=True):
-        torch.testing.assert_close(own[kept], expected, rtol=0, atol=1e-5)
+def test_the_frozen_part_and_the_rest_are_the_model(cut: str, family: str) -> None:
+    assert_as_plain(encoder(cut, family), family, "layers", 0, within=1e-5)
 
 
 @pytest.mark.parametrize(("above", "size"), [("bottleneck", 8), ("lora", 4)])
 def test_fresh_low_rank_changes_change_nothing(above: Any, size: int) -> None:
     """LoRA's B is 0 at first. A bottleneck normalizes again, which changes nothing while gains are 1, as here."""
-    made = encoder("e,0")
-    hidden, mask = made.states(stored(made), made.initial(above, size, 1))
-    for own, kept, expected in zip(hidden, mask, plain("bert"), strict=True):
-        torch.testing.assert_close(own[kept], expected, rtol=0, atol=1e-4)
+    assert_as_plain(encoder("e,0"), "bert", above, size, within=1e-4)
 
 
 @pytest.mark.parametrize("above", ["layers", "bottleneck", "lora"])
-def test_every_tensor_that_trains_has_a_gradient(above: Any) -> None:
+def test_training_changes_every_tensor_above_and_no_parameter_of_the_model(above: Above) -> None:
     made = encoder("e,0")
-    adapter = {name: tensor.requires_grad_() for name, tensor in made.initial(above, 4, 1).items()}
-    hidden, mask = made.states(stored(made), adapter)
-    made.pooled(hidden, mask).square().sum().backward()
-    without = [name for name, tensor in adapter.items() if tensor.grad is None]
-    assert without == []
-    assert {name.split(".")[1] for name in adapter} == {"1", "2"}
-
-
-def test_nothing_below_the_cut_is_touched() -> None:
-    """Not a bit, by training of what lies above."""
-    made = encoder("e,0-1")
     before = {name: tensor.clone() for name, tensor in made._model.named_parameters()}
-    adapter = {name: tensor.requires_grad_() for name, tensor in made.initial("layers", 0, 1).items()}
-    made.states(stored(made), adapter)[0].sum().backward()
+    adapter = {name: tensor.requires_grad_() for name, tensor in made.initial(above, 4, 1).items()}
+    made.pooled(*made.states(stored(made), adapter)).square().sum().backward()
+    assert [name for name, tensor in adapter.items() if tensor.grad is None] == []
+    assert {name.split(".")[1] for name in adapter} == {"1", "2"}
     torch.optim.SGD(adapter.values(), lr=1.0).step()
     assert all(torch.equal(tensor, before[name]) for name, tensor in made._model.named_parameters())
-    assert not any(tensor.requires_grad for tensor in made._model.parameters())
 
 
-@pytest.mark.parametrize(
-    ("cut", "names"),
-    [
-        ("none", {"ids", "targets", "places"}),
-        ("e", {"ids", "targets", "places"}),
-        ("e,0", {"hidden", "targets", "places"}),
-    ],
-)
-def test_what_is_stored_is_no_more_than_training_needs(cut: str, names: set[str]) -> None:
+@pytest.mark.parametrize(("cut", "name"), [("none", "ids"), ("e", "ids"), ("e,0", "hidden")])
+def test_what_is_stored_is_no_more_than_training_needs(cut: str, name: str) -> None:
     made = encoder(cut)
-    prefixes = stored(made)
-    assert all(set(prefix) == names for prefix in prefixes)
-    assert [len(prefix.get("hidden", prefix.get("ids", ()))) for prefix in prefixes] == [
-        len(one.source) for one in rendered(made)
-    ]
+    for prefix, one in zip(stored(made), rendered(made), strict=True):
+        assert set(prefix) == {name, "targets", "places"}
+        assert len(prefix[name]) == len(one.source)
 
 
 def test_a_text_is_the_mean_of_its_tokens_or_the_first() -> None:
-    """Padding, whatever stands there, is no token."""
+    """Padding is no token, also where it is not 0."""
     hidden = torch.tensor([[[1.0], [3.0], [99.0]]])
     mask = torch.tensor([[True, True, False]])
     assert encoder("e", pool="mean").pooled(hidden, mask).tolist() == [[2.0]]
@@ -108,7 +88,7 @@ def test_a_text_is_the_mean_of_its_tokens_or_the_first() -> None:
 
 
 def test_of_a_pair_the_second_text_is_of_another_type() -> None:
-    """As transformers has it, whose tokenizer says so."""
+    """As in transformers, whose tokenizer gives token types."""
     made = encoder("e,0")
     ids, second = made.pair([5, 6], [7])
     assert (ids[second], len(ids)) == (7, 6)
@@ -124,7 +104,7 @@ def test_of_a_pair_the_second_text_is_of_another_type() -> None:
 @pytest.mark.parametrize("text", ["0-3", "e,1", "e,0-x", "all", ""])
 def test_a_cut_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="write none, e, e,0 or e,0-K"):
-        Cut.parse(text)
+        FrozenPart.parse(text)
 
 
 def test_no_more_layers_are_frozen_than_there_are() -> None:
@@ -132,19 +112,15 @@ def test_no_more_layers_are_frozen_than_there_are() -> None:
         encoder("e,0-3")
 
 
-def sizes(adapter: Adapter) -> int:
-    return sum(tensor.numel() for tensor in adapter.values())
-
-
 def test_what_trains_is_counted_by_layers() -> None:
-    """Whole model less the embeddings, less a layer, and so on: equal layers, as FedNLP's Table 3 counts them."""
-    counts = [sizes(encoder(cut).initial("layers", 0, 1)) for cut in CUTS]
+    """The model less the embeddings, less a layer, and so on: equal layers, as FedNLP's Table 3 counts them."""
+    counts = [sum(t.numel() for t in encoder(cut).initial("layers", 0, 1).values()) for cut in CUTS]
     layer = counts[1] - counts[2]
     assert counts[1:] == [3 * layer, 2 * layer, layer, 0]
     assert counts[0] - counts[1] == sum(p.numel() for p in tiny_encoder("bert").embeddings.parameters())
 
 
-def test_attention_beside_bf16_is_taken_in_fp32() -> None:
+def test_attention_of_bf16_is_in_fp32() -> None:
     """Of queries, keys and values in bf16, what fp32 makes of the same numbers; and so are their gradients."""
     torch.manual_seed(0)
     query, key, value = (torch.randn(2, 3, 5, 4).bfloat16().requires_grad_() for _ in range(3))
@@ -167,22 +143,19 @@ def test_a_deeper_cut_goes_on_from_a_lower_one_bit_for_bit(precision: Precision)
     texts = rendered(below)
     hidden = {one.source: own["hidden"] for one, own in zip(texts, below.encode(texts), strict=True)}
     del hidden[texts[1].source]
-    asked: list[tuple[int, ...]] = []
+    wanted: list[tuple[int, ...]] = []
 
     def known(one: Rendered) -> Tensor | None:
-        asked.append(one.source)
+        wanted.append(one.source)
         return hidden.get(one.source)
 
     for own, alone in zip(above.encode(texts, Lower(1, known)), above.encode(texts), strict=True):
         assert torch.equal(own["hidden"], alone["hidden"])
-    assert asked == [one.source for one in texts]
+    assert wanted == [one.source for one in texts]
 
 
 def test_what_lies_below_is_not_run_again() -> None:
     """States that are not the text's own: what comes out depends on them, not on the text."""
-    made = encoder("e,0-1")
-    states = torch.ones(5, made.width)
-    one, other = made.encode(
-        [Rendered((2, 7, 7, 7, 3), (0,), 5, 5), Rendered((2, 9, 8, 9, 3), (0,), 5, 5)], Lower(1, lambda _: states)
-    )
+    made, texts = encoder("e,0-1"), [Rendered(source, (0,), 5, 5) for source in ((2, 7, 7, 7, 3), (2, 9, 8, 9, 3))]
+    one, other = made.encode(texts, Lower(1, lambda _: torch.ones(5, made.width)))
     assert torch.equal(one["hidden"], other["hidden"])

@@ -14,17 +14,12 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def small_layer() -> nn.Linear:
-    layer = nn.Linear(2, 3)
-    layer.weight.data = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
-    layer.bias.data = torch.tensor([0.5, 0.0, -0.5])
-    return layer.requires_grad_(False)
-
-
 def test_product_and_gradient_by_hand() -> None:
-    # x = (1, -1): x Wᵀ = (-1, -1, -1), with the bias (-0.5, -1, -1.5); ∂(y₁ + 2 y₃)/∂x = (1 + 2·5, 2 + 2·6).
+    """x = (1, -1): x Wᵀ = (-1, -1, -1), with the bias (-0.5, -1, -1.5); ∂(y₁ + 2 y₃)/∂x = (1 + 2·5, 2 + 2·6)."""
+    layer = nn.Linear(2, 3).requires_grad_(False)
+    layer.weight.data, layer.bias.data = torch.arange(1.0, 7).view(3, 2), torch.tensor([0.5, 0.0, -0.5])
     inputs = torch.tensor([[1.0, -1.0]], requires_grad=True)
-    outputs = PackedLinear(small_layer())(inputs)
+    outputs = PackedLinear(layer)(inputs)
     (outputs @ torch.tensor([1.0, 0.0, 2.0])).backward()
     assert outputs.tolist() == [[-0.5, -1.0, -1.5]]
     assert inputs.grad is not None
@@ -42,14 +37,15 @@ def test_equals_the_plain_layer_in_any_shape() -> None:
     torch.testing.assert_close(packed(turned), plain(turned), atol=1e-5, rtol=1e-5)
 
 
-def test_replaces_the_linear_layers_of_a_model_and_nothing_else() -> None:
-    model = nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2), nn.Sequential(nn.Linear(2, 2))).requires_grad_(False)
-    freeze_linear_layers(model, "fp32")
-    assert [type(layer) for layer in (model[0], model[1], model[2][0])] == [PackedLinear, nn.LayerNorm, PackedLinear]  # type: ignore[index]
+def test_replaces_the_linear_layers_in_fp32_and_nothing_else() -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2), nn.Sequential(nn.Linear(2, 2)), nn.Linear(2, 2).double())
+    freeze_linear_layers(model.requires_grad_(False), "fp32")
+    types = [type(layer) for layer in (model[0], model[1], model[2][0], model[3])]  # type: ignore[index]
+    assert types == [PackedLinear, nn.LayerNorm, PackedLinear, nn.Linear]
 
 
-def test_a_weight_is_kept_once_unless_an_embedding_shares_it() -> None:
-    """The packed copy is the only one; a place holder tells its shape and type."""
+def test_a_weight_is_stored_once_unless_an_embedding_shares_it() -> None:
+    """The packed copy is the only one; a placeholder has its shape and type."""
     model = nn.Module()
     model.embed, model.head, model.inner = nn.Embedding(5, 4), nn.Linear(4, 5, bias=False), nn.Linear(4, 5, bias=False)
     model.head.weight = model.embed.weight
@@ -61,18 +57,12 @@ def test_a_weight_is_kept_once_unless_an_embedding_shares_it() -> None:
     torch.testing.assert_close(model.inner(torch.eye(4)), before.t())
 
 
-def test_other_number_formats_stay_as_they_are() -> None:
-    model = nn.Sequential(nn.Linear(2, 2).double())
-    freeze_linear_layers(model, "fp32")
-    assert type(model[0]) is nn.Linear
-
-
 def test_no_weight_goes_on_mapping_the_file_that_it_was_read_from() -> None:
     """One tensor of a file keeps all of it in memory."""
     file = torch.arange(32.0)
     model = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4)).requires_grad_(False)
     model[0].weight.data, model[1].weight.data = file[:16].view(4, 4), file[16:20]
     freeze_linear_layers(model, "fp32")
-    held = {tensor.untyped_storage().data_ptr() for tensor in model.state_dict().values()}
-    assert file.untyped_storage().data_ptr() not in held
+    used = {tensor.untyped_storage().data_ptr() for tensor in model.state_dict().values()}
+    assert file.untyped_storage().data_ptr() not in used
     assert torch.equal(model[1].weight, file[16:20])

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
-from conftest import make_backbone, noisy_adapter, render_all
+from conftest import make_backbone, noisy_adapter, noisy_lora, prefixes_of, render_all
 
 from pipeline.model.adapter import Adapter, adapting, attached
-from pipeline.model.backbone import Backbone, Prefix, Rendered, Row, closed_up
+from pipeline.model.backbone import Backbone, Rendered, Row, without_gaps
 from pipeline.model.causal import CausalBackbone
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.generation import banned_tokens, generate
+from pipeline.model.growing import GrowingLayer, select_rows
+from pipeline.model.shared_source import RowsBySource
 
 RULES = {
     "greedy": DecodingRule(max_tokens=20),
@@ -18,11 +22,6 @@ RULES = {
     "beams": DecodingRule(beams=3, max_tokens=20),
     "beams with all knobs": DecodingRule(beams=4, max_tokens=24, no_repeat_ngram=2, min_tokens=8, length_penalty=2.0),
 }
-
-
-def decodable(backbone: Backbone, rendered: Rendered) -> Prefix:
-    prefix, extra = backbone.encode(rendered, for_generation=True)
-    return prefix | extra
 
 
 def by_transformers(backbone: Backbone, rendered: Rendered, adapter: Adapter, rule: DecodingRule) -> list[int]:
@@ -52,41 +51,46 @@ def by_transformers(backbone: Backbone, rendered: Rendered, adapter: Adapter, ru
 def test_equal_to_transformers(backbone: Backbone, rule: DecodingRule) -> None:
     """In one batch of unequal lengths. A causal model's prompt is unadapted, which `generate` cannot express."""
     adapter = {} if isinstance(backbone, CausalBackbone) else noisy_adapter(backbone)
-    rendered = render_all(backbone)
-    prefixes = [decodable(backbone, r) for r in rendered]
+    prefixes = prefixes_of(backbone, for_generation=True)
     ours = generate(backbone, prefixes, [Row(i, adapter) for i in range(len(prefixes))], rule)
-    assert ours == [by_transformers(backbone, r, adapter, rule) for r in rendered]
+    assert ours == [by_transformers(backbone, r, adapter, rule) for r in render_all(backbone)]
 
 
-@pytest.mark.parametrize("rule", [RULES["greedy"], RULES["beams"]], ids=["greedy", "beams"])
-def test_adapted_causal_decoding_follows_the_uncached_model(rule: DecodingRule) -> None:
-    """Greedy: each token is the argmax of the whole uncached model, adapters on at the same positions as in training.
-    Beams: the mean log-probability a token is at least greedy's, in these cases.
-    """
-    backbone, adapter = make_backbone("llama"), noisy_adapter(make_backbone("llama"))
-    for rendered in render_all(backbone):
-        prefix = decodable(backbone, rendered)
-        tokens = generate(backbone, [prefix], [Row(0, adapter)], rule)[0]
+@pytest.mark.parametrize("adapter_of", [noisy_adapter, noisy_lora])
+def test_greedy_decoding_writes_what_the_uncached_model_would(
+    backbone: Backbone, adapter_of: Callable[[Backbone, int], Adapter]
+) -> None:
+    """Two adapters in one call; each token is the argmax of a full pass, adapted where training adapts."""
+    (rendered,), adapters = render_all(backbone, 1), [adapter_of(backbone, seed) for seed in (1, 2)]
+    prefixes = prefixes_of(backbone, 1, for_generation=True)
+    for adapter, tokens in zip(
+        adapters, generate(backbone, prefixes, [Row(0, one) for one in adapters], RULES["greedy"]), strict=True
+    ):
         written = Rendered(rendered.source, (*tokens, backbone.end_token), 0, 0)
-        logits = backbone.head(backbone.reference_hidden([written], adapter))[: len(tokens)]
-        if rule.beams == 1:
-            assert logits.argmax(-1).tolist() == tokens
-        else:
-            greedy = generate(backbone, [prefix], [Row(0, adapter)], RULES["greedy"])[0]
-            other = Rendered(rendered.source, (*greedy, backbone.end_token), 0, 0)
-            score = _mean_log_probability(backbone, written, adapter, len(tokens))
-            assert score >= _mean_log_probability(backbone, other, adapter, len(greedy)) - 1e-4
+        best = backbone.head(backbone.reference_hidden([written], adapter)).argmax(-1).tolist()
+        free = int(backbone.start_token_forced is not None)
+        assert best[free : len(tokens)] == tokens[free:]
 
 
-def _mean_log_probability(backbone: Backbone, written: Rendered, adapter: Adapter, count: int) -> float:
-    scores = backbone.head(backbone.reference_hidden([written], adapter)).log_softmax(-1)[:count]
-    return scores.gather(1, torch.tensor(written.target[:count])[:, None]).mean().item()
+def test_beams_find_summaries_as_probable_as_greedy_ones() -> None:
+    """The mean log-probability a token is at least greedy's, in these cases."""
+    backbone, adapter = make_backbone("llama"), noisy_adapter(make_backbone("llama"))
+    for rendered, prefix in zip(render_all(backbone), prefixes_of(backbone, for_generation=True), strict=True):
+        beams, greedy = (generate(backbone, [prefix], [Row(0, adapter)], RULES[one])[0] for one in ("beams", "greedy"))
+        scores = [_mean_log_probability(backbone, rendered, tokens, adapter) for tokens in (beams, greedy)]
+        assert scores[0] >= scores[1] - 1e-4
+
+
+def _mean_log_probability(backbone: Backbone, rendered: Rendered, tokens: list[int], adapter: Adapter) -> float:
+    written = Rendered(rendered.source, (*tokens, backbone.end_token), 0, 0)
+    scores = backbone.head(backbone.reference_hidden([written], adapter)).log_softmax(-1)
+    return scores[range(len(tokens)), tokens].mean().item()
 
 
 @pytest.mark.parametrize("rule", [RULES["greedy"], RULES["beams"]], ids=["greedy", "beams"])
 def test_a_row_depends_on_its_own_prefix_and_adapter_alone(backbone: Backbone, rule: DecodingRule) -> None:
     """Rows that end at different steps, some of one prefix and some of one adapter, together and each alone."""
-    prefixes = [decodable(backbone, r) for r in render_all(backbone, 5)]
+    prefixes = prefixes_of(backbone, 5, for_generation=True)
     first = noisy_adapter(backbone, 0)
     second = {name: 10 * tensor for name, tensor in noisy_adapter(backbone, 1).items()}
     rows = [Row(3, first), Row(0, second), Row(1, second), Row(4, first), Row(0, first), Row(2, second), Row(3, second)]
@@ -103,15 +107,15 @@ def test_a_text_that_is_still_open_ends_where_the_model_forces_it_to(beams: int)
     backbone.model.generation_config.forced_eos_token_id = backbone.end_token  # type: ignore[attr-defined]
     backbone.end_token_forced = backbone.end_token
     rule = DecodingRule(beams=beams, max_tokens=6)
-    for rendered in render_all(backbone):
-        ours = generate(backbone, [decodable(backbone, rendered)], [Row(0, {})], rule)[0]
+    for rendered, prefix in zip(render_all(backbone), prefixes_of(backbone, for_generation=True), strict=True):
+        ours = generate(backbone, [prefix], [Row(0, {})], rule)[0]
         assert ours == by_transformers(backbone, rendered, {}, rule)
         assert len(ours) <= 5
 
 
 def test_unused_places_are_filled_from_the_end() -> None:
     """Of seven places 0, 2 and 5 are not in use: 6 takes the place of 0, 4 that of 2, and 1 and 3 stay."""
-    assert closed_up([1, 3, 4, 6]) == [6, 1, 4, 3]
+    assert without_gaps([1, 3, 4, 6]) == [6, 1, 4, 3]
 
 
 def test_banned_tokens_complete_a_known_ngram() -> None:
@@ -119,3 +123,33 @@ def test_banned_tokens_complete_a_known_ngram() -> None:
     assert banned_tokens([1, 2, 3, 1, 2], 3) == {3}
     assert banned_tokens([1, 2], 3) == set()
     assert banned_tokens([4, 5], 1) == {4, 5}
+
+
+def test_rows_of_one_source_are_together() -> None:
+    """Rows 0 and 2 read source 1, row 1 source 0: two places a source, the second of source 0 empty."""
+    arrangement = RowsBySource([1, 0, 1], 2, torch.device("cpu"))
+    rows = torch.tensor([[1.0], [2.0], [3.0]])
+    folded = arrangement.fold(rows)
+    assert folded.tolist() == [[[2.0], [0.0]], [[1.0], [3.0]]]
+    assert torch.equal(arrangement.unfold(folded), rows)
+
+
+def test_a_source_without_rows_is_dropped() -> None:
+    """Of three sources the rows that stay read 2 and 0: source 2 takes the place of 1, source 0 stays."""
+    rows, left = RowsBySource([2, 1, 0], 3, torch.device("cpu")).select(torch.tensor([0, 2]))
+    assert left == [0, 2]
+    assert (rows.owners, rows.sources, rows.places) == ([1, 0], 2, 1)
+
+
+def test_a_layer_grows_and_its_rows_change_places() -> None:
+    layer = GrowingLayer(room=3)
+    assert layer.get_seq_length() == 0
+    first, second = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([4.0, 5.0, 6.0])
+    layer.update(first.view(3, 1, 1, 1), -first.view(3, 1, 1, 1))
+    keys, values = layer.update(second.view(3, 1, 1, 1), -second.view(3, 1, 1, 1))
+    assert keys[:, 0, :, 0].tolist() == [[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]]
+    assert torch.equal(values, -keys)
+    select_rows([layer], torch.tensor([2, 1]))
+    assert layer.keys[:, 0, :, 0].tolist() == [[3.0, 6.0], [2.0, 5.0]]
+    keys, _ = layer.update(torch.tensor([7.0, 8.0]).view(2, 1, 1, 1), torch.zeros(2, 1, 1, 1))
+    assert keys[:, 0, :, 0].tolist() == [[3.0, 6.0, 7.0], [2.0, 5.0, 8.0]]

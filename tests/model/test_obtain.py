@@ -1,4 +1,4 @@
-"""Where a backbone's weights cannot be had, or are not what is asked for: one line that says what to do."""
+"""Weights that cannot be obtained, or not as wanted: one line that says what to do."""
 
 from __future__ import annotations
 
@@ -32,12 +32,28 @@ def test_more_adapted_layers_than_there_are(tmp_path: Path) -> None:
         load_backbone(tmp_path, 9, torch.device("cpu"))
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="left out: here is a GPU")
-def test_no_gpu_where_one_is_asked_for() -> None:
-    with pytest.raises(QuorumError, match="device: cuda, but no GPU"):
-        choose_device("cuda")
+def test_a_gpu_is_used_or_missed() -> None:
+    if torch.cuda.is_available():
+        assert choose_device("cuda").type == "cuda"
+    else:
+        with pytest.raises(QuorumError, match="device: cuda, but no GPU"):
+            choose_device("cuda")
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="left out: no GPU")
-def test_a_gpu_where_one_is_asked_for() -> None:
-    assert choose_device("cuda").type == "cuda"
+@pytest.mark.parametrize(
+    ("weights", "message"), [("", "holds no model that can be read"), ("gone", "gone: is no folder")]
+)
+def test_a_folder_without_weights_is_refused(tmp_path: Path, weights: str, message: str) -> None:
+    with pytest.raises(QuorumError, match=message):
+        obtain.obtain("bart-base", tmp_path / "backbone", tmp_path, weights=tmp_path / weights)
+
+
+def test_a_message_of_the_hub_is_cut_to_its_first_sentence() -> None:
+    assert obtain._first_sentence(OSError("We couldn't\n connect. Check your proxy.")) == "We couldn't connect"
+
+
+def test_a_backbone_does_not_say_whether_the_hub_was_in_reach(tmp_path: Path) -> None:
+    """A folder is read with local_files_only, as everything is with HF_HUB_OFFLINE; the hash must not follow it."""
+    obtain.obtain("tiny-bart", tmp_path / "weights", tmp_path)
+    obtain.obtain("bart-base", tmp_path / "backbone", tmp_path, weights=tmp_path / "weights")
+    assert '"local_files_only": false' in (tmp_path / "backbone" / "tokenizer_config.json").read_text()

@@ -7,21 +7,27 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import FAMILIES, a_processor_with, make_backbone, make_example, needs_bf16, noisy_adapter, render_all
+from conftest import (
+    FAMILIES,
+    a_processor_with,
+    loss_and_gradients,
+    make_backbone,
+    needs_bf16,
+    noisy_adapter,
+    prefixes_of,
+    render_all,
+)
 from torch import nn
 
 from pipeline.errors import QuorumError
-from pipeline.federated.head import backward_through_head, cross_entropy_through_head
-from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
 from pipeline.model import precision
-from pipeline.model.adapter import Adapter
-from pipeline.model.backbone import Backbone, Limits, Row, targets_of
+from pipeline.model.backbone import Row
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.frozen_linear import PackedLinear, Vocabulary
 from pipeline.model.generation import generate
 from pipeline.model.loading import planned_backbone
 from pipeline.model.obtain import obtain
-from pipeline.model.precision import multiplies_bf16, resolve, threads_of
+from pipeline.model.precision import Precision, multiplies_bf16, resolve, threads_of
 from pipeline.model.store import entry_key
 from pipeline.plan.orders import GenerateOrder
 from pipeline.workspace.layout import BACKBONE
@@ -35,53 +41,46 @@ def test_a_processor_says_what_it_multiplies(tmp_path: Path, monkeypatch: pytest
     assert resolve("fp32", "cpu") == "fp32"
 
 
-def test_without_a_processor_that_does_a_gpu_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    a_processor_with("avx2", tmp_path, monkeypatch)
-    assert resolve("auto", "auto") == "fp32"
+@pytest.mark.parametrize(("flags", "gpu", "expected"), [("avx2", True, "bf16"), ("avx512_bf16", False, "fp32")])
+def test_a_gpu_decides_where_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: str, gpu: bool, expected: Precision
+) -> None:
+    """It computes, unless `device` is the processor."""
+    a_processor_with(flags, tmp_path, monkeypatch)
+    assert resolve("auto", "auto") == ("fp32" if gpu else "bf16"), "without a GPU"
     monkeypatch.setattr(precision, "GPUS", [tmp_path])
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: not including_emulation)
-    assert resolve("auto", "auto") == resolve("bf16", "cuda") == "bf16"
-    assert resolve("auto", "cpu") == "fp32"
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: gpu and not including_emulation)
+    assert resolve("auto", "auto") == resolve("auto", "cuda") == expected
+    assert resolve("auto", "cpu") == ("fp32" if gpu else "bf16")
 
 
-def test_a_gpu_that_does_not_decides_where_the_processor_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is what computes."""
-    a_processor_with("avx512_bf16", tmp_path, monkeypatch)
-    monkeypatch.setattr(precision, "GPUS", [tmp_path])
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: including_emulation)
-    assert resolve("auto", "auto") == "fp32"
-    assert resolve("auto", "cpu") == "bf16"
+ORDER = GenerateOrder(
+    code={}, task="", corpora=[], device="cpu", precision="fp32", threads=1, adapted_layers=2, rule=DecodingRule()
+)
 
 
 def test_an_order_of_another_machine_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a_processor_with("avx2", tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     obtain("tiny-llama", BACKBONE, tmp_path)
-    order = GenerateOrder(
-        code={}, task="", corpora=[], device="cpu", precision="bf16", threads=1, adapted_layers=2, rule=DecodingRule()
-    )
     with pytest.raises(QuorumError, match="set precision: auto or fp32"):
-        planned_backbone(order)
-    assert planned_backbone(order.model_copy(update={"precision": "fp32"})).precision == "fp32"
+        planned_backbone(ORDER.model_copy(update={"precision": "bf16"}))
+    assert planned_backbone(ORDER).precision == "fp32"
 
 
 def test_a_process_computes_with_its_orders_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     obtain("tiny-llama", BACKBONE, tmp_path)
-    order = GenerateOrder(
-        code={}, task="", corpora=[], device="cpu", precision="fp32", threads=3, adapted_layers=2, rule=DecodingRule()
-    )
     before = torch.get_num_threads()
     try:
-        planned_backbone(order)
+        planned_backbone(ORDER.model_copy(update={"threads": 3}))
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
 
 
-def test_threads_are_those_asked_for_else_the_environments_else_one_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_are_given_or_the_environments_or_one_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
     assert (threads_of(2), threads_of(None)) == (2, 5)
     monkeypatch.delenv("OMP_NUM_THREADS")
@@ -131,11 +130,11 @@ def test_the_largest_logits_are_not_rounded(words: int) -> None:
 
 @needs_bf16
 def test_attention_goes_back_where_softmax_comes_in_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As autocast has it on a GPU: what is kept for the backward pass has the type of the products all the same."""
+    """As autocast has it on a GPU: the weights saved for the backward pass still have the type of the products."""
     plain = torch.Tensor.softmax
     monkeypatch.setattr(torch.Tensor, "softmax", lambda self, dim: plain(self.float(), dim))
     backbone = make_backbone("llama", precision="bf16")
-    loss, gradients = loss_and_gradient(backbone, noisy_adapter(backbone))
+    loss, gradients = loss_and_gradients(backbone, noisy_adapter(backbone))
     assert loss > 0
     assert all(bool(gradient.isfinite().all()) for gradient in gradients.values())
 
@@ -155,16 +154,17 @@ def test_a_short_target_sees_nothing_of_what_comes(family: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_losses_gradients_and_stored_prefixes(family: str) -> None:
     """Of one adapter in both precisions; what is stored of a source takes half the bytes."""
-    (fp32, bf16), adapter = both(family), noisy_adapter(make_backbone(family))
-    exact, of_exact = loss_and_gradient(fp32, adapter)
-    rounded, of_rounded = loss_and_gradient(bf16, adapter)
+    fp32, bf16 = make_backbone(family), make_backbone(family, precision="bf16")
+    adapter = noisy_adapter(fp32)
+    exact, of_exact = loss_and_gradients(fp32, adapter)
+    rounded, of_rounded = loss_and_gradients(bf16, adapter)
     assert rounded == pytest.approx(exact, rel=0.02)
     within = 1.0 if family == "longt5" else 0.2  # with random weights T5's unscaled attention is all or nothing
     for name, gradient in of_exact.items():
         assert float((of_rounded[name] - gradient).norm()) < within * float(gradient.norm())
         assert of_rounded[name].dtype == torch.float32
     item = render_all(fp32, 1)[0]
-    stored, halved = (b.encode(item, for_generation=False)[0] for b in (fp32, bf16))
+    (stored,), (halved,) = prefixes_of(fp32, 1), prefixes_of(bf16, 1)
     large = {"keys", "values", "source"} & set(stored)
     assert large
     assert all(2 * halved[name].nbytes == stored[name].nbytes for name in large)
@@ -177,13 +177,8 @@ def test_losses_gradients_and_stored_prefixes(family: str) -> None:
 def test_the_store_agrees_with_the_whole_model(family: str) -> None:
     """Cached and uncached in bf16: other orders of summation, each rounded."""
     backbone = make_backbone(family, precision="bf16")
-    rendered, adapter = render_all(backbone), noisy_adapter(backbone)
-    prefixes = [backbone.encode(item, for_generation=False)[0] for item in rendered]
-    targets = targets_of(prefixes)
-    with torch.no_grad():
-        hidden = backbone.target_hidden(prefixes, adapter), backbone.reference_hidden(rendered, adapter)
-    cached, plain = (cross_entropy_through_head(backbone.head, states, targets).mean() for states in hidden)
-    assert float(cached) == pytest.approx(float(plain), rel=2e-3)
+    losses = [loss_and_gradients(backbone, noisy_adapter(backbone), cached=cached)[0] for cached in (True, False)]
+    assert losses[0] == pytest.approx(losses[1], rel=2e-3)
 
 
 @needs_bf16
@@ -192,22 +187,8 @@ def test_the_store_agrees_with_the_whole_model(family: str) -> None:
 def test_decoding(family: str, beams: int) -> None:
     """A row depends on its own prefix and adapter alone, in bf16, too."""
     backbone = make_backbone(family, precision="bf16")
-    item = backbone.render(make_example(1), Limits(90, 48))
-    parts = backbone.encode(item, for_generation=True)
-    prefix, adapter = parts[0] | parts[1], noisy_adapter(backbone)
+    (prefix,), adapter = prefixes_of(backbone, 1, for_generation=True), noisy_adapter(backbone)
     rule = DecodingRule(beams=beams, max_tokens=10, min_tokens=4)
     once, again = generate(backbone, [prefix], [Row(0, adapter), Row(0, adapter)], rule)
     assert once == again
     assert len(once) >= 4
-
-
-def both(family: str) -> tuple[Backbone, Backbone]:
-    return make_backbone(family), make_backbone(family, precision="bf16")
-
-
-def loss_and_gradient(backbone: Backbone, adapter: Adapter) -> tuple[float, Adapter]:
-    prefixes = [backbone.encode(item, for_generation=False)[0] for item in render_all(backbone)]
-    leaves = {name: tensor.clone().requires_grad_() for name, tensor in adapter.items()}
-    hidden = backbone.target_hidden(prefixes, leaves)
-    losses = backward_through_head(backbone.head, hidden, targets_of(prefixes), CROSS_ENTROPY)
-    return float(losses.loss.mean()), {name: t.grad for name, t in leaves.items() if t.grad is not None}

@@ -12,11 +12,13 @@ import pytest
 import torch
 
 from pipeline.model import processor
-from pipeline.model.large_tensors import give_back_large_tensors
-from pipeline.model.processor import compute_with
+from pipeline.model.processor import compute_with, return_large_tensors
 
 PAGES = 64 * 2**20 // resource.getpagesize()
 """Of a block of 64 MiB."""
+needs_glibc = pytest.mark.skipif(
+    not hasattr(ctypes.CDLL(None), "mallopt"), reason="left out: the C library is not glibc"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -33,15 +35,9 @@ def pages_cleared() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 
-def test_torch_computes_with_the_threads_of_the_order() -> None:
-    compute_with(1)
-    assert torch.get_num_threads() == 1
-
-
+@needs_glibc
 def test_a_block_that_was_freed_serves_the_next() -> None:
     compute_with(1)
-    if not hasattr(ctypes.CDLL(None), "mallopt"):
-        pytest.skip("the C library is not glibc")
     # What is left between other blocks may be too small by a few bytes at first: the C library aligns tensors.
     assert min(pages_cleared() for _ in range(20)) < PAGES / 100
 
@@ -50,14 +46,13 @@ GIVEN_BACK = """
 import resource
 import torch
 from pathlib import Path
-from pipeline.model.large_tensors import LARGE, give_back_large_tensors
-from pipeline.model.processor import compute_with
+from pipeline.model.processor import LARGE, compute_with, return_large_tensors
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 compute_with(1)
-give_back_large_tensors()
+return_large_tensors()
 large = torch.ones(LARGE)
 before = resident()
 del large
@@ -65,10 +60,9 @@ print((before - resident()) / (4 * LARGE))
 """
 
 
+@needs_glibc
 def test_a_large_tensor_is_given_back_where_few_come_and_go() -> None:
-    """Four times the limit, in a process of its own: here a block that others left might serve."""
-    if not hasattr(ctypes.CDLL(None), "mallopt"):
-        pytest.skip("the C library is not glibc")
+    """Four times the limit, in a new process: in this one a block that others left might serve."""
     found = subprocess.run([sys.executable, "-c", GIVEN_BACK], capture_output=True, text=True, check=True)
     assert float(found.stdout) > 0.95
 
@@ -76,5 +70,5 @@ def test_a_large_tensor_is_given_back_where_few_come_and_go() -> None:
 def test_without_glibc_memory_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processor.ctypes, "CDLL", lambda name: object())
     compute_with(1)
-    give_back_large_tensors()
+    return_large_tensors()
     assert torch.get_num_threads() == 1

@@ -1,4 +1,4 @@
-"""The three tasks on an encoder: what is asked, what is stored, what is predicted, and how it is scored."""
+"""The three tasks on an encoder: what is read, stored and predicted, and how it is scored."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pipeline.corpora.texts import Asked, Labelled, Tagged, Text
+from pipeline.corpora.texts import Asked, Labelled, Tagged
 from pipeline.model.backbone import Prefix, targets_of
-from pipeline.model.cut import Cut
 from pipeline.model.encoder import Encoder
+from pipeline.model.frozen_part import FrozenPart
 from pipeline.model.tiny import tiny_encoder, tiny_wordpieces
-from pipeline.tasks.answer import Answer, best_span, normal
+from pipeline.tasks.answer import Answer, best_span
 from pipeline.tasks.classify import Classify
-from pipeline.tasks.encoded import EncoderTask, Under
-from pipeline.tasks.spans import chunks, span_counts
+from pipeline.tasks.encoded import EncoderTask, EncoderWithHead
+from pipeline.tasks.spans import span_counts
 from pipeline.tasks.tag import Tag
 
 CUTS = ("none", "e,0", "e,0-2")
 
 
 def encoder(cut: str = "e,0") -> Encoder:
-    return Encoder("tiny-bert", tiny_encoder("bert"), tiny_wordpieces(), Cut.parse(cut), pool="mean")
+    return Encoder("tiny-bert", tiny_encoder("bert"), tiny_wordpieces(), FrozenPart.parse(cut), pool="mean")
 
 
 MADE = encoder()
@@ -54,7 +54,7 @@ EXAMPLES: dict[str, tuple[EncoderTask, list[Any]]] = {
 def prefixes_of(task: EncoderTask, made: Encoder, texts: Sequence[Any], tokens: int = 40) -> list[Prefix]:
     classes = task.classes(texts)
     found = list(made.encode([task.render(made, text, classes, tokens)[0] for text in texts]))
-    return found if made.trained or made.stores_tokens else [task.kept(made, prefix) for prefix in found]
+    return found if made.trained or made.stores_tokens else [task.head_input(made, prefix) for prefix in found]
 
 
 def adapter_of(task: EncoderTask, made: Encoder, texts: Sequence[Any]) -> dict[str, Tensor]:
@@ -78,16 +78,14 @@ def test_a_batch_gives_what_each_text_gives_alone(name: str, cut: str) -> None:
     torch.testing.assert_close(together, padded, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_every_text_has_its_items(name: str) -> None:
-    """One of a classified text, one a word, two of an answer; a target is one of the classes."""
+@pytest.mark.parametrize(("name", "counts"), [("classify", [1, 1, 1]), ("tag", [3, 1]), ("answer", [2, 2])])
+def test_every_text_has_its_items(name: str, counts: list[int]) -> None:
+    """One for a classified text, one a word, two for an answer; a target is one of the classes."""
     task, texts = EXAMPLES[name]
-    made = encoder()
-    prefixes = prefixes_of(task, made, texts)
-    logits = task.outputs(made, prefixes, adapter_of(task, made, texts))
-    counts = {"classify": [1, 1, 1], "tag": [3, 1], "answer": [2, 2]}
-    assert [len(prefix["targets"]) for prefix in prefixes] == counts[name]
-    assert len(logits) == sum(counts[name])
+    prefixes = prefixes_of(task, MADE, texts)
+    logits = task.outputs(MADE, prefixes, adapter_of(task, MADE, texts))
+    assert [len(prefix["targets"]) for prefix in prefixes] == [task.items(prefix) for prefix in prefixes] == counts
+    assert len(logits) == sum(counts)
     assert int(targets_of(prefixes).max()) < logits.shape[1]
 
 
@@ -99,24 +97,22 @@ def test_a_text_is_cut_as_if_it_had_been_read_to_its_end(text: str, tokens: int)
 
 
 def test_heads_are_small_and_drawn_by_the_seed() -> None:
-    head = Classify().initial(encoder(), ("a", "b"), 1)
-    assert {name: tuple(tensor.shape) for name, tensor in head.items()} == {
+    head, again, other = (Classify().initial(MADE, ("a", "b"), seed) for seed in (1, 1, 2))
+    assert {name: tuple(tensor.shape) for name, tensor in head.items() if "weight" in name} == {
         "head.dense.weight": (32, 32),
-        "head.dense.bias": (32,),
         "head.out.weight": (2, 32),
-        "head.out.bias": (2,),
     }
     assert head["head.dense.weight"].std().item() == pytest.approx(0.02, rel=0.1)
     assert not head["head.out.bias"].any()
-    assert torch.equal(head["head.out.weight"], Classify().initial(encoder(), ("a", "b"), 1)["head.out.weight"])
-    assert not torch.equal(head["head.out.weight"], Classify().initial(encoder(), ("a", "b"), 2)["head.out.weight"])
+    assert torch.equal(head["head.out.weight"], again["head.out.weight"])
+    assert not torch.equal(head["head.out.weight"], other["head.out.weight"])
 
 
 # -- classify --
 
 
 def test_the_largest_logit_names_the_class() -> None:
-    assert Classify().predict(encoder(), labelled("a"), [], [torch.tensor([[0.1, 2.0, -1.0]])], ("a", "b", "c")) == "b"
+    assert Classify().predict(MADE, labelled("a"), [], [torch.tensor([[0.1, 2.0, -1.0]])], ("a", "b", "c")) == "b"
     assert [Classify().score(labelled("a"), label)["accuracy"] for label in "ab"] == [100.0, 0.0]
 
 
@@ -136,10 +132,6 @@ def test_spans_count_where_type_and_both_ends_agree(gold: str, predicted: str, c
     assert span_counts(gold.split(), predicted.split()) == counts
 
 
-def test_a_chunk_begins_at_b_and_where_the_type_changes() -> None:
-    assert chunks(["B-X", "B-X", "I-X", "I-Y", "O"]) == {("X", 0, 0), ("X", 1, 2), ("Y", 3, 3)}
-
-
 def test_sentences_of_another_length_are_no_prediction() -> None:
     with pytest.raises(ValueError, match="2 words, and 1 tags"):
         span_counts(["O", "O"], ["O"])
@@ -149,10 +141,10 @@ def test_words_past_the_cut_are_outside() -> None:
     """Of `in new york` the first seven tokens are [CLS] i n n e w [SEP]: `york` is cut off."""
     task, text = Tag(), tagged("in new york", "O B-LOC I-LOC")
     classes = task.classes([text])
-    (window,) = task.render(encoder(), text, classes, 7)
+    (window,) = task.render(MADE, text, classes, 7)
     assert (window.words, window.places, window.target) == ((0, 1), (1, 3), (0, classes.index("B-LOC")))
     logits = torch.eye(3)[[1, 1]]
-    assert task.predict(encoder(), text, [window], [logits], classes) == "B-LOC B-LOC O"
+    assert task.predict(MADE, text, [window], [logits], classes) == "B-LOC B-LOC O"
 
 
 @pytest.mark.parametrize("cut", CUTS)
@@ -180,21 +172,13 @@ def test_classes_are_outside_and_both_tags_of_every_type() -> None:
         ("in 1887 in Paris", "Paris", 40.0, 0),  # precision 1/4, recall 1
         ("Tower", "Eiffel Tower", 66.7, 0),
         ("the", "The", 0.0, 100),  # an article alone is nothing left, as in SQuAD's script
-        ("the Broncos.", "Broncos", 100.0, 100),
+        ("  The  Beyoncé-effect, an A. ", "beyoncéeffect", 100.0, 100),
     ],
 )
 def test_answers_are_compared_by_their_words(prediction: str, answer: str, f1: float, exact: float) -> None:
-    scores = Answer().score(Asked("i", "test", "", "g", "q", answer, ((answer, 0),)), prediction)
-    assert scores == {"f1": pytest.approx(f1, abs=0.05), "exact": exact}
-
-
-def test_the_best_of_the_right_answers_counts() -> None:
-    text = Asked("i", "test", "", "g", "q", "x y", (("x", 0), ("x y", 0)))
-    assert Answer().score(text, "x y") == {"f1": 100.0, "exact": 100.0}
-
-
-def test_normal_form_has_no_case_articles_or_signs() -> None:
-    assert normal("  The  Beyoncé-effect, an A. ") == "beyoncéeffect"
+    """The best of the right answers counts; the first one here is never predicted."""
+    text = Asked("i", "test", "", "g", "q", answer, (("xyz", 0), (answer, 0)))
+    assert Answer().score(text, prediction) == {"f1": pytest.approx(f1, abs=0.05), "exact": exact}
 
 
 def test_a_span_begins_before_it_ends_and_is_at_most_thirty_long() -> None:
@@ -211,7 +195,7 @@ def test_windows_overlap_by_half_and_the_most_central_one_comes_first() -> None:
     Two from the begin of the last, last of the first: nearest to the middle of the second.
     """
     text = asked("abcdefghijkl", "g", question="w")
-    windows = Answer().render(encoder(), text, (), 10)
+    windows = Answer().render(MADE, text, (), 10)
     letters = tiny_wordpieces()
     read = ["".join(letters.convert_ids_to_tokens(w.source[3:-1])).replace("#", "") for w in windows]
     assert read == ["defghi", "abcdef", "ghijkl"]
@@ -220,38 +204,27 @@ def test_windows_overlap_by_half_and_the_most_central_one_comes_first() -> None:
 
 
 def test_the_answer_is_the_best_span_of_all_windows() -> None:
-    """The second window says `ef` by 5 + 5, the first `b` by 4 + 4."""
-    text = asked("abcdefgh", "ab", question="w")
-    task, made = Answer(), encoder()
-    windows = task.render(made, text, (), 8)
-    sources = [w.source for w in windows]
-    logits = [torch.zeros(2, len(source)) for source in sources]
-    first = next(i for i, w in enumerate(windows) if w.target)
-    logits[first][:, windows[first].places[1]] = 4.0
-    other = next(i for i, w in enumerate(windows) if not w.target)
-    logits[other][0, windows[other].places[0]] = 5.0
-    logits[other][1, windows[other].places[1]] = 5.0
-    letters = tiny_wordpieces().convert_ids_to_tokens(sources[other][3:5])
-    assert task.predict(made, text, windows, logits, ()) == "".join(letters).replace("#", "")
+    """The second window's first two letters have 5 + 5, a letter of the first has 4 + 4."""
+    text, task = asked("abcdefgh", "ab", question="w"), Answer()
+    windows = task.render(MADE, text, (), 8)
+    logits = [torch.zeros(2, len(window.source)) for window in windows]
+    logits[0][:, windows[0].places[1]] = 4.0
+    begin = windows[1].places[0]
+    logits[1][0, begin] = logits[1][1, begin + 1] = 5.0
+    letters = tiny_wordpieces().convert_ids_to_tokens(windows[1].source[begin : begin + 2])
+    assert task.predict(MADE, text, windows, logits, ()) == "".join(letters).replace("#", "")
 
 
-def test_what_lies_outside_of_the_context_is_never_an_answer() -> None:
+def test_a_token_outside_of_the_context_is_never_an_answer() -> None:
     task, texts = EXAMPLES["answer"]
-    made = encoder()
-    rendered = task.render(made, texts[0], (), 40)[0]
-    logits = task.outputs(made, prefixes_of(task, made, texts[:1]), adapter_of(task, made, texts[:1]))
-    outside = sorted(set(range(len(rendered.source))) - set(rendered.places))
-    assert not logits.softmax(-1)[:, outside].any()
+    (read, *_), prefixes = task.render(MADE, texts[0], (), 40), prefixes_of(task, MADE, texts[:1])
+    probabilities = task.outputs(MADE, prefixes, adapter_of(task, MADE, texts[:1])).softmax(-1)
+    assert not probabilities[:, sorted(set(range(len(read.source))) - set(read.places))].any()
 
 
-def test_an_encoder_under_a_task_is_what_training_needs() -> None:
+def test_an_encoder_with_a_head_gives_logits() -> None:
     task, texts = EXAMPLES["classify"]
-    under = Under(encoder(), task)
-    logits = under.target_hidden(prefixes_of(task, under.encoder, texts), adapter_of(task, under.encoder, texts))
-    assert under.head(logits) is logits
-    assert under.pieces([1, 2]) == ["", ""]
-
-
-def test_a_texts_label_is_what_partitions_skew() -> None:
-    texts: list[Text] = [labelled("a"), tagged("x", "B-PER"), asked("it", "it")]
-    assert [text.label for text in texts] == ["a", "PER", "article"]
+    model = EncoderWithHead(MADE, task)
+    logits = model.target_hidden(prefixes_of(task, model.encoder, texts), adapter_of(task, model.encoder, texts))
+    assert model.head(logits) is logits
+    assert model.pieces([1, 2]) == ["", ""]

@@ -9,7 +9,7 @@ from pipeline.errors import QuorumError
 from pipeline.tasks.rouge import rouge_of
 from pipeline.tasks.summarize import length, repetition
 from pipeline.tasks.task import LOSS, Prediction, load_task
-from pipeline.tasks.title import Title
+from pipeline.tasks.title import Title, coco
 
 
 def test_rouge_by_hand() -> None:
@@ -34,13 +34,14 @@ def test_rouge_l_and_lsum_differ_by_lines() -> None:
     assert row["rougeLsum"] == pytest.approx(100.0)
 
 
-def test_stemming_is_a_choice() -> None:
-    assert rouge_of(["meetings"], ["meeting"], use_stemmer=False)[0]["rouge1"] == 0
-    assert rouge_of(["meetings"], ["meeting"], use_stemmer=True)[0]["rouge1"] == 100
-
-
-def test_an_empty_prediction_scores_zero() -> None:
-    assert rouge_of(["a b"], [""], use_stemmer=False)[0]["average"] == 0
+@pytest.mark.parametrize(
+    ("reference", "prediction", "stemmer", "score"),
+    [("meetings", "meeting", False, 0), ("meetings", "meeting", True, 100), ("a b", "", False, 0)],
+)
+def test_stemming_is_a_choice_and_an_empty_prediction_scores_zero(
+    reference: str, prediction: str, stemmer: bool, score: float
+) -> None:
+    assert rouge_of([reference], [prediction], use_stemmer=stemmer)[0]["rouge1"] == score
 
 
 def test_repetition_counts_four_grams_seen_before() -> None:
@@ -85,3 +86,11 @@ def test_titles_are_compared_word_by_word() -> None:
     found = [round(row[name] / 100, 3) for name in ("rouge1", "rouge2", "rougeL", "coco")]
     assert found == [0.857, 0.4, 0.571, 0.557]
     assert (row["best"], row["length"], row["words"]) == (100.0, 300.0, 4)
+
+
+@pytest.mark.parametrize(
+    ("reference", "prediction", "score"), [("a b", "c", 0.0), ("", "", 1.0), ("a  b", "a b", 0.772)]
+)
+def test_cocol_splits_at_every_space(reference: str, prediction: str, score: float) -> None:
+    """`a  b` has an empty word between its spaces: P 1, R 2/3, so (1 + 1.44) · 2/3 / (2/3 + 1.44) = 0.772."""
+    assert coco(reference, prediction) == pytest.approx(score, abs=5e-4)

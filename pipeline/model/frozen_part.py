@@ -1,4 +1,4 @@
-"""Where an encoder is cut, and what trains above."""
+"""The frozen part of an encoder, and what trains above it."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from dataclasses import dataclass
 from typing import Literal
 
 Above = Literal["layers", "bottleneck", "lora"]
-"""What trains above a cut."""
+"""What trains above the frozen part: its layers in full, bottleneck adapters or LoRA."""
 
 
 @dataclass(frozen=True)
-class Cut:
-    """Where an encoder's frozen part ends: after so many layers; with `embeddings` false not even they are frozen."""
+class FrozenPart:
+    """The lowest `layers` of an encoder and its embeddings; with `embeddings` false nothing is frozen."""
 
     embeddings: bool
     layers: int
 
     @classmethod
-    def parse(cls, text: str) -> Cut:
-        """`none`, `e`, `e,0`, `e,0-3`: FedNLP's names.
+    def parse(cls, text: str) -> FrozenPart:
+        """The frozen part that FedNLP calls `none`, `e`, `e,0` or `e,0-3`.
 
-        >>> Cut.parse("none"), Cut.parse("e,0-4")
-        (Cut(embeddings=False, layers=0), Cut(embeddings=True, layers=5))
-        >>> [str(Cut.parse(text)) for text in ("none", "e", "e,0", "e,0-1")]
+        >>> FrozenPart.parse("none"), FrozenPart.parse("e,0-4")
+        (FrozenPart(embeddings=False, layers=0), FrozenPart(embeddings=True, layers=5))
+        >>> [str(FrozenPart.parse(text)) for text in ("none", "e", "e,0", "e,0-1")]
         ['none', 'e', 'e,0', 'e,0-1']
 
         Raises:
-            ValueError: it is none of these.
+            ValueError: the text is none of these.
         """
         head, _, span = text.partition(",")
         if text in ("none", "e"):
