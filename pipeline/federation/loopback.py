@@ -156,7 +156,7 @@ def _running(home: Path, names: Sequence[str]) -> Iterator[dict[str, subprocess.
                 kind = "server" if name == "server" else "node"
                 command = [sys.executable, "-m", "pipeline", "federation", kind]
                 started[name] = subprocess.Popen(
-                    command, cwd=home / name, env=_environment(), stdout=log, stderr=subprocess.STDOUT
+                    command, cwd=home / name, env=site_environment(), stdout=log, stderr=subprocess.STDOUT
                 )
         yield started
     finally:
@@ -192,18 +192,18 @@ def _summarize(folder: Path) -> None:
     say(f"federation: {folder.name} summarizes {meeting.name} with its own adapter:")
     command = [sys.executable, "-m", "pipeline", "summarize", "--run", RUN, "--client", folder.name]
     query = "Summarize the whole meeting."
-    subprocess.run([*command, "--query", query, str(meeting)], cwd=folder, env=_environment(), check=True)
+    subprocess.run([*command, "--query", query, str(meeting)], cwd=folder, env=site_environment(), check=True)
 
 
 def _command(folder: Path, name: str) -> None:
     """Run a federation command in a site's folder."""
     command = [sys.executable, "-m", "pipeline", "federation", name]
-    done = subprocess.run(command, cwd=folder, env=_environment(), capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=folder, env=site_environment(), capture_output=True, text=True, check=False)
     if done.returncode:
         raise QuorumError(re.sub(r"^error: ", "", done.stderr.strip()[-300:]))
 
 
-def _environment() -> dict[str, str]:
+def site_environment() -> dict[str, str]:
     """A site's environment: of the repository it has only the code."""
     inherited = {name: value for name, value in os.environ.items() if name not in ("DVC_ROOT", "QUORUM_BASE")}
     code = str(Path(__file__).parents[2])
