@@ -48,16 +48,13 @@ class Network:
 
     def _forward(self, near: socket.socket) -> None:
         """Connect to the proxy, and carry bytes both ways."""
-        try:
-            far = socket.create_connection(("127.0.0.1", self._onward))
-        except OSError:
-            _close(near)
-            return
+        far = socket.socket()
+        with suppress(OSError):
+            far.connect(("127.0.0.1", self._onward))
         with self._lock:
             self._open |= {near, far}
             if self._is_cut:
                 _close(near)
-                _close(far)
         for source, target in ((near, far), (far, near)):
             threading.Thread(target=_carry, args=(source, target), daemon=True).start()
 
