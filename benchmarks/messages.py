@@ -45,9 +45,9 @@ from pipeline.federated.tolerance import STRICT
 from pipeline.federated.wire import serialize
 from pipeline.federation import site_commands
 from pipeline.federation.flower.commands import app_digest
-from pipeline.federation.loopback import introduce
-from pipeline.federation.node import answering
-from pipeline.federation.server import serving
+from pipeline.federation.loopback import exchange_keys
+from pipeline.federation.node import running_node
+from pipeline.federation.server import running_server
 from pipeline.federation.site import SITE, STATE, NodeSite, ServerSite, read_site
 from pipeline.model.adapter import Adapter
 from pipeline.workspace.files import read_json, write_json, write_text
@@ -158,7 +158,7 @@ def lay_out(home: Path) -> None:
     with entered(home / "server"):
         digest = app_digest()
     for name in ORGANISATIONS:
-        introduce(home / "server", home / name, digest)
+        exchange_keys(home / "server", home / name, digest)
 
 
 @contextmanager
@@ -196,7 +196,7 @@ def serve_site(megabytes: float, rounds: int) -> None:
     """This folder's site, until it is stopped; a server's, until it has found what it is asked for."""
     site = read_site()
     initial = adapter_of(megabytes)
-    with site_commands.as_site():
+    with site_commands.running_site():
         if isinstance(site, NodeSite):
             node = Node(
                 *(site.organisation, JOB, FEDAVG, Idle(), initial, Path("work")),
@@ -204,14 +204,14 @@ def serve_site(megabytes: float, rounds: int) -> None:
                 facts=FACTS,
                 finish=lambda *_: {},
             )
-            with answering(site, node):
+            with running_node(site, node):
                 threading.Event().wait()
         assert isinstance(site, ServerSite)
         write_json(OUTCOME, found(site, initial, rounds, large=megabytes > 0))
 
 
 def found(site: ServerSite, initial: Adapter, rounds: int, *, large: bool) -> Any:
-    with serving(site) as link:
+    with running_server(site) as link:
         facts = handshake(link, site.organisations, JOB, FACTS)
         remote = Remote(link, facts, STRICT, job=JOB)
         if not large:

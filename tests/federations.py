@@ -30,7 +30,7 @@ MIDDLE = 4.92
 """About the median of the tiny teacher's entropies, in nats: some tokens are distilled, some are not."""
 
 KEY = "key"
-"""Of every training's checkpoint."""
+"""The key of every training's checkpoint."""
 
 SINGLE = single.build(single.Hyperparameters())
 CENTRALIZED = centralized.build(centralized.Hyperparameters())
@@ -60,11 +60,11 @@ def train(
     callbacks: Sequence[Callback] = (),
     done: Finished | None = None,
 ) -> Finished:
-    """A training as a run makes it; `pooled` is the one client of a method that pools all data.
+    """Train as a run does. `pooled` is the one client of a method that pools all data.
 
     Args:
-        checkpoints: where each round's checkpoint is written.
-        done: what goes on; None begins.
+        checkpoints: the folder for each round's checkpoint.
+        done: the training to continue; None starts a new one.
     """
     trained = {POOLED: clients[POOLED]} if algorithm.pooled else clients
     evaluated = {name: data for name, data in clients.items() if name != POOLED}
@@ -86,7 +86,7 @@ def train(
 
 
 def begin(states: Mapping[str, ClientState], folder: Path | None = None) -> Private:
-    """What so few clients keep is never written, unless a checkpoint is."""
+    """Client states that stay in memory unless a checkpoint is written."""
     return Private.begin(Blobs(folder or Path("/dev/null/nowhere")), states)
 
 
@@ -111,5 +111,5 @@ def three(make_client: Make) -> dict[str, LocalClientData]:
 
 
 def frozen(make_client: Make, first: int) -> LocalClientData:
-    """A client that a learning rate of almost nothing keeps where it is."""
+    """A client whose learning rate is so small that its adapter does not change."""
     return make_client(BACKBONE, first, 3, learning_rate=1e-12, weight_decay=0.0)

@@ -1,1 +1,1 @@
-"""A federation of machines that are really apart: its server, its organisations, and what carries messages between."""
+"""Train over separate machines: the operator's server, the organisations' nodes, and Flower, which carries messages."""

@@ -1,12 +1,13 @@
-"""Certificates of a federation's server, by an authority of its own, and the keys of its organisations.
+"""The server's TLS certificate, signed by the federation's private authority, and the organisations' key pairs.
 
-Nodes trust the server's authority and no other. The server knows an organisation by its public key.
+Nodes trust that authority and no other. The server identifies an organisation by its public key.
 """
 
 from __future__ import annotations
 
 import datetime
 import ipaddress
+import math
 import os
 from pathlib import Path
 
@@ -19,13 +20,14 @@ from pipeline.errors import QuorumError
 from pipeline.federation.site import KEYS, TLS
 from pipeline.workspace.files import write_bytes
 
-DAYS, AUTHORITY_DAYS = 90, 3650
+SERVER_DAYS, AUTHORITY_DAYS = 90, 3650
+"""How long a certificate is valid."""
 AUTHORITY, AUTHORITY_KEY = TLS / "ca.crt", TLS / "ca.key"
 SERVER, SERVER_KEY = TLS / "server.crt", TLS / "server.key"
 
 
 def make_authority() -> None:
-    """The authority, unless there is one: nodes hold its certificate."""
+    """Write the authority's key and its certificate, which every node gets. Do nothing if both exist."""
     if AUTHORITY.is_file() and AUTHORITY_KEY.is_file():
         return
     key = ec.generate_private_key(ec.SECP384R1())
@@ -37,11 +39,15 @@ def make_authority() -> None:
     write_bytes(AUTHORITY, _pem(built.add_extension(usage, critical=True).sign(key, hashes.SHA384())))
 
 
-def make_server_certificate(host: str, days: int = DAYS) -> None:
-    """A new certificate of the server, under the same authority: nodes need nothing new when one runs out.
+def make_server_certificate(host: str, days: int = SERVER_DAYS) -> None:
+    """Write a new key and certificate for the server. Nodes need nothing new, since the authority stays the same.
+
+    Args:
+        host: the name or address by which nodes reach the server.
+        days: how long the certificate is valid.
 
     Raises:
-        QuorumError: there is no authority here.
+        QuorumError: the authority's key is missing.
     """
     if not AUTHORITY_KEY.is_file():
         raise QuorumError(f"{AUTHORITY_KEY}: is missing; run `python -m pipeline federation certificates` first")
@@ -59,7 +65,7 @@ def make_server_certificate(host: str, days: int = DAYS) -> None:
 
 
 def make_node_key(organisation: str) -> None:
-    """A key pair, unless there is one; the public half is for the server's operator."""
+    """Write an organisation's key pair, unless it exists. The server's operator needs the public half."""
     private = KEYS / organisation
     if private.is_file():
         return
@@ -71,14 +77,15 @@ def make_node_key(organisation: str) -> None:
 
 
 def days_left(certificate: Path = SERVER) -> int:
-    """Until a certificate runs out."""
+    """Days until a certificate expires, rounded up: 0 or less once it has expired."""
     until = x509.load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc
-    return (until - datetime.datetime.now(datetime.UTC)).days
+    return math.ceil((until - datetime.datetime.now(datetime.UTC)) / datetime.timedelta(days=1))
 
 
 def _certificate(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, days: int
 ) -> x509.CertificateBuilder:
+    """An unsigned certificate, valid from now for some days."""
     now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
@@ -92,26 +99,28 @@ def _certificate(
 
 
 def _names(host: str) -> list[x509.GeneralName]:
-    """What a node may call the server, and what the proxy beside it calls it."""
-    inner: list[x509.GeneralName] = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
+    """The names that the certificate covers: the one that nodes use, and those that the proxy on this machine uses."""
+    local: list[x509.GeneralName] = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
     try:
         own: x509.GeneralName = x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         own = x509.DNSName(host)
-    return inner if own in inner else [own, *inner]
+    return local if own in local else [own, *local]
 
 
 def _pem(certificate: x509.Certificate) -> bytes:
+    """A certificate as PEM text."""
     return certificate.public_bytes(serialization.Encoding.PEM)
 
 
 def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    """Write a private key as unencrypted PKCS8."""
     form = serialization.PrivateFormat.PKCS8
     _write_private(path, key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
 
 
 def _write_private(path: Path, content: bytes) -> None:
-    """For the owner's eyes alone, from its first byte on."""
+    """Write a file that only its owner can read, from its first byte on."""
     before = os.umask(0o077)
     try:
         write_bytes(path, content)

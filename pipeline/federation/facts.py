@@ -1,4 +1,4 @@
-"""What a site is, beside its data: hashes of its order and code, its backbone and packages, how it multiplies."""
+"""What a site reports about itself: hashes of its order, code and data, its backbone, packages and precision."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from pipeline.workspace.files import sha256_json
 
 
 def planned_training(run_id: str) -> tuple[Training, TrainOrder]:
-    """A run's order, if a federation can train it.
+    """A run's training and its order.
 
     Raises:
-        QuorumError: nothing of it travels, or it needs the data of all in one place.
+        QuorumError: a federation cannot train the run, because it communicates nothing, pools data or simulates faults.
     """
     order = read_order(layout.order("train", run_id), TrainOrder)
     if order.training is None:
@@ -34,31 +34,31 @@ def planned_training(run_id: str) -> tuple[Training, TrainOrder]:
     return order.training, order
 
 
-def order_of(run_id: str, training: Training) -> str:
-    """A hash of all that params.yaml says of a run: how it is trained, what is read of a meeting, what is written."""
+def order_hash(run_id: str, training: Training) -> str:
+    """A hash of all of params.yaml that affects a run: training, decoding and the lengths that are read."""
     encode = read_order(layout.order("encode", layout.group_of(run_id)), EncodeOrder)
     decode = read_order(layout.order("generate", run_id), GenerateOrder)
-    told = [without_code(order.model_dump(mode="json")) for order in (training, decode)]
-    return sha256_json([*told, list(encode.limits[encode.manifests[run_id]])])
+    orders = [without_code(order.model_dump(mode="json")) for order in (training, decode)]
+    return sha256_json([*orders, list(encode.limits[encode.manifests[run_id]])])
 
 
-def job_of(order: str, training: Training, facts: Mapping[str, Facts]) -> str:
-    """The training's name at every site.
+def job_name(order: str, training: Training, facts: Mapping[str, Facts]) -> str:
+    """The training's name at every site, `ORDER-HASH`.
 
-    Another one where an organisation comes, goes, or has other meetings; and where code, packages or precision change.
+    The hash changes with the set of organisations, with any organisation's data, and with code, packages or precision.
     """
-    held = {name: facts[name].data for name in sorted(facts)}
-    return f"{order}-{sha256_json([training.model_dump(mode='json'), held])}"
+    data = {name: facts[name].data for name in sorted(facts)}
+    return f"{order}-{sha256_json([training.model_dump(mode='json'), data])}"
 
 
-def facts_of(training: Training, order: str, counts: dict[str, int], weight: float = 1.0, data: str = "") -> Facts:
-    """Of this site.
+def site_facts(training: Training, order: str, counts: dict[str, int], weight: float = 1.0, data: str = "") -> Facts:
+    """The facts of this site.
 
     Args:
-        order: see `order_of`.
-        counts: examples of each split; a server has none.
-        weight: how many examples one stands for in an average.
-        data: a hash of its examples.
+        order: see `order_hash`.
+        counts: number of examples in each split; empty for a server.
+        weight: the weight of one example in an average.
+        data: a hash of the site's examples.
     """
     return Facts(
         code=sha256_json(training.code),

@@ -1,7 +1,7 @@
-"""The server's end of what carries messages: a Unix socket, at whose other end a relay hands them to Flower.
+"""The server's end of the transport: a Unix socket between the training and a relay, which passes messages to Flower.
 
-The relay is a process of Flower's, which may die; a new one is asked for then, and every open question put to it again.
-Nodes answer what they have answered before with the same bytes, so that nothing is done twice.
+The relay is one of Flower's processes and may die. The link then starts another and sends it every open request. Nodes
+answer a repeated request with the same bytes, so nothing is computed twice.
 """
 
 from __future__ import annotations
@@ -23,63 +23,66 @@ CONNECT_SECONDS = 120.0
 
 
 class SocketLink:
-    """See `Link`.
+    """A `Link` over a Unix socket.
 
     Args:
-        path: where the socket is made.
-        start_relay: has a relay started that connects to the socket.
-        most_relays: so many are started without an answer between them, at most, before this gives up.
+        path: the socket's path.
+        start_relay: starts a relay, which connects to the socket.
+        most_relays: how many relays to start without an answer between them before giving up.
     """
 
     def __init__(self, path: Path, start_relay: Callable[[], None], most_relays: int = 20) -> None:
         self._start_relay, self._most, self._left = start_relay, most_relays, most_relays
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
-        self._listening = socket.socket(socket.AF_UNIX)
-        self._listening.bind(str(path))
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(path))
         path.chmod(0o600)
-        self._listening.listen(1)
-        self._listening.settimeout(CONNECT_SECONDS)
+        self._listener.listen(1)
+        self._listener.settimeout(CONNECT_SECONDS)
         self._open: dict[str, tuple[dict[str, Any], bytes]] = {}
-        self._coming: queue.SimpleQueue[Delivered | Undelivered | None] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[Delivered | Undelivered | None] = queue.SimpleQueue()
         self._relay: socket.socket | None = None
 
     def send(self, name: str, nonce: str, header: str, body: bytes) -> None:
+        """Send a request to a node; see `Link.send`."""
         message = {"op": "send", "name": name, "nonce": nonce, "header": header}
         self._open[nonce] = message, body
         if self._relay is None:
             self._connect()
         else:
-            self._hand_over(message, body)
+            self._write(message, body)
 
     def receive(self, seconds: float | None) -> Delivered | Undelivered | None:
+        """The next answer, or None after so many seconds; see `Link.receive`."""
         while True:
             if self._relay is None:
                 self._connect()
             try:
-                coming = self._coming.get(timeout=seconds)
+                answer = self._answers.get(timeout=seconds)
             except queue.Empty:
                 return None
-            if coming is not None:
+            if answer is not None:
                 self._left = self._most
-                return coming
-            self._relay = None  # it is gone
+                return answer
+            self._relay = None
 
     def forget(self, nonce: str) -> None:
+        """Stop waiting for an answer; see `Link.forget`."""
         self._open.pop(nonce, None)
-        self._hand_over({"op": "forget", "nonce": nonce}, b"")
+        self._write({"op": "forget", "nonce": nonce}, b"")
 
     def close(self) -> None:
-        """The relay ends when its socket does."""
+        """Close both sockets, which ends the relay."""
         if self._relay is not None:
             self._relay.close()
-        self._listening.close()
+        self._listener.close()
 
     def _connect(self) -> None:
-        """A new relay, and every open question put to it.
+        """Start a relay and send it every open request.
 
         Raises:
-            QuorumError: none comes, or too many have died.
+            QuorumError: none connects, or too many have died.
         """
         if not self._left:
             raise QuorumError(
@@ -88,7 +91,7 @@ class SocketLink:
         self._left -= 1
         self._start_relay()
         try:
-            self._relay, _ = self._listening.accept()
+            self._relay, _ = self._listener.accept()
         except TimeoutError:
             raise QuorumError(
                 f"federation: no relay within {CONNECT_SECONDS:g} s; read federation/state/superlink.log, then "
@@ -96,25 +99,26 @@ class SocketLink:
             ) from None
         threading.Thread(target=self._read, args=(self._relay,), daemon=True).start()
         for message, body in list(self._open.values()):
-            self._hand_over(message, body)
+            self._write(message, body)
 
-    def _hand_over(self, message: dict[str, Any], body: bytes) -> None:
+    def _write(self, message: dict[str, Any], body: bytes) -> None:
+        """Send the relay a message, if there is a relay."""
         if self._relay is not None:
-            with suppress(OSError):  # whoever reads from it finds out, and a new one is started
+            with suppress(OSError):  # the reading thread notices that the relay is gone
                 write_frame(self._relay, message, [body])
 
     def _read(self, relay: socket.socket) -> None:
-        """What a relay says, until it is gone."""
+        """Queue a relay's answers; queue None when the relay is gone."""
         try:
             while True:
-                told, buffers = read_frame(relay)
-                if told["op"] == "reply":
-                    self._open.pop(told["nonce"], None)
-                    self._coming.put(Delivered(told["name"], told["header"], b"".join(buffers)))
-                elif told["op"] == "error":
-                    self._open.pop(told["nonce"], None)
-                    self._coming.put(Undelivered(told["name"], told["nonce"], told["why"]))
+                message, buffers = read_frame(relay)
+                if message["op"] == "reply":
+                    self._open.pop(message["nonce"], None)
+                    self._answers.put(Delivered(message["name"], message["header"], b"".join(buffers)))
+                elif message["op"] == "error":
+                    self._open.pop(message["nonce"], None)
+                    self._answers.put(Undelivered(message["name"], message["nonce"], message["why"]))
                 else:
-                    say(f"federation: {told.get('say', '')}")
+                    say(f"federation: {message.get('say', '')}")
         except (EOFError, OSError, ValueError, KeyError):
-            self._coming.put(None)
+            self._answers.put(None)

@@ -1,4 +1,4 @@
-"""`make federation`: a server and three organisations, in processes and folders of their own, on this machine alone."""
+"""`make federation`: a server and three organisations on this machine, each with its own folder and processes."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from pipeline.workspace.files import write_text
 from pipeline.workspace.progress import say
 
 ORGANISATIONS = {"University": "Academic", "Council": "Committee", "Company": "Product"}
-"""Each has meetings of a domain of QMSum."""
+"""Organisation -> the domain of QMSum whose meetings it gets."""
 LEAST = {"train": 24, "val": 8, "test": 1}
-"""Queries of an organisation in each split, at least."""
+"""The least number of queries of an organisation in each split."""
 RUN, SEED = "fedselectkd", 1
 PORT, INNER, FIRST_NODE = 19443, 19000, 19101
 PATIENCE_SECONDS = 900.0
 
 
-def params_of_all(whole: dict[str, Any]) -> dict[str, Any]:
-    """What all sites share: the root's knobs, but for a federation of three small organisations."""
+def shared_params(root: dict[str, Any]) -> dict[str, Any]:
+    """params.yaml of all sites: the root's, changed to a federation of three small organisations."""
     changed = {
         "seeds": [SEED],
         "corpora": ["qmsum"],
@@ -59,14 +59,14 @@ def params_of_all(whole: dict[str, Any]) -> dict[str, Any]:
         "studies": {"main": [RUN]},
         "tune": {"seed": 1000, "families": {}, "trials": {}},
     }
-    return whole | changed
+    return root | changed
 
 
 def demonstrate() -> None:
-    """Lay out four sites, train AdaFedSelectKD over them, and summarize a meeting with an organisation's own adapter.
+    """Set up four sites, train AdaFedSelectKD over them, and summarize a meeting with one organisation's adapter.
 
     Raises:
-        QuorumError: a site ends before the training does; the last lines of its log are told.
+        QuorumError: a site ends before the training does. The message has the last lines of its log.
     """
     began = time.monotonic()
     home = layout.work() / "federation-loopback"
@@ -82,11 +82,11 @@ def demonstrate() -> None:
 
 
 def _lay_out(home: Path) -> None:
-    """Folders, params, meetings, keys and certificates; what was prepared and encoded before stays."""
+    """Write params, meetings, keys and certificates. Data that an earlier call prepared and encoded stays."""
     raw = home / "corpus"
     if not raw.is_dir():
         fetch("qmsum", choose("qmsum", "auto"), raw)
-    params = yaml.safe_dump(params_of_all(read_whole(layout.PARAMS)), sort_keys=False, allow_unicode=True)
+    params = yaml.safe_dump(shared_params(read_whole(layout.PARAMS)), sort_keys=False, allow_unicode=True)
     common = {"run": RUN, "seed": SEED, "host": "127.0.0.1", "port": PORT}
     for place, name in enumerate([*ORGANISATIONS, "server"]):
         folder = home / name
@@ -109,14 +109,16 @@ def _lay_out(home: Path) -> None:
         _command(folder, "certificates")
     digest = app_digest()
     for name in ORGANISATIONS:
-        introduce(home / "server", home / name, digest)
+        exchange_keys(home / "server", home / name, digest)
 
 
-def introduce(server: Path, node: Path, app: str) -> None:
-    """What the operator and the organisation that the node's folder is called after give each other.
+def exchange_keys(server: Path, node: Path, app: str) -> None:
+    """Copy the authority's certificate to a node, the node's public key to the server, and allow the node one app.
 
     Args:
-        app: the sha256 that the node allows.
+        server: the server's folder.
+        node: the node's folder, named after the organisation.
+        app: the app's sha256.
     """
     key = KEYS / f"{node.name}.pub"
     write_text(node / AUTHORITY, (server / AUTHORITY).read_text(encoding="utf-8"))
@@ -125,7 +127,7 @@ def introduce(server: Path, node: Path, app: str) -> None:
 
 
 def _give_meetings(domain: Path, folder: Path) -> None:
-    """As many meetings of each split as have the queries that are wanted."""
+    """Copy meetings of each split, in a fixed order, until they have enough queries."""
     for split, wanted in LEAST.items():
         paths = {path.name: path for path in (domain / split).glob("*.json")}
         count = 0
@@ -139,14 +141,14 @@ def _give_meetings(domain: Path, folder: Path) -> None:
 
 
 def _give_backbone(folder: Path) -> None:
-    """A copy of its own; where the root has none yet, each site obtains it itself."""
+    """Copy the root's backbone to a site. Without one the site obtains it itself."""
     if layout.BACKBONE.is_dir() and not (folder / layout.BACKBONE).is_dir():
         shutil.copytree(layout.BACKBONE, folder / layout.BACKBONE)
 
 
 @contextmanager
 def _running(home: Path, names: Sequence[str]) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
-    """Every site's own command; all are ended together."""
+    """Start every site's command, and stop all of them at the end."""
     started: dict[str, subprocess.Popen[bytes]] = {}
     try:
         for name in names:
@@ -154,7 +156,7 @@ def _running(home: Path, names: Sequence[str]) -> Iterator[dict[str, subprocess.
                 kind = "server" if name == "server" else "node"
                 command = [sys.executable, "-m", "pipeline", "federation", kind]
                 started[name] = subprocess.Popen(
-                    command, cwd=home / name, env=_environment(), stdout=log, stderr=subprocess.STDOUT
+                    command, cwd=home / name, env=site_environment(), stdout=log, stderr=subprocess.STDOUT
                 )
         yield started
     finally:
@@ -166,7 +168,7 @@ def _running(home: Path, names: Sequence[str]) -> Iterator[dict[str, subprocess.
 
 
 def _wait(home: Path, sites: dict[str, subprocess.Popen[bytes]]) -> None:
-    """Until the server has ended well; its words are shown as they come."""
+    """Wait until the server has finished, and print its log meanwhile."""
     until, shown = time.monotonic() + PATIENCE_SECONDS, 0
     while True:
         lines = (home / "server" / "site.log").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -185,22 +187,24 @@ def _wait(home: Path, sites: dict[str, subprocess.Popen[bytes]]) -> None:
 
 
 def _summarize(folder: Path) -> None:
+    """Summarize a test meeting with the organisation's adapter."""
     meeting = next(iter(sorted((folder / layout.OWN / folder.name / "test").glob("*.json"))))
     say(f"federation: {folder.name} summarizes {meeting.name} with its own adapter:")
     command = [sys.executable, "-m", "pipeline", "summarize", "--run", RUN, "--client", folder.name]
     query = "Summarize the whole meeting."
-    subprocess.run([*command, "--query", query, str(meeting)], cwd=folder, env=_environment(), check=True)
+    subprocess.run([*command, "--query", query, str(meeting)], cwd=folder, env=site_environment(), check=True)
 
 
 def _command(folder: Path, name: str) -> None:
+    """Run a federation command in a site's folder."""
     command = [sys.executable, "-m", "pipeline", "federation", name]
-    done = subprocess.run(command, cwd=folder, env=_environment(), capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=folder, env=site_environment(), capture_output=True, text=True, check=False)
     if done.returncode:
         raise QuorumError(re.sub(r"^error: ", "", done.stderr.strip()[-300:]))
 
 
-def _environment() -> dict[str, str]:
-    """A site knows nothing of the repository but its code."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("DVC_ROOT", "QUORUM_BASE")}
+def site_environment() -> dict[str, str]:
+    """A site's environment: of the repository it has only the code."""
+    inherited = {name: value for name, value in os.environ.items() if name not in ("DVC_ROOT", "QUORUM_BASE")}
     code = str(Path(__file__).parents[2])
-    return {**kept, "PYTHONPATH": code, "OMP_NUM_THREADS": "1", "QUORUM_MIRROR": ""}
+    return {**inherited, "PYTHONPATH": code, "OMP_NUM_THREADS": "1", "QUORUM_MIRROR": ""}

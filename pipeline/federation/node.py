@@ -1,4 +1,4 @@
-"""An organisation's node: its folder is checked, prepared and encoded here, and then it waits for what it is asked."""
+"""An organisation's node: it prepares and encodes the organisation's folder, then answers the server's requests."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import ServerState
 from pipeline.federated.state import Private, Progress
 from pipeline.federation.certificates import AUTHORITY
-from pipeline.federation.facts import facts_of, order_of, planned_training
+from pipeline.federation.facts import order_hash, planned_training, site_facts
 from pipeline.federation.flower.commands import node_programs
 from pipeline.federation.processes import Supervisor
-from pipeline.federation.site import ALLOWED, KEYS, STATE, NodeSite, socket_path
+from pipeline.federation.site import ALLOWED, KEYS, STATE, NodeSite, in_words, socket_path
 from pipeline.federation.worker import serve
 from pipeline.model.adapter import Adapter
 from pipeline.plan.schema import Params, read_params
@@ -37,29 +37,29 @@ from pipeline.workspace.files import read_json, sha256_file, write_json, write_j
 from pipeline.workspace.progress import say
 
 NO_METRICS = ("client", "id", "meeting", "loss_sum", "tokens")
-"""What a row of scores has beside its metrics."""
+"""Columns of a row of scores that are no metrics."""
 
 
 def run(site: NodeSite) -> None:
-    """Prepare, then answer until the process ends.
+    """Prepare the data, then answer requests until the process ends.
 
     Raises:
-        QuorumError: something of the folder, the keys or Flower is not as it has to be.
+        QuorumError: the folder, the keys or Flower's environment is not usable.
     """
     _check_files(site)
     node = open_node(site)
-    with answering(site, node):
+    with running_node(site, node):
         say(f"node {site.organisation}: ready, and waiting for {site.host}:{site.port} (Ctrl-C ends it)")
         threading.Event().wait()
 
 
 @contextmanager
-def answering(site: NodeSite, node: Node) -> Iterator[None]:
-    """Its worker and Flower's programs, as long as this lasts."""
+def running_node(site: NodeSite, node: Node) -> Iterator[None]:
+    """Run the node's worker and Flower's programs."""
     ready = threading.Event()
     threading.Thread(target=serve, args=(node, socket_path("worker"), ready), daemon=True).start()
     ready.wait()
-    shutil.rmtree(STATE / "flower/executor/apps", ignore_errors=True)  # an app that lies there is not checked again
+    shutil.rmtree(STATE / "flower/executor/apps", ignore_errors=True)  # Flower does not check an unpacked app again
     with Supervisor(STATE) as supervisor:
         for program in node_programs(site):
             supervisor.start(program)
@@ -67,46 +67,46 @@ def answering(site: NodeSite, node: Node) -> Iterator[None]:
 
 
 def open_node(site: NodeSite) -> Node:
-    """All that is computed here before anyone is told of this node."""
+    """Prepare the organisation's data and return its node, which can train."""
     run_id = layout.run_id(layout.MAIN, site.run, site.seed)
     params = read_params()
     encoded = prepare(params, site, run_id)
     training, order = planned_training(run_id)
-    own = learners(training, encoded, lambda done: None, pooled=False)
+    learner = learners(training, encoded, lambda done: None, pooled=False)
     splits = encoded.clients[site.organisation]
     counts: dict[str, int] = {split: len(entries) for split, entries in splits.items()}
-    order_hash = order_of(run_id, training)
+    order_id = order_hash(run_id, training)
     weight = training.weights.get(site.organisation, 1.0)
 
-    def finish(round_: int, server: Adapter, private: Private) -> Mapping[str, float]:
+    def evaluate_on_test(round_: int, server: Adapter, private: Private) -> Mapping[str, float]:
         progress = Progress(round_, ServerState(server))
         assert order.evaluate is not None
         export(run_id, Finished(progress, private), order.evaluate, encoded)
         write_json(layout.trained_as(run_id), {"training": planned_key(run_id)})
         generate.run(run_id)
         evaluate.run(run_id)
-        means = means_of(run_id, site.organisation)
-        say(f"node {site.organisation}: trained; on its test set: {means}")
+        means = mean_scores(run_id, site.organisation)
+        say(f"node {site.organisation}: trained; on its test set: {in_words(means)}")
         return means if site.scores == "means" else {}
 
     return Node(
         site.organisation,
-        order_hash,
+        order_id,
         bind(training),
-        own.trained[site.organisation],
-        own.initial,
+        learner.trained[site.organisation],
+        learner.initial,
         layout.work() / "federation",
         seed=training.seed,
-        facts=facts_of(training, order_hash, counts, weight, sha256_file(layout.examples("qmsum"))),
-        finish=finish,
+        facts=site_facts(training, order_id, counts, weight, sha256_file(layout.examples("qmsum"))),
+        finish=evaluate_on_test,
     )
 
 
 def prepare(params: Params, site: NodeSite, run_id: str) -> Encoded:
-    """The organisation's folder -> examples, and what the frozen model gives of each; the plan and the backbone first.
+    """Plan, obtain the backbone, turn the organisation's folder into examples, and encode them.
 
     Raises:
-        QuorumError: params.yaml does not know the organisation, or its folder is not one of meetings.
+        QuorumError: params.yaml does not name the organisation, or its folder has no meetings.
     """
     if site.organisation not in params.own:
         raise QuorumError(f"params.yaml: own: has no {site.organisation!r}; all sites share one params.yaml")
@@ -115,7 +115,7 @@ def prepare(params: Params, site: NodeSite, run_id: str) -> Encoded:
     if not (layout.BACKBONE / layout.ABOUT_BACKBONE).is_file():
         backbone.run()
     raw = own_folder(layout.raw("qmsum"), site.organisation)
-    shutil.rmtree(raw, ignore_errors=True)  # a meeting that was taken away is not trained on
+    shutil.rmtree(raw, ignore_errors=True)  # removed meetings must not be trained on
     split_folder(layout.home() / own.folder, raw, roles=own.roles)
     notes = Notes()
     name = site.organisation
@@ -130,8 +130,8 @@ def prepare(params: Params, site: NodeSite, run_id: str) -> Encoded:
     return read_encoded(run_id)
 
 
-def means_of(run_id: str, client: str) -> dict[str, float]:
-    """Of every metric over the client's test examples, the test loss, and how many there are."""
+def mean_scores(run_id: str, client: str) -> dict[str, float]:
+    """The mean of every metric over the client's test examples, the test loss, and the number of examples."""
     scores: dict[str, Any] = read_json(layout.scores(run_id))
     rows = scores["examples"]
     found = {name: fmean(row[name] for row in rows) for name in rows[0] if name not in NO_METRICS}
@@ -139,10 +139,11 @@ def means_of(run_id: str, client: str) -> dict[str, float]:
 
 
 def _check_files(site: NodeSite) -> None:
+    """Refuse to start without the authority's certificate, the node's key and the list of allowed apps."""
     remedies = {
         AUTHORITY: "the server's operator has it; lay it there",
         KEYS / site.organisation: "run `python -m pipeline federation certificates`",
-        ALLOWED: "`python -m pipeline federation app` tells the sha256 of your own checkout's app; write it there",
+        ALLOWED: "`python -m pipeline federation app` prints the sha256 of your own checkout's app; write it there",
     }
     for path, remedy in remedies.items():
         if not path.is_file() or not path.read_bytes().strip():

@@ -1,4 +1,4 @@
-"""Long-lived processes of a site: started, started again when they die, and ended together."""
+"""Run a site's long-lived processes, restart those that die, and stop them together."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from pipeline.workspace.files import write_text
 from pipeline.workspace.progress import say
 
 PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-"""Seconds before a process that died is started again: the next one where it dies soon after, the last for ever."""
+"""Seconds before a restart. Each death soon after a restart moves on to the next pause, and the last one repeats."""
 SETTLED = 60.0
-"""Seconds after which a death is a new one."""
+"""Seconds after which a process counts as stable: its next death starts at the first pause again."""
 GRACE = 10.0
+"""Seconds between SIGTERM and SIGKILL."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """One process of a site; its output goes to NAME.log, its number to NAME.pid."""
+    """One process of a site. Its output goes to NAME.log, its process id to NAME.pid."""
 
     name: str
     command: Sequence[str]
@@ -33,10 +34,10 @@ class Program:
 
 
 class Supervisor:
-    """Keeps programs running until it is closed. A context manager.
+    """Runs programs and restarts them until it is closed. A context manager.
 
     Args:
-        state: the folder of logs and numbers.
+        state: the folder of logs and process ids.
     """
 
     def __init__(self, state: Path) -> None:
@@ -53,9 +54,10 @@ class Supervisor:
         self.close()
 
     def start(self, program: Program) -> None:
-        """
+        """Start a program and watch it.
+
         Raises:
-            QuorumError: the program is not there.
+            QuorumError: the program cannot be started.
         """
         self._spawn(program)
         thread = threading.Thread(target=self._watch, args=(program,), daemon=True)
@@ -63,8 +65,8 @@ class Supervisor:
         thread.start()
 
     def close(self) -> None:
-        """End all, those that were started last first; who does not end is killed."""
-        with self._spawning:  # nothing is started after that
+        """Stop all programs, the last started first. Kill those that do not stop in time."""
+        with self._spawning:  # from here on nothing starts
             self._closing.set()
         for name, process in reversed(list(self._running.items())):
             _signal(process, signal.SIGTERM)
@@ -73,12 +75,13 @@ class Supervisor:
             except subprocess.TimeoutExpired:
                 _signal(process, signal.SIGKILL)
                 process.wait()
-            _signal(process, signal.SIGKILL)  # what it has left behind
+            _signal(process, signal.SIGKILL)  # children that outlived it
             (self._state / f"{name}.pid").unlink(missing_ok=True)
         for thread in self._threads:
             thread.join()
 
     def _spawn(self, program: Program) -> None:
+        """Start a program in a session that its children share, so that a signal reaches them all."""
         with (self._state / f"{program.name}.log").open("ab") as log:
             try:
                 process = subprocess.Popen(
@@ -87,7 +90,7 @@ class Supervisor:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    start_new_session=True,  # so that its own children end with it
+                    start_new_session=True,
                 )
             except OSError as error:
                 raise QuorumError(
@@ -97,22 +100,23 @@ class Supervisor:
         write_text(self._state / f"{program.name}.pid", f"{process.pid}\n")
 
     def _watch(self, program: Program) -> None:
+        """Restart a program whenever it dies."""
         deaths = 0
         while not self._closing.is_set():
             began = time.monotonic()
             code = self._running[program.name].wait()
             if self._closing.is_set():
                 return
-            _signal(self._running[program.name], signal.SIGKILL)  # what it has left behind
+            _signal(self._running[program.name], signal.SIGKILL)  # children that outlived it
             deaths = 0 if time.monotonic() - began > SETTLED else deaths
             pause = PAUSES[min(deaths, len(PAUSES) - 1)]
             deaths += 1
             say(f"{program.name}: ended with {code}; is started again in {pause:g} s; see {program.name}.log")
-            while not self._closing.wait(pause) and not self._spawned_again(program):
+            while not self._closing.wait(pause) and not self._respawn(program):
                 pause = PAUSES[-1]
 
-    def _spawned_again(self, program: Program) -> bool:
-        """Whether it runs; a full disk takes no log."""
+    def _respawn(self, program: Program) -> bool:
+        """Start a program again. False if it cannot start, for example because the disk is full."""
         with self._spawning:
             if self._closing.is_set():
                 return True
@@ -126,6 +130,6 @@ class Supervisor:
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:
-    """To a process and all that it has started."""
+    """Send a signal to a process and all its children."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, number)

@@ -1,4 +1,4 @@
-"""The operator's side: Flower's server behind a proxy, and the training, which asks organisations through it."""
+"""The operator's site: Flower's server behind a proxy, and the training, which reaches the organisations through it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pipeline.federated.state import Private
 from pipeline.federated.tolerance import STRICT
 from pipeline.federation import tracking
 from pipeline.federation.certificates import AUTHORITY, SERVER, days_left
-from pipeline.federation.facts import facts_of, job_of, order_of, planned_training
+from pipeline.federation.facts import job_name, order_hash, planned_training, site_facts
 from pipeline.federation.flower.commands import register, server_programs, submit
 from pipeline.federation.link import SocketLink
 from pipeline.federation.processes import Supervisor
-from pipeline.federation.site import STATE, ServerSite, socket_path
+from pipeline.federation.site import STATE, ServerSite, in_words, socket_path
 from pipeline.model.adapter import Adapter, write_adapter
 from pipeline.model.loading import planned_backbone
 from pipeline.model.tensor_file import save_checksums
@@ -33,11 +33,11 @@ from pipeline.workspace.files import write_json
 from pipeline.workspace.progress import say
 from pipeline.workspace.tables import write_table
 
-START_SECONDS = 60.0
+START_SECONDS, WARN_DAYS = 60.0, 14
 
 
 def run(site: ServerSite) -> None:
-    """Start the server, train with all organisations, and end it.
+    """Start the server, train with all organisations, and stop the server.
 
     Raises:
         QuorumError: a certificate, a key or Flower is missing; sites differ; or a round has too few answers.
@@ -46,13 +46,13 @@ def run(site: ServerSite) -> None:
     plan.run()
     if not (layout.BACKBONE / layout.ABOUT_BACKBONE).is_file():
         backbone.run()
-    with serving(site) as link:
+    with running_server(site) as link:
         train_over(link, site)
 
 
 @contextmanager
-def serving(site: ServerSite) -> Iterator[SocketLink]:
-    """Flower's server, its proxy and the organisations' keys in it, as long as this lasts; what carries messages."""
+def running_server(site: ServerSite) -> Iterator[SocketLink]:
+    """Run Flower's server and the proxy, register the organisations' keys, and yield the link to the nodes."""
     with ExitStack() as closing:
         supervisor = closing.enter_context(Supervisor(STATE))
         superlink, *others = server_programs(site)
@@ -68,15 +68,19 @@ def serving(site: ServerSite) -> Iterator[SocketLink]:
 
 
 def train_over(link: SocketLink, site: ServerSite) -> Finished:
-    """The handshake, the training, and what it leaves here: the server's adapter, the history, who took part."""
+    """Shake hands, train, and write the server's adapter, the history, the events and the organisations' facts.
+
+    Raises:
+        QuorumError: sites differ, or a round has too few answers.
+    """
     run_id = layout.run_id(layout.MAIN, site.run, site.seed)
     training, order = planned_training(run_id)
-    hashed = order_of(run_id, training)
+    order_id = order_hash(run_id, training)
     say(f"server: waiting for {', '.join(site.organisations)}")
-    facts = handshake(link, site.organisations, hashed, facts_of(training, hashed, {}))
-    job = job_of(hashed, training, facts)
+    facts = handshake(link, site.organisations, order_id, site_facts(training, order_id, {}))
+    job = job_name(order_id, training, facts)
     write_json(layout.MODELS / run_id / "federation.json", {name: one.model_dump() for name, one in facts.items()})
-    with tracking.followed(run_id, training, job) as on_round:
+    with tracking.logged(run_id, training, job) as on_round:
         finished = train(training, _open(link, facts, training, job), _examples(facts), job, run_id, on_round)
         progress = finished.progress
         remote = Remote(link, facts, training.tolerance or STRICT, job=job)
@@ -90,14 +94,16 @@ def train_over(link: SocketLink, site: ServerSite) -> Finished:
         write_json(layout.trained_as(run_id), {"training": job})
         tracking.finish(run_id, job, scores)
     say(f"server: {run_id} is trained in {progress.round} rounds; its adapter is {layout.adapter(run_id, 'server')}")
-    for name, own in scores.items():
-        say(f"server: {name} tells of its test set: {own or 'nothing'}")
+    for name, means in scores.items():
+        say(f"server: {name} reports of its test set: {in_words(means)}")
     return finished
 
 
 def _open(
     link: SocketLink, facts: dict[str, Facts], training: Training, job: str
 ) -> Callable[[Callable[[int], None], Algorithm, Private], Opened]:
+    """The training's engine and its initial adapter, in the form that `train` expects."""
+
     def open_(_advance: Callable[[int], None], _algorithm: Algorithm, _private: Private) -> Opened:
         remote = Remote(link, facts, training.tolerance or STRICT, job=job)
         initial: Adapter = initial_adapter(training, planned_backbone(training))
@@ -107,21 +113,24 @@ def _open(
 
 
 def _examples(facts: dict[str, Facts]) -> int:
+    """The training examples of all organisations."""
     return sum(one.train for one in facts.values())
 
 
 def _check_certificates() -> None:
+    """Refuse missing and expired certificates; warn before the server's expires."""
     for path in (AUTHORITY, SERVER):
         if not path.is_file():
             raise QuorumError(f"{path}: is missing; run `python -m pipeline federation certificates`")
     left = days_left()
-    if left < 0:
-        raise QuorumError(f"{SERVER}: has run out; run `python -m pipeline federation certificates`, which renews it")
-    if left < 14:
-        say(f"server: {SERVER} runs out in {left} days; `python -m pipeline federation certificates` renews it")
+    if left <= 0:
+        raise QuorumError(f"{SERVER}: has expired; run `python -m pipeline federation certificates`, which renews it")
+    if left <= WARN_DAYS:
+        say(f"server: {SERVER} expires in {left} days; `python -m pipeline federation certificates` renews it")
 
 
 def _wait_for(port: int) -> None:
+    """Wait until something listens on a port of this machine."""
     until = time.monotonic() + START_SECONDS
     while True:
         with socket.socket() as probe:

@@ -1,7 +1,8 @@
-"""federation.yaml: what one site of a federation is told beside params.yaml, which all sites share."""
+"""federation.yaml: the settings of one site. All sites share params.yaml."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,10 +19,10 @@ Name = Annotated[str, Field(pattern=NAME)]
 
 
 class ServerSite(Record):
-    """The operator's.
+    """The operator's site.
 
-    `run` and `seed`: a run of params.yaml. `host`, `port`: by which nodes reach the proxy; `inner_port`: of Flower's
-    SuperLink, on loopback. `organisations`: all that take part; keys/NAME.pub is the key of each.
+    `run`, `seed`: a run of params.yaml. `host`, `port`: where nodes reach the proxy. `inner_port`: Flower's SuperLink,
+    on loopback. `organisations`: all that take part; keys/NAME.pub is the key of each.
     """
 
     kind: Literal["server"]
@@ -34,10 +35,10 @@ class ServerSite(Record):
 
 
 class NodeSite(Record):
-    """An organisation's.
+    """An organisation's site.
 
-    `host`, `port`: the proxy's. `inner_port`: of its own SuperNode, on loopback. `scores`: what may be told of its test
-    set, means or nothing.
+    `host`, `port`: the server's proxy. `inner_port`: the node's SuperNode, on loopback. `scores`: whether the node
+    reports the means of its test set.
     """
 
     kind: Literal["node"]
@@ -52,13 +53,14 @@ class NodeSite(Record):
 
 Site = Annotated[ServerSite | NodeSite, Field(discriminator="kind")]
 KEYS, TLS, STATE = Path("federation/keys"), Path("federation/tls"), Path("federation/state")
-"""Below a site's folder: SSH keys of organisations, certificates, and what its processes leave."""
+"""Relative to a site's folder: the organisations' SSH keys, the certificates, and the logs and sockets of processes."""
 ALLOWED = Path("federation/allowed.txt")
-"""Of a node: the sha256 of every app that it runs."""
+"""On a node: the sha256 of every Flower app that it runs."""
 
 
 def read_site(path: Path = SITE) -> ServerSite | NodeSite:
-    """
+    """Read federation.yaml.
+
     Raises:
         QuorumError: the file is missing, or a key is unknown, missing, of a wrong type or out of range.
     """
@@ -71,8 +73,20 @@ def read_site(path: Path = SITE) -> ServerSite | NodeSite:
 
 
 def socket_path(name: str) -> Path:
-    """A Unix socket of a site; its whole path has at most 107 bytes."""
+    """The absolute path of a site's Unix socket.
+
+    Raises:
+        QuorumError: it has more than 107 bytes, the system's limit.
+    """
     path = (STATE / f"{name}.sock").resolve()
     if len(str(path).encode()) > 107:
         raise QuorumError(f"{path}: is too long for a Unix socket; work in a folder with a shorter path")
     return path
+
+
+def in_words(scores: Mapping[str, float]) -> str:
+    """A node's means over its test set as one line: `rouge1 0.2150, test_loss 3.1000, 6 examples`."""
+    if not scores:
+        return "nothing"
+    means = [f"{name} {value:.4f}" for name, value in scores.items() if name != "examples"]
+    return ", ".join([*means, f"{scores['examples']:.0f} examples"] if "examples" in scores else means)

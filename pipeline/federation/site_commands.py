@@ -1,4 +1,4 @@
-"""`python -m pipeline federation …`: the pieces of a federation, each told by the federation.yaml of its folder."""
+"""`python -m pipeline federation …`: the commands of a site, which read the federation.yaml of the current folder."""
 
 from __future__ import annotations
 
@@ -19,54 +19,64 @@ from pipeline.workspace.progress import say
 LAST_LINES = 3
 STOP_SECONDS = 60.0
 NOTED_SECONDS = 10.0
-"""Between a process's start and the writing of its number, at most."""
+"""Most seconds between a process's start and the writing of its id."""
 OWN = STATE / "site.pid"
-"""The number of `federation server` or `federation node` itself."""
+"""The process id of `federation server` or `federation node` itself."""
 
 
 def certificates() -> None:
-    """A server's authority, once, and its certificate, anew; an organisation's key pair, once."""
+    """On a server, create the authority once and renew the certificate; on a node, create the key pair once."""
     from pipeline.federation.certificates import AUTHORITY, SERVER, days_left, make_authority, make_node_key
     from pipeline.federation.certificates import make_server_certificate as renew
 
     site = read_site()
     if isinstance(site, NodeSite):
         make_node_key(site.organisation)
-        say(f"certificates: send {KEYS / site.organisation}.pub to the server's operator; keep the other half here")
+        say(f"certificates: send {KEYS / site.organisation}.pub to the server's operator; the private half stays here")
         return
     make_authority()
     renew(site.host)
-    say(f"certificates: {SERVER} holds for {days_left()} days; give {AUTHORITY} to every organisation")
+    say(f"certificates: {SERVER} is valid for {days_left()} days; give {AUTHORITY} to every organisation")
 
 
 def server() -> None:
+    """Run this folder's server.
+
+    Raises:
+        QuorumError: the folder is a node's, or the server fails.
+    """
     from pipeline.federation.server import run
 
     site = read_site()
     if not isinstance(site, ServerSite):
         raise QuorumError("federation.yaml: kind: node; run `python -m pipeline federation node`")
-    with as_site():
+    with running_site():
         run(site)
 
 
 def node() -> None:
+    """Run this folder's node.
+
+    Raises:
+        QuorumError: the folder is a server's, or the node fails.
+    """
     from pipeline.federation.node import run
 
     site = read_site()
     if not isinstance(site, NodeSite):
         raise QuorumError("federation.yaml: kind: server; run `python -m pipeline federation server`")
-    with as_site():
+    with running_site():
         run(site)
 
 
 def status() -> None:
-    """Every process of this site, whether it lives, and the last lines of its log."""
+    """Print every process of this site, whether it runs, and the last lines of its log."""
     read_site()
     numbers = sorted(STATE.glob("*.pid"))
     if not numbers:
         print("nothing of this site runs")
     for number in numbers:
-        print(f"{number.stem}: {'runs' if _lives(number) else 'is gone'} (process {number.read_text().strip()})")
+        print(f"{number.stem}: {'runs' if _is_running(number) else 'is gone'} (process {number.read_text().strip()})")
         log = number.with_suffix(".log")
         if log.is_file():
             for line in log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]:
@@ -74,32 +84,37 @@ def status() -> None:
 
 
 def stop() -> None:
-    """End the site's own process, which ends the others; what is left after a minute is killed."""
+    """Stop the site's own process, which stops the others. Kill what is left after a minute."""
     read_site()
-    if _lives(OWN):
+    if _is_running(OWN):
         os.kill(int(OWN.read_text()), signal.SIGINT)
         until = time.monotonic() + STOP_SECONDS
-        while _lives(OWN) and time.monotonic() < until:
+        while _is_running(OWN) and time.monotonic() < until:
             time.sleep(0.1)
-    _end_what_is_left()
+    _kill_leftovers()
     say("federation: stopped")
 
 
 def app() -> None:
+    """Print the sha256 of this checkout's Flower app."""
     from pipeline.federation.flower.commands import app_digest
 
     print(app_digest())
 
 
 @contextmanager
-def as_site() -> Iterator[None]:
-    """While this process is a site's: one at a time in a folder."""
-    if _lives(OWN):
+def running_site() -> Iterator[None]:
+    """Make this process the folder's one running site.
+
+    Raises:
+        QuorumError: another process already is.
+    """
+    if _is_running(OWN):
         raise QuorumError(f"{OWN}: this site runs already (process {OWN.read_text().strip()}); stop it first")
-    _end_what_is_left()
+    _kill_leftovers()
     write_text(OWN, f"{os.getpid()}\n")
-    before = os.umask(0o077)  # what is written from here on is for this account alone
-    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's `&` has the former ignored
+    before = os.umask(0o077)  # files from here on are readable by this account alone
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell ignores SIGINT for jobs started with `&`
         signal.signal(number, signal.default_int_handler)
     try:
         yield
@@ -108,21 +123,21 @@ def as_site() -> Iterator[None]:
         OWN.unlink(missing_ok=True)
 
 
-def _end_what_is_left() -> None:
-    """As programs of a site whose own process was killed: they hold its ports, and nobody else will end them."""
+def _kill_leftovers() -> None:
+    """Kill programs of a site whose own process was killed: they still occupy its ports."""
     for number in STATE.glob("*.pid"):
-        if _lives(number):
+        if _is_running(number):
             say(f"federation: {number.stem} is left over, and is ended")
-            end = os.kill if number == OWN else os.killpg
+            kill = os.kill if number == OWN else os.killpg
             with suppress(ProcessLookupError):
-                end(int(number.read_text()), signal.SIGKILL)
+                kill(int(number.read_text()), signal.SIGKILL)
         number.unlink(missing_ok=True)
 
 
-def _lives(number: Path) -> bool:
-    """Whether the process is there, and one of this folder's.
+def _is_running(number: Path) -> bool:
+    """Whether the process in a .pid file runs and belongs to this folder.
 
-    After a restart of the machine, its number may be anyone's; of a container, this process's own or its parents'.
+    After a reboot another program may have the same id; in a restarted container, this process or a parent of it.
     """
     if not number.is_file():
         return False
@@ -132,7 +147,7 @@ def _lives(number: Path) -> bool:
             return False
         try:
             return Path(process.cwd()) == Path.cwd()
-        except psutil.AccessDenied:  # Flower's programs hide it from their own user: by when they were started
+        except psutil.AccessDenied:  # Flower's programs hide their folder: compare start times
             return bool(abs(process.create_time() - number.stat().st_mtime) < NOTED_SECONDS)
     except (psutil.Error, ValueError):
         return False

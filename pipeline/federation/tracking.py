@@ -1,4 +1,4 @@
-"""A federation's run in MLflow, round by round; a projection of what the server knows, and no more than that."""
+"""Log a federation's run to MLflow, round by round, from what the server knows."""
 
 from __future__ import annotations
 
@@ -19,30 +19,33 @@ LOSSES = ("train_loss", "local_validation_loss", "server_validation_loss", "sent
 
 
 @contextmanager
-def followed(run_id: str, training: Training, job: str) -> Iterator[OnRound]:
-    """Tell MLflow of every finished round; what goes wrong in it stops no training."""
-    store = _told(lambda: _begun(run_id, training, job))
+def logged(run_id: str, training: Training, job: str) -> Iterator[OnRound]:
+    """Open the run in MLflow; yield a callback that logs a finished round. An exception marks the run FAILED.
+
+    A failure of MLflow is printed and does not stop the training.
+    """
+    run = _attempt(lambda: _open(run_id, training, job))
 
     def on_round(rows: Sequence[Round]) -> None:
-        if store is not None and rows:
-            _told(lambda: _log(store[0], store[1], rows))
+        if run is not None and rows:
+            _attempt(lambda: _log(*run, rows))
 
     try:
         yield on_round
     except BaseException:
-        if store is not None:
-            _told(lambda: store[0].set_status(store[1], "FAILED"))
+        if run is not None:
+            _attempt(lambda: run[0].set_status(run[1], "FAILED"))
         raise
 
 
 def finish(run_id: str, job: str, scores: Mapping[str, Mapping[str, float]]) -> None:
-    """The training is over: its server's adapter, its events, and what organisations tell of their test sets."""
+    """Log the server's adapter, the history, the events and each organisation's reported scores; close the run."""
 
     def write() -> None:
         store = Store()
         run, _ = store.run(job, run_id, dict)
-        for name, own in scores.items():
-            store.metrics(run, {f"{name}/{metric}": value for metric, value in own.items()})
+        for name, means in scores.items():
+            store.metrics(run, {f"{name}/{metric}": value for metric, value in means.items()})
         for path, folder in ((layout.adapter(run_id, "server"), "adapters"), (layout.history(run_id), "history")):
             store.artifact(run, path, folder)
         if layout.events(run_id).is_file():
@@ -50,10 +53,11 @@ def finish(run_id: str, job: str, scores: Mapping[str, Mapping[str, float]]) -> 
             store.artifact(run, layout.events(run_id), "events")
         store.finish(run)
 
-    _told(write)
+    _attempt(write)
 
 
-def _begun(run_id: str, training: Training, job: str) -> tuple[Store, str]:
+def _open(run_id: str, training: Training, job: str) -> tuple[Store, str]:
+    """The store, and the id of the job's run in it. A run that is complete is left alone."""
     store = Store()
     run, complete = store.run(job, run_id, lambda: {TRAINING_TAG: job, "engine": "flower"})
     if not complete:
@@ -65,17 +69,18 @@ def _begun(run_id: str, training: Training, job: str) -> tuple[Store, str]:
 
 
 def _log(store: Store, run: str, rows: Sequence[Round]) -> None:
+    """Log one round's losses and figures, by client."""
     for row in rows:
         values = {name: getattr(row, name) for name in LOSSES} | dict(row.figures)
         present = {f"{row.client}/{name}": float(value) for name, value in values.items() if value is not None}
         store.metrics(run, present, row.round)
 
 
-def _told(what: Callable[[], Result]) -> Result | None:
-    """Do it; what goes wrong is said."""
+def _attempt(action: Callable[[], Result]) -> Result | None:
+    """Run an action on MLflow. Print its failure and return None."""
     try:
         with failures():
-            return what()
+            return action()
     except QuorumError as error:
         say(f"track: training goes on without MLflow: {error}")
         return None

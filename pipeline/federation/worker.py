@@ -1,6 +1,7 @@
-"""A node's worker: the one long-lived process of an organisation that holds backbone, prefixes and data.
+"""A node's worker: the one long-lived process of an organisation that has the backbone, the prefixes and the data.
 
-Every message of Flower's starts a process, which hands it to this one over a Unix socket and takes the answer back.
+Flower starts a process for each message. That process passes the message to the worker over a Unix socket and returns
+the worker's answer.
 """
 
 from __future__ import annotations
@@ -17,29 +18,34 @@ from pipeline.workspace.progress import say
 
 
 def serve(node: Node, path: Path, ready: threading.Event | None = None) -> None:
-    """Answer until the process ends; one message at a time is worked on, and others wait."""
+    """Answer requests until the process ends. The node works on one at a time; others wait.
+
+    Args:
+        path: the Unix socket to listen on.
+        ready: set once the socket listens.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(path))
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
         path.chmod(0o600)
-        listening.listen(16)
+        listener.listen(16)
         if ready is not None:
             ready.set()
         while True:
-            relay, _ = listening.accept()
+            relay, _ = listener.accept()
             threading.Thread(target=_answer, args=(node, relay), daemon=True).start()
 
 
 def _answer(node: Node, relay: socket.socket) -> None:
+    """Answer one request. The node stores its answer, so a relay that goes away loses nothing."""
     with relay:
         try:
-            told, buffers = read_frame(relay)
-            request = parsed(Request, told["header"])
+            message, buffers = read_frame(relay)
+            request = parsed(Request, message["header"])
             reply, body = node.answer(request, b"".join(buffers))
             write_frame(relay, {"header": reply.model_dump_json()}, [body])
         except (EOFError, OSError) as error:
-            # The relay is gone; the answer is kept, and given to the next that asks.
             say(f"node: a relay went away ({error!r})")
         except (ValueError, KeyError, QuorumError) as error:
-            say(f"node: what came is no request ({error})")
+            say(f"node: received no valid request ({error})")

@@ -1,4 +1,4 @@
-"""A federation for each test, laid out once; and what an undisturbed training of the same order leaves."""
+"""A prepared federation for each test, the undisturbed training to compare with, and a report of all faults."""
 
 from __future__ import annotations
 
@@ -11,26 +11,32 @@ from tempfile import mkdtemp
 from typing import Any
 
 import pytest
-from laying import Simulation, lay_out
+from prepared_sites import Simulation, prepare_sites
 from sites import SELECT, Federation
+from snapshots import Snapshots
 
-TOLD: list[str] = []
-"""A line a fault: what was broken, and what was lost."""
+REPORT: list[str] = []
+"""A line for each fault: what was broken, and what was lost. Printed below the results of all tests."""
+
+
+@pytest.fixture(scope="module")
+def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Snapshots:
+    return Snapshots(tmp_path_factory.mktemp("snapshots"))
 
 
 @pytest.fixture(scope="session")
 def folder() -> Iterator[Path]:
-    """With a path that leaves room for the names of sockets; QUORUM_KEEP_CHAOS leaves it there, to be looked at."""
-    made = Path(mkdtemp(prefix="qc"))
-    yield made
+    """A folder with a path short enough for sockets. QUORUM_KEEP_CHAOS keeps it."""
+    created = Path(mkdtemp(prefix="qc"))
+    yield created
     if "QUORUM_KEEP_CHAOS" not in os.environ:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(created, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
-def laid(folder: Path) -> Path:
-    lay_out(folder / "laid")
-    return folder / "laid"
+def prepared(folder: Path) -> Path:
+    prepare_sites(folder / "prepared")
+    return folder / "prepared"
 
 
 @pytest.fixture(scope="session")
@@ -44,18 +50,18 @@ def undisturbed(simulation: Simulation) -> dict[str, Any]:
 
 
 @pytest.fixture
-def federation_of(laid: Path, folder: Path) -> Iterator[Callable[[str], Federation]]:
-    """A run's name -> sites in folders of their own, laid anew and not started yet."""
-    made: list[Federation] = []
+def federation_of(prepared: Path, folder: Path) -> Iterator[Callable[[str], Federation]]:
+    """Run -> a federation in fresh folders, not started yet."""
+    created: list[Federation] = []
 
-    def lay(run: str) -> Federation:
+    def create(run: str) -> Federation:
         shutil.rmtree(folder / "run", ignore_errors=True)
-        shutil.copytree(laid, folder / "run")
-        made.append(Federation(folder / "run", run))
-        return made[-1]
+        shutil.copytree(prepared, folder / "run")
+        created.append(Federation(folder / "run", run))
+        return created[-1]
 
-    yield lay
-    for one in made:
+    yield create
+    for one in created:
         one.close()
 
 
@@ -66,7 +72,7 @@ def federation(federation_of: Callable[[str], Federation]) -> Federation:
 
 @pytest.fixture
 def ends_alike(federation: Federation, undisturbed: dict[str, Any]) -> Callable[[str, str], None]:
-    """Wait until it is trained, and compare; what was broken and how often is told below the results of all tests."""
+    """(what was broken, how often) -> wait until the training ends, compare its bits, and report the fault."""
     began = time.monotonic()
 
     def check(broken: str, often: str) -> None:
@@ -74,13 +80,13 @@ def ends_alike(federation: Federation, undisturbed: dict[str, Any]) -> Callable[
         assert federation.outcome() == undisturbed
         again = ", ".join(f"{count} of {name}" for name, count in federation.trained_again().items()) or "none"
         seconds = time.monotonic() - began
-        TOLD.append(f"{broken}: {often}; trainings made again: {again}; the same bits after {seconds:.0f} s")
+        REPORT.append(f"{broken}: {often}; trainings repeated: {again}; the same bits after {seconds:.0f} s")
 
     return check
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    if TOLD:
+    if REPORT:
         terminalreporter.section("faults")
-    for line in TOLD:
+    for line in REPORT:
         terminalreporter.write_line(line)

@@ -1,4 +1,4 @@
-"""Children of this process, which has imported torch and the pipeline once for all of them: a stage in its own time."""
+"""Run work in a child of this process, which has already imported torch and the pipeline."""
 
 from __future__ import annotations
 
@@ -15,36 +15,33 @@ LONGEST_SECONDS = 180
 
 
 class Ended(NamedTuple):
-    """How a child ended: its exit status, which is the signal's number below zero where one killed it; what it said."""
+    """A child's end: its exit status, or minus the signal that killed it; and its output."""
 
     status: int
-    said: str
+    output: str
 
 
 def forked(work: Callable[[], object]) -> Ended:
-    """Do something in a child, and wait for its end; an exception is printed, and is status 1."""
-    with tempfile.TemporaryFile() as said:
-        gc.freeze()  # what is here already is no child's to collect
+    """Run work in a child and wait for its end. An exception is printed, and is status 1."""
+    with tempfile.TemporaryFile() as output:
+        gc.freeze()  # the child must not collect the parent's objects
         sys.stdout.flush()
         sys.stderr.flush()
         child = os.fork()
         if child == 0:
-            _live(work, said.fileno())
+            _run(work, output.fileno())
         _, status = os.waitpid(child, 0)
-        said.seek(0)
-        return Ended(os.waitstatus_to_exitcode(status), said.read().decode("utf-8", "replace"))
+        output.seek(0)
+        return Ended(os.waitstatus_to_exitcode(status), output.read().decode("utf-8", "replace"))
 
 
-def _live(work: Callable[[], object], told: int) -> None:
-    """All of a child's life."""
+def _run(work: Callable[[], object], output: int) -> None:
+    """Run work in the child, then end it without the parent's clean-up."""
     status = 1
     try:
-        os.dup2(told, 1)
-        os.dup2(told, 2)
-        sys.stdout, sys.stderr = (
-            os.fdopen(1, "w", buffering=1, closefd=False),
-            os.fdopen(2, "w", buffering=1, closefd=False),
-        )
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        sys.stdout, sys.stderr = (os.fdopen(handle, "w", buffering=1, closefd=False) for handle in (1, 2))
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(LONGEST_SECONDS)
         work()
@@ -54,9 +51,9 @@ def _live(work: Callable[[], object], told: int) -> None:
     except BaseException:
         traceback.print_exc()
     finally:
-        os._exit(status)  # nothing of the parent's is cleaned up here
+        os._exit(status)
 
 
-def killed() -> None:
-    """As by kill -9, now."""
+def kill() -> None:
+    """Kill this process, as kill -9 does."""
     os.kill(os.getpid(), signal.SIGKILL)

@@ -1,7 +1,7 @@
-"""What a process does to the files of its workspace, counted; at one of its operations something can happen to it.
+"""Count a process's file operations, and do something before any of them.
 
-It watches from outside: by audit events of Python, in place of `os.fsync`, and of connections to SQLite. Who is watched
-stays so: it is a child that ends with its stage.
+They are found by Python's audit events, a wrapper of `os.fsync`, and a subclass of SQLite's connection. None of it is
+undone: the process is a child that ends with its stage.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.chmod", "fcntl.flock")
 
 Before = Callable[[int, str, object], None]
-"""(which operation, its kind, whose: a path, or a file descriptor that is flushed) -> something, before it is done."""
+"""(number of the operation, its kind, its path, file descriptor or connection) -> what to do before it."""
 
 
 class Operations:
-    """Those of this process, from now on, in the folder that it works in."""
+    """This process's operations from now on, below its working folder; `count`: how many so far."""
 
     def __init__(self, before: Before) -> None:
         self.count = 0
         self._before = before
         self._inside = f"{Path.cwd()}{os.sep}"
         self._watches = True
-        sys.addaudithook(self._heard)
+        sys.addaudithook(self._audit)
         self._flush = os.fsync
-        os.fsync = self._flushed
+        os.fsync = self._fsync
         sqlite3.connect = partial(sqlite3.connect, factory=partial(_Watched, self))
 
-    def happens(self, kind: str, whose: object) -> None:
-        """An operation is about to be done; what is done in answer to it is none."""
+    def count_one(self, kind: str, whose: object) -> None:
+        """Count an operation and call `before`, whose own operations do not count."""
         if self._watches:
             self.count += 1
             self._watches = False
@@ -46,23 +46,23 @@ class Operations:
                 self._watches = True
 
     def stop(self) -> None:
-        """Count no more."""
+        """Stop counting."""
         self._watches = False
 
-    def _flushed(self, handle: int) -> None:
+    def _fsync(self, handle: int) -> None:
         if self._watches and self._is_inside(os.readlink(f"/proc/self/fd/{handle}")):
-            self.happens("fsync", handle)
+            self.count_one("fsync", handle)
         self._flush(handle)
 
-    def _heard(self, event: str, arguments: tuple[Any, ...]) -> None:
+    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         if not self._watches:
             return
         if event == "open":
             path, _, flags = arguments
             if flags & WRITING and isinstance(path, str | bytes | os.PathLike) and self._is_inside(os.fsdecode(path)):
-                self.happens("open", os.fsdecode(path))
+                self.count_one("open", os.fsdecode(path))
         elif event in CHANGES and self._is_inside(str(arguments[0])):
-            self.happens(event, arguments[0])
+            self.count_one(event, arguments[0])
 
     def _is_inside(self, path: str) -> bool:
         return not path.startswith("/") or f"{path}{os.sep}".startswith(self._inside)
@@ -71,7 +71,7 @@ class Operations:
 class _Watched(sqlite3.Connection):
     """A connection whose statements and commits are operations.
 
-    Its cache is so small that pages reach the file before their commit: a kill leaves a journal to roll back.
+    With its small cache, pages reach the file before their commit, so a kill leaves a journal to roll back.
     """
 
     def __init__(self, operations: Operations, *arguments: Any, **more: Any) -> None:
@@ -80,19 +80,19 @@ class _Watched(sqlite3.Connection):
         super().execute("PRAGMA cache_size = 1")
 
     def execute(self, *arguments: Any) -> sqlite3.Cursor:
-        self._operations.happens("sqlite", self)
+        self._operations.count_one("sqlite", self)
         return super().execute(*arguments)
 
     def executemany(self, *arguments: Any) -> sqlite3.Cursor:
-        self._operations.happens("sqlite", self)
+        self._operations.count_one("sqlite", self)
         return super().executemany(*arguments)
 
     def commit(self) -> None:
-        self._operations.happens("commit", self)
+        self._operations.count_one("commit", self)
         super().commit()
-        self._operations.happens("committed", self)
+        self._operations.count_one("committed", self)
 
 
 def is_file(whose: object) -> TypeGuard[int]:
-    """Whether what is flushed is a file, no folder."""
+    """Whether a file descriptor is a file's, and no folder's."""
     return isinstance(whose, int) and stat.S_ISREG(os.fstat(whose).st_mode)

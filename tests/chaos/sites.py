@@ -1,50 +1,52 @@
-"""Sites of a federation as their operators have them: a folder each, the project's own commands, Flower and nginx."""
+"""A federation's sites as operators run them: a folder each, the project's own commands, Flower and nginx."""
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psutil
 import yaml
+from safetensors.numpy import load_file
+from workspaces import ROOT
 
-ROOT = Path(__file__).parents[2]
+from pipeline.federation.loopback import site_environment
+from pipeline.federation.site import STATE
+from pipeline.workspace.tables import read_table
+
 HOOKS = Path(__file__).with_name("hooks")
 SELECT = "fedselectkd"
-"""The run that is trained where a test names none."""
+"""The run that a test trains by default."""
 ORGANISATIONS = ("University", "Council", "Company")
 SERVER = "server"
 PORT, INNER = 21443, 21000
 NODES = {name: 21101 + place for place, name in enumerate(ORGANISATIONS)}
 """Ports of SuperNodes, on loopback."""
 TRAINED_SECONDS = 240.0
-STATE = Path("federation/state")
 
 
-def wait_until(holds: Callable[[], object], seconds: float, what: str) -> float:
-    """Seconds until it held.
+def wait_until(holds: Callable[[], object], seconds: float, what: str) -> None:
+    """Wait until a condition holds.
 
     Raises:
-        AssertionError: it does not in time; `what` says what was waited for.
+        AssertionError: it does not hold in time; the message names `what`.
     """
-    began = time.monotonic()
+    until = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() - began < seconds, f"{what}: not within {seconds:g} s"
+        assert time.monotonic() < until, f"{what}: not within {seconds:g} s"
         time.sleep(0.05)
-    return time.monotonic() - began
 
 
-def lives(process: psutil.Process) -> bool:
-    """Whether it is there, and not one that has ended and is only not taken leave of."""
+def is_running(process: psutil.Process) -> bool:
+    """Whether a process exists and is no zombie."""
     try:
         return bool(process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -52,174 +54,145 @@ def lives(process: psutil.Process) -> bool:
 
 
 class Site:
-    """One site, which is started, killed and asked about. Its own log is site.log.
+    """One site, started and killed by a test. Its own log is site.log.
 
     Args:
-        folder: its working folder; the name is the organisation's, or the server's.
+        folder: its working folder, named after the organisation, or "server".
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.name = folder, folder.name
-        self._chaos = folder / "chaos"
-        self._process: subprocess.Popen[bytes] | None = None
+        self.folder, self.name, self._chaos = folder, folder.name, folder / "chaos"
+        self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         self._chaos.mkdir(exist_ok=True)
-        command = self._command(SERVER if self.name == SERVER else "node")
         with (self.folder / "site.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                command, cwd=self.folder, env=self._environment(), stdout=log, stderr=subprocess.STDOUT
-            )
+            self.process = self._command(SERVER if self.name == SERVER else "node", log)
 
     def plan(self, at: str, round_: int, does: str = "wait") -> None:
-        """A fault inside the site's own process; see `hooks/sitecustomize.py`."""
+        """Plan a fault inside the site's own process; see `hooks/sitecustomize.py`."""
         self._chaos.mkdir(exist_ok=True)
         fault = {"at": at, "round": round_, "does": does}
         (self._chaos / "planned.json").write_text(json.dumps(fault), encoding="utf-8")
 
-    def wait_until_met(self, seconds: float = TRAINED_SECONDS) -> None:
-        wait_until((self._chaos / "met.json").is_file, seconds, f"{self.name}: the planned moment")
+    def wait_until_met(self) -> None:
+        wait_until((self._chaos / "met.json").is_file, TRAINED_SECONDS, f"{self.name}: the planned moment")
 
     def go_on(self) -> None:
         (self._chaos / "met.json").unlink()
 
     @property
     def trainings(self) -> list[int]:
-        """The rounds of all trainings that have begun here."""
+        """The round of every training that has begun here."""
         path = self._chaos / "trainings.txt"
         return [int(line) for line in path.read_text(encoding="utf-8").split()] if path.is_file() else []
 
-    @property
-    def code(self) -> int | None:
-        """How the site's own process has ended; None while it runs."""
-        assert self._process is not None
-        return self._process.poll()
-
-    def wait(self, seconds: float) -> int:
-        assert self._process is not None
-        return self._process.wait(seconds)
-
     def log(self, program: str = "") -> str:
-        """Of the site's own process, or of a program of its."""
+        """The log of the site's own process, or of one of its programs."""
         path = self.folder / (STATE / f"{program}.log" if program else "site.log")
         return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
     def set(self, **changes: Any) -> None:
-        """Keys of its federation.yaml."""
+        """Change keys of its federation.yaml."""
         path = self.folder / "federation.yaml"
-        told = yaml.safe_load(path.read_text(encoding="utf-8"))
-        path.write_text(yaml.safe_dump(told | changes), encoding="utf-8")
+        path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text(encoding="utf-8")) | changes), encoding="utf-8")
 
-    def number(self, program: str) -> int:
-        """The process of a program of the site's."""
+    def pid(self, program: str) -> int:
         return int((self.folder / STATE / f"{program}.pid").read_text(encoding="utf-8"))
 
     def kill_program(self, program: str) -> None:
-        os.kill(self.number(program), signal.SIGKILL)
+        os.kill(self.pid(program), signal.SIGKILL)
 
     def kill_itself(self) -> None:
-        """The site's own process alone, as where memory runs out."""
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait()
+        """Kill the site's own process alone, as the system does when memory runs out."""
+        self.process.kill()
+        self.process.wait()
 
     def kill(self) -> None:
-        """The site's own process, so that nothing is started again, and all that it has started: the power is cut."""
-        if self._process is None or self._process.poll() is not None:
+        """Kill the site's own process and all that it started, as a power cut does."""
+        if self.process is None or self.process.poll() is not None:
             return
-        family = psutil.Process(self._process.pid).children(recursive=True)
+        family = psutil.Process(self.process.pid).children(recursive=True)
         self.kill_itself()
         for one in family:
             with suppress(psutil.NoSuchProcess):
                 one.kill()
-        wait_until(lambda: not any(map(lives, family)), 10, f"{self.name}: the end of its processes")
+        wait_until(lambda: not any(map(is_running, family)), 10, f"{self.name}: the end of its processes")
 
     def stop(self) -> None:
-        """As its operator ends it; what is planned is not waited for."""
+        """Run `federation stop`; a planned fault no longer waits."""
         (self._chaos / "met.json").unlink(missing_ok=True)
-        if self._process is not None:
-            subprocess.run(self._command("stop"), cwd=self.folder, env=self._environment(), capture_output=True)
-            self._process.wait(30)
+        self._command("stop", subprocess.DEVNULL).wait()
+        self.process.wait(30)
 
-    def _command(self, name: str) -> list[str]:
-        return [sys.executable, "-m", "pipeline", "federation", name]
-
-    def _environment(self) -> Mapping[str, str]:
-        """A site knows nothing of the repository but its code."""
-        kept = {name: value for name, value in os.environ.items() if name not in ("DVC_ROOT", "QUORUM_BASE")}
+    def _command(self, name: str, output: IO[bytes] | int) -> subprocess.Popen[bytes]:
+        """Start a federation command in the site's folder, with the hooks for planned faults."""
         chaos = {"PYTHONPATH": f"{ROOT}{os.pathsep}{HOOKS}", "QUORUM_CHAOS": str(self._chaos)}
-        return {**kept, **chaos, "OMP_NUM_THREADS": "1", "QUORUM_MIRROR": ""}
+        command = [sys.executable, "-m", "pipeline", "federation", name]
+        environment = site_environment() | chaos
+        return subprocess.Popen(command, cwd=self.folder, env=environment, stdout=output, stderr=subprocess.STDOUT)
 
 
 class Federation:
-    """A server and three organisations, all on this machine."""
+    """A server and three organisations on this machine, which train one run."""
 
     def __init__(self, home: Path, run: str = SELECT) -> None:
         self.server = Site(home / SERVER)
         self.nodes = {name: Site(home / name) for name in ORGANISATIONS}
+        self.sites = [self.server, *self.nodes.values()]
         self.run = run
-        for site in (self.server, *self.nodes.values()):
+        for site in self.sites:
             site.set(run=run)
 
     def start(self) -> None:
-        for site in (self.server, *self.nodes.values()):
+        for site in self.sites:
             site.start()
 
     def wait_until_trained(self) -> None:
-        """
+        """Wait until the server ends.
+
         Raises:
-            AssertionError: the server ends badly, or not in time.
+            AssertionError: it fails.
+            TimeoutExpired: it does not end in time.
         """
-        code = self.server.wait(TRAINED_SECONDS)
-        assert code == 0, self.server.log()[-600:]
+        assert self.server.process.wait(TRAINED_SECONDS) == 0, self.server.log()[-600:]
 
     def close(self) -> None:
-        """Whatever is left of all sites ends."""
-        for site in (*self.nodes.values(), self.server):
+        """Kill what is left of all sites."""
+        for site in self.sites:
             site.kill()
             for number in (site.folder / STATE).glob("*.pid"):
                 with suppress(ProcessLookupError, ValueError):
                     os.killpg(int(number.read_text(encoding="utf-8")), signal.SIGKILL)
 
     def trained_again(self) -> dict[str, int]:
-        """Trainings that were begun more than once in a round, by organisation."""
+        """Organisation -> how many trainings it began more than once."""
         again = {name: len(site.trainings) - len(set(site.trainings)) for name, site in self.nodes.items()}
         return {name: count for name, count in again.items() if count}
 
     def events(self) -> list[tuple[str, ...]]:
-        """What went wrong and what was done, as the server has written it down: round, client, kind and why."""
-        return [(row["round"], row["client"], row["kind"], row["why"]) for row in events(self.server.folder, self.run)]
+        """(round, client, kind, why) of every event that the server wrote."""
+        rows = read_table(self.server.folder / results_of(self.run) / "events.csv")
+        return [(row["round"], row["client"], row["kind"], row["why"]) for row in rows]
 
     def outcome(self) -> dict[str, Any]:
-        """What a training leaves: the server's adapter, every organisation's own, and the history."""
-        found: dict[str, Any] = {SERVER: tensors(self.server.folder, self.run, SERVER)}
-        for name, site in self.nodes.items():
-            found[name] = tensors(site.folder, self.run, name)
-        return found | {"history": rounds(self.server.folder, self.run)}
+        """What a training leaves at all sites; see `outcome_of`."""
+        return outcome_of({site.name: site.folder for site in self.sites}, self.run)
 
 
 def results_of(run: str) -> Path:
     return Path(f"models/main/{run}-1")
 
 
-def tensors(folder: Path, run: str, whose: str) -> dict[str, bytes]:
-    """A model's tensors, bit by bit."""
-    from safetensors.numpy import load_file
+def outcome_of(folders: dict[str, Path], run: str) -> dict[str, Any]:
+    """The tensors of every site's adapter, bit by bit, and the history without its seconds.
 
-    path = folder / results_of(run) / f"adapters/{whose}.safetensors"
-    return {name: array.tobytes() for name, array in load_file(path).items()}
-
-
-def events(folder: Path, run: str) -> list[dict[str, str]]:
-    return table(folder / results_of(run) / "events.csv")
-
-
-def rounds(folder: Path, run: str) -> list[dict[str, str]]:
-    """The rows of a run's history, but for how long they took."""
-    rows = table(folder / results_of(run) / "history.csv")
-    return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
-
-
-def table(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as lines:
-        return list(csv.DictReader(lines))
+    Args:
+        folders: the server, and each organisation -> where its results are.
+    """
+    found: dict[str, Any] = {}
+    for name, folder in folders.items():
+        adapter = load_file(folder / results_of(run) / f"adapters/{name}.safetensors")
+        found[name] = {key: array.tobytes() for key, array in adapter.items()}
+    rows = read_table(folders[SERVER] / results_of(run) / "history.csv")
+    return found | {"history": [{key: value for key, value in row.items() if key != "seconds"} for row in rows]}

@@ -1,10 +1,10 @@
-"""Messages over Unix sockets, from the training to a node's worker and back, with a relay between that may die."""
+"""Messages over Unix sockets: from the training to a node's worker and back, through relays that may die."""
 
 from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,31 +13,51 @@ from typing import Any
 import pytest
 from federations import INITIAL, same, select, server_of, three, train
 from relays import Relay
+from wires import FACTS
 
-from pipeline.engines.messages import Facts, Reply, Request
+from pipeline.engines.messages import Reply, Request
 from pipeline.engines.node import Node
-from pipeline.engines.remote import Delivered, Remote, Undelivered, handshake
+from pipeline.engines.remote import Remote, Undelivered, handshake
 from pipeline.errors import QuorumError
 from pipeline.federated.callbacks.stopping import Stopping
 from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.tolerance import STRICT
-from pipeline.federation.flower.app.frames import LENGTH, exchange, read_frame, write_frame
+from pipeline.federation.flower.app.frames import HANG_UPS, LENGTH, exchange, read_frame, write_frame
 from pipeline.federation.link import SocketLink
 from pipeline.federation.worker import serve
-
-FACTS = Facts(
-    code="c", order="o", backbone="b", packages={}, precision="fp32", threads=1, weight=1.0, train=4, val=2, test=1
-)
 
 
 @pytest.fixture
 def short() -> Iterator[Path]:
-    """A folder whose path leaves room for a socket's name."""
+    """A folder whose path is short enough for a socket's."""
     with TemporaryDirectory(prefix="q") as folder:
         yield Path(folder)
 
 
-def test_a_frame_comes_out_as_it_went_in() -> None:
+def in_thread(work: Callable[..., object], *arguments: object) -> None:
+    threading.Thread(target=work, args=arguments, daemon=True).start()
+
+
+def served(node: Any, path: Path) -> None:
+    ready = threading.Event()
+    in_thread(serve, node, path, ready)
+    assert ready.wait(10)
+
+
+def connected(path: Path) -> socket.socket:
+    found = socket.socket(socket.AF_UNIX)
+    found.connect(str(path))
+    return found
+
+
+def linked(path: Path, relay: Callable[[socket.socket], object], most_relays: int = 20) -> SocketLink:
+    """A link whose relays do something with their end of the socket, then die. It has sent one request, to A."""
+    link = SocketLink(path, lambda: in_thread(lambda: relay(connected(path))), most_relays)
+    link.send("A", "n", "{}", b"")
+    return link
+
+
+def test_a_frame_is_read_as_it_was_written() -> None:
     one, other = socket.socketpair()
     with one, other:
         write_frame(one, {"a": "ä", "b": [1]}, [b"", b"x" * 100_000, bytes(range(256))])
@@ -46,150 +66,123 @@ def test_a_frame_comes_out_as_it_went_in() -> None:
     assert [bytes(buffer) for buffer in buffers] == [b"", b"x" * 100_000, bytes(range(256))]
 
 
-def test_half_a_frame_is_its_end_and_a_giant_header_is_none() -> None:
+@pytest.mark.parametrize(
+    ("sent", "error"),
+    [(LENGTH.pack(10) + b"{", EOFError), (LENGTH.pack(1 << 30), ValueError)],
+    ids=["half a frame", "a header of a gigabyte"],
+)
+def test_what_is_no_frame_is_refused(sent: bytes, error: type[Exception]) -> None:
     one, other = socket.socketpair()
     with other:
         with one:
-            one.sendall(LENGTH.pack(10) + b"{")
-        with pytest.raises(EOFError):
-            read_frame(other)
-    one, other = socket.socketpair()
-    with one, other:
-        one.sendall(LENGTH.pack(1 << 30))
-        with pytest.raises(ValueError, match="a header of 1073741824 bytes"):
+            one.sendall(sent)
+        with pytest.raises(error):
             read_frame(other)
 
 
 @pytest.mark.parametrize("dies_after", [None, 3], ids=["one relay", "relays that die"])
 def test_a_federation_over_sockets_is_its_simulation(make_client: Any, short: Path, dies_after: int | None) -> None:
-    """Each relay dies with an answer in its hands; the next is told all open questions, and nodes repeat themselves."""
+    """Each relay dies before it delivers an answer; the next one gets all open requests, and nodes repeat answers."""
     algorithm = select(4.92, local_start="own")
-    clients = three(make_client)
-    workers = {}
-    for name, data in clients.items():
-        facts = FACTS.model_copy(update={"train": data.examples})
+    workers = {name: short / f"{name}.sock" for name in "ABC"}
+    facts = FACTS.model_copy(update={"packages": {}})
+    for name, data in three(make_client).items():
+        own = facts.model_copy(update={"train": data.examples})
         node = Node(
-            name, "job", algorithm, data, INITIAL, short / name, seed=5, facts=facts, finish=lambda *_: {"loss": 1.0}
+            name, "job", algorithm, data, INITIAL, short / name, seed=5, facts=own, finish=lambda *_: {"loss": 1.0}
         )
-        workers[name], ready = short / f"{name}.sock", threading.Event()
-        threading.Thread(target=serve, args=(node, workers[name], ready), daemon=True).start()
-        assert ready.wait(10)
+        served(node, workers[name])
     relay = Relay(short / "training.sock", workers, dies_after)
     link = SocketLink(short / "training.sock", relay.start)
-    facts = handshake(link, "ABC", "job", FACTS)
-    remote = Remote(link, facts, STRICT, job="job")
+    remote = Remote(link, handshake(link, "ABC", "job", facts), STRICT, job="job")
     begun = initial_progress(algorithm, INITIAL, remote.examples())
     progress = run_rounds(algorithm, remote, begun, Participation(), [Stopping(3, 99)], seed=5, job="job")
-    told = remote.finish(progress.server.adapter, 3)
+    finished = remote.finish(progress.server.adapter, 3)
     link.close()
-    simulated = train(algorithm, three(make_client), 3, patience=99)
-    assert same(progress.server.adapter, server_of(simulated))
-    assert {name: reply.scores for name, reply in told.items()} == {name: {"loss": 1.0} for name in "ABC"}
+    assert same(progress.server.adapter, server_of(train(algorithm, three(make_client), 3, patience=99)))
+    assert {name: reply.scores for name, reply in finished.items()} == {name: {"loss": 1.0} for name in "ABC"}
     assert (relay.started > 1) is (dies_after is not None)
 
 
-def test_relays_that_die_again_and_again_are_given_up(short: Path) -> None:
-    def start_relay() -> None:
-        def connect_and_die() -> None:
-            with socket.socket(socket.AF_UNIX) as training:
-                training.connect(str(short / "t.sock"))
-
-        threading.Thread(target=connect_and_die, daemon=True).start()
-
-    link = SocketLink(short / "t.sock", start_relay, most_relays=3)
-    link.send("A", "n", "{}", b"")
+def test_a_link_gives_up_on_relays_that_die_again_and_again(short: Path) -> None:
+    link = linked(short / "t.sock", socket.socket.close, most_relays=3)
     with pytest.raises(QuorumError, match="Flower's relay dies again and again"):
         link.receive(5.0)
 
 
-def test_nothing_within_the_time_is_nothing(short: Path) -> None:
-    def start_relay() -> None:
-        def stay() -> None:
-            training = socket.socket(socket.AF_UNIX)
-            training.connect(str(short / "t.sock"))
-            with suppress(EOFError, OSError):
-                while True:
-                    read_frame(training)
+def test_a_link_returns_none_if_no_answer_comes_in_time(short: Path) -> None:
+    def read_all(training: socket.socket) -> None:
+        with suppress(EOFError, OSError):
+            while True:
+                read_frame(training)
 
-        threading.Thread(target=stay, daemon=True).start()
-
-    link = SocketLink(short / "t.sock", start_relay)
-    link.send("A", "n", "{}", b"")
+    link = linked(short / "t.sock", read_all)
     assert link.receive(0.05) is None
     link.close()
 
 
-def test_what_flower_cannot_deliver_is_told(short: Path) -> None:
-    def start_relay() -> None:
-        def refuse() -> None:
-            training = socket.socket(socket.AF_UNIX)
-            training.connect(str(short / "t.sock"))
-            told, _ = read_frame(training)
-            back = {"op": "error", "name": told["name"], "nonce": told["nonce"], "why": "has code 8 of Flower"}
-            write_frame(training, back)
+def test_a_link_returns_what_flower_could_not_deliver(short: Path) -> None:
+    def refuse(training: socket.socket) -> None:
+        request, _ = read_frame(training)
+        error = {"op": "error", "why": "has code 8 of Flower"}
+        write_frame(training, error | {key: request[key] for key in ("name", "nonce")})
 
-        threading.Thread(target=refuse, daemon=True).start()
-
-    link = SocketLink(short / "t.sock", start_relay)
-    link.send("A", "n", "{}", b"")
+    link = linked(short / "t.sock", refuse)
     assert link.receive(5.0) == Undelivered("A", "n", "has code 8 of Flower")
     link.close()
 
 
-def test_a_worker_survives_what_is_no_request(short: Path) -> None:
-    class Echo:
-        def answer(self, request: Request, body: bytes) -> tuple[Reply, bytes]:
-            return Reply(kind=request.kind, job=request.job, round=request.round, nonce=request.nonce), body
+class Echo:
+    """A node that answers with the request's body."""
 
-    ready = threading.Event()
-    threading.Thread(target=serve, args=(Echo(), short / "w.sock", ready), daemon=True).start()
-    ready.wait(10)
+    def answer(self, request: Request, body: bytes) -> tuple[Reply, bytes]:
+        return Reply(kind=request.kind, job=request.job, round=request.round, nonce=request.nonce), body
+
+
+def test_a_worker_survives_invalid_requests(short: Path) -> None:
+    served(Echo(), short / "w.sock")
     for garbage in (b"", b"\xff\xff\xff\xff", LENGTH.pack(2) + b"[]", LENGTH.pack(20) + b'{"sizes":[],"x": 1 }'):
-        with socket.socket(socket.AF_UNIX) as relay:
-            relay.connect(str(short / "w.sock"))
+        with connected(short / "w.sock") as relay:
             relay.sendall(garbage)
-    with socket.socket(socket.AF_UNIX) as relay:
-        relay.connect(str(short / "w.sock"))
-        request = Request(kind="train", job="j", round=1, nonce="n")
-        write_frame(relay, {"header": request.model_dump_json()}, [b"abc"])
-        told, body = read_frame(relay)
-    assert Reply.model_validate_json(told["header"]).nonce == "n"
+    request = Request(kind="train", job="j", round=1, nonce="n")
+    answer, body = exchange(str(short / "w.sock"), {"header": request.model_dump_json()}, [b"abc"])
+    assert Reply.model_validate_json(answer["header"]).nonce == "n"
     assert bytes(body[0]) == b"abc"
 
 
 def test_sockets_are_for_their_owner_alone(short: Path) -> None:
     link = SocketLink(short / "t.sock", lambda: None)
-    assert (short / "t.sock").stat().st_mode & 0o777 == 0o600
+    served(Echo(), short / "w.sock")
+    assert {(short / name).stat().st_mode & 0o777 for name in ("t.sock", "w.sock")} == {0o600}
     link.close()
-    assert Delivered("A", "h", b"").name == "A"
 
 
-def worker_that_hangs_up(path: Path, times: int) -> None:
-    """So often; then it answers with what it was asked."""
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(path))
-        listening.listen()
+def hang_up(path: Path, times: int) -> None:
+    """A worker that closes so many connections without an answer, then answers with the request."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
         for left in range(times, -1, -1):
-            relay, _ = listening.accept()
+            relay, _ = listener.accept()
             with relay:
-                told, buffers = read_frame(relay)
+                request, buffers = read_frame(relay)
                 if not left:
-                    write_frame(relay, told, buffers)
+                    write_frame(relay, request, buffers)
 
 
-def test_a_worker_that_comes_later_is_waited_for(short: Path) -> None:
-    coming = threading.Timer(0.3, worker_that_hangs_up, (short / "w.sock", 0))
-    coming.start()
+def test_a_relay_waits_for_a_worker_that_starts_later(short: Path) -> None:
+    starting = threading.Timer(0.3, hang_up, (short / "w.sock", 0))
+    starting.start()
     assert exchange(str(short / "w.sock"), {"a": 1}, [b"x"], rest=0.02) == ({"a": 1}, [b"x"])
-    coming.join()
+    starting.join()
 
 
-def test_a_worker_that_dies_at_work_is_asked_again(short: Path) -> None:
-    threading.Thread(target=worker_that_hangs_up, args=(short / "w.sock", 3), daemon=True).start()
+def test_a_relay_asks_a_worker_again_that_hung_up(short: Path) -> None:
+    in_thread(hang_up, short / "w.sock", HANG_UPS)
     assert exchange(str(short / "w.sock"), {"a": 1}, [b"x"], rest=0.02) == ({"a": 1}, [b"x"])
 
 
-def test_a_worker_that_always_hangs_up_is_given_up(short: Path) -> None:
-    threading.Thread(target=worker_that_hangs_up, args=(short / "w.sock", 4), daemon=True).start()
+def test_a_relay_gives_up_on_a_worker_that_always_hangs_up(short: Path) -> None:
+    in_thread(hang_up, short / "w.sock", HANG_UPS + 1)
     with pytest.raises((EOFError, ConnectionError)):
         exchange(str(short / "w.sock"), {"a": 1}, [b"x"], rest=0.02)

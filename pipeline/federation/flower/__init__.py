@@ -1,1 +1,1 @@
-"""All that knows Flower: the app that carries messages, and how a node starts it; in an environment of its own."""
+"""The only code that knows Flower: the app that carries messages, and the programs that start it."""

@@ -1,4 +1,4 @@
-"""Flower's programs as a site starts them: where they lie, what they are told, and its proxy's configuration."""
+"""The command lines of Flower's programs on each site, and the configuration of the server's proxy."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ QUIET = {
     "OMP_NUM_THREADS": "1",
 }
 POLLS = "FLWR_SUPEREXEC_TASK_POLL_INTERVAL"
-"""Seconds between an executor's looks for work; the server's starts one relay in hours, a node's one a message."""
+"""Seconds between an executor's polls. The server's starts a relay in hours, a node's one for every message."""
 
 NGINX = """\
-# Made by `federation server`: the one port of a federation. Only what nodes ask is forwarded; the rest is not there.
+# Written by `federation server`: the one public port. It forwards the nodes' requests and answers 404 to all others.
 daemon off;
 worker_processes 1;
 pid {state}/nginx.pid;
@@ -75,18 +75,18 @@ def flower(program: str) -> str:
     folder = Path(os.environ.get("QUORUM_FLOWER") or Path(__file__).parents[3] / ".venv-flower")
     path = folder / "bin" / program
     if not path.is_file():
-        raise QuorumError(f"{path}: is missing; `make setup-flower` installs Flower into an environment of its own")
+        raise QuorumError(f"{path}: is missing; `make setup-flower` installs Flower into a separate environment")
     return str(path)
 
 
 def server_programs(site: ServerSite) -> list[Program]:
-    """SuperLink, SuperExec and proxy, in the order in which they start; what they read is written first.
+    """SuperLink, SuperExec and proxy, in the order in which they start. Their files are written first.
 
-    The SuperLink's database begins empty: it knows the keys that are listed now and no others, and answers that nobody
-    fetched are gone. What was under way is asked again.
+    The SuperLink's database begins empty, so it knows only the keys that are listed now. Answers that were not fetched
+    are lost, and the training sends their requests again.
     """
     state, inner = STATE.resolve(), f"127.0.0.1:{site.inner_port}"
-    _lay_database(state / "superlink.db")
+    _create_database(state / "superlink.db")
     secret = _secret("server")
     nginx = NGINX.format(
         state=state,
@@ -116,7 +116,7 @@ def server_programs(site: ServerSite) -> list[Program]:
 
 
 def node_programs(site: NodeSite) -> list[Program]:
-    """SuperNode, and what starts the relay for each message once it has checked that it is an allowed one."""
+    """SuperNode, and the executor, which checks the app against allowed.txt and starts it for each message."""
     secret, config = _secret("node"), f'name="{site.organisation}" socket="{socket_path("worker")}"'
     supernode = [
         *(flower("python"), str(HERE / "supernode.py"), "--superlink", f"{site.host}:{site.port}"),
@@ -136,7 +136,7 @@ def node_programs(site: NodeSite) -> list[Program]:
 
 
 def register(site: ServerSite) -> None:
-    """Make the organisations' keys known to the SuperLink.
+    """Register the organisations' keys with the SuperLink.
 
     Raises:
         QuorumError: a key is missing, or the SuperLink does not answer.
@@ -152,10 +152,10 @@ def register(site: ServerSite) -> None:
 
 
 def submit(socket: Path) -> None:
-    """Have the relay started at the server, which connects to this socket.
+    """Start the relay at the server, which connects to this socket.
 
     Raises:
-        QuorumError: the SuperLink did not take it.
+        QuorumError: the SuperLink refuses it.
     """
     config = f'socket="{socket}"'
     done = _flwr("run", str(APP), CONNECTION, "--format", "json", "--run-config", config)
@@ -164,22 +164,26 @@ def submit(socket: Path) -> None:
 
 
 def app_digest() -> str:
-    """sha256 of the app as it is sent to nodes: a line of their allowed.txt."""
+    """The sha256 of the app as nodes receive it: a line of their allowed.txt.
+
+    Raises:
+        QuorumError: Flower cannot pack the app.
+    """
     code = (
         "import hashlib, sys; from pathlib import Path; from flwr.cli.build import build_fab_from_disk; "
         "print(hashlib.sha256(build_fab_from_disk(Path(sys.argv[1]))).hexdigest())"
     )
-    told = {**os.environ, **_environment("cli")}
+    environment = {**os.environ, **_environment("cli")}
     done = subprocess.run(
-        [flower("python"), "-c", code, str(APP)], capture_output=True, text=True, env=told, check=False
+        [flower("python"), "-c", code, str(APP)], capture_output=True, text=True, env=environment, check=False
     )
     if done.returncode:
         raise QuorumError(f"{APP}: Flower cannot pack it ({done.stderr.strip()[-200:]})")
     return done.stdout.split()[-1]
 
 
-def _lay_database(path: Path) -> None:
-    """An empty database that gives back what it no longer needs: Flower's own keeps its largest size for ever."""
+def _create_database(path: Path) -> None:
+    """Create an empty database that shrinks when rows are deleted. The one that Flower creates never shrinks."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for old in path.parent.glob(f"{path.name}*"):
         old.unlink()
@@ -189,7 +193,7 @@ def _lay_database(path: Path) -> None:
 
 
 def _connect(site: ServerSite) -> None:
-    """Tell Flower's command line where its SuperLink is."""
+    """Write the SuperLink's address for Flower's command line."""
     home = Path(_environment("cli")["FLWR_HOME"])
     lines = [
         *("[superlink]", f'default = "{CONNECTION}"', f"[superlink.{CONNECTION}]"),
@@ -200,13 +204,14 @@ def _connect(site: ServerSite) -> None:
 
 
 def _flwr(*arguments: str) -> str:
-    """What Flower's command line prints."""
-    told = {**os.environ, **_environment("cli")}
-    done = subprocess.run([flower("flwr"), *arguments], capture_output=True, text=True, env=told, check=False)
+    """Run Flower's command line; all that it prints."""
+    environment = {**os.environ, **_environment("cli")}
+    done = subprocess.run([flower("flwr"), *arguments], capture_output=True, text=True, env=environment, check=False)
     return done.stdout + done.stderr
 
 
 def _environment(program: str) -> dict[str, str]:
+    """The environment of one of Flower's programs, with a separate FLWR_HOME."""
     home = STATE.resolve() / "flower" / program
     home.mkdir(parents=True, exist_ok=True)
     path = f"{Path(flower('python')).parent}{os.pathsep}{os.environ.get('PATH', '')}"
@@ -214,7 +219,7 @@ def _environment(program: str) -> dict[str, str]:
 
 
 def _secret(name: str) -> Path:
-    """Between a SuperLink or SuperNode and its executor."""
+    """The file with the secret that a SuperLink or SuperNode shares with its executor; written once."""
     path = STATE / f"{name}.secret"
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
-"""A node's SuperExec: it starts the relay for each message, if its sha256 is an allowed one. Run by Flower's Python.
+"""A node's SuperExec: it starts the relay for each message if the app's sha256 is allowed. Run by Flower's Python.
 
-Changes to flwr 1.41.0, made before its main function runs: an app's bytes are compared with QUORUM_ALLOWED_APPS before
-they are unpacked; no text of an exception is sent to the server; nothing but ClientApps is started; and each is a fork
-of this process, since a new Python takes seconds to import Flower.
+It changes flwr 1.41.0 in four ways before Flower's main function runs. It compares an app's sha256 with
+QUORUM_ALLOWED_APPS before unpacking the app. It sends no text of an exception to the server. It starts only ClientApps.
+It forks this process for each, since a new Python takes seconds to import Flower.
 """
 
 from __future__ import annotations
@@ -29,6 +29,11 @@ unpack = run_clientapp.install_from_fab
 
 
 def unpack_if_allowed(fab: bytes, *arguments: Any, **named: Any) -> Any:
+    """Flower's `install_from_fab`, for allowed apps.
+
+    Raises:
+        LoadClientAppError: the app is not allowed.
+    """
     found = hashlib.sha256(fab).hexdigest()
     lines = Path(os.environ["QUORUM_ALLOWED_APPS"]).read_text(encoding="utf-8").split()
     if found not in lines:
@@ -42,31 +47,33 @@ run_clientapp.Error = lambda code, reason: Error(code, "see the node's own log")
 
 
 class Forking:
-    """Flower's Executor: each ClientApp is a fork."""
+    """Flower's Executor, which forks this process for each ClientApp."""
 
     def get_eligible_capacity(self, supported: Any, **_: Any) -> Any:
+        """ClientApps only."""
         return supported & {TaskType.CLIENT_APP}, set()
 
     def wait_for_capacity(self, *_: Any, **__: Any) -> None:
-        """There is always room."""
+        """Return at once: capacity is unlimited."""
 
     def launch(self, spec: Any) -> Any:
+        """Run a ClientApp in a fork."""
         if os.fork() == 0:
             os._exit(_run(spec))
         return LaunchResult.accepted()
 
     def reconcile(self) -> None:
-        """Take leave of those that have ended."""
+        """Reap the forks that have ended."""
         with suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is nothing to release."""
 
 
 def _run(spec: Any) -> int:
-    """In the fork: one message."""
+    """Handle one message, in the fork; the exit status."""
     exit_handler.registered_exit_handlers.clear()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)

@@ -1,8 +1,8 @@
-"""Flower's SuperNode with shorter waits, which is let in again at once after it was killed. Run by Flower's Python.
+"""Flower's SuperNode with shorter waits, which can register again right after a kill. Run by Flower's Python.
 
-Three changes to flwr 1.41.0, made before its main function runs: its loop sleeps half a second and not three where
-nothing has come; it looks for objects that are still being uploaded sooner; and it signs its former self off, which the
-SuperLink takes to be there for up to 60 s after a kill and will not let in twice.
+It changes flwr 1.41.0 in three ways before Flower's main function runs. An idle loop sleeps half a second instead of
+three. It polls sooner for objects that are still being uploaded. It deactivates the node's previous registration, which
+the SuperLink would consider online for up to 60 s after a kill, and so refuse a second one.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ activate = FleetHttpClient.ActivateNode
 
 
 def signed_off_first(client: FleetHttpClient, request: object) -> object:
+    """Flower's `ActivateNode`, after deactivating this node's previous registration."""
     if KNOWN.is_file():
-        with suppress(httpx.HTTPStatusError):  # it was not said to be there
+        with suppress(httpx.HTTPStatusError):  # it was not registered
             client.DeactivateNode(DeactivateNodeRequest(node_id=int(KNOWN.read_text(encoding="utf-8"))))
     response = activate(client, request)
     KNOWN.write_text(str(response.node_id), encoding="utf-8")

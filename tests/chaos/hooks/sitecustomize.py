@@ -1,8 +1,8 @@
-"""Faults that a test plans, in a site's own process: Python runs this file at its start where PYTHONPATH names it.
+"""Planned faults in a site's own process. Python runs this file at its start if PYTHONPATH has its folder.
 
 QUORUM_CHAOS is a folder. Its planned.json, {"at": "training" | "round", "round": 2, "does": "wait" | "raise"}, is
-renamed to met.json when its moment has come, which is once; who waits goes on when met.json is gone. Every training
-that begins at a node leaves a line in trainings.txt. A server sends the app in `app`, where there is one.
+renamed to met.json at its moment, which comes once. "wait" goes on when met.json is gone. Every training that begins at
+a node adds a line to trainings.txt. A server sends the app in `app`, if there is one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 
 def meet(at: str, round_: int, folder: Path) -> None:
-    """Do what is planned for this moment, if anything is."""
+    """Do what is planned for this moment."""
     planned, met = folder / "planned.json", folder / "met.json"
     if not planned.is_file():
         return
@@ -31,7 +31,7 @@ def meet(at: str, round_: int, folder: Path) -> None:
 
 
 def at_a_node(folder: Path) -> None:
-    """The moment is between the first batch of a round's training and the second one."""
+    """Meet between the first and the second batch of a round's training."""
     from pipeline.federated.local import LocalClientData
 
     backward = LocalClientData._backward
@@ -48,7 +48,7 @@ def at_a_node(folder: Path) -> None:
 
 
 def at_the_server(folder: Path) -> None:
-    """The moment is when a round has been written down, and the next one has not begun."""
+    """Meet after a round is written, before the next one begins."""
     from pipeline.federated.callbacks.checkpointing import Checkpointing
     from pipeline.federation.flower import commands
 

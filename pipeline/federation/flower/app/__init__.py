@@ -1,1 +1,1 @@
-"""What is packed and sent to nodes: two relays between Flower and a Unix socket."""
+"""The Flower app that nodes receive: two relays, each between Flower and a Unix socket."""

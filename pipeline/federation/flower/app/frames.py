@@ -1,6 +1,6 @@
-"""Messages on a Unix socket: a length, a header of JSON, and the buffers whose sizes the header tells.
+"""Frames on a Unix socket: the header's length (4 bytes, big-endian), a JSON header, and buffers of the sizes in it.
 
-The standard library alone: Flower's environment has neither torch nor the rest of Quorum.
+This module imports the standard library only: Flower's environment has neither torch nor the rest of Quorum.
 """
 
 from __future__ import annotations
@@ -14,41 +14,46 @@ from typing import Any
 
 LENGTH = struct.Struct("!I")
 LARGEST_HEADER = 1 << 20
-"""Bytes; a longer one is no header of ours."""
+"""Bytes; a longer header is refused."""
 HANG_UPS = 3
-"""So often a worker may end a connection without an answer before nobody asks it again."""
+"""How often a worker may close a connection without an answer before `exchange` gives up."""
 
 
-def write_frame(to: socket.socket, header: Mapping[str, Any], buffers: Sequence[bytes | bytearray] = ()) -> None:
+def write_frame(
+    connection: socket.socket, header: Mapping[str, Any], buffers: Sequence[bytes | bytearray] = ()
+) -> None:
+    """Send a header and its buffers."""
     text = json.dumps({**header, "sizes": [len(buffer) for buffer in buffers]}).encode()
-    to.sendall(LENGTH.pack(len(text)) + text)
-    for buffer in (buffer for buffer in buffers if buffer):  # who expects no more bytes may be gone already
-        to.sendall(buffer)
+    connection.sendall(LENGTH.pack(len(text)) + text)
+    for buffer in (buffer for buffer in buffers if buffer):  # a reader that expects no more bytes may have gone
+        connection.sendall(buffer)
 
 
-def read_frame(of: socket.socket) -> tuple[dict[str, Any], list[bytearray]]:
-    """
+def read_frame(connection: socket.socket) -> tuple[dict[str, Any], list[bytearray]]:
+    """Receive a header and its buffers.
+
     Raises:
-        EOFError: the other end is gone.
-        ValueError: what came is no frame.
+        EOFError: the other end closed the connection.
+        ValueError: the bytes are no frame.
     """
-    (length,) = LENGTH.unpack(_exactly(of, LENGTH.size))
+    (length,) = LENGTH.unpack(_read_exactly(connection, LENGTH.size))
     if length > LARGEST_HEADER:
         raise ValueError(f"a header of {length} bytes")
-    header = json.loads(_exactly(of, length))
-    return header, [_exactly(of, size) for size in header.pop("sizes")]
+    header = json.loads(_read_exactly(connection, length))
+    return header, [_read_exactly(connection, size) for size in header.pop("sizes")]
 
 
 def exchange(
     path: str, header: Mapping[str, Any], buffers: Sequence[bytes | bytearray], rest: float = 1.0
 ) -> tuple[dict[str, Any], list[bytearray]]:
-    """What a worker answers. One that is not there is waited for: its site was killed, and is to be started again.
+    """Send a worker a frame and return its answer. A worker that does not listen yet is waited for.
 
     Args:
-        rest: seconds between two tries.
+        path: the worker's Unix socket.
+        rest: seconds between two attempts.
 
     Raises:
-        EOFError, OSError: it is there, and hangs up again and again.
+        EOFError, OSError: the worker closes the connection again and again.
     """
     left = HANG_UPS
     while True:
@@ -59,19 +64,20 @@ def exchange(
                 return read_frame(worker)
         except (ConnectionRefusedError, FileNotFoundError):
             pass
-        except (EOFError, ConnectionError):  # it was killed while it worked, or will not answer this
+        except (EOFError, ConnectionError):  # killed while it worked, or it does not answer this
             if not left:
                 raise
             left -= 1
         time.sleep(rest)
 
 
-def _exactly(of: socket.socket, count: int) -> bytearray:
+def _read_exactly(connection: socket.socket, count: int) -> bytearray:
+    """The next `count` bytes."""
     content = bytearray(count)
     view = memoryview(content)
     at = 0
     while at < count:
-        got = of.recv_into(view[at:])
+        got = connection.recv_into(view[at:])
         if not got:
             raise EOFError
         at += got

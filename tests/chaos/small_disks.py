@@ -1,4 +1,4 @@
-"""Folders that are small or cannot be written, each in a child's own view of the disk: nothing stays mounted."""
+"""Small and read-only folders in a child's mount namespace, so that nothing stays mounted."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ BLOCK = 4096
 
 
 def can_mount() -> bool:
-    """Whether this user may."""
+    """Whether this user may mount."""
     return forked(lambda: _mount("-t", "tmpfs", "none", "/tmp")).status == 0
 
 
 def small_disk(folder: Path) -> None:
-    """Let a folder be a disk of its own in this child, empty."""
+    """Mount an empty disk of 64 MB at a folder, in this child."""
     folder.mkdir()
     _mount("-t", "tmpfs", "-o", "size=64m", "none", str(folder))
 
 
 @contextmanager
 def only(free: int, folder: Path) -> Iterator[None]:
-    """As long as it lasts, a small disk has so many bytes free."""
+    """Fill a small disk until so many bytes are free."""
     ballast = folder / "ballast"
     with ballast.open("wb") as stream:
         for chunk in (BLOCK * 256, BLOCK):
@@ -43,14 +43,14 @@ def only(free: int, folder: Path) -> Iterator[None]:
 
 @contextmanager
 def read_only(folder: Path) -> Iterator[None]:
-    """As long as it lasts, nothing below a folder can be written, by root neither."""
+    """Make a folder read-only, for root as well."""
     folder.mkdir(exist_ok=True)
     _mount("--bind", str(folder), str(folder))
-    _call("mount", "-o", "remount,bind,ro", str(folder))
+    subprocess.run(["mount", "-o", "remount,bind,ro", str(folder)], check=True)
     try:
         yield
     finally:
-        _call("umount", str(folder))
+        subprocess.run(["umount", str(folder)], check=True)
 
 
 def _free(folder: Path) -> int:
@@ -59,12 +59,8 @@ def _free(folder: Path) -> int:
 
 
 def _mount(*arguments: str) -> None:
-    """In this child's own view, which ends with it."""
+    """Mount in a namespace that ends with this child."""
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS):
-        raise OSError(ctypes.get_errno(), "cannot have a view of the disk of one's own")
-    _call("mount", "--make-rprivate", "/")
-    _call("mount", *arguments)
-
-
-def _call(*command: str) -> None:
-    subprocess.run(command, check=True)
+        raise OSError(ctypes.get_errno(), "cannot create a mount namespace")
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    subprocess.run(["mount", *arguments], check=True)

@@ -1,4 +1,4 @@
-"""The tiny pipeline a stage at a time: the workspace before each stage, and what the stage makes of it."""
+"""The tiny pipeline a stage at a time: the workspace before each stage, and the digests of what the stage leaves."""
 
 from __future__ import annotations
 
@@ -14,51 +14,38 @@ from workspaces import SMALL, Workspace
 from pipeline.runs.prune import prune_training
 
 RUNS = ("main/fedselectkd-1", "main/fedavg-1", "main/zeroshot-1")
-PARAMS: dict[str, Any] = SMALL | {
-    "runs": {
-        "zeroshot": {"method": "ZeroShot"},
-        "fedavg": {"method": "AdaFedAvg"},
-        "fedselectkd": {"method": "AdaFedSelectKD"},
-    }
-}
+METHODS = {"zeroshot": "ZeroShot", "fedavg": "AdaFedAvg", "fedselectkd": "AdaFedSelectKD"}
+PARAMS: dict[str, Any] = SMALL | {"runs": {name: {"method": method} for name, method in METHODS.items()}}
 STAGES: dict[str, tuple[str, ...]] = {
-    "plan": (),
-    "ingest": ("qmsum",),
-    "backbone": (),
-    "prepare": ("qmsum",),
-    "partition": ("main",),
-    "encode": ("main",),
-    "train": RUNS,
-    "generate": RUNS,
-    "evaluate": RUNS,
-    "main": (),
-}
-"""Stage -> what it is called with, once for each; nothing: it is called once, with nothing."""
+    "plan": (), "ingest": ("qmsum",), "backbone": (), "prepare": ("qmsum",), "partition": ("main",),
+    "encode": ("main",), "train": RUNS, "generate": RUNS, "evaluate": RUNS, "main": (),
+}  # fmt: skip
+"""Stage -> the arguments of its calls; empty: one call without an argument."""
 STATE = ("params.yaml", "requirements.lock", "data", "models", "reports", "work")
 RESULTS = ("data", "models", "reports", "work/store", "work/generated", "work/evaluated")
-"""What has the same bytes every time; the rest of `work/` has seconds, locks, and what is resumed."""
+"""What has the same bytes every time. The rest of `work/` has seconds, locks, and checkpoints."""
 
 
-class Ladder:
-    """Copies of the workspace before every stage, and digests of what each leaves."""
+class Snapshots:
+    """Copies of the workspace before every stage; `results`: stage -> digests of what it leaves."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.made: dict[str, dict[str, str]] = {}
+        self.results: dict[str, dict[str, str]] = {}
         workspace = Workspace.laid(folder / "made", **PARAMS)
         for stage in STAGES:
-            copied(workspace.folder, folder / stage)
+            _copy(workspace.folder, folder / stage)
             run(workspace.folder, stage)
-            self.made[stage] = results(workspace.folder)
+            self.results[stage] = results(workspace.folder)
 
     def before(self, stage: str, at: Path, *, linked: bool = True) -> Path:
-        """The workspace as it was before a stage, at a new place; links stay on one disk."""
-        copied(self._folder / stage, at, linked=linked)
+        """Copy the workspace as it was before a stage. Links save time on the same disk."""
+        _copy(self._folder / stage, at, linked=linked)
         return at
 
 
 def run(folder: Path, stage: str) -> None:
-    """A stage, of all runs, in this process."""
+    """Run a stage for all runs in this process."""
     workspace = Workspace(folder)
     for argument in STAGES[stage]:
         workspace.stage(stage, argument)
@@ -70,13 +57,13 @@ def run(folder: Path, stage: str) -> None:
 
 
 def rerun(folder: Path, stage: str) -> str:
-    """One plain re-run, in a process of its own; what it said if it failed, else nothing."""
+    """Run a stage once more in a child. Its error, or an empty string."""
     ended = forked(lambda: run(folder, stage))
-    return f"{stage} ended with {ended.status}: {ended.said[-2000:]}" if ended.status else ""
+    return f"{stage} ended with {ended.status}: {ended.output[-2000:]}" if ended.status else ""
 
 
-def copied(folder: Path, into: Path, *, linked: bool = True) -> None:
-    """Copy a workspace: of what nobody writes in place, links; SQLite writes in place."""
+def _copy(folder: Path, into: Path, *, linked: bool = True) -> None:
+    """Copy a workspace, with links to the files that nothing writes in place. SQLite writes in place."""
 
     def put(source: str, target: str) -> None:
         (os.link if linked and "checkpoints" not in source else shutil.copy2)(source, target)
@@ -89,16 +76,20 @@ def copied(folder: Path, into: Path, *, linked: bool = True) -> None:
             shutil.copy2(folder / name, into / name)
 
 
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
 def results(folder: Path) -> dict[str, str]:
-    """Every file's digest, temporaries and all; locks aside."""
+    """Every result's digest, temporary files included and locks excluded."""
+    paths = (path for name in RESULTS for path in sorted((folder / name).rglob("*")))
     return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for name in RESULTS
-        for path in sorted((folder / name).rglob("*"))
+        str(path.relative_to(folder)): digest(path.read_bytes())
+        for path in paths
         if path.is_file() and path.suffix != ".lock"
     }
 
 
 def differences(found: dict[str, str], wanted: dict[str, str]) -> list[str]:
-    """Names of files that are missing, too many, or have other bytes."""
+    """Names of files that are missing, superfluous, or have other bytes."""
     return sorted(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
