@@ -23,11 +23,13 @@ help:  ## this list
 setup: $(STAMP)  ## .venv with the pinned packages, and what a kill left of DVC's files mended; a second call does nothing
 	@python -m pipeline mend
 
-$(STAMP): requirements.lock
-	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) not found: install Python 3.11, or say make PYTHON=/path/to/python3.11"; exit 1; }
+# The stamp's name has the lock's hash, so a lock that is only newer installs nothing. Compiled here for machines where Python writes no bytecode.
+$(STAMP):
+	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) not found: install Python 3.11 or 3.12, or say make PYTHON=/path/to/python3.11"; exit 1; }
 	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	@echo "setup: installing pinned packages into $(VENV) (a few minutes, once)"
-	@$(VENV)/bin/python -m pipeline.workspace.install requirements.lock
+	@echo "setup: installing pinned packages into $(VENV) (about a minute, once)"
+	@$(VENV)/bin/python -m pipeline.workspace.install requirements.lock $(VENV)
+	@$(VENV)/bin/python -m compileall -q pipeline
 	@rm -f $(VENV)/.installed-* && touch $@
 
 # A command in an experiment's folder.
@@ -156,11 +158,10 @@ bench: setup setup-flower  ## every comparison of benchmarks/, into reports/benc
 	@python -m benchmarks
 	@python -m benchmarks.scale
 
-$(FLOWER_STAMP): benchmarks/flower.lock | $(STAMP)
+$(FLOWER_STAMP): | $(STAMP)
 	@echo "setup: installing Flower into $(FLOWER)"
-	@test -x $(FLOWER)/bin/python || $(PYTHON) -m venv $(FLOWER)
-	@$(FLOWER)/bin/python -m pip install -qq --disable-pip-version-check -r benchmarks/flower.lock || { rm -rf $(FLOWER); echo "error: pip could not install benchmarks/flower.lock; check the network, then run the same command again"; exit 1; }
-	@$(FLOWER)/bin/python -m compileall -q -j 0 "$$($(FLOWER)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")" >/dev/null || true
+	@test -x $(FLOWER)/bin/python || $(PYTHON) -m venv --without-pip $(FLOWER)
+	@python -m pipeline.workspace.install benchmarks/flower.lock $(FLOWER)
 	@python -c "import sysconfig; print(sysconfig.get_path('purelib'))" > "$$($(FLOWER)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/quorum.pth"
 	@rm -f $(FLOWER)/.installed-* && touch $@
 
