@@ -15,7 +15,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup setup-flower try repro repro-all repro-full missing page tune audit fednlp ablations federation chaos chaos-crashes chaos-federation test ui lint bench clean
+.PHONY: help setup setup-flower try repro repro-all repro-full missing page tune audit fednlp ablations federation chaos chaos-crashes chaos-federation test coverage check-results ui lint bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 18
@@ -66,10 +66,16 @@ repro-all: setup  ## every table and figure of the paper: reports/paper.html
 	@python -m pipeline prune
 	@echo "repro-all: open reports/report.html and reports/paper.html"
 
-test: lint  ## the whole test suite, linters and types included
+test: lint  ## the test suite, linters and types included
 	@python -m pipeline weights || echo "test: going on without the embedded backbone: the test that needs it is left out"
-	@python -m pytest --cov=pipeline --cov-report=
+	@python -m pytest
+
+coverage: setup  ## the test suite with coverage of pipeline/ by lines
+	@COVERAGE_CORE=$$(python -c "import sys; print('sysmon' if hasattr(sys, 'monitoring') else 'ctrace')") python -m pytest --cov=pipeline --cov-report=
 	@echo "coverage of pipeline/ by lines: $$(python -m coverage report --format=total) %"
+
+check-results: setup  ## the pages' numbers against the committed results, which are computed again (minutes)
+	@python -m pytest tests/docs/test_full_results.py tests/docs/test_*numbers.py
 
 FULL := experiments/full
 # Eight runs share one reading of the test meetings, and are kept together. A kill costs the round or the batch that it hits.

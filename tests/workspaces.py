@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import shutil
 import subprocess
@@ -18,8 +19,10 @@ import yaml
 from pipeline import __main__ as command_line
 
 ROOT = Path(__file__).parents[1]
-LINKED = ("data", "models", "reports", "work", "mlartifacts", ".dvc/cache")
+LINKED = ("data", "models", "reports", "work", "mlartifacts", ".dvc/cache", ".git/objects")
 """Nothing below these is written in place: a copy can share their files."""
+LEFT_OUT = (".ci/", "benchmarks/", "deploy/", "docs/", "dvc.lock", "experiments/", "reports/", "tests/")
+"""What no stage of the root reads. DVC would read every experiment's stages at each start."""
 IDENTITY = {f"GIT_{who}_{what}": "t@t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
 
@@ -37,6 +40,7 @@ class Workspace:
             **IDENTITY,
         }
         self.env.pop("DVC_ROOT", None)
+        self.env.pop("PYTHONDONTWRITEBYTECODE", None)  # else each process compiles the pipeline
 
     @classmethod
     def laid(cls, folder: Path, **params: Any) -> Workspace:
@@ -45,8 +49,7 @@ class Workspace:
             ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
         ).stdout.split("\n")
         for name in files:
-            made = name.startswith("reports/")
-            if name and (ROOT / name).is_file() and not made and not name.startswith(("tests/", "dvc.lock")):
+            if name and (ROOT / name).is_file() and not name.startswith(LEFT_OUT):
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, folder / name)
         workspace = cls(folder)
@@ -83,6 +86,10 @@ class Workspace:
     def repro(self, *arguments: str) -> list[str]:
         """`dvc repro`; the names of the stages that ran."""
         return stages_run(self.run("dvc", "repro", *arguments).stdout)
+
+    def outdated(self, *targets: str) -> set[str]:
+        """The stages behind these targets for which `dvc status` finds a change; those behind them are not in it."""
+        return set(json.loads(self.run("dvc", "status", "--json", "--with-deps", *targets).stdout))
 
     def pipeline(self, *arguments: str, ok: bool = True) -> subprocess.CompletedProcess[str]:
         """A command in a process of its own."""

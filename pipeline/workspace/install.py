@@ -1,6 +1,6 @@
 """Install the packages of a lock file into a virtual environment: by uv, or by pip where uv cannot be had.
 
-`python -m pipeline.workspace.install LOCK ENVIRONMENT`, by an interpreter with pip. Only the standard library is needed.
+`python -m pipeline.workspace.install LOCK ENVIRONMENT`, by an interpreter with pip. It needs only the standard library.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The stages of the main table on real meetings with the embedded backbone, at two examples a client."""
+"""The stages of the main table on real meetings with the embedded backbone, at one example a client."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from conftest import MIRROR, SMALL, Workspace, needs_mirror, needs_weights
 from pipeline.workspace.files import read_json
 from pipeline.workspace.layout import downloads
 
-EXAMPLES = 2
+EXAMPLES = 1
 CLIENTS = ("RealAcademic", "RealProduct")
 pytestmark = [needs_mirror, needs_weights]
 
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
-    """Real meetings cut to two queries a split come in as own clients: QMSum's whole test set would take an hour."""
+    """Real meetings cut to one query a split come in as own clients: QMSum's whole test set would take an hour."""
     assert MIRROR is not None
     params: dict[str, Any] = {
         "backbone": "smollm2-135m",
@@ -50,7 +50,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
 
 
 def _cut(source: Path, target: Path) -> None:
-    """The first meetings of a split, until there are two specific queries."""
+    """The first meetings of a split, until there are enough specific queries."""
     left = EXAMPLES
     target.mkdir(parents=True)
     for path in sorted(source.glob("*.json")):
