@@ -8,15 +8,22 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
+import torch
 import yaml
+from matplotlib.figure import Figure
+from torch import Tensor
 
 from pipeline import __main__ as command_line
+from pipeline.model.precision import Precision
+from pipeline.runs import analysis
+from pipeline.tasks import similarity
 
 ROOT = Path(__file__).parents[1]
 LINKED = ("data", "models", "reports", "work", "mlartifacts", ".dvc/cache", ".git/objects")
@@ -114,6 +121,14 @@ class Workspace:
         with self.entered():
             importlib.import_module(f"pipeline.stages.{name}").run(*arguments)
 
+    def make_quickly(self, *groups: str) -> None:
+        """`make` with blank figures, and with vectors of hashes in place of sentence embeddings."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Figure, "savefig", _save_blank)
+            patch.setattr(similarity, "embed", _embed_hash)
+            patch.setattr(analysis, "embed", _embed_hash)
+            self.make(*groups)
+
     def make(self, *groups: str) -> None:
         """The stages of these groups of runs and of their pages, each after those that it depends on."""
         params = self.read_params()
@@ -153,6 +168,16 @@ class Workspace:
         """Set keys of params.yaml."""
         content = yaml.safe_dump(self.read_params() | changes, sort_keys=False)
         (self.folder / "params.yaml").write_text(content, encoding="utf-8")
+
+
+def _save_blank(_: Figure, path: Path, format: str, **__: Any) -> None:
+    path.write_text('<svg xmlns="http://www.w3.org/2000/svg"/>' if format == "svg" else "", encoding="utf-8")
+
+
+def _embed_hash(texts: Sequence[str], precision: Precision = "fp32") -> Tensor:
+    """Unit vectors (texts, 384): equal for equal texts, and at random otherwise."""
+    drawn = [torch.randn(384, generator=torch.Generator().manual_seed(crc32(text.encode()))) for text in texts]
+    return torch.nn.functional.normalize(torch.stack(drawn), dim=1)
 
 
 def stages_run(output: str) -> list[str]:

@@ -44,7 +44,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
         for split in ("train", "val", "test"):
             domain = MIRROR / "qmsum/data" / client.removeprefix("Real") / split
             _cut(domain, workspace.folder / "data/own" / client / split)
-    workspace.make("main")
+    workspace.make_quickly("main")
     yield workspace
     shutil.rmtree(workspace.folder, ignore_errors=True)  # weights in fp32: half a gigabyte
 
