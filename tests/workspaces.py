@@ -122,11 +122,8 @@ class Workspace:
             importlib.import_module(f"pipeline.stages.{name}").run(*arguments)
 
     def make_quickly(self, *groups: str) -> None:
-        """`make` with blank figures, and with vectors of hashes in place of sentence embeddings."""
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Figure, "savefig", _save_blank)
-            patch.setattr(similarity, "embed", _embed_hash)
-            patch.setattr(analysis, "embed", _embed_hash)
+        """`make` with `stand_ins`."""
+        with stand_ins():
             self.make(*groups)
 
     def make(self, *groups: str) -> None:
@@ -168,6 +165,16 @@ class Workspace:
         """Set keys of params.yaml."""
         content = yaml.safe_dump(self.read_params() | changes, sort_keys=False)
         (self.folder / "params.yaml").write_text(content, encoding="utf-8")
+
+
+@contextmanager
+def stand_ins() -> Iterator[None]:
+    """Within it, saved figures are blank, and vectors of hashes are in place of sentence embeddings."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Figure, "savefig", _save_blank)
+        patch.setattr(similarity, "embed", _embed_hash)
+        patch.setattr(analysis, "embed", _embed_hash)
+        yield
 
 
 def _save_blank(_: Figure, path: Path, format: str, **__: Any) -> None:
