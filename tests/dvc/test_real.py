@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import gguf
 import pytest
 from conftest import MIRROR, SMALL, Workspace, needs_mirror, needs_weights
 
@@ -44,7 +46,10 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
         for split in ("train", "val", "test"):
             domain = MIRROR / "qmsum/data" / client.removeprefix("Real") / split
             _cut(domain, workspace.folder / "data/own" / client / split)
-    workspace.make_quickly("main")
+    with pytest.MonkeyPatch.context() as patch:  # transformers reads the file three times, the names for each tensor
+        for name in ("GGUFReader", "get_tensor_name_map"):
+            patch.setattr(gguf, name, cache(getattr(gguf, name)))
+        workspace.make_quickly("main")
     yield workspace
     shutil.rmtree(workspace.folder, ignore_errors=True)  # weights in fp32: half a gigabyte
 
