@@ -15,7 +15,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup setup-flower try repro repro-all repro-full missing page tune fednlp ablations federation chaos chaos-crashes chaos-federation test ui lint docs bench clean
+.PHONY: help setup setup-flower try repro repro-all repro-full missing page tune fednlp ablations federation chaos chaos-crashes chaos-federation test coverage check-results golden ui lint docs bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 18
@@ -23,11 +23,13 @@ help:  ## this list
 setup: $(STAMP)  ## .venv with the pinned packages, and what a kill left of DVC's files mended; a second call does nothing
 	@python -m pipeline mend
 
-$(STAMP): requirements.lock
-	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) not found: install Python 3.11, or say make PYTHON=/path/to/python3.11"; exit 1; }
+# The stamp's name has the lock's hash, so a lock that is only newer installs nothing. Compiled here for machines where Python writes no bytecode.
+$(STAMP):
+	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) not found: install Python 3.11 or 3.12, or say make PYTHON=/path/to/python3.11"; exit 1; }
 	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	@echo "setup: installing pinned packages into $(VENV) (a few minutes, once)"
-	@$(VENV)/bin/python -m pipeline.workspace.install requirements.lock
+	@echo "setup: installing pinned packages into $(VENV) (about a minute, once)"
+	@$(VENV)/bin/python -m pipeline.workspace.install requirements.lock $(VENV)
+	@$(VENV)/bin/python -m compileall -q pipeline
 	@rm -f $(VENV)/.installed-* && touch $@
 
 # A command in an experiment's folder.
@@ -64,10 +66,19 @@ repro-all: setup  ## every table and figure of the paper: reports/paper.html
 	@python -m pipeline prune
 	@echo "repro-all: open reports/report.html and reports/paper.html"
 
-test: lint  ## the whole test suite, linters and types included
+test: lint  ## the test suite, linters and types included
 	@python -m pipeline weights || echo "test: going on without the embedded backbone: the test that needs it is left out"
-	@python -m pytest --cov=pipeline --cov-report=
+	@python -m pytest
+
+coverage: setup  ## the test suite with coverage of pipeline/ by lines
+	@COVERAGE_CORE=$$(python -c "import sys; print('sysmon' if hasattr(sys, 'monitoring') else 'ctrace')") python -m pytest --cov=pipeline --cov-report=
 	@echo "coverage of pipeline/ by lines: $$(python -m coverage report --format=total) %"
+
+check-results: page  ## render the result again from results/: its tables must be those that git has
+	@git diff --exit-code --stat -- $(FULL)/reports/tables
+
+golden: setup  ## compare the bits of tiny pipelines with tests/golden (minutes)
+	@OMP_NUM_THREADS=1 python -m tests.golden --compare
 
 FULL := experiments/full
 # Eight runs share one reading of the test meetings. A kill costs the round or the batch that it hits.
@@ -145,11 +156,10 @@ bench: setup setup-flower  ## every comparison of benchmarks/, into reports/benc
 	@python -m benchmarks
 	@python -m benchmarks.scale
 
-$(FLOWER_STAMP): benchmarks/flower.lock | $(STAMP)
+$(FLOWER_STAMP): | $(STAMP)
 	@echo "setup: installing Flower into $(FLOWER)"
-	@test -x $(FLOWER)/bin/python || $(PYTHON) -m venv $(FLOWER)
-	@$(FLOWER)/bin/python -m pip install -qq --disable-pip-version-check -r benchmarks/flower.lock || { rm -rf $(FLOWER); echo "error: pip could not install benchmarks/flower.lock; check the network, then run the same command again"; exit 1; }
-	@$(FLOWER)/bin/python -m compileall -q -j 0 "$$($(FLOWER)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")" >/dev/null || true
+	@test -x $(FLOWER)/bin/python || $(PYTHON) -m venv --without-pip $(FLOWER)
+	@python -m pipeline.workspace.install benchmarks/flower.lock $(FLOWER)
 	@python -c "import sysconfig; print(sysconfig.get_path('purelib'))" > "$$($(FLOWER)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/quorum.pth"
 	@rm -f $(FLOWER)/.installed-* && touch $@
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,7 @@ from pipeline.workspace.files import locked
 from pipeline.workspace.layout import downloads, mirror
 
 os.environ["OMP_NUM_THREADS"] = "1"  # two workers share two cores
+os.fsync = lambda _: None  # no test loses power here; those of tests/chaos watch their own processes
 torch.set_num_threads(1)
 # A property holds on a busy machine, too; pytest-timeout ends what hangs.
 settings.register_profile("quorum", deadline=None)
@@ -60,16 +62,23 @@ needs_bf16 = pytest.mark.skipif(
 )
 
 
-SLOWEST = tuple(
-    f"test_{name}.py"
-    for name in ("dvc", "real", "killed", "temporary_copy", "mlflow", "other_plans", "bad_input", "tuning")
-)
+WORKSPACES = frozenset({"clinic", "made", "real", "seeds", "workspace"})
+"""Fixtures of one module each that run the pipeline for many seconds."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow modules first: two workers share them, and none is left waiting for the last one."""
-    order = {name: place for place, name in enumerate(SLOWEST)}
-    items.sort(key=lambda item: order.get(item.path.name, len(order)))
+    """Order the tests for two workers: xdist's `worksteal` hands each worker one half of the list.
+
+    One worker makes `built` while the other makes the workspaces of single modules. Quick tests are last in both
+    halves, since the worker that is done first takes over the end of the other's half.
+    """
+    by_cost: tuple[list[pytest.Item], ...] = ([], [], [])
+    for item in items:
+        names = set(getattr(item, "fixturenames", ()))
+        by_cost[0 if "built" in names else 1 if names & WORKSPACES else 2].append(item)
+    shared, own, quick = by_cost
+    place = max(0, len(items) // 2 - len(shared))
+    items[:] = [*shared, *quick[:place], *own, *quick[place:]]
 
 
 def make_backbone(family: str, adapted: int = 2, precision: Precision = "fp32", device: str = "cpu") -> Backbone:
@@ -188,6 +197,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
             made.call("track")
             # Much faster than `dvc repro`, which starts Python for every stage; what dvc.lock then says is the same.
             made.run("dvc", "commit", "--force")
+            made.run(sys.executable, "-m", "compileall", "-q", "pipeline")
             done.touch()
     return Workspace(folder)
 

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
+import torch
 import yaml
+from matplotlib.figure import Figure
+from torch import Tensor
 
 from pipeline import __main__ as command_line
+from pipeline.model.precision import Precision
+from pipeline.runs import analysis
+from pipeline.tasks import similarity
 
 ROOT = Path(__file__).parents[1]
-LINKED = ("data", "models", "reports", "work", "mlartifacts", ".dvc/cache")
+LINKED = ("data", "models", "reports", "work", "mlartifacts", ".dvc/cache", ".git/objects")
 """Nothing below these is written in place: a copy can share their files."""
+LEFT_OUT = (".ci/", "benchmarks/", "deploy/", "docs/", "dvc.lock", "experiments/", "reports/", "tests/")
+"""What no stage of the root reads. DVC would read every experiment's stages at each start."""
 IDENTITY = {f"GIT_{who}_{what}": "t@t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
 
@@ -37,6 +47,7 @@ class Workspace:
             **IDENTITY,
         }
         self.env.pop("DVC_ROOT", None)
+        self.env.pop("PYTHONDONTWRITEBYTECODE", None)  # else each process compiles the pipeline
 
     @classmethod
     def laid(cls, folder: Path, **params: Any) -> Workspace:
@@ -45,8 +56,7 @@ class Workspace:
             ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
         ).stdout.split("\n")
         for name in files:
-            made = name.startswith("reports/")
-            if name and (ROOT / name).is_file() and not made and not name.startswith(("tests/", "dvc.lock")):
+            if name and (ROOT / name).is_file() and not name.startswith(LEFT_OUT):
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, folder / name)
         workspace = cls(folder)
@@ -84,6 +94,10 @@ class Workspace:
         """`dvc repro`; the names of the stages that ran."""
         return stages_run(self.run("dvc", "repro", *arguments).stdout)
 
+    def outdated(self, *targets: str) -> set[str]:
+        """The stages behind these targets for which `dvc status` finds a change; those behind them are not in it."""
+        return set(json.loads(self.run("dvc", "status", "--json", "--with-deps", *targets).stdout))
+
     def pipeline(self, *arguments: str, ok: bool = True) -> subprocess.CompletedProcess[str]:
         """A command in a process of its own."""
         return self.run(sys.executable, "-m", "pipeline", *arguments, ok=ok)
@@ -106,6 +120,11 @@ class Workspace:
         """A stage in this process; a training is not logged, and leaves its checkpoint."""
         with self.entered():
             importlib.import_module(f"pipeline.stages.{name}").run(*arguments)
+
+    def make_quickly(self, *groups: str) -> None:
+        """`make` with `stand_ins`."""
+        with stand_ins():
+            self.make(*groups)
 
     def make(self, *groups: str) -> None:
         """The stages of these groups of runs and of their pages, each after those that it depends on."""
@@ -146,6 +165,26 @@ class Workspace:
         """Set keys of params.yaml."""
         content = yaml.safe_dump(self.read_params() | changes, sort_keys=False)
         (self.folder / "params.yaml").write_text(content, encoding="utf-8")
+
+
+@contextmanager
+def stand_ins() -> Iterator[None]:
+    """Within it, saved figures are blank, and vectors of hashes are in place of sentence embeddings."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Figure, "savefig", _save_blank)
+        patch.setattr(similarity, "embed", _embed_hash)
+        patch.setattr(analysis, "embed", _embed_hash)
+        yield
+
+
+def _save_blank(_: Figure, path: Path, format: str, **__: Any) -> None:
+    path.write_text('<svg xmlns="http://www.w3.org/2000/svg"/>' if format == "svg" else "", encoding="utf-8")
+
+
+def _embed_hash(texts: Sequence[str], precision: Precision = "fp32") -> Tensor:
+    """Unit vectors (texts, 384): equal for equal texts, and at random otherwise."""
+    drawn = [torch.randn(384, generator=torch.Generator().manual_seed(crc32(text.encode()))) for text in texts]
+    return torch.nn.functional.normalize(torch.stack(drawn), dim=1)
 
 
 def stages_run(output: str) -> list[str]:

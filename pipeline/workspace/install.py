@@ -1,59 +1,78 @@
-"""Install the pinned packages into the interpreter that runs this; only the standard library is needed.
+"""Install the packages of a lock file into a virtual environment: by uv, or by pip where uv cannot be had.
 
-torch comes first: unpinned, another package would draw several GB of CUDA in. Where there is no GPU, PyTorch's CPU
-builds are preferred if their index answers; the lock's `torch==` accepts either build.
+`python -m pipeline.workspace.install LOCK ENVIRONMENT`, by an interpreter with pip. It needs only the standard library.
 """
 
 from __future__ import annotations
 
-import shutil
+import os
 import subprocess
 import sys
-import sysconfig
-import urllib.request
 from pathlib import Path
 
-CPU_BUILDS = "https://download.pytorch.org/whl/cpu"
-PROBE_SECONDS = 5
+UV_PIN = Path("requirements.lock")
+"""The file that pins uv."""
+UV_SETTINGS = {"index-url": "UV_DEFAULT_INDEX", "find-links": "UV_FIND_LINKS", "cert": "SSL_CERT_FILE"}
+"""A setting of pip, and uv's variable for the same. uv does not read pip's configuration."""
+PROBE_SECONDS = 15
 
 
-def install(lock: Path) -> None:
-    """Install a lock file's packages, torch first."""
-    pins = [line.strip() for line in lock.read_text(encoding="utf-8").splitlines() if line.strip()]
-    torch = next(pin for pin in pins if pin.startswith("torch=="))
-    print(f"setup: {torch}, the largest, first", flush=True)
-    _pip(*_cpu_builds(), torch)
-    print(f"setup: {len(pins) - 1} more packages", flush=True)
-    _pip("-r", str(lock))
-    print("setup: compiling them, once for all later starts (half a minute)", flush=True)
-    _compile()
+def install(lock: Path, environment: Path) -> None:
+    """Install `lock` into `environment` and compile its bytecode, or exit with an error of one line.
+
+    pip reads its whole configuration, uv only part of it. So pip also tries where uv has failed.
+    """
+    quiet = [] if sys.stderr.isatty() else ["--quiet"]
+    target = ["--python", str(environment.absolute() / "bin/python")]
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-qq"]
+    if _succeeds(*pip, "install", _pin(UV_PIN, "uv")):
+        os.environ |= {**_settings_of_pip(), **os.environ}
+        uv = [str(Path(sys.executable).with_name("uv")), "pip", "install", *target, *quiet]
+        if _succeeds(*uv, "--compile-bytecode", *_backend_of_torch(uv, lock), "-r", str(lock)):
+            return
+    print(f"setup: uv could not install {lock}; pip does, which takes some minutes", flush=True)
+    if not _succeeds(*pip, *target, "install", "-r", str(lock)):
+        sys.exit(f"error: pip could not install {lock}; check the network, then run the same command again")
 
 
-def _cpu_builds() -> list[str]:
-    if shutil.which("nvidia-smi"):
-        return []
+def _pin(lock: Path, package: str) -> str:
+    """The line of `lock` that pins `package`, or nothing."""
+    lines = lock.read_text(encoding="utf-8").splitlines()
+    return next((line for line in lines if line.startswith(f"{package}==")), "")
+
+
+def _succeeds(*command: str) -> bool:
     try:
-        with urllib.request.urlopen(f"{CPU_BUILDS}/torch/", timeout=PROBE_SECONDS):
-            return ["--extra-index-url", CPU_BUILDS]
-    except (OSError, ValueError):
-        return []
+        return subprocess.run(command, check=False).returncode == 0
+    except OSError:
+        return False
 
 
-def _pip(*arguments: str) -> None:
-    quietly = ["-qq", "--disable-pip-version-check", "--no-compile"]
-    command = [sys.executable, "-m", "pip", "install", *quietly, *arguments]
-    if subprocess.run(command, check=False).returncode:
-        sys.exit(f"error: pip could not install {arguments[-1]}; check the network, then run the same command again")
+def _settings_of_pip() -> dict[str, str]:
+    """uv's variables, as pip is configured: by files and, which have the last word, by PIP_ variables."""
+    listed = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
+    )
+    settings = {}
+    for line in sorted(listed.stdout.splitlines(), key=lambda line: line.startswith(":env:")):
+        key, _, value = line.partition("=")
+        variable = UV_SETTINGS.get(key.rpartition(".")[2])
+        if variable:
+            settings[variable] = value.strip("'\"")
+    return settings
 
 
-def _compile() -> None:
-    """Where Python may write no bytecode later on, every start would compile torch, transformers and MLflow anew."""
-    packages = sysconfig.get_path("purelib")
-    own = Path(__file__).parents[1]
-    # Some packages ship files for other versions of Python, which do not compile: no harm.
-    command = [sys.executable, "-m", "compileall", "-q", "-j", "0", packages, str(own)]
-    subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def _backend_of_torch(uv: list[str], lock: Path) -> list[str]:
+    """uv's option for PyTorch's own index, if that answers: it has builds for this GPU, or without CUDA."""
+    torch, backend = _pin(lock, "torch"), ["--torch-backend", "auto"]
+    try:
+        probe = [*uv, "--dry-run", "--no-deps", *backend, torch]
+        env = os.environ | {"UV_HTTP_RETRIES": "0"}
+        answered = torch and not subprocess.run(probe, env=env, capture_output=True, timeout=PROBE_SECONDS).returncode
+    except subprocess.TimeoutExpired:
+        answered = False
+    return backend if answered else []
 
 
 if __name__ == "__main__":
-    install(Path(sys.argv[1]))
+    install(Path(sys.argv[1]), Path(sys.argv[2]))

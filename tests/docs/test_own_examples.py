@@ -12,12 +12,14 @@ from workspaces import ROOT, SMALL, Workspace
 
 PAGE = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
 STAGES = """
+from workspaces import stand_ins
 from pipeline.stages import backbone, encode, evaluate, generate, ingest, main, partition, plan, prepare, train
 plan.run(); ingest.run("qmsum"); prepare.run("qmsum"); backbone.run(); partition.run("main"); encode.run("main")
 for stage in (train, generate, evaluate):
     for run in ("fedmedian", "fedsmooth"):
         stage.run(f"main/{run}-1")
-main.run()
+with stand_ins():
+    main.run()
 """
 
 
@@ -48,7 +50,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
         registry = workspace.folder / path
         text = registry.read_text(encoding="utf-8")
         registry.write_text(re.sub(r"(: dict\[str, str\] = \{\n)", rf"\1{line}\n", text, count=1), encoding="utf-8")
-    workspace.run(sys.executable, "-c", STAGES)
+    workspace.run(sys.executable, "-c", STAGES, env={"PYTHONPATH": str(ROOT / "tests")})
     return workspace
 
 

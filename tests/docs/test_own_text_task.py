@@ -17,6 +17,7 @@ from pipeline.corpora.texts import Labelled
 
 PAGE = (ROOT / "docs" / "texts.md").read_text(encoding="utf-8")
 STAGES = """
+from workspaces import stand_ins
 from pipeline.stages import encode_texts, evaluate_texts, federate, plan, prepare_texts
 from pipeline.stages import text_backbone, text_page, train_texts
 plan.run(); text_backbone.run("tiny-bert"); prepare_texts.run("tickets"); encode_texts.run("tickets")
@@ -24,7 +25,8 @@ federate.run("tickets")
 for run in ("tickets-untrained", "tickets-fedavg", "tickets-centralized"):
     train_texts.run(run)
     evaluate_texts.run(run)
-text_page.run()
+with stand_ins():
+    text_page.run()
 """
 LABELS = ("a", "b;c", "c", "a;b")
 """Besides one combination, `c;a`, of which there is one text."""
@@ -59,7 +61,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
         rows.writerow(["text", "label"])
         labels = ["c;a", *(LABELS[i % 4] for i in range(1, 60))]
         rows.writerows([f"printer {i} is {'broken' if i % 2 else 'slow'}", label] for i, label in enumerate(labels))
-    workspace.run(sys.executable, "-c", STAGES)
+    workspace.run(sys.executable, "-c", STAGES, env={"PYTHONPATH": str(ROOT / "tests")})
     return workspace
 
 

@@ -55,16 +55,27 @@ def test_a_new_algorithm_runs_the_plan_and_retrains_nothing(copy: Workspace) -> 
     assert copy.repro("main") == ["plan"]
 
 
+def test_a_new_tau_changes_the_plan_the_run_that_uses_it_and_the_page(copy: Workspace) -> None:
+    """FedAvg has no τ."""
+    copy.params(tau=4.0)
+    copy.stage("plan")
+    assert copy.outdated("main") == {"plan", "train@fedselectkd-1", "main"}
+
+
 def test_a_removed_run_leaves_every_table_and_trains_nothing(copy: Workspace) -> None:
     copy.params(runs={name: row for name, row in SMALL["runs"].items() if name != "fedavg-local"})
-    assert copy.repro("main") == ["plan", "encode", "main"]
+    copy.stage("plan")
+    assert copy.outdated("main") == {"plan", "encode", "main"}
+    copy.stage("encode", "main")
+    copy.stage("main")
     for path in PAGE:
         assert "fedavg-local" not in (copy.folder / "reports" / path).read_text(encoding="utf-8"), path
 
 
 def test_a_training_that_fails_is_one_line_and_leaves_nothing_half_written(copy: Workspace) -> None:
     copy.params(learning_rate=1e30, batch_size=1)
-    done = copy.run("dvc", "repro", "train@fedavg-1", ok=False)
+    copy.stage("plan")
+    done = copy.run("dvc", "repro", "--single-item", "train@fedavg-1", ok=False)
     assert done.returncode != 0
     assert [line.partition(": the loss is")[1] for line in done.stderr.splitlines() if line.startswith("error: ")] == [
         ": the loss is"

@@ -29,7 +29,7 @@ def clinic(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A plan with own meetings, whose only run is made."""
     made = Workspace.laid(tmp_path_factory.mktemp("clinic"), **SMALL | {"own": OWN, "runs": FEDAVG})
     meetings_into(made.folder / "data/own/Clinic")
-    made.make("main")
+    made.make_quickly("main")
     return made
 
 
@@ -58,7 +58,7 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     runs = {**FEDAVG, "fedselectkd": {"method": "AdaFedSelectKD"}}
     params = {"seeds": [1, 2], "backbone": "tiny-bart", "runs": runs, "studies": {"main": list(runs)}}
     made = Workspace.laid(tmp_path_factory.mktemp("seeds"), **SMALL | params)
-    made.make("main", "more")
+    made.make_quickly("main", "more")
     return made
 
 
