@@ -7,10 +7,14 @@ all files that are read.
 from __future__ import annotations
 
 import http.client
+import lzma
+import posixpath
 import tarfile
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -129,7 +133,7 @@ def unpack_mirror(archived: Archived, archive: Path, into: Path) -> None:
         QuorumError: the archive is missing, damaged or altered.
     """
     whole = {path: path for path in archived.kept}
-    _unpack(archive, whole, into)
+    _unpack([(archive, whole)], into)
     _check(archived, archive, into)
 
 
@@ -138,8 +142,7 @@ def unpack_upstream(archived: Archived, downloads: Path, into: Path) -> None:
     Raises:
         QuorumError: a tarball could not be fetched, or its content is not what was published.
     """
-    for ball in archived.upstream:
-        _unpack(_fetched(ball, downloads), ball.paths, into)
+    _unpack([(_fetched(ball, downloads), ball.paths) for ball in archived.upstream], into)
     _check(archived, downloads, into)
 
 
@@ -159,21 +162,52 @@ def _fetched(ball: Tarball, downloads: Path) -> Path:
     return kept
 
 
-def _unpack(archive: Path, paths: Mapping[str, str], into: Path) -> None:
-    """The files of an archive below its one top folder that `paths` name, as they are called there."""
-    try:
-        with tarfile.open(archive) as tar:
+def _unpack(archives: Sequence[tuple[Path, Mapping[str, str]]], into: Path) -> None:
+    """Write the files that the paths of each archive name. Paths begin below the one folder at an archive's top.
+
+    Raises:
+        QuorumError: an archive is missing or damaged, or has a member outside of itself. Nothing is written then.
+    """
+    for archive, _ in archives:
+        with _opened(archive) as tar:
+            _check_members(tar, archive)
+    for archive, paths in archives:
+        with _opened(archive) as tar:
             for member in tar:
                 path = member.name.partition("/")[2]
-                wanted = member.isfile() and not path.endswith("/.DS_Store")
-                ours = _renamed(path, paths) if wanted else None
-                content = tar.extractfile(member) if ours is not None else None
+                ours = None if path.endswith("/.DS_Store") else _renamed(path, paths)
+                content = tar.extractfile(member) if ours is not None and member.isfile() else None
                 if ours is not None and content is not None:
                     write_bytes(into / ours, content.read())
+
+
+@contextmanager
+def _opened(archive: Path) -> Iterator[tarfile.TarFile]:
+    try:
+        with tarfile.open(archive) as tar:
+            yield tar
     except FileNotFoundError:
         raise QuorumError(f"{archive}: is missing from the mirror; restore it, or set data_source: upstream") from None
-    except (tarfile.TarError, EOFError, OSError) as error:
+    except (tarfile.TarError, EOFError, OSError, lzma.LZMAError, zlib.error) as error:
         raise QuorumError(f"{archive}: damaged ({error}); restore it, or remove it and run again") from None
+
+
+def _check_members(tar: tarfile.TarFile, archive: Path) -> None:
+    """
+    Raises:
+        QuorumError: a member's path, or the target of a link, is absolute or leads out of the archive.
+    """
+    for member in tar:
+        paths = [member.name]
+        if member.issym():
+            paths.append(posixpath.normpath(posixpath.join(posixpath.dirname(member.name), member.linkname)))
+        elif member.islnk():
+            paths.append(member.linkname)
+        if any(path.startswith("/") or ".." in path.split("/") for path in paths):
+            raise QuorumError(
+                f"{archive}: member {member.name!r} leads out of the archive, so nothing was unpacked; remove the "
+                "file, and get it from its publisher"
+            )
 
 
 def _renamed(path: str, paths: Mapping[str, str]) -> str | None:
