@@ -19,7 +19,8 @@ FOLDERS: dict[Split, str] = {"train": "20news-bydate-train", "test": "20news-byd
 DEVELOPMENT = 20
 """Posts of each group."""
 Headers = Literal["all", "subject"]
-_ANSWERS = re.compile(r"^(re|fwd?)\s*(\[\d+\])?\s*:\s*", flags=re.IGNORECASE)
+_ANSWERS = re.compile(r"(?:(?:re|fwd?)\s*+(?:\[\d++\]\s*+)?:\s*+)++", flags=re.IGNORECASE)
+"""`Re: Fwd: re[2]: `, at the beginning of a subject."""
 
 
 def read(folder: Path, headers: Headers) -> list[Labelled]:
@@ -50,9 +51,8 @@ def _post(path: Path, split: Split, group: str, headers: Headers) -> Labelled:
     head, _, body = content.partition("\n\n")
     subject = next((line[8:].strip() for line in head.splitlines() if line.lower().startswith("subject:")), "")
     text = content if headers == "all" else f"{subject}\n{body}"
-    thread = subject
-    while _ANSWERS.match(thread):
-        thread = _ANSWERS.sub("", thread)
+    answers = _ANSWERS.match(subject)
+    thread = subject[answers.end() :] if answers else subject
     identity = f"20news/{split}/{group}/{path.name}"
     return Labelled(
         identity, split, group, f"{group}/{thread.lower()}" if thread else identity, " ".join(text.split()), group

@@ -10,19 +10,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator
 
 from pipeline.corpora.example import SPLITS, Example, Split, Turn
 from pipeline.corpora.notes import Notes
-from pipeline.corpora.text import clean
+from pipeline.corpora.text import clean, is_sound
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import read_json
 from pipeline.workspace.record import first_problem
 
 SpanEnd = Literal["inclusive", "exclusive"]
 DOMAINS = ("Academic", "Committee", "Product")
+
+
+def _sound(text: str) -> str:
+    if not is_sound(text):
+        raise ValueError("has a NUL or half of a surrogate pair")
+    return text
+
+
+Words = Annotated[str, AfterValidator(_sound)]
 
 
 @dataclass(frozen=True)
@@ -37,8 +46,8 @@ class Meeting:
 class Query(BaseModel):
     """One specific query: its words, its reference summary, and its spans as published."""
 
-    query: str
-    answer: str
+    query: Words
+    answer: Words
     spans: tuple[tuple[int, int], ...] = Field(alias="relevant_text_span")
 
     @field_validator("spans")
@@ -51,8 +60,8 @@ class Query(BaseModel):
 
 
 class _Utterance(BaseModel):
-    speaker: str
-    content: str
+    speaker: Words
+    content: Words
 
 
 class _File(BaseModel):

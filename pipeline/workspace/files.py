@@ -170,11 +170,7 @@ def read_json(path: Path, remedy: str = "run `dvc repro`") -> Any:
     Raises:
         QuorumError: the file is missing, unreadable or not JSON.
     """
-    text = _read_text(path, remedy)
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise QuorumError(f"{path}: line {error.lineno}: malformed JSON ({error.msg}); {remedy}") from None
+    return _parsed(_read_text(path, remedy), path, 1, remedy)
 
 
 def read_jsonl(path: Path, remedy: str = "run `dvc repro`") -> list[Any]:
@@ -187,11 +183,17 @@ def read_jsonl(path: Path, remedy: str = "run `dvc repro`") -> list[Any]:
     rows = []
     # Not splitlines: it would also cut at the separators of Unicode, which stand unescaped in JSON.
     for number, line in enumerate(text.removesuffix("\n").split("\n") if text else [], 1):
-        try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError as error:
-            raise QuorumError(f"{path}: line {number}: malformed JSON ({error.msg}); {remedy}") from None
+        rows.append(_parsed(line, path, number, remedy))
     return rows
+
+
+def _parsed(text: str, path: Path, line: int, remedy: str) -> Any:
+    """JSON that begins on a line of a file. Deep nesting and a number of thousands of digits are malformed, too."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        at, reason = (line + error.lineno - 1, error.msg) if isinstance(error, json.JSONDecodeError) else (line, error)
+        raise QuorumError(f"{path}: line {at}: malformed JSON ({reason}); {remedy}") from None
 
 
 def _read_text(path: Path, remedy: str) -> str:
@@ -199,6 +201,8 @@ def _read_text(path: Path, remedy: str) -> str:
         return path.read_bytes().decode("utf-8")
     except FileNotFoundError:
         raise QuorumError(f"{path}: is missing; {remedy}") from None
+    except OSError as error:
+        raise QuorumError(f"{path}: could not be read ({error.strerror}); check its permissions") from None
     except UnicodeDecodeError as error:
         raise QuorumError(f"{path}: is not UTF-8 (byte {error.start}); {remedy}") from None
 
