@@ -13,8 +13,6 @@ validates and one tests, by a fixed shuffle.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,7 +21,9 @@ from typing import Any
 from pipeline.corpora.example import SPLITS, Split
 from pipeline.corpora.hash_order import hash_order
 from pipeline.corpora.iob import check_bio
+from pipeline.corpora.people_csv import check_columns, rows_of
 from pipeline.corpora.squad import check_answers
+from pipeline.corpora.text import is_sound
 from pipeline.corpora.texts import Asked, Labelled, Tagged, Text, Titled
 from pipeline.errors import QuorumError
 
@@ -44,20 +44,17 @@ def read(
     Raises:
         QuorumError: the file is missing or neither CSV nor JSONL, lacks a column, or a row is wrong: by its line.
     """
-    rows = _rows(path)
+    rows = _rows(path, COLUMNS[kind])
     if not rows:
         raise QuorumError(f"{path}: holds no row; give one example a row")
-    missing = [column for column in COLUMNS[kind] if column not in rows[0][1]]
-    if missing:
-        has, needed = ", ".join(map(repr, rows[0][1])), ", ".join(COLUMNS[kind])
-        raise QuorumError(f"{path}: has no column {missing[0]!r}; it has {has}, and needs {needed}, between commas")
+    check_columns(path, rows[0][1], COLUMNS[kind])
     splits = _splits(path, rows)
     texts = [_made(kind, path, line, row, splits[line]) for line, row in rows]
     _check_classes(path, [line for line, _ in rows], texts, classes)
     return texts
 
 
-def _rows(path: Path) -> list[tuple[int, Row]]:
+def _rows(path: Path, columns: Sequence[str]) -> list[tuple[int, Row]]:
     """(Line, row) of a file."""
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -66,43 +63,15 @@ def _rows(path: Path) -> list[tuple[int, Row]]:
     except UnicodeDecodeError as error:
         raise QuorumError(f"{path}: is not UTF-8 (byte {error.start}); save it as UTF-8") from None
     if path.suffix == ".csv":
-        found_rows = _csv_rows(path, text)
-        _, header = next(found_rows, (1, []))
-        return [(line, _of_csv(path, line, header, cells)) for line, cells in found_rows if cells]
+        return list(rows_of(path, text, columns))
     found: list[tuple[int, Row]] = []
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
                 found.append((number, dict(json.loads(line))))
-            except (ValueError, TypeError):
+            except (ValueError, TypeError, RecursionError):
                 raise QuorumError(f"{path}: line {number}: is no JSON object; write one example a line") from None
     return found
-
-
-def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
-    """(The line on which it begins, its cells) of every row."""
-    csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # a text may be long
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    while True:
-        line = reader.line_num + 1
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise QuorumError(
-                f'{path}: line {line}: is no CSV ({error}); write "…" around a text, and "" for each " within'
-            ) from None
-        yield line, cells
-
-
-def _of_csv(path: Path, line: int, header: Sequence[str], cells: Sequence[str]) -> Row:
-    if len(cells) != len(header):
-        raise QuorumError(
-            f'{path}: line {line}: {len(cells)} fields, and the header has {len(header)}; write "…" around a text that '
-            "has a comma or a line's end"
-        )
-    return dict(zip(header, cells, strict=True))
 
 
 def _splits(path: Path, rows: Sequence[tuple[int, Row]]) -> dict[int, Split]:
@@ -126,7 +95,17 @@ def _made(kind: type[Any], path: Path, line: int, row: Row, split: Split) -> Tex
     identity = f"{path.stem}/{line}"
     common = (identity, split, str(row.get("owner") or ""), str(row.get("group") or identity))
     text: Text = MAKE[kind](common, row, where)
+    if not all(map(is_sound, _strings(tuple(vars(text).values())))):
+        raise QuorumError(f"{where}: has a NUL or half of a surrogate pair; remove it")
     return text
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, tuple):
+        for one in value:
+            yield from _strings(one)
+    elif isinstance(value, str):
+        yield value
 
 
 def _word(row: Row, column: str, where: str) -> str:
@@ -161,7 +140,7 @@ def _asked(common: tuple[str, Split, str, str], row: Row, where: str) -> Asked:
     try:
         answers = tuple((str(text), int(start)) for text, start in row["answers"]) if row.get("answers") else ()
         answers = answers or ((_word(row, "answer", where), int(row["answer_start"])),)
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise QuorumError(f"{where}: answer_start is no number; give the answer's first character") from None
     asked = Asked(*common, question, context, answers)
     check_answers(asked, where)
