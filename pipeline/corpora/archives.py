@@ -1,7 +1,6 @@
-"""Data sets that come as an archive: from a mirror's `.tar.xz`, or as the tarball of a pinned commit.
+"""Data sets in archives: a mirror's `.tar.xz`, or the tarball of a pinned commit.
 
-Archives of one content differ in their bytes. So what is checked is the content: one hash of the paths and hashes of
-all files that are read.
+Two archives of the same files differ in their bytes, so the files are checked: one hash of their paths and hashes.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ TIMEOUT_SECONDS = 60
 
 @dataclass(frozen=True)
 class Tarball:
-    """A repository at a commit, and which of its paths become which of ours: a folder's ends with a slash."""
+    """A repository at a commit, and their path -> our path of what is unpacked; a folder's path ends with a slash."""
 
     repository: str
     commit: str
@@ -40,7 +39,7 @@ class Tarball:
 
 @dataclass(frozen=True)
 class Archived:
-    """How a data set is archived: `mirrored` below the mirror, whose archive has one folder at its top."""
+    """Where the archives of a data set are: `mirrored` is a path below the mirror, `content` a hash of all files."""
 
     mirrored: str
     upstream: tuple[Tarball, ...]
@@ -51,8 +50,8 @@ class Archived:
         return "+".join(ball.commit[:8] for ball in self.upstream)
 
     @property
-    def kept(self) -> list[str]:
-        """Our paths: what else an archive holds is left there."""
+    def paths(self) -> list[str]:
+        """Our paths of the files and folders that are unpacked."""
         return [ours for ball in self.upstream for ours in ball.paths.values()]
 
 
@@ -128,17 +127,18 @@ ARCHIVES: dict[str, Archived] = {
 
 
 def unpack_mirror(archived: Archived, archive: Path, into: Path) -> None:
-    """
+    """Unpack a mirror's archive, which has our paths.
+
     Raises:
         QuorumError: the archive is missing, damaged or altered.
     """
-    whole = {path: path for path in archived.kept}
-    _unpack([(archive, whole)], into)
+    _unpack([(archive, {path: path for path in archived.paths})], into)
     _check(archived, archive, into)
 
 
 def unpack_upstream(archived: Archived, downloads: Path, into: Path) -> None:
-    """
+    """Download the tarballs of the pinned commits, and unpack them.
+
     Raises:
         QuorumError: a tarball could not be fetched, or its content is not what was published.
     """
@@ -147,19 +147,19 @@ def unpack_upstream(archived: Archived, downloads: Path, into: Path) -> None:
 
 
 def _fetched(ball: Tarball, downloads: Path) -> Path:
-    kept = downloads / f"{ball.repository.replace('/', '+')}-{ball.commit[:12]}.tar.gz"
-    if not kept.is_file():
+    path = downloads / f"{ball.repository.replace('/', '+')}-{ball.commit[:12]}.tar.gz"
+    if not path.is_file():
         say(f"ingest: fetching {ball.address}")
         try:
             with urllib.request.urlopen(ball.address, timeout=TIMEOUT_SECONDS) as answer:
-                write_bytes(kept, answer.read())
+                write_bytes(path, answer.read())
         except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
             reason = getattr(error, "reason", error)
             raise QuorumError(
                 f"{ball.address}: could not be fetched ({reason}); check the network, or set data_source: mirror or "
                 "sample"
             ) from None
-    return kept
+    return path
 
 
 def _unpack(archives: Sequence[tuple[Path, Mapping[str, str]]], into: Path) -> None:
@@ -193,7 +193,8 @@ def _opened(archive: Path) -> Iterator[tarfile.TarFile]:
 
 
 def _check_members(tar: tarfile.TarFile, archive: Path) -> None:
-    """
+    """Check the paths of all members.
+
     Raises:
         QuorumError: a member's path, or the target of a link, is absolute or leads out of the archive.
     """

@@ -2,7 +2,7 @@
 
 Nedoluzhko et al., "ELITR Minuting Corpus: A Novel Dataset for Automatic Minuting from Multi-Party Meetings in English
 and Czech", LREC 2022. A folder a meeting below `train`, `dev` and `test` (`test2` is left out), in it one
-`transcript_MAN*.txt` with a line an utterance, `(SPEAKER) words` or just words that go on with the last speaker, and
+`transcript_MAN*.txt` with a line an utterance, `(SPEAKER) words` or just words of the speaker before, and
 `minutes_GENER_annot*.txt`, of which the first by name is the reference. Markers such as `<laugh>` go.
 """
 

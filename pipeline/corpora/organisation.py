@@ -1,8 +1,7 @@
-"""An organisation's folder of meetings, in whatever formats it has them, with summaries beside them.
+"""An organisation's folder of meetings in any format that `transcripts` reads, with their summaries.
 
-`NAME.summary.txt` is a summary of the whole of NAME. A CSV file has more: a row a summary, with the columns file,
-query, summary, and turns, which is `A-B` counted from 1, or empty for the whole meeting. QMSum's JSON has its queries
-itself.
+`NAME.summary.txt` is a summary of the meeting NAME. A CSV file has one summary a row, with the columns file, query,
+summary and turns: `A-B`, counted from 1, or empty for the entire meeting. QMSum's JSON contains its queries.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ COLUMNS = ("file", "query", "summary", "turns")
 
 @dataclass(frozen=True)
 class Checked:
-    """One file, and what it holds; or what is wrong with it, and where."""
+    """One file and its meeting, or what is wrong with it and where."""
 
     path: Path
     meeting: Meeting | None
@@ -46,7 +45,7 @@ class Checked:
             "speakers": f"{len(names)}: {', '.join(names)}",
             "words": sum(len(turn.text.split()) for turn in meeting.turns),
             "queries": len(meeting.queries),
-            "wrong": self.wrong or ("" if meeting.queries else "no summary beside it, so it cannot train"),
+            "wrong": self.wrong or ("" if meeting.queries else "no summary, so it cannot train"),
         }
 
 
@@ -70,7 +69,7 @@ def meeting_files(folder: Path) -> list[Path]:
 
 
 def read_meeting(path: Path) -> Meeting:
-    """A meeting with the summaries that lie beside it.
+    """A meeting with its summaries.
 
     Raises:
         QuorumError: the meeting or one of its summaries is malformed, or a table of its folder is.
@@ -100,23 +99,23 @@ def check(folder: Path) -> list[Checked]:
     queries: dict[str, list[Query]] = {path.name: [] for path in paths}
     faults: list[Checked] = []
     for path in paths:
-        with _noting(path, faults):
+        with _collecting(path, faults):
             meetings[path.name] = _with_summary(path)
     for table in _tables(folder):
-        with _noting(table, faults):
+        with _collecting(table, faults):
             for row in _rows(table):
                 name = row.cells["file"]
                 if name not in queries:
                     faults.append(Checked(table, None, f"line {row.line}: {name!r} is no meeting of this folder"))
                 elif name in meetings:
-                    with _noting(table, faults):
+                    with _collecting(table, faults):
                         queries[name].append(row.query(len(meetings[name].turns)))
     found = {name: replace(own, queries=(*own.queries, *queries[name])) for name, own in meetings.items()}
     return [Checked(path, found[path.name]) for path in paths if path.name in found] + faults
 
 
 @contextmanager
-def _noting(path: Path, faults: list[Checked]) -> Iterator[None]:
+def _collecting(path: Path, faults: list[Checked]) -> Iterator[None]:
     """Add an error of the block to the faults, as one of a file."""
     try:
         yield
@@ -130,12 +129,12 @@ def _with_summary(path: Path) -> Meeting:
         meeting = parse_meeting(path)
     else:
         meeting = Meeting(path.stem, tuple(read_transcript(path)), ())
-    beside = path.with_name(path.stem + SUMMARY)
-    if not beside.is_file():
+    summary = path.with_name(path.stem + SUMMARY)
+    if not summary.is_file():
         return meeting
-    text = " ".join(text_of(beside).split())
+    text = " ".join(text_of(summary).split())
     if not text:
-        raise QuorumError(f"{beside}: is empty; write the summary, or remove the file")
+        raise QuorumError(f"{summary}: is empty; write the summary, or remove the file")
     return replace(meeting, queries=(*meeting.queries, _query(WHOLE, text, (0, len(meeting.turns) - 1))))
 
 

@@ -27,7 +27,7 @@ LONGEST_NAME = 40
 def read(folder: Path, query: str, notes: Notes) -> tuple[list[Example], int]:
     """`samsum.zip` in a folder -> (examples, number of dialogues).
 
-    A dialogue without a word is kept and counted; a row without a summary is left out and counted.
+    An empty dialogue is an example without turns, and counted; a row without a summary is left out and counted.
 
     Raises:
         QuorumError: the zip is missing or damaged, or lacks a file or a column.

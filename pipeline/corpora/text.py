@@ -1,4 +1,4 @@
-"""Words as published -> text as people write it; shared by the corpora's readers."""
+"""Published words -> text as people write it, and lines -> turns; shared by the corpora's readers."""
 
 from __future__ import annotations
 

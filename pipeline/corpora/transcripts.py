@@ -146,7 +146,7 @@ def _txt(path: Path) -> Iterator[tuple[int, Line]]:
 def _lines(text: str) -> Iterator[tuple[int, Line]]:
     """(Line number, line): the speaker is before a colon, or on a heading above the words.
 
-    All words below a heading are its speaker's, up to the next heading: a colon there names nobody.
+    All words below a heading are its speaker's, up to the next heading: a colon there names no speaker.
     """
     heading: str | None = None
     headings = colons = False

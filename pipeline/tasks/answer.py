@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeline.corpora.texts import Asked
+from pipeline.corpora.texts import Question
 from pipeline.tasks.task import Metric
 
 if TYPE_CHECKING:
@@ -41,17 +41,17 @@ class _Piece:
 class Answer:
     """See `EncoderTask`. The items of a window are its start and its end, the classes its tokens."""
 
-    kind = Asked
+    kind = Question
     metrics = (
         Metric("f1", "F1", "F1 x 100", "more", 1),
         Metric("exact", "exact match", "%", "more", 1),
     )
 
-    def classes(self, texts: Sequence[Asked]) -> tuple[str, ...]:
+    def classes(self, texts: Sequence[Question]) -> tuple[str, ...]:
         del texts
         return ("start", "end")
 
-    def render(self, encoder: Encoder, text: Asked, classes: Sequence[str], tokens: int) -> list[Rendered]:
+    def render(self, encoder: Encoder, text: Question, classes: Sequence[str], tokens: int) -> list[Rendered]:
         """The window that holds the first answer most centrally, then all, which overlap by half."""
         del classes
         windows = [self._window(encoder, text, own) for own in _windows(encoder, text, tokens)]
@@ -59,7 +59,7 @@ class Answer:
         best = min(held, key=_off_centre) if held else windows[0]
         return [best, *(window for window in windows if window is not best)]
 
-    def _window(self, encoder: Encoder, text: Asked, pieces: Sequence[_Piece]) -> Rendered:
+    def _window(self, encoder: Encoder, text: Question, pieces: Sequence[_Piece]) -> Rendered:
         from pipeline.model.backbone import Rendered
 
         ids, first = encoder.pair(_question(encoder, text), [piece.id for piece in pieces])
@@ -100,7 +100,7 @@ class Answer:
     def predict(
         self,
         encoder: Encoder,
-        text: Asked,
+        text: Question,
         windows: Sequence[Rendered],
         logits: Sequence[Tensor],
         classes: Sequence[str],
@@ -116,7 +116,7 @@ class Answer:
                 best, span = score, (pieces[first].begin, pieces[last].end)
         return text.context[span[0] : span[1]]
 
-    def score(self, text: Asked, prediction: str) -> Mapping[str, float]:
+    def score(self, text: Question, prediction: str) -> Mapping[str, float]:
         answers = [answer for answer, _ in text.answers]
         return {
             "f1": 100.0 * max(token_f1(prediction, answer) for answer in answers),
@@ -124,12 +124,12 @@ class Answer:
         }
 
 
-def _question(encoder: Encoder, text: Asked) -> list[int]:
+def _question(encoder: Encoder, text: Question) -> list[int]:
     ids: list[int] = encoder.tokenizer(text.question, add_special_tokens=False)["input_ids"]
     return ids[:QUESTION_TOKENS]
 
 
-def _windows(encoder: Encoder, text: Asked, tokens: int) -> Iterator[list[_Piece]]:
+def _windows(encoder: Encoder, text: Question, tokens: int) -> Iterator[list[_Piece]]:
     """The context's tokens, so many at a time as fit beside the question; each window half over the one before."""
     read = encoder.tokenizer(text.context, add_special_tokens=False, return_offsets_mapping=True)
     pairs = zip(read["input_ids"], read["offset_mapping"], strict=True)

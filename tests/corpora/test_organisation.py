@@ -62,7 +62,7 @@ def test_every_file_has_its_row_and_its_fault(tmp_path: Path) -> None:
         "queries": 1,
         "wrong": "",
     }
-    assert rows["may.txt"]["wrong"] == "no summary beside it, so it cannot train"
+    assert rows["may.txt"]["wrong"] == "no summary, so it cannot train"
     assert rows["june.txt"]["wrong"] == "line 1: no speaker; begin lines with `Speaker: `"
     assert rows["all.csv"]["wrong"] == "line 2: 'gone.txt' is no meeting of this folder"
 

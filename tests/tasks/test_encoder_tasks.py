@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pipeline.corpora.texts import Asked, Labelled, Tagged, Text
+from pipeline.corpora.texts import Labelled, Question, Tagged, Text
 from pipeline.model.backbone import Prefix, targets_of
 from pipeline.model.cut import Cut
 from pipeline.model.encoder import Encoder
@@ -40,8 +40,8 @@ def tagged(words: str, tags: str) -> Tagged:
     return Tagged(words, "train", "", "g", tuple(words.split()), tuple(tags.split()))
 
 
-def asked(context: str, answer: str, question: str = "who?") -> Asked:
-    return Asked(context, "test", "article", "g", question, context, ((answer, context.index(answer)),))
+def asked(context: str, answer: str, question: str = "who?") -> Question:
+    return Question(context, "test", "article", "g", question, context, ((answer, context.index(answer)),))
 
 
 EXAMPLES: dict[str, tuple[EncoderTask, list[Any]]] = {
@@ -184,12 +184,12 @@ def test_classes_are_outside_and_both_tags_of_every_type() -> None:
     ],
 )
 def test_answers_are_compared_by_their_words(prediction: str, answer: str, f1: float, exact: float) -> None:
-    scores = Answer().score(Asked("i", "test", "", "g", "q", answer, ((answer, 0),)), prediction)
+    scores = Answer().score(Question("i", "test", "", "g", "q", answer, ((answer, 0),)), prediction)
     assert scores == {"f1": pytest.approx(f1, abs=0.05), "exact": exact}
 
 
 def test_the_best_of_the_right_answers_counts() -> None:
-    text = Asked("i", "test", "", "g", "q", "x y", (("x", 0), ("x y", 0)))
+    text = Question("i", "test", "", "g", "q", "x y", (("x", 0), ("x y", 0)))
     assert Answer().score(text, "x y") == {"f1": 100.0, "exact": 100.0}
 
 
