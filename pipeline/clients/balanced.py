@@ -14,37 +14,34 @@ from pipeline.errors import QuorumError
 
 
 def partition(setting: Balanced, examples: Mapping[str, Example], seed: int) -> Manifest:
-    """So many examples of each split of each domain, within the corpus's splits.
+    """Draw `counts` examples of each split of each domain, within the corpus's splits.
 
     Raises:
-        QuorumError: a domain has fewer.
+        QuorumError: a domain has fewer examples than that.
     """
     manifest: Manifest = {}
     for client in setting.clients:
-        held = by_split(examples, client)
+        own = by_split(examples, client)
         manifest[client] = {split: [] for split in SPLITS}
         for split in SPLITS:
             wanted = getattr(setting.counts, split)
-            if len(held[split]) < wanted:
-                raise QuorumError(
-                    f"{client} has {len(held[split])} {split} examples, not {wanted}; ask for fewer in its counts"
-                )
-            manifest[client][split] = take_at_most(held[split], wanted, salt=f"{seed}/")
+            if len(own[split]) < wanted:
+                raise QuorumError(f"{client} has {len(own[split])} {split} examples, not {wanted}; lower its counts")
+            manifest[client][split] = take_at_most(own[split], wanted, salt=f"{seed}/")
     return manifest
 
 
 def fitted(setting: Setting, examples: Mapping[str, Example], sample: Collection[str]) -> Setting:
-    """The same, asking for no more of a split than each client of the sample holds: still as many for every client.
+    """The setting with counts that the sample can give: the smallest number that any of its clients has of a split.
 
-    Sizes are chosen for real corpora, and a real client that has fewer is a mistake in them; of the sample, whose
-    numbers mean nothing, what there is will do.
+    Counts are chosen for real corpora. A real client with fewer examples is a mistake in the counts.
 
     Args:
-        sample: the corpora in whose place it stands.
+        sample: corpora that were not available, so that the sample is used instead of them.
     """
     if not isinstance(setting, Balanced):
         return setting
     made_up = {example.domain for example in examples.values() if example.corpus in sample}
-    held = [by_split(examples, client) for client in setting.clients if client in made_up]
-    least = {split: min([getattr(setting.counts, split), *(len(of[split]) for of in held)]) for split in SPLITS}
+    own = [by_split(examples, client) for client in setting.clients if client in made_up]
+    least = {split: min([getattr(setting.counts, split), *(len(of[split]) for of in own)]) for split in SPLITS}
     return setting.model_copy(update={"counts": Counts(**least)})

@@ -1,7 +1,7 @@
-"""Clusters of embedded texts, which stand for labels where a task has none; and silos of owners that are alike.
+"""Clusters of embedded texts, the labels of a task that has none; and silos of owners with similar texts.
 
-Lin et al., FedNLP, Section 3.2: k-means of sentence embeddings. The training pool makes the clusters; development and
-test texts belong to the nearest.
+Lin et al., FedNLP, Section 3.2: k-means of sentence embeddings. The clusters are those of the training texts.
+Development and test texts belong to the nearest.
 """
 
 from __future__ import annotations
@@ -17,7 +17,16 @@ Vectors = NDArray[np.float32]
 
 
 def clusters(train: Vectors, others: Vectors, seed: int, count: int = CLUSTERS) -> tuple[list[str], list[str]]:
-    """The cluster of each unit vector, (texts, width), as a label."""
+    """The cluster of each training and each other text, as a label.
+
+    Args:
+        train: unit vectors, (training texts, width).
+        others: unit vectors, (other texts, width).
+        count: number of clusters.
+
+    Raises:
+        QuorumError: there are fewer training texts than clusters.
+    """
     _check_enough(len(train), count, "training texts", "clusters")
     found = KMeans(count, n_init=STARTS, random_state=seed).fit(train)
     nearest = found.predict(others) if len(others) else np.array([], dtype=int)
@@ -27,7 +36,16 @@ def clusters(train: Vectors, others: Vectors, seed: int, count: int = CLUSTERS) 
 def silos(
     train: Vectors, owners: list[str], others: Vectors, their_owners: list[str], seed: int, count: int
 ) -> dict[str, str]:
-    """Owner -> silo: k-means of the training owners' mean vectors; other owners belong to the nearest."""
+    """Owner -> silo: k-means of the training owners' mean vectors. Owners without training texts join the nearest.
+
+    Args:
+        train: (training texts, width), with the owner of each in `owners`.
+        others: (other texts, width), with the owner of each in `their_owners`.
+        count: number of silos.
+
+    Raises:
+        QuorumError: there are fewer owners than silos.
+    """
     names, theirs = sorted(set(owners)), sorted(set(their_owners) - set(owners))
     _check_enough(len(names), count, "owners", "silos")
     found = KMeans(count, n_init=STARTS, random_state=seed).fit(_means(train, owners, names))

@@ -1,14 +1,14 @@
-"""Partitions that are skewed by a Dirichlet draw: of labels, of quantities, or of both; and the plain one.
+"""Partitions that a Dirichlet draw skews by label, by quantity or by both; and the uniform one.
 
 Lin et al., "FedNLP: Benchmarking Federated Learning Methods for Natural Language Processing Tasks", NAACL Findings
 2022, Section 3.2. With J clients, N examples and the pool's shares p of the labels:
 
     sizes    s_j = N / J, or 1 + z_j (N − J), z ~ Dir(β 1)
     labels   q_j ~ Dir(α p): α is the total, so that α = 1 over 20 labels is 0.05 each
-    deal     client after client takes s_j q_j of each label, and what is short of that of the labels that are left
+    deal     client after client takes s_j q_j of each label; what is missing comes from the labels that are left
 
-All N are dealt once. Late clients take more of what is left than of what was drawn for them. Whole numbers come from
-largest remainders. The draws of α are the same for every β.
+Each of the N examples goes to one client. The last clients get more of what is left than of what was drawn for them.
+Whole numbers come from largest remainders. The draws of α are the same for every β.
 """
 
 from __future__ import annotations
@@ -21,18 +21,20 @@ from numpy.typing import NDArray
 
 from pipeline.errors import QuorumError
 
-Whole = NDArray[np.int64]
-Real = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 def drawing(seed: int, dataset: str, stream: str, clients: int, parameter: float | None) -> np.random.Generator:
-    """The numbers of one stream (`order`, `labels`, `quantity`): the same on every machine, others for another name."""
+    """A generator for one stream (`order`, `labels`, `quantity`), the same on every machine for the same arguments."""
     name = f"{seed}/{dataset}/{stream}/{clients}/{'' if parameter is None else format(parameter, 'g')}"
     return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(name.encode()).digest(), "big")))
 
 
-def by_largest_remainder(shares: Real, total: int) -> Whole:
-    """`total` in proportion to shares that sum to 1: rounded down, and one more where most was cut off (ties: first).
+def by_largest_remainder(shares: Floats, total: int) -> Integers:
+    """Whole numbers that sum to `total`, in proportion to shares that sum to 1: (n,) -> (n,).
+
+    Each is rounded down; those with the largest remainders get one more (ties: the first).
 
     >>> by_largest_remainder(np.array([0.5, 0.3, 0.2]), 9)
     array([4, 3, 2])
@@ -44,8 +46,8 @@ def by_largest_remainder(shares: Real, total: int) -> Whole:
     return whole
 
 
-def even_sizes(total: int, clients: int, least: int = 1) -> Whole:
-    """N / J each; the first N mod J have one more.
+def even_sizes(total: int, clients: int, least: int = 1) -> Integers:
+    """N / J examples a client; the first N mod J have one more.
 
     Raises:
         QuorumError: there are too few examples for so many clients.
@@ -54,8 +56,10 @@ def even_sizes(total: int, clients: int, least: int = 1) -> Whole:
     return np.full(clients, total // clients) + (np.arange(clients) < total % clients)
 
 
-def drawn_sizes(z: Real, total: int, least: int = 1) -> Whole:
-    """`least` each, and the rest in proportion to z; never drawn anew, which would bend the distribution.
+def dirichlet_sizes(z: Floats, total: int, least: int = 1) -> Integers:
+    """`least` examples a client, and the rest in proportion to z, (clients,).
+
+    A draw is never rejected, which would change the distribution.
 
     Raises:
         QuorumError: there are too few examples for so many clients.
@@ -72,12 +76,12 @@ def _check_enough(total: int, clients: int, least: int) -> None:
         )
 
 
-def deal(counts: Whole, sizes: Whole, wanted: Real) -> Whole:
-    """How many of each label each client takes: (clients, labels), rows summing to `sizes`, columns to `counts`.
+def deal(counts: Integers, sizes: Integers, wanted: Floats) -> Integers:
+    """How many examples of each label each client gets: (clients, labels); rows sum to `sizes`, columns to `counts`.
 
     Args:
-        counts: (labels,), what there is.
-        sizes: (clients,), of the same sum.
+        counts: (labels,), how many examples there are.
+        sizes: (clients,), with the same sum.
         wanted: (clients, labels), each client's shares q_j.
     """
     left = counts.copy()
@@ -104,13 +108,13 @@ def partition(
     beta: float | None = None,
     least: int = 1,
 ) -> list[list[str]]:
-    """The examples of each client.
+    """The ids of each client's examples.
 
     Args:
-        labels: of the examples, in the order of `ids`; without `alpha` they do not matter.
+        labels: of the examples, in the order of `ids`; without `alpha` they are not used.
         alpha: how evenly labels are spread; None: every client draws from the whole pool.
-        beta: how even the sizes are; None: all alike.
-        least: so many examples, at least, a client.
+        beta: how even the sizes are; None: all equal.
+        least: the fewest examples that a client gets.
 
     Raises:
         QuorumError: there are too few examples, or a parameter is not above 0.
@@ -124,18 +128,18 @@ def partition(
     else:
         _check_enough(total, clients, least)
         z = drawing(seed, dataset, "quantity", clients, beta).dirichlet(np.full(clients, beta))
-        sizes = drawn_sizes(z, total, least)
+        sizes = dirichlet_sizes(z, total, least)
     pools = _pools(ids, labels if alpha is not None else [""] * total, drawing(seed, dataset, "order", clients, alpha))
     counts = np.array([len(pool) for pool in pools])
     if alpha is None:
         wanted = np.ones((clients, 1))
     else:
         wanted = drawing(seed, dataset, "labels", clients, alpha).dirichlet(alpha * counts / total, size=clients)
-    held: list[list[str]] = [[] for _ in range(clients)]
+    clients_ids: list[list[str]] = [[] for _ in range(clients)]
     for pool, taken in zip(pools, deal(counts, sizes, wanted).T, strict=True):
-        for own, part in zip(held, np.split(np.array(pool, dtype=object), np.cumsum(taken)[:-1]), strict=True):
+        for own, part in zip(clients_ids, np.split(np.array(pool, dtype=object), np.cumsum(taken)[:-1]), strict=True):
             own.extend(part)
-    return held
+    return clients_ids
 
 
 def _pools(ids: Sequence[str], labels: Sequence[str], order: np.random.Generator) -> list[list[str]]:

@@ -10,8 +10,8 @@ from pipeline.corpora.example import Example
 
 
 def partition(setting: Domains, examples: Mapping[str, Example], seed: int) -> Manifest:
-    """Examples by domain; training scaled alike for every client, validation capped, test whole.
+    """Examples by domain: a fraction of training, a limit on validation, all of test.
 
-    A client named in `only` has a share of its own.
+    Clients share the fraction and the limit, but for those named in `only`.
     """
     return {client: scaled(by_split(examples, client), setting.share_of(client), seed) for client in setting.clients}

@@ -1,7 +1,7 @@
-"""Which meetings are tested: QMSum's own split, or one of two more that between them test every other meeting once.
+"""Folds of QMSum: its official split, and two more that together test every other meeting once.
 
-Queries of one meeting are not independent, so a federation is compared by meetings, of which the official test has 35.
-The other 197 are dealt into two halves by hash, an AMI series (four meetings of one group) never apart. A fold tests
+Queries of one meeting are not independent, so federations are compared by meeting, and the official test has only 35.
+A hash deals the other 197 into two halves, never an AMI series (four meetings of one group) into both. A fold tests on
 one half, validates on a few meetings of the rest, and trains on what is left.
 """
 
@@ -22,11 +22,11 @@ HALVES: tuple[Fold, Fold] = ("first", "second")
 AMI = re.compile(r"[EIT]S\d{4}[a-d]")
 """A meeting's name in AMI: the second of series 2002 in Edinburgh is ES2002b."""
 VALIDATION_EXAMPLES = 40
-"""At least so many are held out of a client's training in a fold of our own."""
+"""The fewest validation examples of a client in the first and second fold."""
 
 
 def refolded(examples: Mapping[str, Example], fold: Fold) -> dict[str, Example]:
-    """The same examples, those of QMSum's domains in the splits of a fold; all others stay where they are."""
+    """The examples by id, those of QMSum's domains in the splits of a fold and all others unchanged."""
     if fold == "official":
         return dict(examples)
     found = dict(examples)
@@ -38,7 +38,7 @@ def refolded(examples: Mapping[str, Example], fold: Fold) -> dict[str, Example]:
 
 
 def series_of(meeting: str) -> str:
-    """What is never dealt apart: an AMI series, which is named by all but a meeting's last letter; else the meeting.
+    """The name of a meeting's series: of an AMI meeting all but the last letter, of another its own name.
 
     >>> series_of("ES2002a"), series_of("Bed003"), series_of("covid_1")
     ('ES2002', 'Bed003', 'covid_1')
@@ -51,11 +51,11 @@ def _splits(examples: Mapping[str, Example], fold: Fold) -> dict[str, Split]:
     others = [example for example in examples.values() if example.split != "test"]
     tested = _halves(others)[HALVES.index(fold)]
     rest = [example for example in examples.values() if example.meeting not in tested]
-    validated = _held_out(rest)
+    validated = _validation(rest)
     splits: dict[str, Split] = {}
     for example in examples.values():
-        held: Split = "val" if example.meeting in validated else "train"
-        splits[example.meeting] = "test" if example.meeting in tested else held
+        split: Split = "val" if example.meeting in validated else "train"
+        splits[example.meeting] = "test" if example.meeting in tested else split
     return splits
 
 
@@ -67,18 +67,18 @@ def _halves(examples: Sequence[Example]) -> tuple[set[str], set[str]]:
     return halves
 
 
-def _held_out(examples: Sequence[Example]) -> set[str]:
-    """Meetings of whole series, in hash order, until they have enough examples to choose a round by.
+def _validation(examples: Sequence[Example]) -> set[str]:
+    """Validation meetings: series in hash order until they have enough examples to choose a round by.
 
-    Of a corpus as small as the sample, a third at most: something has to be left to train on.
+    At most about a third of the examples, so that a corpus as small as the sample can train.
     """
-    held: set[str] = set()
+    chosen: set[str] = set()
     for meetings in _series(examples):
-        count = sum(example.meeting in held for example in examples)
+        count = sum(example.meeting in chosen for example in examples)
         if count >= VALIDATION_EXAMPLES or count >= len(examples) / 3:
             break
-        held |= meetings
-    return held
+        chosen |= meetings
+    return chosen
 
 
 def _series(examples: Sequence[Example]) -> list[set[str]]:

@@ -1,4 +1,4 @@
-"""Which way to split a setting's `kind` names."""
+"""Kinds of settings, and the function that makes the partition of each."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ KINDS: dict[str, Callable[[Any, Mapping[str, Example], int], Manifest]] = {
 def partition(
     name: str, setting: Setting, examples: Mapping[str, Example], seed: int, fold: Fold = "official"
 ) -> Manifest:
-    """Who holds which examples at a seed, of a fold's splits.
+    """The manifest of a setting at a seed, with a fold's splits.
 
     Raises:
-        QuorumError: names the setting that asks for more than there is.
+        QuorumError: the setting needs more examples than there are; the message names it.
     """
     try:
         return KINDS[setting.kind](setting, refolded(examples, fold), seed)

@@ -1,4 +1,4 @@
-"""A manifest: who holds which examples. JSON with ids only: {client: {train, val, test: [id, ...]}}."""
+"""A manifest lists each client's examples, as JSON with ids only: {client: {train, val, test: [id, ...]}}."""
 
 from __future__ import annotations
 
@@ -17,44 +17,45 @@ RECORDINGS = ("qmsum", "ami", "icsi")
 
 
 def by_split(examples: Mapping[str, Example], domain: str) -> dict[Split, list[str]]:
-    """A domain's examples, in their own order."""
-    held: dict[Split, list[str]] = {split: [] for split in SPLITS}
+    """Split -> ids of a domain's examples, in the order of `examples`."""
+    splits: dict[Split, list[str]] = {split: [] for split in SPLITS}
     for identity, example in examples.items():
         if example.domain == domain:
-            held[example.split].append(identity)
-    return held
+            splits[example.split].append(identity)
+    return splits
 
 
-def scaled(held: Mapping[Split, Sequence[str]], share: Share, seed: int) -> dict[Split, list[str]]:
-    """What is taken of a client's splits, drawn anew for each seed."""
+def scaled(splits: Mapping[Split, Sequence[str]], share: Share, seed: int) -> dict[Split, list[str]]:
+    """A share of a client's splits, drawn for each seed."""
     salt = f"{seed}/"
     return {
-        "train": take_fraction(held["train"], share.train_fraction or 1.0, salt),
-        "val": take_at_most(held["val"], share.validation_examples, salt),
-        "test": take_at_most(held["test"], share.test_examples, salt),
+        "train": take_fraction(splits["train"], share.train_fraction or 1.0, salt),
+        "val": take_at_most(splits["val"], share.validation_examples, salt),
+        "test": take_at_most(splits["test"], share.test_examples, salt),
     }
 
 
 def take_fraction(ids: Sequence[str], fraction: float, salt: str = "") -> list[str]:
-    """The nearest whole number to `fraction` of the ids, at least one of a non-empty list, in their own order."""
+    """A random `fraction` of the ids, rounded and at least one of a non-empty list, in the order of `ids`."""
     if not ids:
         return []
     return take_at_most(ids, max(1, round(fraction * len(ids))), salt)
 
 
 def take_at_most(ids: Sequence[str], count: int | None, salt: str = "") -> list[str]:
-    """`count` ids, or all, in their own order."""
+    """`count` random ids, or all, in the order of `ids`. A larger sample contains every smaller one."""
     chosen = set(hash_order(ids, salt)[:count])
     return [identity for identity in ids if identity in chosen]
 
 
 def check(manifest: Manifest, examples: Mapping[str, Example], where: str) -> None:
-    """Fail on a client that lacks a split's examples, and on any leak between training and test.
+    """Check that every client has examples of each split, and that no meeting is in training and in a test.
 
-    No example, and no meeting, may be in the training of one client and the test of any.
+    Args:
+        where: what the manifest is called in the message.
 
     Raises:
-        QuorumError: names the client, or the meeting that leaks.
+        QuorumError: a client has no examples of a split, or a meeting of any client's test trains a client.
     """
     for client, splits in manifest.items():
         for split in SPLITS:

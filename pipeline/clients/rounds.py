@@ -1,4 +1,4 @@
-"""Whether a round has work in it for every client of a manifest."""
+"""Whether every client of a manifest has enough optimizer steps a round."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ def check_rounds(
     fold: Fold,
     batch: tuple[int, int],
 ) -> list[str]:
-    """Refuse a share that leaves a client too few steps a round; a line on each client that is too small by itself.
+    """Refuse a share that leaves a client too few steps a round; return a line on each client that is itself too small.
 
     Args:
         batch: the largest batch of the setting's trainings, and their local epochs.
 
     Raises:
-        QuorumError: names the setting, the client, and what to change.
+        QuorumError: a client has too few steps, and would have enough with all of its examples.
     """
     short = short_rounds(manifest, *batch)
     if not short:
         return []
-    everything = partition(name, _whole(setting), examples, seed, fold)
+    everything = partition(name, _with_all(setting), examples, seed, fold)
     small = set() if isinstance(setting, Balanced) else set(short_rounds(everything, *batch))
-    told = []
+    lines = []
     for client, steps in short.items():
         found = f"client {client} has {len(manifest[client]['train'])} training examples, so {steps} steps a round"
         if client not in small:
@@ -43,16 +43,16 @@ def check_rounds(
                 f"params.yaml: settings.{name}: {found}, not {LEAST_STEPS}; raise train_fraction or counts, or give "
                 "its runs a smaller batch_size"
             )
-        told.append(f"{name}: {found}, where {LEAST_STEPS} are wanted: it may learn little")
-    return told
+        lines.append(f"{name}: {found}, where {LEAST_STEPS} are wanted: it may learn little")
+    return lines
 
 
-def _whole(setting: Setting) -> Setting:
-    """The same clients with all of their training examples; `counts` stay."""
+def _with_all(setting: Setting) -> Setting:
+    """The setting with all training examples of its clients; `counts` stay."""
     if isinstance(setting, Balanced):
         return setting
-    whole = setting.model_copy(update={"train_fraction": 1.0})
-    if isinstance(whole, Domains):
-        only = {client: share.model_copy(update={"train_fraction": None}) for client, share in whole.only.items()}
-        whole = whole.model_copy(update={"only": only})
-    return whole
+    all_of_it = setting.model_copy(update={"train_fraction": 1.0})
+    if isinstance(all_of_it, Domains):
+        only = {client: share.model_copy(update={"train_fraction": None}) for client, share in all_of_it.only.items()}
+        all_of_it = all_of_it.model_copy(update={"only": only})
+    return all_of_it

@@ -1,7 +1,6 @@
-"""A setting: who the clients are, and how much each of them holds. One record a kind; see `clients.kinds`.
+"""A setting: who the clients are, and how many examples each of them has. One record a kind; see `clients.kinds`.
 
-The same records are read from params.yaml and stand in the orders of partitions, where the scale has filled what is
-left open.
+The same records are in params.yaml and in the orders of partitions, where the scale's values replace what is None.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ Count = Annotated[int, Field(ge=1)]
 
 
 def is_client_name(name: str) -> bool:
-    """Whether a client can be called so: files of its adapters have their kind behind a dot."""
+    """Whether a client can have this name. A dot is not allowed: it separates name and kind of an adapter's file."""
     return re.match(NAME, name) is not None and "." not in name and name not in RESERVED
 
 
 class Share(Record):
-    """How much of a client's splits is taken; None: what the scale says, of test examples all."""
+    """How much of each split a client uses; None: the scale's value, and all test examples."""
 
     train_fraction: Fraction | None = None
     validation_examples: Count | None = None
@@ -36,7 +35,7 @@ class Share(Record):
 
 
 class Counts(Record):
-    """So many examples of each split, the same for every client."""
+    """Number of examples of each split, the same for every client."""
 
     train: Count
     val: Count
@@ -44,7 +43,7 @@ class Counts(Record):
 
 
 class Limited(Record):
-    """What all settings have: clients, and limits in tokens where they are not the scale's."""
+    """Fields of all settings: clients, and limits in tokens, None for the scale's."""
 
     clients: list[str]
     source_tokens: Annotated[int, Field(ge=16)] | None = None
@@ -59,7 +58,7 @@ class Limited(Record):
 
 
 class Domains(Limited):
-    """A client a domain or corpus, on the corpus's own splits; `only`: a client's own share."""
+    """One client for each domain or corpus, with the corpus's splits; `only`: shares of single clients."""
 
     kind: Literal["domains"]
     own: bool = True
@@ -75,7 +74,7 @@ class Domains(Limited):
         return self
 
     def share_of(self, client: str) -> Share:
-        """What is taken of a client, with what its own share leaves open filled by the setting's."""
+        """A client's share: its entry in `only`, with the setting's values where that has None."""
         own = self.only.get(client, Share())
         return Share(
             train_fraction=own.train_fraction or self.train_fraction,
@@ -85,17 +84,17 @@ class Domains(Limited):
 
     @property
     def weights(self) -> dict[str, float]:
-        """How many examples one of a client's stands for, where fewer were drawn of it than of the others.
+        """Client -> factor of its examples in a weighted average, if it has a fraction of its own.
 
-        So its weight in an average is that of its true size, as of all clients' that are scaled alike.
+        The factor gives the client the weight that it would have at the setting's fraction.
         """
         shares = {name: self.share_of(name).train_fraction for name in self.only}
-        drawn = {name: share for name, share in shares.items() if share is not None and share != self.train_fraction}
-        return {name: (self.train_fraction or 1.0) / share for name, share in drawn.items()}
+        others = {name: share for name, share in shares.items() if share is not None and share != self.train_fraction}
+        return {name: (self.train_fraction or 1.0) / share for name, share in others.items()}
 
 
 class Iid(Limited):
-    """Each domain of `of` is dealt out to the clients, an example or a meeting at a time."""
+    """Each domain in `of` is dealt out to the clients, one example or one meeting at a time."""
 
     kind: Literal["iid"]
     of: list[str] = Field(min_length=1)
@@ -112,7 +111,7 @@ class Iid(Limited):
 
 
 class Balanced(Limited):
-    """A client a domain, each with so many examples."""
+    """One client for each domain, all with the same number of examples."""
 
     kind: Literal["balanced"]
     counts: Counts

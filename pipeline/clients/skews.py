@@ -1,7 +1,6 @@
-"""Who the clients of a federation on labelled texts are, and how much each of them holds: one record a kind.
+"""Who the clients of a federation on labelled texts are, and how many texts each of them has: one record a kind.
 
-Clients hold training examples. The server holds `val` and `test`, but where clients are natural owners, who have their
-own.
+Clients have training texts. The server has `val` and `test`, unless clients are natural owners, who have their own.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from pipeline.errors import QuorumError
 from pipeline.workspace.record import Record
 
 SERVER = "server"
-"""Who holds the development and test sets in a manifest."""
+"""The manifest's entry for the development and test sets."""
 
 
 class Skewed(Record):
-    """So many clients, of labels or clusters by Dir(α p), of sizes by Dir(β 1), or both; neither: all alike.
+    """Clients whose labels or clusters are drawn from Dir(α p), whose sizes from Dir(β 1), or both; neither: uniform.
 
-    `least`: so many examples, at least, a client.
+    `least`: the fewest texts of a client.
     """
 
     kind: Literal["skewed"]
@@ -38,11 +37,10 @@ class Skewed(Record):
 
 
 class Natural(Record):
-    """A client an owner who has `least` training examples, and some of the development and the test set.
+    """Each client is an owner with at least `least` training texts, and with some development and test texts.
 
-    `clients`: so many owners, the largest; None: all. `each`: so many of an owner's training examples, at most.
-    `own`: whether a client is judged on its own development and test examples. `silos`: owners that are alike share so
-    many clients.
+    `clients`: how many owners, the largest; None: all. `each`: the most training texts of an owner. `own`: whether a
+    client is evaluated on its own development and test texts. `silos`: into how many clients similar owners are merged.
     """
 
     kind: Literal["natural"]
@@ -54,7 +52,7 @@ class Natural(Record):
 
 
 class Given(Record):
-    """A partition that was exported, by this project or in FedNLP's form."""
+    """A partition from a file, of this project or in FedNLP's form."""
 
     kind: Literal["given"]
     file: Path
@@ -70,13 +68,13 @@ def partition(
     dataset: str,
     clusters: Mapping[str, str] | None = None,
 ) -> Manifest:
-    """Who holds which texts.
+    """The manifest of a federation on labelled texts.
 
     Args:
-        clusters: training text -> its cluster, where the skew is by cluster; owner -> its silo, where there are silos.
+        clusters: training text -> its cluster, if the skew is by cluster; owner -> its silo, if there are silos.
 
     Raises:
-        QuorumError: there are too few texts, or a given partition is of others.
+        QuorumError: there are too few texts, or a given partition belongs to other texts.
     """
     return KINDS[skew.kind](skew, texts, seed, dataset, clusters or {})
 
@@ -86,23 +84,23 @@ def _skewed(skew: Skewed, texts: Mapping[str, Text], seed: int, dataset: str, cl
     labels = [clusters[i] if skew.by == "cluster" else texts[i].label for i in ids]
     if skew.alpha is not None and len(set(labels)) < 2:
         raise QuorumError(f"alpha skews {skew.by}s, and all texts have one; set by: cluster, or beta, or spread: true")
-    held = dirichlet.partition(
+    assigned = dirichlet.partition(
         ids, labels, skew.clients, seed=seed, dataset=dataset, alpha=skew.alpha, beta=skew.beta, least=skew.least
     )
-    return with_server(named(held), texts)
+    return with_server(numbered(assigned), texts)
 
 
 def _natural(
     skew: Natural, texts: Mapping[str, Text], seed: int, dataset: str, clusters: Mapping[str, str]
 ) -> Manifest:
-    held: dict[str, dict[str, list[str]]] = {}
+    assigned: dict[str, dict[str, list[str]]] = {}
     for identity, text in texts.items():
         owner = clusters.get(text.owner, "") if skew.silos else text.owner
-        held.setdefault(owner, {}).setdefault(text.split, []).append(identity)
+        assigned.setdefault(owner, {}).setdefault(text.split, []).append(identity)
     there = {text.split for text in texts.values()}  # while tuning, no text is tested
     fit = {
         owner: own
-        for owner, own in sorted(held.items())
+        for owner, own in sorted(assigned.items())
         if owner and len(own.get("train", ())) >= skew.least and (not skew.own or there <= set(own))
     }
     largest = sorted(fit, key=lambda owner: (-len(fit[owner]["train"]), owner))[: skew.clients]
@@ -112,13 +110,13 @@ def _natural(
             "are wanted; lower clients or least"
         )
     _check_names(largest)
-    taken = {owner: _drawn(fit[owner]["train"], skew.each, seed, dataset, owner) for owner in sorted(largest)}
+    taken = {owner: _sampled(fit[owner]["train"], skew.each, seed, dataset, owner) for owner in sorted(largest)}
     if not skew.own:
         return with_server(taken, texts)
     return {o: {"train": own, "val": fit[o]["val"], "test": fit[o].get("test", [])} for o, own in taken.items()}
 
 
-def _drawn(ids: Sequence[str], count: int | None, seed: int, dataset: str, owner: str) -> list[str]:
+def _sampled(ids: Sequence[str], count: int | None, seed: int, dataset: str, owner: str) -> list[str]:
     if count is None or count >= len(ids):
         return list(ids)
     order = dirichlet.drawing(seed, dataset, f"of {owner}", count, None).permutation(len(ids))
@@ -128,16 +126,16 @@ def _drawn(ids: Sequence[str], count: int | None, seed: int, dataset: str, owner
 def _given(skew: Given, texts: Mapping[str, Text], seed: int, dataset: str, clusters: Mapping[str, str]) -> Manifest:
     del seed, clusters
     there = {identity: texts[identity] for identity in ids_of(texts, "train")}
-    held = {client: own for client, own in exchange.read(skew.file, dataset, there).items() if own}
-    _check_names(held)
-    return with_server(held, texts)
+    assigned = {client: own for client, own in exchange.read(skew.file, dataset, there).items() if own}
+    _check_names(assigned)
+    return with_server(assigned, texts)
 
 
 def _check_names(clients: Iterable[str]) -> None:
-    """Files are called after clients.
+    """Check names of clients, after which files are named.
 
     Raises:
-        QuorumError: a name is taken, or is no file's.
+        QuorumError: a name is reserved, or cannot be a file's.
     """
     wrong = [name for name in clients if not is_client_name(name)]
     if wrong:
@@ -152,18 +150,18 @@ KINDS: dict[str, Callable[[Any, Mapping[str, Text], int, str, Mapping[str, str]]
 
 
 def ids_of(texts: Mapping[str, Text], split: str) -> list[str]:
-    """In their own order."""
+    """Ids of a split's texts, in the order of `texts`."""
     return [identity for identity, text in texts.items() if text.split == split]
 
 
-def named(held: Sequence[list[str]]) -> dict[str, list[str]]:
-    """Clients by number, so that their names sort as they were dealt to."""
-    width = len(str(len(held) - 1))
-    return {f"client-{number:0{width}d}": own for number, own in enumerate(held)}
+def numbered(assigned: Sequence[list[str]]) -> dict[str, list[str]]:
+    """`client-00` and so on -> ids, with as many digits as the names need to sort in this order."""
+    width = len(str(len(assigned) - 1))
+    return {f"client-{number:0{width}d}": own for number, own in enumerate(assigned)}
 
 
-def with_server(held: Mapping[str, list[str]], texts: Mapping[str, Text]) -> Manifest:
-    """Clients that hold training texts alone, and the server, which holds the rest."""
-    manifest: Manifest = {client: {"train": own, "val": [], "test": []} for client, own in held.items()}
+def with_server(assigned: Mapping[str, list[str]], texts: Mapping[str, Text]) -> Manifest:
+    """A manifest of clients with training texts only, and of the server with all other texts."""
+    manifest: Manifest = {client: {"train": own, "val": [], "test": []} for client, own in assigned.items()}
     manifest[SERVER] = {"train": [], "val": ids_of(texts, "val"), "test": ids_of(texts, "test")}
     return manifest

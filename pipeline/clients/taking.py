@@ -1,7 +1,7 @@
-"""Which of a data set's texts are used: all, so many, or so many of each label or owner.
+"""Which of a data set's texts are used: all, a number, or a number of each label or owner.
 
-Training texts are drawn anew for each seed. Those that runs are judged on are the same for all seeds, so that what one
-text got at several seeds can be averaged.
+Training texts are drawn for each seed. Development and test texts are the same for all seeds, so that a text's scores
+at several seeds can be averaged.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pipeline.workspace.record import Record
 
 
 class Take(Record):
-    """Of a split `count` texts, or `each` of every label or owner; neither: all.
+    """`count` texts of a split, or `each` of every label or owner; neither: all.
 
-    `largest`: of so many owners alone, those with the most training texts.
+    `largest`: only texts of that many owners, those with the most training texts.
     """
 
     count: Count | None = None
@@ -33,7 +33,7 @@ class Take(Record):
 
 
 class Takes(Record):
-    """What is taken of each split; None: nothing."""
+    """Which texts of each split are used; None: none."""
 
     train: Take = Field(default_factory=Take)
     val: Take = Field(default_factory=Take)
@@ -44,12 +44,12 @@ AnyText = TypeVar("AnyText", bound=Text)
 
 
 def taken(texts: Mapping[str, AnyText], takes: Takes, seed: int) -> dict[str, AnyText]:
-    """The texts that a seed uses, in their own order.
+    """The texts that a seed uses, by id, in the order of `texts`.
 
     Raises:
         QuorumError: a split has no text left.
     """
-    kept: set[str] = set()
+    used: set[str] = set()
     for split in SPLITS:
         take: Take | None = getattr(takes, split)
         if take is None:
@@ -59,8 +59,8 @@ def taken(texts: Mapping[str, AnyText], takes: Takes, seed: int) -> dict[str, An
         if not chosen:
             remedy = "raise what is taken of it" if own else f"give some texts the split {split}"
             raise QuorumError(f"{split}: no text is left of {len(own)}; {remedy}")
-        kept |= chosen
-    return {identity: text for identity, text in texts.items() if identity in kept}
+        used |= chosen
+    return {identity: text for identity, text in texts.items() if identity in used}
 
 
 def _of_split(own: Mapping[str, Text], texts: Mapping[str, Text], take: Take, salt: str) -> set[str]:
@@ -81,10 +81,10 @@ def _of_split(own: Mapping[str, Text], texts: Mapping[str, Text], take: Take, sa
 
 
 def _largest(texts: Mapping[str, Text], count: int) -> list[str]:
-    """The owners with the most training texts, of those who have some of each split."""
-    held: dict[str, Counter[Split]] = {}
+    """The owners with the most training texts, among those with texts of each split."""
+    counts: dict[str, Counter[Split]] = {}
     for text in texts.values():
-        held.setdefault(text.owner, Counter())[text.split] += 1
+        counts.setdefault(text.owner, Counter())[text.split] += 1
     there = {text.split for text in texts.values()}
-    whole = [owner for owner, splits in held.items() if all(splits[split] for split in there)]
-    return sorted(whole, key=lambda owner: (-held[owner]["train"], owner))[:count]
+    complete = [owner for owner, splits in counts.items() if all(splits[split] for split in there)]
+    return sorted(complete, key=lambda owner: (-counts[owner]["train"], owner))[:count]

@@ -18,19 +18,19 @@ _PARTS = re.compile(r"\n@(subject|ann\d)\n")
 
 
 def read(folder: Path, left_out: Counter[str]) -> list[Titled]:
-    """Emails; the owner is the mailbox. A training email whose body recurs in dev or test is left out.
+    """Emails, whose owner is the mailbox. A training email with the body of one in dev or test is left out.
 
     Args:
-        left_out: counts them.
+        left_out: split -> number of emails that are left out; this function adds to it.
 
     Raises:
         QuorumError: a folder is missing, or a file has no subject.
     """
     found = {split: _read(folder / "enron_subject_line" / name, split) for split, name in FOLDERS.items()}
-    judged = {_normal(email.text) for split in ("val", "test") for email in found[split]}  # type: ignore[index]
-    kept = [email for email in found["train"] if _normal(email.text) not in judged]
-    left_out["train"] += len(found["train"]) - len(kept)
-    return [*kept, *found["val"], *found["test"]]
+    evaluated = {_normal(email.text) for split in ("val", "test") for email in found[split]}  # type: ignore[index]
+    trained = [email for email in found["train"] if _normal(email.text) not in evaluated]
+    left_out["train"] += len(found["train"]) - len(trained)
+    return [*trained, *found["val"], *found["test"]]
 
 
 def _read(folder: Path, split: Split) -> list[Titled]:

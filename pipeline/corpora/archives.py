@@ -1,16 +1,19 @@
-"""Data sets that come as an archive: from a mirror's `.tar.xz`, or as the tarball of a pinned commit.
+"""Data sets in archives: a mirror's `.tar.xz`, or the tarball of a pinned commit.
 
-Archives of one content differ in their bytes. So what is checked is the content: one hash of the paths and hashes of
-all files that are read.
+Two archives of the same files differ in their bytes, so the files are checked: one hash of their paths and hashes.
 """
 
 from __future__ import annotations
 
 import http.client
+import lzma
+import posixpath
 import tarfile
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +26,7 @@ TIMEOUT_SECONDS = 60
 
 @dataclass(frozen=True)
 class Tarball:
-    """A repository at a commit, and which of its paths become which of ours: a folder's ends with a slash."""
+    """A repository at a commit, and their path -> our path of what is unpacked; a folder's path ends with a slash."""
 
     repository: str
     commit: str
@@ -36,7 +39,7 @@ class Tarball:
 
 @dataclass(frozen=True)
 class Archived:
-    """How a data set is archived: `mirrored` below the mirror, whose archive has one folder at its top."""
+    """Where the archives of a data set are: `mirrored` is a path below the mirror, `content` a hash of all files."""
 
     mirrored: str
     upstream: tuple[Tarball, ...]
@@ -47,8 +50,8 @@ class Archived:
         return "+".join(ball.commit[:8] for ball in self.upstream)
 
     @property
-    def kept(self) -> list[str]:
-        """Our paths: what else an archive holds is left there."""
+    def paths(self) -> list[str]:
+        """Our paths of the files and folders that are unpacked."""
         return [ours for ball in self.upstream for ours in ball.paths.values()]
 
 
@@ -124,56 +127,88 @@ ARCHIVES: dict[str, Archived] = {
 
 
 def unpack_mirror(archived: Archived, archive: Path, into: Path) -> None:
-    """
+    """Unpack a mirror's archive, which has our paths.
+
     Raises:
         QuorumError: the archive is missing, damaged or altered.
     """
-    whole = {path: path for path in archived.kept}
-    _unpack(archive, whole, into)
+    _unpack([(archive, {path: path for path in archived.paths})], into)
     _check(archived, archive, into)
 
 
 def unpack_upstream(archived: Archived, downloads: Path, into: Path) -> None:
-    """
+    """Download the tarballs of the pinned commits, and unpack them.
+
     Raises:
         QuorumError: a tarball could not be fetched, or its content is not what was published.
     """
-    for ball in archived.upstream:
-        _unpack(_fetched(ball, downloads), ball.paths, into)
+    _unpack([(_fetched(ball, downloads), ball.paths) for ball in archived.upstream], into)
     _check(archived, downloads, into)
 
 
 def _fetched(ball: Tarball, downloads: Path) -> Path:
-    kept = downloads / f"{ball.repository.replace('/', '+')}-{ball.commit[:12]}.tar.gz"
-    if not kept.is_file():
+    path = downloads / f"{ball.repository.replace('/', '+')}-{ball.commit[:12]}.tar.gz"
+    if not path.is_file():
         say(f"ingest: fetching {ball.address}")
         try:
             with urllib.request.urlopen(ball.address, timeout=TIMEOUT_SECONDS) as answer:
-                write_bytes(kept, answer.read())
+                write_bytes(path, answer.read())
         except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
             reason = getattr(error, "reason", error)
             raise QuorumError(
                 f"{ball.address}: could not be fetched ({reason}); check the network, or set data_source: mirror or "
                 "sample"
             ) from None
-    return kept
+    return path
 
 
-def _unpack(archive: Path, paths: Mapping[str, str], into: Path) -> None:
-    """The files of an archive below its one top folder that `paths` name, as they are called there."""
-    try:
-        with tarfile.open(archive) as tar:
+def _unpack(archives: Sequence[tuple[Path, Mapping[str, str]]], into: Path) -> None:
+    """Write the files that the paths of each archive name. Paths begin below the one folder at an archive's top.
+
+    Raises:
+        QuorumError: an archive is missing or damaged, or has a member outside of itself. Nothing is written then.
+    """
+    for archive, _ in archives:
+        with _opened(archive) as tar:
+            _check_members(tar, archive)
+    for archive, paths in archives:
+        with _opened(archive) as tar:
             for member in tar:
                 path = member.name.partition("/")[2]
-                wanted = member.isfile() and not path.endswith("/.DS_Store")
-                ours = _renamed(path, paths) if wanted else None
-                content = tar.extractfile(member) if ours is not None else None
+                ours = None if path.endswith("/.DS_Store") else _renamed(path, paths)
+                content = tar.extractfile(member) if ours is not None and member.isfile() else None
                 if ours is not None and content is not None:
                     write_bytes(into / ours, content.read())
+
+
+@contextmanager
+def _opened(archive: Path) -> Iterator[tarfile.TarFile]:
+    try:
+        with tarfile.open(archive) as tar:
+            yield tar
     except FileNotFoundError:
         raise QuorumError(f"{archive}: is missing from the mirror; restore it, or set data_source: upstream") from None
-    except (tarfile.TarError, EOFError, OSError) as error:
+    except (tarfile.TarError, EOFError, OSError, lzma.LZMAError, zlib.error) as error:
         raise QuorumError(f"{archive}: damaged ({error}); restore it, or remove it and run again") from None
+
+
+def _check_members(tar: tarfile.TarFile, archive: Path) -> None:
+    """Check the paths of all members.
+
+    Raises:
+        QuorumError: a member's path, or the target of a link, is absolute or leads out of the archive.
+    """
+    for member in tar:
+        paths = [member.name]
+        if member.issym():
+            paths.append(posixpath.normpath(posixpath.join(posixpath.dirname(member.name), member.linkname)))
+        elif member.islnk():
+            paths.append(member.linkname)
+        if any(path.startswith("/") or ".." in path.split("/") for path in paths):
+            raise QuorumError(
+                f"{archive}: member {member.name!r} leads out of the archive, so nothing was unpacked; remove the "
+                "file, and get it from its publisher"
+            )
 
 
 def _renamed(path: str, paths: Mapping[str, str]) -> str | None:

@@ -2,18 +2,19 @@
 
 Nedoluzhko et al., "ELITR Minuting Corpus: A Novel Dataset for Automatic Minuting from Multi-Party Meetings in English
 and Czech", LREC 2022. A folder a meeting below `train`, `dev` and `test` (`test2` is left out), in it one
-`transcript_MAN*.txt` with a line an utterance, `(SPEAKER) words` or just words that go on with the last speaker, and
+`transcript_MAN*.txt` with a line an utterance, `(SPEAKER) words` or just words of the speaker before, and
 `minutes_GENER_annot*.txt`, of which the first by name is the reference. Markers such as `<laugh>` go.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.corpora.example import Example, Split, Turn
+from pipeline.corpora.example import Example, Split
 from pipeline.corpora.notes import Notes
-from pipeline.corpora.text import clean
+from pipeline.corpora.text import clean, turns_of
 from pipeline.errors import QuorumError
 
 CLIENT = "ELITR"
@@ -23,7 +24,7 @@ HOW_TO_GET = (
     "train, dev and test into elitr/ of the mirror (QUORUM_MIRROR)"
 )
 
-_UTTERANCE = re.compile(r"^\(([^)]+)\)\s*(.*)$")
+_UTTERANCE = re.compile(r"\(([^)]+)\)\s*+(.*)")
 _TAG = re.compile(r"<[^<>]*>")
 _BULLET = re.compile(r"^[\s*•–-]+")
 
@@ -45,27 +46,18 @@ def read(folder: Path, query: str, notes: Notes) -> tuple[list[Example], int]:
             identity = f"elitr/{meeting.name}"
             minutes = sorted(meeting.glob("minutes_GENER*.txt"))
             target = summary_of(_text(minutes[0])) if minutes else ""
-            turns = turns_of(_text(sorted(meeting.glob("transcript*.txt"))[0]))
+            turns = turns_of(lines_of(_text(sorted(meeting.glob("transcript*.txt"))[0])), first="SPEAKER")
             example = Example(identity, "elitr", CLIENT, split, meeting.name, query, turns, target)
             if notes.keeps(example):
                 examples.append(example)
     return examples, meetings
 
 
-def turns_of(transcript: str) -> tuple[Turn, ...]:
-    """Lines of a transcript -> turns."""
-    turns: list[Turn] = []
+def lines_of(transcript: str) -> Iterator[tuple[str | None, str]]:
+    """Lines of a transcript as (speaker, words); the speaker is None where a line names none."""
     for line in transcript.splitlines():
         match = _UTTERANCE.match(line.strip())
-        speaker = match.group(1) if match else (turns[-1].speaker if turns else "SPEAKER")
-        words = clean(_TAG.sub(" ", match.group(2) if match else line))
-        if not words:
-            continue
-        if match or not turns:
-            turns.append(Turn(speaker, words))
-        else:
-            turns[-1] = Turn(speaker, f"{turns[-1].text} {words}")
-    return tuple(turns)
+        yield (match.group(1), clean(_TAG.sub(" ", match.group(2)))) if match else (None, clean(_TAG.sub(" ", line)))
 
 
 def summary_of(minutes: str) -> str:

@@ -1,4 +1,4 @@
-"""A fixed shuffle: the same on every machine, and no other when a name is added."""
+"""A shuffle that is the same on every machine, and that adding a name does not change."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from collections.abc import Sequence
 
 
 def hash_order(ids: Sequence[str], salt: str = "") -> list[str]:
-    """A fixed shuffle, another for another salt: the first k of it are a sample that grows with k."""
+    """Ids in the order of their salted hashes. Its first k are a random sample that grows with k."""
     return sorted(ids, key=lambda identity: hashlib.sha256(f"{salt}{identity}".encode()).digest())

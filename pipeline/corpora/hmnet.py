@@ -4,8 +4,8 @@ Zhu et al., "A Hierarchical Network for Abstractive Meeting Summarization with C
 EMNLP 2020. Gzipped JSON lines, a meeting a line: `id`, `meeting` [{speaker, role, utt: {word: [...]}}], `summary`
 [sentence, ...]; folders train, dev and test. AMI: Carletta et al., 2005. ICSI: Janin et al., 2003.
 
-The same recordings are QMSum's Product and Academic meetings, under other splits: `clients.manifest.check` fails on
-a manifest that has one in training and the other in a test.
+QMSum's Product and Academic meetings are the same recordings in other splits: `clients.manifest.check` refuses a
+manifest with a recording in training and in a test.
 """
 
 from __future__ import annotations

@@ -24,11 +24,15 @@ WNUT: dict[Split, str] = {
     "test": "data/WNUT17/CONLL-format/data/test/emerging.test.annotated",
 }
 OTHER = ("B-OTH", "I-OTH", "B-O")
-"""Of the training file's first version, which alone can be had: no types of the others."""
+"""Types of the training file alone, of which only the first version is published; they become O."""
 
 
 def read_uner(folder: Path) -> list[Tagged]:
-    """Sentences; the owner is the domain that a sentence's name begins with, the group its document."""
+    """Sentences. The owner is the domain, with which a sentence's name begins; the group is its document.
+
+    Raises:
+        QuorumError: a file is missing, or its tags are no BIO.
+    """
     found = []
     for split, name in UNER.items():
         document = ""
@@ -46,7 +50,11 @@ def read_uner(folder: Path) -> list[Tagged]:
 
 
 def read_wnut(folder: Path) -> list[Tagged]:
-    """Posts, of no owner, each a group of its own."""
+    """Posts without owners; each is a group.
+
+    Raises:
+        QuorumError: a file is missing, or its tags are no BIO.
+    """
     found = []
     for split, name in WNUT.items():
         for number, (_, rows) in enumerate(_blocks(folder / name)):
@@ -57,9 +65,10 @@ def read_wnut(folder: Path) -> list[Tagged]:
 
 
 def check_bio(tags: Sequence[str], where: str) -> None:
-    """
+    """Check the tags of a sentence.
+
     Raises:
-        QuorumError: a tag is none of O, B-X and I-X, or an I-X goes on with no span of X.
+        QuorumError: a tag is none of O, B-X and I-X, or an I-X does not follow a B-X or I-X.
     """
     before = ""
     for number, tag in enumerate(tags, 1):
@@ -72,7 +81,7 @@ def check_bio(tags: Sequence[str], where: str) -> None:
 
 
 def _blocks(path: Path) -> Iterator[tuple[list[str], list[list[str]]]]:
-    """(Comments, rows of cells) of every sentence; an empty line is between two."""
+    """(Comments, rows of cells) of every sentence; an empty line separates two."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:

@@ -4,8 +4,8 @@ Hu et al., "MeetingBank: A Benchmark Dataset for Meeting Summarization", ACL 202
 council's meeting a line: `id`, `uid` (city, date and item: `SeattleCityCouncil_12142015_Res 31669`), `transcript`
 (running text, no speakers) and `summary`; files train, validation and test, `.json` or `.jsonl`.
 
-Nothing published says that a meeting's segments all lie in one file. Where they do not, the test keeps its own, and the
-training and validation segments of its meetings are left out and counted.
+A meeting's segments may be in several splits. If one is in the test, those in training and validation are left out and
+counted.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ def read(folder: Path, query: str, notes: Notes) -> tuple[list[Example], int]:
             example = _example(line, f"{paths[0]}: line {number}", split, query)
             if notes.keeps(example):
                 examples.append(example)
-    kept = _without_tested_meetings(examples, notes)
-    return kept, len({example.meeting for example in kept})
+    found = _without_tested_meetings(examples, notes)
+    return found, len({example.meeting for example in found})
 
 
 def _without_tested_meetings(examples: Sequence[Example], notes: Notes) -> list[Example]:
     tested = {example.meeting for example in examples if example.split == "test"}
-    kept = []
+    found = []
     for example in examples:
         if example.split != "test" and example.meeting in tested:
             notes.dropped_tested_meeting.append(example.id)
         else:
-            kept.append(example)
-    return kept
+            found.append(example)
+    return found
 
 
 def _example(line: str, where: str, split: Split, query: str) -> Example:

@@ -1,7 +1,7 @@
 """20 Newsgroups, the by-date split: a folder a group, a file a post.
 
-Lang, "NewsWeeder: Learning to Filter Netnews", ICML 1995; the by-date split is J. Rennie's. Its development set is
-ours: as many posts of each group, the first of the training posts in a fixed shuffle.
+Lang, "NewsWeeder: Learning to Filter Netnews", ICML 1995; the by-date split is J. Rennie's. It has no development set:
+ours is the first training posts of each group in a fixed shuffle.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from pipeline.errors import QuorumError
 
 FOLDERS: dict[Split, str] = {"train": "20news-bydate-train", "test": "20news-bydate-test"}
 DEVELOPMENT = 20
-"""Posts of each group."""
+"""Development posts of each group."""
 Headers = Literal["all", "subject"]
-_ANSWERS = re.compile(r"^(re|fwd?)\s*(\[\d+\])?\s*:\s*", flags=re.IGNORECASE)
+_ANSWERS = re.compile(r"(?:(?:re|fwd?)\s*+(?:\[\d++\]\s*+)?:\s*+)++", flags=re.IGNORECASE)
+"""`Re: Fwd: re[2]: `, at the beginning of a subject."""
 
 
 def read(folder: Path, headers: Headers) -> list[Labelled]:
-    """The posts below `data/`; lines become spaces.
+    """The posts below `data/`; line breaks become spaces.
 
     Args:
-        headers: `all` is the file as it is, as in FedNLP's code; `subject` the subject and the body alone: a header of
-            usual length fills 64 tokens by itself.
+        headers: `all` reads the whole file, as FedNLP's code does; `subject` only the subject and the body, because a
+            header of usual length fills 64 tokens.
 
     Raises:
         QuorumError: a folder is missing.
@@ -50,9 +51,8 @@ def _post(path: Path, split: Split, group: str, headers: Headers) -> Labelled:
     head, _, body = content.partition("\n\n")
     subject = next((line[8:].strip() for line in head.splitlines() if line.lower().startswith("subject:")), "")
     text = content if headers == "all" else f"{subject}\n{body}"
-    thread = subject
-    while _ANSWERS.match(thread):
-        thread = _ANSWERS.sub("", thread)
+    answers = _ANSWERS.match(subject)
+    thread = subject[answers.end() :] if answers else subject
     identity = f"20news/{split}/{group}/{path.name}"
     return Labelled(
         identity, split, group, f"{group}/{thread.lower()}" if thread else identity, " ".join(text.split()), group

@@ -1,4 +1,4 @@
-"""What a corpus's reader had to mend, counted, so that the report can say so."""
+"""What a corpus's reader had to correct or leave out; the report shows the counts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pipeline.corpora.example import Example
 
 @dataclass
 class Notes:
-    """Spans that ran past their transcript's end, examples left out and why, and examples kept without a transcript."""
+    """Spans that end after their transcript, ids of examples that were left out and why, and of those without turns."""
 
     spans_past_end: int = 0
     dropped_empty_target: list[str] = field(default_factory=list)
@@ -17,7 +17,7 @@ class Notes:
     kept_without_turns: list[str] = field(default_factory=list)
 
     def keeps(self, example: Example) -> bool:
-        """Whether an example can be used: not without a reference; without a transcript it is kept, and counted."""
+        """Whether an example can be used: it needs a reference. One without a transcript can, and is counted."""
         if not example.target:
             self.dropped_empty_target.append(example.id)
             return False

@@ -1,20 +1,20 @@
-"""An organisation's folder of meetings, in whatever formats it has them, with summaries beside them.
+"""An organisation's folder of meetings in any format that `transcripts` reads, with their summaries.
 
-`NAME.summary.txt` is a summary of the whole of NAME. A CSV file has more: a row a summary, with the columns file,
-query, summary, and turns, which is `A-B` counted from 1, or empty for the whole meeting. QMSum's JSON has its queries
-itself.
+`NAME.summary.txt` is a summary of the meeting NAME. A CSV file has one summary a row, with the columns file, query,
+summary and turns: `A-B`, counted from 1, or empty for the entire meeting. QMSum's JSON contains its queries.
 """
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pipeline.corpora.example import SPLITS
+from pipeline.corpora.people_csv import rows_of
 from pipeline.corpora.qmsum import Meeting, Query, parse_meeting
 from pipeline.corpora.transcripts import READERS, read_transcript, text_of
 from pipeline.errors import QuorumError
@@ -27,7 +27,7 @@ COLUMNS = ("file", "query", "summary", "turns")
 
 @dataclass(frozen=True)
 class Checked:
-    """One file, and what it holds; or what is wrong with it, and where."""
+    """One file and its meeting, or what is wrong with it and where."""
 
     path: Path
     meeting: Meeting | None
@@ -37,14 +37,15 @@ class Checked:
         meeting = self.meeting
         if meeting is None:
             return {"file": self.path.name, "format": self.path.suffix[1:], "wrong": self.wrong}
+        names = dict.fromkeys(turn.speaker for turn in meeting.turns)
         return {
             "file": self.path.name,
             "format": self.path.suffix[1:],
             "turns": len(meeting.turns),
-            "speakers": len({turn.speaker for turn in meeting.turns}),
+            "speakers": f"{len(names)}: {', '.join(names)}",
             "words": sum(len(turn.text.split()) for turn in meeting.turns),
             "queries": len(meeting.queries),
-            "wrong": self.wrong or ("" if meeting.queries else "no summary beside it, so it cannot train"),
+            "wrong": self.wrong or ("" if meeting.queries else "no summary, so it cannot train"),
         }
 
 
@@ -68,35 +69,24 @@ def meeting_files(folder: Path) -> list[Path]:
 
 
 def read_meeting(path: Path) -> Meeting:
-    """A meeting with the summaries that lie beside it.
+    """A meeting with its summaries.
 
     Raises:
-        QuorumError: the meeting or what lies beside it is malformed.
+        QuorumError: the meeting or one of its summaries is malformed, or a table of its folder is.
     """
-    if path.suffix.lower() == ".json":
-        meeting = parse_meeting(path)
-    else:
-        meeting = Meeting(path.stem, tuple(read_transcript(path)), ())
-    beside = path.with_name(path.stem + SUMMARY)
-    queries = list(meeting.queries)
-    if beside.is_file():
-        text = " ".join(text_of(beside).split())
-        if not text:
-            raise QuorumError(f"{beside}: is empty; write the summary, or remove the file")
-        queries.append(_query(WHOLE, text, (0, len(meeting.turns) - 1)))
-    for number, row in _rows(path.parent):
-        if row["file"] == path.name:
-            queries.append(_of_row(row, f"{number[0]}: line {number[1]}", len(meeting.turns)))
-    return replace(meeting, queries=tuple(queries))
+    rows = [row for table in _tables(path.parent) for row in _rows(table)]
+    meeting = _with_summary(path)
+    queries = [row.query(len(meeting.turns)) for row in rows if row.cells["file"] == path.name]
+    return replace(meeting, queries=(*meeting.queries, *queries))
 
 
 def check(folder: Path) -> list[Checked]:
-    """Every meeting of a folder, read as training would; what is wrong with one does not hide the others.
+    """Every meeting of a folder, and every fault of its tables; one fault does not hide the others.
 
-    Meetings may lie in folders of it that are called as splits.
+    Meetings may lie in subfolders with the names of splits.
 
     Raises:
-        QuorumError: there is no such folder, or it holds no meeting.
+        QuorumError: there is no such folder, it holds no meeting, or two of its meetings have one name.
     """
     if not folder.is_dir():
         raise QuorumError(f"{folder}: is no folder; give the one that holds the meetings")
@@ -105,42 +95,83 @@ def check(folder: Path) -> list[Checked]:
     paths = meeting_files(folder)
     if not paths:
         raise QuorumError(f"{folder}: holds no meeting; lay {', '.join(READERS)} files there")
-    known = {path.name for path in paths}
-    found = [_checked(path) for path in paths]
-    for (table, line), row in _rows(folder):
-        if row["file"] not in known:
-            found.append(Checked(table, None, f"line {line}: {row['file']!r} is no meeting of this folder"))
-    return found
+    meetings: dict[str, Meeting] = {}
+    queries: dict[str, list[Query]] = {path.name: [] for path in paths}
+    faults: list[Checked] = []
+    for path in paths:
+        with _collecting(path, faults):
+            meetings[path.name] = _with_summary(path)
+    for table in _tables(folder):
+        with _collecting(table, faults):
+            for row in _rows(table):
+                name = row.cells["file"]
+                if name not in queries:
+                    faults.append(Checked(table, None, f"line {row.line}: {name!r} is no meeting of this folder"))
+                elif name in meetings:
+                    with _collecting(table, faults):
+                        queries[name].append(row.query(len(meetings[name].turns)))
+    found = {name: replace(own, queries=(*own.queries, *queries[name])) for name, own in meetings.items()}
+    return [Checked(path, found[path.name]) for path in paths if path.name in found] + faults
 
 
-def _checked(path: Path) -> Checked:
+@contextmanager
+def _collecting(path: Path, faults: list[Checked]) -> Iterator[None]:
+    """Add an error of the block to the faults, as one of a file."""
     try:
-        return Checked(path, read_meeting(path))
+        yield
     except QuorumError as error:
-        return Checked(path, None, str(error).removeprefix(f"{path}: "))
+        faults.append(Checked(path, None, str(error).removeprefix(f"{path}: ")))
 
 
-def _rows(folder: Path) -> Iterator[tuple[tuple[Path, int], Mapping[str, str]]]:
-    """((file, line), row) of every CSV in a folder."""
-    for path in sorted(folder.glob("*.csv")):
-        reader = csv.DictReader(text_of(path).splitlines(keepends=True))
-        missing = [column for column in COLUMNS[:3] if column not in (reader.fieldnames or ())]
-        if missing:
-            raise QuorumError(f"{path}: has no column {missing[0]!r}; it needs {', '.join(COLUMNS)}")
-        for row in reader:
-            yield (path, reader.line_num), row
+def _with_summary(path: Path) -> Meeting:
+    """A meeting with the summary that has its name."""
+    if path.suffix.lower() == ".json":
+        meeting = parse_meeting(path)
+    else:
+        meeting = Meeting(path.stem, tuple(read_transcript(path)), ())
+    summary = path.with_name(path.stem + SUMMARY)
+    if not summary.is_file():
+        return meeting
+    text = " ".join(text_of(summary).split())
+    if not text:
+        raise QuorumError(f"{summary}: is empty; write the summary, or remove the file")
+    return replace(meeting, queries=(*meeting.queries, _query(WHOLE, text, (0, len(meeting.turns) - 1))))
 
 
-def _of_row(row: Mapping[str, str], where: str, count: int) -> Query:
-    query, summary = (" ".join((row.get(column) or "").split()) for column in ("query", "summary"))
-    if not summary:
-        raise QuorumError(f"{where}: summary is empty; write it, or remove the row")
-    turns = (row.get("turns") or "").strip()
-    match = re.fullmatch(r"(\d+)\s*-\s*(\d+)", turns) if turns else None
-    if turns and (match is None or not 1 <= int(match[1]) <= int(match[2]) <= count):
-        raise QuorumError(f"{where}: turns {turns!r}: give A-B with 1 <= A <= B <= {count}, the number of turns")
-    span = (int(match[1]) - 1, int(match[2]) - 1) if match else (0, count - 1)
-    return _query(query or WHOLE, summary, span)
+@dataclass(frozen=True)
+class _Row:
+    """A row of a table of summaries, and where it begins."""
+
+    table: Path
+    line: int
+    cells: Mapping[str, str]
+
+    def query(self, count: int) -> Query:
+        """The query of a meeting with so many turns.
+
+        Raises:
+            QuorumError: there is no summary, or the turns are not among the meeting's.
+        """
+        where = f"{self.table}: line {self.line}"
+        query, summary = (" ".join(self.cells.get(column, "").split()) for column in ("query", "summary"))
+        if not summary:
+            raise QuorumError(f"{where}: summary is empty; write it, or remove the row")
+        turns = self.cells.get("turns", "").strip()
+        match = re.fullmatch(r"(\d{1,9})\s*+-\s*+(\d{1,9})", turns)
+        if turns and (match is None or not 1 <= int(match[1]) <= int(match[2]) <= count):
+            raise QuorumError(
+                f"{where}: turns {turns[:20]!r}: give A-B with 1 <= A <= B <= {count}, the number of turns"
+            )
+        return _query(query or WHOLE, summary, (int(match[1]) - 1, int(match[2]) - 1) if match else (0, count - 1))
+
+
+def _tables(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.csv"))
+
+
+def _rows(table: Path) -> Iterator[_Row]:
+    for line, cells in rows_of(table, text_of(table), COLUMNS[:3], shorter=True):
+        yield _Row(table, line, cells)
 
 
 def _query(query: str, answer: str, span: tuple[int, int]) -> Query:

@@ -1,6 +1,6 @@
-"""One's own meetings: a folder in whatever formats, split into train, val and test where it is not yet.
+"""A client's own meetings: a folder in any format, split into train, val and test unless it has these subfolders.
 
-What later stages read is QMSum's schema, one JSON file a meeting.
+They are written in QMSum's schema, one JSON file a meeting.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ def split_folder(folder: Path, into: Path, *, roles: bool = False) -> None:
     """Write a client's meetings to `into/{train,val,test}`.
 
     Args:
-        roles: whether speakers' names are replaced; what may still be one is told.
+        roles: whether speakers' names are replaced. Names that may be left are printed.
 
     Raises:
-        QuorumError: the folder is missing or holds fewer than three meetings, or a file is none.
+        QuorumError: the folder is missing or has fewer than three meetings, or a file cannot be read.
     """
     if not folder.is_dir():
         raise QuorumError(f"params.yaml: own: folder {folder} does not exist; create it, or remove the client")
@@ -49,16 +49,16 @@ def split_folder(folder: Path, into: Path, *, roles: bool = False) -> None:
 
 
 def _split(folder: Path) -> dict[Split, Sequence[Path]]:
-    """A tenth of the meetings, at least one, for each of val and test; the same ones every time."""
+    """Split -> files: a tenth of the meetings, at least one, for each of val and test, by a fixed shuffle."""
     files = {path.name: path for path in meeting_files(folder)}
     names = hash_order(list(files))
     if len(names) < 3:
         kinds = ", ".join(f"*{ending}" for ending in READERS)
         raise QuorumError(f"{folder}: holds {len(names)} meetings ({kinds}); a client needs at least three")
-    held_out = max(1, len(names) // TENTH)
+    count = max(1, len(names) // TENTH)
     parts: dict[Split, Sequence[str]] = {
-        "test": names[:held_out],
-        "val": names[held_out : 2 * held_out],
-        "train": names[2 * held_out :],
+        "test": names[:count],
+        "val": names[count : 2 * count],
+        "train": names[2 * count :],
     }
     return {split: [files[name] for name in sorted(part)] for split, part in parts.items()}

@@ -1,4 +1,4 @@
-"""One's own labelled texts, from a CSV or JSONL file: a row an example.
+"""Labelled texts from a user's CSV or JSONL file, one example a row.
 
 | task | columns |
 |---|---|
@@ -7,14 +7,12 @@
 | answer | question, context, answer, answer_start; in JSONL also answers: [[text, start], …] |
 | title | text, title |
 
-All may have `split` (train, val, test), `owner` and `group` besides. Without `split`, eight groups of ten train, one
-validates and one tests, by a fixed shuffle.
+The columns `split` (train, val, test), `owner` and `group` are optional. Without `split`, a fixed shuffle takes one
+group of ten for validation, one for test and eight for training.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,41 +21,41 @@ from typing import Any
 from pipeline.corpora.example import SPLITS, Split
 from pipeline.corpora.hash_order import hash_order
 from pipeline.corpora.iob import check_bio
+from pipeline.corpora.people_csv import check_columns, rows_of
 from pipeline.corpora.squad import check_answers
-from pipeline.corpora.texts import Asked, Labelled, Tagged, Text, Titled
+from pipeline.corpora.text import is_sound
+from pipeline.corpora.texts import Labelled, Question, Tagged, Text, Titled
 from pipeline.errors import QuorumError
 
 Row = Mapping[str, Any]
-HELD_OUT = 10
-"""One group of so many validates, and one tests."""
+TENTH = 10
 
 
 def read(
     path: Path,
-    kind: type[Labelled] | type[Tagged] | type[Asked] | type[Titled],
+    kind: type[Labelled] | type[Tagged] | type[Question] | type[Titled],
     classes: Callable[[Sequence[Any]], Sequence[str]] = lambda texts: (),
 ) -> list[Any]:
-    """
+    """The texts of a file, in its order.
+
     Args:
-        classes: what a task can predict that has learned from some texts.
+        kind: the record of one text.
+        classes: the labels that some texts have; a task that trains on them can predict these.
 
     Raises:
-        QuorumError: the file is missing or neither CSV nor JSONL, lacks a column, or a row is wrong: by its line.
+        QuorumError: the file is missing or neither CSV nor JSONL, lacks a column, or a row is wrong; names its line.
     """
-    rows = _rows(path)
+    rows = _rows(path, COLUMNS[kind])
     if not rows:
         raise QuorumError(f"{path}: holds no row; give one example a row")
-    missing = [column for column in COLUMNS[kind] if column not in rows[0][1]]
-    if missing:
-        has, needed = ", ".join(map(repr, rows[0][1])), ", ".join(COLUMNS[kind])
-        raise QuorumError(f"{path}: has no column {missing[0]!r}; it has {has}, and needs {needed}, between commas")
+    check_columns(path, rows[0][1], COLUMNS[kind])
     splits = _splits(path, rows)
-    texts = [_made(kind, path, line, row, splits[line]) for line, row in rows]
+    texts = [_text_of(kind, path, line, row, splits[line]) for line, row in rows]
     _check_classes(path, [line for line, _ in rows], texts, classes)
     return texts
 
 
-def _rows(path: Path) -> list[tuple[int, Row]]:
+def _rows(path: Path, columns: Sequence[str]) -> list[tuple[int, Row]]:
     """(Line, row) of a file."""
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -66,47 +64,19 @@ def _rows(path: Path) -> list[tuple[int, Row]]:
     except UnicodeDecodeError as error:
         raise QuorumError(f"{path}: is not UTF-8 (byte {error.start}); save it as UTF-8") from None
     if path.suffix == ".csv":
-        found_rows = _csv_rows(path, text)
-        _, header = next(found_rows, (1, []))
-        return [(line, _of_csv(path, line, header, cells)) for line, cells in found_rows if cells]
+        return list(rows_of(path, text, columns))
     found: list[tuple[int, Row]] = []
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
                 found.append((number, dict(json.loads(line))))
-            except (ValueError, TypeError):
+            except (ValueError, TypeError, RecursionError):
                 raise QuorumError(f"{path}: line {number}: is no JSON object; write one example a line") from None
     return found
 
 
-def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
-    """(The line on which it begins, its cells) of every row."""
-    csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # a text may be long
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    while True:
-        line = reader.line_num + 1
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise QuorumError(
-                f'{path}: line {line}: is no CSV ({error}); write "…" around a text, and "" for each " within'
-            ) from None
-        yield line, cells
-
-
-def _of_csv(path: Path, line: int, header: Sequence[str], cells: Sequence[str]) -> Row:
-    if len(cells) != len(header):
-        raise QuorumError(
-            f'{path}: line {line}: {len(cells)} fields, and the header has {len(header)}; write "…" around a text that '
-            "has a comma or a line's end"
-        )
-    return dict(zip(header, cells, strict=True))
-
-
 def _splits(path: Path, rows: Sequence[tuple[int, Row]]) -> dict[int, Split]:
-    """Line -> split, of the column or by groups in a fixed shuffle."""
+    """Line -> split, by the column `split` or else by a fixed shuffle of groups."""
     if any("split" in row for _, row in rows):
         for line, row in rows:
             if row.get("split") not in SPLITS:
@@ -114,19 +84,29 @@ def _splits(path: Path, rows: Sequence[tuple[int, Row]]) -> dict[int, Split]:
         return {line: row["split"] for line, row in rows}
     groups = {line: str(row.get("group") or f"{path.stem}/{line}") for line, row in rows}
     order = hash_order(sorted(set(groups.values())))
-    held = max(1, len(order) // HELD_OUT)
+    count = max(1, len(order) // TENTH)
     of: dict[str, Split] = dict.fromkeys(order, "train")
-    of.update(dict.fromkeys(order[:held], "test"))
-    of.update(dict.fromkeys(order[held : 2 * held], "val"))
+    of.update(dict.fromkeys(order[:count], "test"))
+    of.update(dict.fromkeys(order[count : 2 * count], "val"))
     return {line: of[group] for line, group in groups.items()}
 
 
-def _made(kind: type[Any], path: Path, line: int, row: Row, split: Split) -> Text:
+def _text_of(kind: type[Any], path: Path, line: int, row: Row, split: Split) -> Text:
     where = f"{path}: line {line}"
     identity = f"{path.stem}/{line}"
     common = (identity, split, str(row.get("owner") or ""), str(row.get("group") or identity))
     text: Text = MAKE[kind](common, row, where)
+    if not all(map(is_sound, _strings(tuple(vars(text).values())))):
+        raise QuorumError(f"{where}: has a NUL or half of a surrogate pair; remove it")
     return text
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, tuple):
+        for one in value:
+            yield from _strings(one)
+    elif isinstance(value, str):
+        yield value
 
 
 def _word(row: Row, column: str, where: str) -> str:
@@ -156,16 +136,16 @@ def _tagged(common: tuple[str, Split, str, str], row: Row, where: str) -> Tagged
     return Tagged(*common, words, tags)
 
 
-def _asked(common: tuple[str, Split, str, str], row: Row, where: str) -> Asked:
+def _question(common: tuple[str, Split, str, str], row: Row, where: str) -> Question:
     question, context = _word(row, "question", where), str(row.get("context") or "")
     try:
         answers = tuple((str(text), int(start)) for text, start in row["answers"]) if row.get("answers") else ()
         answers = answers or ((_word(row, "answer", where), int(row["answer_start"])),)
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise QuorumError(f"{where}: answer_start is no number; give the answer's first character") from None
-    asked = Asked(*common, question, context, answers)
-    check_answers(asked, where)
-    return asked
+    found = Question(*common, question, context, answers)
+    check_answers(found, where)
+    return found
 
 
 def _titled(common: tuple[str, Split, str, str], row: Row, where: str) -> Titled:
@@ -175,13 +155,13 @@ def _titled(common: tuple[str, Split, str, str], row: Row, where: str) -> Titled
 COLUMNS: dict[type[Any], tuple[str, ...]] = {
     Labelled: ("text", "label"),
     Tagged: ("words", "tags"),
-    Asked: ("question", "context"),
+    Question: ("question", "context"),
     Titled: ("text", "title"),
 }
 MAKE: dict[type[Any], Callable[[tuple[str, Split, str, str], Row, str], Text]] = {
     Labelled: _labelled,
     Tagged: _tagged,
-    Asked: _asked,
+    Question: _question,
     Titled: _titled,
 }
 
@@ -189,10 +169,10 @@ MAKE: dict[type[Any], Callable[[tuple[str, Split, str, str], Row, str], Text]] =
 def _check_classes(
     path: Path, lines: Sequence[int], texts: Sequence[Text], classes: Callable[[Sequence[Any]], Sequence[str]]
 ) -> None:
-    """A class that nobody can have learned is a mistake in the file.
+    """Check that training texts have all labels: no model could learn another.
 
     Raises:
-        QuorumError: no training example has a label that another has.
+        QuorumError: a text has a label that no training text has.
     """
     known = set(classes([text for text in texts if text.split == "train"]))
     for line, text in zip(lines, texts, strict=True):

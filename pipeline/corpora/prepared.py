@@ -1,4 +1,4 @@
-"""Prepared examples, of the corpora that a plan names: what lies beside them of another plan leaves no trace."""
+"""Prepared examples of the corpora that a plan names; those of other plans in the same folder are not read."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pipeline.workspace.files import read_json
 
 
 def examples_of(corpora: Iterable[str]) -> dict[str, Example]:
-    """All examples of some corpora, by id."""
+    """All examples of the corpora, by id."""
     return {i: example for corpus in corpora for i, example in read_examples(layout.examples(corpus)).items()}
 
 
 def is_sample(notes: Mapping[str, Any]) -> bool:
-    """Whether the sample stands in a corpus's place, by what was noted when it was read."""
+    """Whether the sample was read instead of a corpus, by the corpus's notes."""
     return bool(notes["source"]["source"] == "sample")
 
 
 def sampled(corpora: Iterable[str]) -> set[str]:
-    """The corpora in whose place the sample stands: no number made from it means anything."""
+    """The corpora of which only the sample was available. Results on the sample mean nothing."""
     return {corpus for corpus in corpora if is_sample(read_json(layout.notes(corpus)))}

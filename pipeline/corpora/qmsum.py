@@ -10,19 +10,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator
 
 from pipeline.corpora.example import SPLITS, Example, Split, Turn
 from pipeline.corpora.notes import Notes
-from pipeline.corpora.text import clean
+from pipeline.corpora.text import clean, is_sound
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import read_json
 from pipeline.workspace.record import first_problem
 
 SpanEnd = Literal["inclusive", "exclusive"]
 DOMAINS = ("Academic", "Committee", "Product")
+
+
+def _sound(text: str) -> str:
+    if not is_sound(text):
+        raise ValueError("has a NUL or half of a surrogate pair")
+    return text
+
+
+Words = Annotated[str, AfterValidator(_sound)]
 
 
 @dataclass(frozen=True)
@@ -37,8 +46,8 @@ class Meeting:
 class Query(BaseModel):
     """One specific query: its words, its reference summary, and its spans as published."""
 
-    query: str
-    answer: str
+    query: Words
+    answer: Words
     spans: tuple[tuple[int, int], ...] = Field(alias="relevant_text_span")
 
     @field_validator("spans")
@@ -51,12 +60,12 @@ class Query(BaseModel):
 
 
 class _Utterance(BaseModel):
-    speaker: str
-    content: str
+    speaker: Words
+    content: Words
 
 
 class _File(BaseModel):
-    """A meeting file; what it holds besides is not read."""
+    """A meeting file; its other keys are not read."""
 
     meeting_transcripts: list[_Utterance] = Field(min_length=1)
     specific_query_list: tuple[Query, ...] = ()
@@ -79,9 +88,9 @@ def parse_meeting(path: Path) -> Meeting:
 
 
 def span_turns(turns: tuple[Turn, ...], spans: tuple[tuple[int, int], ...], span_end: SpanEnd) -> tuple[Turn, ...]:
-    """The turns that the spans name, in the order of the spans; what lies past the transcript's end is left out.
+    """The turns in the spans, in the order of the spans, up to the transcript's end.
 
-    `exclusive` reads [first, last) as the paper's preprocessing did, `inclusive` [first, last] as QMSum means it.
+    `exclusive` reads [first, last) as the paper's preprocessing did, `inclusive` [first, last] as QMSum defines it.
     """
     extra = 1 if span_end == "inclusive" else 0
     return tuple(turn for first, last in spans for turn in turns[first : last + extra])
@@ -90,13 +99,13 @@ def span_turns(turns: tuple[Turn, ...], spans: tuple[tuple[int, int], ...], span
 def examples_of(
     meeting: Meeting, *, corpus: str, domain: str, split: Split, span_end: SpanEnd, notes: Notes
 ) -> list[Example]:
-    """One example a specific query; `notes` counts what had to be mended. General queries are out."""
+    """One example a specific query. `notes` counts corrections. General queries are left out."""
     examples = []
     for number, query in enumerate(meeting.queries):
         identity = f"{corpus}/{domain}/{meeting.name}/{number}"
         turns = span_turns(meeting.turns, query.spans, span_end)
         cleaned = tuple(Turn(turn.speaker, clean(turn.text)) for turn in turns)
-        # Files of two clients may share a name, QMSum's meetings do not.
+        # Files of two clients can have the same name.
         name = meeting.name if corpus == "qmsum" else f"{corpus}/{meeting.name}"
         example = Example(identity, corpus, domain, split, name, query.query.strip(), cleaned, query.answer.strip())
         if notes.keeps(example):
@@ -128,10 +137,11 @@ def read_folder(
 
 
 def read_domains(raw: Path, own: Sequence[str], span_end: SpanEnd) -> tuple[list[Example], Notes, int]:
-    """QMSum's domains, and clients with meetings of their own: (examples, what was mended, number of meetings).
+    """QMSum's domains and clients with their own meetings -> (examples, notes, number of meetings).
 
     Args:
-        raw: the folder of the corpus, in which that of an own client is `own_folder`'s.
+        raw: the folder of the corpus; an own client's is `own_folder` below it.
+        own: names of clients with their own meetings.
 
     Raises:
         QuorumError: as `read_folder`.
@@ -148,5 +158,5 @@ def read_domains(raw: Path, own: Sequence[str], span_end: SpanEnd) -> tuple[list
 
 
 def own_folder(raw: Path, client: str) -> Path:
-    """Where a client's own meetings lie beside QMSum's."""
+    """The folder of a client's own meetings, below QMSum's."""
     return raw / "own" / client

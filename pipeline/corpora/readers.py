@@ -1,4 +1,4 @@
-"""Which reader a corpus has: data/raw/<corpus> -> examples."""
+"""The reader of each corpus: data/raw/<corpus> -> examples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipeline.corpora.example import Example
 from pipeline.corpora.notes import Notes
 
 Reader = Callable[[Path, str, Notes], tuple[list[Example], int]]
-"""(folder, the query that stands for all, notes to add to) -> (examples, number of meetings)."""
+"""(folder, query of every example, notes to add to) -> (examples, number of meetings)."""
 
 
 def _hmnet(corpus: str, folder: Path, query: str, notes: Notes) -> tuple[list[Example], int]:
@@ -25,7 +25,7 @@ READERS: dict[str, Reader] = {
     "elitr": elitr.read,
     "meetingbank": meetingbank.read,
 }
-"""QMSum, whose queries are its own, has another; see `qmsum.read_domains`."""
+"""QMSum has queries, so its reader `qmsum.read_domains` is not among these."""
 
 CLIENT_OF = {"samsum": "SAMSum", "ami": "AMI", "icsi": "ICSI", "elitr": "ELITR", "meetingbank": "MeetingBank"}
-"""The client that holds a corpus."""
+"""Corpus -> its client in a federation by domain."""

@@ -1,9 +1,9 @@
-"""Names of speakers replaced by roles: in who speaks, in what is said and in summaries, alike all through a meeting.
+"""Replace speakers' names by roles, consistently in speakers, turns and summaries of a meeting.
 
-A speaker becomes `Speaker 1`, `Speaker 2`, in the order in which they first speak. Their full names and each part of
-them are replaced as whole words, as they are written. A part that two speakers share becomes `a speaker`. This is no
-anonymity: whoever is only spoken of keeps a name, and so does a misspelt one. What a tagger takes for a person, and
-what is a speaker's name in other letters, is listed.
+Speakers become `Speaker 1`, `Speaker 2`, in the order in which they first speak. Full names and each part of them are
+replaced where they are complete words in the same case. A part that two speakers share becomes `a speaker`. This is no
+anonymization: names of people who do not speak stay, and so do misspelt ones. `missed` lists what a tagger takes for a
+person, and speakers' names in another case.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pipeline.corpora.qmsum import Meeting
 from pipeline.corpora.tagging import MODEL
 
 SHARED, SHORTEST = "a speaker", 3
-"""What a part of two names becomes; and how many letters a part needs, so that `De` and `Al` do not go everywhere."""
+"""The role of a part of two names; and the fewest letters of a part, so that words such as `De` are not replaced."""
 
 
 def roles_of(speakers: Iterable[str]) -> dict[str, str]:
-    """Name, or part of one -> what stands in its place.
+    """Name, or part of one -> its role.
 
     >>> roles_of(["Ann Lee", "Bob Lee"])
     {'Ann Lee': 'Speaker 1', 'Bob Lee': 'Speaker 2', 'Ann': 'Speaker 1', 'Lee': 'a speaker', 'Bob': 'Speaker 2'}
@@ -40,9 +40,9 @@ def roles_of(speakers: Iterable[str]) -> dict[str, str]:
 
 
 def with_roles(meeting: Meeting) -> tuple[Meeting, list[str]]:
-    """(The meeting with roles in place of names, what may still be a name)."""
+    """(The meeting with roles instead of names, texts that may still be names)."""
     roles = roles_of(turn.speaker for turn in meeting.turns)
-    # The longest first: `Ann Lee` is one name.
+    # The longest first, so that `Ann Lee` is replaced before `Ann`.
     names = sorted(roles, key=len, reverse=True)
     pattern = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, names))})(?!\w)")
 
@@ -58,7 +58,7 @@ def with_roles(meeting: Meeting) -> tuple[Meeting, list[str]]:
 
 
 def missed(meeting: Meeting, names: Iterable[str]) -> list[str]:
-    """Persons that a tagger finds, and speakers' names in other letters."""
+    """Persons that a tagger finds in the turns and queries, and speakers' names in another case."""
     texts = [turn.text for turn in meeting.turns]
     texts += [part for one in meeting.queries for part in (one.query, one.answer)]
     ours = {"Speaker", SHARED}

@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.corpora.example import Example, Split, Turn
+from pipeline.corpora.example import Example, Split
 from pipeline.corpora.notes import Notes
+from pipeline.corpora.text import turns_of
 from pipeline.errors import QuorumError
 
 CLIENT = "SAMSum"
 FILES: dict[Split, str] = {"train": "train.csv", "val": "validation.csv", "test": "test.csv"}
 
-_LINE = re.compile(r"^([^:]{1,40}):\s*(.*)$")
+LONGEST_NAME = 40
+"""Letters before a colon, at most, that are a name."""
 
 
 def read(folder: Path, query: str, notes: Notes) -> tuple[list[Example], int]:
     """`samsum.zip` in a folder -> (examples, number of dialogues).
 
-    A dialogue without a word is kept and counted; a row without a summary is left out and counted.
+    An empty dialogue is an example without turns, and counted; a row without a summary is left out and counted.
 
     Raises:
         QuorumError: the zip is missing or damaged, or lacks a file or a column.
@@ -39,7 +40,7 @@ def read(folder: Path, query: str, notes: Notes) -> tuple[list[Example], int]:
             for split, name in FILES.items():
                 for identity, dialogue, summary in _rows(archive, name):
                     dialogues += 1
-                    turns = turns_of(dialogue)
+                    turns = turns_of(lines_of(dialogue), first="Someone")
                     example = Example(f"samsum/{identity}", "samsum", CLIENT, split, identity, query, turns, summary)
                     if notes.keeps(example):
                         examples.append(example)
@@ -48,18 +49,11 @@ def read(folder: Path, query: str, notes: Notes) -> tuple[list[Example], int]:
     return examples, dialogues
 
 
-def turns_of(dialogue: str) -> tuple[Turn, ...]:
-    """A dialogue's lines; one without a name goes on with the last speaker's words."""
-    turns: list[Turn] = []
-    for line in filter(None, (line.strip() for line in dialogue.splitlines())):
-        match = _LINE.match(line)
-        if match and match.group(2):
-            turns.append(Turn(match.group(1).strip(), match.group(2).strip()))
-        elif not match and turns:
-            turns[-1] = Turn(turns[-1].speaker, f"{turns[-1].text} {line}")
-        elif not match:
-            turns.append(Turn("Someone", line))
-    return tuple(turns)
+def lines_of(dialogue: str) -> Iterator[tuple[str | None, str]]:
+    """Lines of a dialogue as (speaker, words); the speaker is None where a line has no name before a colon."""
+    for line in map(str.strip, dialogue.splitlines()):
+        name, colon, words = line.partition(":")
+        yield (name.strip(), words.strip()) if colon and 0 < len(name) <= LONGEST_NAME else (None, line)
 
 
 def _rows(archive: zipfile.ZipFile, name: str) -> Iterator[tuple[str, str, str]]:

@@ -1,8 +1,7 @@
-"""Where a corpus comes from: a mirror folder, its pinned upstream, or the sample in this repository.
+"""Sources of a corpus: a mirror folder, its pinned upstream, or the sample in this repository.
 
-Every file of the mirror and of upstream is checked against `<corpus>.sha256`, which lists the files of the pinned
-commit, so both give the same bytes or an error. Two corpora are only their publishers' to give: those come from the
-mirror alone, unchecked.
+Files of the mirror and of upstream are checked against `<corpus>.sha256`, the hashes of the pinned commit's files. So
+both give the same bytes or an error. Two corpora may not be passed on: they come from the mirror, and are not checked.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ TIMEOUT_SECONDS = 20
 class Published:
     """How a corpus is published.
 
-    `mirrored` is its folder in the mirror; `upstream` the address that the paths of its checksums go behind, after
-    `below`, which only upstream's paths have; None where a person must fetch it, as `how_to_get` says. `strip` is the
-    head of those paths that data/raw leaves out.
+    `mirrored` is its folder in the mirror. `upstream` and `below` are the beginning of a file's address, before the path
+    in the checksums; upstream is None if a person must download the corpus, as `how_to_get` says. `strip` is the
+    beginning of the paths that is removed in data/raw.
     """
 
     mirrored: str
@@ -67,7 +66,7 @@ def checksums(corpus: str) -> dict[str, str]:
 
 
 def reachable(corpus: str, source: SourceName) -> bool:
-    """Whether a source would answer now: the folder exists, or upstream serves one file."""
+    """Whether a source is available: its folder exists, or upstream serves its first file."""
     if source == "sample":
         return (SAMPLE / corpus).is_dir()
     if source == "mirror":
@@ -85,12 +84,12 @@ def reachable(corpus: str, source: SourceName) -> bool:
 
 
 def _mirrored_as(corpus: str) -> str:
-    """Its folder or archive below the mirror."""
+    """The path of a corpus below the mirror: a folder or an archive."""
     return ARCHIVES[corpus].mirrored if corpus in ARCHIVES else CORPORA[corpus].mirrored
 
 
 def _first_address(corpus: str) -> str | None:
-    """What upstream would serve first; None where there is none."""
+    """The address of upstream's first file; None of a corpus without upstream."""
     if corpus in ARCHIVES:
         return ARCHIVES[corpus].upstream[0].address
     published = CORPORA[corpus]
@@ -98,18 +97,18 @@ def _first_address(corpus: str) -> str | None:
 
 
 def commit_of(corpus: str) -> str | None:
-    """The pinned commit of what is published."""
+    """The pinned commit of a corpus; None if it has none."""
     return ARCHIVES[corpus].commit if corpus in ARCHIVES else CORPORA[corpus].commit
 
 
 def choose(corpus: str, wanted: str) -> SourceName:
-    """`auto` -> the first of mirror, upstream and sample that answers; any other name stands as it is.
+    """The first of mirror, upstream and sample that is available if `wanted` is `auto`, else `wanted`.
 
     Raises:
-        QuorumError: the corpus has no sample, and nothing else answers; the message says how to get it.
+        QuorumError: none is available; the message says how to get the corpus.
     """
     if wanted != "auto":
-        return wanted  # type: ignore[return-value]  # params.yaml is typed; only source names get here
+        return wanted  # type: ignore[return-value]  # checked with params.yaml
     chosen = next((source for source in BEST_FIRST if reachable(corpus, source)), None)
     if chosen is None:
         how = "lay its archive into the mirror" if corpus in ARCHIVES else CORPORA[corpus].how_to_get
@@ -118,15 +117,15 @@ def choose(corpus: str, wanted: str) -> SourceName:
         say("!" * 100)
         looked = f"a mirror ({mirror()})" if mirror() else "a mirror folder (QUORUM_MIRROR)"
         say(f"NO REAL {corpus.upper()} WITHIN REACH: neither {looked} nor upstream answered.")
-        say("Going on with the SAMPLE, which is short and made up. Its numbers mean nothing.")
+        say("Using the SAMPLE instead, which is short and invented. Its numbers mean nothing.")
         say("!" * 100)
     return chosen
 
 
 def is_outdated(corpus: str, wanted: str) -> bool:
-    """Whether `auto` would now take a better source than data/raw was made from, or the mirror's files have changed.
+    """Whether `auto` would now choose a better source than that of data/raw, or the mirror's files have changed.
 
-    Those of a pinned commit do not change.
+    Files of a pinned commit do not change.
     """
     record = source_record(corpus)
     if wanted not in ("auto", "mirror") or not record.is_file():
@@ -202,20 +201,20 @@ def _mirrored(published: Published, path: str) -> Path:
 
 
 def _downloaded(corpus: str, path: str, digest: str) -> Path:
-    """The file from upstream; one that an interrupted run already brought is not fetched again."""
-    kept = downloads() / corpus / path
-    if kept.is_file() and sha256_file(kept) == digest:
-        return kept
+    """A file from upstream; one that an interrupted run has downloaded is used again."""
+    saved = downloads() / corpus / path
+    if saved.is_file() and sha256_file(saved) == digest:
+        return saved
     url = _address(CORPORA[corpus], path)
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:
-            write_bytes(kept, answer.read())
+            write_bytes(saved, answer.read())
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
         reason = getattr(error, "reason", error)
         raise QuorumError(
             f"{url}: could not be fetched ({reason}); check the network, or set data_source: mirror or sample"
         ) from None
-    return kept
+    return saved
 
 
 def _check(path: Path, digest: str, published: Published) -> None:

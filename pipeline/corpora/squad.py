@@ -1,4 +1,4 @@
-"""SQuAD 1.1, re-split by article: 44 of its training articles to train on, the 48 of its development set to test.
+"""SQuAD 1.1, split by article: 44 of its training articles for training, the 48 of its development set for test.
 
 Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of Text", EMNLP 2016.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.corpora.example import Split
-from pipeline.corpora.texts import Asked
+from pipeline.corpora.texts import Question
 from pipeline.errors import QuorumError
 
 FILES: dict[Split, str] = {
@@ -20,29 +20,29 @@ FILES: dict[Split, str] = {
 }
 
 
-def read(folder: Path) -> list[Asked]:
-    """Questions; the owner is the article, the group the paragraph.
+def read(folder: Path) -> list[Question]:
+    """Questions, whose owner is the article and whose group is the paragraph.
 
     Raises:
-        QuorumError: a file is missing or is no SQuAD, or an answer does not lie where it is said to.
+        QuorumError: a file is missing or is no SQuAD, or an answer is not in its context at `answer_start`.
     """
     return [question for split, name in FILES.items() for question in _read(folder / name, split)]
 
 
-def _read(path: Path, split: Split) -> Iterator[Asked]:
+def _read(path: Path, split: Split) -> Iterator[Question]:
     try:
         articles = json.loads(path.read_text(encoding="utf-8"))["data"]
         for article in articles:
             for number, paragraph in enumerate(article["paragraphs"]):
                 group = f"{article['title']}/{number}"
-                for asked in paragraph["qas"]:
-                    answers = tuple((a["text"], a["answer_start"]) for a in asked["answers"])
-                    question = Asked(
-                        f"squad/{asked['id']}",
+                for row in paragraph["qas"]:
+                    answers = tuple((a["text"], a["answer_start"]) for a in row["answers"])
+                    question = Question(
+                        f"squad/{row['id']}",
                         split,
                         article["title"],
                         group,
-                        asked["question"].strip(),
+                        row["question"].strip(),
                         paragraph["context"],
                         answers,
                     )
@@ -54,10 +54,11 @@ def _read(path: Path, split: Split) -> Iterator[Asked]:
         raise QuorumError(f"{path}: is not SQuAD's JSON ({error!r}); run `dvc repro ingest@squad`") from None
 
 
-def check_answers(question: Asked, where: str) -> None:
-    """
+def check_answers(question: Question, where: str) -> None:
+    """Check that each answer is in the context at its character.
+
     Raises:
-        QuorumError: there is no answer, or one is not what the context has at its place.
+        QuorumError: there is no answer, or one is not there.
     """
     if not question.answers:
         raise QuorumError(f"{where}: question {question.id}: has no answer; add one, or leave it out")

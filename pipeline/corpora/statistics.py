@@ -1,4 +1,4 @@
-"""Statistics of a corpus, and Table II: QMSum's, the paper's beside ours."""
+"""Statistics of a corpus, and Table II: QMSum's by the paper and by us."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def summarize(examples: Sequence[Example]) -> dict[str, float]:
 
 
 def table(examples: Sequence[Example]) -> list[dict[str, str | int | float]]:
-    """One row a domain and split."""
+    """Statistics, one row for each domain and split."""
     domains = list(dict.fromkeys(e.domain for e in examples))
     rows: list[dict[str, str | int | float]] = []
     for domain in domains:

@@ -1,7 +1,4 @@
-"""Words with parts of speech, and which tokens of a text they are made of.
-
-Punctuation and what is no word (spaces, symbols) are kept apart.
-"""
+"""Words with parts of speech, and the tokens of each word. Punctuation, spaces and symbols are no words."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ def _tagger() -> Any:
 
 
 def words_of(pieces: Sequence[str]) -> list[Word]:
-    """The words of a text given as its tokens' surface pieces."""
+    """The words of a text, which is given as the surface pieces of its tokens."""
     starts = [0]
     for piece in pieces:
         starts.append(starts[-1] + len(piece))
@@ -49,12 +46,12 @@ def words_of(pieces: Sequence[str]) -> list[Word]:
 
 
 def nouns_and_verbs(pieces: Sequence[str]) -> list[bool]:
-    """Which tokens belong to a noun, a name or a main verb: every subword of each such word."""
+    """Of each token, whether its word is a noun, a name or a main verb."""
     return _nouns_and_verbs(tuple(pieces))
 
 
 @cache
 def _nouns_and_verbs(pieces: tuple[str, ...]) -> list[bool]:
-    """Asked for in every round, and tagging takes longer than a batch."""
+    """As `nouns_and_verbs`, cached: every round needs it, and tagging takes longer than a batch."""
     marked = {token for word in words_of(pieces) if word.pos in CONTENT for token in word.tokens}
     return [i in marked for i in range(len(pieces))]

@@ -1,13 +1,16 @@
-"""Words as published -> text as people write it; shared by the corpora's readers."""
+"""Published words -> text as people write it, and lines -> turns; shared by the corpora's readers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-_MARKER = re.compile(r"\{\s*\w+\s*\}")
+from pipeline.corpora.example import Turn
+
+_MARKER = re.compile(r"\{\s*+\w++\s*+\}")
 _SPELLED = re.compile(r"\b(?:[A-Za-z]_)+(?:[A-Za-z]\b)?")
 _SPACES = re.compile(r"\s+")
+_UNSOUND = re.compile("[\0\ud800-\udfff]")
 _BEFORE = re.compile(r" (?=[,.?!:;%)]|n't\b|'(?:s|re|ve|ll|d|m|em)\b)", re.IGNORECASE)
 _AFTER = re.compile(r"(?<=\() ")
 
@@ -22,6 +25,26 @@ def clean(text: str) -> str:
     return _SPACES.sub(" ", text).strip()
 
 
+def is_sound(text: str) -> bool:
+    """Whether a text has no NUL and no half of a surrogate pair: files and tokenizers refuse those."""
+    return _UNSOUND.search(text) is None
+
+
 def joined(words: Sequence[str]) -> str:
     """Tokens of a treebank -> running text: `it 's fine .` becomes `it's fine.`"""
     return _AFTER.sub("", _BEFORE.sub("", clean(" ".join(words))))
+
+
+def turns_of(lines: Iterable[tuple[str | None, str]], first: str) -> tuple[Turn, ...]:
+    """Lines as (speaker, words) -> turns. A line without a speaker continues the turn before; lines without words go.
+
+    Args:
+        first: the speaker of the first line, if it names none.
+    """
+    turns: list[tuple[str, list[str]]] = []
+    for speaker, words in lines:
+        if words and (speaker is not None or not turns):
+            turns.append((first if speaker is None else speaker, [words]))
+        elif words:
+            turns[-1][1].append(words)
+    return tuple(Turn(speaker, " ".join(parts)) for speaker, parts in turns)

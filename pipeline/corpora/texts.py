@@ -1,7 +1,7 @@
-"""Texts of four tasks: one and its class, words and their tags, a question and its answers, one and its title.
+"""Records of four tasks: a text with its class, words with tags, a question with answers, a text with its title.
 
-Each knows where it belongs: `split`; `owner`, who holds it by nature; `group`, the texts that are not independent of it
-(a thread, a document, a paragraph); and `label`, by which partitions are skewed.
+Each has a `split`; an `owner`, the natural client; a `group` of texts that are not independent (a thread, a document, a
+paragraph); and a `label`, by which partitions are skewed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pipeline.workspace.files import read_jsonl, write_jsonl
 
 
 class Text(Protocol):
-    """What partitions and evaluation know of any of them."""
+    """What partitions and evaluation need to know of a record."""
 
     @property
     def id(self) -> str: ...
@@ -37,7 +37,7 @@ class Text(Protocol):
 
 @dataclass(frozen=True)
 class Labelled:
-    """A text of one class."""
+    """A text and its class."""
 
     id: str
     split: Split
@@ -60,13 +60,13 @@ class Tagged:
 
     @property
     def label(self) -> str:
-        """The sorted set of the sentence's types, as in FedNLP's code; `NULL` of none."""
+        """The sentence's types, sorted and joined, as in FedNLP's code; `NULL` if it has none."""
         return "_".join(sorted({tag[2:] for tag in self.tags if tag != "O"})) or "NULL"
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A question on a paragraph, and its right answers, each with the character of the context at which it begins."""
+class Question:
+    """A question on a paragraph, and its answers, each with the character of the context at which it begins."""
 
     id: str
     split: Split
@@ -96,11 +96,11 @@ class Titled:
 
     @property
     def label(self) -> str:
-        """Whose it is: a title is no class."""
+        """The owner: a title is no class."""
         return self.owner
 
 
-AnyText = TypeVar("AnyText", Labelled, Tagged, Asked, Titled)
+AnyText = TypeVar("AnyText", Labelled, Tagged, Question, Titled)
 
 
 def write_texts(path: Path, texts: Iterable[AnyText]) -> None:
@@ -111,7 +111,7 @@ def read_texts(path: Path, kind: type[AnyText]) -> dict[str, AnyText]:
     """Prepared texts by id.
 
     Raises:
-        QuorumError: the file is missing, or a line is none of this kind.
+        QuorumError: the file is missing, or a line is no record of this kind.
     """
     texts: dict[str, AnyText] = {}
     for number, row in enumerate(read_jsonl(path), 1):

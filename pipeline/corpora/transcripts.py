@@ -1,33 +1,35 @@
 """Transcripts as meeting software exports them -> turns: `.vtt`, `.srt`, `.docx`, `.txt`, and QMSum's `.json`.
 
-Who speaks stands in many places: in a voice tag (Teams), before a colon (Zoom, Meet), in a cue's own name (Webex), or
-on a line of its own with the time (Teams' documents, Zoom's text). A line without a speaker goes on with the turn
-before. Subtitles cut a turn into cues, so that a cue of the same speaker goes on with it, too.
+The speaker is in a voice tag (Teams), before a colon (Zoom, Meet), in a cue's identifier (Webex), or on a heading with
+the time (Teams' documents, Zoom's text). A line without a speaker continues the turn before. Subtitles cut a turn into
+cues, so a cue of the same speaker continues the turn, too.
+
+Reading a line takes time that is linear in its length: no regular expression here can match one text in two ways.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 from pipeline.corpora.example import Turn
 from pipeline.corpora.qmsum import parse_meeting
-from pipeline.corpora.text import clean
+from pipeline.corpora.text import clean, turns_of
 from pipeline.errors import QuorumError
 
-_TIME = r"\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d{1,3})?"
-_COLON = re.compile(rf"^\s*(?:[\[(]?{_TIME}[\])]?\s+)?([^:\n\[\]]{{1,60}}?)\s*:\s+(\S.*)$", re.DOTALL)
-"""`Ann Lee: words`, `[00:01:02] Ann Lee: words`."""
-_HEADING = re.compile(rf"^\s*\[?([^\]\[\n:]{{1,60}}?)\]?\s+[\[(]?{_TIME}[\])]?\s*$")
-"""`Ann Lee   0:03`, `[Ann Lee] 10:15:02`: the words come on the lines behind it."""
-_TIME_ALONE = re.compile(rf"^\s*[\[(]?{_TIME}(?:\s*(?:-->|-|–)\s*{_TIME})?[\])]?\s*$")
-_VOICE = re.compile(r"<v(?:\.[^ >]*)?\s+([^>]+)>(.*?)(?=</v>|<v[ .]|\Z)", re.DOTALL)
-_TAG = re.compile(r"<[^>]*>")
-_CUE_NAME = re.compile(r'^\s*(?:\d+\s+)?"([^"]{1,60})"')
+LONGEST_NAME = 60
+_TIME = r"[\[(]?\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d{1,3})?[\])]?"
+_BEGINS_WITH_TIME = re.compile(rf"{_TIME}\s++")
+_TIMES = re.compile(rf"{_TIME}(?:\s*+(?:-->|-|–)\s*+{_TIME})?")
+_ARROW = re.compile(r"\d++(?::\d++){1,2}(?:[,.]\d++)?\s*+-[ -]>\s*+\d")
+_VOICE = re.compile(r"<v(?:\.[^\s<>]*+)?\s++([^<>]++)>(.*?)(?=</v>|<v[ .]|\Z)", re.DOTALL)
+_TAG = re.compile(r"<[^<>]*+>")
+_CUE_NAME = re.compile(rf'\s*+(?:\d++\s++)?"([^"]{{1,{LONGEST_NAME}}})"')
 """Webex: `12 "Ann Lee" (2048)`."""
-Said = tuple[str | None, str]
-"""A speaker, where one is named, and words."""
+Line = tuple[str | None, str]
+"""(speaker, words); the speaker is None where a line names none."""
 
 
 def read_transcript(path: Path) -> list[Turn]:
@@ -44,48 +46,53 @@ def read_transcript(path: Path) -> list[Turn]:
             f"{path}: {path.suffix or 'a file without an ending'} is no format that is read; export the "
             f"meeting as {', '.join(READERS)}"
         )
-    turns = _joined(reader(path), path)
+    turns = list(turns_of(_named(reader(path), path), first=""))
     if not turns:
         raise QuorumError(f"{path}: the transcript is empty; give at least one `Speaker: words` line")
     return turns
 
 
-def _joined(said: Iterable[tuple[int, Said]], path: Path) -> list[Turn]:
-    """Turns of what was said."""
-    cut = path.suffix.lower() in CUT
-    turns: list[Turn] = []
-    for number, (speaker, words) in said:
-        text = clean(words)
+def _named(lines: Iterable[tuple[int, Line]], path: Path) -> Iterator[Line]:
+    """Lines with clean words. A cue whose speaker is that of the cue before names none.
+
+    Raises:
+        QuorumError: the first line with words names no speaker.
+    """
+    last: str | None = None
+    for number, (speaker, words) in lines:
+        text, name = clean(words), speaker and speaker.strip()
         if not text:
             continue
-        if speaker is None and not turns:
+        if not name and last is None:
             raise QuorumError(f"{path}: line {number}: no speaker; begin lines with `Speaker: `")
-        if speaker is None or (cut and turns and speaker.strip() == turns[-1].speaker):
-            turns[-1] = Turn(turns[-1].speaker, f"{turns[-1].text} {text}")
-        else:
-            turns.append(Turn(speaker.strip(), text))
-    return turns
+        yield (None if not name or (name == last and path.suffix.lower() in CUES) else name), text
+        last = name or last
 
 
 def text_of(path: Path) -> str:
-    """A text file in whatever encoding: UTF-8, else what it most likely is.
+    """A text file in any encoding: UTF-8, else the most likely one.
 
     Raises:
-        QuorumError: it is no text.
+        QuorumError: it cannot be read, or is no text.
     """
-    content = path.read_bytes()
     try:
-        return content.decode("utf-8-sig")
+        content = path.read_bytes()
+    except OSError as error:
+        raise QuorumError(f"{path}: could not be read ({error.strerror}); check what it is") from None
+    try:
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:  # UTF-16 without a byte order mark is UTF-8 with a NUL after every letter
         from charset_normalizer import from_bytes
 
-        best = from_bytes(content).best()
-        if best is None:
-            raise QuorumError(f"{path}: is no text in any known encoding; save it as UTF-8") from None
-        return str(best)
+        text = str(from_bytes(content).best() or "\0")
+    if "\0" in text:
+        raise QuorumError(f"{path}: is no text in any known encoding; save it as UTF-8")
+    return text
 
 
-def _vtt(path: Path) -> Iterator[tuple[int, Said]]:
+def _vtt(path: Path) -> Iterator[tuple[int, Line]]:
     import webvtt
 
     try:
@@ -94,74 +101,97 @@ def _vtt(path: Path) -> Iterator[tuple[int, Said]]:
         raise QuorumError(f"{path}: is no WebVTT ({error}); export it again") from None
     for number, caption in enumerate(captions, 1):
         named = _CUE_NAME.match(caption.identifier or "")
-        # The library hands two voices of one cue to the first.
-        for said in voices(caption.raw_text):
-            yield number, (said[0] or (named.group(1) if named else None), said[1])
+        # The library gives two voices of one cue to the first.
+        for speaker, words in voices(caption.raw_text):
+            yield number, (speaker or (named.group(1) if named else None), words)
 
 
-def voices(cue: str) -> list[Said]:
+def voices(cue: str) -> list[Line]:
     """The voices of a cue, in their order.
 
     >>> voices("<v Ann>Hello.</v> <v Bob>Hi.</v>"), voices("Ann Lee: so be it"), voices("so be it")
     ([('Ann', 'Hello.'), ('Bob', 'Hi.')], [('Ann Lee', 'so be it')], [(None, 'so be it')])
     """
     tagged = [(match.group(1).strip(), _TAG.sub("", match.group(2)).strip()) for match in _VOICE.finditer(cue)]
-    if tagged:
-        return tagged
-    return [said for _, said in _lines(_TAG.sub("", cue))]
+    return tagged or [_before_colon(line.strip()) for line in _TAG.sub("", cue).splitlines()]
 
 
-def _srt(path: Path) -> Iterator[tuple[int, Said]]:
-    import srt
+def _srt(path: Path) -> Iterator[tuple[int, Line]]:
+    """A cue is a number, a line of two times, and lines of words."""
+    lines = [line.strip() for line in text_of(path).splitlines()]
+    begins = [number for number, line in enumerate(lines) if _ARROW.match(line)]
+    if not begins or any(line and not line.isdecimal() for line in lines[: begins[0]]):
+        raise QuorumError(f"{path}: is no SubRip (it must begin with a cue's number and times); export it again")
+    for begin, end in pairwise([*begins, len(lines) + 1]):
+        number_above = end - 1 if lines[end - 1 : end] and lines[end - 1].isdecimal() else end
+        for line in voices("\n".join(lines[begin + 1 : number_above])):
+            yield begin + 1, line
 
-    try:
-        cues = list(srt.parse(text_of(path)))
-    except srt.SRTParseError as error:
-        raise QuorumError(f"{path}: is no SubRip ({' '.join(str(error).split())[:80]}); export it again") from None
-    for cue in cues:
-        for said in voices(cue.content):
-            yield cue.index, said
 
-
-def _docx(path: Path) -> Iterator[tuple[int, Said]]:
-    from zipfile import BadZipFile
-
+def _docx(path: Path) -> Iterator[tuple[int, Line]]:
     from docx import Document
-    from docx.opc.exceptions import PackageNotFoundError
 
     try:
-        document = Document(str(path))
-    except (PackageNotFoundError, BadZipFile, KeyError, ValueError) as error:
-        raise QuorumError(f"{path}: is no Word document ({error}); export it again") from None
-    yield from _lines("\n".join(paragraph.text for paragraph in document.paragraphs))
+        text = "\n".join(paragraph.text for paragraph in Document(str(path)).paragraphs)
+    except Exception as error:  # of zipfile, zlib, lxml or docx: a damaged document can raise any
+        reason = " ".join(str(error).split())[:80]
+        raise QuorumError(f"{path}: is no Word document ({reason}); export it again") from None
+    yield from _lines(text)
 
 
-def _txt(path: Path) -> Iterator[tuple[int, Said]]:
+def _txt(path: Path) -> Iterator[tuple[int, Line]]:
     yield from _lines(text_of(path))
 
 
-def _lines(text: str) -> Iterator[tuple[int, Said]]:
-    """Lines with a speaker before a colon, or on a line with the time above the words."""
+def _lines(text: str) -> Iterator[tuple[int, Line]]:
+    """(Line number, line): the speaker is before a colon, or on a heading above the words.
+
+    All words below a heading are its speaker's, up to the next heading: a colon there names no speaker.
+    """
     heading: str | None = None
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip() or _TIME_ALONE.match(line):
+    headings = colons = False
+    for number, line in enumerate(map(str.strip, text.splitlines()), 1):
+        if not line or _TIMES.fullmatch(line):
             continue
-        if match := _HEADING.match(line):
-            heading = match.group(1)
-        elif match := _COLON.match(line):
-            heading = None
-            yield number, (match.group(1), match.group(2))
-        else:
-            yield number, (heading, line)
-            heading = None
+        if name := _heading(line, colons):
+            heading, headings = name, True
+            continue
+        speaker, words = (heading, line) if headings else _before_colon(line)
+        yield number, (speaker, words)
+        heading, colons = None, colons or speaker is not None
 
 
-def _json(path: Path) -> Iterator[tuple[int, Said]]:
+def _heading(line: str, colons: bool) -> str | None:
+    """The name in `Ann Lee   0:03` or `[Ann Lee] 10:15:02`, None of another line.
+
+    Args:
+        colons: whether speakers are before colons so far: then `we can meet at 10:30` is words, by its small letter.
+    """
+    before, *time = line.rsplit(None, 1)
+    name = before.removeprefix("[").removesuffix("]").strip()
+    if not time or not _TIMES.fullmatch(time[0]) or not _is_name(name) or ":" in name:
+        return None
+    return None if colons and name.split()[-1][0].islower() else name
+
+
+def _before_colon(line: str) -> Line:
+    """`Ann Lee: words` or `[00:01:02] Ann Lee: words`, as (speaker, words); a line without a name as (None, line)."""
+    time = _BEGINS_WITH_TIME.match(line)
+    before, _, words = line[time.end() if time else 0 :].partition(":")
+    name = before.strip()
+    return (name, words.strip()) if words[:1].isspace() and _is_name(name) else (None, line)
+
+
+def _is_name(text: str) -> bool:
+    return 0 < len(text) <= LONGEST_NAME and not set("[]") & set(text)
+
+
+def _json(path: Path) -> Iterator[tuple[int, Line]]:
     for number, turn in enumerate(parse_meeting(path).turns, 1):
         yield number, (turn.speaker, turn.text)
 
 
-READERS: dict[str, Callable[[Path], Iterator[tuple[int, Said]]]] = {
+READERS: dict[str, Callable[[Path], Iterator[tuple[int, Line]]]] = {
     ".vtt": _vtt,
     ".srt": _srt,
     ".docx": _docx,
@@ -169,5 +199,5 @@ READERS: dict[str, Callable[[Path], Iterator[tuple[int, Said]]]] = {
     ".json": _json,
 }
 """How a file is read, by its ending."""
-CUT = (".vtt", ".srt")
-"""Those whose cues are no turns."""
+CUES = (".vtt", ".srt")
+"""Endings of subtitles."""

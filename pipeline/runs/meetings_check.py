@@ -23,10 +23,11 @@ def check_folder(folder: str) -> None:
     table = Table(*COLUMNS[:-1], "what is wrong, and where")
     for row in rows:
         table.add_row(*(str(row.get(name, "")) for name in COLUMNS))
-    Console().print(table)
+    Console(markup=False, emoji=False).print(table)
     unread = [row["file"] for row in rows if "turns" not in row]
     print(
         f"{len(rows) - len(unread)} meetings can be read; {sum(int(row.get('queries', 0)) for row in rows)} summaries"
     )
     if unread:
-        raise QuorumError(f"{folder}: {len(unread)} files cannot be used: {', '.join(unread)}; the table says why")
+        names = list(dict.fromkeys(unread))
+        raise QuorumError(f"{folder}: {len(names)} files cannot be used: {', '.join(names)}; the table says why")

@@ -1,4 +1,4 @@
-"""A federation drawn: which texts are used at a seed, what each is about, and who holds it."""
+"""A federation at a seed: which texts are used at a seed, what each is about, and which client has it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pipeline.clients.clusters import Vectors, clusters, silos
 from pipeline.clients.manifest import Manifest
 from pipeline.clients.skews import Given, Natural, Skewed, partition
 from pipeline.clients.taking import Takes, taken
-from pipeline.corpora.texts import Asked, Tagged, Text, Titled
+from pipeline.corpora.texts import Question, Tagged, Text, Titled
 from pipeline.plan.federations import Federation
 from pipeline.workspace import layout
 
 
 @dataclass(frozen=True)
-class Drawn:
+class FederationDraw:
     """One seed's texts, what groups them beyond labels, and who holds them."""
 
     used: Mapping[str, Any]
@@ -26,7 +26,9 @@ class Drawn:
     manifest: Manifest
 
 
-def drawn(skew: Federation, take: Takes, texts: Mapping[str, Text], seed: int, dataset: str) -> Drawn:
+def draw_federation(
+    skew: Federation, take: Takes, texts: Mapping[str, Text], seed: int, dataset: str
+) -> FederationDraw:
     """
     Raises:
         QuorumError: these texts cannot be held so.
@@ -35,12 +37,12 @@ def drawn(skew: Federation, take: Takes, texts: Mapping[str, Text], seed: int, d
         skew = skew.model_copy(update={"file": layout.of_ones_own(layout.at_seed(skew.file, seed))})
     used = taken(texts, take, seed)
     groups = groups_of(skew, used, seed)
-    return Drawn(used, groups, partition(skew, used, seed, dataset, groups))
+    return FederationDraw(used, groups, partition(skew, used, seed, dataset, groups))
 
 
 def subject_of(text: Any) -> str:
     """What a text is about, as FedNLP's code clusters it: a question with its answer, a title, else the text."""
-    if isinstance(text, Asked):
+    if isinstance(text, Question):
         return f"{text.question} {text.answers[0][0]}"
     if isinstance(text, Titled):
         return text.title
@@ -57,7 +59,9 @@ def groups_of(skew: Federation, texts: Mapping[str, Text], seed: int) -> dict[st
     if isinstance(skew, Natural) and skew.silos:
         owned = [text for text in texts.values() if text.owner]  # what is nobody's is in no silo
         parts = [[t for t in owned if (t.split == "train") is trains] for trains in (True, False)]
-        vectors = [_embedded([t.question if isinstance(t, Asked) else subject_of(t) for t in part]) for part in parts]
+        vectors = [
+            _embedded([t.question if isinstance(t, Question) else subject_of(t) for t in part]) for part in parts
+        ]
         owners = [[text.owner for text in part] for part in parts]
         return silos(vectors[0], owners[0], vectors[1], owners[1], seed, skew.silos)
     return {}

@@ -31,7 +31,7 @@ from pipeline.runs.learning import key_of, train_on_texts
 from pipeline.runs.prune import remove_checkpoints
 from pipeline.runs.text_data import prepared
 from pipeline.runs.text_encoding import Indexed, encode_texts, index_of
-from pipeline.runs.text_groups import drawn
+from pipeline.runs.text_groups import draw_federation
 from pipeline.runs.training import bind
 from pipeline.runs.trials import make_missing
 from pipeline.workspace import layout
@@ -187,7 +187,7 @@ def _data(params: TextParams, run: str, seed: int) -> tuple[Manifest, str]:
     setting = params.runs[run].setting
     name, data = params.settings[setting].data, params.data_of(run)
     take = data.take.model_copy(update={"test": None})
-    one = drawn(params.skew_of(setting), take, _untested(name, task_of(data)), seed, name)
+    one = draw_federation(params.skew_of(setting), take, _untested(name, task_of(data)), seed, name)
     return one.manifest, sha256_json({identity: asdict(text) for identity, text in one.used.items()})
 
 

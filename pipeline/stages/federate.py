@@ -10,7 +10,7 @@ from pipeline.errors import QuorumError
 from pipeline.plan.orders import read_order
 from pipeline.plan.text_orders import FederateOrder
 from pipeline.runs.text_data import prepared
-from pipeline.runs.text_groups import Drawn, drawn, label_of
+from pipeline.runs.text_groups import FederationDraw, draw_federation, label_of
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, write_json
 from pipeline.workspace.progress import say
@@ -25,7 +25,9 @@ def run(setting: str) -> None:
             "kind: skewed, or, in a file of one's own, give each row one in a column `owner`"
         )
     try:
-        federations = {seed: drawn(order.skew, order.take, texts, seed, order.dataset) for seed in order.seeds}
+        federations = {
+            seed: draw_federation(order.skew, order.take, texts, seed, order.dataset) for seed in order.seeds
+        }
     except QuorumError as error:
         raise QuorumError(f"params.yaml: settings.{setting}: {error}") from None
     # What lies there goes only when there is something to take its place.
@@ -34,7 +36,7 @@ def run(setting: str) -> None:
         _write(setting, order, seed, one)
 
 
-def _write(setting: str, order: FederateOrder, seed: int, one: Drawn) -> None:
+def _write(setting: str, order: FederateOrder, seed: int, one: FederationDraw) -> None:
     used, skew = one.used, order.skew
     labels = {i: label_of(i, text, one.groups) for i, text in used.items()}
     write_json(layout.federation(setting, seed), {"manifest": one.manifest, "labels": labels})

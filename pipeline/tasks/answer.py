@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeline.corpora.texts import Asked
+from pipeline.corpora.texts import Question
 from pipeline.tasks.task import Metric
 
 if TYPE_CHECKING:
@@ -41,17 +41,17 @@ class _Piece:
 class Answer:
     """See `EncoderTask`. A window's items are its start and its end; the classes are its tokens."""
 
-    kind = Asked
+    kind = Question
     metrics = (
         Metric("f1", "F1", "F1 x 100", "more", 1),
         Metric("exact", "exact match", "%", "more", 1),
     )
 
-    def classes(self, texts: Sequence[Asked]) -> tuple[str, ...]:
+    def classes(self, texts: Sequence[Question]) -> tuple[str, ...]:
         del texts
         return ("start", "end")
 
-    def render(self, encoder: Encoder, text: Asked, classes: Sequence[str], tokens: int) -> list[Rendered]:
+    def render(self, encoder: Encoder, text: Question, classes: Sequence[str], tokens: int) -> list[Rendered]:
         """The window in which the first answer is most central, then the others."""
         del classes
         windows = [self._window(encoder, text, pieces) for pieces in _windows(encoder, text, tokens)]
@@ -59,7 +59,7 @@ class Answer:
         best = min(answering, key=_off_centre) if answering else windows[0]
         return [best, *(window for window in windows if window is not best)]
 
-    def _window(self, encoder: Encoder, text: Asked, pieces: Sequence[_Piece]) -> Rendered:
+    def _window(self, encoder: Encoder, text: Question, pieces: Sequence[_Piece]) -> Rendered:
         """A question and one window of its context; the target is empty where the first answer is not inside."""
         from pipeline.model.backbone import Rendered
 
@@ -101,7 +101,7 @@ class Answer:
     def predict(
         self,
         encoder: Encoder,
-        text: Asked,
+        text: Question,
         windows: Sequence[Rendered],
         logits: Sequence[Tensor],
         classes: Sequence[str],
@@ -118,7 +118,7 @@ class Answer:
                 best, span = score, (pieces[first].begin, pieces[last].end)
         return text.context[span[0] : span[1]]
 
-    def score(self, text: Asked, prediction: str) -> Mapping[str, float]:
+    def score(self, text: Question, prediction: str) -> Mapping[str, float]:
         """F1 and exact match, x 100, each against the best of the right answers."""
         answers = [answer for answer, _ in text.answers]
         return {
@@ -127,13 +127,13 @@ class Answer:
         }
 
 
-def _question(encoder: Encoder, text: Asked) -> list[int]:
+def _question(encoder: Encoder, text: Question) -> list[int]:
     """The question's token ids, at most `QUESTION_TOKENS`."""
     ids: list[int] = encoder.tokenizer(text.question, add_special_tokens=False)["input_ids"]
     return ids[:QUESTION_TOKENS]
 
 
-def _windows(encoder: Encoder, text: Asked, tokens: int) -> Iterator[list[_Piece]]:
+def _windows(encoder: Encoder, text: Question, tokens: int) -> Iterator[list[_Piece]]:
     """Windows of the context that fit behind the question in `tokens`; each overlaps the one before by half."""
     read = encoder.tokenizer(text.context, add_special_tokens=False, return_offsets_mapping=True)
     pairs = zip(read["input_ids"], read["offset_mapping"], strict=True)

@@ -1,1 +1,1 @@
-"""Where files lie, how they are written, what is told and tracked: what every room stands on."""
+"""Paths, reading and writing of files, progress and tracking: the base of every other package."""

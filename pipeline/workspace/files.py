@@ -1,7 +1,7 @@
-"""Atomic writes and checked reads of small files: nothing is ever half-written, and what was written is there to stay.
+"""Atomic, durable writes and checked reads of small files.
 
-A program that is killed loses what it has not renamed yet. A power cut loses more: content and names that the disk has
-not been made to take. So every write waits for both, the content before its name.
+A file is written under a temporary name and renamed, so a killed program leaves no half-written file. After a power cut
+only flushed content and names are left, so every write flushes the content before the rename and the folder after it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pipeline.errors import QuorumError
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those above it; a power cut leaves each of them where it is."""
+    """Make a folder and those above it, and flush their names."""
     if folder.is_dir():
         return
     make_folder(folder.parent)
@@ -29,13 +29,13 @@ def make_folder(folder: Path) -> None:
 
 
 def empty_folder(folder: Path) -> None:
-    """Make a folder that is there and holds nothing: an output that DVC expects even of no runs."""
+    """Make an empty folder, or empty it: DVC expects a stage's output even if there are no runs."""
     shutil.rmtree(folder, ignore_errors=True)
     make_folder(folder)
 
 
 def flush(path: Path) -> None:
-    """Wait until the disk has a file's content, or the names in a folder."""
+    """Wait until a file's content, or the names in a folder, are on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -44,7 +44,7 @@ def flush(path: Path) -> None:
 
 
 def flush_tree(folder: Path) -> None:
-    """Wait until the disk has all of a folder that a library wrote."""
+    """Wait until a folder that a library wrote is on the disk with all files below it."""
     for path in [*folder.rglob("*"), folder, folder.parent]:
         flush(path)
 
@@ -60,9 +60,9 @@ def copy_tree(folder: Path, into: Path) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; rename it over `path` if the block succeeds.
+    """Yield a temporary path in the folder of `path`; rename it to `path` if the block succeeds.
 
-    The temporary has one name for all: what a killed process left is taken over, what another one writes is waited for.
+    Its name depends on `path` only: a killed process's temporary is overwritten, and a second writer waits.
 
     Raises:
         QuorumError: the disk is full or the folder cannot be written; `path` is then untouched.
@@ -71,7 +71,7 @@ def replacing(path: Path) -> Iterator[Path]:
     begun = False
     try:
         make_folder(path.parent)
-        with _held(temporary):
+        with _file_lock(temporary):
             begun = True
             try:
                 yield temporary
@@ -86,7 +86,7 @@ def replacing(path: Path) -> Iterator[Path]:
             flush(path.parent)
     except OSError as error:
         if error.filename is not None and begun and Path(error.filename).parent != path.parent:
-            raise  # something that the block read, not what it wrote
+            raise  # the block failed to read something
         raise QuorumError(
             f"{path}: could not be written ({error.strerror or error}); free disk space or check permissions, "
             "then run the same command again"
@@ -94,13 +94,13 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _held(path: Path) -> Iterator[None]:
-    """Hold an empty file, made where it is not there, against other writers; they wait."""
+def _file_lock(path: Path) -> Iterator[None]:
+    """Lock an empty file, which is made if it is missing. Other writers wait."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
-            if _is_at(path, handle):  # who held it before has renamed or removed it
+            if _is_at(path, handle):  # else the lock's last owner has renamed or removed the file
                 os.ftruncate(handle, 0)
                 yield
                 return
@@ -117,7 +117,7 @@ def _is_at(path: Path, handle: int) -> bool:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold `path` (a file of its own, empty) against other processes on this machine; they wait."""
+    """Lock `path`, an empty file for this purpose, on this machine. Other processes wait."""
     make_folder(path.parent)
     with path.open("a") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -126,7 +126,7 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def locked_if_free(path: Path) -> Iterator[bool]:
-    """Hold `path` unless another process does; yields whether it is held now."""
+    """Lock `path` unless another process has locked it; yield whether this one has now."""
     make_folder(path.parent)
     with path.open("a") as handle:
         try:
@@ -138,7 +138,7 @@ def locked_if_free(path: Path) -> Iterator[bool]:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether another process holds `path`."""
+    """Whether another process has locked `path`."""
     if not path.is_file():
         return False
     with locked_if_free(path) as free:
@@ -170,11 +170,7 @@ def read_json(path: Path, remedy: str = "run `dvc repro`") -> Any:
     Raises:
         QuorumError: the file is missing, unreadable or not JSON.
     """
-    text = _read_text(path, remedy)
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise QuorumError(f"{path}: line {error.lineno}: malformed JSON ({error.msg}); {remedy}") from None
+    return _parsed(_read_text(path, remedy), path, 1, remedy)
 
 
 def read_jsonl(path: Path, remedy: str = "run `dvc repro`") -> list[Any]:
@@ -185,13 +181,19 @@ def read_jsonl(path: Path, remedy: str = "run `dvc repro`") -> list[Any]:
     """
     text = _read_text(path, remedy)
     rows = []
-    # Not splitlines: it would also cut at the separators of Unicode, which stand unescaped in JSON.
+    # Not splitlines: it would also cut at Unicode's line separators, which JSON need not escape.
     for number, line in enumerate(text.removesuffix("\n").split("\n") if text else [], 1):
-        try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError as error:
-            raise QuorumError(f"{path}: line {number}: malformed JSON ({error.msg}); {remedy}") from None
+        rows.append(_parsed(line, path, number, remedy))
     return rows
+
+
+def _parsed(text: str, path: Path, line: int, remedy: str) -> Any:
+    """JSON that begins on a line of a file. Deep nesting and a number of thousands of digits are malformed, too."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        at, reason = (line + error.lineno - 1, error.msg) if isinstance(error, json.JSONDecodeError) else (line, error)
+        raise QuorumError(f"{path}: line {at}: malformed JSON ({reason}); {remedy}") from None
 
 
 def _read_text(path: Path, remedy: str) -> str:
@@ -199,6 +201,8 @@ def _read_text(path: Path, remedy: str) -> str:
         return path.read_bytes().decode("utf-8")
     except FileNotFoundError:
         raise QuorumError(f"{path}: is missing; {remedy}") from None
+    except OSError as error:
+        raise QuorumError(f"{path}: could not be read ({error.strerror}); check its permissions") from None
     except UnicodeDecodeError as error:
         raise QuorumError(f"{path}: is not UTF-8 (byte {error.start}); {remedy}") from None
 

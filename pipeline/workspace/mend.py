@@ -1,7 +1,7 @@
-"""What a kill or a power cut left half-written of DVC's own files, which DVC writes in place and then refuses to read.
+"""Repair DVC's own files after a kill or a power cut: DVC writes them in place, and refuses to read half of one.
 
-Those are the list of who reads and writes what now, and dvc.lock, which names what every stage has made. Of dvc.lock
-the whole stages before the cut stay. Those after it are brought back from DVC's cache, or run again.
+They are the list of current readers and writers (`rwlock`), and dvc.lock with the outputs of every stage. The complete
+stages before the cut stay in dvc.lock. DVC restores the others from its cache, or runs them again.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pipeline.workspace.files import locked_if_free, write_text
 from pipeline.workspace.progress import say
 
 STAGE = re.compile(r"^  \S", re.MULTILINE)
-"""Where a stage begins in dvc.lock."""
+"""The first line of a stage in dvc.lock."""
 
 
 def mend(root: Path | None = None) -> None:
-    """Mend those of a repository (this one, if none is named) and of its experiments, unless DVC is at work on them."""
+    """Repair the files of a repository (by default this one) and of its experiments, unless DVC is running there."""
     root = root or layout.home()
     own = root / ".dvc" / "tmp"
     users = own / "rwlock"
@@ -35,16 +35,16 @@ def mend(root: Path | None = None) -> None:
 
 def _mend_lock(path: Path) -> None:
     text = path.read_text(encoding="utf-8", errors="replace")
-    whole = text
-    while whole and not _is_lock(whole):
-        starts = [found.start() for found in STAGE.finditer(whole)]
-        whole = whole[: starts[-1]] if starts[1:] else ""
-    if not whole:
+    complete = text
+    while complete and not _is_lock(complete):
+        starts = [found.start() for found in STAGE.finditer(complete)]
+        complete = complete[: starts[-1]] if starts[1:] else ""
+    if not complete:
         path.unlink()
         say(f"{path}: was cut short in its first stage, so it was removed")
-    elif whole != text:
-        write_text(path, whole)
-        say(f"{path}: was cut short; its whole stages stay")
+    elif complete != text:
+        write_text(path, complete)
+        say(f"{path}: was cut short; its complete stages stay")
 
 
 def _is_json(path: Path) -> bool:

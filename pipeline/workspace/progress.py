@@ -13,7 +13,7 @@ PLAIN_LINE_SECONDS = 20.0
 
 @contextmanager
 def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Yield `advance(n)`, to be called as units of work are finished."""
+    """Yield `advance(n)`, to be called when n of `total` units of work are done."""
     if sys.stderr.isatty():
         from rich import progress as rich
         from rich.console import Console
@@ -43,5 +43,5 @@ def _plain(label: str, total: int) -> Callable[[int], None]:
 
 
 def say(line: str) -> None:
-    """One plain line to the person who watches."""
+    """Print a line to standard error."""
     print(line, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""What libraries are told by the environment before any of them is imported: not to phone home, not to chatter."""
+"""Environment variables that turn off telemetry and chatter of libraries; set before any of them is imported."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ ENVIRONMENT = {
 
 
 def silence() -> None:
+    """Set the variables, unless the user has, and ignore warnings of libraries."""
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     if not sys.stderr.isatty():

@@ -1,4 +1,4 @@
-"""The base of records that are read from files: what a person or an earlier stage wrote is checked on its way in."""
+"""The base of records that are read from files, which a person or an earlier stage wrote; reading validates them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 
 class Record(BaseModel):
-    """Frozen; an unknown key is an error, and a number is finite."""
+    """A frozen record. Unknown keys and numbers that are not finite are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False)
 
 
 def first_problem(error: ValidationError) -> str:
-    """What is wrong, in one line that begins with the key."""
+    """The most helpful of a validation's errors, as one line that begins with the key."""
     problems = error.errors()
     # A misspelt key is both unknown and missing; the name that was written helps more.
     problem = next((p for p in problems if p["type"] == "extra_forbidden"), problems[0])
     place = problem["loc"]
-    if place[:1] == ("settings",):  # behind a setting's name pydantic puts its kind, which nobody wrote there
+    if place[:1] == ("settings",):  # pydantic adds the setting's kind after its name
         place = place[:2] + place[3:]
     where = ".".join(map(str, place))
     message = problem["msg"].removeprefix("Value error, ")

@@ -1,6 +1,6 @@
-"""Words that a person may leave out."""
+"""The default query."""
 
 from __future__ import annotations
 
 WHOLE = "Summarize the whole meeting."
-"""What is asked where nothing is."""
+"""The query of a summary that has none."""

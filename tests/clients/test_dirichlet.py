@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.clients.dirichlet import by_largest_remainder, deal, drawing, drawn_sizes, even_sizes, partition
+from pipeline.clients.dirichlet import by_largest_remainder, deal, dirichlet_sizes, drawing, even_sizes, partition
 from pipeline.errors import QuorumError
 
 
 def test_sizes_follow_the_draw_by_largest_remainders() -> None:
     """z = (.5, .3, .2), N = 10, J = 3: 1 + z · 7 = 4.5, 3.1, 2.4. Of 10, 9 are given; .5 is the largest remainder."""
-    assert drawn_sizes(np.array([0.5, 0.3, 0.2]), 10).tolist() == [5, 3, 2]
+    assert dirichlet_sizes(np.array([0.5, 0.3, 0.2]), 10).tolist() == [5, 3, 2]
 
 
 def test_even_sizes_differ_by_one() -> None:

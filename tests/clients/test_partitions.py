@@ -211,7 +211,7 @@ def test_balanced_with_too_few_examples_names_the_setting() -> None:
 
 
 def of_two(sample: set[str]) -> Counts:
-    """Asked for 20, 1 and 9, where B has least to train on and A least to test on."""
+    """Question for 20, 1 and 9, where B has least to train on and A least to test on."""
     held = corpus({"A": (8, 2, 4), "B": (5, 3, 6)})
     examples = {i: replace(e, corpus=f"of {e.domain}") for i, e in held.items()}
     found = balanced.fitted(balanced_of(["A", "B"], 20, 1, 9), examples, sample)

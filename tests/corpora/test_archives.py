@@ -85,6 +85,46 @@ def test_an_archive_that_cannot_be_read_is_named(
         unpack_mirror(published, path, tmp_path / "raw")
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "target"),
+    [
+        ("top/data/../../../../X.py", tarfile.REGTYPE, ""),
+        ("/top/data/X.py", tarfile.REGTYPE, ""),
+        ("top/data/link", tarfile.SYMTYPE, "../../../etc/passwd"),
+        ("top/data/link", tarfile.SYMTYPE, "/etc/passwd"),
+        ("top/data/link", tarfile.LNKTYPE, "../X.py"),
+    ],
+)
+def test_a_member_that_leads_out_of_an_archive_is_refused_before_anything_is_written(
+    name: str, kind: bytes, target: str, published: Archived, tmp_path: Path
+) -> None:
+    """The bad member is the last of the second archive."""
+    for ball in BALLS:
+        path = tmp_path / "downloads" / f"a+b-{ball.commit[:12]}.tar.gz"
+        tar(path, FILES)
+    members = {info: io.BytesIO(b"1") for info in [tarfile.TarInfo("top/data/one.txt"), tarfile.TarInfo(name)]}
+    *_, last = members
+    last.type, last.linkname = kind, target
+    with tarfile.open(path, "w:gz") as archive:
+        for info, content in members.items():
+            archive.addfile(info, content)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(QuorumError, match="leads out of the archive, so nothing was unpacked"):
+        unpack_upstream(published, tmp_path / "downloads", tmp_path / "raw")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_link_within_an_archive_is_left_there(published: Archived, tmp_path: Path) -> None:
+    path = tmp_path / "mirror" / published.mirrored
+    mirrored = {"data/one.txt": b"1", "data/deep/two.txt": b"2", "first/three.txt": b"3"}
+    link = tarfile.TarInfo("top/data/deep/link")
+    link.type, link.linkname = tarfile.SYMTYPE, "../one.txt"
+    with tarfile.open(tar(path, mirrored, "w"), "a") as archive:
+        archive.addfile(link)
+    unpack_mirror(published, path, tmp_path / "raw")
+    assert not (tmp_path / "raw" / "data/deep/link").exists()
+
+
 def test_an_archive_out_of_reach_is_named(published: Archived, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise TimeoutError("too slow")

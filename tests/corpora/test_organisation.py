@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -56,12 +57,12 @@ def test_every_file_has_its_row_and_its_fault(tmp_path: Path) -> None:
         "file": "july.txt",
         "format": "txt",
         "turns": 3,
-        "speakers": 2,
+        "speakers": "2: Ann Lee, Bob Ray",
         "words": 11,
         "queries": 1,
         "wrong": "",
     }
-    assert rows["may.txt"]["wrong"] == "no summary beside it, so it cannot train"
+    assert rows["may.txt"]["wrong"] == "no summary, so it cannot train"
     assert rows["june.txt"]["wrong"] == "line 1: no speaker; begin lines with `Speaker: `"
     assert rows["all.csv"]["wrong"] == "line 2: 'gone.txt' is no meeting of this folder"
 
@@ -69,9 +70,11 @@ def test_every_file_has_its_row_and_its_fault(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"a__csv": "file,query\n"}, r"a.csv: has no column 'summary'; it needs file, query, summary, turns"),
+        ({"a__csv": "file,query\n"}, "a.csv: has no column 'summary'; it has 'file', 'query', and needs file"),
         ({"a__csv": "file,query,summary,turns\nmay.txt,Q,,\n"}, "line 2: summary is empty"),
         ({"a__csv": "file,query,summary,turns\nmay.txt,Q,S,2-9\n"}, "line 2: turns '2-9': give A-B with 1 <= A"),
+        ({"a__csv": f"file,query,summary,turns\nmay.txt,Q,S,{'9' * 5000}-9\n"}, "line 2: turns '9999"),
+        ({"a__csv": "file,query,summary\nmay.txt,Q,They stop, and go.\n"}, "line 2: 4 fields, and the header has 3"),
         ({"may__summary__txt": " \n"}, r"may.summary.txt: is empty"),
     ],
 )
@@ -105,6 +108,27 @@ def test_the_command_prints_the_table_and_ends_with_what_cannot_be_used(tmp_path
     assert "1 meetings can be read; 1 summaries" in done.output
     assert isinstance(done.exception, QuorumError)
     assert "1 files cannot be used: june.txt" in str(done.exception)
+
+
+def test_a_fault_of_any_file_is_a_row_and_hides_no_other(tmp_path: Path) -> None:
+    """Cut XML in a Word document, deep JSON, a wrong header; markup in a name, and a cell of 140,000 letters."""
+    header = "file,query,summary,turns\n"
+    rows = f"may.txt,Q,{'word ' * 28_000},\nmay.txt,Q,,\nmay.txt,Q,S,7-9\n[/x],Q,S,\n"
+    lay(tmp_path, may__txt=TALK, deep__json="[" * 100_000, a__csv="file;summary\n", b__csv=header + rows)
+    (tmp_path / "c.csv").mkdir()
+    with zipfile.ZipFile(tmp_path / "cut.docx", "w") as archive:
+        archive.writestr("[Content_Types].xml", "<Types><Def")
+    done = CliRunner().invoke(app, ["meetings", "check", str(tmp_path)], env={"COLUMNS": "300"})
+    assert isinstance(done.exception, QuorumError)
+    assert "5 files cannot be used: cut.docx, deep.json, a.csv, b.csv, c.csv" in str(done.exception)
+    assert "1 meetings can be read; 1 summaries" in done.output
+    for reason in ("is no Word document", "malformed JSON", "has no column 'file'", "'[/x]' is no meeting"):
+        assert reason in done.output
+    assert [one.wrong.partition(":")[0] for one in check(tmp_path) if one.path.name == "b.csv"] == [
+        "line 3",
+        "line 4",
+        "line 5",
+    ]
 
 
 def test_own_meetings_of_all_formats_are_split_and_written_in_one(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipeline.corpora import aeslc, iob, newsgroups, own_texts, squad
-from pipeline.corpora.texts import Asked, Labelled, Tagged, Titled, read_texts, write_texts
+from pipeline.corpora.texts import Labelled, Question, Tagged, Titled, read_texts, write_texts
 from pipeline.errors import QuorumError
 from pipeline.tasks.classify import Classify
 from pipeline.tasks.tag import Tag
@@ -123,7 +123,7 @@ def test_an_email_that_recurs_in_the_test_set_does_not_train(tmp_path: Path) -> 
     [
         Labelled("i", "train", "o", "g", "words", "label"),
         Tagged("i", "val", "o", "g", ("a", "b"), ("O", "B-X")),
-        Asked("i", "test", "o", "g", "why?", "because", (("because", 0),)),
+        Question("i", "test", "o", "g", "why?", "because", (("because", 0),)),
         Titled("i", "train", "o", "g", "long", "short", ("other",)),
     ],
     ids=lambda text: type(text).__name__,
@@ -177,8 +177,13 @@ def test_own_tags_come_as_lists_or_words(tmp_path: Path) -> None:
             '{"text": "x", "label": "y"}\n{"text": "x", "label": "y", "split": "val"}',
             "line 1: split",
         ),
-        (Asked, "a.csv", "question,context,answer,answer_start,split\nq,abc,b,2,train\n", "'b' does not lie in its"),
-        (Asked, "a.csv", "question,context,answer,answer_start,split\nq,abc,b,x,train\n", "answer_start is no number"),
+        (Question, "a.csv", "question,context,answer,answer_start,split\nq,abc,b,2,train\n", "'b' does not lie in its"),
+        (
+            Question,
+            "a.csv",
+            "question,context,answer,answer_start,split\nq,abc,b,x,train\n",
+            "answer_start is no number",
+        ),
     ],
 )
 def test_a_wrong_row_is_named(kind: type[Any], name: str, content: str, message: str, tmp_path: Path) -> None:

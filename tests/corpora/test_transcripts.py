@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -159,9 +160,57 @@ def test_a_time_or_an_address_is_no_speaker(tmp_path: Path) -> None:
     assert read_transcript(path) == [Turn("Ann", "See you at 10:30. https://example.org is the page")]
 
 
+def test_words_below_a_heading_are_its_speakers_up_to_the_next(tmp_path: Path) -> None:
+    """A colon within them names nobody."""
+    path = tmp_path / "a.txt"
+    path.write_text(
+        "Date: Monday\nAnn Lee   0:03\nThe pharmacy said: we are closed.\n\nTwo options: a new one, or none.\n"
+        "[Bob] 10:15:02\nNote: it is late.\n"
+    )
+    assert read_transcript(path) == [
+        Turn("Date", "Monday"),
+        Turn("Ann Lee", "The pharmacy said: we are closed. Two options: a new one, or none."),
+        Turn("Bob", "Note: it is late."),
+    ]
+
+
+def test_words_that_end_with_a_time_are_no_heading_among_colons(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("Ann: Then\nwe can meet at 10:30\nBob: Yes.\n")
+    assert read_transcript(path) == [Turn("Ann", "Then we can meet at 10:30"), Turn("Bob", "Yes.")]
+
+
+N = 200_000
+
+
+@pytest.mark.parametrize("ending", ["txt", "vtt", "srt"])
+@pytest.mark.parametrize(
+    "line",
+    [" " * 2_000 + "a b", " " * N + "a b", "a" + " " * N + "b", "<" * N, "<v " * N, "1" * N, "{ " * N, "word " * N],
+    ids=lambda line: f"{len(line)} of {line[:5]!r}",
+)
+def test_a_line_of_any_length_is_read_in_little_time(line: str, ending: str, tmp_path: Path) -> None:
+    """Milliseconds of processor; in time that grows with the square of the length each would take hours."""
+    path = tmp_path / f"a.{ending}"
+    begin = {
+        "txt": "",
+        "vtt": "WEBVTT\n\n1\n00:00:01.000 --> 00:00:03.000\n",
+        "srt": "1\n00:00:01,000 --> 00:00:03,000\n",
+    }
+    path.write_text(f"{begin[ending]}Ann: x\n{line}\n")
+    began = process_time()
+    (turn,) = read_transcript(path)
+    assert process_time() - began < 5
+    assert turn.speaker == "Ann"
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
+        ("a.txt", b"Ann: a\0b\n", "is no text in any known encoding"),
+        ("a.json", b'{"meeting_transcripts": [{"speaker": "A", "content": "\\ud800"}]}', "half of a surrogate pair"),
+        ("a.json", b"[" * 100_000, "malformed JSON"),
+        ("a.json", b"1" * 5_000, "malformed JSON"),
         ("a.txt", b"no speaker here\n", "line 1: no speaker; begin lines with `Speaker: `"),
         ("a.txt", b"\n\n", "the transcript is empty"),
         ("a.vtt", b"Ann: not a vtt\n", "is no WebVTT"),

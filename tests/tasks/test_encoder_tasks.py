@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pipeline.corpora.texts import Asked, Labelled, Tagged
+from pipeline.corpora.texts import Labelled, Question, Tagged
 from pipeline.model.backbone import Prefix, targets_of
 from pipeline.model.encoder import Encoder
 from pipeline.model.frozen_part import FrozenPart
@@ -40,8 +40,8 @@ def tagged(words: str, tags: str) -> Tagged:
     return Tagged(words, "train", "", "g", tuple(words.split()), tuple(tags.split()))
 
 
-def asked(context: str, answer: str, question: str = "who?") -> Asked:
-    return Asked(context, "test", "article", "g", question, context, ((answer, context.index(answer)),))
+def asked(context: str, answer: str, question: str = "who?") -> Question:
+    return Question(context, "test", "article", "g", question, context, ((answer, context.index(answer)),))
 
 
 EXAMPLES: dict[str, tuple[EncoderTask, list[Any]]] = {
@@ -177,7 +177,7 @@ def test_classes_are_outside_and_both_tags_of_every_type() -> None:
 )
 def test_answers_are_compared_by_their_words(prediction: str, answer: str, f1: float, exact: float) -> None:
     """The best of the right answers counts; the first one here is never predicted."""
-    text = Asked("i", "test", "", "g", "q", answer, (("xyz", 0), (answer, 0)))
+    text = Question("i", "test", "", "g", "q", answer, (("xyz", 0), (answer, 0)))
     assert Answer().score(text, prediction) == {"f1": pytest.approx(f1, abs=0.05), "exact": exact}
 
 
