@@ -41,5 +41,6 @@ def return_large_tensors() -> None:
 def _mallopt(options: dict[int, int]) -> None:
     """Set options of glibc's malloc, in this order."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    for option, value in options.items() if mallopt is not None else ():
-        mallopt(option, value)
+    if mallopt is not None:
+        for option, value in options.items():
+            mallopt(option, value)

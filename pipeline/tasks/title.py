@@ -89,7 +89,7 @@ def coco(reference: str, prediction: str) -> float:
     precision, recall, _ = _scorer().score(reference, prediction)["rougeL"]
     if not precision:
         return 0.0
-    return (1 + BETA**2) * precision * recall / (recall + BETA**2 * precision)
+    return float((1 + BETA**2) * precision * recall / (recall + BETA**2 * precision))
 
 
 class _AtSpaces:
