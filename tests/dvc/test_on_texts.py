@@ -16,6 +16,7 @@ from workspaces import stand_ins
 
 from pipeline.clients.batches import LEAST_STEPS, batch_sizes
 from pipeline.errors import QuorumError
+from pipeline.evaluation.comparisons import read_comparisons
 from pipeline.plan import text_resolve
 from pipeline.plan.orders import read_order
 from pipeline.plan.text_orders import EncodeTextsOrder, TextEvaluateOrder, TextPageOrder, TextTraining
@@ -833,20 +834,20 @@ def test_runs_that_one_table_compares_have_as_many_rounds(scale: str, tmp_path: 
         assert len(rounds) == len({method for method, _ in rounds}), table
 
 
-def test_claims_name_runs_and_settings_of_the_shipped_experiment(tmp_path: Path) -> None:
-    content = yaml.safe_load((ROOT / "pipeline" / "report" / "fednlp.yaml").read_text(encoding="utf-8"))
-    found = shipped("full", tmp_path)
-    claims = [TextClaim.model_validate(one) for one in content["claims"]]
-    assert {run for claim in claims for terms in claim.terms for run in terms} <= set(found.made)
-    assert {setting for one in content["falling"] for setting in one["settings"]} <= set(found.settings)
-    assert set(content["skews"]) <= set(found.settings)
+FEDNLP = read_comparisons(ROOT / "experiments" / "fednlp" / "comparisons.yaml")
+
+
+def test_comparisons_name_runs_and_settings_of_the_shipped_experiment(tmp_path: Path) -> None:
+    made = {scale: set(shipped(scale, tmp_path).made) for scale in ("laptop", "full")}
+    for one in FEDNLP.comparisons:
+        assert set(one.terms) <= made[one.scale or "full"], one.name
+    assert set(FEDNLP.settings) <= set(shipped("full", tmp_path).settings)
 
 
 @pytest.mark.parametrize("scale", ["laptop", "full"])
 def test_the_shipped_settings_are_skewed_as_the_papers(scale: str, tmp_path: Path) -> None:
     order = resolve_texts(shipped(scale, tmp_path))["page.json"]
-    skews = yaml.safe_load((ROOT / "pipeline" / "report" / "fednlp.yaml").read_text(encoding="utf-8"))["skews"]
-    assert altered(TextPageOrder.model_validate(order), skews) == frozenset()
+    assert altered(TextPageOrder.model_validate(order), FEDNLP.settings) == frozenset()
 
 
 @pytest.mark.parametrize("scale", ["laptop", "full"])

@@ -129,7 +129,8 @@ def test_every_algorithm_trains_an_encoder_unchanged(name: str) -> None:
 def test_a_teacher_of_windows_is_computed_in_every_epoch() -> None:
     """States of a window are as wide as the longest window of its batch, so another batch cannot reuse them."""
     made, task = encoder(), Answer()
-    questions = [Question(f"q{i}", "train", "a", "g", "who?", f"{'it was ' * i}ann", (("ann", 7 * i),)) for i in range(8)]
+    contexts = [f"{'it was ' * i}ann" for i in range(8)]
+    questions = [Question(f"q{i}", "train", "a", "g", "who?", c, (("ann", 7 * i),)) for i, c in enumerate(contexts)]
     rendered = {text.id: task.render(made, text, (), 60)[0] for text in questions}
     prefixes = dict(zip(rendered, made.encode(list(rendered.values())), strict=True))
     local = LocalTraining(1e-2, 0.0, 4, 2, 1.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from made_results import AVERAGE, figures, results_of, round_of
+from made_results import AVERAGE, figures, round_of
 
 from pipeline.evaluation.scores import Figures
 from pipeline.federated.history import Round
@@ -15,7 +15,6 @@ from pipeline.report.figures import (
     heatmap,
     learning_curves,
     parts_of_speech,
-    start_by_loss,
     sweep,
     teacher,
 )
@@ -167,23 +166,6 @@ def test_means_over_clients_have_a_panel_an_endpoint_and_a_row_a_run() -> None:
 
 
 # --- start by loss --------------------------------------------------------------------------------------------------
-
-
-def test_what_is_written_by_round_has_panels_below_the_losses() -> None:
-    """AdaSingle and two distillers: 3 nats, then 2, and ROUGE 10, then 11; tests have a row a cell."""
-    histories = {name: [round_of(1, "A", 3.0), round_of(2, "A", 2.0)] for name in "xyz"}
-    metrics = {name: {"mean": figures(average=20.0)} for name in "xyz"}
-    cells = {("own", "cross-entropy"): "x", ("own", "distil all"): "y", ("server", "distil all"): "z"}
-    results = results_of(histories=histories, metrics=metrics)
-    own, server, tests = start_by_loss.draw(results, cells, AVERAGE, {}).axes
-    assert [len(own.lines), len(server.lines), len(tests.get_yticklabels())] == [2, 1, 3]
-    written = {"x": [(1, 10.0), (2, 11.0)]}
-    panels = start_by_loss.draw(results, cells, AVERAGE, written).axes
-    assert [list(line.get_ydata()) for panel in panels[:2] for line in panel.lines] == [[3.0, 2.0]] * 3
-    assert [list(line.get_ydata()) for panel in panels[2:4] for line in panel.lines] == [[10.0, 11.0]]
-    assert [panel.get_ylabel() for panel in panels[:4]] == [
-        *("validation loss, nats a token", "", "validation, average ROUGE", "")
-    ]
 
 
 # --- a knob ---------------------------------------------------------------------------------------------------------
