@@ -30,9 +30,9 @@ TIMEOUT_SECONDS = 20
 class Published:
     """How a corpus is published.
 
-    `mirrored` is its folder in the mirror. `upstream` and `below` are the beginning of a file's address, before the path
-    in the checksums; upstream is None if a person must download the corpus, as `how_to_get` says. `strip` is the
-    beginning of the paths that is removed in data/raw.
+    `mirrored` is its folder in the mirror. `upstream` and `below` begin a file's address, and its path in the checksums
+    ends it; upstream is None if a person must download the corpus, as `how_to_get` says. `strip` is the beginning of
+    the paths that is removed in data/raw.
     """
 
     mirrored: str
