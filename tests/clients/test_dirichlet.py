@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -32,8 +34,6 @@ def test_a_client_that_finds_too_little_takes_of_what_is_left() -> None:
 
 
 NAMES = st.lists(st.sampled_from("abcd"), min_size=6, max_size=60)
-
-
 ALPHAS, BETAS = st.sampled_from([None, 0.1, 1.0, 50.0]), st.sampled_from([None, 0.2, 5.0])
 
 
@@ -52,12 +52,9 @@ def test_every_example_is_dealt_once(
 def test_the_same_names_give_the_same_partition() -> None:
     """Another seed, data set, number of clients or α draws anew."""
 
-    def of(**other: object) -> list[list[str]]:
-        return partition(
-            [f"e{i}" for i in range(40)],
-            ["a", "b"] * 20,
-            **{"clients": 4, "seed": 1, "dataset": "d", "alpha": 1.0} | other,
-        )  # type: ignore[arg-type]
+    def of(**other: Any) -> list[list[str]]:
+        names: dict[str, Any] = {"clients": 4, "seed": 1, "dataset": "d", "alpha": 1.0}
+        return partition([f"e{i}" for i in range(40)], ["a", "b"] * 20, **names | other)
 
     assert of() == of()
     assert all(of(**other) != of() for other in ({"seed": 2}, {"dataset": "x"}, {"clients": 5}, {"alpha": 2.0}))

@@ -58,10 +58,3 @@ def test_the_official_fold_and_other_corpora_stay_as_they_are() -> None:
     examples = corpus(8, 9) | {"s": replace(make_example(1, domain="SAMSum", split="train"), id="s", corpus="samsum")}
     assert refolded(examples, "official") == examples
     assert refolded(examples, "first")["s"] == examples["s"]
-
-
-@pytest.mark.parametrize(
-    ("meeting", "series"), [("IS1003d", "IS1003"), ("Bed003", "Bed003"), ("covid_1", "covid_1"), ("Spr001", "Spr001")]
-)
-def test_an_ami_series_is_named_by_all_but_the_last_letter(meeting: str, series: str) -> None:
-    assert series_of(meeting) == series

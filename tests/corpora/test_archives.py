@@ -16,10 +16,7 @@ from pipeline.errors import QuorumError
 from pipeline.workspace.files import write_bytes
 
 FILES = {"data/one.txt": b"1", "data/deep/two.txt": b"2", "other/three.txt": b"3", "data/.DS_Store": b"x"}
-BALLS = (
-    Tarball("a/b", "1" * 40, {"data/": "data/"}),
-    Tarball("a/b", "2" * 40, {"other/three.txt": "first/three.txt"}),
-)
+BALLS = (Tarball("a/b", "1" * 40, {"data/": "data/"}), Tarball("a/b", "2" * 40, {"other/three.txt": "first/three.txt"}))
 
 
 def tar(path: Path, files: dict[str, bytes], mode: str = "w:gz") -> Path:
@@ -47,15 +44,15 @@ MIRRORED = {"data/one.txt": b"1", "data/deep/two.txt": b"2", "first/three.txt": 
 def published(tmp_path: Path) -> Archived:
     for name, content in MIRRORED.items():
         write_bytes(tmp_path / "expected" / name, content)
-    tar(tmp_path / "mirror" / "nlp" / "x.tar.xz", MIRRORED | {"SOURCE.txt": b"s"}, "w:xz")
-    return Archived("nlp/x.tar.xz", BALLS, content_of(tmp_path / "expected"))
+    path = tar(tmp_path / "mirror" / "nlp" / "x.tar", MIRRORED | {"SOURCE.txt": b"s"}, "w")
+    add(path, "top/data/deep/link", tarfile.SYMTYPE, "../one.txt")
+    return Archived("nlp/x.tar", BALLS, content_of(tmp_path / "expected"))
 
 
-def test_a_mirrors_archive_gives_what_is_read_and_no_more(published: Archived, tmp_path: Path) -> None:
-    into = tmp_path / "raw"
-    unpack_mirror(published, tmp_path / "mirror" / published.mirrored, into)
-    assert content_of(into) == published.content
-    assert not (into / "SOURCE.txt").exists()
+def test_a_mirrors_archive_gives_the_files_that_are_read(published: Archived, tmp_path: Path) -> None:
+    """Neither other files nor links, though one within the archive is no fault."""
+    unpack_mirror(published, tmp_path / "mirror" / published.mirrored, tmp_path / "raw")
+    assert content_of(tmp_path / "raw") == published.content
 
 
 def test_tarballs_of_several_commits_give_the_same(
@@ -77,20 +74,16 @@ def test_tarballs_of_several_commits_give_the_same(
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [
-        (None, "is missing from the mirror"),
-        (b"no archive", "damaged"),
-        (b"other", "content .*… instead of .*; restore"),
-    ],
+    [(None, "is missing from the mirror"), (b"no archive", "damaged"), ({"data/one.txt": b"2"}, "content .*… instead")],
 )
-def test_an_archive_that_cannot_be_read_is_named(
-    content: bytes | None, message: str, published: Archived, tmp_path: Path
+def test_an_archive_that_cannot_be_used_is_named(
+    content: Any, message: str, published: Archived, tmp_path: Path
 ) -> None:
-    path = tmp_path / "gone.tar.xz"
-    if content is not None:
+    path = tmp_path / "x.tar.xz"
+    if isinstance(content, bytes):
         path.write_bytes(content)
-    if content == b"other":
-        tar(path, {"data/one.txt": b"other"})
+    elif content:
+        tar(path, content)
     with pytest.raises(QuorumError, match=message):
         unpack_mirror(published, path, tmp_path / "raw")
 
@@ -118,21 +111,12 @@ def test_a_member_that_leads_out_of_an_archive_is_refused_before_anything_is_wri
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_link_within_an_archive_is_not_unpacked(published: Archived, tmp_path: Path) -> None:
-    path = tar(tmp_path / "x.tar", MIRRORED, "w")
-    add(path, "top/data/deep/link", tarfile.SYMTYPE, "../one.txt")
-    unpack_mirror(published, path, tmp_path / "raw")
-    assert not (tmp_path / "raw/data/deep/link").exists()
-
-
 def test_an_archive_out_of_reach_is_named(published: Archived, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise TimeoutError("too slow")
 
     monkeypatch.setattr(urllib.request, "urlopen", fail)
-    with pytest.raises(
-        QuorumError, match=r"codeload.github.com/a/b.*could not be fetched .too slow.; check the network"
-    ):
+    with pytest.raises(QuorumError, match=r"github.com/a/b.*could not be fetched .too slow.; check the network"):
         unpack_upstream(published, tmp_path / "downloads", tmp_path / "raw")
 
 

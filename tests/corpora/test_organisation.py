@@ -13,7 +13,7 @@ from pipeline.corpora.example import Turn
 from pipeline.corpora.organisation import check, read_meeting
 from pipeline.corpora.own import split_folder
 from pipeline.corpora.qmsum import parse_meeting
-from pipeline.corpora.roles import roles_of, with_roles
+from pipeline.corpora.roles import with_roles
 from pipeline.errors import QuorumError
 from pipeline.workspace.words import WHOLE
 
@@ -124,17 +124,6 @@ def test_names_become_roles_in_what_is_said_and_in_summaries(tmp_path: Path) -> 
     meeting, _ = with_roles(read_meeting(tmp_path / "may.txt"))
     assert meeting.turns == (Turn("Speaker 1", "The Annex is Speaker 2's."), Turn("Speaker 2", "Yes, Speaker 1."))
     assert meeting.queries[0].answer == "Speaker 2 agrees with Speaker 1."
-
-
-def test_a_part_of_two_names_is_no_ones_and_a_short_part_stays() -> None:
-    assert roles_of(["Ann Lee", "Bob Lee", "Li Wu"]) == {
-        "Ann Lee": "Speaker 1",
-        "Bob Lee": "Speaker 2",
-        "Li Wu": "Speaker 3",
-        "Ann": "Speaker 1",
-        "Lee": "a speaker",
-        "Bob": "Speaker 2",
-    }
 
 
 def test_what_may_still_be_a_name_is_listed(tmp_path: Path) -> None:
