@@ -17,12 +17,7 @@ Vectors = NDArray[np.float32]
 
 
 def clusters(train: Vectors, others: Vectors, seed: int, count: int = CLUSTERS) -> tuple[list[str], list[str]]:
-    """The cluster of each training and each other text, as a label.
-
-    Args:
-        train: unit vectors, (training texts, width).
-        others: unit vectors, (other texts, width).
-        count: number of clusters.
+    """The cluster, as a label, of each training and of each other text, whose unit vectors are (texts, width).
 
     Raises:
         QuorumError: there are fewer training texts than clusters.
@@ -38,10 +33,7 @@ def silos(
 ) -> dict[str, str]:
     """Owner -> silo: k-means of the training owners' mean vectors. Owners without training texts join the nearest.
 
-    Args:
-        train: (training texts, width), with the owner of each in `owners`.
-        others: (other texts, width), with the owner of each in `their_owners`.
-        count: number of silos.
+    `train` and `others` are (texts, width), and `owners` and `their_owners` name the owner of each text.
 
     Raises:
         QuorumError: there are fewer owners than silos.

@@ -62,11 +62,7 @@ Skew = Annotated[Skewed | Natural | Given, Field(discriminator="kind")]
 
 
 def partition(
-    skew: Skew,
-    texts: Mapping[str, Text],
-    seed: int,
-    dataset: str,
-    clusters: Mapping[str, str] | None = None,
+    skew: Skew, texts: Mapping[str, Text], seed: int, dataset: str, clusters: Mapping[str, str] | None = None
 ) -> Manifest:
     """The manifest of a federation on labelled texts.
 

@@ -150,16 +150,24 @@ def _fetched(ball: Tarball, downloads: Path) -> Path:
     path = downloads / f"{ball.repository.replace('/', '+')}-{ball.commit[:12]}.tar.gz"
     if not path.is_file():
         say(f"ingest: fetching {ball.address}")
-        try:
-            with urllib.request.urlopen(ball.address, timeout=TIMEOUT_SECONDS) as answer:
-                write_bytes(path, answer.read())
-        except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
-            reason = getattr(error, "reason", error)
-            raise QuorumError(
-                f"{ball.address}: could not be fetched ({reason}); check the network, or set data_source: mirror or "
-                "sample"
-            ) from None
+        download(ball.address, path)
     return path
+
+
+def download(address: str, path: Path) -> None:
+    """Write what an address serves to a file.
+
+    Raises:
+        QuorumError: it serves nothing.
+    """
+    try:
+        with urllib.request.urlopen(address, timeout=TIMEOUT_SECONDS) as answer:
+            write_bytes(path, answer.read())
+    except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
+        raise QuorumError(
+            f"{address}: could not be fetched ({getattr(error, 'reason', error)}); check the network, or set "
+            "data_source: mirror or sample"
+        ) from None
 
 
 def _unpack(archives: Sequence[tuple[Path, Mapping[str, str]]], into: Path) -> None:

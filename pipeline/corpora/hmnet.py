@@ -62,14 +62,12 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
 def _example(row: dict[str, Any], path: Path, corpus: str, split: Split, query: str) -> Example:
     try:
-        said = [(_speaker(t["role"], t["speaker"]), joined(t["utt"]["word"])) for t in row["meeting"]]
+        said = [
+            (ROLES.get(t["role"]) or f"{t['role']} {t['speaker']}", joined(t["utt"]["word"])) for t in row["meeting"]
+        ]
         target = " ".join(joined(sentence.split()) for sentence in row["summary"])
         meeting = str(row["id"])
     except (KeyError, TypeError, AttributeError) as error:
         raise QuorumError(f"{path}: not a meeting of HMNet's ({error!r}); restore the file as published") from None
     turns = tuple(Turn(speaker, text) for speaker, text in said if text)
     return Example(f"{corpus}/{meeting}", corpus, corpus.upper(), split, meeting, query, turns, clean(target))
-
-
-def _speaker(role: str, letter: str) -> str:
-    return ROLES.get(role) or f"{role} {letter}"

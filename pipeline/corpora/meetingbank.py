@@ -11,7 +11,6 @@ counted.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.corpora.example import Example, Split, Turn
@@ -44,19 +43,10 @@ def read(folder: Path, query: str, notes: Notes) -> tuple[list[Example], int]:
             example = _example(line, f"{paths[0]}: line {number}", split, query)
             if notes.keeps(example):
                 examples.append(example)
-    found = _without_tested_meetings(examples, notes)
-    return found, len({example.meeting for example in found})
-
-
-def _without_tested_meetings(examples: Sequence[Example], notes: Notes) -> list[Example]:
     tested = {example.meeting for example in examples if example.split == "test"}
-    found = []
-    for example in examples:
-        if example.split != "test" and example.meeting in tested:
-            notes.dropped_tested_meeting.append(example.id)
-        else:
-            found.append(example)
-    return found
+    found = [example for example in examples if example.split == "test" or example.meeting not in tested]
+    notes.dropped_tested_meeting += [e.id for e in examples if e.split != "test" and e.meeting in tested]
+    return found, len({example.meeting for example in found})
 
 
 def _example(line: str, where: str, split: Split, query: str) -> Example:

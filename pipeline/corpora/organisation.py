@@ -74,7 +74,7 @@ def read_meeting(path: Path) -> Meeting:
     Raises:
         QuorumError: the meeting or one of its summaries is malformed, or a table of its folder is.
     """
-    rows = [row for table in _tables(path.parent) for row in _rows(table)]
+    rows = [row for table in sorted(path.parent.glob("*.csv")) for row in _rows(table)]
     meeting = _with_summary(path)
     queries = [row.query(len(meeting.turns)) for row in rows if row.cells["file"] == path.name]
     return replace(meeting, queries=(*meeting.queries, *queries))
@@ -101,7 +101,7 @@ def check(folder: Path) -> list[Checked]:
     for path in paths:
         with _collecting(path, faults):
             meetings[path.name] = _with_summary(path)
-    for table in _tables(folder):
+    for table in sorted(folder.glob("*.csv")):
         with _collecting(table, faults):
             for row in _rows(table):
                 name = row.cells["file"]
@@ -163,10 +163,6 @@ class _Row:
                 f"{where}: turns {turns[:20]!r}: give A-B with 1 <= A <= B <= {count}, the number of turns"
             )
         return _query(query or WHOLE, summary, (int(match[1]) - 1, int(match[2]) - 1) if match else (0, count - 1))
-
-
-def _tables(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.csv"))
 
 
 def _rows(table: Path) -> Iterator[_Row]:

@@ -102,10 +102,10 @@ def _text_of(kind: type[Any], path: Path, line: int, row: Row, split: Split) -> 
 
 
 def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, tuple):
-        for one in value:
-            yield from _strings(one)
-    elif isinstance(value, str):
+    """All texts in nested tuples."""
+    for one in value if isinstance(value, tuple) else ():
+        yield from _strings(one)
+    if isinstance(value, str):
         yield value
 
 

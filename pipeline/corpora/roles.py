@@ -25,8 +25,10 @@ SHARED, SHORTEST = "a speaker", 3
 def roles_of(speakers: Iterable[str]) -> dict[str, str]:
     """Name, or part of one -> its role.
 
-    >>> roles_of(["Ann Lee", "Bob Lee"])
-    {'Ann Lee': 'Speaker 1', 'Bob Lee': 'Speaker 2', 'Ann': 'Speaker 1', 'Lee': 'a speaker', 'Bob': 'Speaker 2'}
+    A part that two names share becomes `a speaker`; a short one stays.
+
+    >>> roles_of(["Ann Lee", "Li Lee"])
+    {'Ann Lee': 'Speaker 1', 'Li Lee': 'Speaker 2', 'Ann': 'Speaker 1', 'Lee': 'a speaker'}
     """
     names = list(dict.fromkeys(speakers))
     found = {name: f"Speaker {number}" for number, name in enumerate(names, 1)}

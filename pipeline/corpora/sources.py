@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import http.client
 import shutil
-import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from pipeline.corpora import elitr, meetingbank
-from pipeline.corpora.archives import ARCHIVES, unpack_mirror, unpack_upstream
+from pipeline.corpora.archives import ARCHIVES, download, unpack_mirror, unpack_upstream
 from pipeline.errors import QuorumError
-from pipeline.workspace.files import copy_tree, read_json, replacing, sha256_file, write_bytes
+from pipeline.workspace.files import copy_tree, read_json, replacing, sha256_file
 from pipeline.workspace.layout import SAMPLE, downloads, mirror, source_record
 from pipeline.workspace.progress import progress, say
 
@@ -30,9 +29,9 @@ TIMEOUT_SECONDS = 20
 class Published:
     """How a corpus is published.
 
-    `mirrored` is its folder in the mirror. `upstream` and `below` begin a file's address, before the path in the
-    checksums; upstream is None if a person must download the corpus, as `how_to_get` says. `strip` is the
-    beginning of the paths that is removed in data/raw.
+    `mirrored` is its folder in the mirror. `upstream` and `below` begin a file's address, and its path in the checksums
+    ends it; upstream is None if a person must download the corpus, as `how_to_get` says. `strip` is the beginning of
+    the paths that is removed in data/raw.
     """
 
     mirrored: str
@@ -205,15 +204,7 @@ def _downloaded(corpus: str, path: str, digest: str) -> Path:
     saved = downloads() / corpus / path
     if saved.is_file() and sha256_file(saved) == digest:
         return saved
-    url = _address(CORPORA[corpus], path)
-    try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:
-            write_bytes(saved, answer.read())
-    except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
-        reason = getattr(error, "reason", error)
-        raise QuorumError(
-            f"{url}: could not be fetched ({reason}); check the network, or set data_source: mirror or sample"
-        ) from None
+    download(_address(CORPORA[corpus], path), saved)
     return saved
 
 

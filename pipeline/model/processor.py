@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 
 import torch
 
@@ -40,7 +41,7 @@ def return_large_tensors() -> None:
 
 def _mallopt(options: dict[int, int]) -> None:
     """Set options of glibc's malloc, in this order."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    mallopt: Callable[[int, int], int] | None = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         for option, value in options.items():
             mallopt(option, value)

@@ -83,7 +83,5 @@ def damaged(path: Path, reason: str) -> QuorumError:
 def _remedy(run: str) -> str:
     """How to train a run again, as the end of an error."""
     group, _, name = run.partition("/")
-    if group == layout.AUDIT:
-        return f"delete {layout.MODELS / run} and run `make audit` again"
     stages = {layout.MORE: f"train-more@{name}", layout.ON_TEXTS: f"train@{name.rpartition('/')[0]}"}
     return f"run `dvc repro {stages.get(group, f'train@{name}')}`"

@@ -10,15 +10,11 @@ from pipeline.clients.batches import SMALLEST_BATCH, batch_sizes, batches, short
 
 
 @pytest.mark.parametrize(
-    ("count", "sizes"),
-    [(32, [16, 16]), (33, [16, 17]), (35, [16, 19]), (36, [16, 16, 4]), (3, [3]), (16, [16]), (19, [19]), (0, [])],
+    ("count", "size", "sizes"),
+    [(32, 16, [16, 16]), (33, 16, [16, 17]), (36, 16, [16, 16, 4]), (3, 16, [3]), (19, 16, [19]), (6, 2, [2, 2, 2])],
 )
-def test_a_last_batch_of_under_four_joins_its_neighbour(count: int, sizes: list[int]) -> None:
-    assert batch_sizes(count, 16) == sizes
-
-
-def test_whole_batches_of_under_four_stay() -> None:
-    assert batch_sizes(6, 2) == [2, 2, 2]
+def test_a_last_batch_of_under_four_joins_its_neighbour(count: int, size: int, sizes: list[int]) -> None:
+    assert batch_sizes(count, size) == sizes
 
 
 @given(st.integers(0, 200), st.integers(1, 40))

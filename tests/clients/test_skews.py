@@ -44,9 +44,9 @@ def test_the_server_holds_what_is_judged_on() -> None:
 
 def test_a_skew_by_cluster_deals_out_clusters() -> None:
     """With α near 0 a client has one cluster, as far as clusters reach."""
-    held = {i: "01"["cyd" in i] for i in texts() if "train" in i}
-    manifest = partition(Skewed(kind="skewed", clients=2, by="cluster", alpha=1e-3), texts(), 1, "d", held)
-    pure = [len({held[i] for i in manifest[client]["train"]}) for client in ("client-0", "client-1")]
+    clusters_of = {i: "01"["cyd" in i] for i in texts() if "train" in i}
+    manifest = partition(Skewed(kind="skewed", clients=2, by="cluster", alpha=1e-3), texts(), 1, "d", clusters_of)
+    pure = [len({clusters_of[i] for i in manifest[client]["train"]}) for client in ("client-0", "client-1")]
     assert sorted(pure) == [1, 2] or pure == [1, 1]
 
 
@@ -64,96 +64,75 @@ def test_the_largest_owners_are_taken_and_so_many_texts_of_each() -> None:
     assert {client: len(own["train"]) for client, own in manifest.items()} == {"ann": 3, "cyd": 3, SERVER: 0}
 
 
-def test_more_owners_than_there_are_is_one_line() -> None:
-    with pytest.raises(QuorumError, match="2 owners have 4 training texts and some of each split, and 3 are wanted"):
-        partition(skew(kind="natural", clients=3, least=4), texts(), 1, "d")
+@pytest.mark.parametrize(
+    ("owners", "fields", "message"),
+    [
+        (OWNERS, {"clients": 3, "least": 4}, "2 owners have 4 training texts and some of each split, and 3 are wanted"),
+        *(({name: (4, 1, 1)}, {}, "is taken, or no name") for name in ("server", "pooled", "a/b", "a.best")),
+    ],
+)
+def test_owners_that_cannot_be_clients_are_refused(owners: Any, fields: dict[str, int], message: str) -> None:
+    with pytest.raises(QuorumError, match=message):
+        partition(skew(kind="natural", **fields), texts(**owners), 1, "d")
 
 
-@pytest.mark.parametrize("owner", ["server", "pooled", "a/b", "a.best"])
-def test_an_owner_whose_name_is_no_files_is_refused(owner: str) -> None:
-    with pytest.raises(QuorumError, match="is taken, or no name"):
-        partition(skew(kind="natural"), texts(**{owner: (4, 1, 1)}), 1, "d")
-
-
-def exported(folder: Path, clients: int = 3) -> Path:
-    manifest = partition(skew(kind="skewed", clients=clients, alpha=1.0), texts(), 1, "d")
-    held = {client: own["train"] for client, own in manifest.items() if client != SERVER}
-    path = folder / "niid_label_clients=3_alpha=1.0.json"
-    exchange.write(path, path.stem, "d", held, texts())
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A partition that was written to a file."""
+    manifest = partition(skew(kind="skewed", clients=3, alpha=1.0), texts(), 1, "d")
+    path = tmp_path / "niid_label_clients=3_alpha=1.0.json"
+    exchange.write(path, path.stem, "d", {c: own["train"] for c, own in manifest.items() if c != SERVER}, texts())
     return path
 
 
-def test_an_exported_partition_comes_back(tmp_path: Path) -> None:
-    path = exported(tmp_path)
+def test_a_written_partition_comes_back(path: Path) -> None:
     again = partition(skew(kind="given", file=path), texts(), 9, "d")
     assert again == partition(skew(kind="skewed", clients=3, alpha=1.0), texts(), 1, "d")
     assert json.loads(path.read_text())["niid_label_clients=3_alpha=1.0"]["n_clients"] == 3
 
 
+def test_a_partition_of_other_data_is_refused(path: Path) -> None:
+    """In a file with shuffled lines an id has another label."""
+    given, changed = skew(kind="given", file=path), texts()
+    changed["ann/train/0"] = replace(changed["ann/train/0"], label="another")
+    with pytest.raises(QuorumError, match="was made of other training examples of d"):
+        partition(given, changed, 1, "d")
+    with pytest.raises(QuorumError, match="is a partition of d, not of other"):
+        partition(given, texts(), 1, "other")
+
+
+def given_file(folder: Path, content: str) -> list[str]:
+    """The clients of a partition in FedNLP's form, which has no hash."""
+    (folder / "p.json").write_text(content)
+    return list(partition(skew(kind="given", file=folder / "p.json"), texts(), 1, "d"))
+
+
 def test_a_partition_in_fednlps_form_needs_no_hash(tmp_path: Path) -> None:
     ids = [i for i in texts() if "train" in i]
     data = {"0": {"train": ids[:5], "test": []}, "1": {"train": ids[5:], "test": []}}
-    path = tmp_path / "theirs.json"
-    path.write_text(json.dumps({"uniform": {"n_clients": 2, "partition_data": data}}))
-    assert list(partition(skew(kind="given", file=path), texts(), 1, "d")) == ["0", "1", SERVER]
+    assert given_file(tmp_path, json.dumps({"uniform": {"n_clients": 2, "partition_data": data}})) == ["0", "1", SERVER]
 
 
 @pytest.mark.parametrize(
-    ("change", "dataset", "message"),
+    ("content", "message"),
     [
-        ({}, "other", "is a partition of d, not of other"),
-        ({"train_texts": "x"}, "d", "was made of other training examples of d"),
-        ({"niid_label_clients=3_alpha=1.0": 1}, "d", "holds 0 partitions"),
+        ("[]", "holds 0 partitions"),
+        ('{"p": {"partition_data": [1]}}', "has no list `train`"),
+        ('{"p": {"partition_data": {"0": {}}}}', "0 has no list `train`"),
+        ('{"p": {"n_clients": 3, "partition_data": {"0": {"train": []}}}}', "n_clients is 3, and it holds 1"),
+        ('{"p": {"partition_data": {"0": {"train": ["zoe"]}}}}', "zoe is no training example"),
+        ('{"p": {"partition_data": {"0": {"train": ["ann/train/0", "ann/train/0"]}}}}', "to two clients"),
     ],
 )
-def test_a_partition_of_other_data_is_refused(
-    change: dict[str, Any], dataset: str, message: str, tmp_path: Path
-) -> None:
-    path = exported(tmp_path)
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    with pytest.raises(QuorumError, match=message):
-        partition(skew(kind="given", file=path), texts(), 1, dataset)
-
-
-def test_a_file_whose_lines_were_shuffled_is_of_other_texts(tmp_path: Path) -> None:
-    """The same ids, one of which has another label now."""
-    path = exported(tmp_path)
-    shuffled = texts()
-    first = next(identity for identity, text in shuffled.items() if text.split == "train")
-    shuffled[first] = replace(shuffled[first], label="another")
-    with pytest.raises(QuorumError, match="was made of other training examples of d"):
-        partition(skew(kind="given", file=path), shuffled, 1, "d")
-
-
-@pytest.mark.parametrize("content", ["[]", '{"p": {"partition_data": [1]}}', '{"p": {"partition_data": {"0": {}}}}'])
-def test_a_file_that_is_no_partition_is_one_line(content: str, tmp_path: Path) -> None:
-    (tmp_path / "p.json").write_text(content)
-    with pytest.raises(QuorumError, match=r"p\.json: (holds 0 partitions|.* has no list `train`)"):
-        partition(skew(kind="given", file=tmp_path / "p.json"), texts(), 1, "d")
-
-
-def test_a_file_with_fewer_clients_than_it_says_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "p.json").write_text('{"p": {"n_clients": 3, "partition_data": {"0": {"train": []}}}}')
-    with pytest.raises(QuorumError, match=r"p\.json: n_clients is 3, and it holds 1; a part of it may be missing"):
-        partition(skew(kind="given", file=tmp_path / "p.json"), texts(), 1, "d")
+def test_a_file_that_is_no_partition_is_one_line(content: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(QuorumError, match=rf"p\.json: .*{message}"):
+        given_file(tmp_path, content)
 
 
 def test_alpha_needs_labels_to_skew() -> None:
     alike = {identity: replace(text, label="x") for identity, text in texts().items()}
     with pytest.raises(QuorumError, match="alpha skews labels, and all texts have one; set by: cluster, or beta"):
         partition(skew(kind="skewed", clients=2, alpha=1.0), alike, 1, "d")
-
-
-@pytest.mark.parametrize(
-    ("ids", "message"),
-    [(["ann/train/0", "zoe/train/0"], "zoe/train/0 is no training example"), (["ann/train/0"] * 2, "to two clients")],
-)
-def test_a_partition_of_strange_examples_is_refused(ids: list[str], message: str, tmp_path: Path) -> None:
-    path = tmp_path / "p.json"
-    data = {str(number): {"train": [identity]} for number, identity in enumerate(ids)}
-    path.write_text(json.dumps({"uniform": {"n_clients": 2, "partition_data": data}}))
-    with pytest.raises(QuorumError, match=message):
-        partition(skew(kind="given", file=path), texts(), 1, "d")
 
 
 def test_clusters_are_those_of_the_training_texts() -> None:

@@ -28,8 +28,9 @@ def count(ids: list[str], part: str) -> int:
     return sum(part in identity for identity in ids)
 
 
-def test_nothing_said_is_everything() -> None:
+def test_by_default_all_texts_are_used_and_none_of_a_split_that_is_not_taken() -> None:
     assert of(Takes()) == list(texts())
+    assert of(Takes(test=None)) == [i for i in texts() if "test" not in i]
 
 
 def test_training_texts_are_drawn_anew_for_each_seed_and_the_others_are_not() -> None:
@@ -48,10 +49,6 @@ def test_as_many_of_each_label() -> None:
 def test_as_many_of_each_of_the_largest_owners() -> None:
     ids = of(Takes(train=Take(each=3, by="owner", largest=2)))
     assert [count(ids, f"{owner}/train") for owner in "xyz"] == [3, 3, 0]
-
-
-def test_a_split_that_is_not_taken_leaves_the_others() -> None:
-    assert count(of(Takes(test=None)), "test") == 0
 
 
 def test_a_split_with_nothing_left_is_one_line() -> None:

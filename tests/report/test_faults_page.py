@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from made_results import AVERAGE
 
 from pipeline.plan.text_resolve import resolve_texts
 from pipeline.plan.texts import read_text_params
@@ -59,9 +60,9 @@ def test_the_page_has_every_table_and_figure(tmp_path: Path) -> None:
         "dropout": ["dropout-0", "dropout-20", "dropout-40"],
         "stragglers": ["slow-wait"],
     }
-    figures = draw(made, wanted, tmp_path)
+    figures = draw(made, wanted, [], AVERAGE, tmp_path)
     assert {path.stem for path in tmp_path.glob("*.png")} == {"dropout", "stragglers", "poison"}
-    text = render(tables_of(made, wanted), figures, 2, ["20news"])
+    text = render("What faults cost", [], tables_of(made, wanted), figures, 2, ["20news"])
     for words in ("dropout-20", "two-krum", "slow-wait", "2.0 missing", "SAMPLE", "<img"):
         assert words in text
     assert "dropout-40" not in text

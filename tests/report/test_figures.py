@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from made_results import AVERAGE, figures, round_of
 
+from pipeline.evaluation.comparisons import Comparison, Effect
 from pipeline.evaluation.scores import Figures
 from pipeline.federated.history import Round
 from pipeline.report.figures import (
     communication,
     comparison,
+    forest,
     heatmap,
     learning_curves,
     parts_of_speech,
@@ -60,15 +62,27 @@ def idle_in_round_2() -> list[Round]:
 
 
 def test_an_idle_round_costs_nothing() -> None:
-    """Two messages: 4 MB of adapters, and as whole models of 10 MB 20 MB."""
-    bars = communication.draw_totals({"run": idle_in_round_2()}, 10_000_000, 1).axes[0].patches
-    assert [bar.get_width() for bar in bars] == [4.0, 20.0]
+    (bar,) = communication.draw_totals({"run": idle_in_round_2()}, 1).axes[0].patches
+    assert bar.get_width() == 4.0
 
 
 def test_a_run_that_sends_nothing_has_no_bar() -> None:
-    bars = communication.draw_totals({"alone": [round_of(1, "A", 3.0)], "run": idle_in_round_2()}, 1, 1).axes[0].patches
-    assert len(bars) == 2
-    assert not communication.draw_totals({}, 1, 1).axes[0].patches
+    histories = {"alone": [round_of(1, "A", 3.0)], "run": idle_in_round_2()}
+    assert len(communication.draw_totals(histories, 1).axes[0].patches) == 1
+    assert not communication.draw_totals({}, 1).axes[0].patches
+
+
+# --- effects --------------------------------------------------------------------------------------------------------
+
+
+def test_a_forest_plot_has_a_row_an_effect_and_the_papers_as_a_dashed_line() -> None:
+    """The metric that no effect has gets no panel; a comparison that was not run gets no row."""
+    one = Comparison(name="c", statement="", terms={"a": 1, "b": -1}, effects={"average": 2.0})
+    effects = [Effect(one, "average", Interval(1.0, 0.5, 1.5), by_seed={1: 0.9, 2: 1.1}), Effect(one, "loss")]
+    (axis,) = forest.draw(effects, {"average": AVERAGE, "loss": LOSS}).axes
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["a − b"]
+    assert [list(line.get_xdata()) for line in axis.lines if line.get_linestyle() == "--"] == [[2.0, 2.0]]
+    assert [0.9, 1.1] in [list(line.get_xdata()) for line in axis.lines]
 
 
 # --- rounds ---------------------------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ def job(run: str, examples: str = "1234567", *, model: str = "", kept: str = "",
     tests = [(client, Entry(one, f"key{one}", 1, int(one))) for client, one in zip(held_by, examples, strict=True)]
     names = {client: client if clients else model or run for client in held_by}
     adapters = {client: Path(name) for client, name in names.items()}
-    order: Any = SimpleNamespace(rule=RULE, task="t")
+    order: Any = SimpleNamespace(rule=RULE, task="t", turns=None)
     path = Path(f"{run}-{model}.json")
     made = DecodingJob(run, order, tests, (90, 8), ("", ""), adapters, names, path)
     made.keep(dict.fromkeys(kept, BEFORE))

@@ -22,6 +22,7 @@ def row(identity: str) -> RunRow:
         part="AdaFedAvg",
         setting="s",
         orders="",
+        fingerprint="",
         training=None,
         patience=3,
         evaluate=None,

@@ -11,12 +11,11 @@ from made_results import TRAINING, results_of, round_of, run_of
 
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Figures, Scored, figures_of
-from pipeline.plan.orders import RunRow
 from pipeline.runs.metrics import small_metrics, write_metrics
+from pipeline.runs.result_files import write_result
 from pipeline.runs.results import common_clients, knob_of, read_results, side_by_side
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, write_json
-from pipeline.workspace.tables import write_table
+from pipeline.workspace.files import read_json
 
 
 def scored(clients: str) -> list[Scored]:
@@ -60,22 +59,35 @@ def test_a_runs_knob_is_its_own_and_a_quantile_what_it_was_in_nats() -> None:
     assert knob_of(results_of(rows={"avg": run_of("avg", mu=0.1)}), "avg", "mu") == 0.1
 
 
-def lay(
-    run: str, losses: dict[str, float], *, rounds: int = 1, other: dict[str, float] | None = None, count: int = 2
+def save(
+    run: str,
+    losses: dict[str, float],
+    *,
+    rounds: int = 1,
+    other: dict[str, float] | None = None,
+    count: int = 2,
+    tag: str = "",
 ) -> None:
-    """Scores of a run of so many examples a client, as its stage leaves them, and its history."""
+    """A run's result with so many examples a client, and its rounds, of which the second is the best."""
     examples = [
-        {"id": f"{c}{i}", "client": c, "meeting": f"m{i}", "tokens": 10, "loss_sum": 10 * loss, "average": 20.0}
+        {
+            "id": f"{tag}{c}{i}",
+            "client": c,
+            "meeting": f"{tag}m{i}",
+            "tokens": 10,
+            "loss_sum": 10 * loss,
+            "average": 20.0,
+        }
         for c, loss in losses.items()
         for i in range(count)
     ]
-    write_json(layout.scores(run), {"examples": examples, "clients": {c: other or {} for c in losses}})
     history = [
-        round_of(n, c, loss, train_loss=3.0 - n, best=n == 2)
+        round_of(n, c, loss, train_loss=3.0 - n, best=n == 2).to_row()
         for n in range(1, rounds + 1)
         for c, loss in losses.items()
     ]
-    write_table(layout.history(run), [one.to_row() for one in history])
+    scores = {"examples": examples, "clients": {c: other or {} for c in losses}}
+    write_result(layout.result(run), {"fingerprint": "", "precision": "fp32", "scores": scores, "history": history})
 
 
 @pytest.fixture
@@ -87,8 +99,8 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_run_is_read_over_its_seeds() -> None:
     """Losses of 2.0 and 4.0: 3.0, and each seed's own; its last round's model lost 5.0 and 6.0."""
     rows = [run_of("ours")[0].model_copy(update={"id": f"more/ours-{seed}", "seed": seed}) for seed in (1, 2)]
-    lay("more/ours-1", {"A": 2.0}, other={"last_loss": 5.0})
-    lay("more/ours-2", {"A": 4.0}, other={"last_loss": 6.0, "server_loss": 1.0})
+    save("more/ours-1", {"A": 2.0}, other={"last_loss": 5.0})
+    save("more/ours-2", {"A": 4.0}, other={"last_loss": 6.0, "server_loss": 1.0})
     results = read_results(rows, 200, "test")
     assert results.metrics["ours"]["A"].metrics["loss"].value == 3.0
     assert results.metrics["ours"]["A"].other_losses == {"last": 5.5}, "the server's is known of one seed alone"
@@ -105,12 +117,7 @@ def test_a_seed_counts_by_what_it_tests() -> None:
     """One example with a loss of 2.0 and three of 4.0: 3.5. The last rounds' models are the best ones: as much."""
     rows = [run_of("ours")[0].model_copy(update={"id": f"more/ours-{seed}", "seed": seed}) for seed in (1, 2)]
     for seed, (loss, count) in enumerate([(2.0, 1), (4.0, 3)], start=1):
-        lay(f"more/ours-{seed}", {"A": loss}, other={"last_loss": loss}, count=count)
-        path = layout.scores(f"more/ours-{seed}")
-        found = read_json(path)
-        for row in found["examples"]:
-            row["id"] = row["meeting"] = f"{seed}-{row['id']}"
-        write_json(path, found)
+        save(f"more/ours-{seed}", {"A": loss}, other={"last_loss": loss}, count=count, tag=f"{seed}-")
     figures = read_results(rows, 200, "test").metrics["ours"]["A"]
     assert figures.metrics["loss"].value == figures.other_losses["last"] == 3.5
 
@@ -119,70 +126,30 @@ def test_a_seed_counts_by_what_it_tests() -> None:
 def test_a_run_that_was_left_out_has_no_results() -> None:
     """It has no clients, so no examples; its stages leave empty files."""
     rows = [*run_of("ours"), *run_of("gone")]
-    lay("more/ours-1", {"A": 2.0})
-    lay("more/gone-1", {})
+    save("more/ours-1", {"A": 2.0})
+    save("more/gone-1", {})
     results = read_results(rows, 200, "test")
     assert set(results.rows) == set(results.metrics) == {"ours"}
 
 
-def test_what_did_not_converge_has_the_same_at_another_rate_in_its_place() -> None:
-    """Patience of 1 ended `slower` and `other`; `other` is of another method, and `open`'s best round is its last."""
-    losses = {"open": [2.0, 1.0], "slower": [2.0, 1.0, 1.5], "other": [2.0, 1.0, 1.5]}
-    rows = {name: at_rate(name, rate) for name, rate in (("open", 0.1), ("slower", 0.05))} | {
-        "other": at_rate("other", 0.1, mu=0.1)
-    }
-    histories = {
-        name: [round_of(n, "A", loss, train_loss=3.0 - n, best=n == 2) for n, loss in enumerate(own, 1)]
-        for name, own in losses.items()
-    }
-    assert results_of(rows=rows, histories=histories).at_converging_rates() == {"open": "slower"}
-
-
-def test_in_its_place_stands_a_run_of_the_same_seeds() -> None:
-    """`once` was trained at one seed of two. Nothing depends on how many of a training's models are kept."""
-    rows = {"open": at_seeds("open", 0.1, 1, 2), "once": at_seeds("once", 0.05, 1)}
-    ended = [round_of(n, "A", 2.0, train_loss=3.0 - n, best=n == 2) for n in (1, 2, 3)]
-    histories = {"open": ended[:2], "once": ended, "both": ended}
-    assert results_of(rows=rows, histories=histories).at_converging_rates() == {}
-    rows["both"] = at_seeds("both", 0.05, 1, 2, keep_rounds=True)
-    assert results_of(rows=rows, histories=histories).at_converging_rates() == {"open": "both"}
-
-
-def at_seeds(name: str, rate: float, *seeds: int, **changes: Any) -> list[RunRow]:
-    return [
-        row.model_copy(update={"seed": seed, "training": row.training.model_copy(update={"seed": seed} | changes)})
-        for seed in seeds
-        for row in at_rate(name, rate)
-        if row.training
-    ]
-
-
-def at_rate(name: str, rate: float, **hyperparameters: Any) -> list[RunRow]:
-    return [
-        row.model_copy(update={"patience": 1, "training": row.training.model_copy(update={"learning_rate": rate})})
-        for row in run_of(name, **hyperparameters)
-        if row.training
-    ]
-
-
 @pytest.mark.usefixtures("there")
-def test_a_training_has_converged_when_patience_ended_it() -> None:
-    """The best round is the second of five, with a patience of three; of four rounds it is open."""
+def test_a_training_that_patience_did_not_end_was_ended_by_the_cap() -> None:
+    """The best round is the second of five, with a patience of three; of four rounds more might be better."""
     rows = [*run_of("ended"), *run_of("open")]
-    lay("more/ended-1", {"A": 2.0}, rounds=5)
-    lay("more/open-1", {"A": 2.0}, rounds=4)
+    save("more/ended-1", {"A": 2.0}, rounds=5)
+    save("more/open-1", {"A": 2.0}, rounds=4)
     results = read_results(rows, 200, "test")
-    assert (results.converged("ended"), results.converged("open")) == (True, False)
+    assert (results.capped("ended"), results.capped("open")) == (False, True)
 
 
 @pytest.mark.usefixtures("there")
-def test_a_prolonged_training_is_judged_by_the_patience_of_the_others() -> None:
-    """It takes its five rounds whatever comes, so its own patience is five; the last three brought nothing."""
+def test_a_prolonged_training_has_the_patience_of_the_others() -> None:
+    """It trains all its five rounds, so its own patience is five; the last three brought nothing."""
     row = run_of("longer")[0]
     training = TRAINING.model_copy(update={"patience": 5, "rounds": 5})
-    lay("more/longer-1", {"A": 2.0}, rounds=5)
+    save("more/longer-1", {"A": 2.0}, rounds=5)
     results = read_results([row.model_copy(update={"training": training, "patience": 3})], 200, "test")
-    assert results.converged("longer")
+    assert not results.capped("longer")
 
 
 @pytest.mark.usefixtures("there")

@@ -261,7 +261,7 @@ def test_a_trial_in_another_precision_is_refused_before_any_other_is_trained(
     for other in others:
         other.unlink()
     monkeypatch.setattr(tuning, "train_on_meetings", lambda *arguments: pytest.fail("was trained"))
-    with pytest.raises(QuorumError, match="was made in fp8, and this plan says"):
+    with pytest.raises(QuorumError, match="was computed in fp8, and this plan says"):
         tune()
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 
@@ -34,7 +31,7 @@ def flushed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     order: list[str] = []
     flush, replace = os.fsync, os.replace
 
-    def told(handle: int) -> None:
+    def flushing(handle: int) -> None:
         order.append(Path(os.readlink(f"/proc/self/fd/{handle}")).name)
         flush(handle)
 
@@ -42,7 +39,7 @@ def flushed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         order.append(f"-> {new.name}")
         replace(old, new)
 
-    monkeypatch.setattr(os, "fsync", told)
+    monkeypatch.setattr(os, "fsync", flushing)
     monkeypatch.setattr(os, "replace", renamed)
     return order
 
@@ -57,12 +54,6 @@ def test_a_failed_write_leaves_the_old_file_and_no_temporary(tmp_path: Path) -> 
 
 
 def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(QuorumError, match=r"No space left on device.*free disk space"), replacing(tmp_path / "f"):
-        raise OSError(errno.ENOSPC, "No space left on device")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_full_disk_for_real(tmp_path: Path) -> None:
     """A limit on file size refuses the bytes as a full disk would."""
     script = (
         "import resource, sys; from pathlib import Path; from pipeline.workspace.files import write_bytes\n"
@@ -74,12 +65,20 @@ def test_a_full_disk_for_real(tmp_path: Path) -> None:
         [sys.executable, "-c", script, str(path)], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert "QuorumError" in done.stderr
-    assert f"{path}: could not be written (File too large)" in done.stderr
+    assert f"{path}: could not be written (File too large); free disk space" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [(b"{", "line 1: malformed JSON"), (b"\xff", "not UTF-8"), (None, "is missing")]
+    ("content", "message"),
+    [
+        (b"{\n", "line 2: malformed JSON"),
+        (b"[" * 100_000, "line 1: malformed JSON"),
+        (b"9" * 5_000, "line 1: malformed JSON"),
+        (b"\xff", "not UTF-8"),
+        (None, "is missing"),
+    ],
+    ids=["cut", "deep", "long number", "bytes", "missing"],
 )
 def test_a_json_file_that_is_wrong_is_one_line(tmp_path: Path, content: bytes | None, message: str) -> None:
     path = tmp_path / "f.json"
@@ -89,10 +88,12 @@ def test_a_json_file_that_is_wrong_is_one_line(tmp_path: Path, content: bytes | 
         read_json(path)
 
 
-def test_a_bad_line_is_numbered(tmp_path: Path) -> None:
+def test_a_folder_is_no_file_and_a_bad_line_is_numbered(tmp_path: Path) -> None:
     (tmp_path / "f.jsonl").write_text("1\nx\n")
     with pytest.raises(QuorumError, match="line 2: malformed JSON"):
         read_jsonl(tmp_path / "f.jsonl")
+    with pytest.raises(QuorumError, match="could not be read"):
+        read_json(tmp_path)
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
@@ -104,20 +105,15 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert read_jsonl(tmp_path / "b.jsonl") == [{"x": "a\u2028b"}, {"x": "c"}]
 
 
-def test_the_disk_has_the_content_before_the_name_and_then_the_name(tmp_path: Path, flushed: list[str]) -> None:
+def test_the_disk_has_the_content_before_the_name_and_every_new_folder_before_that(
+    tmp_path: Path, flushed: list[str]
+) -> None:
+    """The folder of a lock, too: a later write in it flushes its own name alone."""
     write_text(tmp_path / "f", "new")
-    assert flushed == [".f.tmp", "-> f", tmp_path.name]
-
-
-def test_the_disk_has_every_new_folder_before_what_is_in_it(tmp_path: Path, flushed: list[str]) -> None:
     write_text(tmp_path / "a" / "b" / "f", "new")
-    assert flushed == [tmp_path.name, "a", ".f.tmp", "-> f", "b"]
-
-
-def test_the_disk_has_the_folder_of_a_lock(tmp_path: Path, flushed: list[str]) -> None:
-    """What is written beside it finds the folder made, and flushes its own name alone."""
-    with locked(tmp_path / "a" / "lock"):
-        assert flushed == [tmp_path.name]
+    assert flushed == [".f.tmp", "-> f", tmp_path.name, tmp_path.name, "a", ".f.tmp", "-> f", "b"]
+    with locked(tmp_path / "c" / "lock"):
+        assert flushed[8:] == [tmp_path.name]
 
 
 def test_the_disk_has_all_of_a_folder_that_a_library_wrote(tmp_path: Path, flushed: list[str]) -> None:
@@ -144,16 +140,10 @@ def test_two_writers_of_one_file_wait_for_each_other(tmp_path: Path) -> None:
     """Neither's content is mixed with the other's, and no temporary stays."""
     path = tmp_path / "f"
     second = Thread(target=write_text, args=(path, "second"))
-    with _written_slowly(path, "first"):
+    with replacing(path) as temporary:
+        temporary.write_text("first")
         second.start()
         second.join(0.2)
         assert second.is_alive()
     second.join(10)
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"f": "second"}
-
-
-@contextmanager
-def _written_slowly(path: Path, content: str) -> Iterator[None]:
-    with replacing(path) as temporary:
-        temporary.write_text(content)
-        yield

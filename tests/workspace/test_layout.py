@@ -21,24 +21,20 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_root_is_its_own_home(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(root)
+@pytest.mark.parametrize("below", ["", ".dvc/tmp/exps/one"], ids=["the root", "a copy of it"])
+def test_the_root_and_its_copies_have_their_state_at_home(
+    below: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`dvc exp run --temp` runs in a folder below `.dvc/tmp`, and sets DVC_ROOT to where it is from."""
+    (root / below).mkdir(parents=True, exist_ok=True)
+    monkeypatch.chdir(root / below)
+    if below:
+        monkeypatch.setenv("DVC_ROOT", str(root))
     assert (layout.home(), layout.workspace()) == (root, Path())
     assert layout.store() == root / "work" / "store"
     assert layout.timing("main") == root / "work" / "timings" / "main.json"
     assert layout.last_plan() == root / "work" / "plans" / "plan.json"
-    assert not layout.is_copy()
-
-
-def test_a_copy_of_the_root_keeps_its_state_at_home(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`dvc exp run --temp` runs in a folder below `.dvc/tmp`, and says by DVC_ROOT where it is from."""
-    copy = root / ".dvc" / "tmp" / "exps" / "one"
-    copy.mkdir(parents=True)
-    monkeypatch.chdir(copy)
-    monkeypatch.setenv("DVC_ROOT", str(root))
-    assert (layout.home(), layout.workspace()) == (root, Path())
-    assert layout.checkpoints() == root / "work" / "checkpoints"
-    assert layout.is_copy()
+    assert layout.is_copy() == bool(below)
 
 
 def test_an_experiment_shares_the_roots_state_and_has_timings_of_its_own(
