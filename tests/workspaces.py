@@ -28,7 +28,7 @@ from pipeline.tasks import similarity
 ROOT = Path(__file__).parents[1]
 LINKED = ("data", "models", "reports", "work", "mlartifacts", ".dvc/cache", ".git/objects")
 """Nothing below these is written in place: a copy can share their files."""
-LEFT_OUT = (".ci/", "benchmarks/", "deploy/", "docs/", "dvc.lock", "experiments/", "reports/", "tests/")
+LEFT_OUT = ("results/", ".ci/", "benchmarks/", "deploy/", "docs/", "dvc.lock", "experiments/", "reports/", "tests/")
 """What no stage of the root reads. DVC would read every experiment's stages at each start."""
 IDENTITY = {f"GIT_{who}_{what}": "t@t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
@@ -142,7 +142,8 @@ class Workspace:
             for group, run in runs:
                 for seed in params["seeds"]:
                     self.stage(stage, f"{group}/{run}-{seed}")
-        self.stage("main")
+        for page in ("words", "main", "examples"):
+            self.stage(page)
         if "more" in groups:
             self.stage("analyze")
             self.stage("report")

@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from pipeline.clients.skews import SERVER
+from pipeline.errors import QuorumError
 from pipeline.evaluation.comparisons import Comparison, Effect, compare, read_comparisons
 from pipeline.evaluation.intervals import Clusters
 from pipeline.evaluation.text_scores import combined, value_of
@@ -67,7 +68,15 @@ def run() -> None:
 def effects_of(
     comparisons: Sequence[Comparison], made: Mapping[str, Made], metrics: Mapping[str, Sequence[Metric]], samples: int
 ) -> list[Effect]:
-    """The comparisons' effects over the test texts of all runs of each."""
+    """The comparisons' effects over the test texts of all runs of each.
+
+    Raises:
+        QuorumError: a metric is none of a task's.
+    """
+    known = {metric.name for own in metrics.values() for metric in own}
+    for one in comparisons:
+        if strange := set(one.effects) - known:
+            raise QuorumError(f"{layout.COMPARISONS}: {one.name}.effects: no metric {min(strange)!r}; correct it")
 
     def contrast(terms: Mapping[str, float], name: str, seed: int | None) -> dict[str, Clusters] | None:
         if not set(terms) <= set(made):

@@ -107,9 +107,18 @@ ALL = PLAIN | {
 }
 
 
+COMPARED = """
+question: Does training help?
+comparisons:
+  - {name: trained, statement: "", terms: {news-fedavg: 1, news-untrained: -1}, effects: {accuracy: 2.0}, family: news}
+  - {name: gone, statement: "", terms: {news-fedavg: 1, gone: -1}, effects: {accuracy: null}, family: news}
+"""
+
+
 def laid(folder: Path, **changes: Any) -> Workspace:
     """A clone with an experiment on labelled texts as its root."""
     workspace = Workspace.laid(folder)
+    (workspace.folder / "comparisons.yaml").write_text(COMPARED, encoding="utf-8")
     (workspace.folder / "params.yaml").write_text(yaml.safe_dump(ALL | changes, sort_keys=False), encoding="utf-8")
     return workspace
 
@@ -417,7 +426,7 @@ def page(made: Workspace) -> Path:
 def test_every_table_is_written_beside_the_page(page: Path) -> None:
     names = {path.stem for path in (page / "tables").glob("*.csv")}
     assert names == {
-        *("claims", "data", "federations", "partitions", "cuts", "sizes", "natural-names", "natural-subjects"),
+        *("comparisons", "data", "federations", "partitions", "cuts", "sizes", "natural-names", "natural-subjects"),
         *(f"methods-{setting}" for setting in SETTINGS if setting != "owners"),
     }
     text = (page / "report.html").read_text(encoding="utf-8")
@@ -443,7 +452,7 @@ def test_what_is_made_no_longer_goes_from_the_reports(page: Path, made: Workspac
     copy.stage("plan")
     copy.stage("text_page")
     names = {path.stem for path in (copy.folder / layout.TABLES).iterdir()}
-    assert names == {"claims", "data", "federations", "methods-answers", "tuning", "README"}
+    assert names == {"comparisons", "data", "federations", "methods-answers", "tuning", "README"}
     assert {path.stem for path in (copy.folder / layout.FIGURES).iterdir()} == {"curves", "federation-answers"}
 
 
@@ -549,9 +558,9 @@ def test_skewed_sizes_alone_leave_labels_as_they_are(tmp_path: Path) -> None:
     assert params(tmp_path).skew_of("news").alpha == 1.0  # type: ignore[union-attr]
 
 
-def test_claims_and_templates_are_behind_the_page(tmp_path: Path) -> None:
+def test_templates_are_behind_the_page(tmp_path: Path) -> None:
     code = resolve_texts(params(tmp_path))["page.json"]["code"]
-    assert {"fednlp.yaml", "templates/texts_page.html.j2", "templates/page.css"} <= set(code)
+    assert {"templates/texts_page.html.j2", "templates/page.css"} <= set(code)
 
 
 def test_another_method_or_task_changes_no_order(tmp_path: Path) -> None:

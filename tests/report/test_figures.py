@@ -8,6 +8,7 @@ import pytest
 from made_results import AVERAGE, figures, round_of
 
 from pipeline.evaluation.comparisons import Comparison, Effect
+from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Figures
 from pipeline.federated.history import Round
 from pipeline.report.figures import (

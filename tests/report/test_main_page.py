@@ -9,12 +9,13 @@ import pytest
 from conftest import ROOT
 from made_results import figures, results_of, round_of, run_of
 
+from pipeline.evaluation.comparisons import Comparisons
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Figures, Scored
 from pipeline.federated.history import Round
 from pipeline.plan.orders import MainOrder, RunRow
 from pipeline.report.main_data import MainData
-from pipeline.report.main_page import _paper_rows, _pos_shares, _visible, main_rows, rows_are_of
+from pipeline.report.main_page import _paper_rows, _pos_shares, main_rows, rows_are_of
 from pipeline.report.naming import colours, labels
 from pipeline.report.summaries import cases, lens
 from pipeline.runs.results import Results
@@ -46,7 +47,13 @@ def page_of(results: Results, **parts: Any) -> MainData:
         sign_flips=200,
         runs=[row for rows in results.rows.values() for row in rows],
     )
-    known = {"notes": {}, "cut": Cut(0, 0, 1.0, 1.0, 0, 160), "comparisons": (), "claims": (), "paper": ()}
+    known = {
+        "asked": Comparisons(question="Q?"),
+        "effects": (),
+        "source": {},
+        "cut": Cut(0, 0, 1.0, 1.0, 0, 160),
+        "paper": (),
+    }
     return MainData(order=order, results=results, metrics=METRICS, **known | parts)
 
 
@@ -139,14 +146,6 @@ def note(rounds: list[Round], *, patience: int) -> str:
     return str(main_rows(page_of(results), results, {"x": "x"})[0]["rows"][0]["note"])
 
 
-def test_a_best_round_that_is_the_last_says_that_it_has_not_converged() -> None:
-    assert note(history(3, 3), patience=1) == "3 (not converged)"
-
-
-def test_a_best_round_within_patience_of_the_last_has_not_converged() -> None:
-    assert note(history(2, 3), patience=2) == "2 (not converged; test loss of round 3: 2.500)"
-
-
 def test_an_earlier_best_round_stands_beside_the_last_ones_loss() -> None:
     assert note(history(2, 3), patience=1) == "2 (test loss of round 3: 2.500)"
 
@@ -159,24 +158,6 @@ def test_each_seed_has_a_best_and_a_last_round_of_its_own() -> None:
 
 def test_a_run_without_training_has_no_round() -> None:
     assert note([], patience=1) == ""
-
-
-# --- what could have been seen --------------------------------------------------------------------------------------
-
-
-def test_what_could_have_been_seen_is_between_trained_rows() -> None:
-    """Differences 1, 2 and 3 have a standard error of 0.577, two degrees, t of 4.3027 and 1.0607; their losses none.
-
-    The untrained row, whose differences are ten times as large, does not count.
-    """
-
-    def rows(factor: float) -> list[Scored]:
-        return [Scored(f"e{n}", "A", f"m{n}", 1, {"average": factor * n, "loss": 2.0}) for n in (1, 2, 3)]
-
-    scored = {"zeroshot": rows(-9.0), "x": rows(0.0), "y": rows(1.0)}
-    histories = {"zeroshot": [], "x": [round_of(1, "A", 1.0)], "y": [round_of(1, "A", 1.0)]}
-    results = results_of(scored=scored, histories=histories)
-    assert _visible(page_of(results), results) == "3.10 average ROUGE and 0.0000 nats a token"
 
 
 def test_a_table_says_at_which_seeds_its_rows_were_trained_and_on_how_many_meetings_they_are_tested() -> None:
@@ -221,8 +202,15 @@ def test_a_clients_distilled_words_stand_beside_the_papers() -> None:
             ("content_given_distilled", "0.5", "0.4", "0.6"),
         )
     ]
-    sensitivities = {"Academic": {"all_subwords": 0.7, "fraction": 0.75}, "Clinic": {"all_subwords": 0, "fraction": 1}}
-    academic, clinic = _pos_shares(page_of(results_of(), shares=shares, sensitivities=sensitivities))
+    shares += [
+        {"client": client, "share": share, "value": value, "low": "", "high": ""}
+        for client, share, value in (
+            ("Academic", "all_subwords", "0.7"),
+            ("Academic", "fraction", "0.75"),
+            ("Clinic", "fraction", "1"),
+        )
+    ]
+    academic, clinic = _pos_shares(page_of(results_of(), shares=shares))
     assert academic == {
         "client": "Academic",
         "share": "86.1% (80.0 … 90.0)",
@@ -238,7 +226,7 @@ def test_a_word_under_the_lens_has_its_first_tokens_entropy() -> None:
     """τ = 2: a word at 1 nat is distilled, one at 3 is not. The darkest is at 2 τ = 4 nats. A dot is no word."""
     item = {"id": "e", "client": "A", "pieces": ["We", " meet", "ing", "."], "entropy": [1.0, 3.0, 9.0, 0.5]}
     texts = {"run": [{"id": "e", "query": "Q?"}]}
-    (shown,) = lens(page_of(results_of(), lens=[item], predictions=texts, tau=2.0))
+    (shown,) = lens([item], 2.0, texts)
     assert (shown["client"], shown["query"]) == ("A", "Q?")
     assert [(word["text"], word["entropy"], word["distilled"]) for word in shown["words"]] == [
         ("We", 1.0, True),
@@ -255,8 +243,8 @@ def test_a_case_a_client_has_every_runs_summary_of_one_example() -> None:
         for n in range(3)
     ]
     predictions = {run: [row | {"prediction": f"{run} on {row['id']}"} for row in rows] for run in ("x", "y")}
-    found = cases(page_of(results_of(), predictions=predictions), {"x": "X", "y": "Y"}, ["A", "B", "C"])
-    assert [case["client"] for case in found] == ["A", "B"], "C has no test example"
+    found = cases(predictions, {"x": "X", "y": "Y"})
+    assert [case["client"] for case in found] == ["A", "B"]
     for case in found:
         identity = case["query"].removeprefix("Q ")
         assert case["reference"] == f"R {identity}"

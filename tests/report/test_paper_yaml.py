@@ -1,4 +1,4 @@
-"""The paper's claims and sections, put to the params.yaml that ships: what is compared with what."""
+"""The paper's effects and sections, compared with the params.yaml that ships: what is compared with what."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from conftest import ROOT
 from pydantic import ValidationError
 from shipped import SHIPPED
 
+from pipeline.evaluation.comparisons import read_comparisons
 from pipeline.plan.schema import Params, read_params
 from pipeline.report.paper import PAPER, Paper, average_of, read_paper
 from pipeline.workspace import layout
@@ -29,45 +30,7 @@ def params() -> Params:
 
 @pytest.fixture(scope="module")
 def full() -> Params:
-    """The claims are judged on all of QMSum."""
     return read_params(ROOT / "experiments" / "full" / "params.yaml")
-
-
-def test_eight_claims_are_judged_by_effects_that_were_fixed_beforehand(paper: Paper) -> None:
-    """Of average ROUGE in points, of test loss in nats."""
-    assert {claim.number: claim.effects for claim in paper.claims} == {
-        0: {"average": 1.81, "loss": 0.02},
-        1: {"average": 0.93, "loss": 0.02},
-        2: {"average": 0.93, "loss": 0.005},
-        3: {"average": 1.66, "loss": 0.02},
-        4: {"average": 0.50, "loss": 0.005},
-        5: {"loss": 0.005},
-        6: {"loss": 0.005},
-        7: {"average": -0.5},
-    }
-    assert [claim.number for claim in paper.claims] == list(range(8))
-
-
-def test_each_claim_is_about_two_runs(paper: Paper) -> None:
-    assert [(claim.ours, claim.theirs) for claim in paper.claims] == [
-        ("centralized", "single"),
-        ("fedselectkd", "fedavg"),
-        ("fedselectkd", "fedavg-local"),
-        ("fedselectkd", "single"),
-        ("fedselectkd", "fedkd"),
-        ("fedselectkd", "kd-random"),
-        ("fedselectkd", "teacher-initial"),
-        ("fedselectkd", "centralized"),
-    ]
-
-
-def test_one_claim_is_the_gate_and_one_has_a_margin(paper: Paper) -> None:
-    """Holm's adjustment runs over claims 1 to 4 and over 5 and 6."""
-    assert [claim.number for claim in paper.claims if claim.gate] == [0]
-    assert {claim.number: claim.margin for claim in paper.claims if claim.margin is not None} == {7: 0.5}
-    families = {name: [c.number for c in paper.claims if c.family == name] for name in {c.family for c in paper.claims}}
-    assert families.pop("") == [0, 7]
-    assert sorted(families.values()) == [[1, 2, 3, 4], [5, 6]]
 
 
 METHODS = {
@@ -79,49 +42,29 @@ METHODS = {
 }
 
 
-@pytest.mark.parametrize("number", [0, 1, 3, 4])
-def test_an_effect_in_rouge_is_the_mean_of_the_papers_three_tables(paper: Paper, number: int) -> None:
+@pytest.mark.parametrize("name", ["fedavg", "single", "fedkd", "pooled", "centralized"])
+def test_an_effect_of_the_paper_is_the_mean_of_its_three_tables(name: str) -> None:
     """The gain of AdaFedSelectKD over AdaFedAvg is 1.07, 0.84 and 0.88: 0.93."""
     rows = read_table(ROOT / layout.PAPER_RESULTS)
-    claim = paper.claims[number]
-
-    def mean(table: str, run: str) -> float:
-        return fmean(average_of(row) for row in rows if (row["table"], row["method"]) == (table, METHODS[run]))
-
-    gains = [mean(table, claim.ours) - mean(table, claim.theirs) for table in ("III", "IV", "VI")]
-    assert fmean(gains) == pytest.approx(claim.effects["average"], abs=0.006)
-    if number == 1:
-        assert [round(gain, 2) for gain in gains] == [1.07, 0.84, 0.88]
-
-
-def test_every_run_of_a_claim_is_planned(paper: Paper, full: Params) -> None:
-    """And has the method that the claim is about."""
-    named = {run for claim in paper.claims for run in (claim.ours, claim.theirs)}
-    assert named <= set(full.all_runs)
-    for run, method in METHODS.items():
-        assert full.all_runs[run].method == method
-    assert full.all_runs["fedavg-local"].evaluate == "local"
-    assert full.all_runs["kd-random"].knobs["select"] == "random"
-    assert full.all_runs["teacher-initial"].knobs["teacher"] == "initial"
+    for folder in (ROOT, ROOT / "experiments" / "full"):
+        asked = read_comparisons(folder / "comparisons.yaml")
+        one = next(one for one in asked.comparisons if one.name == name)
+        gains = [
+            sum(
+                weight
+                * fmean(average_of(row) for row in rows if (row["table"], row["method"]) == (table, METHODS[run]))
+                for run, weight in one.terms.items()
+            )
+            for table in ("III", "IV", "VI")
+        ]
+        assert fmean(gains) == pytest.approx(one.effects["average"], abs=0.006)
 
 
-def test_the_two_runs_of_a_claim_have_one_setting(paper: Paper, full: Params) -> None:
-    for claim in paper.claims:
-        ours, theirs = full.all_runs[claim.ours], full.all_runs[claim.theirs]
-        assert ours.setting == theirs.setting, claim.number
-
-
-def test_a_claim_in_rouge_is_of_runs_that_write_summaries(paper: Paper, full: Params) -> None:
-    for claim in paper.claims:
-        if "average" in claim.effects:
-            assert full.all_runs[claim.ours].decode, claim.number
-            assert full.all_runs[claim.theirs].decode, claim.number
-
-
-def test_no_two_claims_have_one_text(paper: Paper) -> None:
-    texts = [claim.text for claim in paper.claims]
-    assert len(set(texts)) == len(texts)
-    assert all(texts)
+def test_compared_runs_share_a_setting_and_write_summaries_where_rouge_is_compared(full: Params) -> None:
+    for one in read_comparisons(ROOT / "experiments" / "full" / "comparisons.yaml").comparisons:
+        runs = [full.all_runs[run] for run in one.terms]
+        assert len({run.setting for run in runs}) == 1, one.name
+        assert "average" not in one.effects or all(run.decode for run in runs), one.name
 
 
 WITHOUT_A_STUDY = {"mechanism", "human", "words", "case", "matrix", "divergence", "communication"}
@@ -157,10 +100,9 @@ def test_a_study_of_ones_own_is_a_section_at_the_end(paper: Paper) -> None:
 
 
 def test_a_misspelt_key_is_an_error(tmp_path: Path) -> None:
-    """As `effect` for `effects` would leave a claim without an endpoint."""
     data = yaml.safe_load(PAPER.read_text(encoding="utf-8"))
-    data["claims"][1]["effect"] = data["claims"][1].pop("effects")
+    data["sections"][1]["titel"] = data["sections"][1].pop("title")
     path = tmp_path / "paper.yaml"
     path.write_text(yaml.safe_dump(data), encoding="utf-8")
-    with pytest.raises(ValidationError, match="effect"):
+    with pytest.raises(ValidationError, match="titel"):
         read_paper(path)

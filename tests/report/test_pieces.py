@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_results import AVERAGE, LENGTH, figures, results_of, round_of, run_of
+from made_results import AVERAGE, figures, results_of, round_of, run_of
 from markupsafe import Markup
 
 from pipeline.errors import QuorumError
@@ -83,17 +83,6 @@ def test_what_nobody_trained_is_shown_a_client() -> None:
     assert "A 12.40, B 17.20" in piece
     assert "14.80" not in piece
     assert pieces.untrained({"zeroshot": own}, "gone", AVERAGE) == []
-
-
-def test_rows_that_cost_nothing_have_a_mean_over_clients() -> None:
-    """A's have half of the references' words, B's as many."""
-    own = {"A": (10.0, 20.0), "B": (13.0, 40.0)}
-    rows = {"lead": {c: {"average": a, "length": n, "reference_length": 40.0} for c, (a, n) in own.items()}}
-    scores, lengths = pieces.orientation(rows, (AVERAGE, LENGTH))
-    assert rows_of(scores)[0][1:] == rows_of(lengths)[0][1:] == ["A", "B", "mean"]
-    assert rows_of(scores)[1] == ["lead", "10.00", "13.00", "11.50"]
-    assert rows_of(lengths)[1] == ["lead", "20.0 (0.50)", "40.0 (1.00)", "30.0 (0.75)"]
-    assert pieces.orientation({}, (AVERAGE, LENGTH)) == []
 
 
 # --- words ----------------------------------------------------------------------------------------------------------
