@@ -40,7 +40,7 @@ TITLES = {"classify": "Classifying", "tag": "Tagging", "answer": "Answering", "t
 Tables = dict[str, list[Row]]
 WHOLE = "whole-"
 """How settings are called whose federations are drawn and not trained on."""
-FOREST = "Effects with 95% intervals; rings are the effects of single seeds, dashed lines those of the paper."
+FOREST = "Effects with 95% intervals; rings are the effects of single seeds."
 
 
 def _theirs(method: str) -> str:

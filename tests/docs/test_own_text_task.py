@@ -55,6 +55,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     for written, here in {"minilm-l6": "tiny-bert", "e,0-4": "e,0", "task: classify": "task: multilabel"}.items():
         text = text.replace(written, here)
     (workspace.folder / "params.yaml").write_text(text, encoding="utf-8")
+    asked = (OWN / "comparisons.yaml").read_text(encoding="utf-8").replace("accuracy", "f1")
+    (workspace.folder / "comparisons.yaml").write_text(asked, encoding="utf-8")
     (workspace.folder / "data" / "own").mkdir(parents=True, exist_ok=True)
     with (workspace.folder / "data" / "own" / "tickets.csv").open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)
@@ -91,4 +93,3 @@ def test_a_page_of_own_texts_speaks_of_no_paper(made: Workspace) -> None:
     page = (made.folder / "reports" / "report.html").read_text(encoding="utf-8")
     text = re.sub(r'base64,[^"]*', "", page)  # a figure may spell anything
     assert not [word for word in ("the paper", "FedNLP", "Table 2", "None of its runs", "nan") if word in text]
-    assert not (made.folder / "reports" / "tables" / "claims.csv").exists()
