@@ -36,7 +36,7 @@ def parts(total: float) -> dict[str, float]:
         "summaries": ended("models/main/*/training.json"),
         "scores": ended("reports/predictions/main/*.jsonl"),
     }
-    ends = [*list(marks.values())[1:], ended("reports/scores/main/*.json")]
+    ends = [*list(marks.values())[1:], ended("results/main/*.json.gz")]
     found = {part: (end - began) / 60 for (part, began), end in zip(marks.items(), ends, strict=True)}
     return {part: round(value, 1) for part, value in (found | {"other": total - sum(found.values())}).items()}
 

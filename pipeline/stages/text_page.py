@@ -75,8 +75,9 @@ def effects_of(
     """
     known = {metric.name for own in metrics.values() for metric in own}
     for one in comparisons:
-        if strange := set(one.effects) - known:
+        if set(one.terms) <= set(made) and (strange := set(one.effects) - known):
             raise QuorumError(f"{layout.COMPARISONS}: {one.name}.effects: no metric {min(strange)!r}; correct it")
+    comparisons = [one for one in comparisons if set(one.effects) <= known]
 
     def contrast(terms: Mapping[str, float], name: str, seed: int | None) -> dict[str, Clusters] | None:
         if not set(terms) <= set(made):

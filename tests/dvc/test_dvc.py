@@ -59,13 +59,13 @@ def test_a_new_tau_changes_the_plan_the_run_that_uses_it_and_the_page(copy: Work
     """FedAvg has no τ."""
     copy.params(tau=4.0)
     copy.stage("plan")
-    assert copy.outdated("main") == {"plan", "train@fedselectkd-1", "main"}
+    assert copy.outdated("main") == {"plan", "train@fedselectkd-1", "words", "main"}
 
 
 def test_a_removed_run_leaves_every_table_and_trains_nothing(copy: Workspace) -> None:
     copy.params(runs={name: row for name, row in SMALL["runs"].items() if name != "fedavg-local"})
     copy.stage("plan")
-    assert copy.outdated("main") == {"plan", "encode", "main"}
+    assert copy.outdated("main") == {"plan", "encode", "words", "main"}
     copy.stage("encode", "main")
     copy.stage("main")
     for path in PAGE:

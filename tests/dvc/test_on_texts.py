@@ -296,7 +296,7 @@ def test_a_deeper_cut_goes_on_from_a_lower_one(
     run = Encoder._run
 
     def noted(self: Encoder, hidden: Any, mask: Any, adapter: Any, layers: range) -> Any:
-        ran.setdefault(str(self.cut), set()).add(tuple(layers))
+        ran.setdefault(str(self.frozen), set()).add(tuple(layers))
         return run(self, hidden, mask, adapter, layers)
 
     copy = made.copied(tmp_path / "copy")

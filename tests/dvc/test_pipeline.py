@@ -135,8 +135,8 @@ def test_one_training_under_two_names_tells_the_loss_of_the_model_that_is_scored
 @pytest.mark.parametrize(
     ("stage", "kept", "output"),
     [
-        ("generate", "generated", "predictions/main/fedselectkd-1.jsonl"),
-        ("evaluate", "evaluated", "scores/main/fedselectkd-1.json"),
+        ("generate", "generated", "reports/predictions/main/fedselectkd-1.jsonl"),
+        ("evaluate", "evaluated", "results/main/fedselectkd-1.json.gz"),
     ],
 )
 def test_the_first_run_works_for_all(
@@ -144,7 +144,7 @@ def test_the_first_run_works_for_all(
 ) -> None:
     """What it wrote for the others is what they wrote themselves; their stages then compute nothing."""
     shutil.rmtree(copy.folder / "work" / kept)
-    path = copy.folder / "reports" / output
+    path = copy.folder / output
     before = path.read_bytes()
     copy.stage(stage, "main/fedselectkd-1")
     assert f"{stage} main/fedselectkd-1 and 3 more" in capsys.readouterr().err

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from pipeline.model.adapter import digest, read_adapter
+from pipeline.runs.result_files import read_result
 
 FILE = Path(__file__).with_name("outputs.json")
 HISTORY = (
@@ -43,11 +44,14 @@ def outputs_of(workspace: Path) -> Hashes:
     for path in sorted((workspace / "reports/predictions").rglob("*.jsonl")):
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         found |= {f"prediction {path.stem} {k}": v for k, v in _columns(rows, ("id", "client", "prediction")).items()}
+    by_run = {
+        path.name.split(".json")[0]: read_result(path)["scores"] for path in workspace.glob("results/*/*.json.gz")
+    }
     for path in sorted((workspace / "reports/scores").rglob("*.json")):
         content = json.loads(path.read_text(encoding="utf-8"))
-        seeds = {path.stem: content} if "examples" in content else {f"{path.stem}-{s}": c for s, c in content.items()}
-        for run, own in seeds.items():
-            found |= {f"scores {run} {k}": v for k, v in _columns(own["examples"]).items() if k != "meeting"}
+        by_run |= {f"{path.stem}-{seed}": own for seed, own in content.items()}
+    for run, own in sorted(by_run.items()):
+        found |= {f"scores {run} {k}": v for k, v in _columns(own["examples"]).items() if k != "meeting"}
     return found
 
 

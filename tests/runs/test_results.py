@@ -86,7 +86,7 @@ def save(
         for n in range(1, rounds + 1)
         for c, loss in losses.items()
     ]
-    history = [{k: "" if v is None else v for k, v in row.items()} for row in history]
+    history = [{k: "" if v is None else str(v) for k, v in row.items()} for row in history]
     scores = {"examples": examples, "clients": {c: other or {} for c in losses}}
     write_result(layout.result(run), {"fingerprint": "", "precision": "fp32", "scores": scores, "history": history})
 
