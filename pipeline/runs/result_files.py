@@ -96,13 +96,13 @@ def read_results_of(rows: Iterable[RunRow]) -> dict[str, dict[str, Any]]:
 
 
 def refuse_to_retrain(row: RunRow) -> None:
-    """A plain `dvc repro` replaces no committed result.
+    """Where git has a run's result and no dvc.lock, DVC cannot know that nothing is to be trained.
 
     Raises:
-        QuorumError: git tracks a result of this run, and nobody asked for another training.
+        QuorumError: git has a result of this run, and no dvc.lock beside it that could say so.
     """
     path = layout.result(row.id)
-    if os.environ.get(RETRAIN) == "1" or not has_result(row) or not _is_tracked(path):
+    if os.environ.get(RETRAIN) == "1" or not has_result(row) or not _is_tracked(path) or _is_tracked(Path("dvc.lock")):
         return
     raise QuorumError(f"{path}: has this run's result; to train it again, set {RETRAIN}=1 or delete the file")
 

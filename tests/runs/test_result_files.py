@@ -63,6 +63,8 @@ def test_a_committed_result_is_not_trained_again_unasked(row: RunRow, monkeypatc
     save(row)
     refuse_to_retrain(row)  # git does not know it
     monkeypatch.setattr("pipeline.runs.result_files._is_tracked", lambda path: True)
+    refuse_to_retrain(row)  # dvc.lock says what is up to date
+    monkeypatch.setattr("pipeline.runs.result_files._is_tracked", lambda path: path.suffix == ".gz")
     with pytest.raises(QuorumError, match="QUORUM_RETRAIN=1"):
         refuse_to_retrain(row)
     monkeypatch.setenv("QUORUM_RETRAIN", "1")
