@@ -28,12 +28,13 @@ from pipeline.runs.aside import encode_aside
 from pipeline.runs.export import export
 from pipeline.runs.index import Encoded, planned_key, read_encoded
 from pipeline.runs.meetings import learners
+from pipeline.runs.result_files import read_result
 from pipeline.runs.training import Finished, bind
 from pipeline.stages import backbone, evaluate, generate, plan
 from pipeline.tasks import TASKS
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, sha256_file, write_json, write_jsonl
+from pipeline.workspace.files import sha256_file, write_json, write_jsonl
 from pipeline.workspace.progress import say
 
 NO_METRICS = ("client", "id", "meeting", "loss_sum", "tokens")
@@ -132,7 +133,7 @@ def prepare(params: Params, site: NodeSite, run_id: str) -> Encoded:
 
 def mean_scores(run_id: str, client: str) -> dict[str, float]:
     """The mean of every metric over the client's test examples, the test loss, and the number of examples."""
-    scores: dict[str, Any] = read_json(layout.scores(run_id))
+    scores: dict[str, Any] = read_result(layout.result(run_id))["scores"]
     rows = scores["examples"]
     found = {name: fmean(row[name] for row in rows) for name in rows[0] if name not in NO_METRICS}
     return {**found, "test_loss": scores["clients"][client]["best_loss"], "examples": len(rows)}

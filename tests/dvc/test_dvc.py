@@ -6,7 +6,7 @@ import pytest
 from conftest import Workspace
 from workspaces import SMALL
 
-PAGE = ("metrics.json", "metrics/main/all.json", "tables/main.csv", "tables/significance.csv", "report.html")
+PAGE = ("metrics.json", "metrics/main/all.json", "tables/main.csv")
 
 
 @pytest.fixture(scope="module")

@@ -452,7 +452,7 @@ def test_what_is_made_no_longer_goes_from_the_reports(page: Path, made: Workspac
     copy.stage("plan")
     copy.stage("text_page")
     names = {path.stem for path in (copy.folder / layout.TABLES).iterdir()}
-    assert names == {"comparisons", "data", "federations", "methods-answers", "tuning", "README"}
+    assert names == {"data", "federations", "methods-answers", "tuning", "README"}
     assert {path.stem for path in (copy.folder / layout.FIGURES).iterdir()} == {"curves", "federation-answers"}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from pipeline.federated.history import (
     best_validation_loss,
     client_rounds,
     columns_of,
-    has_converged,
+    ended_by_cap,
     judged,
     mean_by_round,
 )  # fmt: skip
@@ -94,75 +94,32 @@ def test_means_by_round() -> None:
     assert mean_by_round(joined, lambda row: row.server_validation_loss) == []
 
 
-# -- whether a training has converged ---------------------------------------------------------------------------------
+# -- whether the cap on rounds ended a training ------------------------------------------------------------------------
 
 
-def training(
-    train: Sequence[float | None], validation: Sequence[float], client: str = "A", seed: int = 1, first: int = 1
-) -> list[Round]:
-    """A client's rounds by its training losses (None: idle) and validation losses, from round `first`."""
-    return [
-        replace(scored(first + i, loss, client=client, seed=seed, steps=int(trained is not None)), train_loss=trained)
-        for i, (trained, loss) in enumerate(zip(train, validation, strict=True))
-    ]
+def training(validation: Sequence[float], client: str = "A", seed: int = 1) -> list[Round]:
+    """A client's rounds by its validation losses."""
+    return [scored(number, loss, client=client, seed=seed) for number, loss in enumerate(validation, 1)]
 
 
-LEARNED = training([3.0, 2.0, 1.5, 1.2], [2.5, 2.0, 2.1, 2.2])
+ENDED = training([2.5, 2.0, 2.1, 2.2])
 """The best round is the second of four."""
-LONGER = training([3.0, 2.0, 1.5, 1.2, 1.1], [2.5, 2.0, 2.1, 2.2, 2.3])
-LAST = training([3.0, 2.0, 1.5, 1.2, 1.0], [2.5, 2.2, 2.0, 2.1, 2.2], "B")
-"""B's best round is its third."""
-NEVER = training([3.0, 4.0, 5.0, 6.0], [2.5, 3.0, 4.0, 5.0], "B")
-
-
-def converged(history: Sequence[Round], patience: int = 2, clients: Sequence[str] = ()) -> bool:
-    return has_converged(judged(history, "local"), patience, clients)
+OPEN = training([2.5, 2.2, 2.0, 2.1], "B")
+"""The best round is the third of four."""
 
 
 @pytest.mark.parametrize(
     ("history", "patience", "expected"),
     [
-        pytest.param(LEARNED, 2, True, id="patience ended it"),
-        pytest.param(LEARNED[:3], 2, False, id="a cap ended it one round after the best"),
-        pytest.param(LEARNED[:3], 1, True, id="the same with a patience of 1"),
-        pytest.param(training([3.0, 2.0, 1.5], [2.5, 2.2, 2.0]), 1, False, id="the best round is the last"),
-        pytest.param(NEVER, 2, False, id="diverged: the best round is the first"),
-        pytest.param(training([3.0, 3.5, 4.0, 5.0], [2.5, 2.4, 3.0, 4.0]), 2, False, id="training loss rose"),
-        pytest.param(training([3.0, 3.0, 2.0, 1.0], [2.5, 2.4, 3.0, 4.0]), 2, False, id="did not fall by the best"),
-        pytest.param(training([3.0, 2.0, 7.0, 9.0], [2.5, 2.0, 5.0, 6.0]), 2, True, id="diverged after the best"),
-        # Selected in rounds 1 and 3, best in round 4, where the client idles and has the server's model.
-        pytest.param(
-            training([3.0, None, 2.0, None, None, None], [2.5, 2.5, 2.1, 2.0, 2.0, 2.0]), 2, True, id="idle rounds"
-        ),
-        pytest.param(
-            training([None, 3.0, None, None, 1.0], [2.5, 2.0, 2.0, 2.1, 2.2]), 2, False, id="selected once by the best"
-        ),
-        pytest.param(LONGER[:4] + LAST[:4], 2, False, id="the last client improved a round ago"),
-        pytest.param(LONGER + LAST, 2, True, id="and then two rounds ago"),
-        pytest.param(
-            training([3.0, 2.0, 1.5, 1.2, 1.1, 1.0], [2.5, 2.0, 2.1, 2.2, 2.3, 2.4])
-            + training([4.0, 3.0, 2.0, 1.0], [3.0, 2.0, 2.1, 2.2], "B", first=3),
-            2, True, id="a late client learns from its first round",
-        ),
-        pytest.param(
-            LEARNED + training([3.0, 2.0, 1.5], [2.5, 2.0, 2.1], seed=2), 2, False, id="a seed stopped too early"
-        ),
-        pytest.param(
-            LEARNED + training([3.0, 2.0, 1.5, 1.2], [2.5, 2.0, 2.1, 2.2], seed=2), 2, True, id="both seeds converged"
-        ),
+        pytest.param(ENDED, 2, False, id="patience ended it"),
+        pytest.param(ENDED[:3], 2, True, id="one round after the best"),
+        pytest.param(training([2.5, 2.2, 2.0]), 1, True, id="the best round is the last"),
+        pytest.param(ENDED + OPEN, 2, True, id="the last client improved a round ago"),
+        pytest.param(ENDED + training([2.5, 2.0, 2.1], seed=2), 2, True, id="a seed stopped too early"),
+        pytest.param(ENDED + training([2.5, 2.0, 2.1, 2.2], seed=2), 2, False, id="both seeds ended"),
     ],
-)  # fmt: skip
-def test_convergence(history: list[Round], patience: int, expected: bool) -> None:
-    assert converged(history, patience) is expected
-
-
-def test_convergence_is_of_the_part_of_the_loss_about_the_references() -> None:
-    """The loss falls from 3 to 2 as the teacher's part does, while cross-entropy rises from 2.5 to 2.6."""
-    parts = (2.5, 2.6, 2.7, 2.8)
-    assert not converged([replace(row, figures={"cross_entropy": p}) for row, p in zip(LEARNED, parts, strict=True)])
-    assert converged([replace(row, train_loss=9.0, figures={"cross_entropy": 3.0 - row.round}) for row in LEARNED])
-
-
-@pytest.mark.parametrize(("clients", "expected"), [(["A"], True), ([], False), (["B"], False)])
-def test_only_the_named_clients_must_have_converged(clients: list[str], expected: bool) -> None:
-    assert converged([*LEARNED, *NEVER], clients=clients) is expected
+)
+def test_a_training_that_patience_did_not_end_was_ended_by_the_cap(
+    history: list[Round], patience: int, *, expected: bool
+) -> None:
+    assert ended_by_cap(judged(history, "local"), patience) is expected

@@ -114,7 +114,7 @@ def test_a_node_with_other_settings_is_named_before_anything_is_trained(here: Pa
     serve_node()
     write_params(**other)
     plan.run()
-    with pytest.raises(QuorumError, match=r"University: order: \w+ there, \w+ here; bring both to one"):
+    with pytest.raises(QuorumError, match=r"University: order: \w+ there, \w+ here; use the same on both ends"):
         train_with_node()
     assert not layout.checkpoints().is_dir() or not os.listdir(layout.checkpoints())
 
