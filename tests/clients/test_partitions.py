@@ -146,15 +146,13 @@ def test_balanced_with_too_few_examples_names_the_setting() -> None:
         kinds.partition("even", balanced_of(["A"], 20, 1, 1), corpus(A=(3, 1, 1)), 1)
 
 
-@pytest.mark.parametrize(
-    ("sample", "counts"), [({"A", "B"}, (5, 1, 4)), ({"A"}, (8, 1, 4)), (set(), (20, 1, 9))], ids=str
-)
-def test_counts_are_fitted_to_clients_of_the_sample_alone(sample: set[str], counts: Sizes) -> None:
+@pytest.mark.parametrize(("sample", "counts"), [("AB", (5, 1, 4)), ("A", (8, 1, 4)), ("", (20, 1, 9))])
+def test_counts_are_fitted_to_clients_of_the_sample_alone(sample: str, counts: Sizes) -> None:
     """20, 1 and 9 are wanted. B has the fewest training examples, A the fewest test examples."""
     examples = {i: replace(e, corpus=e.domain) for i, e in corpus(A=(8, 2, 4), B=(5, 3, 6)).items()}
-    assert balanced.fitted(balanced_of(["A", "B"], 20, 1, 9), examples, sample) == balanced_of(["A", "B"], *counts)
+    assert balanced.fitted(balanced_of(["A", "B"], 20, 1, 9), examples, set(sample)) == balanced_of(["A", "B"], *counts)
     shares = domains_of("A", train_fraction=0.5)
-    assert balanced.fitted(shares, examples, sample) is shares
+    assert balanced.fitted(shares, examples, set(sample)) is shares
 
 
 @pytest.mark.parametrize("corpora", [("qmsum", "qmsum"), ("qmsum", "ami")])
