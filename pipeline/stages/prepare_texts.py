@@ -40,7 +40,7 @@ def run(dataset: str) -> None:
         source = read_json(layout.source_record(order.published))
     else:
         # At home: git need not know one's own file.
-        path = layout.of_ones_own(Path(str(order.file)))
+        path = layout.workspace_file(Path(str(order.file)))
         texts = own_texts.read(path, task.kind, classes)
         source = {"source": "own", "commit": None}
     write_texts(layout.raw_texts(dataset), texts)

@@ -270,7 +270,7 @@ def at_seed(file: Path, seed: int) -> Path:
     return file.with_name(file.name.replace("{seed}", str(seed)))
 
 
-def of_ones_own(file: Path) -> Path:
+def workspace_file(file: Path) -> Path:
     """A file that an experiment's params.yaml names, as `data/own/tickets.csv`."""
     return home() / workspace() / file
 

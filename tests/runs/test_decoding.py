@@ -74,7 +74,7 @@ def job(run: str, examples: str = "1234567", *, model: str = "", kept: str = "",
     order: Any = SimpleNamespace(rule=RULE, task="t", turns=None)
     path = Path(f"{run}-{model}.json")
     made = DecodingJob(run, order, tests, (90, 8), ("", ""), adapters, names, path)
-    made.keep(dict.fromkeys(kept, BEFORE))
+    made.save(dict.fromkeys(kept, BEFORE))
     return made
 
 
@@ -90,7 +90,7 @@ def decoded(*jobs: DecodingJob, together: int = 1) -> list[dict[str, str]]:
     decode(jobs, backbone, EXAMPLES, counted.append, together=together)
     assert sum(counted) == steps, "what progress was told"
     assert steps_of(jobs) == 0
-    return [{name: made.text for name, made in one.made().items()} for one in jobs]
+    return [{name: made.text for name, made in one.predictions().items()} for one in jobs]
 
 
 def test_sources_of_like_length_share_a_batch() -> None:
@@ -125,7 +125,7 @@ def test_models_of_one_run_that_are_decoded_together_share_their_batches() -> No
     """Of three models two, and the third alone; those of another run and of another test set are apart."""
     models = [job("a", model=one) for one in "xyz"]
     *_, z, b, c = decoded(*models, job("b"), job("c", "67"), together=2)
-    assert [one.made()["7"].text for one in models] == ["7x in 6x6y7x7y", "7y in 6x6y7x7y", "7z in 6z7z"]
+    assert [one.predictions()["7"].text for one in models] == ["7x in 6x6y7x7y", "7y in 6x6y7x7y", "7z in 6z7z"]
     assert (z["7"], b["7"], c["7"]) == ("7z in 6z7z", "7b in 6b7b", "7c in 6c7c")
 
 
