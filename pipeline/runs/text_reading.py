@@ -78,6 +78,7 @@ class EncoderReader:
 
     @property
     def layers(self) -> list[Any]:
+        """The cut, and the number of trained layers."""
         return [str(self.encoder.frozen), len(self.encoder.trained)]
 
     def __call__(self, windows: Sequence[Rendered]) -> Iterator[Prefix]:
@@ -93,6 +94,7 @@ class WriterReader:
 
     @property
     def layers(self) -> list[Any]:
+        """The adapted layers."""
         return list(self.backbone.adapted_layers)
 
     def __call__(self, windows: Sequence[Rendered]) -> Iterator[Prefix]:

@@ -13,6 +13,7 @@ from pipeline.workspace.progress import progress
 
 
 def run(run_id: str) -> None:
+    """Score a run, together with other runs of the same order, and write its result and its lens."""
     began = time.monotonic()
     job = scoring_job_of(run_id)
     if job.has_work():

@@ -14,6 +14,7 @@ from pipeline.workspace.progress import progress, say
 
 
 def run(name: str) -> None:
+    """Score a run at each of its seeds; a run of another scale gets an empty file."""
     order = read_order(layout.order("evaluate", name), TextEvaluateOrder)
     if order.left_out:
         write_json(layout.scores(f"{layout.ON_TEXTS}/{name}"), {})

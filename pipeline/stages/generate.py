@@ -16,6 +16,7 @@ from pipeline.workspace.progress import progress
 
 
 def run(run_id: str) -> None:
+    """Write a run's predictions: decoded ones, turns of the source, or none."""
     began = time.monotonic()
     job = decoding_job_of(run_id)
     examples = examples_of(job.order.corpora)
