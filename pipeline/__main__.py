@@ -1,17 +1,16 @@
-"""The command line: one command a DVC stage, and the commands for people."""
+"""The command line: one command for each DVC stage, and the commands for people."""
+
+# Each command imports what it runs only when it is called, because torch alone takes seconds to import.
 
 from __future__ import annotations
 
 import atexit
 import gc
-import importlib
 import os
 import sys
 import traceback
-from collections.abc import Callable
-from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -22,6 +21,16 @@ from pipeline.workspace.words import WHOLE
 INTERRUPTED = 130
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+meetings = typer.Typer(no_args_is_help=True, help="Meetings as an organisation has them.")
+texts = typer.Typer(no_args_is_help=True, help="The stages of an experiment on labelled texts.")
+federation = typer.Typer(no_args_is_help=True, help="A federation of machines that are really apart.")
+copies = typer.Typer(no_args_is_help=True, help="A copy of the workspace, for `make try`.")
+ratings = typer.Typer(no_args_is_help=True, help="Human evaluation: blind rating sheets out, ratings in.")
+app.add_typer(meetings, name="meetings")
+app.add_typer(texts, name="texts")
+app.add_typer(federation, name="federation")
+app.add_typer(copies, name="copies")
+app.add_typer(ratings, name="ratings")
 
 
 def _with_group(run: str) -> str:
@@ -34,48 +43,56 @@ RunId = Annotated[
 ]
 Corpus = Annotated[str, typer.Argument(help="a corpus of params.yaml, as in qmsum")]
 Group = Annotated[str, typer.Argument(help="main, or more: the runs beyond the main table")]
+Dataset = Annotated[str, typer.Argument(help="a data set of the experiment's params.yaml")]
+TextRun = Annotated[str, typer.Argument(help="a run of the experiment's params.yaml, at all its seeds")]
 
 
-def _add(group: typer.Typer, name: str, target: str, about: str, /, **arguments: Any) -> None:
-    """A command that calls a function, imported only when it is wanted: torch alone takes seconds.
+@app.command()
+def plan() -> None:
+    """Resolve params.yaml into one order for each stage and run."""
+    from pipeline.stages.plan import run
 
-    Args:
-        target: `module:function`, below `pipeline`.
-        arguments: annotations of what the function is called with, by the name that usage shows.
-    """
-
-    def command(**of: str) -> None:
-        _function(target)(*of.values())
-
-    wanted = [Parameter(one, Parameter.KEYWORD_ONLY, annotation=about_it) for one, about_it in arguments.items()]
-    command.__signature__ = Signature(wanted)  # type: ignore[attr-defined]
-    command.__annotations__ = dict(arguments)
-    group.command(name, help=about)(command)
+    run()
 
 
-def _function(target: str) -> Callable[..., None]:
-    module, name = target.split(":")
-    function: Callable[..., None] = getattr(importlib.import_module(f"pipeline.{module}"), name)
-    return function
+@app.command()
+def ingest(corpus: Corpus) -> None:
+    """Bring the corpora, checked, into data/raw."""
+    from pipeline.stages.ingest import run
+
+    run(corpus)
 
 
-def _bring_into_mlflow() -> None:
-    """The results are files already: a store that is out of order spoils none of them."""
-    from pipeline.runs.tracking import project
-    from pipeline.workspace.progress import say
+@app.command()
+def backbone() -> None:
+    """Bring the backbone's weights into models/backbone."""
+    from pipeline.stages.backbone import run
 
-    try:
-        project()
-    except QuorumError as error:
-        say(f"track: the results are there, MLflow is not up to date: {error}")
+    run()
 
 
-_add(app, "plan", "stages.plan:run", "Resolve params.yaml into one order a stage and run.")
-_add(app, "ingest", "stages.ingest:run", "Bring the corpora, checked, into data/raw.", corpus=Corpus)
-_add(app, "backbone", "stages.backbone:run", "Bring the backbone's weights into models/backbone.")
-_add(app, "prepare", "stages.prepare:run", "Turn the corpora into examples.", corpus=Corpus)
-_add(app, "partition", "stages.partition:run", "Split the examples over clients.", group=Group)
-_add(app, "encode", "stages.encode:run", "Compute what is frozen of every example, once.", group=Group)
+@app.command()
+def prepare(corpus: Corpus) -> None:
+    """Turn the corpora into examples."""
+    from pipeline.stages.prepare import run
+
+    run(corpus)
+
+
+@app.command()
+def partition(group: Group) -> None:
+    """Split the examples over clients."""
+    from pipeline.stages.partition import run
+
+    run(group)
+
+
+@app.command()
+def encode(group: Group) -> None:
+    """Compute the frozen part of every example, once."""
+    from pipeline.stages.encode import run
+
+    run(group)
 
 
 @app.command()
@@ -85,13 +102,15 @@ def train(run: RunId) -> None:
     from pipeline.runs.tracking import live
 
     with live(run) as on_round:
-        _function("stages.train:run")(run, on_round)
-    prune_training(run)  # a few hundred MB, which need not wait for the last training
+        from pipeline.stages.train import run as run_stage  # while the logger starts: both take seconds
+
+        run_stage(run, on_round)
+    prune_training(run)  # frees a few hundred MB before the next training
 
 
 @app.command(hidden=True)
 def log(run: RunId) -> None:
-    """Log in MLflow what a training tells on standard input."""
+    """Log in MLflow the rounds that a training writes to standard input."""
     from pipeline.runs.tracking import log as log_rounds
     from pipeline.workspace.progress import say
 
@@ -101,69 +120,165 @@ def log(run: RunId) -> None:
         say(f"track: training goes on without MLflow: {error}")
 
 
-_add(app, "generate", "stages.generate:run", "Summarize every client's test set with a run's adapters.", run=RunId)
-_add(app, "evaluate", "stages.evaluate:run", "Score a run's predictions and adapters.", run=RunId)
+@app.command()
+def generate(run: RunId) -> None:
+    """Summarize every client's test set with a run's adapters."""
+    from pipeline.stages.generate import run as run_stage
+
+    run_stage(run)
+
+
+@app.command()
+def evaluate(run: RunId) -> None:
+    """Score a run's predictions and adapters."""
+    from pipeline.stages.evaluate import run as run_stage
+
+    run_stage(run)
 
 
 @app.command()
 def main() -> None:
     """Render the comparisons, tables, figures and the page from results/."""
-    _function("stages.main:run")()
-    _bring_into_mlflow()
+    from pipeline.stages.main import run
+
+    run()
+    _track_results()
 
 
-_add(app, "analyze", "stages.analyze:run", "Look behind the scores: teachers' deciles, crossed tests, divergence.")
+@app.command()
+def analyze() -> None:
+    """Look behind the scores: teachers' deciles, crossed tests, divergence."""
+    from pipeline.stages.analyze import run
+
+    run()
 
 
-_add(app, "words", "stages.words:run", "Count which words the selective run distilled, by part of speech.")
-_add(app, "examples", "stages.examples:run", "Render the page that quotes summaries and references.")
+@app.command()
+def words() -> None:
+    """Count which words the selective run distilled, by part of speech."""
+    from pipeline.stages.words import run
+
+    run()
+
+
+@app.command()
+def examples() -> None:
+    """Render the page that quotes summaries and references."""
+    from pipeline.stages.examples import run
+
+    run()
 
 
 @app.command()
 def report() -> None:
-    """Make the page on every table and figure of the paper; of an experiment, on its studies."""
-    _function("stages.report:run")()
-    _bring_into_mlflow()
+    """Render the page with every table and figure of the paper, or the page of an experiment's studies."""
+    from pipeline.stages.report import run
+
+    run()
+    _track_results()
 
 
-meetings = typer.Typer(no_args_is_help=True, help="Meetings as an organisation has them.")
-app.add_typer(meetings, name="meetings")
-_add(
-    meetings,
-    "check",
-    "runs.meetings_check:check_folder",
-    "Say what of a folder's meetings can be read, and what is wrong where.",
-    folder=Annotated[str, typer.Argument(help="a folder of .vtt, .srt, .docx, .txt or .json files")],
-)
+def _track_results() -> None:
+    """Bring the MLflow store up to date; a broken store is reported and fails nothing, as the results are files."""
+    from pipeline.runs.tracking import project
+    from pipeline.workspace.progress import say
+
+    try:
+        project()
+    except QuorumError as error:
+        say(f"track: the results are there, MLflow is not up to date: {error}")
 
 
-texts = typer.Typer(no_args_is_help=True, help="The stages of an experiment on labelled texts.")
-app.add_typer(texts, name="texts")
-Dataset = Annotated[str, typer.Argument(help="a data set of the experiment's params.yaml")]
-TextRun = Annotated[str, typer.Argument(help="a run of the experiment's params.yaml, at all its seeds")]
-_add(
-    texts,
-    "backbone",
-    "stages.text_backbone:run",
-    "Bring a backbone's weights into models/backbones.",
-    name=Annotated[str, typer.Argument(help="a preset")],
-)
-_add(texts, "prepare", "stages.prepare_texts:run", "Turn a data set into texts, one a line.", dataset=Dataset)
-_add(texts, "encode", "stages.encode_texts:run", "Compute what is frozen of every text, once.", dataset=Dataset)
-_add(
-    texts,
-    "federate",
-    "stages.federate:run",
-    "Deal a data set's texts out to clients.",
-    setting=Annotated[str, typer.Argument(help="a setting of the experiment's params.yaml")],
-)
-_add(texts, "train", "stages.train_texts:run", "Train a run; a killed one resumes at its last round.", run=TextRun)
-_add(texts, "tune", "runs.text_tuning:tune", "Choose rates and knobs by development loss, as `tune` says.")
-_add(texts, "page", "stages.text_page:run", "Make the experiment's tables, figures, page and gallery.")
-_add(texts, "faults-page", "stages.faults_page:run", "Make the tables, figures and page of an experiment on faults.")
-_add(texts, "evaluate", "stages.evaluate_texts:run", "Judge a run's models on their test texts.", run=TextRun)
+@meetings.command("check")
+def meetings_check(
+    folder: Annotated[str, typer.Argument(help="a folder of .vtt, .srt, .docx, .txt or .json files")],
+) -> None:
+    """Report which meetings of a folder can be read, and what is wrong with the others."""
+    from pipeline.runs.meetings_check import check_folder
 
-_add(app, "tune", "runs.tuning:tune", "Choose learning rates and knobs on validation, as params.yaml's `tune` says.")
+    check_folder(folder)
+
+
+@texts.command("backbone")
+def texts_backbone(name: Annotated[str, typer.Argument(help="a preset")]) -> None:
+    """Bring a backbone's weights into models/backbones."""
+    from pipeline.stages.text_backbone import run
+
+    run(name)
+
+
+@texts.command("prepare")
+def texts_prepare(dataset: Dataset) -> None:
+    """Turn a data set into texts, one a line."""
+    from pipeline.stages.prepare_texts import run
+
+    run(dataset)
+
+
+@texts.command("encode")
+def texts_encode(dataset: Dataset) -> None:
+    """Compute the frozen part of every text, once."""
+    from pipeline.stages.encode_texts import run
+
+    run(dataset)
+
+
+@texts.command("federate")
+def texts_federate(
+    setting: Annotated[str, typer.Argument(help="a setting of the experiment's params.yaml")],
+) -> None:
+    """Deal a data set's texts out to clients."""
+    from pipeline.stages.federate import run
+
+    run(setting)
+
+
+@texts.command("train")
+def texts_train(run: TextRun) -> None:
+    """Train a run; a killed one resumes at its last round."""
+    from pipeline.stages.train_texts import run as run_stage
+
+    run_stage(run)
+
+
+@texts.command("tune")
+def texts_tune() -> None:
+    """Choose rates and knobs by development loss, as `tune` in params.yaml says."""
+    from pipeline.runs.text_tuning import tune as tune_texts
+
+    tune_texts()
+
+
+@texts.command("page")
+def texts_page() -> None:
+    """Render the experiment's tables, figures, page and gallery."""
+    from pipeline.stages.text_page import run
+
+    run()
+
+
+@texts.command("faults-page")
+def texts_faults_page() -> None:
+    """Render the tables, figures and page of an experiment on faults."""
+    from pipeline.stages.faults_page import run
+
+    run()
+
+
+@texts.command("evaluate")
+def texts_evaluate(run: TextRun) -> None:
+    """Score a run's models on their test texts."""
+    from pipeline.stages.evaluate_texts import run as run_stage
+
+    run_stage(run)
+
+
+@app.command()
+def tune() -> None:
+    """Choose learning rates and knobs on validation, as `tune` in params.yaml says."""
+    from pipeline.runs.tuning import tune as tune_meetings
+
+    tune_meetings()
 
 
 @app.command()
@@ -175,29 +290,68 @@ def missing() -> None:
     print(" ".join(without_result(planned_runs())))
 
 
-federation = typer.Typer(no_args_is_help=True, help="A federation of machines that are really apart.")
-app.add_typer(federation, name="federation")
-_add(
-    federation,
-    "certificates",
-    "federation.site_commands:certificates",
-    "Make or renew what federation.yaml's site shows.",
-)
-_add(federation, "server", "federation.site_commands:server", "Start the server, train with all organisations, end.")
-_add(federation, "node", "federation.site_commands:node", "Prepare an organisation's folder, and answer the server.")
-_add(federation, "status", "federation.site_commands:status", "Say what of this site runs, and what its logs end with.")
-_add(federation, "stop", "federation.site_commands:stop", "End what of this site runs.")
-_add(federation, "app", "federation.site_commands:app", "Print the sha256 of this checkout's app, for allowed.txt.")
-_add(federation, "demonstrate", "federation.loopback:demonstrate", "Three organisations and a server on this machine.")
+@federation.command("certificates")
+def federation_certificates() -> None:
+    """Create or renew the certificates of federation.yaml's site."""
+    from pipeline.federation.site_commands import certificates
 
-copies = typer.Typer(no_args_is_help=True, help="A copy of the workspace, for `make try`.")
-app.add_typer(copies, name="copies")
+    certificates()
 
 
-_add(copies, "try", "runs.copies:lay_try", "Lay out work/try: the sample and random weights.")
+@federation.command("server")
+def federation_server() -> None:
+    """Start the server, train with all organisations, end."""
+    from pipeline.federation.site_commands import server
 
-ratings = typer.Typer(no_args_is_help=True, help="Human evaluation: blind rating sheets out, ratings in.")
-app.add_typer(ratings, name="ratings")
+    server()
+
+
+@federation.command("node")
+def federation_node() -> None:
+    """Prepare an organisation's folder, and answer the server."""
+    from pipeline.federation.site_commands import node
+
+    node()
+
+
+@federation.command("status")
+def federation_status() -> None:
+    """Show which of this site's processes run, and the last lines of its logs."""
+    from pipeline.federation.site_commands import status
+
+    status()
+
+
+@federation.command("stop")
+def federation_stop() -> None:
+    """End this site's processes."""
+    from pipeline.federation.site_commands import stop
+
+    stop()
+
+
+@federation.command("app")
+def federation_app() -> None:
+    """Print the sha256 of this checkout's app, for allowed.txt."""
+    from pipeline.federation.site_commands import app as print_digest
+
+    print_digest()
+
+
+@federation.command("demonstrate")
+def federation_demonstrate() -> None:
+    """Run three organisations and a server on this machine."""
+    from pipeline.federation.loopback import demonstrate
+
+    demonstrate()
+
+
+@copies.command("try")
+def copies_try() -> None:
+    """Lay out work/try: the sample and random weights."""
+    from pipeline.runs.copies import lay_try
+
+    lay_try()
 
 
 @ratings.command("export")
@@ -206,17 +360,19 @@ def ratings_export(
     seed: Annotated[int, typer.Option(help="which examples are drawn")] = 1,
 ) -> None:
     """Write rating sheets into reports/ratings: 20 test examples a domain, three pairs each."""
-    importlib.import_module("pipeline.report.ratings").export(raters, seed)
+    from pipeline.report.ratings import export
+
+    export(raters, seed)
 
 
-FilledSheets = Annotated[list[Path], typer.Argument(help="what raters sent back: the page's JSON, or the filled CSV")]
-_add(
-    ratings,
-    "import",
-    "report.ratings:import_ratings",
-    "Join ratings into data/ratings/ratings.csv.",
-    files=FilledSheets,
-)
+@ratings.command("import")
+def ratings_import(
+    files: Annotated[list[Path], typer.Argument(help="what raters sent back: the page's JSON, or the filled CSV")],
+) -> None:
+    """Join ratings into data/ratings/ratings.csv."""
+    from pipeline.report.ratings import import_ratings
+
+    import_ratings(files)
 
 
 @app.command()
@@ -227,9 +383,20 @@ def docs() -> None:
     run()
 
 
-_add(app, "mend", "workspace.mend:mend", "Mend what a kill left half-written of DVC's own files.")
+@app.command()
+def mend() -> None:
+    """Mend what a kill left half-written of DVC's own files."""
+    from pipeline.workspace.mend import mend as mend_workspace
 
-_add(app, "track", "runs.tracking:project", "Bring the MLflow store in line with what is on disk.")
+    mend_workspace()
+
+
+@app.command()
+def track() -> None:
+    """Bring the MLflow store in line with what is on disk."""
+    from pipeline.runs.tracking import project
+
+    project()
 
 
 @app.command()
@@ -248,9 +415,9 @@ def prune(
     ] = False,
 ) -> None:
     """Remove the checkpoints of trainings that are finished."""
-    import pipeline.runs.prune
+    from pipeline.runs.prune import prune as prune_work
 
-    pipeline.runs.prune.prune(unplanned=unplanned)
+    prune_work(unplanned=unplanned)
 
 
 @app.command()
@@ -277,7 +444,7 @@ def summarize(
 
 
 def cli() -> None:
-    """Run a command; what is wrong outside the code is one line and exit status 1."""
+    """Run a command; an error outside the code is printed as one line, with exit status 1."""
     silence()
     _collect_rarely()
     try:
@@ -285,7 +452,7 @@ def cli() -> None:
     except QuorumError as error:
         _fail(str(error))
     except SystemExit as error:
-        # Typer's own answer to Ctrl-C; it says nothing.
+        # Typer exits like this after Ctrl-C, without a message.
         if error.code == INTERRUPTED:
             print("interrupted; the same command goes on where it stopped", file=sys.stderr)
         raise
@@ -294,12 +461,12 @@ def cli() -> None:
 
 
 def _collect_rarely() -> None:
-    """Imports of torch and transformers make a million objects and no garbage: looking for it takes a second, twice.
+    """Make Python's garbage collection rarer: importing torch and transformers would spend two seconds on it.
 
-    Trainings make hardly any, so that what lies around longer is small.
+    These imports create a million objects and no garbage, and trainings create little garbage.
     """
     gc.set_threshold(50_000, 20, 20)
-    atexit.register(gc.freeze)  # the interpreter looks once more as it ends
+    atexit.register(gc.freeze)  # the interpreter collects once more as it exits
 
 
 def _fail(message: str) -> None:

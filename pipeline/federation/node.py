@@ -24,10 +24,10 @@ from pipeline.federation.site import ALLOWED, KEYS, STATE, NodeSite, in_words, s
 from pipeline.federation.worker import serve
 from pipeline.model.adapter import Adapter
 from pipeline.plan.schema import Params, read_params
-from pipeline.runs.aside import encode_aside
 from pipeline.runs.export import export
 from pipeline.runs.index import Encoded, planned_key, read_encoded
 from pipeline.runs.meetings import learners
+from pipeline.runs.preparing import partition_and_encode
 from pipeline.runs.result_files import read_result
 from pipeline.runs.training import Finished, bind
 from pipeline.stages import backbone, evaluate, generate, plan
@@ -127,7 +127,7 @@ def prepare(params: Params, site: NodeSite, run_id: str) -> Encoded:
     about = {"source": {"source": "own", "commit": None}, "meetings": meetings, "examples": len(examples)}
     write_json(layout.notes("qmsum"), about)
     alone = params.model_copy(update={"own": {name: own}})
-    encode_aside(alone, layout.MAIN, {run_id: (site.run, site.seed)}, {one.id: one for one in examples})
+    partition_and_encode(alone, layout.MAIN, {run_id: (site.run, site.seed)}, {one.id: one for one in examples})
     return read_encoded(run_id)
 
 

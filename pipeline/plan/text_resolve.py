@@ -131,7 +131,7 @@ def view_of(params: TextParams, name: str) -> View:
 
 def _contents(file: Path) -> str | None:
     """A hash of a file of one's own, which lies at home: git need not know it."""
-    path = layout.of_ones_own(file)
+    path = layout.workspace_file(file)
     return sha256_file(path) if path.is_file() else None
 
 

@@ -1,4 +1,4 @@
-"""What a run's models, or a setting's data, show beyond scores: read from disk, computed, given back as tables."""
+"""Analyses beyond scores, of a run's models or of a setting's data: read from disk, computed, returned as tables."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from pipeline.workspace.files import read_json
 
 
 def deciles_of(seen: TaskBackbone, loader: Loader, run_id: str) -> dict[str, list[dict[str, float]]]:
-    """Client -> its ten groups of validation tokens.
+    """Group each client's validation tokens by the teacher's entropy: client -> its ten groups.
 
-    The teacher is what the client was sent in its best round, the student its own adapter as the teacher met it: at the
-    end of the round before.
+    The teacher is the adapter that the client received in its best round. The student is the client's own adapter at
+    the end of the round before.
     """
     found = {}
     for client, splits in read_encoded(run_id).clients.items():
@@ -38,7 +38,7 @@ def deciles_of(seen: TaskBackbone, loader: Loader, run_id: str) -> dict[str, lis
 
 
 def crossed_of(seen: TaskBackbone, loader: Loader, run_id: str) -> dict[str, dict[str, float]]:
-    """Train client -> test client -> mean loss of the reference, nats a token."""
+    """Test each client's adapter on every client: train client -> test client -> mean loss, nats a token."""
     clients = read_encoded(run_id).clients
     found: dict[str, dict[str, float]] = {}
     for trained in clients:
@@ -51,11 +51,11 @@ def crossed_of(seen: TaskBackbone, loader: Loader, run_id: str) -> dict[str, dic
 
 
 def divergence_of(examples: Mapping[str, Example], name: str, topics: int) -> dict[str, Any]:
-    """Between the training data of a setting's clients, over topics and over words; beside both, what chance gives."""
+    """Measure how the training data of a setting's clients diverge, over topics and over words, and by chance."""
     manifest: Manifest = read_json(layout.manifest_file(layout.MORE, name))
-    held = {client: [examples[i] for i in splits["train"]] for client, splits in manifest.items()}
-    owners = [client for client, own in held.items() for _ in own]
-    everything = [example for own in held.values() for example in own]
+    by_client = {client: [examples[i] for i in splits["train"]] for client, splits in manifest.items()}
+    owners = [client for client, own in by_client.items() for _ in own]
+    everything = [example for own in by_client.values() for example in own]
     embeddings = embed([_source(example) for example in everything]).double().cpu().numpy()
     by_topic, topics_by_chance = between_clients(topic_counts(embeddings, topics), owners)
     by_word, words_by_chance = between_clients(word_counts([example.target for example in everything]), owners)
@@ -63,7 +63,7 @@ def divergence_of(examples: Mapping[str, Example], name: str, topics: int) -> di
         "topics": by_topic,
         "words": by_word,
         "by_chance": {"topics": topics_by_chance, "words": words_by_chance},
-        "examples": {client: len(own) for client, own in held.items()},
+        "examples": {client: len(own) for client, own in by_client.items()},
     }
 
 

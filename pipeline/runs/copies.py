@@ -1,7 +1,7 @@
-"""A copy of the workspace to try the pipeline in.
+"""A copy of the workspace in which to try the pipeline.
 
-A copy has this commit and what git tracks of the changes since. `dvc exp run --temp` would be a fresh copy each time,
-and fails where dvc.lock names what no cache holds.
+The copy has this commit and the later changes of tracked files. `dvc exp run --temp` would start from a fresh copy each
+time, and fails if dvc.lock names files that no cache has.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from pipeline.workspace.files import write_bytes, write_text
 from pipeline.workspace.mend import mend
 
 TRY = {"data_source": "sample", "backbone": "tiny-llama", "max_tokens": "24"}
-"""The sample's few short meetings, random weights: every file and page of the main table; its numbers mean nothing."""
+"""The sample's few short meetings and random weights: every file and page of the main table, without meaning."""
 
 
 def lay_try() -> None:
-    """The copy to try the pipeline in; all that it makes stays in it."""
+    """Create or update the copy in which to try the pipeline, work/try."""
     _lay(layout.try_copy(), TRY)
 
 
 def _lay(copy: Path, knobs: Mapping[str, str]) -> None:
-    """Make a copy, or bring it to what the workspace is now; what it has made stays."""
+    """Create a copy, or update it to the workspace's present state; its outputs stay."""
     read_params()
     unknown = _git("ls-files", "--others", "--exclude-standard", "--", "pipeline").split("\n")[0]
     if unknown:
@@ -35,7 +35,7 @@ def _lay(copy: Path, knobs: Mapping[str, str]) -> None:
     lock = copy / "dvc.lock"
     if copy.exists():
         mend(copy)
-    made = lock.read_bytes() if lock.is_file() else None
+    own_lock = lock.read_bytes() if lock.is_file() else None
     if not copy.exists():
         _git("clone", "--quiet", "--shared", ".", str(copy))
     if not (copy / ".git").is_dir():
@@ -43,11 +43,11 @@ def _lay(copy: Path, knobs: Mapping[str, str]) -> None:
     _git("update-index", "-q", "--refresh")  # a file that was only touched would make the stash fail
     now = _git("stash", "create") or _git("rev-parse", "HEAD")
     _git("-C", str(copy), "checkout", "--quiet", "--force", "--detach", now)
-    # What the original has made is nothing that the copy could use, and DVC writes it all again after every stage.
-    if made is None:
+    # The original's dvc.lock is of no use in the copy, and DVC would rewrite all of it after every stage.
+    if own_lock is None:
         lock.unlink(missing_ok=True)
     else:
-        write_bytes(lock, made)
+        write_bytes(lock, own_lock)
     params = layout.PARAMS.read_text(encoding="utf-8")
     for knob, value in knobs.items():
         params, found = re.subn(rf"^{knob}:[^#\n]*", f"{knob}: {value}  ", params, count=1, flags=re.MULTILINE)

@@ -1,10 +1,9 @@
-"""Encoding a group: the frozen part of every example that trains or validates into the store, and an index a run.
+"""Encoding a group: stores the prefix of every training and validation example, and writes an index for each run.
 
-Test examples are read by the generate stage, which needs the whole of what is frozen of them, and keeps of it what a
-loss needs.
+Test examples are encoded by the generate stage: it needs their full prefixes, and stores the part that a loss needs.
 
-Of the runs beyond the main table, those whose setting is longer than the backbone has positions, and those that the
-plan leaves out, have no clients, and the report says that they were not run.
+A run beyond the main table has no clients where its setting is longer than the backbone's positions, or where the plan
+leaves it out. The report says that it was not run.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from pipeline.workspace.progress import progress, say
 
 
 def encode(order: EncodeOrder, group: str, backbone: Backbone, digest: str, examples: Mapping[str, Example]) -> int:
-    """Fill the store and write data/encoded/<run>.json for every run of a group; how many examples were computed.
+    """Fill the store, write data/encoded/<run>.json for every run of a group, and count the examples computed.
 
     Args:
-        digest: the backbone's, by which the store knows it.
+        digest: the backbone's digest, a part of the store's keys.
 
     Raises:
         QuorumError: the main table's examples are longer than the backbone reads.
@@ -42,10 +41,10 @@ def encode(order: EncodeOrder, group: str, backbone: Backbone, digest: str, exam
             clients[name] = {}
             continue
         manifest: Manifest = read_json(layout.manifest_file(group, name))
-        held = {i: split for splits in manifest.values() for split in SPLITS for i in splits[split]}
-        rendered = {i: task.render(backbone, examples[i], Limits(*limits)) for i in held}
-        keys = {i: entry_key(digest, order.encoding, backbone, rendered[i]) for i in held}
-        read = [i for i, split in held.items() if split != "test"]
+        split_of = {i: split for splits in manifest.values() for split in SPLITS for i in splits[split]}
+        rendered = {i: task.render(backbone, examples[i], Limits(*limits)) for i in split_of}
+        keys = {i: entry_key(digest, order.encoding, backbone, rendered[i]) for i in split_of}
+        read = [i for i, split in split_of.items() if split != "test"]
         computed += _fill(name, store, backbone, {keys[i]: rendered[i] for i in read})
         token_ids[name] = rendered
         clients[name] = {
@@ -73,7 +72,7 @@ def _fits(backbone: Backbone, limits: tuple[int, int], group: str, name: str) ->
 
 
 def _with_ids(clients: dict[str, Any], rendered: dict[str, Rendered]) -> dict[str, Any]:
-    """The same index with every example's token ids."""
+    """Add every example's token ids to an index."""
     return {
         client: {
             split: [e | {"source": rendered[e["id"]].source, "target": rendered[e["id"]].target} for e in entries]
@@ -84,7 +83,7 @@ def _with_ids(clients: dict[str, Any], rendered: dict[str, Rendered]) -> dict[st
 
 
 def _fill(name: str, store: PrefixStore, backbone: Backbone, wanted: dict[str, Rendered]) -> int:
-    """Compute what the store lacks of a manifest, by key; how many examples that were."""
+    """Compute and store the prefixes that the store lacks, by key; returns how many."""
     missing = [key for key in wanted if not store.has(key)]
     say(f"encode {name}: {len(wanted)} examples, {len(wanted) - len(missing)} already in the store")
     if not missing:

@@ -1,4 +1,4 @@
-"""Batches of like many rows."""
+"""Batches with similar numbers of rows."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ T = TypeVar("T")
 
 
 def in_batches(keys: Sequence[T], rows: Sequence[int], count: int) -> list[list[T]]:
-    """Keys in their order, in at most `count` batches of like many rows.
+    """Split keys, in their order, into at most `count` batches with similar numbers of rows.
 
     A last batch of two rows would take as many steps as a full one.
 
     Args:
-        rows: how many each key has. A batch exceeds an even share by less than one key's.
+        rows: each key's number of rows. A batch exceeds an even share by less than one key's rows.
     """
     batches: list[list[T]] = [[] for _ in range(count)]
     before, total = 0, sum(rows)

@@ -1,4 +1,4 @@
-"""What a training leaves in models/<run>: adapters, history, masks."""
+"""Writes a training's adapters, history and masks to models/<run>."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.workspace.tables import write_table
 
 
 def export_untrained(run_id: str, clients: Sequence[str]) -> None:
-    """The bare backbone: every adapter is the empty one; a run that is left out has no clients."""
+    """Write an empty adapter for each client, as the bare backbone has; a run that is left out has no clients."""
     for client in clients:
         write_adapter(layout.adapter(run_id, client), {}, {"round": 0})
     write_table(layout.history(run_id), [], COLUMNS)
@@ -26,23 +26,23 @@ def export_untrained(run_id: str, clients: Sequence[str]) -> None:
 
 
 def export(run_id: str, finished: Finished, owner: Owner, encoded: Encoded) -> None:
-    """The models that a run's row is about, those beside them, and what is told of its rounds."""
+    """Write the models that a run's row reports, the others (teacher, before, last, local), its rounds and masks."""
     progress, private = finished.progress, finished.private
     best = private.best[owner]
     for other, own in private.best.items():
-        for client, kept in own.items():
-            about = {"round": kept.round, "validation_loss": kept.loss}
-            write_adapter(layout.adapter(run_id, client, "" if other == owner else other), kept.adapter, about)
+        for client, at_best in own.items():
+            about = {"round": at_best.round, "validation_loss": at_best.loss}
+            write_adapter(layout.adapter(run_id, client, "" if other == owner else other), at_best.adapter, about)
     if "server" in private.best:
         write_adapter(layout.adapter(run_id, "server"), progress.server.adapter)
-        for client, kept in best.items():
-            write_adapter(layout.adapter(run_id, client, "teacher"), kept.sent)
+        for client, at_best in best.items():
+            write_adapter(layout.adapter(run_id, client, "teacher"), at_best.sent)
     if private.masks and owner == "local":
-        # As the teacher met it: analyses compare the two.
-        for client, kept in best.items():
-            write_adapter(layout.adapter(run_id, client, "before"), kept.before)
-    for client, kept in best.items():
-        if kept.round != progress.round:
+        # The student before this round's teacher: analyses compare the two.
+        for client, at_best in best.items():
+            write_adapter(layout.adapter(run_id, client, "before"), at_best.before)
+    for client, at_best in best.items():
+        if at_best.round != progress.round:
             state = private.states.get(client) or private.states[POOLED]
             last = progress.server.adapter if owner == "server" else state.adapter
             write_adapter(layout.adapter(run_id, client, "last"), last, {"round": progress.round})

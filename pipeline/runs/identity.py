@@ -1,4 +1,4 @@
-"""What a run at one seed is, as one hash: by it the MLflow store knows whether results are those of the plan."""
+"""The identity of a run at one seed, a hash: the MLflow store compares it to know whether results match the plan."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipeline.workspace.files import read_json, sha256_json, write_json
 
 
 def identity_of(row: RunRow) -> str:
-    """A run is its order and its data: what else it depends on is behind these two.
+    """Hash a run's order and data, which everything else that it depends on enters.
 
     Raises:
         QuorumError: its examples are not prepared or not encoded.
@@ -22,16 +22,16 @@ def identity_of(row: RunRow) -> str:
 
 
 def notes_behind(row: RunRow) -> list[Path]:
-    """Where each corpus behind a run's group came from."""
+    """Paths of the notes that say where each corpus of a run's group came from."""
     order = read_order(layout.order("encode", layout.group_of(row.id)), EncodeOrder)
     return [layout.notes(corpus) for corpus in order.corpora]
 
 
 def record_identities(group: str, rows: Sequence[RunRow]) -> None:
-    """Say beside a group's metrics what each run was when they were made."""
+    """Write the identity of each run with a group's metrics."""
     write_json(layout.identities(group), {row.id: identity_of(row) for row in rows})
 
 
 def recorded_identities(group: str) -> dict[str, str]:
-    """Run id -> identity; empty where no metrics have been made."""
+    """Read run id -> identity; empty where no metrics have been written."""
     return read_json(layout.identities(group)) if layout.identities(group).is_file() else {}

@@ -14,14 +14,14 @@ from pipeline.workspace.files import read_json, sha256_json
 
 @dataclass(frozen=True)
 class Encoded:
-    """What a run's stages know of its data: `index` is the file's whole content, for hashing and statistics."""
+    """A run's data: the entries of its clients' examples, and `index`, the file's content for hashes and statistics."""
 
     clients: dict[str, dict[Split, list[Entry]]]
     index: dict[str, Any]
 
     @property
     def limits(self) -> tuple[int, int]:
-        """(source tokens, target tokens) that its examples were cut to."""
+        """(source tokens, target tokens) to which its examples were cut."""
         source, target = self.index["limits"]
         return source, target
 
@@ -32,6 +32,11 @@ class Encoded:
 
 
 def read_encoded(run_id: str) -> Encoded:
+    """Read a run's index.
+
+    Raises:
+        QuorumError: the run is not encoded.
+    """
     index = read_json(layout.encoded_index(run_id))
     clients: dict[str, dict[Split, list[Entry]]] = {
         client: {split: [_entry(e) for e in splits[split]] for split in SPLITS}
@@ -46,12 +51,12 @@ def _entry(row: dict[str, Any]) -> Entry:
 
 
 def training_key(training: Training, encoded: Encoded) -> str:
-    """The name of a training: its order and its data. Two runs with one key are one training under two names."""
+    """Hash a training's order and data. Two runs with one key are one training under two names."""
     return sha256_json([training.model_dump(mode="json"), encoded.index])
 
 
 def planned_key(run_id: str) -> str | None:
-    """The key of a run's planned training; None for the untrained backbone.
+    """Compute the key of a run's planned training; None for the untrained backbone.
 
     Raises:
         QuorumError: its order or index is missing.
@@ -67,6 +72,6 @@ def is_as_planned(run_id: str) -> bool:
 
 
 def target_limit(run_id: str) -> int:
-    """How many tokens of a reference a run reads, its end token included."""
+    """Return how many tokens of a reference a run reads, its end token included."""
     order = read_order(layout.order("encode", layout.group_of(run_id)), EncodeOrder)
     return order.limits[order.manifests[run_id]][1]

@@ -1,8 +1,8 @@
-"""What generate and evaluate do for one run, and how the first of a group's runs does it for all.
+"""The work of generate and evaluate for one run, and how the first run of a group does it for all of them.
 
-Starting Python, loading the backbone and reading a test set cost as much for one run as for all. So the stage of
-whichever run comes first does what can be done for all of them and keeps it in work/, by a hash of what it depends on;
-the others find it there. DVC's stages stay one a run, each with its own dependencies.
+Starting Python, loading the backbone and reading a test set cost as much for one run as for all. So the first run's
+stage does the work of all runs and caches it in work/, under a hash of what it depends on; the other stages find it
+there. There is still one DVC stage for each run, with its own dependencies.
 """
 
 from __future__ import annotations
@@ -23,32 +23,38 @@ from pipeline.workspace.files import locked, read_json, sha256_file, sha256_json
 
 
 class RunsJob(Protocol):
-    """What a stage does for one run, and where that is kept: two runs with one path are one job."""
+    """A stage's work for one run, and the file that caches it. Two runs with one path are one job."""
 
     @property
-    def run_id(self) -> str: ...
+    def run_id(self) -> str:
+        """The run that the work is for."""
 
     @property
-    def order(self) -> Order: ...
+    def order(self) -> Order:
+        """The order of the run's stage."""
 
     @property
-    def path(self) -> Path: ...
+    def path(self) -> Path:
+        """The file that caches the work."""
+
+    def has_work(self) -> bool:
+        """Whether something is left to do."""
 
 
 RunsJobT = TypeVar("RunsJobT", bound=RunsJob)
 
 
-def sharing_with(job: RunsJobT, job_of: Callable[[str], RunsJobT], waits: Callable[[RunsJobT], bool]) -> list[RunsJobT]:
-    """The job first, then those of the other planned runs with the same order that are trained and still wait."""
+def sharing_with(job: RunsJobT, job_of: Callable[[str], RunsJobT]) -> list[RunsJobT]:
+    """Find the jobs to do with this one: itself, then the unfinished ones of trained runs with the same order."""
     found = {job.path: job}
     for other in _others(job.run_id, job_of):
-        if other.order == job.order and other.path not in found and waits(other):
+        if other.order == job.order and other.path not in found and other.has_work():
             found[other.path] = other
     return list(found.values())
 
 
 def label(stage: str, jobs: Sequence[RunsJob]) -> str:
-    """What a progress bar calls them."""
+    """Name jobs for a progress bar."""
     return f"{stage} {jobs[0].run_id}" + (f" and {len(jobs) - 1} more" if len(jobs) > 1 else "")
 
 
@@ -58,16 +64,16 @@ def _others(run_id: str, job_of: Callable[[str], RunsJobT]) -> Iterator[RunsJobT
             try:
                 if is_as_planned(row.id):
                     yield job_of(row.id)
-            except QuorumError:  # an earlier stage of that run is still to come: its own stage will say so
+            except QuorumError:  # an earlier stage of that run has not run yet: its own stage will report it
                 continue
 
 
 @dataclass(frozen=True)
 class DecodingJob:
-    """One run's summaries: whose adapter (a file, its digest) writes which example, and where the texts are kept.
+    """One run's decoding: which client's adapter (a file, its digest) decodes which example, and the file of texts.
 
-    `limits`: the source and target tokens that its examples are cut to. `known_by`: digests of the backbone and of the
-    code that encodes, by which the prefix store knows its examples.
+    `limits`: the source and target tokens to which its examples are cut. `known_by`: digests of the backbone and of the
+    code that encodes, which are part of the prefix store's keys.
     """
 
     run_id: str
@@ -79,39 +85,41 @@ class DecodingJob:
     digests: dict[str, str]
     path: Path
 
-    def made(self) -> dict[str, Prediction]:
-        """Example id -> prediction, as far as decoded."""
+    def predictions(self) -> dict[str, Prediction]:
+        """Read example id -> prediction, of all examples that are decoded."""
         if not self.path.is_file():
             return {}
-        kept: dict[str, list[Any]] = read_json(self.path, remedy=f"delete {self.path} and run again")
-        return {identity: Prediction(*row) for identity, row in kept.items()}
+        rows: dict[str, list[Any]] = read_json(self.path, remedy=f"delete {self.path} and run again")
+        return {identity: Prediction(*row) for identity, row in rows.items()}
 
-    def keep(self, made: Mapping[str, Prediction]) -> None:
-        """Write predictions down beside those that are there."""
+    def save(self, predictions: Mapping[str, Prediction]) -> None:
+        """Add predictions to the file."""
         with locked(self.path.with_suffix(".lock")):
-            write_json(self.path, {identity: astuple(one) for identity, one in (self.made() | dict(made)).items()})
+            known = self.predictions() | dict(predictions)
+            write_json(self.path, {identity: astuple(one) for identity, one in known.items()})
 
     def missing(self) -> list[tuple[str, Entry]]:
-        """(client, entry) of what is still to be decoded; nothing where the run decodes none."""
+        """List the (client, entry) that are still to be decoded; empty for a run that decodes nothing."""
         if self.order.rule is None or self.order.turns is not None:
             return []
-        done = self.made()
+        done = self.predictions()
         return [(client, entry) for client, entry in self.tests if entry.id not in done]
 
     def unread(self) -> list[tuple[str, Entry]]:
-        """(client, entry) of what the prefix store lacks; nothing where the run has no use for it."""
+        """List the (client, entry) that the prefix store lacks; empty for a run that does not use the store."""
         return [
             (client, entry)
             for client, entry in self.tests
             if not entry.source and not entry_file(layout.store(), entry.key).is_file()
         ]
 
-    def waits(self) -> bool:
+    def has_work(self) -> bool:
+        """Whether examples are left to decode or prefixes to store."""
         return bool(self.missing() or self.unread())
 
 
 def decoding_job_of(run_id: str) -> DecodingJob:
-    """A run's job.
+    """Build a run's decoding job.
 
     Raises:
         QuorumError: its order, index or an adapter is missing or damaged.
@@ -123,6 +131,7 @@ def decoding_job_of(run_id: str) -> DecodingJob:
 
 
 def planned_decoding(run_id: str) -> GenerateOrder:
+    """Read the order of a run's generate stage."""
     return read_order(layout.order("generate", run_id), GenerateOrder)
 
 
@@ -133,35 +142,36 @@ def decoding_job(
     tests: Sequence[tuple[str, Entry]],
     adapters: Mapping[str, Path],
 ) -> DecodingJob:
-    """What these adapters, a client's each, write of these of its examples.
+    """Build the job that decodes these test examples, each with its client's adapter.
 
     Raises:
         QuorumError: an adapter is missing or damaged.
     """
     digests = {client: digest_of_tensors(path) for client, path in adapters.items()}
     written = [[entry.id, entry.key, digests[client]] for client, entry in tests]
-    # The corpora are where a summary's query and reference stand, of which it does not depend.
+    # A row's query and reference come from the corpora; a summary does not depend on them.
     cause = order.model_dump(mode="json", exclude={"corpora"})
     key = sha256_json([cause, encoded.index["backbone"], written])
     known_by = encoded.index["backbone"], encoded.index["encoding"]
-    kept = layout.generated() / f"{key}.json"
-    return DecodingJob(run_id, order, list(tests), encoded.limits, known_by, dict(adapters), digests, kept)
+    path = layout.generated() / f"{key}.json"
+    return DecodingJob(run_id, order, list(tests), encoded.limits, known_by, dict(adapters), digests, path)
 
 
 @dataclass(frozen=True)
 class ScoringJob:
-    """One run's scores, and where they are kept."""
+    """One run's scores, and the file that caches them."""
 
     run_id: str
     order: EvaluateOrder
     path: Path
 
-    def waits(self) -> bool:
+    def has_work(self) -> bool:
+        """Whether the scores are not cached yet."""
         return not self.path.is_file()
 
 
 def scoring_job_of(run_id: str) -> ScoringJob:
-    """A run's job.
+    """Build a run's scoring job.
 
     Raises:
         QuorumError: its order, predictions, index or adapters are missing.
@@ -173,7 +183,7 @@ def scoring_job_of(run_id: str) -> ScoringJob:
             raise QuorumError(f"{path}: is missing; run `dvc repro`")
     adapters = sorted(layout.adapters(run_id).glob("*.safetensors"))
     if not adapters and read_encoded(run_id).clients:
-        raise QuorumError(f"{layout.adapters(run_id)}: holds no adapter; run `dvc repro`")
+        raise QuorumError(f"{layout.adapters(run_id)}: has no adapter; run `dvc repro`")
     contents = {path.name: sha256_file(path) for path in [*needed, *adapters]}
     key = sha256_json([order.model_dump(mode="json"), contents])
     return ScoringJob(run_id, order, layout.evaluated() / f"{key}.json")

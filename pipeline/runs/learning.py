@@ -1,4 +1,4 @@
-"""Who learns what in a training on labelled texts: what lies above an encoder's cut, or a writer's adapters."""
+"""Training on labelled texts: the layers above an encoder's cut, or a language model's adapters."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from pipeline.tasks.encoded import EncoderWithHead, load_text_task, writes
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_json
 
-HELD = 2_000_000_000
-"""Bytes of stored texts that a training keeps in memory."""
+CACHE_BYTES = 2_000_000_000
+"""How much of the stored texts a training caches in memory."""
 
 
 def key_of(order: TextTraining, manifest: Manifest, index: Indexed) -> str:
-    """The name of a training: its order and its data."""
+    """Hash a training's order and data."""
     used = sorted({i for own in manifest.values() for i in (*own["train"], *own["val"])})
     entries = [[i, [[entry.key, entry.tokens] for entry in index.entries[i][:1]]] for i in used]
     return sha256_json([order.model_dump(mode="json"), manifest, entries, index.classes, index.digest])
@@ -34,7 +34,7 @@ def key_of(order: TextTraining, manifest: Manifest, index: Indexed) -> str:
 def train_on_texts(
     order: TextTraining, manifest: Manifest, index: Indexed, key: str, run_id: str, on_round: OnRound
 ) -> Finished:
-    """See `train`."""
+    """Train on labelled texts; see `train`."""
 
     def learners(advance: Callable[[int], None], pooled: bool) -> Learners:
         return _learners(order, manifest, index, advance, pooled=pooled)
@@ -46,7 +46,7 @@ def train_on_texts(
 
 
 def seen_through(learner: Learner, index: Indexed) -> tuple[BackboneWithHead, Adapter]:
-    """A model under its task's head, and what trains of it at first."""
+    """Load a model under its task's head, and its initial trainable tensors."""
     compute_with(learner.threads)
     task = load_text_task(learner.task)
     if writes(task):
@@ -58,14 +58,14 @@ def seen_through(learner: Learner, index: Indexed) -> tuple[BackboneWithHead, Ad
 
 
 def loader_of(view: View, device: Any) -> Loader:
-    """Short texts' entries stay in memory."""
-    return Loader(layout.store(), device, 0 if view.target_tokens else HELD)
+    """Return a loader of stored entries, which caches the entries of short texts in memory."""
+    return Loader(layout.store(), device, 0 if view.target_tokens else CACHE_BYTES)
 
 
 def _learners(
     order: TextTraining, manifest: Manifest, index: Indexed, advance: Callable[[int], None], *, pooled: bool
 ) -> Learners:
-    """Clients with training texts train; whoever has development texts is scored."""
+    """Build the clients: those with training texts train, those with development texts are evaluated."""
     seen, initial = seen_through(order.learner, index)
     load = loader_of(order.view, seen.device).training
     local = local_training(order)

@@ -1,4 +1,4 @@
-"""Who learns what in a training on meetings: adapters of a language model, on stored prefixes or token ids."""
+"""Training on meetings: adapters of a language model, on stored prefixes or token ids."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.workspace import layout
 
 
 def train_on_meetings(order: Training, encoded: Encoded, key: str, run_id: str, on_round: OnRound) -> Finished:
-    """See `train`."""
+    """Train on meetings; see `train`."""
 
     def load(advance: Callable[[int], None], pooled: bool) -> Learners:
         return learners(order, encoded, advance, pooled=pooled)
@@ -27,8 +27,8 @@ def train_on_meetings(order: Training, encoded: Encoded, key: str, run_id: str, 
 
 
 def learners(order: Training, encoded: Encoded, advance: Callable[[int], None], *, pooled: bool) -> Learners:
-    """The same clients train and are scored; or one trains on the data of all."""
-    # Seconds of imports, which a finished training saves.
+    """Build the clients, which all train and are evaluated; `pooled`: one client trains on the data of all."""
+    # These imports take seconds, and a finished training needs none.
     from pipeline.federated.inputs import inputs
     from pipeline.federated.local import LocalClientData
     from pipeline.model.loader import Loader
@@ -51,7 +51,11 @@ def learners(order: Training, encoded: Encoded, advance: Callable[[int], None], 
 
 
 def initial_adapter(order: Training, backbone: Backbone) -> Adapter:
-    """The adapter that everyone begins with, of the order's kind."""
+    """Create the adapter with which all clients begin, of the order's kind.
+
+    Raises:
+        QuorumError: LoRA with fewer than two adapted layers.
+    """
     if order.lora_rank is None:
         return init_adapter(backbone.adapted_layers, backbone.width, order.bottleneck or 0, order.seed)
     shapes = backbone.lora_shapes()

@@ -1,4 +1,4 @@
-"""`python -m pipeline meetings check FOLDER`: what of an organisation's meetings can be read, and what is wrong."""
+"""`python -m pipeline meetings check FOLDER`: which meetings can be read, and what is wrong with the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COLUMNS = ("file", "format", "turns", "speakers", "words", "queries", "wrong")
 
 
 def check_folder(folder: str) -> None:
-    """Print a row a file.
+    """Print a table with one row for each file.
 
     Raises:
         QuorumError: a file cannot be read.

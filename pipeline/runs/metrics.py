@@ -12,7 +12,7 @@ from pipeline.workspace.files import write_json
 
 
 def small_metrics(metrics: Metrics, shown: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Run -> its means over clients, of the metrics that are shown: few enough for a terminal's columns."""
+    """Return run -> its means over clients, of few enough metrics for a terminal's columns."""
     return {
         run: {name: round(own[MEAN].metrics[name].value, 3) for name in shown if name in own[MEAN].metrics}
         for run, own in metrics.items()
@@ -20,14 +20,14 @@ def small_metrics(metrics: Metrics, shown: Sequence[str]) -> dict[str, dict[str,
 
 
 def write_metrics(group: str, metrics: Metrics, by_seed: Mapping[int, Metrics]) -> None:
-    """reports/metrics/<group>: figures over all seeds, and of each alone."""
+    """Write reports/metrics/<group>: figures over all seeds, and of each seed."""
     write_json(layout.all_metrics(group), plain(metrics))
     for seed, own in by_seed.items():
         write_json(layout.seed_metrics(group, seed), plain({run: own[run] for run in metrics if run in own}))
 
 
 def plain(metrics: Metrics) -> dict[str, Any]:
-    """Figures as files have them."""
+    """Convert figures to JSON values."""
     return {
         run: {client: figures.to_json() | {"examples": figures.examples} for client, figures in own.items()}
         for run, own in metrics.items()

@@ -1,4 +1,4 @@
-"""Disk space back: what no planned run needs any more of the state that outlives a stage."""
+"""Frees disk space: removes files in work/ that no planned run needs any more."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from pipeline.workspace.progress import say
 
 
 def prune(*, unplanned: bool = False) -> None:
-    """Remove the checkpoints of trainings all of whose runs have been written; resumable ones stay.
+    """Remove the checkpoints of trainings whose runs are all finished; checkpoints of unfinished trainings stay.
+
+    While a planned run's examples are not encoded, it is unknown which prefixes, summaries and scores it needs, so all
+    of them stay. All checkpoints stay while an experiment on labelled texts has an unfinished training.
 
     Args:
-        unplanned: remove also what only runs of other plans need: checkpoints, models of every round, stored prefixes,
-            summaries and scores. Of another workspace on this disk what is trained and being trained stays.
-
-    As long as a planned run's examples are not encoded, nobody can say what it needs of prefixes, summaries and scores:
-    they all stay. So do checkpoints as long as an experiment on labelled texts has a training to finish.
+        unplanned: also remove what only runs of other plans need: checkpoints, models of every round, stored prefixes,
+            summaries and scores. Finished and unfinished trainings of other workspaces on this disk stay.
     """
     planned = planned_runs()
     rows = [row for row in planned if layout.encoded_index(row.id).is_file()]
@@ -34,8 +34,8 @@ def prune(*, unplanned: bool = False) -> None:
     unfinished = _unfinished_on_texts() if unplanned else []
     if unfinished:
         say(
-            f"prune: checkpoints of other plans stay: {unfinished[0]} has a training to finish, and which is its own "
-            "is not known here; `dvc repro` there finishes it"
+            f"prune: checkpoints of other plans stay: {unfinished[0]} has a training to finish, and its checkpoint is "
+            "not known here; `dvc repro` there finishes it"
         )
     others = _trainings_elsewhere()
     stays = not unplanned or bool(unfinished)
@@ -43,8 +43,8 @@ def prune(*, unplanned: bool = False) -> None:
     files = remove_checkpoints([folder for folder in folders if not wanted.get(folder.name, stays)])
     if unplanned and unencoded:
         say(
-            f"prune: prefixes, summaries and scores stay: {unencoded[0].id} is planned and not encoded, so that what "
-            "it needs of them is not known; `dvc repro encode encode-more` encodes what is planned"
+            f"prune: prefixes, summaries and scores stay: {unencoded[0].id} is planned and not encoded, and which "
+            "of them it needs is not known; `dvc repro encode encode-more` encodes what is planned"
         )
     elif unplanned:
         files += _remove(_unplanned_entries(rows))
@@ -56,7 +56,7 @@ def prune(*, unplanned: bool = False) -> None:
 
 
 def prune_training(run_id: str) -> None:
-    """Remove the checkpoint of a run's training, unless another planned run of it is still to be written."""
+    """Remove the checkpoint of a run's training, unless another planned run of this training is unfinished."""
     key = planned_key(run_id)
     folder = layout.checkpoints() / (key or "none")
     if key is not None and folder.is_dir() and not _waiting(planned_runs()).get(key, False):
@@ -64,14 +64,14 @@ def prune_training(run_id: str) -> None:
 
 
 def _elsewhere() -> list[Path]:
-    """The other workspaces that have a plan, as those of experiments."""
+    """The other workspaces that have a plan, for example experiments."""
     plans = layout.work() / "plans"
     others = (plan.parent for plan in plans.rglob(layout.last_plan().name) if plan != layout.last_plan())
     return [layout.home() / folder.relative_to(plans) for folder in others]
 
 
 def _unfinished_on_texts() -> list[Path]:
-    """The experiments on labelled texts that plan a training and have not written it."""
+    """The experiments on labelled texts that have an unfinished training."""
     found = []
     for there in _elsewhere():
         orders = {path.stem: read_json(path) for path in (there / layout.order("train", "any")).parent.glob("*.json")}
@@ -82,7 +82,7 @@ def _unfinished_on_texts() -> list[Path]:
 
 
 def _planned_elsewhere() -> Iterator[tuple[Path, str, Any]]:
-    """(Workspace, run id, what its training is told) of every run on meetings that another workspace plans."""
+    """(Workspace, run id, its training's knobs) of every run on meetings that another workspace plans."""
     for there in _elsewhere():
         for group in (layout.MAIN, layout.MORE):
             for path in (there / layout.order("train", group)).with_suffix("").glob("*.json"):
@@ -90,7 +90,7 @@ def _planned_elsewhere() -> Iterator[tuple[Path, str, Any]]:
 
 
 def _awaited_elsewhere() -> set[str]:
-    """The trainings, by the hash of their knobs, that other workspaces plan and have not written."""
+    """Hashes of the knobs of unfinished trainings that other workspaces plan."""
     return {
         sha256_json(training)
         for there, run, training in _planned_elsewhere()
@@ -99,7 +99,7 @@ def _awaited_elsewhere() -> set[str]:
 
 
 def _trainings_elsewhere() -> dict[str, bool]:
-    """Training on meetings of another workspace, of any plan -> whether one of its runs is still to be written."""
+    """Each training on meetings of other workspaces -> whether one of its runs is unfinished."""
     found: dict[str, bool] = {}
     for there, run, training in _planned_elsewhere():
         note, index = there / layout.trained_as(run), there / layout.encoded_index(run)
@@ -113,9 +113,9 @@ def _trainings_elsewhere() -> dict[str, bool]:
 
 
 def _waiting(planned: Sequence[RunRow]) -> dict[str, bool]:
-    """Training -> whether one of its planned runs is still to be written, here or in another workspace.
+    """Training -> whether one of its planned runs is unfinished, here or in another workspace.
 
-    A run whose examples are not encoded yet may have its training in common with one that is.
+    A run whose examples are not encoded yet may share its training with an encoded run.
     """
     rows = [row for row in planned if layout.encoded_index(row.id).is_file()]
     later = [_shared(row) for row in planned if row not in rows]
@@ -131,12 +131,12 @@ def _waiting(planned: Sequence[RunRow]) -> dict[str, bool]:
 
 
 def remove_checkpoints(folders: Sequence[Path]) -> list[int]:
-    """Remove checkpoints that nobody is training, as a copy of the workspace may; the sizes of their files."""
+    """Remove the checkpoints that no process uses, such as a copy of the workspace; returns their sizes in bytes."""
     sizes = []
     for folder in folders:
         with locked_if_free(layout.checkpoint_lock(folder.name)) as free:
-            if free and folder.is_dir():  # a training that diverged in its first round has none
-                # The database before its journal, without which one that was cut short would look whole.
+            if free and folder.is_dir():  # a training that diverged in its first round has no folder
+                # The database before its journal: without the journal an incomplete database would seem complete.
                 sizes += _remove(sorted(folder.iterdir()))
                 folder.rmdir()
     return sizes
@@ -150,32 +150,32 @@ def _remove(files: Sequence[Path]) -> list[int]:
 
 
 def _shared(row: RunRow) -> tuple[Training | None, Setting]:
-    """What two runs have in common if they are one training."""
+    """A run's training and setting, equal for two runs that share one training."""
     settings = read_order(layout.order("partition", layout.group_of(row.id)), PartitionOrder).settings
     return read_order(layout.order("train", row.id), TrainOrder).training, settings[row.setting]
 
 
 def _unplanned_entries(rows: Sequence[RunRow]) -> list[Path]:
-    """Files of the store and of the kept summaries and scores that belong to no example of a planned run.
+    """Stored prefixes and cached summaries and scores that belong to no planned run.
 
-    A prefix that another workspace has encoded stays; summaries and scores that it still needs are made again.
+    A prefix that another workspace has encoded stays. Summaries and scores that it needs are computed again.
     """
-    kept: set[Path] = set()
+    needed: set[Path] = set()
     for row in rows:
         if layout.history(row.id).is_file():
-            kept.add(decoding_job_of(row.id).path)
+            needed.add(decoding_job_of(row.id).path)
         if layout.predictions(row.id).is_file():
-            kept.add(scoring_job_of(row.id).path)
+            needed.add(scoring_job_of(row.id).path)
     here = [layout.encoded_index(row.id) for row in rows]
     elsewhere = [path for there in _elsewhere() for path in (there / layout.ENCODED).rglob("*.json")]
     keys = {key for path in here + elsewhere for key in _keys_in(read_json(path))}
     stored = [path for path in layout.store().rglob("*.safetensors") if path.name.split(".")[0] not in keys]
     results = [*layout.generated().glob("*.json"), *layout.evaluated().glob("*.json")]
-    return stored + [path for path in results if path not in kept]
+    return stored + [path for path in results if path not in needed]
 
 
 def _keys_in(index: Mapping[str, Any]) -> set[str]:
-    """The entries of the store that an index names, be it of meetings or of labelled texts."""
+    """The keys of the store that an index of meetings or of labelled texts names."""
     if "views" in index:
         texts = (own for view in index["views"].values() for own in view["entries"].values())
         return {key for own in texts for key, _ in own}

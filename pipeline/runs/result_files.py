@@ -1,4 +1,4 @@
-"""results/<group>/<run>-<seed>.json.gz: what a finished run leaves in git, one compressed file a run and seed.
+"""results/<group>/<run>-<seed>.json.gz: a finished run's committed result, one compressed file for each run and seed.
 
 A long experiment takes days and machines. Adapters, prefixes and summaries stay on the machine that computed them; from
 these files every table, figure and page is rendered, without texts, weights or training.
@@ -21,14 +21,14 @@ from pipeline.errors import QuorumError
 from pipeline.federated.history import Round
 from pipeline.plan.orders import EncodeOrder, RunRow, read_order
 from pipeline.runs.index import read_encoded, target_limit
-from pipeline.runs.timings import timed_training
+from pipeline.runs.trained import timed_training
 from pipeline.runs.truncation import cut_of
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_bytes
 from pipeline.workspace.tables import read_table
 
 RETRAIN = "QUORUM_RETRAIN"
-"""Set to 1, it lets a run be trained that has a result in results/."""
+"""If this variable is 1, a run with a result in results/ may be trained again."""
 CPU = Path("/proc/cpuinfo")
 
 Result = Mapping[str, Any]
@@ -42,7 +42,7 @@ def save_result(row: RunRow, scores: Mapping[str, Any]) -> None:
     index = read_encoded(row.id).index
     about = {
         "fingerprint": row.fingerprint,
-        "commit": _commit(),
+        "commit": current_commit(),
         "machine": _machine(),
         "precision": encoding.precision,
         "threads": encoding.threads,
@@ -55,12 +55,12 @@ def save_result(row: RunRow, scores: Mapping[str, Any]) -> None:
 
 
 def write_result(path: Path, result: Result) -> None:
-    """The same result gives the same bytes."""
+    """Write a result, compressed; equal results are equal bytes."""
     write_bytes(path, gzip.compress(json.dumps(result, separators=(",", ":")).encode(), mtime=0))
 
 
 def read_result(path: Path) -> dict[str, Any]:
-    """A run's result.
+    """Read a run's result.
 
     Raises:
         QuorumError: the file is missing or damaged.
@@ -74,13 +74,13 @@ def read_result(path: Path) -> dict[str, Any]:
 
 
 def has_result(row: RunRow) -> bool:
-    """Whether results/ has the planned run: the same knobs and setting, whatever code computed it."""
+    """Whether results/ has the planned run: the same knobs and setting, of any version of the code."""
     path = layout.result(row.id)
     return path.is_file() and read_result(path)["fingerprint"] == row.fingerprint
 
 
 def read_results_of(rows: Iterable[RunRow]) -> dict[str, dict[str, Any]]:
-    """Run id -> its result, of the planned runs that have one.
+    """Read run id -> result, of the planned runs that have one.
 
     Raises:
         QuorumError: there is none, or results of two precisions would share a table.
@@ -96,10 +96,10 @@ def read_results_of(rows: Iterable[RunRow]) -> dict[str, dict[str, Any]]:
 
 
 def refuse_to_retrain(row: RunRow) -> None:
-    """Where git has a run's result and no dvc.lock, DVC cannot know that nothing is to be trained.
+    """Refuse to train a run whose result is in git without a dvc.lock: DVC cannot know that it is finished.
 
     Raises:
-        QuorumError: git has a result of this run, and no dvc.lock beside it that could say so.
+        QuorumError: git has a result of this run, and no dvc.lock.
     """
     path = layout.result(row.id)
     if os.environ.get(RETRAIN) == "1" or not has_result(row) or not _is_tracked(path) or _is_tracked(Path("dvc.lock")):
@@ -108,7 +108,7 @@ def refuse_to_retrain(row: RunRow) -> None:
 
 
 def missing(rows: Sequence[RunRow]) -> list[str]:
-    """DVC's names of the last stage of every planned run without a result, the first seed's first.
+    """List the last DVC stage of every planned run without a result, ordered by seed.
 
     Raises:
         QuorumError: one is missing, and there are results in another precision than this machine's.
@@ -121,7 +121,7 @@ def missing(rows: Sequence[RunRow]) -> list[str]:
 
 
 def refuse_another_precision(path: Path, there: str, here: str) -> None:
-    """Begin no hours of work that could share no table with what exists.
+    """Refuse hours of work that could share no table with existing results.
 
     Raises:
         QuorumError: a file was computed in another precision than this plan's.
@@ -131,13 +131,13 @@ def refuse_another_precision(path: Path, there: str, here: str) -> None:
 
 
 def stage_of(row: RunRow) -> str:
-    """The last stage of a run, as DVC names it."""
+    """Return DVC's name of a run's last stage."""
     stage = "evaluate" if layout.group_of(row.id) == layout.MAIN else "evaluate-more"
     return f"{stage}@{row.name}-{row.seed}"
 
 
 def rounds_of(result: Result, seed: int) -> list[Round]:
-    """A result's rounds."""
+    """Return a result's rounds."""
     return [Round.of_row(row, seed) for row in result["history"]]
 
 
@@ -154,7 +154,8 @@ def _is_tracked(path: Path) -> bool:
     return done.returncode == 0
 
 
-def _commit() -> str:
+def current_commit() -> str:
+    """Return the short name of the checked-out commit; empty outside git."""
     done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     return done.stdout.strip()
 

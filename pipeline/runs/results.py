@@ -1,4 +1,4 @@
-"""The scores and histories of planned runs, read and put into figures with intervals."""
+"""Reads the scores and histories of planned runs and computes figures with intervals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Metrics = dict[str, dict[str, Figures]]
 
 @dataclass(frozen=True)
 class Results:
-    """By run: its rows (one a seed), its examples' scores, its figures over seeds and of each seed, its history."""
+    """Results by run: its rows (one a seed), its examples' scores, its figures over seeds and by seed, its history."""
 
     rows: dict[str, list[RunRow]]
     scored: dict[str, list[Scored]]
@@ -38,16 +38,16 @@ class Results:
         return row.training is not None and ended_by_cap(self.histories[run], row.patience)
 
     def contrast(self, terms: Mapping[str, float], metric: str, seed: int | None) -> dict[str, Clusters] | None:
-        """See `comparisons.Contrast`."""
+        """Compute a contrast's values by group; see `comparisons.Contrast`."""
         return contrast(self.scored if seed is None else self.scored_by_seed.get(seed, {}), terms, metric)
 
     def at_length(self, terms: Mapping[str, float], metric: str) -> dict[str, AtLength] | None:
-        """See `comparisons.Lengths`."""
+        """Compute a contrast at equal length; see `comparisons.Lengths`."""
         return at_length(self.scored, terms, metric)
 
 
 def read_results(rows: Sequence[RunRow], samples: int, label: str) -> Results:
-    """What tables and figures are made from; intervals from `samples` random signs of meetings.
+    """Read the results behind tables and figures, with intervals from `samples` random sign flips of meetings.
 
     Raises:
         QuorumError: no run has a result.
@@ -65,7 +65,7 @@ def results_of(
     samples: int,
     label: str,
 ) -> Results:
-    """The same from what was read; see `scores_of`."""
+    """Compute figures from results that were read; see `scores_of` for the arguments."""
     found = scores_of(rows, files, rounds)
     metrics: Metrics = {}
     with progress(f"{label}: intervals", len(found.rows)) as advance:
@@ -78,7 +78,7 @@ def results_of(
 
 
 def scores_of(rows: Sequence[RunRow], files: Mapping[str, Any], rounds: Mapping[str, Sequence[Round]]) -> Results:
-    """Without figures, whose intervals take their time.
+    """Collect scores and histories without figures, whose intervals take long.
 
     Args:
         files: run id -> its scores, of every row.
@@ -139,32 +139,32 @@ def _with_other_losses(figures: Mapping[str, Figures], seeds: Sequence[Mapping[s
 
 
 def first_runs(order: ReportOrder, results: Results) -> dict[str, str]:
-    """Setting -> its first run, of those that were made where there are any."""
-    made = {row.id for rows in results.rows.values() for row in rows}
+    """Return setting -> id of its first run, preferring runs with results."""
+    with_results = {row.id for rows in results.rows.values() for row in rows}
     first: dict[str, str] = {}
-    for row in sorted(order.runs, key=lambda row: row.id not in made):
+    for row in sorted(order.runs, key=lambda row: row.id not in with_results):
         first.setdefault(row.setting, row.id)
     return first
 
 
 def common_clients(metrics: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], list[str]]:
-    """(The clients that means over several runs are over, all that any of the runs has).
+    """Return (the clients over which means of several runs are taken, all clients of any run).
 
-    They are those that all runs have; of runs without a common client each has a mean of its own, over all.
+    Means are over the clients that all runs have, or over each run's own clients if the runs share none.
     """
-    everyone = list(dict.fromkeys(client for own in metrics.values() for client in own if client != MEAN))
-    common = [client for client in everyone if all(client in own for own in metrics.values())]
-    return common or everyone, everyone
+    all_clients = list(dict.fromkeys(client for own in metrics.values() for client in own if client != MEAN))
+    common = [client for client in all_clients if all(client in own for own in metrics.values())]
+    return common or all_clients, all_clients
 
 
 def side_by_side(results: Results, names: Sequence[str], samples: int) -> Metrics:
-    """The figures of runs that are compared, with their means over the clients that all of them have.
+    """Return the figures of compared runs, with their means over the clients that all of them have.
 
-    SAMSum's dialogues are easier than meetings: a mean over four clients beside one over three would say nothing.
+    SAMSum's dialogues are easier than meetings: a mean over four clients cannot be compared with one over three.
     """
     known = {name: results.metrics[name] for name in names if name in results.metrics}
-    common, everyone = common_clients(known)
-    if common == everyone:
+    common, all_clients = common_clients(known)
+    if common == all_clients:
         return known
     found: Metrics = {}
     for name in known:
@@ -174,9 +174,9 @@ def side_by_side(results: Results, names: Sequence[str], samples: int) -> Metric
 
 
 def knob_of(results: Results, run: str, knob: str) -> float:
-    """A run's value of a hyperparameter; of a threshold that is a quantile, the mean of what it was in nats.
+    """Return a run's value of a hyperparameter; NaN, if it has none.
 
-    NaN, if the run has no such hyperparameter.
+    A threshold that is a quantile is returned as its mean in nats over all rounds.
     """
     training = results.rows[run][0].training
     value = training.hyperparameters.get(knob, math.nan) if training is not None else math.nan

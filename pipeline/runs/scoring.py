@@ -1,4 +1,4 @@
-"""The scores of runs: of their predictions' text, and of their adapters' loss on the references; and the lens."""
+"""Scores runs: their predicted texts, their adapters' loss on the references, and the report's lens."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from pipeline.workspace import layout
 from pipeline.workspace.files import read_jsonl, write_json
 
 LENS_EXAMPLES = 2
-"""References a client that the report's lens shows: the first in a fixed shuffle, not picked by hand."""
+"""References of each client in the report's lens: the first ones of a fixed shuffle."""
 
 
 def score(jobs: Sequence[ScoringJob], advance: Callable[[int], None]) -> None:
-    """Score runs that share one order, and keep each one's scores where its job says; `advance` a run.
+    """Score runs that share one order, and cache each run's scores at its job's path; `advance` counts runs.
 
     Raises:
-        QuorumError: the first run cannot be scored. Another that cannot is left to its own stage, which will say so.
+        QuorumError: the first run cannot be scored. If another run fails, its own stage reports the error.
     """
     order = jobs[0].order
     backbone = planned_backbone(order)
@@ -49,14 +49,15 @@ def score(jobs: Sequence[ScoringJob], advance: Callable[[int], None]) -> None:
 
 @dataclass(frozen=True)
 class _Losses:
-    """Losses of references, token by token; an adapter that comes twice on one test set is run once."""
+    """Losses of references by token; an adapter that is repeated on one test set is evaluated once."""
 
     backbone: Backbone
     loader: Loader
     order: EvaluateOrder
     known: dict[tuple[str, ...], list[torch.Tensor]] = field(default_factory=dict)
 
-    def of(self, entries: Sequence[Entry], adapter: Adapter) -> list[torch.Tensor]:
+    def by_token(self, entries: Sequence[Entry], adapter: Adapter) -> list[torch.Tensor]:
+        """Return one tensor of losses (tokens) for each entry."""
         key = (digest(adapter), *(entry.key for entry in entries))
         if key not in self.known:
             seen, load = inputs(self.order, load_task(self.order.task), self.backbone, self.loader, entries)
@@ -65,7 +66,7 @@ class _Losses:
 
 
 def _scored(run_id: str, order: EvaluateOrder, losses: _Losses) -> dict[str, Any]:
-    """One run: the `scores` of its clients and examples, and its `lens`."""
+    """One run's `scores` of clients and examples, and its `lens`."""
     encoded = read_encoded(run_id)
     rows = _text_scores(run_id, order)
     if {entry.id for splits in encoded.clients.values() for entry in splits["test"]} != set(rows):
@@ -74,7 +75,7 @@ def _scored(run_id: str, order: EvaluateOrder, losses: _Losses) -> dict[str, Any
     lens: list[dict[str, Any]] = []
     for client, splits in () if order.turns else encoded.clients.items():
         adapters = _adapters(run_id, client)
-        found = {name: losses.of(splits["test"], a) for name, a in adapters.items() if name != "teacher"}
+        found = {name: losses.by_token(splits["test"], a) for name, a in adapters.items() if name != "teacher"}
         for entry, tokens in zip(splits["test"], found["best"], strict=True):
             rows[entry.id] |= {"loss_sum": float(tokens.double().sum()), "tokens": entry.tokens}
         found.setdefault("last", found["best"])
@@ -87,20 +88,20 @@ def _scored(run_id: str, order: EvaluateOrder, losses: _Losses) -> dict[str, Any
 
 
 def _text_scores(run_id: str, order: EvaluateOrder) -> dict[str, dict[str, Any]]:
-    """Scores of predictions, by example; of a run that made none, only whose the examples are (none: left out)."""
+    """Scores of predictions by example; only the examples' clients for a run without predictions."""
     predicted = read_jsonl(layout.predictions(run_id))
     if not predicted or any(row["prediction"] is None for row in predicted):
         return {row["id"]: {"client": row["client"]} for row in predicted}
     references = [row["reference"] for row in predicted]
-    made = [Prediction(row["prediction"], row["ended"]) for row in predicted]
-    scores = load_task(order.task).score(references, made, use_stemmer=order.use_stemmer)
+    predictions = [Prediction(row["prediction"], row["ended"]) for row in predicted]
+    scores = load_task(order.task).score(references, predictions, use_stemmer=order.use_stemmer)
     return {row["id"]: {"client": row["client"], **own} for row, own in zip(predicted, scores, strict=True)}
 
 
 def _adapters(run_id: str, client: str) -> dict[str, Adapter]:
-    """What a client's row is about (`best`), and what exists besides: its teacher, its last round, its other model.
+    """List the adapter that a client's row reports (`best`), and its teacher, last round and other model if they exist.
 
-    Where a row is about the server's model, the other is the client's own before aggregation (`local`), else `server`.
+    The other model is the client's own before aggregation (`local`) if the row reports the server's, else `server`.
     """
     others = {name: layout.adapter(run_id, client, name) for name in ("teacher", "last", "local", "server")}
     found = {"best": layout.adapter(run_id, client)} | {n: path for n, path in others.items() if path.is_file()}
@@ -114,7 +115,7 @@ def _mean(tokens: list[torch.Tensor]) -> float:
 def _lens(
     backbone: Backbone, loader: Loader, client: str, entries: Sequence[Entry], teacher: Adapter
 ) -> list[dict[str, Any]]:
-    """Reference summaries with the teacher's entropy at every token."""
+    """Reference summaries with the teacher's entropy at every token, in nats."""
     chosen = hash_order([entry.id for entry in entries])[:LENS_EXAMPLES]
     rows = []
     for entry in (entry for entry in entries if entry.id in chosen):

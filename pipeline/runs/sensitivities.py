@@ -1,4 +1,4 @@
-"""Comparisons once more with one thing changed: other seeds, weights, clusters or results of a seed."""
+"""Sensitivity analyses: comparisons with other seeds, weights, clusters or results of a seed."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ BySeed = Mapping[int, Mapping[str, Rows]]
 """Seed -> run -> its examples' rows, as results have them."""
 
 
-def sensitivities(asked: Comparisons, rows: BySeed, samples: int) -> list[tuple[str, list[Effect]]]:
-    """(What is changed, the effects that are still defined) for each sensitivity of comparisons.yaml."""
-    return [(one.title, _effects(asked, one, rows, samples)) for one in asked.sensitivities]
+def sensitivities(config: Comparisons, rows: BySeed, samples: int) -> list[tuple[str, list[Effect]]]:
+    """Return (title, the effects that are still defined) for each sensitivity of comparisons.yaml."""
+    return [(one.title, _effects(config, one, rows, samples)) for one in config.sensitivities]
 
 
-def _effects(asked: Comparisons, one: Sensitivity, rows: BySeed, samples: int) -> list[Effect]:
+def _effects(config: Comparisons, one: Sensitivity, rows: BySeed, samples: int) -> list[Effect]:
     changed = _with_other_results(one, {seed: own for seed, own in rows.items() if seed in (one.seeds or rows)})
     names = set.union(*map(set, changed.values())) if changed else set()
     alone: dict[int | None, Runs] = {seed: _scored(one, [own]) for seed, own in changed.items()}
@@ -35,13 +35,13 @@ def _effects(asked: Comparisons, one: Sensitivity, rows: BySeed, samples: int) -
         return {"all": _joined(found)} if found and one.weigh == "examples" else found
 
     wanted = [
-        own for own in asked.comparisons if own.over == "groups" and own.seeds is None and set(own.terms) <= names
+        own for own in config.comparisons if own.over == "groups" and own.seeds is None and set(own.terms) <= names
     ]
     return [effect for effect in compare(wanted, changed_contrast, list(changed), samples) if effect.interval]
 
 
 def _with_other_results(one: Sensitivity, rows: BySeed) -> BySeed:
-    """With the results of some seeds from other files; runs that such a file lacks are left out at every seed."""
+    """Replace the results of some seeds by other files; runs that such a file lacks are left out at every seed."""
     found = dict(rows)
     for seed, path in one.replace.items():
         own: dict[str, list[Mapping[str, Any]]] = {}
@@ -65,7 +65,7 @@ def _in_group(row: Scored, pattern: re.Pattern[str]) -> Scored:
 
 
 def _joined(clients: Mapping[str, Clusters]) -> Clusters:
-    """All clients as one, so that each example, or token, weighs alike."""
+    """Pool all clients, so that each example, or token, has the same weight."""
     own = list(clients.values())
     names = [name for client in own for name in client.names]
     above, below = (np.concatenate([getattr(one, part) for one in own]) for part in ("numerator", "denominator"))

@@ -1,4 +1,4 @@
-"""A summary of a new meeting with a client's trained adapter."""
+"""Summarizes a new meeting with a client's trained adapter."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
 from pipeline.workspace.progress import say
 
-if TYPE_CHECKING:  # seconds, which a mistake in what was asked for saves
+if TYPE_CHECKING:  # these imports take seconds, and a wrong argument should fail at once
     from pipeline.model.backbone import Backbone, Limits, Rendered
     from pipeline.tasks.task import Task
 
 
 def summarize_file(file: Path, *, run: str, client: str, query: str, turns: str | None) -> str:
-    """The summary; what was left out of the transcript is said on standard error.
+    """Return the summary; reports on standard error which turns of the transcript were left out.
 
     Raises:
         QuorumError: the file, the run, the client, the query or the range of turns is wrong.
@@ -43,8 +43,8 @@ def summarize_file(file: Path, *, run: str, client: str, query: str, turns: str 
 
 
 @dataclass(frozen=True)
-class _Opened:
-    """A run ready to summarize; the second summary of a process finds it so."""
+class _LoadedRun:
+    """A run's loaded backbone, and how it encodes and decodes."""
 
     backbone: Backbone
     task: Task
@@ -52,12 +52,13 @@ class _Opened:
     limits: Limits
 
     def rendered(self, name: str, turns: list[Turn], query: str) -> Rendered:
+        """Turn a meeting and a query into tokens."""
         example = Example(name, "new", "new", "test", name, query, tuple(turns), "")
         return self.task.render(self.backbone, example, self.limits)
 
 
-def _opened(run_id: str) -> _Opened:
-    """A run's backbone, and how it reads and writes.
+def _load_run(run_id: str) -> _LoadedRun:
+    """Load a run's backbone.
 
     Raises:
         QuorumError: the run writes no summaries, or its backbone is missing.
@@ -76,15 +77,15 @@ def _opened(run_id: str) -> _Opened:
         say("summarize: in fp32, as this machine does not multiply bf16 natively; the run was trained in bf16")
         precision = "fp32"
     if read_json(layout.BACKBONE / layout.ABOUT_BACKBONE)["name"].startswith("tiny"):
-        say("summarize: the model is a tiny one with random weights: what it writes is noise")
+        say("summarize: the model is a tiny one with random weights: its summaries are noise")
     digest = backbone_digest(layout.BACKBONE)
     backbone = _backbone(layout.home(), digest, encode.adapted_layers, encode.device, precision)
-    return _Opened(backbone, load_task(encode.task), rule, limits)
+    return _LoadedRun(backbone, load_task(encode.task), rule, limits)
 
 
 @lru_cache(maxsize=1)
 def _backbone(_home: Path, _digest: str, adapted_layers: int, device: str, precision: Precision) -> Backbone:
-    """Loaded, once for all summaries that a process writes with it."""
+    """Load the backbone once for all summaries of a process."""
     from pipeline.model.loading import choose_device, load_backbone
 
     return load_backbone(layout.BACKBONE, adapted_layers, choose_device(device), precision)
@@ -93,13 +94,13 @@ def _backbone(_home: Path, _digest: str, adapted_layers: int, device: str, preci
 def _summarize(
     name: str, meeting: list[Turn], run_id: str, adapter_path: Path, query: str, first: int, *, chosen: bool
 ) -> str:
-    """Args: `first` is the number of the first turn, counted from 1."""
+    """Summarize the turns of a meeting; `first` is the number of the first one, counted from 1."""
     import torch
 
     from pipeline.model.adapter import on_device, read_adapter
     from pipeline.model.backbone import Row
 
-    run = _opened(run_id)
+    run = _load_run(run_id)
 
     def fits(turns: list[Turn]) -> bool:
         rendered = run.rendered(name, turns, query)
@@ -113,11 +114,11 @@ def _summarize(
                 f"{name}: {len(meeting) - len(places)} of {len(meeting)} turns left out, to fit "
                 f"{run.limits.source_tokens} tokens: those least like the query; --turns A-B chooses others"
             )
-    kept = [meeting[place] for place in places]
+    chosen_turns = [meeting[place] for place in places]
     say(f"{name}: turns used: {spans([first + place for place in places])}")
-    if not fits(kept):
+    if not fits(chosen_turns):
         say(f"{name}: the end of the last turns was cut off, to fit {run.limits.source_tokens} tokens")
-    prefix, extra = run.backbone.encode(run.rendered(name, kept, query), for_generation=True)
+    prefix, extra = run.backbone.encode(run.rendered(name, chosen_turns, query), for_generation=True)
     adapter = on_device(read_adapter(adapter_path), run.backbone.device)
     with torch.no_grad():
         return run.task.predict(run.backbone, [prefix | extra], [Row(0, adapter)], run.rule)[0].text
@@ -132,7 +133,7 @@ def _run_id(run: str) -> str:
 
 
 def turn_range(text: str | None, count: int) -> tuple[int, int]:
-    """`A-B`, counted from 1 and inclusive -> a Python range.
+    """Convert `A-B`, counted from 1 and inclusive, to the ends of a Python range.
 
     Raises:
         QuorumError: not of that form, or outside the transcript.
@@ -148,7 +149,7 @@ def turn_range(text: str | None, count: int) -> tuple[int, int]:
 def nearest_turns(
     meeting: list[Turn], query: str, fits: Callable[[list[Turn]], bool], precision: Precision = "fp32"
 ) -> list[int]:
-    """The places of the turns nearest to the query by sentence embedding, as many as fit, in the meeting's order."""
+    """Find the places, in order, of the turns nearest to the query by sentence embedding, as many as fit."""
     from pipeline.tasks.similarity import embed
 
     vectors = embed([query, *(f"{turn.speaker}: {turn.text}" for turn in meeting)], precision)
@@ -164,7 +165,7 @@ def nearest_turns(
 
 
 def spans(numbers: list[int]) -> str:
-    """Ascending numbers as ranges.
+    """Format ascending numbers as ranges.
 
     >>> spans([1, 2, 3, 7, 9, 10])
     '1-3, 7, 9-10'

@@ -1,4 +1,4 @@
-"""Prepared texts, as stages read them."""
+"""Reads the prepared texts of a data set."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipeline.workspace import layout
 
 
 def prepared(dataset: str, task: str) -> dict[str, Any]:
-    """A data set's texts, by id.
+    """Read a data set's texts: id -> text.
 
     Raises:
         QuorumError: it is not prepared.

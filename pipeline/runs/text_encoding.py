@@ -1,4 +1,4 @@
-"""Texts into the prefix store, for every model of an experiment that reads them; and the index of their entries."""
+"""Encodes texts into the prefix store for every model of an experiment, and builds the index of their entries."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from pipeline.workspace.progress import progress, say
 
 @dataclass(frozen=True)
 class Indexed:
-    """A data set's index: its classes, and of each text the entries of its windows, the first one that is learned from.
+    """A data set's index for one model: its classes, and the entries of each text's windows.
 
-    `entries`: text -> entries, each with its number of items, which is 0 of a window that nothing can be learned from.
+    `entries`: text -> entries. Training uses the first one. A window without a target has 0 items.
     """
 
     classes: tuple[str, ...]
@@ -47,12 +47,13 @@ class Indexed:
     digest: str
 
     def learned(self, ids: Sequence[str]) -> list[Entry]:
-        """The entries of texts from which something can be learned."""
+        """Return the first entry of each text that has items to learn from."""
         return [self.entries[identity][0] for identity in ids if self.entries[identity][0].tokens]
 
 
 def read_index(dataset: str, view: View) -> Indexed:
-    """
+    """Read a data set's index for one model.
+
     Raises:
         QuorumError: the data set is not encoded, or not for this model.
     """
@@ -61,7 +62,7 @@ def read_index(dataset: str, view: View) -> Indexed:
 
 
 def index_of(content: Mapping[str, Any], view: View, missing: str) -> Indexed:
-    """One view's part of what `encode_texts` gives.
+    """Select one view from the result of `encode_texts`.
 
     Raises:
         QuorumError: the data set is not encoded for this model.
@@ -77,34 +78,34 @@ def index_of(content: Mapping[str, Any], view: View, missing: str) -> Indexed:
 
 
 def encoder_of(view: View, device: str, precision: Precision) -> Encoder:
-    """The encoder that a view sees through."""
+    """Load a view's encoder."""
     folder = layout.backbone_of(view.backbone)
     return load_encoder(folder, FrozenPart.parse(view.frozen), choose_device(device), precision, view.layers)
 
 
 def writer_of(view: View, device: str, precision: Precision) -> Any:
-    """The language model that a view sees through."""
+    """Load a view's language model."""
     layers = PRESETS[view.backbone].adapted_layers
     return load_backbone(layout.backbone_of(view.backbone), layers, choose_device(device), precision)
 
 
 def encode_texts(order: EncodeTextsOrder, dataset: str, texts: Mapping[str, Text]) -> dict[str, Any]:
-    """Fill the store with what every view lacks of the texts that are used at any seed; the index of all."""
+    """Store what every view lacks of the texts that any seed uses; returns the index of all views."""
     task, store = load_text_task(order.task), PrefixStore(layout.store())
     classes = () if writes(task) else task.classes([t for t in texts.values() if t.split == "train"])
     views: dict[str, dict[str, Any]] = {}
     lower: dict[str, Lower | None] = {}
     for name in from_below(order.views):
         view = order.views[name]
-        whole = name_of(uncut(view))
-        model, reader = _reader(task, view, order, lower.get(whole))
+        uncut_name = name_of(uncut(view))
+        model, reader = _reader(task, view, order, lower.get(uncut_name))
         used = {i: text for seed in order.seeds[name] for i, text in taken(texts, order.take, seed).items()}
         windows = {i: windows_of(text, task, model, view, classes) for i, text in used.items()}
         digest = backbone_digest(layout.backbone_of(view.backbone))
         known = {**order.model_dump(include={"encoding", "precision", "task"}), "layers": [*reader.layers, view.layers]}
         keys = {i: [text_key(digest, known, one) for one in own] for i, own in windows.items()}
         _fill(f"{dataset} {name}", windows, keys, reader, store)
-        lower[whole] = lower_of(view, windows, keys, lambda key: store.training([key])[0]["hidden"])
+        lower[uncut_name] = lower_of(view, windows, keys, lambda key: store.training([key])[0]["hidden"])
         views[name] = {
             "digest": digest,
             "entries": {i: [[k, len(one.target)] for k, one in zip(keys[i], windows[i], strict=True)] for i in windows},
@@ -113,7 +114,7 @@ def encode_texts(order: EncodeTextsOrder, dataset: str, texts: Mapping[str, Text
 
 
 def _reader(task: TextTask, view: View, order: EncodeTextsOrder, lower: Lower | None) -> tuple[Any, Reader]:
-    """A view's model, and what computes its entries."""
+    """A view's model, and the reader that computes its entries."""
     if writes(task):
         writer = writer_of(view, order.device, order.precision)
         return writer, WriterReader(writer)
@@ -122,7 +123,7 @@ def _reader(task: TextTask, view: View, order: EncodeTextsOrder, lower: Lower | 
 
 
 def _fill(what: str, windows: Windows, keys: Mapping[str, Sequence[str]], read: Reader, store: PrefixStore) -> None:
-    """Compute what the store lacks of the windows' entries, which lie under `keys`."""
+    """Compute the windows' entries that the store lacks, and store them under `keys`."""
     wanted = {key: one for text, own in windows.items() for key, one in zip(keys[text], own, strict=True)}
     missing = [key for key in wanted if not store.has(key)]
     say(f"encode {what}: {len(wanted)} texts, {len(wanted) - len(missing)} already in the store")

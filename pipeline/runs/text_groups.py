@@ -1,4 +1,4 @@
-"""A federation at a seed: which texts are used at a seed, what each is about, and which client has it."""
+"""Draws a federation at a seed: which texts are used, their clusters or silos, and which client has them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pipeline.workspace import layout
 
 @dataclass(frozen=True)
 class FederationDraw:
-    """One seed's texts, what groups them beyond labels, and who holds them."""
+    """One seed's texts, their groups beyond labels, and the clients that have them."""
 
     used: Mapping[str, Any]
     groups: Mapping[str, str]
@@ -29,19 +29,20 @@ class FederationDraw:
 def draw_federation(
     skew: Federation, take: Takes, texts: Mapping[str, Text], seed: int, dataset: str
 ) -> FederationDraw:
-    """
+    """Draw one seed's texts and partition them over clients.
+
     Raises:
-        QuorumError: these texts cannot be held so.
+        QuorumError: the texts do not fit the skew.
     """
     if isinstance(skew, Given):
-        skew = skew.model_copy(update={"file": layout.of_ones_own(layout.at_seed(skew.file, seed))})
+        skew = skew.model_copy(update={"file": layout.workspace_file(layout.at_seed(skew.file, seed))})
     used = taken(texts, take, seed)
     groups = groups_of(skew, used, seed)
     return FederationDraw(used, groups, partition(skew, used, seed, dataset, groups))
 
 
 def subject_of(text: Any) -> str:
-    """What a text is about, as FedNLP's code clusters it: a question with its answer, a title, else the text."""
+    """Return the words that FedNLP's code clusters: a question with its answer, a title, else the text."""
     if isinstance(text, Question):
         return f"{text.question} {text.answers[0][0]}"
     if isinstance(text, Titled):
@@ -50,14 +51,14 @@ def subject_of(text: Any) -> str:
 
 
 def groups_of(skew: Federation, texts: Mapping[str, Text], seed: int) -> dict[str, str]:
-    """What a skew is by, beyond labels: text -> its cluster; owner -> its silo; nothing where it needs none."""
+    """Group texts beyond labels, as the skew needs: text -> cluster, or owner -> silo, or empty."""
     if isinstance(skew, Skewed) and skew.by == "cluster":
         train = [i for i, text in texts.items() if text.split == "train"]
         others = [i for i, text in texts.items() if text.split != "train"]
         mine, theirs = clusters(_vectors([texts[i] for i in train]), _vectors([texts[i] for i in others]), seed)
         return dict(zip((*train, *others), (*mine, *theirs), strict=True))
     if isinstance(skew, Natural) and skew.silos:
-        owned = [text for text in texts.values() if text.owner]  # what is nobody's is in no silo
+        owned = [text for text in texts.values() if text.owner]  # a text without an owner is in no silo
         parts = [[t for t in owned if (t.split == "train") is trains] for trains in (True, False)]
         vectors = [
             _embedded([t.question if isinstance(t, Question) else subject_of(t) for t in part]) for part in parts
@@ -68,7 +69,7 @@ def groups_of(skew: Federation, texts: Mapping[str, Text], seed: int) -> dict[st
 
 
 def label_of(identity: str, text: Text, groups: Mapping[str, str]) -> str:
-    """What a text weighs by in a client's mean: its cluster, its owner's silo, else its label."""
+    """Return the group that weights a text in a client's mean: its cluster, its owner's silo, else its label."""
     return groups.get(identity, groups.get(text.owner, text.label))
 
 
@@ -77,6 +78,6 @@ def _vectors(texts: list[Text]) -> Vectors:
 
 
 def _embedded(words: list[str]) -> Vectors:
-    from pipeline.tasks.similarity import embed  # seconds, which most federations save
+    from pipeline.tasks.similarity import embed  # this import takes seconds, and most federations need none
 
     return np.asarray(embed(words).numpy(), dtype=np.float32) if words else np.zeros((0, 1), dtype=np.float32)

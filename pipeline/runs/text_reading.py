@@ -1,6 +1,6 @@
-"""What is read of a text and what is kept of it: all that decides the bits of an entry, but for the model itself.
+"""Windows of texts and the readers that compute their entries: with the model, they determine an entry's bits.
 
-A cut that is deeper than another of the same encoder goes on from what the store has below.
+A deeper cut of an encoder starts from the entries that the store has of a lower cut.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from pipeline.plan.view import View
 from pipeline.tasks.encoded import EncoderTask, TextTask, to_store, writes
 
 Windows = Mapping[str, Sequence[Rendered]]
-"""Text -> what is read of it."""
+"""Text -> its windows of tokens."""
 
 
 def windows_of(text: Any, task: TextTask, model: Any, view: View, classes: Sequence[str]) -> list[Rendered]:
-    """What a model reads of a text, cut into tokens: as a rule one window, of a long paragraph several."""
+    """Tokenize a text for a model: usually one window, several for a long paragraph."""
     if writes(task):
         return [task.render(model, task.example(text), Limits(view.tokens, view.target_tokens or 1))]
     return task.render(model, text, classes, view.tokens)
 
 
 def from_below(views: Mapping[str, View]) -> list[str]:
-    """Their names, the lowest cut first."""
+    """Return the views' names, the lowest cut first."""
     return sorted(views, key=lambda name: FrozenPart.parse(views[name].frozen).layers)
 
 
 def uncut(view: View) -> View:
-    """The same model, wherever it is cut."""
+    """Return the view without its cut, equal for all cuts of one model."""
     return view.model_copy(update={"frozen": "none"})
 
 
 def lower_of(
     view: View, windows: Windows, keys: Mapping[str, Sequence[str]], states: Callable[[str], Tensor]
 ) -> Lower | None:
-    """What a deeper cut goes on from; None where nothing but embeddings is below.
+    """Return the states from which a deeper cut starts; None if only embeddings are below.
 
     Args:
         keys: text -> its windows' entries.
@@ -58,18 +58,19 @@ def lower_of(
 
 
 class Reader(Protocol):
-    """What computes entries; `layers` says which of the model's are frozen."""
+    """Computes entries."""
 
     @property
-    def layers(self) -> list[Any]: ...
+    def layers(self) -> list[Any]:
+        """Which of the model's layers are frozen, a part of the store's keys."""
 
     def __call__(self, windows: Sequence[Rendered]) -> Iterator[Prefix]:
-        """One a window, in their order."""
+        """Yield one prefix for each window, in order."""
 
 
 @dataclass(frozen=True)
 class EncoderReader:
-    """An encoder, for a task; `lower`: what it need not compute again."""
+    """Reads with an encoder for a task; `lower`: states that are not computed again."""
 
     encoder: Encoder
     task: EncoderTask
@@ -77,6 +78,7 @@ class EncoderReader:
 
     @property
     def layers(self) -> list[Any]:
+        """The cut, and the number of trained layers."""
         return [str(self.encoder.frozen), len(self.encoder.trained)]
 
     def __call__(self, windows: Sequence[Rendered]) -> Iterator[Prefix]:
@@ -86,12 +88,13 @@ class EncoderReader:
 
 @dataclass(frozen=True)
 class WriterReader:
-    """A language model, one text after the other."""
+    """Reads with a language model, one text after the other."""
 
     backbone: Backbone
 
     @property
     def layers(self) -> list[Any]:
+        """The adapted layers."""
         return list(self.backbone.adapted_layers)
 
     def __call__(self, windows: Sequence[Rendered]) -> Iterator[Prefix]:

@@ -1,4 +1,4 @@
-"""A run's models on its test texts: what they predict, how that scores, and the loss of what was right."""
+"""Scores a run's models on its test texts: predictions, their metrics, and the loss of the right answers."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from pipeline.tasks.encoded import EncoderTask, EncoderWithHead, TextTask, Write
 from pipeline.tasks.task import Prediction
 
 WRITTEN = 48
-"""Titles that are decoded together."""
+"""Titles in a batch of decoding."""
 
 Scores = dict[str, Any]
-"""One text's: its metrics, `prediction`, `loss_sum` over `items`."""
+"""One text's scores: its metrics, `prediction`, `loss_sum` over `items`."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What reads a run's test texts, the same under every model."""
+    """Reads a run's test texts, in the same way for every model."""
 
     order: TextEvaluateOrder
     task: TextTask
@@ -41,7 +41,7 @@ class Reading:
     _cut: dict[str, list[Rendered]] = field(default_factory=dict)
 
     def windows(self, texts: Mapping[str, Any]) -> dict[str, list[Rendered]]:
-        """Each text's; it is cut into tokens once."""
+        """Return each text's windows; a text is tokenized once."""
         model = self.seen.encoder if isinstance(self.seen, EncoderWithHead) else self.seen
         for identity in texts.keys() - self._cut.keys():
             text = texts[identity]
@@ -52,16 +52,16 @@ class Reading:
 def score_texts(
     reading: Reading, texts: Mapping[str, Any], models: Iterable[tuple[Adapter, Sequence[str]]]
 ) -> list[dict[str, Scores]]:
-    """What each model scores on the texts that it is asked about, by their ids.
+    """Score each model on its texts: a dict id -> scores for each model.
 
-    Models that write do so together, and each text is read once for all of them; of others one is held at a time.
+    Language models decode together, and each text is encoded once for all of them. Encoders are loaded one at a time.
     """
     task = reading.task
     if not writes(task):
         return [_with_losses(*_predicted(reading, task, {i: texts[i] for i in ids}, model)) for model, ids in models]
     writers = [(on_device(model, reading.seen.device), ids) for model, ids in models]
     return [
-        _with_losses(_titled(task, {i: texts[i] for i in ids}, made), _losses_of_titles(reading, model, ids))
+        _with_losses(_with_scores(task, {i: texts[i] for i in ids}, made), _losses_of_titles(reading, model, ids))
         for (model, ids), made in zip(writers, _written(reading, task, texts, writers), strict=True)
     ]
 
@@ -82,7 +82,7 @@ def _with_losses(made: Mapping[str, Scores], losses: Mapping[str, torch.Tensor])
 def _predicted(
     reading: Reading, task: EncoderTask, texts: Mapping[str, Text], adapter: Adapter
 ) -> tuple[dict[str, Scores], dict[str, torch.Tensor]]:
-    """Every text's prediction with its scores; and the losses of its items, where it has a right answer."""
+    """Every text's prediction with its scores, and the losses of its items if it has a right answer."""
     seen, index, windows = reading.seen, reading.index, reading.windows(texts)
     assert isinstance(seen, EncoderWithHead)
     encoder: Encoder = seen.encoder
@@ -92,7 +92,7 @@ def _predicted(
         for identity, own in windows.items()
         for window, entry in zip(own, index.entries[identity], strict=True)
     ]
-    # Windows of like length share a batch.
+    # Windows of similar length share a batch.
     pairs.sort(key=lambda pair: len(pair[0].source))
     logits: dict[str, torch.Tensor] = {}
     losses: dict[str, torch.Tensor] = {}
@@ -100,7 +100,7 @@ def _predicted(
         chunk = pairs[at : at + 2 * BATCH]
         prefixes = reading.load([entry.key for _, _, entry in chunk])
         found = task.outputs(encoder, prefixes, adapter).cpu()
-        # A window that holds no answer has no targets, and is asked for both ends all the same.
+        # A window without the answer has no targets, but logits for both ends, too.
         sizes = [task.items(prefix) for prefix in prefixes]
         for (_, identity, entry), items, prefix in zip(chunk, torch.split(found, sizes), prefixes, strict=True):
             logits[entry.id] = items
@@ -120,25 +120,25 @@ def _written(
     """Each model's titles of its texts."""
     rule, seen = reading.order.rule, cast(Backbone, reading.seen)
     assert rule is not None
-    asked: dict[str, list[int]] = {}
+    writers_of: dict[str, list[int]] = {}
     for number, (_, ids) in enumerate(writers):
         for identity in ids:
-            asked.setdefault(identity, []).append(number)
-    windows = reading.windows({identity: texts[identity] for identity in asked})
+            writers_of.setdefault(identity, []).append(number)
+    windows = reading.windows({identity: texts[identity] for identity in writers_of})
     made: list[dict[str, Prediction]] = [{} for _ in writers]
-    # Texts of like length share a batch.
-    by_length = sorted(asked, key=lambda identity: len(windows[identity][0].source))
-    rows_of = [len(asked[identity]) for identity in by_length]
+    # Texts of similar length share a batch.
+    by_length = sorted(writers_of, key=lambda identity: len(windows[identity][0].source))
+    rows_of = [len(writers_of[identity]) for identity in by_length]
     prompt = Prompts(seen, reading.load, [own[0] for own in windows.values()])
     for chunk in in_batches(by_length, rows_of, -(-sum(rows_of) // WRITTEN)):
         prefixes = [prompt(reading.index.entries[identity][0].key, windows[identity][0]) for identity in chunk]
-        pairs = [(place, number) for place, identity in enumerate(chunk) for number in asked[identity]]
+        pairs = [(place, number) for place, identity in enumerate(chunk) for number in writers_of[identity]]
         rows = [Row(place, writers[number][0]) for place, number in pairs]
         for (place, number), title in zip(pairs, task.predict(seen, prefixes, rows, rule), strict=True):
             made[number][chunk[place]] = title
     return made
 
 
-def _titled(task: WriterTask, texts: Mapping[str, Any], made: Mapping[str, Prediction]) -> dict[str, Scores]:
+def _with_scores(task: WriterTask, texts: Mapping[str, Any], made: Mapping[str, Prediction]) -> dict[str, Scores]:
     scores = task.score_texts(list(texts.values()), [made[identity] for identity in texts])
     return {i: {"prediction": made[i].text, **row} for i, row in zip(texts, scores, strict=True)}

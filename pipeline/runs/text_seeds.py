@@ -1,4 +1,4 @@
-"""A run on labelled texts, at each of its seeds -> its models and its rounds."""
+"""Trains a run on labelled texts at each of its seeds, and writes its models and its rounds."""
 
 from __future__ import annotations
 
@@ -21,6 +21,11 @@ from pipeline.workspace.tables import write_table
 
 
 def train_seeds(name: str, order: TextTrainOrder) -> None:
+    """Train a run at each seed that is not trained, or copy the same training from another run.
+
+    Raises:
+        QuorumError: the data set is not encoded, or a training fails.
+    """
     index = read_index(order.dataset, order.training.view)
     for seed in order.seeds:
         training = order.training.model_copy(update={"seed": seed})
@@ -28,13 +33,13 @@ def train_seeds(name: str, order: TextTrainOrder) -> None:
         run_id = layout.run_on_texts(name, seed)
         key = key_of(training, manifest, index)
         if order.untrained:
-            # A training with the same knobs must not take these weights for its own.
+            # A training with the same knobs must not reuse these untrained weights.
             key = sha256_json(["untrained", key])
-        # DVC leaves what is there: where only another run's data have changed, it is this training's already.
+        # DVC leaves earlier files: if only another run's data have changed, they are of this training.
         if _has_trained(run_id, key):
             say(f"train {name}-{seed}: has been trained")
             continue
-        # First: of models that are half removed none may look whole.
+        # Removed first, so that models that are only partly removed never seem complete.
         layout.trained_as(run_id).unlink(missing_ok=True)
         shutil.rmtree(layout.MODELS / run_id, ignore_errors=True)
         if (twin := _trained_elsewhere(key)) is not None:
@@ -54,31 +59,31 @@ def train_seeds(name: str, order: TextTrainOrder) -> None:
 
 
 def _trained_elsewhere(key: str) -> Path | None:
-    """Another run of this experiment that is the same training, with its seed."""
-    made = [folder.relative_to(layout.MODELS) for folder in sorted((layout.MODELS / layout.ON_TEXTS).glob("*/*"))]
-    return next((run for run in made if _has_trained(str(run), key)), None)
+    """Another run of this experiment, with its seed, that is the same training."""
+    runs = [folder.relative_to(layout.MODELS) for folder in sorted((layout.MODELS / layout.ON_TEXTS).glob("*/*"))]
+    return next((run for run in runs if _has_trained(str(run), key)), None)
 
 
 def _has_trained(run_id: str, key: str) -> bool:
-    """Whether a run has all models of the training with this key, as that training saved them."""
+    """Whether a run has all models of the training with this key, undamaged."""
     note = layout.trained_as(run_id)
     return note.is_file() and read_json(note)["training"] == key and is_intact(run_id)
 
 
 def export(run_id: str, finished: Finished, owner: str) -> None:
-    """The models after the last round, and those of each client's best; and every round."""
+    """Write the models of the last round, the models of each client's best round, and the history."""
     progress, private = finished.progress, finished.private
     for name, model in last_models(finished, owner).items():
         write_adapter(layout.adapter(run_id, name), model, {"round": progress.round})
-    for client, kept in private.best[owner].items():  # type: ignore[index]
-        about = {"round": kept.round, "validation_loss": kept.loss}
-        write_adapter(layout.adapter(run_id, client, "best"), kept.adapter, about)
+    for client, best in private.best[owner].items():  # type: ignore[index]
+        about = {"round": best.round, "validation_loss": best.loss}
+        write_adapter(layout.adapter(run_id, client, "best"), best.adapter, about)
     history = judged(progress.history, owner)  # type: ignore[arg-type]
     write_table(layout.history(run_id), [row.to_row() for row in history], columns_of(history))
 
 
 def last_models(finished: Finished, owner: str) -> dict[str, Adapter]:
-    """The server's; or, of a method that is about clients' own, each scored client's."""
+    """Return the last round's server model, or each evaluated client's model if the method is about those."""
     if owner == "server":
         return {SERVER: finished.progress.server.adapter}
     states = finished.private.states

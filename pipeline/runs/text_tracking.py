@@ -1,4 +1,4 @@
-"""Runs on labelled texts in MLflow: like all of the store a projection of files, by what a run is."""
+"""Logs runs on labelled texts in MLflow, from files, by a run's identity."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PER_ROUND = ("train_loss", "validation_loss", "steps", "bytes_down", "bytes_up")
 
 
 def project(order: TextPageOrder, scores: Mapping[str, Mapping[int, Mapping[str, float]]]) -> None:
-    """Bring every run that is not there yet into the store; a failure is told, since the results are files already."""
+    """Log every run that is not in the store yet; a failure is only reported, since the results are files."""
     try:
         with failures():
             store = Store()

@@ -2,9 +2,9 @@
 
 Rates of data sets come first, then hyperparameters of their methods at these rates, then rates of single runs at both.
 
-A trial is a run at a seed that no table reports, judged by the development loss after its last round. Grids of rates
-widen at their ends. Trials are kept in git one by one; the table that results says what params.yaml's values were
-chosen from. Test texts are left out before anything is read.
+A trial is a run at a seed that no table reports, measured by the development loss after its last round. Grids of rates
+widen at their ends. Each trial is a file in git, and the resulting table shows from which values those of params.yaml
+were chosen. Test texts are left out before anything is read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pipeline.runs.text_data import prepared
 from pipeline.runs.text_encoding import Indexed, encode_texts, index_of
 from pipeline.runs.text_groups import draw_federation
 from pipeline.runs.training import bind
-from pipeline.runs.trials import make_missing
+from pipeline.runs.trials import make_missing, without_tests
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json, write_json
 from pipeline.workspace.progress import say
@@ -42,13 +42,13 @@ from pipeline.workspace.tables import read_table, write_table
 COLUMNS = ("scale", "dataset", "chooses", "run", "knob", "value", "validation_loss", "chosen")
 RATE = "learning_rate"
 WIDENED = 4
-"""So many times, at most, is a grid of rates made wider. Below the least mu lies FedAvg, which is tried anyway."""
+"""How often a grid of rates is widened, at most. Grids of mu are not: below them is FedAvg, which is tried anyway."""
 
 Row = dict[str, Any]
 
 
 def tune() -> None:
-    """Train what is not trained yet, and write reports/tables/tuning.csv; another scale's rows of it stay.
+    """Train the missing trials and write reports/tables/tuning.csv, where other scales' rows stay.
 
     Raises:
         QuorumError: a data set is not encoded, or a value does not fit its knob.
@@ -57,12 +57,12 @@ def tune() -> None:
     rows: list[Row] = []
     known: dict[str, Indexed] = {}
     for dataset, families in params.tune.rates.items():
-        for family, (run, values) in _made(params, families).items():
+        for family, (run, values) in _of_this_scale(params, families).items():
             found = _chosen(params, dataset, family, run, RATE, values, known)
             rows += found
             params = with_rate(params, dataset, family, _best(found))
     for dataset, knobs in params.tune.knobs.items():
-        for knob, (run, values) in _made(params, knobs).items():
+        for knob, (run, values) in _of_this_scale(params, knobs).items():
             found = _chosen(params, dataset, params.runs[run].method, run, knob, values, known)
             rows += found
             params = with_knob(params, dataset, params.runs[run].method, knob, _best(found))
@@ -76,8 +76,8 @@ def tune() -> None:
         say(f"tune: {row['dataset']}, {row['chooses']}: {row['knob']}={row['value']:g} has the least loss")
 
 
-def _made(params: TextParams, grids: Mapping[Any, Grid]) -> dict[str, Grid]:
-    """Those whose runs belong to this scale."""
+def _of_this_scale(params: TextParams, grids: Mapping[Any, Grid]) -> dict[str, Grid]:
+    """The grids whose runs belong to this scale."""
     return {name: (run, values) for name, (run, values) in grids.items() if run in params.made}
 
 
@@ -90,10 +90,10 @@ def _chosen(
     values: Sequence[float],
     known: dict[str, Indexed],
 ) -> list[Row]:
-    """A row a value tried; where the best of rates is at an end, one more is tried beyond it.
+    """One row for each value tried; if the best rate is at an end of its grid, one beyond it is tried, too.
 
     Args:
-        known: data sets as models read them, as far as they have been encoded.
+        known: a cache of data sets' indices.
     """
     grid = sorted(values)
     losses: dict[float, float] = {}
@@ -121,21 +121,21 @@ def _best(rows: Sequence[Row]) -> float:
 
 
 def with_rate(params: TextParams, dataset: str, family: str, rate: float) -> TextParams:
-    """The same parameters with a data set's rate as it was chosen."""
+    """Return the parameters with a data set's chosen rate."""
     data = params.datasets[dataset]
     rates = data.rates.model_copy(update={family: rate})
     return params.model_copy(update={"datasets": params.datasets | {dataset: data.model_copy(update={"rates": rates})}})
 
 
 def with_knob(params: TextParams, dataset: str, method: str, knob: str, value: float) -> TextParams:
-    """The same parameters with a hyperparameter of a data set's runs as it was chosen."""
+    """Return the parameters with a chosen hyperparameter of a data set's runs."""
     data = params.datasets[dataset]
     knobs = data.knobs | {method: data.knobs.get(method, {}) | {knob: value}}
     return params.model_copy(update={"datasets": params.datasets | {dataset: data.model_copy(update={"knobs": knobs})}})
 
 
 def with_value(params: TextParams, run: str, knob: str, value: float) -> TextParams:
-    """The same parameters with one knob of a run set."""
+    """Return the parameters with one changed knob of a run."""
     row = params.runs[run]
     changed = type(row).model_validate(row.model_dump(exclude_unset=True) | {knob: value})
     return params.model_copy(update={"runs": params.runs | {run: changed}})
@@ -151,48 +151,44 @@ def _losses(
     index, seed = known[view], params.tune.seed
     manifest, texts = _data(params, run, seed)
     trials: dict[Path, Callable[[Path], None]] = {}
-    kept: dict[float, Path] = {}
+    files: dict[float, Path] = {}
     for value in values:
         order = training_on_texts(with_value(params, run, knob, value), run).model_copy(update={"seed": seed})
-        told = without_code(order.model_dump(mode="json"))
-        kept[value] = layout.trial(sha256_json([told, manifest, texts, index.classes, index.digest]))
-        trials[kept[value]] = partial(_try, order, manifest, index, {"run": run, "knob": knob, "value": value})
+        knobs = without_code(order.model_dump(mode="json"))
+        files[value] = layout.trial(sha256_json([knobs, manifest, texts, index.classes, index.digest]))
+        trials[files[value]] = partial(_try, order, manifest, index, {"run": run, "knob": knob, "value": value})
     make_missing(trials)
-    found = {value: read_json(path)["losses"] for value, path in kept.items()}
+    found = {value: read_json(path)["losses"] for value, path in files.items()}
     return {value: fmean(losses.values()) if losses else math.inf for value, losses in found.items()}
 
 
-def _try(order: TextTraining, manifest: Manifest, index: Indexed, about: Mapping[str, Any], kept: Path) -> None:
+def _try(order: TextTraining, manifest: Manifest, index: Indexed, about: Mapping[str, Any], file: Path) -> None:
     losses = _trained(order, manifest, index, f"{about['run']}, {about['knob']}={about['value']:g}")
-    write_json(kept, {**about, "losses": losses})
+    write_json(file, {**about, "losses": losses})
 
 
 def _encoded(params: TextParams, dataset: str, run: str) -> Indexed:
-    """A run's data set at the seed of tuning, as its model reads it; without test texts."""
+    """Encode a run's data set for its model at the seed of tuning, without test texts."""
     view = view_of(params, run)
     planned = read_order(layout.order("encode", dataset), EncodeTextsOrder)
     order = planned.model_copy(update={"views": {name_of(view): view}, "seeds": {name_of(view): [params.tune.seed]}})
-    texts = _untested(dataset, order.task)
+    texts = without_tests(prepared(dataset, order.task))
     order = order.model_copy(update={"take": order.take.model_copy(update={"test": None})})
     return index_of(encode_texts(order, dataset, texts), view, "")
 
 
-def _untested(dataset: str, task: str) -> dict[str, Any]:
-    """What may be looked at while anything is still to be chosen."""
-    return {identity: text for identity, text in prepared(dataset, task).items() if text.split != "test"}
-
-
 def _data(params: TextParams, run: str, seed: int) -> tuple[Manifest, str]:
-    """Who holds which texts, and a hash of those that are held; test texts are left out before anything is drawn."""
+    """Draw the federation without test texts: which client has which texts, and a hash of these."""
     setting = params.runs[run].setting
     name, data = params.settings[setting].data, params.data_of(run)
     take = data.take.model_copy(update={"test": None})
-    one = draw_federation(params.skew_of(setting), take, _untested(name, task_of(data)), seed, name)
+    texts = without_tests(prepared(name, task_of(data)))
+    one = draw_federation(params.skew_of(setting), take, texts, seed, name)
     return one.manifest, sha256_json({identity: asdict(text) for identity, text in one.used.items()})
 
 
 def _trained(order: TextTraining, manifest: Manifest, index: Indexed, label: str) -> Mapping[str, float]:
-    """Each scored client's loss after the last round; of a training that diverged none."""
+    """Each evaluated client's loss after the last round; empty for a training that diverged."""
     key = key_of(order, manifest, index)
     try:
         finished = train_on_texts(order, manifest, index, key, label, lambda rows: None)

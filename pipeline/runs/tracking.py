@@ -1,9 +1,9 @@
-"""What is logged in MLflow: the store there is a projection of files.
+"""Logs runs in MLflow, whose store is a projection of files.
 
-A training logs its rounds as they finish; `project` then brings the store in line with what is on disk, run by run and
-idempotently, by the run's identity: runs that DVC restored from its cache appear, a deleted store comes back, nothing
-doubles, and results of a former plan are left alone. A parent run is an experiment of DVC's, else the workspace at its
-commit. A training that fails, or is killed, ends as FAILED.
+A training logs its rounds as they finish. `project` then brings the store in line with the files, run by run and
+idempotently, by each run's identity: it adds runs that DVC restored from its cache, rebuilds a deleted store, doubles
+nothing, and leaves results of a former plan alone. A parent run is a DVC experiment or the workspace at its commit. A
+training that fails or is killed ends as FAILED.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import Any
 from pipeline.errors import QuorumError
 from pipeline.federated.history import OnRound, Round
 from pipeline.plan.orders import EncodeOrder, MainOrder, ReportOrder, RunRow, read_order
-from pipeline.runs.histories import read_history
 from pipeline.runs.identity import identity_of, notes_behind, recorded_identities
 from pipeline.runs.index import planned_key
-from pipeline.runs.timings import timed_training
+from pipeline.runs.result_files import current_commit
+from pipeline.runs.trained import read_history, timed_training
 from pipeline.workspace import layout
 from pipeline.workspace.files import is_locked, read_json, sha256_file, sha256_json
 from pipeline.workspace.progress import say
@@ -49,87 +49,87 @@ FINISHED = "finished"
 def live(run_id: str) -> Iterator[OnRound]:
     """Log a training's rounds as they finish, under the run that `project` will complete.
 
-    MLflow lives in a process of its own: its seconds of start-up run beside the training's, and what goes wrong in it
-    stops no training. Where the training ends without a word, as a killed one does, that process says FAILED.
+    MLflow runs in a separate process: it starts in parallel with the training, and its errors stop no training. If the
+    training ends without a message, as a killed one does, that process sets the status FAILED.
     """
     _, row = _plan(run_id)
-    if row.training is None:  # nothing happens that could be followed
+    if row.training is None:  # no round will be logged
         yield lambda rows: None
         return
     command = [sys.executable, "-m", "pipeline", "log", run_id]
-    # In a session of its own: a Ctrl-C is the training's, of which its pipe's end tells it.
+    # A new session, so that Ctrl-C reaches only the training; the logger then reads the end of its pipe.
     with subprocess.Popen(command, stdin=subprocess.PIPE, text=True, start_new_session=True) as logger:
 
-        def tell(line: str) -> None:
+        def send(line: str) -> None:
             assert logger.stdin is not None
-            with suppress(OSError):  # it has said itself why it is gone
+            with suppress(OSError):  # the logger has reported why it ended
                 logger.stdin.write(line + "\n")
                 logger.stdin.flush()
 
         try:
-            yield lambda rows: tell(json.dumps([asdict(row) for row in rows]))
-            tell(json.dumps(FINISHED))
+            yield lambda rows: send(json.dumps([asdict(row) for row in rows]))
+            send(json.dumps(FINISHED))
         finally:
             assert logger.stdin is not None
-            with suppress(OSError):  # what a dead logger left unread is flushed again by closing
+            with suppress(OSError):  # closing flushes again what a dead logger left unread
                 logger.stdin.close()
 
 
 def log(run_id: str, lines: Iterable[str]) -> None:
-    """Log what a training tells: a line of JSON a round, and one when it has finished.
+    """Log the messages of `live`: one line of JSON for each round, and one at the end of the training.
 
     Raises:
-        QuorumError: MLflow is out of order.
+        QuorumError: the MLflow store cannot be opened or written.
     """
     order, row = _plan(run_id)
-    told_lines = iter(lines)
+    messages = iter(lines)
     with failures():
         store = Store()
-        _end_the_dead(store)
-        # A training speaks once it holds its lock; said to run before that, it would be taken for a dead one.
-        first = next(told_lines, None)
-        run, complete = _known(store, order, row)
+        _fail_dead_trainings(store)
+        # A training sends its first message once it has its lock: RUNNING without the lock would mean a dead one.
+        first = next(messages, None)
+        run, complete = _mlflow_run(store, order, row)
         if complete:
             return
         store.params(run, _of_training(row))
         store.set_status(run, "RUNNING")
-        for line in chain([] if first is None else [first], told_lines):
-            told = json.loads(line)
-            if told == FINISHED:
+        for line in chain([] if first is None else [first], messages):
+            message = json.loads(line)
+            if message == FINISHED:
                 store.set_status(run, "FINISHED")
                 return
-            for one in told:
+            for one in message:
                 _log_round(store, run, Round(**one))
         store.set_status(run, "FAILED")
 
 
-def _end_the_dead(store: Store) -> None:
-    """Whatever is said to run without holding its training's lock has failed: its logger was killed, too."""
+def _fail_dead_trainings(store: Store) -> None:
+    """Set FAILED for runs with status RUNNING whose training has no lock: their loggers were killed, too."""
     for run, key in store.running().items():
         if not is_locked(layout.checkpoint_lock(key)):
             store.set_status(run, "FAILED")
 
 
 def project() -> None:
-    """Make the store say what the files say.
+    """Bring the store in line with the files.
 
     Raises:
         QuorumError: the store cannot be opened or written.
     """
     if not layout.order("report").is_file():
-        say("track: no run of meetings is planned here; runs on labelled texts come in by their own `dvc repro`")
+        say("track: no run of meetings is planned here; `dvc repro` logs runs on labelled texts")
         return
     order = read_order(layout.order("report"), ReportOrder)
     new = 0
     with failures():
         store = Store()
-        _end_the_dead(store)
+        _fail_dead_trainings(store)
         recorded = recorded_identities(layout.MAIN) | recorded_identities(layout.MORE)
         for row in (row for row in order.runs if row.id in recorded and _is_here(row)):
-            # What was made of another plan or other data is no result of this one.
+            # A result of another plan or other data is no result of this plan.
             if recorded[row.id] != identity_of(row):
                 continue
-            run, complete = _known(store, order, row)
+            run, complete = _mlflow_run(store, order, row)
             if not complete:
                 scores = read_json(layout.seed_metrics(layout.group_of(row.id), row.seed))[row.name]
                 _project_run(store, run, row, scores)
@@ -139,13 +139,13 @@ def project() -> None:
 
 
 def _is_here(row: RunRow) -> bool:
-    """Whether a run was made here: of others a clone has the metrics alone, which git holds."""
+    """Whether a run was computed here: a clone has only the metrics of other runs, which are in git."""
     behind = [layout.encoded_index(row.id), layout.history(row.id), *notes_behind(row)]
     return all(path.is_file() for path in behind)
 
 
 def _project_run(store: Store, run: str, row: RunRow, scores: Mapping[str, Mapping[str, Any]]) -> None:
-    """A run's resolved params, per-round metrics, final scores and best adapters."""
+    """Log a run's resolved params, metrics by round, final scores and best adapters."""
     store.params(run, _resolved(row))
     for one in read_history(row.id, row.seed):
         _log_round(store, run, one)
@@ -163,7 +163,7 @@ def _project_run(store: Store, run: str, row: RunRow, scores: Mapping[str, Mappi
 
 
 def _values(figures: Mapping[str, Any]) -> dict[str, float]:
-    """A client's figures, their intervals' ends left out."""
+    """A client's figures without their intervals."""
     return {name: figure["value"] if isinstance(figure, Mapping) else figure for name, figure in figures.items()}
 
 
@@ -187,15 +187,15 @@ def _resolved(row: RunRow) -> dict[str, Any]:
 
 
 def _of_training(row: RunRow) -> dict[str, Any]:
-    """What the identity of a run fixes before it is trained: MLflow takes a param once and refuses another value."""
+    """Params that are known before the training: MLflow accepts a param once and refuses another value."""
     training = {} if row.training is None else row.training.model_dump(mode="json")
     hyperparameters: dict[str, Any] = training.pop("hyperparameters", {})
     return {"method": row.method} | hyperparameters | training
 
 
 def _project_pages(store: Store, order: MainOrder) -> None:
-    """A run for each page, with its figures, once for each set of results."""
-    own = layout.MAIN if layout.order("main").is_file() else layout.MORE  # an experiment's page is on its studies
+    """Log a run for each page with its figures, once for each version of the page."""
+    own = layout.MAIN if layout.order("main").is_file() else layout.MORE  # an experiment's page has its studies
     pages = ((own, layout.REPORT), (layout.MORE, layout.PAPER_REPORT))
     for group, page in ((group, page) for group, page in pages if page.is_file()):
         identity = sha256_json(["page", sha256_file(page)])
@@ -216,8 +216,8 @@ def _plan(run_id: str) -> tuple[MainOrder, RunRow]:
     raise QuorumError(f"run {run_id!r} is not in params.yaml; there are {known}")
 
 
-def _known(store: Store, order: MainOrder, row: RunRow) -> tuple[str, bool]:
-    """The MLflow run of one of ours, made if it is not there: (its id, whether it is complete)."""
+def _mlflow_run(store: Store, order: MainOrder, row: RunRow) -> tuple[str, bool]:
+    """A planned run in MLflow, created if it is missing: (its id, whether it is complete)."""
 
     def tags() -> dict[str, str]:
         own = {"method": row.method, "setting": row.setting, "seed": str(row.seed), "scale": order.scale}
@@ -227,17 +227,15 @@ def _known(store: Store, order: MainOrder, row: RunRow) -> tuple[str, bool]:
 
 
 def _parent(store: Store, order: MainOrder) -> str:
-    """DVC's experiment, else the workspace at its commit; it is a heading, so it is finished once it is there."""
-    name = os.environ.get("DVC_EXP_NAME") or f"{layout.workspace().name or 'workspace'} @ {_commit()}"
+    """The parent run: the DVC experiment, else the workspace at its commit; finished as soon as it is created."""
+    name = (
+        os.environ.get("DVC_EXP_NAME")
+        or f"{layout.workspace().name or 'workspace'} @ {current_commit() or 'no commit'}"
+    )
     run, complete = store.run(sha256_json(["parent", name, order.scale]), name, lambda: {"scale": order.scale})
     if not complete:
         store.finish(run)
     return run
-
-
-def _commit() -> str:
-    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "no commit"
 
 
 def _log_round(store: Store, run: str, row: Round) -> None:

@@ -1,4 +1,4 @@
-"""One training, from its knobs and its clients' data to the last round; it resumes at its last finished round."""
+"""One training, from its knobs and its clients' data to the last round; resumes at its last finished round."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from pipeline.workspace.progress import say
 from pipeline.workspace.tables import write_table
 
 POOLED = "pooled"
-"""What the one client of a method that pools all data is called."""
+"""The name of the only client of a method that pools all data."""
 
 
 @dataclass(frozen=True)
 class Learners:
-    """Who learns what: the first adapter of all, the clients that train, and those that are scored."""
+    """The initial adapter, the clients that train, and the clients that are evaluated."""
 
     initial: Adapter
     trained: Mapping[str, LocalClientData]
@@ -42,11 +42,11 @@ class Learners:
 
 
 Load = Callable[[Callable[[int], None], bool], Learners]
-"""(told of examples as they are trained on, whether all data are one client's) -> the learners, loaded."""
+"""(callback that counts trained examples, whether one client has all data) -> the loaded learners."""
 
 
 class Opened(NamedTuple):
-    """The first adapter of all, who runs the clients, and how many examples these have."""
+    """The initial adapter, the engine that runs the clients, and their number of training examples."""
 
     initial: Adapter
     engine: Engine
@@ -54,25 +54,25 @@ class Opened(NamedTuple):
 
 
 Open = Callable[[Callable[[int], None], Algorithm, Private], Opened]
-"""(told of examples as they are trained on, the algorithm, what this process's clients keep) -> what trains."""
+"""(callback that counts trained examples, the algorithm, this process's client states) -> the engine."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A training after its last round: the server's side, and what its clients hold."""
+    """A training after its last round: the server's progress, and its clients' private states."""
 
     progress: Progress
     private: Private
 
 
 def train(order: FederatedKnobs, open_: Open, examples: int, key: str, run_id: str, on_round: OnRound) -> Finished:
-    """Train from the last finished round, if there is one; `run_id` is what messages call it.
+    """Train, from the last finished round if there is one; `run_id` is the name in messages.
 
     Args:
-        open_: called only where a round is left to train.
-        examples: how many train, of all clients.
-        key: the training's name. Where two processes want one training, the second waits, and finds it done.
-        on_round: told each round's rows; of no round once the training's lock is held.
+        open_: loads the clients; called only if a round is left to train.
+        examples: training examples of all clients in a round, for the progress bar.
+        key: the training's key. If two processes start one training, the second waits and finds it finished.
+        on_round: called with each round's rows; with no rows as soon as the training has its lock.
 
     Raises:
         QuorumError: the checkpoint is damaged, or a loss or a gradient is not finite.
@@ -106,7 +106,7 @@ def _go_on(
     done: Finished | None,
 ) -> Finished:
     """Train the rounds that are left."""
-    # Seconds of imports, which a finished training saves.
+    # These imports take seconds, and a finished training needs none.
     from pipeline.federated.callbacks.checkpointing import Checkpointing
     from pipeline.federated.callbacks.saving_rounds import SavingRounds
     from pipeline.federated.loop import Participation, initial_progress, run_rounds
@@ -136,7 +136,7 @@ def _go_on(
 
 
 def in_process(order: FederatedKnobs, key: str, load: Load) -> Open:
-    """All clients in this process; those that fail as the order says, where it does."""
+    """Open all clients in this process, with the order's simulated faults if it has any."""
 
     def open_(advance: Callable[[int], None], algorithm: Algorithm, private: Private) -> Opened:
         from pipeline.engines.faulty import Faulty
@@ -158,20 +158,20 @@ def in_process(order: FederatedKnobs, key: str, load: Load) -> Open:
 
 
 def write_events(run_id: str, order: FederatedKnobs, progress: Progress) -> None:
-    """What went wrong, a line an event; of a training that was told what might, or takes answers as they come."""
+    """Write events.csv, one line for each event, if the order has faults or a tolerance, or if events happened."""
     if order.faults is not None or order.tolerance is not None or progress.events:
         write_table(layout.events(run_id), [asdict(event) for event in progress.events], EVENT_COLUMNS)
 
 
 def bind(order: FederatedKnobs) -> Algorithm:
-    """The order's algorithm with its hyperparameters; its module is named there, so no other one is a dependency."""
+    """Build the order's algorithm with its hyperparameters; the order names its module, the only one it depends on."""
     module = importlib.import_module(order.algorithm)
     algorithm: Algorithm = module.build(module.Hyperparameters(**order.hyperparameters))
     return algorithm
 
 
 def local_training(order: FederatedKnobs) -> LocalTraining:
-    """How a client trains."""
+    """Return the order's settings of a client's training."""
     return LocalTraining(
         order.learning_rate,
         order.weight_decay,

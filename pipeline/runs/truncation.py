@@ -1,4 +1,4 @@
-"""What truncation lost of sources and references: every table says how much of the meetings the model read."""
+"""How much truncation cuts from sources and references, which every table reports."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Cut:
-    """Over all splits of one run's examples.
+    """Truncation over all splits of one run's examples.
 
-    `cut`: so many of the `examples` were read in part. `of_tokens`: the share that was read of all transcripts' tokens;
-    `of_transcript`: of the average transcript's. `full`: so many references fill all `limit` tokens that are read of
-    one, its end token included.
+    `cut`: the number of `examples` that were truncated. `of_tokens`: the share of all transcripts' tokens read;
+    `of_transcript`: the mean share of a transcript. `full`: the number of references that fill all `limit` tokens, end
+    token included.
     """
 
     examples: int
@@ -26,25 +26,26 @@ class Cut:
 
 
 def cut_of(index: Mapping[str, Any], limit: int) -> Cut:
-    """
+    """Measure the truncation of one run's examples.
+
     Args:
         index: the content of data/encoded/<run>.json.
-        limit: what is read of a reference, in tokens.
+        limit: the most tokens that are read of a reference.
     """
     entries = [e for splits in index["clients"].values() for split in splits.values() for e in split]
-    total, kept = (sum(e[name] for e in entries) for name in ("transcript_tokens", "kept_tokens"))
+    total, read = (sum(e[name] for e in entries) for name in ("transcript_tokens", "kept_tokens"))
     shares = [e["kept_tokens"] / e["transcript_tokens"] for e in entries if e["transcript_tokens"]]
     return Cut(
         examples=len(entries),
         cut=sum(e["kept_tokens"] < e["transcript_tokens"] for e in entries),
-        of_tokens=kept / total if total else 1.0,
+        of_tokens=read / total if total else 1.0,
         of_transcript=fmean(shares) if shares else 1.0,
-        # A reference that was cut has exactly `limit` tokens, as one that just fits has.
+        # A reference that was cut has exactly `limit` tokens, like one that just fits.
         full=sum(e["tokens"] == limit for e in entries),
         limit=limit,
     )
 
 
 def meetings_tested(index: Mapping[str, Any]) -> dict[str, int]:
-    """Client -> on how many meetings it is tested."""
+    """Count the meetings on which each client is tested."""
     return {c: len({entry["meeting"] for entry in splits["test"]}) for c, splits in index["clients"].items()}

@@ -1,9 +1,9 @@
-"""Fair tuning on validation, at a seed that no table reports: learning rates, and knobs that a method has of its own.
+"""Fair tuning on validation, at a seed that no table reports: learning rates, and the knobs of single methods.
 
-A rate is chosen for each family of methods by the run that stands for it, from one grid for all; where the best is at
-an end of the grid, all get a wider one. A knob is chosen with its family's rate. A trial is judged by the mean over
-clients of the best round's validation loss of the model that its run is about. Test examples are left out before
-anything is drawn, read or encoded. The table that results says what params.yaml's values were chosen from.
+One run represents each family of methods and chooses its rate, from one grid for all families. If a family's best rate
+is at an end of the grid, the grid is widened for all. A knob is chosen at its family's rate. A trial's loss is the
+validation loss of its run's model in the best round, averaged over clients. Test examples are left out before anything
+is drawn, read or encoded. The resulting table shows from which values those of params.yaml were chosen.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from pipeline.corpora.example import Example
 from pipeline.corpora.prepared import examples_of
 from pipeline.errors import QuorumError
 from pipeline.model.loading import backbone_digest
@@ -35,13 +34,13 @@ from pipeline.plan.orders import TrainOrder
 from pipeline.plan.resolve import corpora_of
 from pipeline.plan.schema import Params, read_params
 from pipeline.plan.training import precision_of
-from pipeline.runs.aside import encode_aside
 from pipeline.runs.index import Encoded, read_encoded, training_key
 from pipeline.runs.meetings import train_on_meetings
+from pipeline.runs.preparing import partition_and_encode
 from pipeline.runs.prune import remove_checkpoints
 from pipeline.runs.result_files import refuse_another_precision
 from pipeline.runs.training import Finished
-from pipeline.runs.trials import make_missing
+from pipeline.runs.trials import make_missing, without_tests
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json, write_json
 from pipeline.workspace.progress import say
@@ -51,21 +50,21 @@ COLUMNS = (
     *("scale", "chooses", "run", "method", "knobs", "validation_loss", "best_rounds", "rounds", "ended", "chosen"),
 )
 NEAR = 0.01
-"""Nats a token."""
+"""Trials within this many nats a token of the best are near it."""
 WIDENED = 4
-"""So many times, at most, is a grid made wider."""
+"""How often a grid is widened, at most."""
 DIVERGED = "divergence"
-"""How a trial ended whose loss or gradient was not finite; any other is better."""
+"""How a trial ended whose loss or gradient was not finite; every other trial is better."""
 
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Data:
-    """Setting -> a hash of all that its trainings see; run -> its examples.
+class TuningData:
+    """Setting -> a hash of its trainings' data; run -> its examples.
 
-    Both are read once, before the first trial: whoever plans otherwise meanwhile changes the files, and no trial.
+    Both are read once, before the first trial, so that a new plan meanwhile changes no trial.
     """
 
     digests: Mapping[str, str]
@@ -73,10 +72,10 @@ class Data:
 
 
 def tune() -> None:
-    """Train what is not trained yet, and write reports/tables/tuning.csv.
+    """Train the missing trials, and write reports/tables/tuning.csv.
 
     Raises:
-        QuorumError: examples are not prepared, a value does not fit its knob, or a trial is kept in another precision.
+        QuorumError: examples are not prepared, a value does not fit its knob, or a trial was run in another precision.
     """
     params = _planned(read_params())
     orders_of(params, [*rate_trials(params, params.tune.rates), *knob_trials(params)])
@@ -85,15 +84,15 @@ def tune() -> None:
         refuse_another_precision(trial, read_json(trial)["precision"], precision)
     data = _encode(params)
     rates = _rates(params, data)
-    _tell(rates)  # knobs take hours more
+    _report(rates)  # knobs take hours more
     chosen = {row["chooses"]: float(row["knobs"].partition("=")[2]) for row in rates if row["chosen"]}
     knobs = _knobs(with_learning_rates(params, chosen), data)
-    _tell(knobs)
+    _report(knobs)
     write_table(layout.TUNING_TABLE, [*rates, *knobs], COLUMNS)
     say(f"tune: {layout.TUNING_TABLE}; set what it chose in params.yaml")
 
 
-def _tell(rows: Sequence[Row]) -> None:
+def _report(rows: Sequence[Row]) -> None:
     for row in (row for row in rows if row["chosen"]):
         capped = " (the cap on rounds ended it)" if row["ended"] == "cap" else ""
         say(f"tune: {row['chooses']}: {row['knobs']} has the least validation loss, {row['validation_loss']}{capped}")
@@ -102,7 +101,7 @@ def _tell(rows: Sequence[Row]) -> None:
 
 
 def capped_near(rows: Sequence[Row]) -> list[Row]:
-    """Trials that more rounds might have made the best: ended by the cap, and at most so many nats from the best."""
+    """Find trials that might be best with more rounds: ended by the cap, within `NEAR` of the best loss."""
     best = {row["chooses"]: row["validation_loss"] for row in rows if row["chosen"]}
     return [
         row
@@ -112,18 +111,18 @@ def capped_near(rows: Sequence[Row]) -> list[Row]:
 
 
 def _planned(params: Params) -> Params:
-    """Without the families and trials of runs that have left params.yaml."""
-    asked = params.tune
-    gone = [run for run in (*asked.families.values(), *asked.trials) if run not in params.all_runs]
+    """Leave out families and trials of runs that are no longer in params.yaml."""
+    tune_params = params.tune
+    gone = [run for run in (*tune_params.families.values(), *tune_params.trials) if run not in params.all_runs]
     if gone:
         say(f"tune: left out, as they are no runs of params.yaml: {', '.join(gone)}")
-    families = {family: run for family, run in asked.families.items() if run not in gone}
-    trials = {run: own for run, own in asked.trials.items() if run not in gone}
-    return params.model_copy(update={"tune": asked.model_copy(update={"families": families, "trials": trials})})
+    families = {family: run for family, run in tune_params.families.items() if run not in gone}
+    trials = {run: own for run, own in tune_params.trials.items() if run not in gone}
+    return params.model_copy(update={"tune": tune_params.model_copy(update={"families": families, "trials": trials})})
 
 
-def _rates(params: Params, data: Data) -> list[Row]:
-    """The rows of all rates tried; the grid grows by a factor of two at an end that some family likes best."""
+def _rates(params: Params, data: TuningData) -> list[Row]:
+    """The rows of all rates tried; the grid grows by a factor of two at an end that is best for some family."""
     if not params.tune.families:
         return []
     grid = sorted(params.tune.rates)
@@ -138,10 +137,10 @@ def _rates(params: Params, data: Data) -> list[Row]:
     raise QuorumError(f"params.yaml: tune.rates: {WIDENED} times wider, and still the best is at an end; move the grid")
 
 
-def _knobs(params: Params, data: Data) -> list[Row]:
-    """The rows of all knobs tried; where the best of a run's one knob is at an end, a value beyond is tried, too.
+def _knobs(params: Params, data: TuningData) -> list[Row]:
+    """The rows of all knobs tried; if the best value of a run's only knob is at an end, a value beyond is tried, too.
 
-    A knob may have its best at an end for good, as one that does nothing at 0, or whose range ends there: that is told.
+    A knob whose best value stays at an end is reported: its range may end there, or it may have no effect at 0.
     """
     trials = list(dict.fromkeys(knob_trials(params)))
     for left in range(WIDENED, -1, -1):
@@ -157,60 +156,55 @@ def _knobs(params: Params, data: Data) -> list[Row]:
     return rows
 
 
-def without_tests(examples: Mapping[str, Example]) -> dict[str, Example]:
-    """What may be looked at while anything is still to be chosen."""
-    return {identity: example for identity, example in examples.items() if example.split != "test"}
-
-
-def _encode(params: Params) -> Data:
-    """The manifests, stored prefixes and indices of all runs that are tried, at the seed of tuning."""
+def _encode(params: Params) -> TuningData:
+    """Partition and encode all runs that are tried, at the seed of tuning."""
     seed = params.tune.seed
     names = dict.fromkeys([*params.tune.families.values(), *params.tune.trials])
     ids = {layout.run_id(layout.TUNE, name, seed): (name, seed) for name in names}
     examples = without_tests(examples_of(corpora_of(params, layout.TUNE)))
     digests: dict[str, str] = {}
-    for run, manifest in encode_aside(params, layout.TUNE, ids, examples).items():
+    for run, manifest in partition_and_encode(params, layout.TUNE, ids, examples).items():
         setting = params.all_runs[ids[run][0]].setting
-        held = [i for splits in manifest.values() for split in splits.values() for i in split]
-        texts = {i: examples[i].to_json() for i in held}
+        used = [i for splits in manifest.values() for split in splits.values() for i in split]
+        texts = {i: examples[i].to_json() for i in used}
         digest = backbone_digest(layout.BACKBONE)
         digests[setting] = sha256_json([manifest, texts, list(params.limits_of(setting)), digest])
-    return Data(digests, {name: read_encoded(run) for run, (name, _) in ids.items()})
+    return TuningData(digests, {name: read_encoded(run) for run, (name, _) in ids.items()})
 
 
-def _rows(params: Params, trials: Iterable[Trial], data: Data) -> list[Row]:
+def _rows(params: Params, trials: Iterable[Trial], data: TuningData) -> list[Row]:
     orders = orders_of(params, trials)
     _try_all(params, orders, data)
     return [_row(params, trial, order, data) for trial, order in orders.items()]
 
 
-def _try_all(params: Params, orders: Mapping[Trial, TrainOrder], data: Data) -> None:
+def _try_all(params: Params, orders: Mapping[Trial, TrainOrder], data: TuningData) -> None:
     make_missing(
         {
-            _kept_in(params, one, order, data): partial(_try, one, order, data.encoded[one.run])
+            _file_of(params, one, order, data): partial(_try, one, order, data.encoded[one.run])
             for one, order in orders.items()
         }
     )
 
 
-def _row(params: Params, trial: Trial, order: TrainOrder, data: Data) -> Row:
+def _row(params: Params, trial: Trial, order: TrainOrder, data: TuningData) -> Row:
     method = params.all_runs[trial.run].method
     about = {"scale": params.scale, "chooses": trial.chooses, "run": trial.run, "method": method, "knobs": str(trial)}
     return about | _outcome(params, trial, order, data)
 
 
-def _kept_in(params: Params, trial: Trial, tried: TrainOrder, data: Data) -> Path:
-    """Where a trial is kept: by what the training is told and by its data.
+def _file_of(params: Params, trial: Trial, tried: TrainOrder, data: TuningData) -> Path:
+    """A trial's file, by a hash of its training's knobs and data.
 
-    It is committed: tuning takes hours, and goes on where another machine stopped.
+    It is committed: tuning takes hours, and can continue on another machine.
     """
     assert tried.training is not None
-    told = without_code(tried.training.model_dump(mode="json"))
-    return layout.trial(sha256_json([told, data.digests[params.all_runs[trial.run].setting]]))
+    knobs = without_code(tried.training.model_dump(mode="json"))
+    return layout.trial(sha256_json([knobs, data.digests[params.all_runs[trial.run].setting]]))
 
 
-def _try(trial: Trial, tried: TrainOrder, encoded: Encoded, kept: Path) -> None:
-    """Train, and keep what was found, so that the checkpoint need not be."""
+def _try(trial: Trial, tried: TrainOrder, encoded: Encoded, file: Path) -> None:
+    """Train, write the outcome, and remove the checkpoint."""
     assert tried.training is not None
     key = training_key(tried.training, encoded)
     about = {
@@ -227,12 +221,12 @@ def _try(trial: Trial, tried: TrainOrder, encoded: Encoded, kept: Path) -> None:
             raise
         say(f"tune: {trial.run}, {trial}: diverged: {error}")
         found = {"owners": {}, "rounds": 0, "ended": DIVERGED}
-    write_json(kept, about | found)
+    write_json(file, about | found)
     remove_checkpoints([layout.checkpoints() / key])
 
 
 def _found(finished: Finished, patience: int) -> dict[str, Any]:
-    """What is kept of a trial: of each model's clients the best losses and rounds."""
+    """A trial's outcome: for each model, its clients' best losses and rounds."""
     owners = {
         owner: {"losses": [one.loss for one in best.values()], "best": [one.round for one in best.values()]}
         for owner, best in finished.private.best.items()
@@ -241,12 +235,12 @@ def _found(finished: Finished, patience: int) -> dict[str, Any]:
     return {"owners": owners, "rounds": finished.progress.round, "ended": ended}
 
 
-def _outcome(params: Params, trial: Trial, tried: TrainOrder, data: Data) -> Row:
-    """A trial's validation loss and best rounds, as they were kept."""
+def _outcome(params: Params, trial: Trial, tried: TrainOrder, data: TuningData) -> Row:
+    """A trial's validation loss and best rounds, from its file."""
     assert tried.training is not None
     assert tried.evaluate is not None
-    kept = _kept_in(params, trial, tried, data)
-    outcome = read_json(kept, remedy=f"delete {kept} and run again")
+    file = _file_of(params, trial, tried, data)
+    outcome = read_json(file, remedy=f"delete {file} and run again")
     if outcome["code"] != sha256_json(tried.training.code):
         say(f"tune: {trial.run}, {trial}: was tried by an earlier version of this code")
     if outcome["ended"] == DIVERGED:
@@ -258,7 +252,7 @@ def _outcome(params: Params, trial: Trial, tried: TrainOrder, data: Data) -> Row
 
 
 def with_choices(rows: Sequence[Row]) -> list[Row]:
-    """Mark the best trial of each choice; of several that are as good, the first."""
+    """Mark the best trial of each choice; the first of equal ones."""
     best: dict[str, Row] = {}
     for row in rows:
         known = best.setdefault(row["chooses"], row)

@@ -1,4 +1,4 @@
-"""Turns of the source as a summary: rows of a table that train nothing and cost nothing."""
+"""Baselines that summarize a meeting by three of its turns, without any training."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Literal
 from pipeline.corpora.example import Example
 
 TURNS = 3
-"""Turns of a summary."""
+"""The number of turns in a summary."""
 Turns = Literal["lead", "random"]
 
 
 def lead(example: Example) -> str:
-    """The first three turns."""
+    """Return the first three turns."""
     return " ".join(turn.text for turn in example.turns[:TURNS])
 
 
 def at_random(example: Example) -> str:
-    """Three random turns in their order; a function of the example alone."""
+    """Return three random turns in their order, drawn by the example's id."""
     chosen = random.Random(example.id).sample(range(len(example.turns)), min(TURNS, len(example.turns)))
     return " ".join(example.turns[i].text for i in sorted(chosen))
 

@@ -1,4 +1,4 @@
-"""Which words of the training summaries a run distilled: from its masks on disk to tables."""
+"""Which words of the training summaries a run distilled: tables from its masks on disk."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from pipeline.model.backbone import Backbone
 from pipeline.model.loader import Loader
 from pipeline.model.loading import load_backbone
 from pipeline.plan.orders import RunRow
-from pipeline.runs.histories import read_history
 from pipeline.runs.index import read_encoded
+from pipeline.runs.trained import read_history
 from pipeline.workspace import layout
 
 
@@ -32,10 +32,10 @@ class WordTables:
 
 
 def words_of_run(rows: Sequence[RunRow], samples: int) -> WordTables:
-    """Counted over all seeds of a run; of no run, and of one that is not trained, nothing.
+    """Count distilled words over all seeds of a run; empty without a run or for an untrained one.
 
     Args:
-        samples: random signs of meetings behind every interval.
+        samples: random sign flips of meetings for every interval.
     """
     if not rows or rows[0].training is None:
         return WordTables()
@@ -67,7 +67,7 @@ def _over_seeds(backbone: Backbone, loader: Loader, rows: Sequence[RunRow]) -> d
 def _at_seed(
     backbone: Backbone, loader: Loader, run_id: str, history: History, local_epochs: int
 ) -> Mapping[str, Mapping[str, Tally]]:
-    """Counted over the rounds up to each client's best; in a round without the mask nothing was distilled."""
+    """Counts over the rounds up to each client's best one; in a round without a mask nothing was distilled."""
     masks = read_adapter(layout.masks(run_id))
     encoded = read_encoded(run_id)
     found: dict[str, dict[str, Tally]] = {}

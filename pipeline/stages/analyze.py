@@ -1,4 +1,4 @@
-"""What lies behind the scores -> reports/analysis: entropy deciles, train client by test domain, divergence."""
+"""Analyses behind the scores -> reports/analysis: entropy deciles, train client by test domain, divergence."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pipeline.workspace.progress import progress
 
 
 def run() -> None:
+    """Write the deciles, crossed tests and divergences that the order names."""
     order = read_order(layout.order("analyze"), AnalyzeOrder)
     empty_folder(layout.ANALYSIS)
     backbone, task = planned_backbone(order), load_task(order.task)

@@ -13,6 +13,7 @@ from pipeline.workspace.files import empty_folder, write_json
 
 
 def run(group: str) -> None:
+    """Encode a group's examples, and note the time if any was computed."""
     began = time.monotonic()
     order = read_order(layout.order("encode", group), EncodeOrder)
     empty_folder(layout.ENCODED / group)

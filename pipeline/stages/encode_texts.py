@@ -1,4 +1,4 @@
-"""What is frozen of a data set's texts, for every model that reads them -> work/store; data/encoded/<dataset>.json."""
+"""The frozen part of a data set's texts, for every model that reads them -> work/store; data/encoded/<dataset>.json."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pipeline.workspace.files import write_json
 
 
 def run(dataset: str) -> None:
+    """Encode a data set's texts and write their index."""
     order = read_order(layout.order("encode", dataset), EncodeTextsOrder)
     compute_with(order.threads)
     write_json(layout.encoded_texts(dataset), encode_texts(order, dataset, prepared(dataset, order.task)))

@@ -14,17 +14,18 @@ from pipeline.workspace.progress import progress, say
 
 
 def run(name: str) -> None:
+    """Score a run at each of its seeds; a run of another scale gets an empty file."""
     order = read_order(layout.order("evaluate", name), TextEvaluateOrder)
     if order.left_out:
         write_json(layout.scores(f"{layout.ON_TEXTS}/{name}"), {})
         return
-    from pipeline.runs.text_judging import Judge  # torch takes seconds, which a run of another scale saves
+    from pipeline.runs.text_evaluation import TextEvaluator  # torch takes seconds, which a run of another scale saves
 
-    judge, first = Judge(name, order), load_text_task(order.learner.task).metrics[0]
+    evaluator, first = TextEvaluator(name, order), load_text_task(order.learner.task).metrics[0]
     found: dict[str, Any] = {}
     with progress(f"evaluate {name}", len(order.seeds)) as advance:
         for seed in order.seeds:
-            found[str(seed)] = judge.at(seed)
+            found[str(seed)] = evaluator.scores_at(seed)
             advance(1)
     write_json(layout.scores(f"{layout.ON_TEXTS}/{name}"), found)
     values = [f"{value_of(own['examples'], first):.1f} (seed {seed})" for seed, own in found.items()]

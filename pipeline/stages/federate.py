@@ -1,4 +1,4 @@
-"""data/texts -> data/federations/<setting>/<seed>.json: who holds which texts, and what each text's group is."""
+"""data/texts -> data/federations/<setting>/<seed>.json: which client has which texts, and each text's group."""
 
 from __future__ import annotations
 
@@ -17,12 +17,17 @@ from pipeline.workspace.progress import say
 
 
 def run(setting: str) -> None:
+    """Draw and write a setting's federation at each seed.
+
+    Raises:
+        QuorumError: the setting does not fit the texts.
+    """
     order = read_order(layout.order("federate", setting), FederateOrder)
     texts = prepared(order.dataset, order.task)
     if isinstance(order.skew, Natural) and not any(text.owner for text in texts.values()):
         raise QuorumError(
             f"params.yaml: settings.{setting}: kind: natural: no text of {order.dataset} has an owner; choose "
-            "kind: skewed, or, in a file of one's own, give each row one in a column `owner`"
+            "kind: skewed, or, in a file of your own, give each row one in a column `owner`"
         )
     try:
         federations = {
@@ -30,7 +35,7 @@ def run(setting: str) -> None:
         }
     except QuorumError as error:
         raise QuorumError(f"params.yaml: settings.{setting}: {error}") from None
-    # What lies there goes only when there is something to take its place.
+    # The old files are removed only once the new ones can be written.
     empty_folder(layout.FEDERATIONS / setting)
     for seed, one in federations.items():
         _write(setting, order, seed, one)
@@ -40,12 +45,12 @@ def _write(setting: str, order: FederateOrder, seed: int, one: FederationDraw) -
     used, skew = one.used, order.skew
     labels = {i: label_of(i, text, one.groups) for i, text in used.items()}
     write_json(layout.federation(setting, seed), {"manifest": one.manifest, "labels": labels})
-    held = {client: own["train"] for client, own in one.manifest.items() if client != SERVER}
+    texts_of = {client: own["train"] for client, own in one.manifest.items() if client != SERVER}
     if isinstance(skew, Skewed):
         name = exchange.name_of(skew.by, skew.clients, skew.alpha, skew.beta)
         path = Path(layout.federation(setting, seed)).with_name(f"{name}-{seed}.json")
-        exchange.write(path, name, order.dataset, held, used)
-    there = [identity for identity, text in used.items() if text.split == "train"]
-    nobodys = len(there) - sum(map(len, held.values()))
-    more = f"; {nobodys} training texts are nobody's" if nobodys else ""
-    say(f"federate {setting}: seed {seed}: {len(held)} clients{more}")
+        exchange.write(path, name, order.dataset, texts_of, used)
+    training = [identity for identity, text in used.items() if text.split == "train"]
+    unassigned = len(training) - sum(map(len, texts_of.values()))
+    more = f"; {unassigned} training texts have no client" if unassigned else ""
+    say(f"federate {setting}: seed {seed}: {len(texts_of)} clients{more}")

@@ -16,6 +16,7 @@ from pipeline.workspace.progress import progress
 
 
 def run(run_id: str) -> None:
+    """Write a run's predictions: decoded ones, turns of the source, or none."""
     began = time.monotonic()
     job = decoding_job_of(run_id)
     examples = examples_of(job.order.corpora)
@@ -41,13 +42,13 @@ def run(run_id: str) -> None:
 
 def _decoded(job: DecodingJob, examples: Mapping[str, Example]) -> dict[str, Prediction]:
     """Example -> what the run's adapters predict; the first run decodes for all that share its order."""
-    if job.waits():
+    if job.has_work():
         # Seconds of imports, which the other runs' stages save.
         from pipeline.model.loading import planned_backbone
         from pipeline.runs.decoding import decode, steps_of
 
-        jobs = sharing_with(job, decoding_job_of, DecodingJob.waits)
+        jobs = sharing_with(job, decoding_job_of)
         backbone = planned_backbone(job.order)
         with progress(label("generate", jobs), steps_of(jobs)) as advance:
             decode(jobs, backbone, examples, advance)
-    return job.made()
+    return job.predictions()

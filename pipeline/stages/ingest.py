@@ -13,13 +13,18 @@ from pipeline.workspace.files import write_json
 
 
 def run(corpus: str) -> None:
+    """Fetch a corpus, with the organisation's own meetings, and record its source.
+
+    Raises:
+        QuorumError: no source has the corpus, or a file is damaged.
+    """
     order = read_order(layout.order("ingest", corpus), IngestOrder)
     folder = layout.raw(corpus)
     shutil.rmtree(folder, ignore_errors=True)
     source = choose(corpus, order.data_source)
     fetch(corpus, source, folder)
     for client, own in order.own.items():
-        # At home: data/own is not in git, so an experiment's copy of the workspace lacks it.
+        # In the repository itself: data/own is not in git, so an experiment's copy of the workspace lacks it.
         split_folder(layout.home() / own.folder, own_folder(folder, client), roles=own.roles)
     commit = None if source == "sample" else commit_of(corpus)
     write_json(layout.source_record(corpus), {"source": source, "commit": commit})

@@ -1,7 +1,7 @@
 """results/ and comparisons.yaml -> a main table's comparisons, tables, figures, metrics and reports/report.html.
 
-Nothing else is read but tables that other stages have left: a clone without texts, weights or models renders the page.
-Which runs there are is read from the plan: a run that leaves params.yaml leaves every table.
+Only these and tables of other stages are read, so a clone without texts, weights or models renders the page. The plan
+decides which runs are shown: a run that is removed from params.yaml disappears from every table.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def run() -> None:
 
 
 def _read() -> tuple[MainData, Results]:
-    """What the page shows; and all results, of incomplete runs too."""
-    order, asked = read_order(layout.order("main"), MainOrder), read_comparisons(layout.COMPARISONS)
+    """The page's data; and all results, including those of incomplete runs."""
+    order, config = read_order(layout.order("main"), MainOrder), read_comparisons(layout.COMPARISONS)
     rows = _planned(order)
     files = read_results_of(rows)
     known = [row for row in rows if row.id in files]
@@ -72,7 +72,7 @@ def _read() -> tuple[MainData, Results]:
         seed: {row.name: scores[row.id]["examples"] for row in known if row.seed == seed}
         for seed in every.scored_by_seed
     }
-    effects = compare(asked.comparisons, every.contrast, list(by_seed), samples, every.at_length)
+    effects = compare(config.comparisons, every.contrast, list(by_seed), samples, every.at_length)
     ours = next((name for name, own in results.rows.items() if own[0].method == OURS), None)
     seeds = dict(zip(by_seed, ascii_uppercase, strict=False)) if len(by_seed) > 1 else {}
     record = files[complete[0].id]
@@ -84,9 +84,9 @@ def _read() -> tuple[MainData, Results]:
     }
     data = MainData(
         order=order.model_copy(update={"precision": record["precision"], "runs": rows}),
-        asked=asked,
+        asked=config,
         effects=effects,
-        sensitivities=sensitivities(asked, by_seed, samples),
+        sensitivities=sensitivities(config, by_seed, samples),
         source=record["source"]["qmsum"],
         cut=Cut(**record["cut"]),
         results=results,
@@ -105,14 +105,14 @@ def _read() -> tuple[MainData, Results]:
 
 
 def _planned(order: MainOrder) -> list[RunRow]:
-    """The main table's runs; of an experiment whose page has all runs, the others too."""
+    """The main table's runs, and in an experiment, whose page has all runs, the others too."""
     if layout.workspace().parts:
         return read_order(layout.order("report"), ReportOrder).runs
     return order.runs
 
 
 def _complete(rows: Sequence[RunRow]) -> list[RunRow]:
-    """The rows of runs that have every seed: those of a table share their test meetings."""
+    """The rows of runs with results at every seed: the runs of a table share their test meetings."""
     seeds = {row.seed for row in rows}
     names = [name for name in {row.name for row in rows} if {row.seed for row in rows if row.name == name} == seeds]
     return [row for row in rows if row.name in names]

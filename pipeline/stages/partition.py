@@ -1,4 +1,4 @@
-"""data/prepared -> data/partitions/<group>/<setting>-<seed>.json: who holds which examples."""
+"""data/prepared -> data/partitions/<group>/<setting>-<seed>.json: which client has which examples."""
 
 from __future__ import annotations
 
@@ -15,20 +15,25 @@ from pipeline.workspace.progress import say
 
 
 def run(group: str) -> None:
+    """Draw and check the manifest of each of a group's settings at each seed.
+
+    Raises:
+        QuorumError: a setting does not fit the examples.
+    """
     order = read_order(layout.order("partition", group), PartitionOrder)
     empty_folder(layout.PARTITIONS / group)
     examples = examples_of(order.corpora)
     sample = sampled(order.corpora)
-    for name, asked in order.settings.items():
-        setting = fitted(asked, examples, sample)
-        if isinstance(setting, Balanced) and setting != asked:
-            say(f"partition {group}: {name}: the sample has less than params.yaml asks for: {setting.counts}")
+    for name, planned in order.settings.items():
+        setting = fitted(planned, examples, sample)
+        if isinstance(setting, Balanced) and setting != planned:
+            say(f"partition {group}: {name}: the sample has fewer examples than params.yaml needs: {setting.counts}")
         for seed in order.seeds:
             fold = order.folds.get(seed, "official")
             manifest = partition(name, setting, examples, seed, fold)
             path = layout.manifest(group, name, seed)
             check(manifest, examples, str(path))
-            if name in order.batches and not sample:  # whose numbers mean nothing
+            if name in order.batches and not sample:  # the sample's numbers mean nothing
                 for line in check_rounds(name, setting, manifest, examples, seed, fold, order.batches[name]):
                     say(f"partition: {line}")
             write_json(path, manifest)

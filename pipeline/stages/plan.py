@@ -32,7 +32,7 @@ def run() -> None:
     for study, names in params.studies.items():
         absent = [name for name in names if name not in params.all_runs]
         if absent:
-            say(f"plan: studies.{study}: left out, as they are no runs of params.yaml: {', '.join(absent)}")
+            say(f"plan: studies.{study}: left out, as params.yaml has no such runs: {', '.join(absent)}")
     for name in params.more_runs:
         if reason := unfit(params, name):
             say(f"plan: more_runs.{name}: left out: {reason}")

@@ -17,6 +17,7 @@ from pipeline.workspace.tables import write_table
 
 
 def run(corpus: str) -> None:
+    """Read a corpus, and write its examples, its notes and its statistics."""
     order = read_order(layout.order("prepare", corpus), PrepareOrder)
     notes = Notes()
     if order.span_end is None:  # a corpus whose queries are not its own

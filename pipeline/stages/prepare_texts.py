@@ -1,4 +1,4 @@
-"""A data set as published, or one's own file -> data/texts/<dataset>: one text a line; and what there is of it."""
+"""A published data set, or a file of the user -> data/texts/<dataset>: one text a line; and its notes."""
 
 from __future__ import annotations
 
@@ -27,10 +27,15 @@ READERS: dict[str, Callable[[Path, PrepareTextsOrder, Counter[str]], Sequence[An
 
 
 CLASSED = (Labelled, Tagged)
-"""Texts of which a label or a tag is predicted, so that there are so many of them."""
+"""Kinds of texts with labels or tags, which have a number of classes."""
 
 
 def run(dataset: str) -> None:
+    """Read a data set, and write its texts and its notes.
+
+    Raises:
+        QuorumError: a file is missing or malformed.
+    """
     order = read_order(layout.order("prepare", dataset), PrepareTextsOrder)
     task = load_text_task(order.task)
     classes = getattr(task, "classes", lambda texts: ())
@@ -39,8 +44,8 @@ def run(dataset: str) -> None:
         texts = READERS[order.published](layout.raw(order.published), order, left_out)
         source = read_json(layout.source_record(order.published))
     else:
-        # At home: git need not know one's own file.
-        path = layout.of_ones_own(Path(str(order.file)))
+        # In the repository itself: git need not know this file.
+        path = layout.workspace_file(Path(str(order.file)))
         texts = own_texts.read(path, task.kind, classes)
         source = {"source": "own", "commit": None}
     write_texts(layout.raw_texts(dataset), texts)
@@ -55,5 +60,5 @@ def run(dataset: str) -> None:
     if owners and (nobodys := sum(not text.owner for text in texts)):
         say(f"prepare {dataset}: {nobodys} texts have no owner")
     if untested := of_split["train"] - of_split["test"]:
-        said = {one[2:] for one in untested} if task.kind is Tagged else untested
-        say(f"prepare {dataset}: no test text has {', '.join(sorted(said))}")
+        names = {one[2:] for one in untested} if task.kind is Tagged else untested
+        say(f"prepare {dataset}: no test text has {', '.join(sorted(names))}")

@@ -1,4 +1,4 @@
-"""Scores of all runs -> a page with a section a table or figure of the paper; in an experiment, a section a study."""
+"""Scores of all runs -> a page with a section for each table or figure of the paper, or each study."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from pipeline.workspace.tables import read_table, write_table
 
 
 def run() -> None:
-    """
+    """Render the page, and write the figures and metrics of the runs beyond the main table.
+
     Raises:
         QuorumError: a run's scores or history, or what `analyze` found, are missing.
     """
@@ -55,7 +56,7 @@ def run() -> None:
         "limits": {setting: target_limit(run) for setting, run in first.items()},
         "trainings": {row.id: planned_key(row.id) for rows in results.rows.values() for row in rows},
     }
-    # An experiment has no main table: its page is on its studies alone.
+    # An experiment has no main table: its page has only its studies.
     if any(layout.group_of(row.id) == layout.MAIN for row in order.runs):
         page, data = layout.PAPER_REPORT, _on_the_paper(order, results, known)
     else:

@@ -12,11 +12,12 @@ from pipeline.workspace.progress import say
 
 
 def run(name: str) -> None:
+    """Fetch a backbone; one of another scale's runs gets an empty folder."""
     order = read_order(layout.order("backbone", name), BackboneOrder)
     folder = layout.backbone_of(name)
     shutil.rmtree(folder, ignore_errors=True)
     if not order.backbone:
-        say(f"backbone {name}: is of another scale's runs")
+        say(f"backbone {name}: only runs of another scale use it")
         write_json(folder / layout.ABOUT_BACKBONE, {"name": name, "digest": ""})
         return
     obtain(order.backbone, folder, layout.downloads())

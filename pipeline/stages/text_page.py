@@ -29,16 +29,21 @@ GALLERY = layout.REPORTS / "gallery.html"
 
 
 def run() -> None:
+    """Render the page, write tables, figures and metrics, and log the runs in MLflow.
+
+    Raises:
+        QuorumError: scores are missing, or comparisons.yaml is wrong.
+    """
     order = read_order(layout.order("page"), TextPageOrder)
     metrics = {name: load_text_task(module).metrics for name, module in order.datasets.items()}
-    made = {row.name: _made(row, metrics[row.dataset][0]) for row in order.runs}
-    held = {setting: _held(setting) for setting in order.settings}
-    nobodys = {setting: _nobodys(setting, min(seeds)) for setting, seeds in held.items()}
-    asked = read_comparisons(layout.COMPARISONS)
-    skewed = altered(order, asked.settings)
+    by_run = {row.name: _results_of(row, metrics[row.dataset][0]) for row in order.runs}
+    label_counts = {setting: _label_counts(setting) for setting in order.settings}
+    unassigned = {setting: _unassigned(setting, min(seeds)) for setting, seeds in label_counts.items()}
+    config = read_comparisons(layout.COMPARISONS)
+    skewed = altered(order, config.settings)
     effects = effects_of(
-        [one for one in asked.comparisons if one.scale in (None, order.scale)],
-        {name: one for name, one in made.items() if one.row.setting not in skewed},
+        [one for one in config.comparisons if one.scale in (None, order.scale)],
+        {name: one for name, one in by_run.items() if one.row.setting not in skewed},
         metrics,
         order.sign_flips,
     )
@@ -49,52 +54,56 @@ def run() -> None:
         for name, module in order.datasets.items()
     }
     data = [data_row(name, about, _unlearned(name, order), theirs[name], paper) for name, about in notes.items()]
-    results = Results(order, made, held, metrics, asked.question, effects, data, paper, skewed, nobodys)
-    tables = results.tables()
+    page = Results(order, by_run, label_counts, metrics, config.question, effects, data, paper, skewed, unassigned)
+    tables = page.tables()
     for name, rows in tables.items():
         write_table(layout.TABLES / f"{name}.csv", rows)
-    figures = results.draw(layout.FIGURES)
+    figures = page.draw(layout.FIGURES)
     samples = sorted({name for name, about in notes.items() if about["source"]["source"] == "sample"})
-    write_text(layout.REPORT, results.render(figures, tables, samples))
-    write_text(GALLERY, results.gallery(layout.FIGURES))
+    write_text(layout.REPORT, page.render(figures, tables, samples))
+    write_text(GALLERY, page.gallery(layout.FIGURES))
     remove_others(layout.TABLES, {*tables, layout.TUNING_TABLE.stem})
-    remove_others(layout.FIGURES, {*figures, *map(gallery_figure, held)})
-    scores = {name: _by_seed(one, metrics[one.row.dataset]) for name, one in made.items()}
+    remove_others(layout.FIGURES, {*figures, *map(gallery_figure, label_counts)})
+    scores = {name: _by_seed(one, metrics[one.row.dataset]) for name, one in by_run.items()}
     write_json(layout.METRICS, {name: _means(by_seed) for name, by_seed in scores.items()})
     say(f"page: {layout.REPORT} and {GALLERY} are ready")
     project(order, scores)
 
 
 def effects_of(
-    comparisons: Sequence[Comparison], made: Mapping[str, Made], metrics: Mapping[str, Sequence[Metric]], samples: int
+    comparisons: Sequence[Comparison],
+    by_run: Mapping[str, Made],
+    metrics: Mapping[str, Sequence[Metric]],
+    samples: int,
 ) -> list[Effect]:
-    """The comparisons' effects over the test texts of all runs of each.
+    """Compute the comparisons' effects over the test texts of their runs.
 
     Raises:
-        QuorumError: a metric is none of a task's.
+        QuorumError: no task has a metric of this name.
     """
     known = {metric.name for own in metrics.values() for metric in own}
     for one in comparisons:
-        if set(one.terms) <= set(made) and (strange := set(one.effects) - known):
+        if set(one.terms) <= set(by_run) and (strange := set(one.effects) - known):
             raise QuorumError(f"{layout.COMPARISONS}: {one.name}.effects: no metric {min(strange)!r}; correct it")
     comparisons = [one for one in comparisons if set(one.effects) <= known]
 
     def contrast(terms: Mapping[str, float], name: str, seed: int | None) -> dict[str, Clusters] | None:
-        if not set(terms) <= set(made):
+        """See `comparisons.Contrast`."""
+        if not set(terms) <= set(by_run):
             return None
-        shared = set.intersection(*(set(made[run].scored) for run in terms))
+        shared = set.intersection(*(set(by_run[run].scored) for run in terms))
         seeds = shared if seed is None else shared & {seed}
         if not seeds:
             return None
-        metric = next(one for one in metrics[made[next(iter(terms))].row.dataset] if one.name == name)
-        rows = [(weight, {s: made[run].scored[s] for s in sorted(seeds)}) for run, weight in terms.items()]
+        metric = next(one for one in metrics[by_run[next(iter(terms))].row.dataset] if one.name == name)
+        rows = [(weight, {s: by_run[run].scored[s] for s in sorted(seeds)}) for run, weight in terms.items()]
         return combined(rows, metric)
 
-    return compare(comparisons, contrast, sorted({seed for one in made.values() for seed in one.scored}), samples)
+    return compare(comparisons, contrast, sorted({seed for one in by_run.values() for seed in one.scored}), samples)
 
 
 def altered(order: TextPageOrder, published: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
-    """The settings that are skewed otherwise than the paper's."""
+    """Find the settings whose skew differs from the paper's."""
     return frozenset(
         setting
         for setting, skew in published.items()
@@ -104,7 +113,7 @@ def altered(order: TextPageOrder, published: Mapping[str, Mapping[str, Any]]) ->
 
 
 def _unlearned(dataset: str, order: TextPageOrder) -> int | None:
-    """Training texts of a data set, as its first run's model reads them, in whose windows lies no answer."""
+    """Count the training texts of a data set's first run whose first windows lack the answer."""
     row = next((one for one in order.runs if one.dataset == dataset), None)
     if row is None:
         return None
@@ -114,8 +123,8 @@ def _unlearned(dataset: str, order: TextPageOrder) -> int | None:
     return len(trained) - len(index.learned(trained))
 
 
-def _made(row: TextRow, first: Metric) -> Made:
-    """A run's results, of its scores, its rounds and its last model."""
+def _results_of(row: TextRow, first: Metric) -> Made:
+    """A run's results, from its scores, its rounds and its last model."""
     scores = read_json(layout.scores(f"{layout.ON_TEXTS}/{row.name}"))
     scored = {int(seed): own["examples"] for seed, own in scores.items()}
     best = {
@@ -135,14 +144,14 @@ def _made(row: TextRow, first: Metric) -> Made:
 
 
 def _parameters(row: TextRow, seed: int) -> int:
-    """How many numbers train, as a model that was kept has them."""
-    from pipeline.model.adapter import read_adapter  # seconds
+    """The number of trained parameters, counted in a saved model."""
+    from pipeline.model.adapter import read_adapter  # imports torch, which takes seconds
 
     folder = layout.adapters(layout.run_on_texts(row.name, seed))
     return sum(tensor.numel() for tensor in read_adapter(sorted(folder.glob("*.safetensors"))[0]).values())
 
 
-def _held(setting: str) -> dict[int, Held]:
+def _label_counts(setting: str) -> dict[int, Held]:
     """Seed -> client -> label -> training texts."""
     found: dict[int, Held] = {}
     for path in sorted((layout.FEDERATIONS / setting).glob("[0-9]*.json")):
@@ -158,15 +167,15 @@ def _held(setting: str) -> dict[int, Held]:
     return found
 
 
-def _nobodys(setting: str, seed: int) -> int:
-    """Texts that were taken and that neither a client nor the server holds."""
+def _unassigned(setting: str, seed: int) -> int:
+    """Count the drawn texts that neither a client nor the server has."""
     federation = read_json(layout.federation(setting, seed))
     return len(federation["labels"]) - sum(len(ids) for own in federation["manifest"].values() for ids in own.values())
 
 
-def _by_seed(made: Made, metrics: Sequence[Metric]) -> dict[int, dict[str, float]]:
+def _by_seed(result: Made, metrics: Sequence[Metric]) -> dict[int, dict[str, float]]:
     """Every metric over all test texts, at each seed."""
-    return {seed: {one.name: value_of(rows, one) for one in metrics} for seed, rows in made.scored.items()}
+    return {seed: {one.name: value_of(rows, one) for one in metrics} for seed, rows in result.scored.items()}
 
 
 def _means(by_seed: Mapping[int, Mapping[str, float]]) -> dict[str, float]:

@@ -17,7 +17,7 @@ from pipeline.workspace.files import write_json
 
 
 def run(run_id: str, on_round: OnRound = lambda rows: None) -> None:
-    """Train, or resume; `on_round` is told every finished round's rows."""
+    """Train, or resume, and write the models; `on_round` is called with every finished round's rows."""
     order = read_order(layout.order("train", run_id), TrainOrder)
     encoded = read_encoded(run_id)
     refuse_to_retrain(planned_run(run_id))
@@ -38,7 +38,7 @@ def run(run_id: str, on_round: OnRound = lambda rows: None) -> None:
 
 
 def _timing(history: Sequence[Round]) -> dict[str, object]:
-    """A pooled training's one time stands in every client's row."""
+    """Seconds in total and by row; all clients' rows of a pooled round have the same seconds, which count once."""
     total = sum(seconds for _, seconds in {(row.round, row.seconds) for row in history})
     rounds = [{"round": row.round, "client": row.client, "seconds": row.seconds} for row in history]
     return {"seconds": total, "rounds": rounds}

@@ -10,6 +10,7 @@ from pipeline.workspace.progress import say
 
 
 def run(name: str) -> None:
+    """Train a run at each of its seeds; a run of another scale gets a note instead."""
     order = read_order(layout.order("train", name), TextTrainOrder)
     note = layout.MODELS / layout.ON_TEXTS / name / "left_out.json"
     if order.left_out:

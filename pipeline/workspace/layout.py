@@ -1,11 +1,11 @@
-"""Where everything lies. No other module spells a path of the project; files within a run's folder are its stage's.
+"""All paths of the project; no other module spells one.
 
-Paths that DVC tracks are relative to the workspace that a stage runs in. State that outlives a stage
-(`work/`, the MLflow store, the mirror) is anchored at `DVC_ROOT`: in `dvc exp run --temp` and in queued
-experiments the workspace is a temporary copy, and what lay in it would be lost.
+Paths that DVC tracks are relative to the workspace in which a stage runs. State that outlives a stage (`work/`, the
+MLflow store, the mirror) is relative to `DVC_ROOT`: in `dvc exp run --temp` and in queued experiments the workspace is
+a temporary copy, and state in it would be lost.
 
-An experiment below `experiments/` is a workspace of its own: what it shares with the root's (prepared corpora, the
-backbone, `work/`) it finds by `QUORUM_BASE`, the way from its folder to the root.
+An experiment below `experiments/` is a separate workspace. It shares prepared corpora, the backbone and `work/` with
+the root, which it finds by `QUORUM_BASE`, the path from its folder to the root.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 
 BASE = Path(os.environ.get("QUORUM_BASE", "."))
-"""The way from the workspace to the repository's root: no way at all, but from an experiment's folder."""
+"""The path from the workspace to the repository's root: `.`, or from an experiment's folder `../..`."""
 
 PARAMS = Path("params.yaml")
 SAMPLE = BASE / "data/sample"
@@ -31,7 +31,7 @@ ENCODED = Path("data/encoded")
 
 TEXTS = Path("data/texts")
 FEDERATIONS = Path("data/federations")
-"""Of experiments on labelled texts: prepared texts, and who holds them."""
+"""Of experiments on labelled texts: prepared texts, and which client has them."""
 
 MODELS = Path("models")
 BACKBONE = BASE / "models/backbone"
@@ -45,20 +45,20 @@ LENS = REPORTS / "lens"
 RATING_SHEETS = REPORTS / "ratings"
 ANALYSIS = REPORTS / "analysis"
 RESULTS = Path("results")
-"""What is committed of finished runs, a file each."""
+"""The committed results of finished runs, a file each."""
 EXAMPLES_PAGE = REPORTS / "examples.html"
 """Quotes texts, and is never committed."""
 TABLES = REPORTS / "tables"
 MAIN_TABLE, POS_SHARES = TABLES / "main.csv", TABLES / "pos_kd.csv"
 COMPARISONS, COMPARISONS_TABLE = Path("comparisons.yaml"), TABLES / "comparisons.csv"
-"""What is asked of an experiment's runs, and the effects that answer it."""
+"""The comparisons of an experiment's runs, and their effects."""
 SENSITIVITIES_TABLE = TABLES / "sensitivities.csv"
 TUNING_TABLE = TABLES / "tuning.csv"
 FIGURES = REPORTS / "figures"
 METRICS = REPORTS / "metrics.json"
 REPORT = REPORTS / "report.html"
 PAPER_REPORT = REPORTS / "paper.html"
-"""Every table and figure of the paper; `REPORT` has the main table alone."""
+"""Every table and figure of the paper; `REPORT` has only the main table."""
 
 HISTORY, WORD_SHARES = TABLES / "history.csv", TABLES / "word_shares.csv"
 """Every round of the main table's runs; the shares of words that are distilled (Fig. 11)."""
@@ -66,24 +66,21 @@ HISTORY_MORE = REPORTS / "metrics" / "more" / "history.csv"
 """Every round of all other runs."""
 
 MAIN, MORE, TUNE, ON_TEXTS = "main", "more", "tune", "texts"
-"""The groups of runs: those of the main table, all others, what `make tune` tries, and those on texts.
-
-Each has folders of its own.
-"""
+"""The groups of runs, with separate folders: the main table's, all others, trials of `make tune`, runs on texts."""
 
 
 def home() -> Path:
-    """The real repository, also from inside an experiment's temporary copy of it."""
+    """Return the real repository, also inside an experiment's temporary copy of it."""
     return (Path(os.environ.get("DVC_ROOT") or Path.cwd()) / BASE).resolve()
 
 
 def workspace() -> Path:
-    """The workspace below the repository: an experiment's folder, else nothing."""
+    """Return the workspace's path in the repository: an experiment's folder, or `.` for the root."""
     return Path(os.environ.get("DVC_ROOT") or Path.cwd()).resolve().relative_to(home())
 
 
 def is_copy() -> bool:
-    """Whether this is a temporary copy of the workspace, as of `dvc exp run --temp`."""
+    """Whether this is a temporary copy of the workspace, for example of `dvc exp run --temp`."""
     return Path.cwd().resolve() != home() / workspace()
 
 
@@ -93,11 +90,12 @@ def work() -> Path:
 
 
 def store() -> Path:
+    """The prefix store."""
     return work() / "store"
 
 
 def prompts() -> Path:
-    """What decoding needs of some test texts besides."""
+    """Cached prompts of test texts, for decoding."""
     return work() / "prompts"
 
 
@@ -107,28 +105,32 @@ def try_copy() -> Path:
 
 
 def checkpoints() -> Path:
+    """The checkpoints of trainings, a folder each."""
     return work() / "checkpoints"
 
 
 def rounds() -> Path:
-    """The models of every round, of those trainings that keep them."""
+    """Models of every round, of trainings with `keep_rounds`."""
     return work() / "rounds"
 
 
 def round_adapter(training: str, number: int, owner: str) -> Path:
+    """The model of a client or the server after one round of a training."""
     return rounds() / training / f"round-{number}" / f"{owner}.safetensors"
 
 
 def generated() -> Path:
+    """Cached predictions, by the hash of their cause."""
     return work() / "generated"
 
 
 def evaluated() -> Path:
+    """Cached scores, by the hash of their cause."""
     return work() / "evaluated"
 
 
 def checkpoint_lock(training: str) -> Path:
-    """Held by who trains, and by who removes what was trained."""
+    """The lock of a checkpoint, for training and for removing it."""
     return checkpoints() / f"{training}.lock"
 
 
@@ -138,6 +140,7 @@ def timing(stage: str, item: str | None = None) -> Path:
 
 
 def downloads() -> Path:
+    """Downloaded weights and corpora."""
     return work() / "downloads"
 
 
@@ -146,15 +149,17 @@ def mirror() -> Path | None:
     named = os.environ.get("QUORUM_MIRROR")
     if named is not None:
         return Path(named) if named else None
-    beside = home().parent / "shared" / "corpora"
-    return beside if beside.is_dir() else None
+    shared = home().parent / "shared" / "corpora"
+    return shared if shared.is_dir() else None
 
 
 def mlflow_uri() -> str:
+    """The address of the MLflow store."""
     return f"sqlite:///{home() / 'mlflow.db'}"
 
 
 def mlflow_artifacts() -> Path:
+    """The files that MLflow stores for its runs."""
     return home() / "mlartifacts"
 
 
@@ -164,38 +169,42 @@ def order(stage: str, item: str | None = None) -> Path:
 
 
 def run_id(group: str, name: str, seed: int) -> str:
-    """One run at one seed, and where all that belongs to it lies: `main/fedselectkd-1`."""
+    """The id of a run at one seed, which is also the path of its files: `main/fedselectkd-1`."""
     return f"{group}/{name}-{seed}"
 
 
 def group_of(run: str) -> str:
+    """The group of a run id, such as `main`."""
     return run.split("/")[0]
 
 
 def raw(corpus: str) -> Path:
+    """A corpus as it was published."""
     return RAW / corpus
 
 
 def source_record(corpus: str) -> Path:
-    """Which source a corpus came from, and of which commit."""
+    """The source of a corpus, and its commit."""
     return raw(corpus) / "source.json"
 
 
 def examples(corpus: str) -> Path:
+    """The prepared examples of a corpus, one a line."""
     return PREPARED / corpus / "examples.jsonl"
 
 
 def notes(corpus: str) -> Path:
-    """What preparing a corpus had to mend, and where the corpus came from."""
+    """The corpus's source, and what preparing it corrected or left out."""
     return PREPARED / corpus / "notes.json"
 
 
 def seed_metrics(group: str, seed: int) -> Path:
-    """What metrics.json says, of one seed alone."""
+    """The metrics of one seed."""
     return metrics_of_seeds(group) / f"seed-{seed}.json"
 
 
 def metrics_of_seeds(group: str) -> Path:
+    """The folder of a group's metrics."""
     return REPORTS / "metrics" / group
 
 
@@ -205,37 +214,42 @@ def all_metrics(group: str) -> Path:
 
 
 def identities(group: str) -> Path:
-    """What each run was of which a group's metrics speak."""
+    """The identities of the runs behind a group's metrics."""
     return metrics_of_seeds(group) / "identities.json"
 
 
 def figures(group: str) -> Path:
+    """The folder of a group's figures."""
     return FIGURES / group
 
 
 def data_statistics(corpus: str) -> Path:
+    """A corpus's row of Table II."""
     return BASE / TABLES / f"data_{corpus}.csv"
 
 
 def encoded_index(run: str) -> Path:
+    """The index of a run's examples in the store."""
     return ENCODED / f"{run}.json"
 
 
 def manifest(group: str, setting: str, seed: int) -> Path:
+    """Which client has which examples, of a setting at a seed."""
     return manifest_file(group, f"{setting}-{seed}")
 
 
 def manifest_file(group: str, name: str) -> Path:
-    """`name`: that of a setting at a seed, as plans have it."""
+    """The manifest of a setting at a seed; `name` is `<setting>-<seed>`, as in plans."""
     return PARTITIONS / group / f"{name}.json"
 
 
 def adapters(run: str) -> Path:
+    """The folder of a run's adapters."""
     return MODELS / run / "adapters"
 
 
 def adapter(run: str, owner: str, which: str = "") -> Path:
-    """A client's adapter, or the server's: what is evaluated, or `teacher`, `before`, `last`, `local`, `server`."""
+    """A client's or the server's adapter: the evaluated one, or `teacher`, `before`, `last`, `local`, `server`."""
     return adapters(run) / (f"{owner}.{which}.safetensors" if which else f"{owner}.safetensors")
 
 
@@ -245,7 +259,7 @@ def checksums(run: str) -> Path:
 
 
 def run_of(path: Path) -> str | None:
-    """The run whose adapter or masks a file has; None for a file outside of `MODELS`.
+    """Return the run to which a file of adapters or masks belongs; None for a file outside of `MODELS`.
 
     >>> run_of(Path("models/main/fedavg-1/adapters/A.safetensors")), run_of(Path("models/texts/x/1/masks.safetensors"))
     ('main/fedavg-1', 'texts/x/1')
@@ -262,7 +276,7 @@ def run_on_texts(name: str, seed: int) -> str:
 
 
 def at_seed(file: Path, seed: int) -> Path:
-    """A file of which there is one a seed, as `data/own/mine-{seed}.json`; any other is itself.
+    """Fill in the seed of a path with one file for each seed, such as `data/own/mine-{seed}.json`.
 
     >>> at_seed(Path("data/own/mine-{seed}.json"), 2).name, at_seed(Path("data/own/mine.json"), 2).name
     ('mine-2.json', 'mine.json')
@@ -270,17 +284,18 @@ def at_seed(file: Path, seed: int) -> Path:
     return file.with_name(file.name.replace("{seed}", str(seed)))
 
 
-def of_ones_own(file: Path) -> Path:
-    """A file that an experiment's params.yaml names, as `data/own/tickets.csv`."""
+def workspace_file(file: Path) -> Path:
+    """A file that an experiment's params.yaml names, such as `data/own/tickets.csv`, in the real workspace."""
     return home() / workspace() / file
 
 
 def raw_texts(dataset: str) -> Path:
+    """The prepared texts of a data set, one a line."""
     return TEXTS / dataset / "texts.jsonl"
 
 
 def texts_notes(dataset: str) -> Path:
-    """Where a data set's texts came from, how many there are, and what was left out."""
+    """The source of a data set's texts, their numbers, and how many were left out."""
     return TEXTS / dataset / "notes.json"
 
 
@@ -290,12 +305,12 @@ def backbone_of(name: str) -> Path:
 
 
 def encoded_texts(dataset: str) -> Path:
-    """Which entries of the store a data set's texts are, for every model that reads them."""
+    """The index of a data set's texts in the store, for every model that reads them."""
     return ENCODED / f"{dataset}.json"
 
 
 def federation(setting: str, seed: int) -> Path:
-    """Who holds which texts."""
+    """Which client has which texts."""
     return FEDERATIONS / setting / f"{seed}.json"
 
 
@@ -305,17 +320,17 @@ def history(run: str) -> Path:
 
 
 def events(run: str) -> Path:
-    """What went wrong in a run's training, and what was done about it; of a training with faults or rules for them."""
+    """Faults in a run's training and the reactions to them; only of trainings with faults or rules for them."""
     return MODELS / run / "events.csv"
 
 
 def masks(run: str) -> Path:
-    """Which target tokens a run's objective singled out, a bit each: those that were distilled."""
+    """The target tokens that a run distilled, a bit each."""
     return MODELS / run / "masks.safetensors"
 
 
 def trained_as(run: str) -> Path:
-    """The key of the training that a run's adapters are from."""
+    """The key of the training of a run's adapters."""
     return MODELS / run / "training.json"
 
 
@@ -330,34 +345,35 @@ def scores(run: str) -> Path:
 
 
 def lens(run: str) -> Path:
-    """What a run's teacher is sure of in a few summaries."""
+    """The entropies of a run's teacher in a few summaries."""
     return LENS / f"{run}.json"
 
 
 def ratings_table() -> Path:
-    """All ratings that came back."""
+    """All ratings of returned sheets."""
     return RATINGS / "ratings.csv"
 
 
 def rating_key(sheet: str) -> Path:
-    """Whose summary is on which side of a rating sheet."""
+    """The key of a rating sheet: which run's summary is on which side."""
     return RATINGS / "keys" / f"{sheet}.json"
 
 
 def trial(key: str) -> Path:
-    """What came of a trial of `make tune`; committed, as tuning takes hours."""
+    """The outcome of a trial of `make tune`; committed, as tuning takes hours."""
     return REPORTS / "tuning" / f"{key}.json"
 
 
-def trial_lock(kept: Path) -> Path:
-    """Held while a trial is made."""
-    return work() / "tuning" / f"{kept.stem}.lock"
+def trial_lock(trial_file: Path) -> Path:
+    """The lock of a trial while it runs."""
+    return work() / "tuning" / f"{trial_file.stem}.lock"
 
 
 def last_plan() -> Path:
-    """Hashes of the last plan's orders, to say what a new one changes."""
+    """Hashes of the last plan's orders, to report what a new plan changes."""
     return work() / "plans" / workspace() / "plan.json"
 
 
 def predictions(run: str) -> Path:
+    """A run's predictions, one a line."""
     return PREDICTIONS / f"{run}.jsonl"

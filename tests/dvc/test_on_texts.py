@@ -212,18 +212,18 @@ def test_natural_clients_are_judged_on_their_own_texts(made: Workspace) -> None:
 def test_owners_that_write_are_judged_as_each_would_be_alone(made: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are decoded together: one model of the last round, and those of each one's best."""
     from pipeline.model.adapter import read_adapter
-    from pipeline.runs.text_judging import Judge
+    from pipeline.runs.text_evaluation import TextEvaluator
     from pipeline.runs.text_scoring import score_texts
 
     monkeypatch.chdir(made.folder)
     found, own = scores(made, "owners-fedavg")["1"], manifest(made, "owners", 1)
-    judge = Judge("owners-fedavg", read_order(layout.order("evaluate", "owners-fedavg"), TextEvaluateOrder))
+    evaluator = TextEvaluator("owners-fedavg", read_order(layout.order("evaluate", "owners-fedavg"), TextEvaluateOrder))
     owners = [client for client in own if own[client]["test"]]
     assert len(owners) > 1
     for client in owners:
         paths = [layout.adapter("texts/owners-fedavg/1", *name) for name in (("server",), (client, "best"))]
         models = [(read_adapter(path), own[client]["test"]) for path in paths]
-        last, best = (list(one.values()) for one in score_texts(judge._reading, judge._texts, models))
+        last, best = (list(one.values()) for one in score_texts(evaluator._reading, evaluator._texts, models))
         shown = [row for row in found["examples"] if row["client"] == client]
         for rows, alone in ((shown, last), (found["best"][client], best)):
             for row, expected in zip(rows, alone, strict=True):
@@ -251,7 +251,7 @@ def test_what_was_read_of_a_text_is_read_by_the_next_evaluation(
     assert read == []
     assert scores(copy, "subjects-fedopt") == before
     shutil.rmtree(copy.folder / "work/prompts")
-    monkeypatch.setattr(prompts, "KEPT", 0)
+    monkeypatch.setattr(prompts, "CACHE_BYTES", 0)
     copy.stage("evaluate_texts", "subjects-fedopt")
     assert read
     assert not (copy.folder / "work/prompts").exists()

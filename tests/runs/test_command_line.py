@@ -1,4 +1,4 @@
-"""What the command line makes of what ends a command."""
+"""The command line: what a person reads when a command ends early."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def test_ctrl_c_says_that_nothing_is_lost(monkeypatch: pytest.MonkeyPatch, capsy
     def interrupted() -> NoReturn:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command_line, "_function", lambda target: interrupted)
-    monkeypatch.setattr(sys, "argv", ["quorum", "analyze"])
+    monkeypatch.setattr("pipeline.workspace.mend.mend", interrupted)
+    monkeypatch.setattr(sys, "argv", ["quorum", "mend"])
     with pytest.raises(SystemExit) as ended:
         command_line.cli()
     assert ended.value.code == 130

@@ -16,7 +16,7 @@ WHOLE = SMALL | {"train_fraction": None}
 
 @pytest.fixture
 def here(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    """Inside a workspace of one's own, as the command runs."""
+    """In a test's workspace, as the command runs."""
     monkeypatch.chdir(workspace.folder)
     monkeypatch.delenv("DVC_ROOT", raising=False)
     for name, value in COMMITTER.items():
@@ -39,7 +39,7 @@ def test_a_copy_has_the_changes_that_are_not_committed(here: Workspace) -> None:
 
 
 def test_a_copy_to_try_is_of_the_sample_and_random_weights(here: Workspace) -> None:
-    """Whatever the workspace has; its rounds and runs are the workspace's."""
+    """The workspace's source and backbone do not matter; its rounds and runs do."""
     here.params(data_source="auto", backbone="smollm2-135m", max_tokens=128, rounds=7)
     copies.lay_try()
     params = read_params(layout.try_copy() / "params.yaml")
@@ -48,7 +48,7 @@ def test_a_copy_to_try_is_of_the_sample_and_random_weights(here: Workspace) -> N
     assert read_params(here.folder / "params.yaml").backbone == "smollm2-135m", "the workspace's own file stays"
 
 
-def test_a_copy_begins_with_nothing_made_and_keeps_what_it_has_made(here: Workspace) -> None:
+def test_a_copy_begins_without_dvc_lock_and_keeps_its_own(here: Workspace) -> None:
     """The original's dvc.lock is of other knobs; the copy's own says where it stopped."""
     (here.folder / "dvc.lock").write_text("schema: '2.0'\nstages: {}\n")
     here.commit()

@@ -60,26 +60,26 @@ def _task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoding, "on_device", lambda adapter, _device: adapter)
 
 
-def job(run: str, examples: str = "1234567", *, model: str = "", kept: str = "", clients: str = "") -> DecodingJob:
-    """A run with these examples, each as long as its digit says; of some it has a summary already.
+def job(run: str, examples: str = "1234567", *, done: str = "", clients: str = "") -> DecodingJob:
+    """A run with these examples, whose lengths are their digits.
 
     Args:
-        model: its adapter's name; the run's, unless it has several models.
-        clients: whose each example is, and the name of its adapter; unless said, there is one client.
+        done: the examples that have a summary already.
+        clients: the client of each example, which is also its adapter's name; without it there is one client.
     """
-    held_by = clients or "A" * len(examples)
-    tests = [(client, Entry(one, f"key{one}", 1, int(one))) for client, one in zip(held_by, examples, strict=True)]
-    names = {client: client if clients else model or run for client in held_by}
+    owners = clients or "A" * len(examples)
+    tests = [(client, Entry(one, f"key{one}", 1, int(one))) for client, one in zip(owners, examples, strict=True)]
+    names = {client: client if clients else run for client in owners}
     adapters = {client: Path(name) for client, name in names.items()}
     order: Any = SimpleNamespace(rule=RULE, task="t", turns=None)
-    path = Path(f"{run}-{model}.json")
-    made = DecodingJob(run, order, tests, (90, 8), ("", ""), adapters, names, path)
-    made.keep(dict.fromkeys(kept, BEFORE))
-    return made
+    path = Path(f"{run}.json")
+    found = DecodingJob(run, order, tests, (90, 8), ("", ""), adapters, names, path)
+    found.save(dict.fromkeys(done, BEFORE))
+    return found
 
 
-def decoded(*jobs: DecodingJob, together: int = 1) -> list[dict[str, str]]:
-    """Of each job: example -> what was written, when these are decoded in one call."""
+def decoded(*jobs: DecodingJob) -> list[dict[str, str]]:
+    """Decode jobs in one call; of each job: example -> its summary."""
     backbone: Any = SimpleNamespace(
         device="cpu",
         bytes_of_source=lambda _: 1,
@@ -87,10 +87,10 @@ def decoded(*jobs: DecodingJob, together: int = 1) -> list[dict[str, str]]:
         encode=lambda name, for_generation: ({"name": name}, {}),
     )
     steps, counted = steps_of(jobs), list[int]()
-    decode(jobs, backbone, EXAMPLES, counted.append, together=together)
-    assert sum(counted) == steps, "what progress was told"
+    decode(jobs, backbone, EXAMPLES, counted.append)
+    assert sum(counted) == steps, "the progress bar ends at its total"
     assert steps_of(jobs) == 0
-    return [{name: made.text for name, made in one.made().items()} for one in jobs]
+    return [{name: made.text for name, made in one.predictions().items()} for one in jobs]
 
 
 def test_sources_of_like_length_share_a_batch() -> None:
@@ -104,45 +104,30 @@ def test_each_client_writes_with_its_own_adapter() -> None:
     assert decoded(job("a", "123", clients="xyx")) == [{"1": "1x in 1x2y3x", "2": "2y in 1x2y3x", "3": "3x in 1x2y3x"}]
 
 
-def test_what_a_run_writes_depends_on_no_run_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_run_writes_depends_on_no_other_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither on a fresh one, nor on one that is half done, nor on one with another test set."""
     (alone,) = decoded(job("a"))
     (tmp_path / "again").mkdir()
     monkeypatch.chdir(tmp_path / "again")
-    *_, other, found = decoded(job("b"), job("c", kept="123"), job("d", "12"), job("a"))
+    *_, other, found = decoded(job("b"), job("c", done="123"), job("d", "12"), job("a"))
     assert found == alone
     assert other == {"1": "1d in 1d2d", "2": "2d in 1d2d"}
 
 
 def test_batches_are_smaller_where_they_would_have_too_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two rows at once: seven examples are four batches, and seven where two models share them."""
+    """Two rows at once: seven examples are four batches."""
     monkeypatch.setattr(decoding, "ROWS", 2)
     assert decoded(job("a"))[0]["1"] == "1a in 1a2a"
-    assert decoded(job("b", model="x"), job("b", model="y"), together=2)[0]["1"] == "1x in 1x1y"
-
-
-def test_models_of_one_run_that_are_decoded_together_share_their_batches() -> None:
-    """Of three models two, and the third alone; those of another run and of another test set are apart."""
-    models = [job("a", model=one) for one in "xyz"]
-    *_, z, b, c = decoded(*models, job("b"), job("c", "67"), together=2)
-    assert [one.made()["7"].text for one in models] == ["7x in 6x6y7x7y", "7y in 6x6y7x7y", "7z in 6z7z"]
-    assert (z["7"], b["7"], c["7"]) == ("7z in 6z7z", "7b in 6b7b", "7c in 6c7c")
-
-
-def test_a_finished_model_shares_the_batches_of_another_and_keeps_its_summaries() -> None:
-    finished, other = decoded(job("a", model="x", kept="1234567"), job("a", model="y"), together=2)
-    assert other["7"] == "7y in 6x6y7x7y"
-    assert set(finished.values()) == {"before"}
 
 
 def test_a_stopped_batch_is_written_again_whole_and_a_finished_one_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One of the first three was kept, and both of the last two."""
+    """One of the first three was finished, and both of the last two."""
     (fresh,) = decoded(job("a"))
     (tmp_path / "again").mkdir()
     monkeypatch.chdir(tmp_path / "again")
-    assert decoded(job("a", kept="167")) == [fresh | {"6": "before", "7": "before"}]
+    assert decoded(job("a", done="167")) == [fresh | {"6": "before", "7": "before"}]
 
 
 def test_a_run_without_test_examples_writes_nothing() -> None:
@@ -156,7 +141,7 @@ def test_a_prefix_that_two_runs_share_is_stored_and_counted_once() -> None:
 
 
 def test_what_was_summarized_before_is_read_for_its_loss() -> None:
-    finished = job("a", kept="1234567")
+    finished = job("a", done="1234567")
     assert steps_of([finished]) == 7
     decoded(finished)
     assert finished.unread() == []

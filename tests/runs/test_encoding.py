@@ -1,4 +1,4 @@
-"""Encoding a group's examples: what is computed anew, and what each run's index has of it."""
+"""Encoding a group's examples: which prefixes are computed, and the index of each run."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def backbone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Backbone:
     """In a workspace in which three examples are dealt out to one client."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DVC_ROOT", str(tmp_path))
-    held = {split: [i for i, example in EXAMPLES.items() if example.split == split] for split in SPLITS}
+    splits = {split: [i for i, example in EXAMPLES.items() if example.split == split] for split in SPLITS}
     for group in ("main", "more"):
-        write_json(layout.manifest_file(group, "base-1"), {"Academic": held})
+        write_json(layout.manifest_file(group, "base-1"), {"Academic": splits})
     return make_backbone("llama")
 
 
@@ -61,7 +61,7 @@ def computed(backbone: Backbone, digest: str = "d", **changes: Any) -> int:
 
 
 def test_what_is_stored_is_not_computed_again(backbone: Backbone) -> None:
-    """Two runs read two examples besides a test example: two prefixes are computed, once."""
+    """Two runs share a train, a val and a test example: the prefixes of the first two are computed, once."""
     assert [computed(backbone), computed(backbone)] == [2, 0]
 
 
@@ -70,8 +70,8 @@ def test_what_is_stored_is_not_computed_again(backbone: Backbone) -> None:
     [{"encoding": "f"}, {"digest": "e"}, {"limits": {"base-1": (60, 48)}}, {"limits": {"base-1": (90, 5)}}],
     ids=["code", "weights", "source", "target"],
 )
-def test_what_prefixes_depend_on_computes_them_anew(backbone: Backbone, changes: dict[str, Any]) -> None:
-    """The code that encodes, the weights, and what is read; what was stored before stays beside."""
+def test_a_changed_cause_of_prefixes_computes_them_again(backbone: Backbone, changes: dict[str, Any]) -> None:
+    """The causes are the code, the weights and the limits; earlier prefixes stay in the store."""
     computed(backbone)
     assert computed(backbone, **changes) == 2
     assert computed(backbone) == 0

@@ -39,9 +39,9 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *planned: str, written
     monkeypatch.setattr(prune, "_shared", lambda of: "T")
 
 
-@pytest.mark.parametrize(("trainings", "kept"), [({"a": "T", "b": "T"}, True), ({"a": "T", "b": "U"}, False)])
+@pytest.mark.parametrize(("trainings", "stays"), [({"a": "T", "b": "T"}, True), ({"a": "T", "b": "U"}, False)])
 def test_a_finished_checkpoint_waits_for_the_same_training_under_a_later_name(
-    trainings: dict[str, str], kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    trainings: dict[str, str], stays: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`main/a` is encoded and written, `more/b` is not encoded yet."""
     plan(tmp_path, monkeypatch, "main/a", "more/b", written=True)
@@ -50,7 +50,7 @@ def test_a_finished_checkpoint_waits_for_the_same_training_under_a_later_name(
     write_json(layout.order("train", "main/a"), {"training": "T"})
     write_json(layout.checkpoints() / "key" / "state.json", {})
     prune.prune()
-    assert (layout.checkpoints() / "key").exists() == kept
+    assert (layout.checkpoints() / "key").exists() == stays
 
 
 def test_what_an_unencoded_run_needs_is_not_known(
@@ -69,7 +69,7 @@ def test_what_an_unencoded_run_needs_is_not_known(
 
 @pytest.fixture
 def unplanned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """`main/a` is encoded and written; beside its prefix, checkpoint and results lie those of another plan."""
+    """`main/a` is encoded; there are prefixes, checkpoints and results of its plan and of another one."""
     plan(tmp_path, monkeypatch, "main/a", written=False)
     entries = [{"id": "e", "key": "mine", "tokens": 1, "source_tokens": 1}]
     write_json(layout.encoded_index("main/a"), {"clients": {"A": {"train": entries, "val": [], "test": []}}})
@@ -93,7 +93,7 @@ def left(folder: Path) -> set[str]:
 
 
 @pytest.mark.usefixtures("unplanned")
-def test_what_only_other_plans_need_is_removed_when_asked_for() -> None:
+def test_what_only_other_plans_need_is_removed_on_request() -> None:
     """The run's own training is still to be written, so its checkpoint stays."""
     prune.prune(unplanned=True)
     assert left(layout.store()) == {"mine.safetensors"}
@@ -116,7 +116,7 @@ def test_a_prefix_that_an_experiment_has_encoded_is_not_removed() -> None:
     ("written", "checkpoints"), [("", {"key", "theirs"}), ("theirs", {"key"}), ("old", {"key", "theirs"})]
 )
 def test_what_an_experiment_trains_and_has_trained_stays(written: str, checkpoints: set[str]) -> None:
-    """The audits need the models of its rounds, whose training may be that of an earlier plan."""
+    """The models of its rounds stay, too; its finished training may be of an earlier plan."""
     there = layout.home() / "experiments" / "mine"
     write_json(layout.work() / "plans" / "experiments" / "mine" / layout.last_plan().name, {})
     index: dict[str, Any] = {"clients": {}}
@@ -163,7 +163,7 @@ def test_checkpoints_of_no_plan_go_when_texts_are_trained_on(texts: Path) -> Non
 
 
 @pytest.mark.usefixtures("unplanned")
-def test_what_other_plans_need_stays_unless_asked_for() -> None:
+def test_what_other_plans_need_stays_by_default() -> None:
     prune.prune()
     assert len(left(layout.store())) == 2
     assert left(layout.generated()) == left(layout.evaluated()) == {"other.json"}
@@ -180,9 +180,9 @@ def test_a_checkpoint_that_somebody_trains_stays() -> None:
     assert not (layout.checkpoints() / "other").exists()
 
 
-@pytest.mark.parametrize(("done", "kept"), [(False, True), (True, False)])
+@pytest.mark.parametrize(("done", "stays"), [(False, True), (True, False)])
 def test_a_checkpoint_waits_for_the_same_training_in_an_experiment(
-    done: bool, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    done: bool, stays: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Here it is written. The experiment keeps its trainings in the same place and plans this for its other model."""
     plan(tmp_path, monkeypatch, "more/a", written=True)
@@ -197,7 +197,7 @@ def test_a_checkpoint_waits_for_the_same_training_in_an_experiment(
     if done:
         write_json(experiment / layout.trained_as("more/b"), {"training": "key"})
     prune.prune_training("more/a")
-    assert (trainings() == {"key"}) == kept
+    assert (trainings() == {"key"}) == stays
 
 
 def test_the_untrained_backbone_has_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

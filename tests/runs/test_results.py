@@ -1,4 +1,4 @@
-"""Scores and histories of runs, read and put beside each other."""
+"""Scores and histories of runs, read and compared."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def scored(clients: str) -> list[Scored]:
     ]
 
 
-def test_means_beside_each_other_are_over_the_same_clients() -> None:
+def test_compared_means_are_over_the_same_clients() -> None:
     """One run has a fourth client with 40: its mean over the three that both have stays 20."""
     runs = {"three": "ABC", "four": "ABCD"}
     results = results_of(
         scored={name: scored(clients) for name, clients in runs.items()},
         metrics={name: figures_of(scored(clients), 200) for name, clients in runs.items()},
     )
-    beside = side_by_side(results, ["three", "four", "gone"], samples=200)
-    means = {name: figures["mean"].metrics["average"].value for name, figures in beside.items()}
+    found = side_by_side(results, ["three", "four", "gone"], samples=200)
+    means = {name: figures["mean"].metrics["average"].value for name, figures in found.items()}
     assert means == {"three": 20.0, "four": 20.0}
-    assert beside["four"]["D"].metrics["average"].value == 40.0
+    assert found["four"]["D"].metrics["average"].value == 40.0
     assert results.metrics["four"]["mean"].metrics["average"].value == 25.0
 
 

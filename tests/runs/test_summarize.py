@@ -1,4 +1,4 @@
-"""Reading a new meeting, and choosing what of it fits."""
+"""Reading a new meeting, and choosing the turns that fit."""
 
 from __future__ import annotations
 
@@ -67,5 +67,5 @@ def test_the_turns_nearest_to_the_query_are_kept_in_order() -> None:
         Turn("A", "My cat sleeps all day."),
         Turn("B", "We should buy a larger battery for the remote."),
     ]
-    kept = nearest_turns(meeting, "What was said about the battery?", lambda turns: len(turns) <= 2)
-    assert kept == [1, 3]
+    chosen = nearest_turns(meeting, "What was said about the battery?", lambda turns: len(turns) <= 2)
+    assert chosen == [1, 3]

@@ -1,4 +1,4 @@
-"""Trials of tuning that are missing are made once, also by two processes."""
+"""Missing trials of tuning run once, also with two processes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pipeline.workspace import layout
 from pipeline.workspace.files import locked, write_text
 
 
-def test_what_is_kept_is_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trial_with_a_file_does_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    kept, missing = tmp_path / "a.json", tmp_path / "b.json"
-    write_text(kept, "kept")
-    make_missing({path: lambda path: write_text(path, "made") for path in (kept, missing)})
-    assert (kept.read_text(), missing.read_text()) == ("kept", "made")
+    finished, missing = tmp_path / "a.json", tmp_path / "b.json"
+    write_text(finished, "done before")
+    make_missing({path: lambda path: write_text(path, "made") for path in (finished, missing)})
+    assert (finished.read_text(), missing.read_text()) == ("done before", "made")
 
 
 def test_a_trial_that_another_process_is_at_is_left_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This process makes b and c meanwhile, and finds a made in the end."""
+    """This process runs b and c meanwhile, and finds a finished at the end."""
     monkeypatch.chdir(tmp_path)
     paths = {name: tmp_path / f"{name}.json" for name in "abc"}
     made: list[str] = []
@@ -33,17 +33,17 @@ def test_a_trial_that_another_process_is_at_is_left_to_it(tmp_path: Path, monkey
             others.release()
 
     others = threading.Semaphore(0)
-    held = threading.Event()
+    is_locked = threading.Event()
 
     def another() -> None:
         with locked(layout.trial_lock(paths["a"])):
-            held.set()
+            is_locked.set()
             others.acquire()
             write_text(paths["a"], "made there")
 
     thread = threading.Thread(target=another)
     thread.start()
-    assert held.wait(10)
+    assert is_locked.wait(10)
     make_missing(dict.fromkeys(paths.values(), make))
     thread.join()
     assert made == ["b", "c"]

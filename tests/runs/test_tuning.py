@@ -19,7 +19,8 @@ from pipeline.plan.run import Tune
 from pipeline.plan.schema import Params, read_params
 from pipeline.plan.training import training_order
 from pipeline.runs import tuning
-from pipeline.runs.tuning import Data, tune, with_choices, without_tests
+from pipeline.runs.trials import without_tests
+from pipeline.runs.tuning import TuningData, tune, with_choices
 from pipeline.stages import backbone, ingest, plan, prepare
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, read_jsonl, write_json, write_jsonl
@@ -52,7 +53,7 @@ def test_every_family_is_tried_on_one_grid() -> None:
     assert grids == {family: [0.0003, 0.0006, 0.0012, 0.0024] for family in ("own", "local", "server", "pooled")}
 
 
-def test_a_trial_that_the_cap_ended_near_the_best_is_told() -> None:
+def test_a_trial_that_the_cap_ended_near_the_best_is_reported() -> None:
     """0.009 nats above the best is near, 0.011 is not; what patience ended has had its rounds."""
 
     def row(knobs: str, loss: float, ended: str, chosen: int = 0) -> dict[str, Any]:
@@ -88,7 +89,7 @@ def test_a_trial_changes_its_own_knob_at_its_own_seed(params: Params) -> None:
 
 
 def test_a_trial_of_a_threshold_is_one(params: Params) -> None:
-    """τ stands in the run and at the top of the file; the run's own is tried."""
+    """τ is given in the run and at the top of the file; the trial changes the run's."""
     changed = with_trial(params, trial("fedselectkd", **{"tau": "q0.5", "lambda": 0.4}))
     tried = training_order(changed, "fedselectkd", 1000).training
     assert tried is not None
@@ -138,8 +139,8 @@ def test_a_best_rate_at_an_end_widens_the_grid_of_all(
     params: Params, monkeypatch: pytest.MonkeyPatch, losses: dict[float, float], grid: list[float]
 ) -> None:
     """By a factor of two, until the best is inside; the second family has its best at 2 all along."""
-    asked = Tune(seed=7, rates=[1.0, 2.0, 4.0], families={"own": "single", "pooled": "centralized"}, trials={})
-    tried = params.model_copy(update={"tune": asked})
+    planned = Tune(seed=7, rates=[1.0, 2.0, 4.0], families={"own": "single", "pooled": "centralized"}, trials={})
+    tried = params.model_copy(update={"tune": planned})
 
     def outcome(_params: Params, one: Trial, _order: object, _data: object) -> dict[str, Any]:
         rate = one.knobs[0][1]
@@ -147,18 +148,18 @@ def test_a_best_rate_at_an_end_widens_the_grid_of_all(
 
     monkeypatch.setattr(tuning, "_try_all", lambda *_: None)
     monkeypatch.setattr(tuning, "_outcome", outcome)
-    rows = tuning._rates(tried, Data({}, {}))
+    rows = tuning._rates(tried, TuningData({}, {}))
     for family in ("own", "pooled"):
         assert [float(row["knobs"].partition("=")[2]) for row in rows if row["chooses"] == family] == grid
 
 
 def test_a_best_knob_at_an_end_gets_the_value_beyond(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:
     """mu = 1 is the best of 0.01, 0.1 and 1, and 10 is worse: one more by the grid's own step."""
-    asked = Tune(seed=7, families={}, trials={"fedprox": [{"mu": 0.01}, {"mu": 0.1}, {"mu": 1.0}]})
+    planned = Tune(seed=7, families={}, trials={"fedprox": [{"mu": 0.01}, {"mu": 0.1}, {"mu": 1.0}]})
     losses = {0.01: 3.0, 0.1: 2.0, 1.0: 1.0, 10.0: 1.5}
     monkeypatch.setattr(tuning, "_try_all", lambda *_: None)
     monkeypatch.setattr(tuning, "_outcome", lambda _p, one, _o, _d: {"validation_loss": losses[one.knobs[0][1]]})
-    rows = tuning._knobs(params.model_copy(update={"tune": asked}), Data({}, {}))
+    rows = tuning._knobs(params.model_copy(update={"tune": planned}), TuningData({}, {}))
     assert [(row["knobs"], row["chosen"]) for row in rows] == [
         ("mu=0.01", 0),
         ("mu=0.1", 0),
@@ -167,24 +168,24 @@ def test_a_best_knob_at_an_end_gets_the_value_beyond(params: Params, monkeypatch
     ]
 
 
-def test_a_knob_that_is_best_at_no_end_is_tried_four_times_beyond_and_told(
+def test_a_knob_that_is_best_at_no_end_is_tried_four_times_beyond_and_reported(
     params: Params, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The smaller mu, the better: 0.01, 0.1 and then a tenth of the last, four times."""
-    asked = Tune(seed=7, families={}, trials={"fedprox": [{"mu": 0.01}, {"mu": 0.1}]})
+    planned = Tune(seed=7, families={}, trials={"fedprox": [{"mu": 0.01}, {"mu": 0.1}]})
     monkeypatch.setattr(tuning, "_try_all", lambda *_: None)
     monkeypatch.setattr(tuning, "_outcome", lambda _p, one, _o, _d: {"validation_loss": one.knobs[0][1]})
-    rows = tuning._knobs(params.model_copy(update={"tune": asked}), Data({}, {}))
+    rows = tuning._knobs(params.model_copy(update={"tune": planned}), TuningData({}, {}))
     assert [row["knobs"] for row in rows] == ["mu=0.01", "mu=0.1", "mu=0.001", "mu=0.0001", "mu=1e-05", "mu=1e-06"]
     assert "tune: fedprox: the best, mu=1e-06, is at an end of what was tried" in capsys.readouterr().err
 
 
 def test_a_rate_that_is_best_at_every_end_is_an_error(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = Tune(seed=7, rates=[1.0, 2.0], families={"own": "single"}, trials={})
+    planned = Tune(seed=7, rates=[1.0, 2.0], families={"own": "single"}, trials={})
     monkeypatch.setattr(tuning, "_try_all", lambda *_: None)
     monkeypatch.setattr(tuning, "_outcome", lambda _p, one, _o, _d: {"validation_loss": -one.knobs[0][1]})
     with pytest.raises(QuorumError, match="4 times wider, and still the best is at an end; move the grid"):
-        tuning._rates(params.model_copy(update={"tune": asked}), Data({}, {}))
+        tuning._rates(params.model_copy(update={"tune": planned}), TuningData({}, {}))
 
 
 def test_no_value_beyond_a_knobs_range_is_tried(
@@ -192,12 +193,12 @@ def test_no_value_beyond_a_knobs_range_is_tried(
 ) -> None:
     """Beyond a momentum of 0.9 the grid's step would lead to 1.62; it has to be below 1."""
     server = {"fedavgm": {"method": "AdaFedAvgM", "server_momentum": 0.5}}
-    asked = Tune(seed=7, families={}, trials={"fedavgm": [{"server_momentum": 0.5}, {"server_momentum": 0.9}]})
+    planned = Tune(seed=7, families={}, trials={"fedavgm": [{"server_momentum": 0.5}, {"server_momentum": 0.9}]})
     losses = {0.5: 2.0, 0.9: 1.0}
     monkeypatch.setattr(tuning, "_try_all", lambda *_: None)
     monkeypatch.setattr(tuning, "_outcome", lambda _p, one, _o, _d: {"validation_loss": losses[one.knobs[0][1]]})
     tried = Params.model_validate(params.model_dump(by_alias=True, exclude_unset=True) | {"more_runs": server})
-    rows = tuning._knobs(tried.model_copy(update={"tune": asked}), Data({}, {}))
+    rows = tuning._knobs(tried.model_copy(update={"tune": planned}), TuningData({}, {}))
     assert [row["knobs"] for row in rows] == ["server_momentum=0.5", "server_momentum=0.9"]
     assert "the best, server_momentum=0.9, is at an end of what was tried" in capsys.readouterr().err
 
@@ -210,13 +211,13 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "sample").symlink_to(ROOT / "data" / "sample")
     more: dict[str, Any] = {"fedprox": {"method": "AdaFedProx", "mu": 0.01}}
-    asked = {
+    planned = {
         "seed": 7,
         "rates": [4.0, 8.0, 16.0],
         "families": {"server": "fedavg", "local": "fedavg-local"},
         "trials": {"fedprox": [{"mu": 0.01}, {"mu": 1.0}]},
     }
-    small = SMALL | {"rounds": 1, "more_runs": more, "tune": asked}
+    small = SMALL | {"rounds": 1, "more_runs": more, "tune": planned}
     Path("params.yaml").write_text(yaml.safe_dump(SHIPPED | small), encoding="utf-8")
     plan.run()
     ingest.run("qmsum")
@@ -246,7 +247,7 @@ def test_the_table_has_a_row_a_trial_and_nothing_is_trained_twice(
     rates = [row["knobs"] for row in rows if row["chooses"] == "server"]
     assert rates == [row["knobs"] for row in rows if row["chooses"] == "local"]
     assert len([name for name in names if name.startswith("fedavg")]) == len(rates), "one training, two choices"
-    assert not [path for path in layout.checkpoints().glob("*") if path.is_dir()], "kept are the outcomes alone"
+    assert not [path for path in layout.checkpoints().glob("*") if path.is_dir()], "only the outcomes stay"
     monkeypatch.setattr(tuning, "train_on_meetings", lambda *arguments: pytest.fail("was trained before"))
     tune()
     assert read_table(layout.TUNING_TABLE) == rows
@@ -268,7 +269,7 @@ def test_a_trial_in_another_precision_is_refused_before_any_other_is_trained(
 def test_a_trial_that_diverges_is_the_worst_and_ends_nothing(
     prepared: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The highest rate's loss is not finite; the table says so, and a second call trains nothing."""
+    """The highest rate's loss is not finite; the table has it as inf, and a second call trains nothing."""
     trained = tuning.train_on_meetings
 
     def diverging(order: Training, *others: Any) -> Any:
@@ -303,8 +304,8 @@ def test_tuning_cannot_see_test_data(prepared: Path) -> None:
     shutil.rmtree(layout.trial("x").parent)
     tune()
     assert read_table(layout.TUNING_TABLE) == rows
-    held = {i for splits in manifest.values() for split in splits.values() for i in split}
-    assert len(list(layout.store().rglob("*.safetensors"))) == len(held), "what was trained or validated"
+    encoded = {i for splits in manifest.values() for split in splits.values() for i in split}
+    assert len(list(layout.store().rglob("*.safetensors"))) == len(encoded), "what was trained or validated"
 
 
 def test_test_examples_are_left_out_first() -> None:

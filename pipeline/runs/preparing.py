@@ -1,4 +1,4 @@
-"""Runs that no stage makes, as those of `tune` and `audit`: their manifests, stored prefixes and indices."""
+"""Partitions and encodes runs outside of the DVC stages: those of `tune` and of a federation's node."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from pipeline.workspace.files import write_json
 from pipeline.workspace.progress import say
 
 
-def encode_aside(params: Params, group: str, ids: Ids, examples: Mapping[str, Example]) -> dict[str, Manifest]:
-    """Run id -> who holds which examples; what its training reads is in the store then, and its index is written.
+def partition_and_encode(params: Params, group: str, ids: Ids, examples: Mapping[str, Example]) -> dict[str, Manifest]:
+    """Partition and encode runs as their stages would: writes manifests, stored prefixes and indices.
+
+    Returns run id -> its manifest.
 
     Args:
-        group: a name that no stage has.
+        group: the runs' group, under which the files are written.
 
     Raises:
         QuorumError: a client has too few steps a round.
@@ -36,10 +38,10 @@ def encode_aside(params: Params, group: str, ids: Ids, examples: Mapping[str, Ex
     manifests: dict[str, Manifest] = {}
     for run, (name, seed) in ids.items():
         setting = params.all_runs[name].setting
-        asked, fold = params.setting_of(setting), params.folds.get(seed, "official")
-        manifests[run] = manifest = partition(setting, asked, examples, seed, fold)
+        planned, fold = params.setting_of(setting), params.folds.get(seed, "official")
+        manifests[run] = manifest = partition(setting, planned, examples, seed, fold)
         if setting in drawing.batches and not sample:
-            for line in check_rounds(setting, asked, manifest, examples, seed, fold, drawing.batches[setting]):
+            for line in check_rounds(setting, planned, manifest, examples, seed, fold, drawing.batches[setting]):
                 say(f"{group}: {line}")
         write_json(layout.manifest(group, setting, seed), manifest)
     encode(order, group, planned_backbone(order), backbone_digest(layout.BACKBONE), examples)
