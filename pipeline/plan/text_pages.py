@@ -42,7 +42,7 @@ def unshown(params: TextParams) -> dict[str, str]:
     tables = tables_of(params)
     named = {run for table, runs in tables.items() if table != "methods" for run in runs}
     found = {}
-    for name in params.made:
+    for name in params.runs_of_scale:
         setting = params.runs[name].setting
         missing = [] if setting in tables["methods"] else [f"name {setting} in tables.methods"]
         missing += [] if is_called_after(name, setting) else [f"call it {setting}-…"]
@@ -55,5 +55,5 @@ def tables_of(params: TextParams) -> dict[str, list[str]]:
     """Those that the file leaves out: of methods one a setting, of others none."""
     if params.page != "fednlp":
         return params.tables
-    used = [name for name in params.settings if any(params.runs[run].setting == name for run in params.made)]
+    used = [name for name in params.settings if any(params.runs[run].setting == name for run in params.runs_of_scale)]
     return {table: [] for table in TABLES} | {"methods": used} | params.tables

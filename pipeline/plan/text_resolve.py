@@ -61,7 +61,7 @@ def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
     orders: dict[str, Order] = {}
     for name, data in params.datasets.items():
         orders |= _of_data(params, name, data, precision)
-    used = {view_of(params, name).backbone for name in params.made}
+    used = {view_of(params, name).backbone for name in params.runs_of_scale}
     for backbone in params.backbones:
         code, wanted = code_of("pipeline.stages.text_backbone"), backbone if backbone in used else ""
         orders[f"backbone/{backbone}"] = BackboneOrder(
@@ -83,7 +83,7 @@ def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
     for name in params.runs:
         own = _of_run(params, name)
         orders |= {f"{stage}/{name}": order for stage, order in own.items()}
-        if name in params.made:
+        if name in params.runs_of_scale:
             rows.append(_row(params, name, own))
     orders["page"] = TextPageOrder(
         code=code_of_page(params.page),
@@ -142,7 +142,7 @@ def _partitions(setting: GivenOn, seeds: Sequence[int]) -> str | None:
 
 
 def _of_data(params: TextParams, name: str, data: Dataset, precision: Precision) -> dict[str, Order]:
-    runs = [run for run in params.made if params.settings[params.runs[run].setting].data == name]
+    runs = [run for run in params.runs_of_scale if params.settings[params.runs[run].setting].data == name]
     views = {name_of(view): view for view in (view_of(params, run) for run in runs)}
     seeds: dict[str, set[int]] = {}
     for run in runs:
@@ -195,7 +195,7 @@ def _of_run(params: TextParams, name: str) -> dict[str, Order]:
             seeds=seeds,
             training=training,
             untrained=run.method == ZEROSHOT,
-            left_out=name not in params.made,
+            left_out=name not in params.runs_of_scale,
         ),
         "evaluate": TextEvaluateOrder(
             code=code_of("pipeline.stages.evaluate_texts", task),
@@ -205,7 +205,7 @@ def _of_run(params: TextParams, name: str) -> dict[str, Order]:
             seeds=seeds,
             learner=training.learner,
             rule=rule,
-            left_out=name not in params.made,
+            left_out=name not in params.runs_of_scale,
         ),
     }
 

@@ -166,7 +166,7 @@ class TextParams(CommonKnobs):
         return self.runs[name].seeds or self.data_of(name).seeds or self.seeds
 
     @property
-    def made(self) -> list[str]:
+    def runs_of_scale(self) -> list[str]:
         """The runs of this scale."""
         return [name for name, run in self.runs.items() if run.at in (None, self.scale)]
 

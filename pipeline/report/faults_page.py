@@ -44,7 +44,7 @@ class AtSeed:
     events: Mapping[str, int]
 
 
-Made = Mapping[str, Mapping[int, AtSeed]]
+Outcomes = Mapping[str, Mapping[int, AtSeed]]
 """Run -> seed -> what came of it."""
 
 
@@ -77,34 +77,34 @@ def row_of(run: str, seeds: Mapping[int, AtSeed], against: Mapping[int, AtSeed])
     }
 
 
-def tables_of(made: Made, wanted: Mapping[str, Sequence[str]]) -> dict[str, list[Row]]:
+def tables_of(outcomes: Outcomes, wanted: Mapping[str, Sequence[str]]) -> dict[str, list[Row]]:
     """Table name -> its rows; a run is compared with the first of its table, a poisoned one with the clean mean."""
     found = {}
     for name, runs in wanted.items():
-        there = [run for run in runs if run in made]
-        first = "clean-mean" if name in POISONED and "clean-mean" in made else there[0]
-        found[name] = [row_of(run, made[run], made[first]) for run in there]
+        there = [run for run in runs if run in outcomes]
+        first = "clean-mean" if name in POISONED and "clean-mean" in outcomes else there[0]
+        found[name] = [row_of(run, outcomes[run], outcomes[first]) for run in there]
     return found
 
 
 def draw(
-    made: Made, wanted: Mapping[str, Sequence[str]], effects: Sequence[Effect], metric: Metric, folder: Path
+    outcomes: Outcomes, wanted: Mapping[str, Sequence[str]], effects: Sequence[Effect], metric: Metric, folder: Path
 ) -> dict[str, Markup]:
     """Save every figure; what embeds each, by name."""
     curves = {
         name: {
-            run: _mean_curve(made[run])
+            run: _mean_curve(outcomes[run])
             for run in wanted.get(name, ())
-            if run in made and made[run][min(made[run])].clock
+            if run in outcomes and outcomes[run][min(outcomes[run])].clock
         }
         for name in ("dropout", "stragglers")
     }
     bars = {
         DEFENCES[kind]: [
-            mean_with_interval([one.score for one in made[f"{count}-{kind}"].values()]) for count in POISONED
+            mean_with_interval([one.score for one in outcomes[f"{count}-{kind}"].values()]) for count in POISONED
         ]
         for kind in DEFENCES
-        if all(f"{count}-{kind}" in made for count in POISONED)
+        if all(f"{count}-{kind}" in outcomes for count in POISONED)
     }
     captions = {
         "dropout": "Development loss against simulated time, mean over seeds, under dropout.",

@@ -15,6 +15,7 @@ from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.text_scores import (
     LOSS,
     BySeed,
+    LabelCounts,
     Rows,
     divergences,
     of_own_texts,
@@ -29,7 +30,6 @@ from pipeline.tasks.task import Metric
 Row = dict[str, Any]
 Curves = Mapping[int, Sequence[float]]
 """Seed -> development loss by round."""
-Held = Mapping[str, Mapping[str, int]]
 PaperRows = Sequence[Mapping[str, str]]
 PAPERS = {"fedavg": "FedAvg", "fedprox": "FedProx", "fedopt": "FedOPT"}
 """What the paper calls methods, by the last part of a run's name."""
@@ -43,7 +43,7 @@ THEIRS = {
 
 
 @dataclass(frozen=True)
-class Made:
+class RunOutcome:
     """A run's results: its rows at each seed, its rounds' development losses, what it sent, and what trains of it.
 
     `best`: at each seed the first metric of the best development round. `sent`: bytes of all rounds, both ways.
@@ -64,42 +64,44 @@ def ends_of(shown: Interval) -> Row:
     return {"low": round(max(shown.low, 0.0), 2), "high": round(shown.high, 2)}
 
 
-def figure_of(made: Made, metric: Metric, samples: int) -> Interval:
-    return with_interval(made.scored, metric, samples)
+def figure_of(run: RunOutcome, metric: Metric, samples: int) -> Interval:
+    return with_interval(run.scored, metric, samples)
 
 
-def method_row(made: Made, metrics: Sequence[Metric], held: Mapping[int, Held], samples: int) -> Row:
+def method_row(
+    run: RunOutcome, metrics: Sequence[Metric], label_counts: Mapping[int, LabelCounts], samples: int
+) -> Row:
     """A run of Table 2: every metric, each seed's, the best round's, and over clients.
 
     `not_judged`: clients for whom the test texts hold nothing to judge by, the mean over seeds, as all that is over
     clients.
     """
     first = metrics[0]
-    seeds = [seed for seed in made.scored if held.get(seed)]
-    judged = {seed: _of_clients(made.scored[seed], held[seed], first) for seed in seeds}
-    missing = fmean(len(held[seed]) - len(own) for seed, own in judged.items()) if seeds else 0.0
+    seeds = [seed for seed in run.scored if label_counts.get(seed)]
+    judged = {seed: _of_clients(run.scored[seed], label_counts[seed], first) for seed in seeds}
+    missing = fmean(len(label_counts[seed]) - len(own) for seed, own in judged.items()) if seeds else 0.0
     own = [list(values.values()) for values in judged.values() if values]
-    shown = figure_of(made, first, samples)
+    shown = figure_of(run, first, samples)
     return {
-        "run": made.row.name,
-        "method": made.row.method,
+        "run": run.row.name,
+        "method": run.row.method,
         first.name: round(shown.value, 2),
         **ends_of(shown),
-        **{one.name: round(figure_of(made, one, samples).value, 2) for one in metrics[1:]},
-        "by_seed": " / ".join(f"{value_of(rows, first):.1f}" for rows in made.scored.values()),
-        "loss": round(fmean(value_of(rows, LOSS) for rows in made.scored.values()), 3),
-        "at_best_round": round(fmean(made.best.values()), 2) if made.best else "",
+        **{one.name: round(figure_of(run, one, samples).value, 2) for one in metrics[1:]},
+        "by_seed": " / ".join(f"{value_of(rows, first):.1f}" for rows in run.scored.values()),
+        "loss": round(fmean(value_of(rows, LOSS) for rows in run.scored.values()), 3),
+        "at_best_round": round(fmean(run.best.values()), 2) if run.best else "",
         "clients_mean": round(fmean(map(fmean, own)), 2) if own else "",
         "worst_tenth": round(fmean(map(worst_tenth, own)), 2) if own else "",
         "not_judged": f"{round(missing, 2):g}" if missing else "",
     }
 
 
-def _of_clients(rows: Rows, held: Held, metric: Metric) -> dict[str, float]:
+def _of_clients(rows: Rows, label_counts: LabelCounts, metric: Metric) -> dict[str, float]:
     """Client -> a metric over its own test texts; where the server holds them all, as the client's labels weigh."""
     if any(row["client"] != SERVER for row in rows):
         return of_own_texts(rows, metric)
-    return per_client(rows, held, metric)
+    return per_client(rows, label_counts, metric)
 
 
 def majority_row(rows: BySeed, metric: Metric, counts: Mapping[str, int]) -> Row | None:
@@ -148,18 +150,18 @@ def data_row(name: str, about: Mapping[str, Any], unlearned: int | None, task: s
     }
 
 
-def federation_row(name: str, held: Held, batch_size: int | None = None) -> Row:
+def federation_row(name: str, label_counts: LabelCounts, batch_size: int | None = None) -> Row:
     """How skewed a federation is.
 
     `least`, `most`: texts of its smallest and its largest client. `short`: clients whose round has too few optimizer
     steps, if one trains there.
     """
-    sizes = np.array([sum(counts.values()) for counts in held.values()], dtype=float)
-    distances = divergences(held)
+    sizes = np.array([sum(counts.values()) for counts in label_counts.values()], dtype=float)
+    distances = divergences(label_counts)
     apart = distances[~np.eye(len(distances), dtype=bool)]
     return {
         "setting": name,
-        "clients": len(held),
+        "clients": len(label_counts),
         "texts": int(sizes.sum()),
         "least": int(sizes.min()),
         "most": int(sizes.max()),
@@ -169,27 +171,27 @@ def federation_row(name: str, held: Held, batch_size: int | None = None) -> Row:
     }
 
 
-def cost_row(made: Made, metric: Metric, samples: int, paper: float | None) -> Row:
+def cost_row(run: RunOutcome, metric: Metric, samples: int, paper: float | None) -> Row:
     """Table 3 and Fig. 7: what trains, what is sent, what comes out."""
-    shown = figure_of(made, metric, samples)
+    shown = figure_of(run, metric, samples)
     return {
-        "run": made.row.name,
-        "frozen": made.row.training.view.frozen,
-        "parameters": made.parameters,
-        "sent_mb": round(made.sent / 1e6, 1),
+        "run": run.row.name,
+        "frozen": run.row.training.view.frozen,
+        "parameters": run.parameters,
+        "sent_mb": round(run.sent / 1e6, 1),
         metric.name: round(shown.value, 2),
         **ends_of(shown),
         "paper": "" if paper is None else round(paper, 2),
     }
 
 
-def client_rows(made: Made, metric: Metric) -> Row:
+def client_rows(run: RunOutcome, metric: Metric) -> Row:
     """Natural clients, each on its own texts: means over the seeds at which it was judged."""
-    by_seed = [of_own_texts(rows, metric) for rows in made.scored.values()]
+    by_seed = [of_own_texts(rows, metric) for rows in run.scored.values()]
     clients = sorted({client for own in by_seed for client in own})
     values = {client: fmean(own[client] for own in by_seed if client in own) for client in clients}
     return {
-        "run": made.row.name,
+        "run": run.row.name,
         **({client: round(value, 2) for client, value in values.items()} if len(clients) <= FEW else {}),
         "clients_mean": round(fmean(values.values()), 2) if values else "",
         "worst_tenth": round(worst_tenth(list(values.values())), 2) if values else "",

@@ -24,17 +24,19 @@ from pipeline.workspace.tables import read_table, write_table
 def run() -> None:
     order = read_order(layout.order("page"), TextPageOrder)
     metrics = {name: load_text_task(module).metrics[0] for name, module in order.datasets.items()}
-    made = {row.name: _made(row, metrics[row.dataset].name) for row in order.runs}
+    outcomes = {row.name: _made(row, metrics[row.dataset].name) for row in order.runs}
     asked, metric = read_comparisons(layout.COMPARISONS), next(iter(metrics.values()))
-    effects = compare(asked.comparisons, _contrast_of(made), sorted(set().union(*made.values())), order.sign_flips)
+    effects = compare(
+        asked.comparisons, _contrast_of(outcomes), sorted(set().union(*outcomes.values())), order.sign_flips
+    )
     shown = [effect_row(one, metric, {}) for one in effects]
-    tables = tables_of(made, order.tables)
+    tables = tables_of(outcomes, order.tables)
     for name, rows in tables.items():
         write_table(layout.TABLES / f"{name}.csv", rows)
     notes = {name: read_json(layout.texts_notes(name)) for name in order.datasets}
     samples = sorted(name for name, about in notes.items() if about["source"]["source"] == "sample")
-    seeds = max(len(own) for own in made.values())
-    figures = draw(made, order.tables, effects, metric, layout.FIGURES)
+    seeds = max(len(own) for own in outcomes.values())
+    figures = draw(outcomes, order.tables, effects, metric, layout.FIGURES)
     write_table(layout.COMPARISONS_TABLE, effect_records(effects))
     write_text(layout.REPORT, render(asked.question, shown, tables, figures, seeds, samples))
     remove_others(layout.TABLES, {*tables, layout.COMPARISONS_TABLE.stem})
@@ -43,18 +45,18 @@ def run() -> None:
     say(f"page: {layout.REPORT} is ready")
     scores = {
         name: {seed: {metrics[_dataset(order, name)].name: one.score} for seed, one in own.items()}
-        for name, own in made.items()
+        for name, own in outcomes.items()
     }
     project(order, scores)
 
 
-def _contrast_of(made: Mapping[str, Mapping[int, AtSeed]]) -> Contrast:
+def _contrast_of(outcomes: Mapping[str, Mapping[int, AtSeed]]) -> Contrast:
     """A contrast's score at one seed, as the only group of the only client."""
 
     def contrast(terms: Mapping[str, float], _metric: str, seed: int | None) -> dict[str, Clusters] | None:
-        if seed is None or any(seed not in made.get(run, {}) for run in terms):
+        if seed is None or any(seed not in outcomes.get(run, {}) for run in terms):
             return None
-        value = sum(weight * made[run][seed].score for run, weight in terms.items())
+        value = sum(weight * outcomes[run][seed].score for run, weight in terms.items())
         return {"all": Clusters.of(["all"], [value], [1.0])}
 
     return contrast

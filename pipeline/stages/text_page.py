@@ -10,11 +10,11 @@ from pipeline.clients.skews import SERVER
 from pipeline.errors import QuorumError
 from pipeline.evaluation.comparisons import Comparison, Effect, compare, read_comparisons
 from pipeline.evaluation.intervals import Clusters
-from pipeline.evaluation.text_scores import combined, value_of
+from pipeline.evaluation.text_scores import LabelCounts, combined, value_of
 from pipeline.plan.orders import read_order
 from pipeline.plan.text_orders import TextPageOrder, TextRow
-from pipeline.report.text_page import Results, gallery_figure
-from pipeline.report.text_tables import THEIRS, Held, Made, data_row
+from pipeline.report.text_page import TextPage, gallery_figure
+from pipeline.report.text_tables import THEIRS, RunOutcome, data_row
 from pipeline.runs.text_encoding import read_index
 from pipeline.runs.text_tracking import project
 from pipeline.tasks.encoded import load_text_task
@@ -32,8 +32,8 @@ def run() -> None:
     order = read_order(layout.order("page"), TextPageOrder)
     metrics = {name: load_text_task(module).metrics for name, module in order.datasets.items()}
     made = {row.name: _made(row, metrics[row.dataset][0]) for row in order.runs}
-    held = {setting: _held(setting) for setting in order.settings}
-    nobodys = {setting: _nobodys(setting, min(seeds)) for setting, seeds in held.items()}
+    label_counts = {setting: _label_counts(setting) for setting in order.settings}
+    unassigned = {setting: _unassigned(setting, min(seeds)) for setting, seeds in label_counts.items()}
     asked = read_comparisons(layout.COMPARISONS)
     skewed = altered(order, asked.settings)
     effects = effects_of(
@@ -49,16 +49,16 @@ def run() -> None:
         for name, module in order.datasets.items()
     }
     data = [data_row(name, about, _unlearned(name, order), theirs[name], paper) for name, about in notes.items()]
-    results = Results(order, made, held, metrics, asked.question, effects, data, paper, skewed, nobodys)
-    tables = results.tables()
+    shown = TextPage(order, made, label_counts, metrics, asked.question, effects, data, paper, skewed, unassigned)
+    tables = shown.tables()
     for name, rows in tables.items():
         write_table(layout.TABLES / f"{name}.csv", rows)
-    figures = results.draw(layout.FIGURES)
+    figures = shown.draw(layout.FIGURES)
     samples = sorted({name for name, about in notes.items() if about["source"]["source"] == "sample"})
-    write_text(layout.REPORT, results.render(figures, tables, samples))
-    write_text(GALLERY, results.gallery(layout.FIGURES))
+    write_text(layout.REPORT, shown.render(figures, tables, samples))
+    write_text(GALLERY, shown.gallery(layout.FIGURES))
     remove_others(layout.TABLES, {*tables, layout.TUNING_TABLE.stem})
-    remove_others(layout.FIGURES, {*figures, *map(gallery_figure, held)})
+    remove_others(layout.FIGURES, {*figures, *map(gallery_figure, label_counts)})
     scores = {name: _by_seed(one, metrics[one.row.dataset]) for name, one in made.items()}
     write_json(layout.METRICS, {name: _means(by_seed) for name, by_seed in scores.items()})
     say(f"page: {layout.REPORT} and {GALLERY} are ready")
@@ -66,7 +66,10 @@ def run() -> None:
 
 
 def effects_of(
-    comparisons: Sequence[Comparison], made: Mapping[str, Made], metrics: Mapping[str, Sequence[Metric]], samples: int
+    comparisons: Sequence[Comparison],
+    made: Mapping[str, RunOutcome],
+    metrics: Mapping[str, Sequence[Metric]],
+    samples: int,
 ) -> list[Effect]:
     """The comparisons' effects over the test texts of all runs of each.
 
@@ -94,7 +97,7 @@ def effects_of(
 
 
 def altered(order: TextPageOrder, published: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
-    """The settings that are skewed otherwise than the paper's."""
+    """The settings that are skewed differently from the paper's."""
     return frozenset(
         setting
         for setting, skew in published.items()
@@ -114,7 +117,7 @@ def _unlearned(dataset: str, order: TextPageOrder) -> int | None:
     return len(trained) - len(index.learned(trained))
 
 
-def _made(row: TextRow, first: Metric) -> Made:
+def _made(row: TextRow, first: Metric) -> RunOutcome:
     """A run's results, of its scores, its rounds and its last model."""
     scores = read_json(layout.scores(f"{layout.ON_TEXTS}/{row.name}"))
     scored = {int(seed): own["examples"] for seed, own in scores.items()}
@@ -131,20 +134,20 @@ def _made(row: TextRow, first: Metric) -> Made:
             sent += (float(one["bytes_up"]) + float(one["bytes_down"])) / len(scored)
         if by_round:
             curves[seed] = [sum(own) / len(own) for _, own in sorted(by_round.items())]
-    return Made(row, scored, best, curves, sent, _parameters(row, next(iter(scored))))
+    return RunOutcome(row, scored, best, curves, sent, _parameters(row, next(iter(scored))))
 
 
 def _parameters(row: TextRow, seed: int) -> int:
-    """How many numbers train, as a model that was kept has them."""
+    """How many numbers train, as a saved model has them."""
     from pipeline.model.adapter import read_adapter  # seconds
 
     folder = layout.adapters(layout.run_on_texts(row.name, seed))
     return sum(tensor.numel() for tensor in read_adapter(sorted(folder.glob("*.safetensors"))[0]).values())
 
 
-def _held(setting: str) -> dict[int, Held]:
+def _label_counts(setting: str) -> dict[int, LabelCounts]:
     """Seed -> client -> label -> training texts."""
-    found: dict[int, Held] = {}
+    found: dict[int, LabelCounts] = {}
     for path in sorted((layout.FEDERATIONS / setting).glob("[0-9]*.json")):
         federation = read_json(path)
         clients: dict[str, dict[str, int]] = {}
@@ -158,15 +161,15 @@ def _held(setting: str) -> dict[int, Held]:
     return found
 
 
-def _nobodys(setting: str, seed: int) -> int:
+def _unassigned(setting: str, seed: int) -> int:
     """Texts that were taken and that neither a client nor the server holds."""
     federation = read_json(layout.federation(setting, seed))
     return len(federation["labels"]) - sum(len(ids) for own in federation["manifest"].values() for ids in own.values())
 
 
-def _by_seed(made: Made, metrics: Sequence[Metric]) -> dict[int, dict[str, float]]:
+def _by_seed(run: RunOutcome, metrics: Sequence[Metric]) -> dict[int, dict[str, float]]:
     """Every metric over all test texts, at each seed."""
-    return {seed: {one.name: value_of(rows, one) for one in metrics} for seed, rows in made.scored.items()}
+    return {seed: {one.name: value_of(rows, one) for one in metrics} for seed, rows in run.scored.items()}
 
 
 def _means(by_seed: Mapping[int, Mapping[str, float]]) -> dict[str, float]:
