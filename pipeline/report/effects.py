@@ -9,9 +9,9 @@ from pipeline.evaluation.comparisons import Effect
 from pipeline.evaluation.intervals import Interval
 from pipeline.report.figures.forest import terms_text
 from pipeline.report.page import gain_digits, gain_text, p_value, signed
-from pipeline.tasks.task import Metric
+from pipeline.tasks.task import LOSS, Metric
 
-SMALL = 0.01
+SMALL = 0.002
 """An interval narrower than this is shown with one digit more."""
 
 
@@ -38,6 +38,8 @@ def effect_row(effect: Effect, metric: Metric, seeds: Mapping[int, str]) -> dict
     if effect.comparison.band:
         paper = " … ".join(signed(end, digits) for end in effect.comparison.band)
     notes = ["the runs disagree: their own spread gives the interval"] if effect.disagree else []
+    if len(effect.by_seed) == 1 < len(seeds):
+        notes.append(f"run {seeds[next(iter(effect.by_seed))]} alone")
     if effect.at_equal_length is not None:
         notes.append(f"at equal length {gain_text(effect.at_equal_length, digits)}")
     return {
@@ -111,12 +113,17 @@ def answer_of(effects: Sequence[Effect], metrics: Mapping[str, Metric]) -> str:
     if not first:
         return ""
     numbers = [
-        f"{effect_text(one, metrics[one.metric])} {metrics[one.metric].title}"
+        f"{effect_text(one, metrics[one.metric])} {_unit(metrics[one.metric])}"
         + (f" (the paper: {signed(one.paper, 2)})" if one.paper is not None else "")
         for one in first
         if one.metric in metrics
     ]
-    return f"{terms_text(first[0].comparison.terms)}: {', '.join(numbers)}."
+    comparison = first[0].comparison
+    return f"{comparison.statement}? {terms_text(comparison.terms)}: {', '.join(numbers)}."
+
+
+def _unit(metric: Metric) -> str:
+    return f"{metric.unit} of {metric.title}" if metric.name == LOSS.name else metric.title
 
 
 def _ends(interval: Interval | None, *names: str) -> dict[str, float | None]:
