@@ -36,7 +36,7 @@ def code_of_page(page: str) -> dict[str, str]:
 
 
 def unshown(params: TextParams) -> dict[str, str]:
-    """Runs of this scale that no table of FedNLP's page shows -> what would show each."""
+    """Run of this scale that no table of FedNLP's page shows -> how to show it."""
     if params.page != "fednlp":
         return {}
     tables = tables_of(params)
@@ -52,7 +52,7 @@ def unshown(params: TextParams) -> dict[str, str]:
 
 
 def tables_of(params: TextParams) -> dict[str, list[str]]:
-    """Those that the file leaves out: of methods one a setting, of others none."""
+    """Table -> its runs or settings; a table of methods for every setting, unless the file lists tables."""
     if params.page != "fednlp":
         return params.tables
     used = [name for name in params.settings if any(params.runs[run].setting == name for run in params.runs_of_scale)]

@@ -1,4 +1,4 @@
-"""What the params.yaml of an experiment on labelled texts means: one resolved order a stage."""
+"""The params.yaml of an experiment on labelled texts -> one order for each stage."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_file, sha256_json
 
 PLAIN = "pipeline.federated.algorithms.fedavg"
-"""Whose knobs an untrained run has; none of them is used."""
+"""The algorithm whose knobs an untrained run has; none of them is used."""
 READING, LOADING = "pipeline.runs.text_reading", "pipeline.model.encoder_loading"
 READ = ("classes", "example", "render", "head_input")
-"""What of a task decides what is stored of a text."""
+"""The members of a task that decide what is stored of a text."""
 LEARNED = (*READ, "initial", "items", "outputs")
-"""What of a task decides what is learned: not how its predictions are made or scored."""
+"""The members of a task that decide what is learned, so not those that predict or score."""
 
 
 def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
@@ -101,12 +101,12 @@ def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
 
 
 def task_of(data: Dataset) -> str:
-    """The module of what is learned on a data set."""
+    """The module of a data set's task."""
     return TEXT_TASKS[data.task]
 
 
 def view_of(params: TextParams, name: str) -> View:
-    """How a run reads its data set.
+    """How a run's model reads its data set.
 
     Raises:
         QuorumError: it is cut where its backbone cannot be.
@@ -130,7 +130,7 @@ def view_of(params: TextParams, name: str) -> View:
 
 
 def _contents(file: Path) -> str | None:
-    """A hash of a file of one's own, which lies at home: git need not know it."""
+    """A hash of a user's file in the main workspace; None where there is none."""
     path = layout.of_ones_own(file)
     return sha256_file(path) if path.is_file() else None
 
@@ -246,10 +246,11 @@ def training_on_texts(params: TextParams, name: str) -> TextTraining:
 
 
 def _check_fits(params: TextParams, name: str, bound: Algorithm, hyper: BaseModel) -> None:
-    """
+    """Check that a run's algorithm fits its data set, its setting and its optimizer.
+
     Raises:
-        QuorumError: the method is about clients' own models and nobody judges them, it marks words and none is written,
-            or SGD should keep moments.
+        QuorumError: the method evaluates clients' own models and the setting evaluates the server's, it marks words of
+            a task that writes none, or it saves the moments of SGD, which has none.
     """
     run, where = params.runs[name], f"params.yaml: runs.{name}"
     if bound.marks_words and not params.data_of(name).writes:
@@ -258,14 +259,14 @@ def _check_fits(params: TextParams, name: str, bound: Algorithm, hyper: BaseMode
             "writes nothing; choose another method, such as AdaFedSelectKD"
         )
     skew = params.settings[run.setting]
-    judged = isinstance(skew, NaturalOn) and skew.own
-    if bound.evaluates == "local" and not bound.pooled and not judged:
+    by_client = isinstance(skew, NaturalOn) and skew.own
+    if bound.evaluates == "local" and not bound.pooled and not by_client:
         raise QuorumError(
-            f"{where}: {run.method} is about each client's own model, and in setting {run.setting} the server judges; "
+            f"{where}: {run.method} evaluates each client's own model, and setting {run.setting} the server's; "
             "choose natural clients with own: true, or a method whose server has a model"
         )
-    kept = getattr(hyper, "client_optimizer_state", "fresh") == "keep"
-    if kept and params.training_of(name).client_optimizer == "sgd":
+    keeps_state = getattr(hyper, "client_optimizer_state", "fresh") == "keep"
+    if keeps_state and params.training_of(name).client_optimizer == "sgd":
         raise QuorumError(f"{where}.client_optimizer_state: keep: SGD has no moments to keep; remove it")
 
 

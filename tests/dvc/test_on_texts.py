@@ -651,7 +651,7 @@ def test_a_runs_knob_changes_its_own_training_alone(tmp_path: Path) -> None:
         ({"settings": SETTINGS | {"news": {"data": "news", "kind": "given"}}}, "settings.news.file: is missing"),
         (
             {"settings": SETTINGS | {"news": {"data": "news", "kind": "given", "file": "a.json"}}},
-            "a.json: lay it in the experiment's folder data/own/, where DVC looks, and say data/own/a.json",
+            "a.json: is not in data/own/, where DVC looks; move it there, and set data/own/a.json",
         ),
         ({"runs": {}, "tables": {}}, "params.yaml: runs: names none; add one; correct it$"),
         ({"scale": "huge"}, "scale: 'huge' is none of scales"),
