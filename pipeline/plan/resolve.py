@@ -282,7 +282,7 @@ def _main(params: Params, rows: list[RunRow]) -> MainOrder:
 
 def _texts(*names: str) -> dict[str, str]:
     """Hashes of the templates and the style behind a page, which `code_of` does not find."""
-    return {name: sha256_file(TEMPLATES / name) for name in (*names, "pieces.html.j2", "page.css")}
+    return {name: sha256_file(TEMPLATES / name) for name in (*names, "base.html.j2", "pieces.html.j2", "page.css")}
 
 
 def _common(params: Params) -> dict[str, Any]:

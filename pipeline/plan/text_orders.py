@@ -109,6 +109,15 @@ class TextEvaluateOrder(Order):
     left_out: bool
 
 
+def is_called_after(run: str, setting: str) -> bool:
+    """Whether a run's name begins with its setting's, by which the setting's table of methods finds it.
+
+    >>> is_called_after("tc-fedavg", "tc"), is_called_after("tc-1-fedavg", "tc-1"), is_called_after("averaged", "tc")
+    (True, True, False)
+    """
+    return run.startswith(f"{setting}-")
+
+
 class TextRow(Record):
     """A run, as tables name it."""
 

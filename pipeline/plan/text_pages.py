@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.plan.code import code_of
-from pipeline.plan.text_names import is_called_after
+from pipeline.plan.text_orders import is_called_after
 from pipeline.plan.texts import TABLES, TextParams
 from pipeline.workspace.files import sha256_file
 
-STYLE = ("templates/pieces.html.j2", "templates/page.css")
+STYLE = ("templates/base.html.j2", "templates/pieces.html.j2", "templates/page.css")
 
 
 class Page(NamedTuple):

@@ -12,8 +12,7 @@ from markupsafe import Markup
 
 from pipeline.evaluation.comparisons import Effect
 from pipeline.evaluation.text_scores import LabelCounts, divergences, roughness
-from pipeline.plan.text_names import is_called_after
-from pipeline.plan.text_orders import TextPageOrder, TextRow
+from pipeline.plan.text_orders import TextPageOrder, TextRow, is_called_after
 from pipeline.report.effects import effect_records, effect_row
 from pipeline.report.figures import forest
 from pipeline.report.figures.federations import draw_costs, draw_curves, draw_distances, draw_gallery
@@ -35,25 +34,25 @@ from pipeline.tasks.task import Metric
 
 COMMAND = "dvc repro"
 TITLES = {"classify": "Classifying", "tag": "Tagging", "answer": "Answering", "title": "Writing titles"}
-"""What pages call tasks."""
+"""Task -> its name on pages."""
 Tables = dict[str, list[Row]]
 WHOLE = "whole-"
-"""How settings are called whose federations are drawn and not trained on."""
+"""Prefix of the names of settings that are drawn and have no training."""
 FOREST = "Effects with 95% intervals; rings are the effects of single seeds."
 
 
 def _theirs(method: str) -> str:
-    """What the paper calls a method: AdaCentralized is Centralized, AdaFedOPT is FedOPT."""
+    """The paper's name of a method: AdaCentralized is Centralized, AdaFedOPT is FedOPT."""
     return method.removeprefix("Ada")
 
 
 def gallery_figure(setting: str) -> str:
-    """What the gallery's figure of a setting is called."""
+    """The name of the gallery's figure of a setting."""
     return f"federation-{setting}"
 
 
 class TextPage:
-    """What the page is made from; nothing of it is read here."""
+    """The tables, figures and page of an experiment on labelled texts, from its results."""
 
     def __init__(
         self,
@@ -68,26 +67,30 @@ class TextPage:
         altered: Set[str] = frozenset(),
         unassigned: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """
+        """Create the page.
+
         Args:
+            outcomes: run -> its results.
             label_counts: setting -> seed -> client -> label -> training texts.
             metrics: data set -> its task's.
             data: a row a data set.
-            altered: settings that are skewed otherwise than the paper's, whose numbers are not set beside them.
-            unassigned: setting -> texts that were taken and that nobody holds, at the first seed.
+            altered: settings that are skewed differently from the paper's; its numbers are not shown with them.
+            unassigned: setting -> the number of sampled texts that no client has, at the first seed.
         """
         self.order, self.outcomes, self.label_counts, self.metrics = order, outcomes, label_counts, metrics
         self.question, self.effects, self.data, self.paper, self.altered = question, effects, data, paper, altered
         self.unassigned = unassigned
 
     def metric(self, run: str) -> Metric:
+        """The first metric of a run's task."""
         return self.metrics[self.outcomes[run].row.dataset][0]
 
     def task(self, setting: str) -> str:
+        """The task of a setting's data set."""
         return self.order.datasets[self.order.settings[setting].data].rpartition(".")[2]
 
     def title(self, setting: str) -> str:
-        """What the page calls a setting of Table 2: its task and its data set, and itself where it shares these."""
+        """The page's name of a setting of Table 2: its task and data set, and its own name where others share these."""
         data = self.order.settings[setting].data
         alone = [self.order.settings[one].data for one in self.order.tables["methods"]].count(data) == 1
         task = TITLES.get(self.task(setting), self.task(setting))
@@ -96,7 +99,7 @@ class TextPage:
     # -- tables --
 
     def tables(self) -> Tables:
-        """Every table that has a row, by the name of its CSV; the paper's claims are about published data."""
+        """Name of a CSV -> its rows, for tables with rows; the paper's numbers are shown with published data alone."""
         found = {f"methods-{setting}": self._methods(setting) for setting in self.order.tables["methods"]}
         natural = self._natural()
         tables = {
@@ -153,7 +156,7 @@ class TextPage:
         return getattr(skew, "alpha", None), getattr(skew, "beta", None)
 
     def _listed(self, table: str) -> list[str]:
-        """A table's runs that were made."""
+        """A table's runs that have results."""
         return [run for run in self.order.tables[table] if run in self.outcomes]
 
     def _cuts(self) -> list[Row]:
@@ -182,18 +185,22 @@ class TextPage:
         return effect_row(effect, self._metric_of(run, effect.metric), seeds)
 
     def _metric_of(self, run: str, name: str) -> Metric:
-        """A metric by its name; of a run that was not made, the first one that is called so."""
+        """A metric of a run by its name; for a run without results, the first metric with that name."""
         own = self.metrics[self.outcomes[run].row.dataset] if run in self.outcomes else ()
         return next(one for group in (own, *self.metrics.values()) for one in group if one.name == name)
 
     # -- figures --
 
     def draw(self, folder: Path) -> dict[str, Markup]:
-        """Save every figure; what embeds each, by name."""
+        """Save every figure.
+
+        Returns:
+            Name -> the HTML that embeds it.
+        """
         found = {}
         for name, figure, caption in self._figures():
             save(figure, folder, name)
-            found[name] = embedded(folder / f"{name}.svg", f"{caption} To make it again: {COMMAND}.")
+            found[name] = embedded(folder / f"{name}.svg", f"{caption} To draw it again: {COMMAND}.")
         return found
 
     def _figures(self) -> list[tuple[str, Any, str]]:
@@ -240,7 +247,7 @@ class TextPage:
         ]
 
     def _named(self, runs: Sequence[str]) -> dict[str, list[float]]:
-        """Run -> its development loss by round, the mean over seeds; those that train."""
+        """Run -> its development loss by round, the mean over seeds; runs that train nothing are left out."""
         found = {}
         for run in (run for run in runs if run in self.outcomes and self.outcomes[run].curves):
             curves = list(self.outcomes[run].curves.values())
@@ -250,7 +257,7 @@ class TextPage:
     # -- pages --
 
     def render(self, figures: Mapping[str, Markup], tables: Tables, samples: Sequence[str]) -> str:
-        """The page, of what `draw` and `tables` made."""
+        """The page as HTML, from the results of `draw` and `tables`."""
         names = ("forest", "curves", "partition_curves", "cut_curves", "size_curves", "size_figure", "distances")
         return page(
             "texts_page.html.j2",
@@ -273,7 +280,7 @@ class TextPage:
         )
 
     def gallery(self, folder: Path) -> str:
-        """Every federation as pictures."""
+        """The gallery as HTML: every federation as pictures, which are saved in a folder."""
         shown = []
         for name, own in self.label_counts.items():
             label_counts = next(iter(own.values()))

@@ -1,4 +1,4 @@
-"""FedNLP's tables as rows: what is shown, and what is written beside it as CSV."""
+"""FedNLP's tables as rows, for the page and for CSV files."""
 
 from __future__ import annotations
 
@@ -32,21 +32,22 @@ Curves = Mapping[int, Sequence[float]]
 """Seed -> development loss by round."""
 PaperRows = Sequence[Mapping[str, str]]
 PAPERS = {"fedavg": "FedAvg", "fedprox": "FedProx", "fedopt": "FedOPT"}
-"""What the paper calls methods, by the last part of a run's name."""
+"""Last part of a run's name -> the paper's name of its method."""
 THEIRS = {
     "classify": "text classification",
     "tag": "sequence tagging",
     "answer": "question answering",
     "title": "seq2seq",
 }
-"""What the paper calls our tasks."""
+"""Task -> its name in the paper."""
 
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """A run's results: its rows at each seed, its rounds' development losses, what it sent, and what trains of it.
+    """A run's results: its test rows and its development losses at each seed, what it sent, and its size.
 
-    `best`: at each seed the first metric of the best development round. `sent`: bytes of all rounds, both ways.
+    `best`: seed -> the first metric at the best development round. `sent`: bytes of all rounds, both ways, mean over
+    seeds. `parameters`: how many numbers train.
     """
 
     row: TextRow
@@ -58,13 +59,14 @@ class RunOutcome:
 
 
 def ends_of(shown: Interval) -> Row:
-    """A score's, which is never below 0; of too few groups of texts there is no interval."""
+    """The ends of a score's interval, at least 0; empty for too few groups of texts."""
     if shown.is_point:
         return {"low": "", "high": ""}
     return {"low": round(max(shown.low, 0.0), 2), "high": round(shown.high, 2)}
 
 
 def figure_of(run: RunOutcome, metric: Metric, samples: int) -> Interval:
+    """A run's metric over all test texts, with its interval."""
     return with_interval(run.scored, metric, samples)
 
 
@@ -73,8 +75,7 @@ def method_row(
 ) -> Row:
     """A run of Table 2: every metric, each seed's, the best round's, and over clients.
 
-    `not_judged`: clients for whom the test texts hold nothing to judge by, the mean over seeds, as all that is over
-    clients.
+    `not_judged`: the number of clients that no test text can score, the mean over seeds.
     """
     first = metrics[0]
     seeds = [seed for seed in run.scored if label_counts.get(seed)]
@@ -98,14 +99,14 @@ def method_row(
 
 
 def _of_clients(rows: Rows, label_counts: LabelCounts, metric: Metric) -> dict[str, float]:
-    """Client -> a metric over its own test texts; where the server holds them all, as the client's labels weigh."""
+    """Client -> a metric over its own test texts; where the server has all texts, weighted by the client's labels."""
     if any(row["client"] != SERVER for row in rows):
         return of_own_texts(rows, metric)
     return per_client(rows, label_counts, metric)
 
 
 def majority_row(rows: BySeed, metric: Metric, counts: Mapping[str, int]) -> Row | None:
-    """What naming the most frequent training label always would give; of a task with labels alone."""
+    """The accuracy of always predicting the most frequent training label; None for tasks without labels."""
     if metric.name != "accuracy":
         return None
     label = min(counts, key=lambda one: (-counts[one], one))
@@ -114,7 +115,7 @@ def majority_row(rows: BySeed, metric: Metric, counts: Mapping[str, int]) -> Row
 
 
 def with_paper(rows: Sequence[Row], paper: PaperRows, task: str) -> list[Row]:
-    """Table 2's own numbers beside ours, x 100; none where `task` is none of its."""
+    """Our rows with the numbers of Table 2, x 100; without them for a task that it lacks."""
     if not task:
         return list(rows)
     known = {
@@ -130,10 +131,10 @@ def _method(run: str) -> str:
 
 
 def data_row(name: str, about: Mapping[str, Any], unlearned: int | None, task: str, paper: PaperRows) -> Row:
-    """Table 1: what there is of a data set, and the paper's counts for its task.
+    """A row of Table 1: the counts of a data set, and the paper's counts for its task.
 
     Args:
-        unlearned: training texts, of those that were taken, from which nothing can be learned; None: none was taken.
+        unlearned: the number of sampled training texts without an answer; None: none was sampled.
     """
     theirs = [row for row in paper if row["table"] == "1" and row["task"] == task]
     counts = {row["metric"]: int(float(row["value"])) for row in theirs}
@@ -153,8 +154,8 @@ def data_row(name: str, about: Mapping[str, Any], unlearned: int | None, task: s
 def federation_row(name: str, label_counts: LabelCounts, batch_size: int | None = None) -> Row:
     """How skewed a federation is.
 
-    `least`, `most`: texts of its smallest and its largest client. `short`: clients whose round has too few optimizer
-    steps, if one trains there.
+    `least`, `most`: texts of its smallest and its largest client. `short`: the number of clients whose round has too
+    few optimizer steps, if there is a training.
     """
     sizes = np.array([sum(counts.values()) for counts in label_counts.values()], dtype=float)
     distances = divergences(label_counts)
@@ -172,7 +173,7 @@ def federation_row(name: str, label_counts: LabelCounts, batch_size: int | None 
 
 
 def cost_row(run: RunOutcome, metric: Metric, samples: int, paper: float | None) -> Row:
-    """Table 3 and Fig. 7: what trains, what is sent, what comes out."""
+    """A row of Table 3 and Fig. 7: trainable numbers, MB sent, score."""
     shown = figure_of(run, metric, samples)
     return {
         "run": run.row.name,
@@ -186,7 +187,7 @@ def cost_row(run: RunOutcome, metric: Metric, samples: int, paper: float | None)
 
 
 def client_rows(run: RunOutcome, metric: Metric) -> Row:
-    """Natural clients, each on its own texts: means over the seeds at which it was judged."""
+    """Natural clients, each on its own texts: means over the seeds at which it was scored."""
     by_seed = [of_own_texts(rows, metric) for rows in run.scored.values()]
     clients = sorted({client for own in by_seed for client in own})
     values = {client: fmean(own[client] for own in by_seed if client in own) for client in clients}
@@ -199,4 +200,4 @@ def client_rows(run: RunOutcome, metric: Metric) -> Row:
 
 
 FEW = 8
-"""Clients that a table names one by one, at most."""
+"""The most clients that a table names one by one."""

@@ -1,4 +1,4 @@
-"""Who holds what: a federation's labels, sizes and distances, a panel each; and curves of several runs."""
+"""A federation's labels, sizes and distances, a panel each; and curves of several runs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pipeline.report.figures.style import colour, marker
 
 Array = NDArray[np.float64]
 BINS = 20
-"""Of a histogram; fewer where all clients are about as large."""
+"""Bins of a histogram; fewer where all clients are about as large."""
 MANY = 30
-"""With more clients or labels, their names would not be read."""
+"""With more labels their names are left out, which would be too small."""
 
 
 def draw_gallery(label_counts: LabelCounts, distances: Array) -> Figure:
