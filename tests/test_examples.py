@@ -23,7 +23,7 @@ MODULES = (
     "pipeline.federated.optimizer",
     "pipeline.model.frozen_part",
     "pipeline.plan.grids",
-    "pipeline.plan.text_names",
+    "pipeline.plan.text_orders",
     "pipeline.runs.summarize",
     "pipeline.tasks.answer",
     "pipeline.tasks.spans",

@@ -28,7 +28,7 @@ from scipy.stats import chi2, ttest_1samp
 from statsmodels.stats.multitest import multipletests
 
 from pipeline.errors import QuorumError
-from pipeline.evaluation.intervals import Clusters, Interval, interval_of, of_few, sign_flip, standard_error
+from pipeline.evaluation.intervals import Clusters, Interval, interval_of, mean_ratio, of_few, sign_flip, standard_error
 from pipeline.workspace.record import Record, first_problem
 
 ALPHA = 0.05
@@ -42,14 +42,14 @@ class Comparison(Record):
 
     Attributes:
         name: by which tables and documents refer to it.
-        statement: what the paper says, or what is asked.
+        statement: the paper's statement, or the experiment's question.
         terms: run -> its coefficient.
         effects: metric -> the paper's own effect in the metric's unit; null where the paper has none.
         over: what is resampled: groups of examples (meetings, documents), or seeds.
         family: Holm's correction runs over the comparisons of one family on one metric; none is corrected without one.
         seeds: the seeds that count; null: all.
         band: of a statement that two runs are alike, the ends between which the paper has them.
-        scale: the one scale at which it is asked; null: every scale.
+        scale: the one scale that makes it; null: every scale.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Sensitivity(Record):
 
 
 class Comparisons(Record):
-    """comparisons.yaml: what is asked of an experiment's runs.
+    """comparisons.yaml: an experiment's question, and the contrasts of its runs.
 
     Attributes:
         deviations: what was done differently from the plan.
@@ -136,6 +136,7 @@ class Effect:
 
     @property
     def paper(self) -> float | None:
+        """The paper's own effect; None where it has none."""
         return self.comparison.effects[self.metric]
 
     @property
@@ -197,11 +198,7 @@ def _over_seeds(one: Comparison, metric: str, contrast: Contrast, seeds: Sequenc
 
 def _by_seed(one: Comparison, metric: str, contrast: Contrast, seeds: Sequence[int]) -> dict[int, float]:
     own = {seed: contrast(one.terms, metric, seed) for seed in seeds if one.seeds is None or seed in one.seeds}
-    return {seed: _mean(clients) for seed, clients in own.items() if clients}
-
-
-def _mean(clients: Mapping[str, Clusters]) -> float:
-    return float(np.mean([client.ratio() for client in clients.values()]))
+    return {seed: mean_ratio(clients) for seed, clients in own.items() if clients}
 
 
 def _over_groups(
@@ -234,8 +231,8 @@ def cochran(by_seed: Mapping[int, Mapping[str, Clusters]]) -> float | None:
     names = [{name for client in own.values() for name in client.names} for own in by_seed.values()]
     if len(names) < FEW_SEEDS or sum(map(len, names)) > len(set().union(*names)):
         return None
-    effects = np.array([_mean(own) for own in by_seed.values()])
-    errors = np.array([standard_error(own)[0] for own in by_seed.values()])
+    effects = np.array([mean_ratio(own) for own in by_seed.values()])
+    errors = np.array([standard_error(own) for own in by_seed.values()])
     if not errors.all():
         return None
     weights = errors**-2

@@ -6,7 +6,7 @@ or over tokens), averaged over clients:
 
     θ = (1/C) Σ_c Σ_m a_cm / B_c,      B_c = Σ_m b_cm
 
-If θ₀ is the true value, each meeting's a_cm − θ₀ b_cm might as well have had the other sign. With random signs s,
+If θ₀ is the true value, each meeting's a_cm − θ₀ b_cm is as likely to have the other sign. With random signs s,
 
     T_s(θ₀) = (1/C) Σ_c Σ_m s_m (a_cm − θ₀ b_cm) / B_c = A_s − θ₀ B_s
     p(θ₀) = (1 + #{|T_s(θ₀)| ≥ |θ − θ₀|}) / (1 + R)
@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from functools import lru_cache
 from statistics import fmean, stdev
 
@@ -55,6 +55,7 @@ class Clusters:
         return cls(top, bottom, tuple(map(str, names)))
 
     def ratio(self) -> float:
+        """Sum of numerators over sum of denominators."""
         return float(self.numerator.sum() / self.denominator.sum())
 
 
@@ -62,15 +63,13 @@ class Clusters:
 class Interval:
     """A figure with its 95% interval; of a point the ends are NaN.
 
-    `standard_error` is that of the meetings within their clients, with so many `degrees` of freedom, in general no
-    whole number.
+    `standard_error` is that of the meetings within their clients.
     """
 
     value: float
     low: float
     high: float
     standard_error: float = 0.0
-    degrees: float = 0.0
 
     @property
     def is_point(self) -> bool:
@@ -79,12 +78,11 @@ class Interval:
 
     def alone(self) -> Interval:
         """The value as a point."""
-        return Interval(self.value, math.nan, math.nan, self.standard_error, self.degrees)
+        return Interval(self.value, math.nan, math.nan, self.standard_error)
 
     def times(self, factor: float) -> Interval:
         """In another unit."""
-        value, low, high, error = (factor * one for one in (self.value, self.low, self.high, self.standard_error))
-        return Interval(value, low, high, error, self.degrees)
+        return Interval(*(factor * one for one in astuple(self)))
 
     def span(self, digits: int, sign: str = "") -> str:
         """The ends as text, as in `0.12 … 0.34`; of a point, none."""
@@ -92,10 +90,11 @@ class Interval:
 
     def rounded(self, digits: int) -> dict[str, float]:
         """As files have it: a point has no ends."""
-        return {n: round(v, digits) for n, v in asdict(self).items() if n != "degrees" and not math.isnan(v)}
+        return {name: round(value, digits) for name, value in asdict(self).items() if not math.isnan(value)}
 
     @property
     def ends(self) -> tuple[float, float]:
+        """(low, high)."""
         return self.low, self.high
 
 
@@ -105,15 +104,14 @@ def of_few(values: Sequence[float]) -> Interval:
     >>> of_few([1.0, 2.0, 3.0]).span(2)
     '−0.48 … 4.48'
     """
-    mean, degrees = fmean(values), len(values) - 1
-    error = stdev(values) / math.sqrt(len(values))
-    width = error * float(student.ppf(0.5 + CONFIDENCE / 2, degrees))
-    return Interval(mean, mean - width, mean + width, error, degrees)
+    mean, error = fmean(values), stdev(values) / math.sqrt(len(values))
+    width = error * float(student.ppf(0.5 + CONFIDENCE / 2, len(values) - 1))
+    return Interval(mean, mean - width, mean + width, error)
 
 
 def aligned(clients: Mapping[str, Clusters]) -> dict[str, Clusters]:
     """Each client moved to the mean over clients: what lies between them is then no noise of the mean."""
-    mean = _mean(clients)
+    mean = mean_ratio(clients)
     return {
         name: replace(own, numerator=own.numerator - (own.ratio() - mean) * own.denominator)
         for name, own in clients.items()
@@ -126,8 +124,7 @@ def interval_of(clients: Mapping[str, Clusters], samples: int, seed: int = 0) ->
     Args:
         samples: R, random signs.
     """
-    value = _mean(clients)
-    error, degrees = standard_error(clients)
+    value = mean_ratio(clients)
     a, b = _flipped(clients, samples, seed)
     with np.errstate(divide="ignore", invalid="ignore"):
         roots = np.stack([(value - a) / (1 - b), (value + a) / (1 + b)])
@@ -139,18 +136,19 @@ def interval_of(clients: Mapping[str, Clusters], samples: int, seed: int = 0) ->
     low, high = np.sort(roots[0])[place], np.sort(roots[1])[::-1][place]
     if not math.isfinite(low) or not math.isfinite(high):
         low = high = math.nan
-    return Interval(value, float(low), float(high), error, degrees)
+    return Interval(value, float(low), float(high), standard_error(clients))
 
 
 def sign_flip(clients: Mapping[str, Clusters], samples: int, seed: int = 0) -> float:
     """The two-sided p-value of a mean difference: p(0), by the same signs as the interval's."""
     a, _ = _flipped(clients, samples, seed)
     # Equal sums in another order differ in the last bits.
-    extreme = np.abs(a) >= abs(_mean(clients)) * (1 - 1e-12)
+    extreme = np.abs(a) >= abs(mean_ratio(clients)) * (1 - 1e-12)
     return float((1 + extreme.sum()) / (1 + samples))
 
 
-def _mean(clients: Mapping[str, Clusters]) -> float:
+def mean_ratio(clients: Mapping[str, Clusters]) -> float:
+    """The mean over clients of their ratios: θ."""
     return float(np.mean([client.ratio() for client in clients.values()]))
 
 
@@ -179,12 +177,10 @@ def _signs(names: tuple[tuple[str, ...], ...], samples: int, seed: int) -> list[
     return found
 
 
-def standard_error(clients: Mapping[str, Clusters]) -> tuple[float, float]:
-    """The linearized standard error of the mean over clients, and its degrees of freedom.
+def standard_error(clients: Mapping[str, Clusters]) -> float:
+    """The linearized standard error of the mean over clients.
 
-    Each client is a stratum; where clients share meetings, all of them are one. Degrees of freedom are Satterthwaite's
-    ("An Approximate Distribution of Estimates of Variance Components", Biometrics 1946): one client whose meetings
-    differ much has nearly all of the variance, and few meetings to know it by.
+    Each client is a stratum; where clients share meetings, all of them are one.
     """
     influence: dict[str, dict[str, float]] = {}
     names = [name for client in clients.values() for name in client.names]
@@ -194,10 +190,5 @@ def standard_error(clients: Mapping[str, Clusters]) -> tuple[float, float]:
         stratum = influence.setdefault("all" if shared else place, {})
         for name, value in zip(client.names, rest, strict=True):
             stratum[name] = stratum.get(name, 0.0) + float(value)
-    known = [own for own in influence.values() if len(own) > 1]
-    variances = [len(own) / (len(own) - 1) * sum(value**2 for value in own.values()) for own in known]
-    whole = sum(variances)
-    if not whole:
-        return 0.0, float(sum(len(own) - 1 for own in known))
-    spread = sum(one**2 / (len(own) - 1) for one, own in zip(variances, known, strict=True))
-    return math.sqrt(whole), whole**2 / spread
+    strata = [own for own in influence.values() if len(own) > 1]
+    return math.sqrt(sum(len(own) / (len(own) - 1) * sum(value**2 for value in own.values()) for own in strata))

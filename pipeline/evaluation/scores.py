@@ -19,7 +19,7 @@ LENGTH = "length"
 MEETINGS = 30
 """Of a client alone, fewer give a point without an interval."""
 NO_SCORES = ("id", "client", "meeting", "tokens", "loss_sum")
-"""What an example's row of scores holds besides its metrics."""
+"""The fields of an example's row of scores that are no metrics."""
 
 
 @dataclass(frozen=True)
@@ -54,16 +54,15 @@ class Figures:
 def over_seeds(files: Sequence[Sequence[Mapping[str, Any]]]) -> list[Scored]:
     """One run's example rows at each seed -> one row an example, every score the mean over seeds.
 
-    A run that wrote no predictions has its loss alone, and turns of the source (lead, random) have no loss. Where the
-    test sets are drawn anew for each seed, an example counts for each client that held it, over the seeds in which it
-    did.
+    A run that wrote no predictions has its loss alone, and turns of the source (lead, random) have no loss. Where each
+    seed draws other test sets, an example counts for each client that had it, over the seeds in which it did.
     """
     merged = []
-    held: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    by_example: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for file in files:
         for row in file:
-            held.setdefault((row["client"], row["id"]), []).append(row)
-    for (client, identity), rows in held.items():
+            by_example.setdefault((row["client"], row["id"]), []).append(row)
+    for (client, identity), rows in by_example.items():
         first = rows[0]
         values = {m: sum(row[m] for row in rows) / len(rows) for m in first if m not in NO_SCORES}
         if "loss_sum" in first:
@@ -82,6 +81,7 @@ def clusters_of(rows: Sequence[Scored], metric: str) -> dict[str, Clusters]:
 
 
 def by_client(rows: Sequence[Scored]) -> dict[str, list[Scored]]:
+    """Client -> its examples, in order."""
     found: dict[str, list[Scored]] = {}
     for row in rows:
         found.setdefault(row.client, []).append(row)
@@ -161,12 +161,8 @@ def figures_of(rows: Sequence[Scored], samples: int) -> dict[str, Figures]:
     clusters = {metric: clusters_of(rows, metric) for metric in rows[0].values}
     table = {}
     for client, own in by_client(rows).items():
-        alone = {m: {client: clients[client]} for m, clients in clusters.items()}
-        table[client] = Figures(len(own), {m: of_client(interval_of(one, samples), one) for m, one in alone.items()})
+        few = len({row.meeting for row in own}) < MEETINGS
+        found = {m: interval_of({client: clients[client]}, samples) for m, clients in clusters.items()}
+        table[client] = Figures(len(own), {m: one.alone() if few else one for m, one in found.items()})
     table[MEAN] = Figures(len(rows), {m: interval_of(aligned(clients), samples) for m, clients in clusters.items()})
     return table
-
-
-def of_client(interval: Interval, alone: Mapping[str, Clusters]) -> Interval:
-    """One client's figure: a point, where it was tested on few meetings."""
-    return interval.alone() if sum(len(own.names) for own in alone.values()) < MEETINGS else interval

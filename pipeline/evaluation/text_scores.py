@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 Rows = Sequence[Mapping[str, Any]]
 BySeed = Mapping[int, Rows]
 """Seed -> a run's rows, a test text each."""
+LabelCounts = Mapping[str, Mapping[str, int]]
+"""Client -> label -> how many training texts of the client have it."""
 ALL = "all"
 LOSS = Metric("loss_sum", "test loss", "nats an item", "less", 3, per="items")
 
@@ -43,7 +45,7 @@ def value_of(rows: Rows, metric: Metric) -> float:
 def linear(by_seed: BySeed, metric: Metric) -> dict[str, tuple[str, float]]:
     """Text -> (group, what it adds to the mean over texts), the mean over seeds: their mean is the metric.
 
-    Natural clients hold some texts each; all of them are pooled. Of a text that some seeds lack, the others' count.
+    The texts of all clients are pooled. A text that some seeds lack counts with the seeds that have it.
     """
     sums: dict[str, tuple[str, float]] = {}
     texts = len({row["id"] for rows in by_seed.values() for row in rows})
@@ -59,7 +61,7 @@ def linear(by_seed: BySeed, metric: Metric) -> dict[str, tuple[str, float]]:
 
 
 def combined(terms: Sequence[tuple[float, BySeed]], metric: Metric) -> dict[str, Clusters]:
-    """Σ coefficient · metric, over texts that all runs were judged on, by group."""
+    """Σ coefficient · metric, by group, over the texts on which all runs were evaluated."""
     found = [(weight, linear(own, metric)) for weight, own in terms]
     ids = [identity for identity in found[0][1] if all(identity in own for _, own in found)]
     values = [sum(weight * own[identity][1] for weight, own in found) for identity in ids]
@@ -67,18 +69,16 @@ def combined(terms: Sequence[tuple[float, BySeed]], metric: Metric) -> dict[str,
 
 
 def with_interval(by_seed: BySeed, metric: Metric, samples: int) -> Interval:
+    """A run's metric over all its test texts, the mean over seeds, with its 95% interval."""
     return interval_of(combined([(1.0, by_seed)], metric), samples)
 
 
-def per_client(rows: Rows, held: Mapping[str, Mapping[str, int]], metric: Metric) -> dict[str, float]:
-    """Client -> the metric as its own mixture of labels would have it.
+def per_client(rows: Rows, label_counts: LabelCounts, metric: Metric) -> dict[str, float]:
+    """Client -> the metric over all test texts, weighted to the client's own mixture of labels.
 
     A text of label c weighs q_j(c) / p(c): q_j is the client's share of c in training, p the share among these texts.
-    A client is left out if none of these texts has a label of its own, or those that have hold nothing that is sought:
-    both are so whatever a run predicts, so that every run is judged for the same clients.
-
-    Args:
-        held: client -> label -> its training texts.
+    A client is left out if none of these texts has one of its labels, or if those texts contain nothing to find.
+    Neither depends on predictions, so every run is scored for the same clients.
     """
     labels = sorted({str(row["label"]) for row in rows})
     place = {label: number for number, label in enumerate(labels)}
@@ -87,7 +87,7 @@ def per_client(rows: Rows, held: Mapping[str, Mapping[str, int]], metric: Metric
         at = place[str(row["label"])]
         top[at], bottom[at], there[at], count[at] = top[at] + a, bottom[at] + b, there[at] + c, count[at] + 1
     found = {}
-    for client, counts in held.items():
+    for client, counts in label_counts.items():
         share = np.array([float(counts.get(label, 0)) for label in labels])
         weight = share / np.maximum(count, 1)
         if weight @ there:
@@ -97,11 +97,11 @@ def per_client(rows: Rows, held: Mapping[str, Mapping[str, int]], metric: Metric
 
 
 def of_own_texts(rows: Rows, metric: Metric) -> dict[str, float]:
-    """Client -> the metric over the test texts that it holds; whose texts hold nothing that is sought is left out."""
-    held: dict[str, list[Mapping[str, Any]]] = {}
+    """Client -> the metric over its own test texts; a client whose texts contain nothing to find is left out."""
+    by_client: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
-        held.setdefault(row["client"], []).append(row)
-    judged = {client: own for client, own in held.items() if _column(own, metric.sought).sum()}
+        by_client.setdefault(row["client"], []).append(row)
+    judged = {client: own for client, own in by_client.items() if _column(own, metric.sought).sum()}
     return {client: value_of(own, metric) for client, own in judged.items()}
 
 
@@ -118,18 +118,18 @@ def roughness(curve: Sequence[float]) -> float:
 
 
 SHOWN = 300
-"""Clients that are compared with each other, at most."""
+"""The most clients that are compared with each other."""
 
 
-def divergences(held: Mapping[str, Mapping[str, int]]) -> Array:
+def divergences(label_counts: LabelCounts) -> Array:
     """Jensen-Shannon divergence of labels between clients, in bits: (clients, clients), rows by falling sum.
 
-    Of more than `SHOWN` clients as many, evenly spread, are compared.
+    With more than `SHOWN` clients, `SHOWN` of them, evenly spread, are compared.
     """
-    names = [name for name, counts in held.items() if counts]
+    names = [name for name, counts in label_counts.items() if counts]
     names = [names[i * len(names) // SHOWN] for i in range(SHOWN)] if len(names) > SHOWN else names
-    labels = sorted({label for name in names for label in held[name]})
-    shares = np.array([[float(held[name].get(label, 0)) for label in labels] for name in names])
+    labels = sorted({label for name in names for label in label_counts[name]})
+    shares = np.array([[float(label_counts[name].get(label, 0)) for label in labels] for name in names])
     found = np.stack([jensenshannon(shares, own[None], base=2, axis=1) for own in shares]) ** 2
     order = np.argsort(-found.sum(1), kind="stable")
     ordered: Array = np.clip(np.nan_to_num(found)[order][:, order], 0.0, 1.0)

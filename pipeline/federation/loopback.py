@@ -22,7 +22,7 @@ from pipeline.errors import QuorumError
 from pipeline.federation.certificates import AUTHORITY
 from pipeline.federation.flower.commands import app_digest
 from pipeline.federation.site import ALLOWED, KEYS, SITE
-from pipeline.plan.schema import read_whole
+from pipeline.plan.schema import read_extended
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_text
 from pipeline.workspace.progress import say
@@ -86,7 +86,7 @@ def _lay_out(home: Path) -> None:
     raw = home / "corpus"
     if not raw.is_dir():
         fetch("qmsum", choose("qmsum", "auto"), raw)
-    params = yaml.safe_dump(shared_params(read_whole(layout.PARAMS)), sort_keys=False, allow_unicode=True)
+    params = yaml.safe_dump(shared_params(read_extended(layout.PARAMS)), sort_keys=False, allow_unicode=True)
     common = {"run": RUN, "seed": SEED, "host": "127.0.0.1", "port": PORT}
     for place, name in enumerate([*ORGANISATIONS, "server"]):
         folder = home / name

@@ -10,16 +10,16 @@ from pipeline.workspace.files import read_json, sha256_json, write_json
 from pipeline.workspace.progress import say
 
 NAMED = 12
-"""Stages that a message names one by one, at most."""
+"""The most stages that a message names one by one."""
 
 
 def report_changes(orders: dict[str, dict[str, Any]]) -> None:
-    """Say which stages' orders differ from the last plan's, and how long they took when they last ran."""
+    """Print which stages' orders differ from the last plan's, and how long they took when they last ran."""
     known = layout.last_plan()
     before = read_json(known) if known.is_file() else {}
     now = {path.removesuffix(".json"): sha256_json(order) for path, order in orders.items()}
     changed = [name for name in now if before.get(name) != now[name]]
-    # A copy of the workspace has a plan of its own, which is not the last one here.
+    # The plan of a copy of the workspace is not the last one here.
     if not layout.is_copy():
         write_json(known, now)
     if not changed:
@@ -30,14 +30,14 @@ def report_changes(orders: dict[str, dict[str, Any]]) -> None:
     unknown = sum(t is None for t in times)
     say(f"plan: {len(changed)} of {len(now)} stages have a new order: {brief(changed)}")
     if unknown == len(times):
-        say("plan: what depends on them runs too; none of them has been timed here")
+        say("plan: stages that depend on them run too; none of them has been timed here")
         return
     more = f", plus {unknown} not yet timed" if unknown else ""
-    say(f"plan: when last run here they took {measured / 60:.0f} min{more}; what depends on them runs too")
+    say(f"plan: when last run here they took {measured / 60:.0f} min{more}; stages that depend on them run too")
 
 
 def brief(names: list[str]) -> str:
-    """The names, or of more than a line's worth how many of each stage and group there are."""
+    """The names; of more than `NAMED`, how many there are of each stage and group."""
     if len(names) <= NAMED:
         return ", ".join(names)
     counts = Counter(name.rpartition("/")[0] or name for name in names)
@@ -48,6 +48,6 @@ def _seconds(stage: str) -> float | None:
     path = layout.timing(*stage.split("/", 1))
     if not path.is_file():
         return None
-    # The first run's stage works for all: what one run costs is the mean.
+    # The first run's stage does the work of all: one run costs the mean.
     alike = sorted(path.parent.glob("*.json")) if stage.startswith(("generate/", "evaluate/")) else [path]
     return sum(float(read_json(p)["seconds"]) for p in alike) / len(alike)

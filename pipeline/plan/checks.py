@@ -1,4 +1,4 @@
-"""What params.yaml's parts ask of each other. Each function raises ValueError with a line that begins with the key."""
+"""How the parts of params.yaml must fit together. Each check raises ValueError with a line that begins with the key."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ CLIENTS = (*DOMAINS, *CLIENT_OF.values())
 
 
 def check(params: Params) -> None:
-    """All of them."""
+    """Check all parts of params.yaml.
+
+    Raises:
+        ValueError: two parts do not fit; the message begins with a key.
+    """
     _queries(params)
     twice = set(params.runs) & set(params.more_runs)
     if twice:
@@ -54,9 +58,9 @@ def _queries(params: Params) -> None:
     strange = [corpus for corpus in params.queries if corpus not in CLIENT_OF]
     if strange:
         raise ValueError(f"queries: {strange[0]}: is no corpus without queries; known: {', '.join(CLIENT_OF)}")
-    unasked = [corpus for corpus in params.corpora if corpus in CLIENT_OF and corpus not in params.queries]
-    if unasked:
-        raise ValueError(f"queries.{unasked[0]}: is missing, and {unasked[0]} has none of its own; add one")
+    missing = [corpus for corpus in params.corpora if corpus in CLIENT_OF and corpus not in params.queries]
+    if missing:
+        raise ValueError(f"queries.{missing[0]}: is missing, and {missing[0]} has no queries; add one")
 
 
 def _run(params: Params, name: str, run: Run) -> None:
@@ -87,23 +91,30 @@ def _run(params: Params, name: str, run: Run) -> None:
         raise ValueError(f"{where}: teacher: initial and others need every client in every round")
 
 
-def check_rules(where: str, training: CommonKnobs, asked: float) -> None:
-    """Faults need rules to live with; `asked`: how many clients a round asks at most."""
+def check_rules(where: str, training: CommonKnobs, clients: float) -> None:
+    """Check that the rules of tolerance fit the faults.
+
+    Args:
+        clients: the most clients that a round sends to.
+
+    Raises:
+        ValueError: a round needs more answers than it has clients, or waits forever for a client that never answers.
+    """
     rules = training.tolerance or Tolerance()
-    if (rules.minimum or 0) > asked:
-        raise ValueError(f"{where}: tolerance.minimum: {rules.minimum}, but a round asks {asked:g} clients; lower it")
+    if (rules.minimum or 0) > clients:
+        raise ValueError(f"{where}: tolerance.minimum: {rules.minimum}, but a round has {clients:g} clients; lower it")
     if training.faults is not None and training.faults.silent and rules.deadline is None:
         raise ValueError(f"{where}: faults: some clients never answer; set tolerance.deadline, in seconds")
 
 
 def _tuned(params: Params) -> None:
-    """What `tune` prepares are QMSum's domains, at its own seed. A run that has left the file is told by `tune`."""
+    """`tune` prepares QMSum's domains at its own seed. It reports itself the runs that are no longer in the file."""
     for name in (*params.tune.families.values(), *params.tune.trials):
         if (run := params.all_runs.get(name)) is None:
             continue
         setting = params.settings[run.setting]
         if run.seeds is not None:
-            raise ValueError(f"tune: {name}: has seeds of its own, so that it is not made at tune.seed; leave it out")
+            raise ValueError(f"tune: {name}: has its own seeds, without tune.seed; leave it out")
         if not isinstance(setting, Domains) or set(setting.clients) - set(DOMAINS):
             raise ValueError(f"tune: {name}: setting {run.setting!r} is not of QMSum's domains alone; leave it out")
 
@@ -117,7 +128,7 @@ def _own_clients(params: Params) -> None:
 
 
 def _main_table(params: Params) -> None:
-    """What the main table's runs have in common."""
+    """The main table's runs have the same clients and settings of the same kind."""
     settings = {run.setting: params.settings[run.setting] for run in params.runs.values()}
     if len({tuple(sorted(params.setting_of(name).clients)) for name in settings}) > 1:
         raise ValueError("runs: the main table compares runs on the same clients; put the others into more_runs")

@@ -22,7 +22,7 @@ NEUTRAL = (
     "pipeline.workspace.quiet",
     "pipeline.plan.orders",
 )
-"""No cause of a result: what is said or shown, where and how files lie, and the form of an order, not its values."""
+"""Modules that cannot change a result: messages, paths, file formats, and the fields of orders without their values."""
 ROOT = Path(__file__).parents[1]
 
 
@@ -31,17 +31,17 @@ PARTS = (
     *("metrics", "read", "render", "head", "predict", "score"),
     *("classes", "example", "initial", "head_input", "items", "outputs", "score_texts"),
 )
-"""What stages call of a task; whatever else its module defines counts for all of them."""
+"""The members of a task that only some stages call. All else in its module counts for every stage."""
 
 Parts = tuple[str, ...] | None
-"""The methods of a task that count; None: all."""
+"""The members of a task that count; None: all."""
 
 
 def code_of(*modules: str, parts: Parts = None) -> dict[str, str]:
     """Module -> sha256 of its code, for the given modules and all of ours that they import.
 
     Args:
-        parts: the methods of a task that the stage calls; the others are no cause of its result.
+        parts: the members of a task that the stage calls; the others cannot change its result.
     """
     seen: set[str] = set()
     waiting = list(modules)
@@ -54,17 +54,17 @@ def code_of(*modules: str, parts: Parts = None) -> dict[str, str]:
 
 
 HOW = ("code", "packages", "precision", "threads", "keep_rounds")
-"""What of an order says how a result is computed, and not which result it is."""
+"""The fields of an order that say how a result is computed, and not which result it is."""
 
 
 def without_code(order: Mapping[str, Any]) -> dict[str, Any]:
-    """What of an order a result is known by, at any depth: its knobs and its data."""
+    """An order's knobs and data, at any depth: what identifies a result."""
     return {k: without_code(v) if isinstance(v, Mapping) else v for k, v in order.items() if k not in HOW}
 
 
 @cache
 def imports_of(module: str, parts: Parts = None) -> tuple[str, ...]:
-    """Our modules that a module imports, anywhere in it, also inside functions."""
+    """The modules of `pipeline` that a module imports, also inside functions."""
     found: set[str] = set()
     for node in ast.walk(_tree(module, parts)):
         if isinstance(node, ast.Import):

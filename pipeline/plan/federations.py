@@ -13,24 +13,23 @@ from pipeline.workspace.record import Record
 
 
 def check_own(file: Path) -> None:
-    """
+    """Check that DVC tracks a user's file.
+
     Raises:
-        ValueError: the file does not lie where DVC looks for changes.
+        ValueError: the file is not in the folder where DVC looks for changes.
     """
     if OWN not in file.parents:
-        raise ValueError(
-            f"file: {file}: lay it in the experiment's folder {OWN}/, where DVC looks, and say {OWN}/{file.name}"
-        )
+        raise ValueError(f"file: {file}: is not in {OWN}/, where DVC looks; move it there, and set {OWN}/{file.name}")
 
 
 class OnData(Record):
-    """A federation is on one data set."""
+    """A federation on one data set of params.yaml."""
 
     data: str
 
 
 class SkewedOn(OnData, Skewed):
-    """Without `alpha` and `beta` it takes the file's `alpha`, so that one key varies it.
+    """Skewed clients. Without `alpha` and `beta` they take the file's `alpha`, so that one key varies all.
 
     `spread: true`: neither labels nor sizes are skewed, unless `beta` is set.
     """
@@ -45,14 +44,14 @@ class SkewedOn(OnData, Skewed):
 
 
 class NaturalOn(OnData, Natural):
-    """See `Natural`."""
+    """One client for each owner of texts; see `Natural`."""
 
 
 class GivenOn(OnData, Given):
-    """See `Given`."""
+    """Clients that a file lists; see `Given`."""
 
     @model_validator(mode="after")
-    def _where_dvc_looks(self) -> GivenOn:
+    def _check_file(self) -> GivenOn:
         check_own(self.file)
         return self
 

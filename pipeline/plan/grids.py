@@ -20,7 +20,7 @@ RATE = "learning_rate"
 
 @dataclass(frozen=True)
 class Trial:
-    """A run with some of its knobs changed; `chooses` names what is chosen by it: a family's rate, or a run's knobs."""
+    """A run with some of its knobs changed; `chooses` names the family or the run whose values the trials choose."""
 
     chooses: str
     run: str
@@ -38,6 +38,7 @@ def rate_trials(params: Params, rates: Iterable[float]) -> Iterator[Trial]:
 
 
 def knob_trials(params: Params) -> Iterator[Trial]:
+    """Every run's trials of its own knobs."""
     for run, settings in params.tune.trials.items():
         for knobs in settings:
             yield Trial(run, run, tuple(knobs.items()))
@@ -45,9 +46,9 @@ def knob_trials(params: Params) -> Iterator[Trial]:
 
 def widened(grid: Sequence[float], best: Iterable[float]) -> list[float]:
     """The same ascending grid, with one more value, by a factor of two, at each end that is best for a family."""
-    liked = set(best)
-    below = [grid[0] / 2] if grid[0] in liked else []
-    above = [2 * grid[-1]] if grid[-1] in liked else []
+    ends = set(best)
+    below = [grid[0] / 2] if grid[0] in ends else []
+    above = [2 * grid[-1]] if grid[-1] in ends else []
     return [*below, *grid, *above]
 
 
@@ -66,7 +67,7 @@ def beyond(grid: Sequence[float], best: float) -> float | None:
 
 
 def further(params: Params, trials: Sequence[Trial], best: Mapping[str, Trial]) -> list[Trial]:
-    """What to try as well, where the best of a run's one knob is at an end of its grid and the knob's range goes on.
+    """One more trial for each run whose only knob is best at an end of its grid, if the knob may have the next value.
 
     Args:
         best: run -> its best trial.
@@ -81,7 +82,7 @@ def further(params: Params, trials: Sequence[Trial], best: Mapping[str, Trial]) 
 
 
 def at_an_end(trials: Sequence[Trial], best: Mapping[str, Trial]) -> list[Trial]:
-    """Of the runs with one knob that is a number, the best trials that lie at an end of their grid."""
+    """The best trials that lie at an end of their grid, of the runs with one knob, a number."""
     found = []
     for run, trial in best.items():
         own = [one for one in trials if one.run == run]
@@ -97,7 +98,7 @@ def _grid(trials: Sequence[Trial], run: str) -> list[float]:
 
 
 def _fits(params: Params, trial: Trial) -> bool:
-    """Whether the knob may have the value at all: a grid may reach to the end of its knob's range."""
+    """Whether the knob may have the value."""
     try:
         _order(params, trial)
     except QuorumError:
@@ -106,7 +107,7 @@ def _fits(params: Params, trial: Trial) -> bool:
 
 
 def with_learning_rates(params: Params, chosen: Mapping[str, float]) -> Params:
-    """The same parameters with the families' rates as they were chosen."""
+    """The same parameters with the chosen rates of families."""
     rates = params.learning_rates.model_dump() | dict(chosen)
     return _changed(params, learning_rate=None, learning_rates=rates)
 
@@ -126,7 +127,7 @@ def _changed(params: Params, **changes: Any) -> Params:
 
 
 def orders_of(params: Params, trials: Iterable[Trial]) -> dict[Trial, TrainOrder]:
-    """Every trial's training, so that a wrong knob of the last is found before the first has run.
+    """Trial -> its training, for all trials: an error in the last one is raised before the first one trains.
 
     Raises:
         QuorumError: a trial's knob is unknown or out of range, or its run trains nothing.
@@ -144,7 +145,6 @@ def _order(params: Params, trial: Trial) -> TrainOrder:
     except ValidationError as error:
         raise QuorumError(f"{where}: {first_problem(error)}; correct it") from None
     except (QuorumError, ValueError) as error:
-        # The message is about the run with the trial's knobs in it.
         raise QuorumError(f"{where}: {error}") from None
     if order.training is None:
         raise QuorumError(f"{where}: trains nothing; leave it out")

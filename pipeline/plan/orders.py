@@ -1,6 +1,6 @@
-"""What each stage is told: a file of data/plan, holding only what that stage's result depends on.
+"""The order of each stage: a file in data/plan with everything that the stage's result depends on, and nothing else.
 
-`code` maps the modules behind a stage to hashes of their code (see `plan.code`), `packages` those that can
+`code` maps the modules behind a stage to hashes of their code (see `plan.code`). `packages` maps the packages that can
 change its result to their versions.
 """
 
@@ -24,19 +24,19 @@ from pipeline.workspace.layout import MORE, group_of, order
 from pipeline.workspace.record import Record
 
 REMEDY = "run `dvc repro plan`"
-UNLESS_ASKED: Any = Field(default=None, exclude_if=lambda value: value is None)
-"""A knob that most trainings do without: an order without it is the same order as before there was such a knob."""
+OPTIONAL: Any = Field(default=None, exclude_if=lambda value: value is None)
+"""A knob that an order leaves out where it is None: older orders without the knob are the same orders."""
 
 
 class Order(Record):
-    """The base of all."""
+    """The fields that all orders have."""
 
     code: dict[str, str]
     packages: dict[str, str] = Field(default_factory=dict)
 
 
 class OwnFolder(Record):
-    """One's own meetings: where they lie, and a hash of them, by which a copy without them sees one change."""
+    """A user's meetings: their folder, and a hash of the files, so that a copy without the files notices a change."""
 
     folder: str
     meetings: str
@@ -44,7 +44,7 @@ class OwnFolder(Record):
 
 
 class IngestOrder(Order):
-    """One corpus: which source, which files; for QMSum also which folders of one's own."""
+    """One corpus: which source, which files; for QMSum also the users' folders."""
 
     data_source: str
     checksums: str | None
@@ -52,21 +52,21 @@ class IngestOrder(Order):
 
 
 class WeightsFolder(Record):
-    """A local folder of weights, and a hash of its files' names, sizes and times: to read gigabytes would take long."""
+    """A local folder of weights, and a hash of its files' names, sizes and times, since reading them all is slow."""
 
     folder: str
     files: str
 
 
 class BackboneOrder(Order):
-    """Which weights, and a folder that holds them where they are not to come from the model hub."""
+    """Which weights, and their local folder; without one they come from the model hub."""
 
     backbone: str
     weights: WeightsFolder | None
 
 
 class PrepareOrder(Order):
-    """One corpus: how QMSum's spans are read and which own clients there are, or what stands for a query."""
+    """One corpus: how QMSum's spans are read and the users' clients; for a corpus without queries, its query."""
 
     task: str
     span_end: Literal["inclusive", "exclusive"] | None = None
@@ -78,7 +78,7 @@ class PartitionOrder(Order):
     """The settings that a group of runs uses.
 
     `folds`: seed -> which meetings are tested, where that is not the official split. `batches`: setting -> the largest
-    batch of its trainings, and their local epochs; none of a setting in which nothing is trained.
+    batch of its trainings, and their fewest local epochs; a setting without trainings has none.
     """
 
     corpora: list[str]
@@ -89,12 +89,11 @@ class PartitionOrder(Order):
 
 
 class EncodeOrder(Order):
-    """What the frozen backbone reads, and which manifest each run of a group trains on.
+    """The texts that the frozen backbone reads, and the manifest on which each run of a group trains.
 
-    `limits`: manifest -> (source tokens, target tokens). `uncached`: the runs whose index holds token ids, since they
-    train without the store. `left_out`: the runs that this backbone cannot make, which get no
-    clients. `encoding`: a hash of the code that encodes and of the versions of what it calls, by which the store knows
-    its entries.
+    `limits`: manifest -> (source tokens, target tokens). `uncached`: the runs that train without the
+    store, so that their index has token ids. `left_out`: the runs that this backbone cannot train, which get no
+    clients. `encoding`: a hash of the code that encodes and of its packages' versions; it is part of the store's keys.
     """
 
     task: str
@@ -111,7 +110,7 @@ class EncodeOrder(Order):
 
 
 class CommonKnobs(Record):
-    """A training's knobs, whatever its algorithm; names are those of params.yaml, and a run can set them for itself."""
+    """The knobs of every training, of any algorithm, by their names in params.yaml; a run can set its own values."""
 
     rounds: int = Field(ge=1)
     patience: int = Field(ge=1)
@@ -122,16 +121,16 @@ class CommonKnobs(Record):
     client_schedule: Schedule
     weight_decay: float = Field(ge=0)
     clip_norm: float = Field(gt=0)
-    faults: Faults | None = UNLESS_ASKED
-    tolerance: Tolerance | None = UNLESS_ASKED
+    faults: Faults | None = OPTIONAL
+    tolerance: Tolerance | None = OPTIONAL
 
 
 class FederatedKnobs(CommonKnobs):
-    """What every training is told, whatever model it trains.
+    """The knobs of every training, of meetings or of texts.
 
-    `threads`: of a process that computes; one and two differ in the last bits. `weights`: client -> how many examples
-    one of its stands for in an average, where that is not one. `keep_rounds`: whether every round's models stay, for
-    `audit`.
+    `threads`: of a process that computes; one and two differ in the last bits. `joins`: late client -> its first round.
+    `weights`: client -> the weight of one of its examples in an average, where that is not 1. `keep_rounds`: whether
+    every round's models are saved, for `audit`.
     """
 
     learning_rate: float = Field(gt=0)
@@ -147,9 +146,9 @@ class FederatedKnobs(CommonKnobs):
 
 
 class TrainingKnobs(FederatedKnobs):
-    """What a training is told, its code aside.
+    """All knobs of a training of meetings; see `Training` for its code.
 
-    One of `bottleneck` and `lora_rank` is set, which says of which kind its adapters are.
+    Either `bottleneck` or `lora_rank` is set: the kind of its adapters.
     """
 
     task: str
@@ -169,16 +168,16 @@ class Training(TrainingKnobs):
 
 
 class TrainOrder(Order):
-    """A run's training, and which model it hands on; the untrained backbone has neither."""
+    """A run's training, and which of its models is evaluated; the untrained backbone has neither."""
 
     training: Training | None
     evaluate: Literal["local", "server"] | None
 
 
 class GenerateOrder(Order):
-    """How summaries are decoded; without a rule there are none, and the references alone are scored.
+    """How summaries are decoded; without a rule there are none, and only the loss is computed.
 
-    `turns`: which turns of the source are the summaries, where no model writes them.
+    `turns`: which turns of the source are the summaries, for methods without a model.
     """
 
     task: str
@@ -188,11 +187,11 @@ class GenerateOrder(Order):
     threads: int = Field(ge=1)
     adapted_layers: int
     rule: DecodingRule | None
-    turns: Literal["lead", "random"] | None = UNLESS_ASKED
+    turns: Literal["lead", "random"] | None = OPTIONAL
 
 
 class EvaluateOrder(Order):
-    """How predictions are scored; turns of the source have no model, and so no loss."""
+    """How predictions are scored; turns of the source have no loss, since no model writes them."""
 
     task: str
     device: str
@@ -206,9 +205,9 @@ class EvaluateOrder(Order):
 
 
 class AnalyzeOrder(Order):
-    """Which runs' teachers, which runs' adapters on all test sets, and which manifests are looked into.
+    """The runs whose teachers are analysed, those whose adapters are tested on all clients, and the manifests.
 
-    `topics`: how many clusters the sources of all clients are divided into.
+    `topics`: the number of clusters of the sources of all clients.
     """
 
     task: str
@@ -226,10 +225,10 @@ class AnalyzeOrder(Order):
 class RunRow(Record):
     """A run at one seed, as tables name it.
 
-    `part`: what it plays in tables and tests, which is its method; AdaFedAvg's clients before aggregation are a row of
-    their own. `orders`: the hash of all its orders. `fingerprint`: the hash of its knobs, setting and fold, by which
-    a result is known whatever code computes it. `training`: None of the untrained backbone. `patience`: after so many
-    rounds without improvement a training ends, unless it is prolonged.
+    `part`: what tables call it, its method; AdaFedAvg's clients before aggregation are a separate row. `orders`: the
+    hash of all its orders. `fingerprint`: the hash of its knobs, setting and fold, which identifies a result
+    independently of the code. `training`: None for the untrained backbone. `patience`: a training ends after so many
+    rounds without improvement, unless it is prolonged.
     """
 
     id: str
@@ -246,7 +245,7 @@ class RunRow(Record):
 
 
 class MainOrder(Order):
-    """What the main table and its report say and compute; `task` is the module of what is learned."""
+    """What the main table and its page show and compute; `task` is the task's module."""
 
     task: str
     scale: str
@@ -263,7 +262,7 @@ class MainOrder(Order):
 
 
 class ReportOrder(MainOrder):
-    """What the page on the whole paper says and computes: `runs` are all, and `studies` names those of each figure."""
+    """What the page on the paper shows and computes: `runs` are all, and `studies` names those of each figure."""
 
     corpora: list[str]
     studies: dict[str, list[str]]
@@ -309,7 +308,7 @@ def planned_run(run_id: str) -> RunRow:
 
 
 def planned_alike(run_id: str) -> list[RunRow]:
-    """The planned runs of a run's group: `dvc repro main` knows nothing of the others."""
+    """The planned runs of a run's group."""
     if group_of(run_id) == MORE:
         return [row for row in planned_runs() if group_of(row.id) == MORE]
     return read_order(order("main"), MainOrder).runs

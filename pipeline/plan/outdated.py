@@ -1,6 +1,6 @@
 """Stages whose inputs lie outside the workspace and have changed since: DVC looks only inside it.
 
-Corpora, a folder of weights, and the machine, which decides in which precision products are taken.
+Corpora, a folder of weights, and the machine, which decides the precision of products.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pipeline.workspace.files import read_json
 
 
 def outdated(params: Params) -> list[str]:
-    """The stages that `dvc repro` would wrongly leave as they are."""
+    """The stages that `dvc repro` would wrongly skip."""
     stages = [f"ingest@{corpus}" for corpus in params.corpora if is_outdated(corpus, params.data_source)]
     return [*stages, "plan"] if _other_weights(params) or _other_machine(params) else stages
 
@@ -28,6 +28,6 @@ def _other_weights(params: Params) -> bool:
 
 
 def _other_machine(params: Params) -> bool:
-    """Whether the plan was made where products are taken in another precision."""
+    """Whether the plan is of a machine that uses another precision."""
     planned = layout.order("report")
     return planned.is_file() and read_json(planned).get("precision") != precision_of(params)

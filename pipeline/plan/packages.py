@@ -1,4 +1,4 @@
-"""Which packages can change a stage's result. Their versions stand in its order: another ruff re-runs nothing."""
+"""Which packages can change a stage's result. Their versions are in its order: another ruff re-runs nothing."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ BY_STAGE: dict[str, tuple[str, ...]] = {
 
 
 def packages_of(stage: str, *more: str) -> dict[str, str]:
-    """Package -> version, of those behind a stage; one that is not installed is left to the stage that needs it."""
+    """Package -> version, of those behind a stage and `more`; a package that is not installed is left out."""
     return {name: found for name in (*BY_STAGE.get(stage, ()), *more) if (found := _version(name))}
 
 
 @cache
 def _version(name: str) -> str:
     try:
-        # `+cpu` and its like name a build of one version: which device computes is another knob.
+        # `+cpu` names a build of a version; the device is another knob.
         return version(name).partition("+")[0]
     except PackageNotFoundError:
         return ""

@@ -1,4 +1,4 @@
-"""What params.yaml means: one resolved order a stage and run, holding only what that stage's result depends on."""
+"""params.yaml -> one order for each stage and run, with only what that stage's result depends on."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _backbone(params: Params) -> BackboneOrder:
 
 
 def _of_corpora(params: Params) -> dict[str, Order]:
-    """Each corpus's way from its source to examples; one's own meetings are read with QMSum's."""
+    """The orders of `ingest` and `prepare` for each corpus; users' meetings are read with QMSum's."""
     orders: dict[str, Order] = {}
     for corpus in params.corpora:
         own = {n: _own_folder(client) for n, client in sorted(params.own.items())} if corpus == "qmsum" else {}
@@ -117,7 +117,7 @@ def _own_folder(client: OwnClient) -> OwnFolder:
 
 
 def weights_folder(folder: Path) -> WeightsFolder:
-    """A local folder of weights as it is now."""
+    """A local folder of weights, and a hash of its present files."""
     here = layout.home() / folder
     found = {path.name: path.stat() for path in sorted(here.iterdir())} if here.is_dir() else {}
     files = {name: [about.st_size, about.st_mtime_ns] for name, about in found.items()}
@@ -125,7 +125,11 @@ def weights_folder(folder: Path) -> WeightsFolder:
 
 
 def of_group(params: Params, group: str, ids: Ids) -> dict[str, Order]:
-    """What the runs of a group share."""
+    """The orders of `partition` and `encode` for a group of runs.
+
+    Args:
+        ids: run id -> (run, seed).
+    """
     settings = sorted({params.all_runs[name].setting for name, _ in ids.values()})
     manifests = {i: layout.manifest(group, params.all_runs[name].setting, seed).stem for i, (name, seed) in ids.items()}
     return {
@@ -149,19 +153,19 @@ def of_group(params: Params, group: str, ids: Ids) -> dict[str, Order]:
             adapted_layers=layers_of(params),
             manifests=manifests,
             uncached=[i for i, (name, _) in ids.items() if is_uncached(params, name)],
-            left_out=[i for i, (name, seed) in ids.items() if unfit(params, name) or not params.is_made(name, seed)],
+            left_out=[i for i, (name, seed) in ids.items() if unfit(params, name) or not params.has_seed(name, seed)],
             limits={manifests[i]: params.limits_of(params.all_runs[name].setting) for i, (name, _) in ids.items()},
         ),
     }
 
 
 def corpora_of(params: Params, group: str) -> list[str]:
-    """The corpora that a group's settings are made from: the main table is about QMSum (and one's own) alone."""
+    """The corpora of a group's settings: for the main table and tuning QMSum alone (with the users' meetings)."""
     return ["qmsum"] if group in (layout.MAIN, layout.TUNE) else params.corpora
 
 
 def _encoding(params: Params) -> str:
-    """What the stored prefixes depend on besides weights and tokens: the family's code, and what it calls."""
+    """A hash of what stored prefixes depend on, apart from weights and tokens: the family's code and packages."""
     family = f"pipeline.model.{PRESETS[params.backbone].family}"
     return sha256_json([code_of(family), packages_of("encode")])
 
@@ -204,7 +208,7 @@ def _of_run(params: Params, name: str, seed: int) -> dict[str, Order]:
 
 
 def _row(params: Params, identity: str, name: str, seed: int, stages: Mapping[str, Order]) -> RunRow:
-    """How the tables name a run, and the hash of all that it is."""
+    """A run at a seed, as tables name it, with the hashes of its orders."""
     run, train = params.all_runs[name], stages["train"]
     assert isinstance(train, TrainOrder)
     knobs = train.training and TrainingKnobs(**train.training.model_dump(exclude={"code", "packages"}))
@@ -225,20 +229,20 @@ def _row(params: Params, identity: str, name: str, seed: int, stages: Mapping[st
 
 
 def _data_of(params: Params, name: str, seed: int) -> list[Any]:
-    """What a run's clients, examples and tokens are drawn from."""
+    """Everything that decides a run's clients, examples and tokens."""
     setting = params.all_runs[name].setting
     drawn = params.setting_of(setting).model_dump(mode="json")
     return [setting, drawn, list(params.limits_of(setting)), params.folds.get(seed, "official"), seed, params.backbone]
 
 
 def _is_servers(params: Params, name: str) -> bool:
-    """Whether a run's method is about the server's model unless the run says otherwise."""
+    """Whether a run's method evaluates the server's model by default."""
     algorithm = importlib.import_module(ALGORITHMS[params.all_runs[name].method])
     return bool(algorithm.build(params.hyperparameters_of(name, algorithm.Hyperparameters)).evaluates == "server")
 
 
 def _distinct_settings(params: Params) -> list[str]:
-    """Settings whose clients can be compared: of several with the same clients and examples, the first."""
+    """Settings with several clients; of those with the same clients and examples, the first."""
     found: dict[str, str] = {}
     for name in sorted({run.setting for run in params.more_runs.values()}):
         setting = params.setting_of(name)
@@ -248,7 +252,7 @@ def _distinct_settings(params: Params) -> list[str]:
 
 
 def _analyze(params: Params, rows: list[RunRow]) -> AnalyzeOrder:
-    """The main table's selective runs, what their clients and the lone ones do on all tests, and every manifest."""
+    """The order of `analyze`: the main table's selective runs, adapters on all clients' tests, and every manifest."""
 
     def ids(*methods: str) -> list[str]:
         return [row.id for row in rows if row.method in methods and row.evaluate == "local"]
@@ -277,14 +281,14 @@ def _main(params: Params, rows: list[RunRow]) -> MainOrder:
 
 
 def _texts(*names: str) -> dict[str, str]:
-    """A page's template and style are no modules, and the page depends on them all the same."""
-    return {name: sha256_file(TEMPLATES / name) for name in (*names, "pieces.html.j2", "page.css")}
+    """Hashes of the templates and the style behind a page, which `code_of` does not find."""
+    return {name: sha256_file(TEMPLATES / name) for name in (*names, "base.html.j2", "pieces.html.j2", "page.css")}
 
 
 def _common(params: Params) -> dict[str, Any]:
-    """What both pages say of the whole."""
-    told = ("scale", "backbone", "span_end", "source_tokens", "target_tokens", "train_fraction", "validation_examples")
-    knobs = {knob: getattr(params, knob) for knob in (*told, "use_stemmer", "sign_flips")}
+    """The knobs that both pages show."""
+    shown = ("scale", "backbone", "span_end", "source_tokens", "target_tokens", "train_fraction", "validation_examples")
+    knobs = {knob: getattr(params, knob) for knob in (*shown, "use_stemmer", "sign_flips")}
     return knobs | {"task": TASKS[params.task], "precision": precision_of(params)}
 
 

@@ -1,4 +1,4 @@
-"""A run, as params.yaml has it: a row of the tables."""
+"""A run of params.yaml, which is a row of the tables, and the grids of `tune`."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ AdaptedPositions = Literal["targets", "all"]
 class Run(Record):
     """A method, a setting, and which of its models is scored.
 
-    `seeds`: those at which it is made, where that is not all of the file's. `decode: false` scores the references
-    alone, and writes no summaries. `prolonged` adds the scale's `added_rounds`, and `late` names the clients that come
-    in with the first of them. `rounds_share` scales `rounds`. `adapted_layers`, `dropout` and `adapted_positions: all`
-    are what the store rules out: such a run makes no use of it.
+    `seeds`: its seeds, if not all of the file's. `decode: false` writes no summaries and computes the loss alone.
+    `prolonged` adds the scale's `added_rounds`; the clients in `late` join with the first of them. `rounds_share`
+    scales `rounds`. A run with `adapted_layers`, `dropout` or `adapted_positions: all` cannot use the store.
     Other keys are a training's common knobs, or hyperparameters of the run's algorithm.
     """
 
@@ -53,11 +52,11 @@ class Run(Record):
 
     @property
     def knobs(self) -> dict[str, Any]:
-        """What it sets for itself alone: common knobs of a training, and hyperparameters; null is no knob."""
+        """The common knobs of a training and the hyperparameters that it sets; null sets nothing."""
         return {name: value for name, value in (self.model_extra or {}).items() if value is not None}
 
     @model_validator(mode="after")
-    def _is_of_a_piece(self) -> Run:
+    def _check_knobs(self) -> Run:
         if self.method in UNTRAINED and self.model_fields_set - {"method", "setting", "decode"} | set(self.knobs):
             raise ValueError(f"{self.method} trains nothing, so it takes no knobs; remove them")
         if self.decode and (self.adapted_layers or self.dropout or self.adapted_positions == "all"):
@@ -65,16 +64,16 @@ class Run(Record):
                 "a run with dropout, its own adapted_layers or adapted prompts has no store; set decode: false"
             )
         if self.rounds_share != 1 and "rounds" in self.knobs:
-            raise ValueError("rounds_share is of the scale's rounds; a run with its own rounds has none")
+            raise ValueError("rounds_share scales the scale's rounds, and this run sets its own rounds; remove one")
         if self.late and not self.prolonged:
-            raise ValueError("late clients come in with the added rounds; set prolonged: true")
+            raise ValueError("late clients join with the added rounds; set prolonged: true")
         if self.prolonged and "rounds" in self.knobs:
-            raise ValueError("rounds: of a prolonged run is the scale's and added_rounds; set those")
+            raise ValueError("rounds: a prolonged run has the scale's rounds plus added_rounds; set those")
         return self
 
 
 class Rates(Record):
-    """Learning rates by what is judged, as `make tune` chose them: the same for all methods of a family.
+    """Learning rates by the evaluated model, as `make tune` chose them: the same for all methods of a family.
 
     `own`: the client's model, which starts a round from itself. `local`: the client's model, which starts from the
     server's, and Ditto's, which trains both. `server`: the server's. `pooled`: one model of all data.
@@ -87,7 +86,7 @@ class Rates(Record):
 
 
 class Tune(Record):
-    """Fair tuning at a seed that no table reports: rates of families, and knobs of runs, as many trials for each.
+    """Tuning at a seed that no table reports: rates of families, and knobs of runs, the same number of trials for each.
 
     `rates`: the grid of all families. `families`: family -> the run that its rate is chosen by. `trials`: run -> values
     of its own knobs.

@@ -1,7 +1,7 @@
 """params.yaml, typed: an unknown key, a wrong type or range is a one-line error that names the key.
 
-A row of `scales` has values for keys that are null above it, and `sizes` of a setting those of its scale. What is set
-by itself goes over both.
+A row of `scales` has values for keys that are null in the file, and `sizes` of a setting has its values at a scale. A
+key that is set in the file or the setting has priority over both.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from pipeline.workspace.record import Record, first_problem
 Scale = Literal["laptop", "full", "paper"]
 
 GLOBAL = ("tau", "lambda", "local_start")
-"""The hyperparameters that stand at the top of params.yaml, for all runs whose algorithm has them."""
+"""The hyperparameters at the top of params.yaml, for all runs whose algorithm has them."""
 
 
 class OwnClient(Record):
-    """A folder of one's own meetings, in any format that is read; `roles`: whether speakers' names are replaced."""
+    """A user's folder of meetings, in any format that is read; `roles`: whether speakers' names are replaced."""
 
     folder: Path
     roles: bool = False
@@ -126,10 +126,11 @@ class Params(CommonKnobs):
 
     @property
     def all_runs(self) -> dict[str, Run]:
+        """Name -> run, of the main table and the others."""
         return {**self.runs, **self.more_runs}
 
     def where(self, name: str) -> str:
-        """Where a run stands, for messages."""
+        """The key of a run, for messages."""
         return f"runs.{name}" if name in self.runs else f"more_runs.{name}"
 
     def setting_of(self, name: str) -> Setting:
@@ -143,8 +144,8 @@ class Params(CommonKnobs):
             filled["clients"] = [*wanted.clients, *sorted(self.own)]
         return wanted.model_copy(update=filled)
 
-    def is_made(self, name: str, seed: int) -> bool:
-        """Whether a run is made at a seed; at others it is left out."""
+    def has_seed(self, name: str, seed: int) -> bool:
+        """Whether a run has a seed; at other seeds it is left out."""
         own = self.all_runs[name].seeds
         return own is None or seed in own
 
@@ -158,12 +159,12 @@ class Params(CommonKnobs):
         return own.source_tokens or self.source_tokens, own.target_tokens or self.target_tokens
 
     def weights_of(self, name: str) -> dict[str, float]:
-        """Of a run's clients, how many examples one stands for, where that is not one."""
+        """Client -> the weight of one of its examples in an average, where that is not 1."""
         setting = self.setting_of(self.all_runs[name].setting)
         return setting.weights if isinstance(setting, Domains) else {}
 
     def joins_of(self, name: str) -> dict[str, int]:
-        """The round in which each late client of a run comes in."""
+        """Late client of a run -> the round in which it joins."""
         return dict.fromkeys(self.all_runs[name].late, self.training_of(name).rounds - self.added_rounds + 1)
 
     def training_of(self, name: str) -> CommonKnobs:
@@ -209,7 +210,7 @@ def read_params(path: Path = PARAMS) -> Params:
     Raises:
         QuorumError: the file is missing, not YAML, or a key is unknown, missing, of a wrong type or out of range.
     """
-    data = read_whole(path)
+    data = read_extended(path)
     for group in ("runs", "more_runs", "studies", "own", "settings"):
         check_names(path, group, data.get(group))
     scales = data.get("scales") if isinstance(data.get("scales"), dict) else {}
@@ -230,22 +231,22 @@ def _checked(path: Path, data: Mapping[str, Any], scale: Any, where: str) -> Par
         raise QuorumError(f"{path}: {where}{first_problem(error)}; correct it") from None
 
 
-def read_whole(path: Path) -> dict[str, Any]:
-    """The keys of a file; over those of the file that it `extends`, whose settings it shares."""
+def read_extended(path: Path) -> dict[str, Any]:
+    """The keys of a file, with the keys and settings of the file that it `extends` filled in."""
     data = read_yaml(path)
     base = data.pop("extends", None)
     if base is None:
         return data
-    under = read_whole(path.parent / str(base))
+    under = read_extended(path.parent / str(base))
     settings = [table for table in (under.get("settings"), data.get("settings")) if isinstance(table, dict)]
     return {**under, **data, "settings": {name: setting for table in settings for name, setting in table.items()}}
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """The keys of a YAML file as they stand there.
+    """The keys of a YAML file.
 
     Raises:
-        QuorumError: the file is missing, or is none.
+        QuorumError: the file is missing, not UTF-8, not YAML, or has no keys.
     """
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -263,7 +264,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def _filled(path: Path, data: Mapping[str, Any], scale: Any) -> dict[str, Any]:
-    """The file's keys over those that a scale has for them, at its top and in its settings."""
+    """The file's keys, with the scale's values filled in, at the top and in the settings."""
     scales = data.get("scales")
     found = over(scales.get(scale) if isinstance(scales, dict) else None, data) | {"scale": scale}
     found.pop("scales", None)
@@ -285,7 +286,7 @@ def _sized(path: Path, name: str, setting: Any, scale: Any) -> Any:
 
 
 def over(under: Any, data: Mapping[str, Any]) -> dict[str, Any]:
-    """`data` with what it leaves open or null taken from `under`, key by key."""
+    """`data`, with missing and null keys filled in from `under`, at any depth."""
     found: dict[str, Any] = dict(data)
     for key, value in under.items() if isinstance(under, dict) else ():
         own = found.get(key)
@@ -297,6 +298,11 @@ def over(under: Any, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_names(path: Path, group: str, table: Any) -> None:
+    """Check the names in a table of a file.
+
+    Raises:
+        QuorumError: a name has other characters than letters, digits, '.', '_' and '-'.
+    """
     for name in table if isinstance(table, dict) else ():
         if not isinstance(name, str) or not re.match(NAME, name):
             raise QuorumError(f"{path}: {group}: {name!r} is no name; use letters, digits, '.', '_' and '-'")

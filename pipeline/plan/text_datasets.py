@@ -1,4 +1,4 @@
-"""Data sets of an experiment on labelled texts: what is learned on each, and how it is trained on."""
+"""Data sets of an experiment on labelled texts: the task of each, and the knobs of training on it."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Rates(Record):
 
 
 class Dataset(Record):
-    """A data set, what is learned on it, and how it is trained on unless a run says otherwise.
+    """A data set, its task, and the knobs of its trainings, which a run can set for itself.
 
-    `published`: one that Quorum reads, or `file`: one's own CSV or JSONL. `headers` is of 20 Newsgroups. `tokens`: what
-    the model reads; `target_tokens`: what it learns of a title; `max_tokens`: what it may write. `frozen`: where the
-    encoder is cut. `take`: which texts are used. `knobs`: method -> hyperparameters that its runs take unless they set
-    their own.
+    `published`: one that Quorum reads; `file`: a user's CSV or JSONL. `headers`: which headers of 20 Newsgroups are
+    read. `tokens`: the most that the model reads of a text; `target_tokens`: of a title; `max_tokens`: that it writes.
+    `frozen`: where the encoder is cut. `take`: which texts are used. `knobs`: method -> default hyperparameters of its
+    runs.
     """
 
     task: str
@@ -62,10 +62,10 @@ class Dataset(Record):
         return task
 
     def check(self, where: str) -> None:
-        """Check what no key tells alone; `where` is the data set's own key.
+        """Check that the keys of the data set fit together; `where` is its key, for messages.
 
         Raises:
-            ValueError: it has not one source, its file lies elsewhere, or its models cannot do or be what it asks.
+            ValueError: it does not have one source, DVC does not track its file, or its model does not fit its task.
         """
         if (self.published is None) == (self.file is None):
             raise ValueError(f"{where}: give one of published and file")
@@ -79,11 +79,12 @@ class Dataset(Record):
 
     @property
     def writes(self) -> bool:
-        """Whether its models are language models, which write; else encoders."""
+        """Whether its models are language models, which write, rather than encoders."""
         return self.task == "title"
 
     def check_backbone(self, backbone: str) -> None:
-        """
+        """Check that a backbone fits the task.
+
         Raises:
             ValueError: it cannot do the task.
         """
@@ -92,10 +93,10 @@ class Dataset(Record):
             raise ValueError(f"backbone: {backbone!r} cannot {self.task}; known: {', '.join(sorted(known))}")
 
     def check_cut(self, where: str, keys: Mapping[str, Any]) -> None:
-        """Check what stands at `where` about the parts of an encoder.
+        """Check the keys about the parts of an encoder; `where` has them, for messages.
 
         Raises:
-            ValueError: its models are no encoders, or `frozen` names no cut.
+            ValueError: the models are no encoders, or `frozen` names no cut.
         """
         if self.writes and keys:
             raise ValueError(f"{where}.{next(iter(keys))}: is of encoders, and a {self.task} is written")

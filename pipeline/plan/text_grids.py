@@ -13,7 +13,7 @@ Grid = tuple[str, list[float]]
 
 
 class TextTune(Record):
-    """Fair tuning at a seed that no table reports.
+    """Tuning at a seed that no table reports.
 
     `rates`: data set -> family of its rates -> the run that chooses it and the values that are tried. `knobs`: the same
     of its runs' hyperparameters, tried at the rates that were chosen. `own_rates`: run -> rates for it alone, tried
@@ -26,7 +26,7 @@ class TextTune(Record):
     own_rates: dict[str, list[float]] = Field(default_factory=dict)
 
     def grids(self) -> dict[str, Grid]:
-        """All of them, by the key that they stand at."""
+        """Key below `tune` -> its grid."""
         found = {f"rates.{data}.{name}": grid for data, own in self.rates.items() for name, grid in own.items()}
         found |= {f"knobs.{data}.{name}": grid for data, own in self.knobs.items() for name, grid in own.items()}
         return found | {f"own_rates.{run}": (run, values) for run, values in self.own_rates.items()}

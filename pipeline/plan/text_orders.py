@@ -1,4 +1,4 @@
-"""What each stage of an experiment on labelled texts is told; see `orders`."""
+"""The orders of the stages of an experiment on labelled texts; see `orders`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.workspace.record import Record
 
 
 class PrepareTextsOrder(Order):
-    """One data set: what it is read from. `contents`: a hash of one's own file."""
+    """One data set: its source. `contents`: a hash of a user's file."""
 
     task: str
     published: str | None
@@ -27,10 +27,9 @@ class PrepareTextsOrder(Order):
 
 
 class EncodeTextsOrder(Order):
-    """One data set's texts, as every model of the experiment reads them; `seeds`: view -> those at which it is used.
+    """One data set's texts, as every model of the experiment reads them; `seeds`: view -> the seeds of its runs.
 
-    `encoding`: a hash of the code that encodes and of the versions of what it calls, by which the store knows its
-    entries.
+    `encoding`: a hash of the code that encodes and of its packages' versions; it is part of the store's keys.
     """
 
     task: str
@@ -55,7 +54,7 @@ class FederateOrder(Order):
 
 
 class Learner(Record):
-    """A model under its task: through which view, what trains above its cut, and the seed of what is drawn there."""
+    """A model for a task: its view, what trains above the cut, and the seed of its initial values."""
 
     task: str
     view: View
@@ -68,7 +67,7 @@ class Learner(Record):
 
 
 class TextKnobs(FederatedKnobs):
-    """A training on labelled texts; see `Learner`."""
+    """All knobs of a training on labelled texts; see `Learner`."""
 
     task: str
     view: View
@@ -77,18 +76,19 @@ class TextKnobs(FederatedKnobs):
 
     @property
     def learner(self) -> Learner:
+        """The model that it trains."""
         return Learner(**{name: getattr(self, name) for name in Learner.model_fields})
 
 
 class TextTraining(TextKnobs):
-    """One training."""
+    """One training: its knobs, code and packages."""
 
     code: dict[str, str]
     packages: dict[str, str]
 
 
 class TextTrainOrder(Order):
-    """A run's training at each of its seeds; `untrained`: the model as it begins. `left_out`: it is another scale's."""
+    """A run's training at each of its seeds; `untrained`: the initial model. `left_out`: it is of another scale."""
 
     dataset: str
     setting: str
@@ -99,7 +99,7 @@ class TextTrainOrder(Order):
 
 
 class TextEvaluateOrder(Order):
-    """How a run's models are judged on their test texts; a rule where they write."""
+    """How a run's models are evaluated on test texts; `rule`: how they decode, for models that write."""
 
     dataset: str
     setting: str
@@ -107,6 +107,15 @@ class TextEvaluateOrder(Order):
     learner: Learner
     rule: DecodingRule | None
     left_out: bool
+
+
+def is_called_after(run: str, setting: str) -> bool:
+    """Whether a run's name begins with its setting's, by which the setting's table of methods finds it.
+
+    >>> is_called_after("tc-fedavg", "tc"), is_called_after("tc-1-fedavg", "tc-1"), is_called_after("averaged", "tc")
+    (True, True, False)
+    """
+    return run.startswith(f"{setting}-")
 
 
 class TextRow(Record):
@@ -123,7 +132,7 @@ class TextRow(Record):
 
 
 class TextPageOrder(Order):
-    """What the experiment's page says and computes; `published`: the data sets that are not one's own."""
+    """What the experiment's page shows and computes; `published`: the data sets that are no user's file."""
 
     scale: str
     precision: Precision

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.plan.code import code_of
-from pipeline.plan.text_names import is_called_after
+from pipeline.plan.text_orders import is_called_after
 from pipeline.plan.texts import TABLES, TextParams
 from pipeline.workspace.files import sha256_file
 
-STYLE = ("templates/pieces.html.j2", "templates/page.css")
+STYLE = ("templates/base.html.j2", "templates/pieces.html.j2", "templates/page.css")
 
 
 class Page(NamedTuple):
@@ -36,13 +36,13 @@ def code_of_page(page: str) -> dict[str, str]:
 
 
 def unshown(params: TextParams) -> dict[str, str]:
-    """Runs of this scale that no table of FedNLP's page shows -> what would show each."""
+    """Run of this scale that no table of FedNLP's page shows -> how to show it."""
     if params.page != "fednlp":
         return {}
     tables = tables_of(params)
     named = {run for table, runs in tables.items() if table != "methods" for run in runs}
     found = {}
-    for name in params.made:
+    for name in params.runs_of_scale:
         setting = params.runs[name].setting
         missing = [] if setting in tables["methods"] else [f"name {setting} in tables.methods"]
         missing += [] if is_called_after(name, setting) else [f"call it {setting}-…"]
@@ -52,8 +52,8 @@ def unshown(params: TextParams) -> dict[str, str]:
 
 
 def tables_of(params: TextParams) -> dict[str, list[str]]:
-    """Those that the file leaves out: of methods one a setting, of others none."""
+    """Table -> its runs or settings; a table of methods for every setting, unless the file lists tables."""
     if params.page != "fednlp":
         return params.tables
-    used = [name for name in params.settings if any(params.runs[run].setting == name for run in params.made)]
+    used = [name for name in params.settings if any(params.runs[run].setting == name for run in params.runs_of_scale)]
     return {table: [] for table in TABLES} | {"methods": used} | params.tables

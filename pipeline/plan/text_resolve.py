@@ -1,4 +1,4 @@
-"""What the params.yaml of an experiment on labelled texts means: one resolved order a stage."""
+"""The params.yaml of an experiment on labelled texts -> one order for each stage."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_file, sha256_json
 
 PLAIN = "pipeline.federated.algorithms.fedavg"
-"""Whose knobs an untrained run has; none of them is used."""
+"""The algorithm whose knobs an untrained run has; none of them is used."""
 READING, LOADING = "pipeline.runs.text_reading", "pipeline.model.encoder_loading"
 READ = ("classes", "example", "render", "head_input")
-"""What of a task decides what is stored of a text."""
+"""The members of a task that decide what is stored of a text."""
 LEARNED = (*READ, "initial", "items", "outputs")
-"""What of a task decides what is learned: not how its predictions are made or scored."""
+"""The members of a task that decide what is learned, so not those that predict or score."""
 
 
 def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
@@ -61,7 +61,7 @@ def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
     orders: dict[str, Order] = {}
     for name, data in params.datasets.items():
         orders |= _of_data(params, name, data, precision)
-    used = {view_of(params, name).backbone for name in params.made}
+    used = {view_of(params, name).backbone for name in params.runs_of_scale}
     for backbone in params.backbones:
         code, wanted = code_of("pipeline.stages.text_backbone"), backbone if backbone in used else ""
         orders[f"backbone/{backbone}"] = BackboneOrder(
@@ -83,7 +83,7 @@ def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
     for name in params.runs:
         own = _of_run(params, name)
         orders |= {f"{stage}/{name}": order for stage, order in own.items()}
-        if name in params.made:
+        if name in params.runs_of_scale:
             rows.append(_row(params, name, own))
     orders["page"] = TextPageOrder(
         code=code_of_page(params.page),
@@ -101,12 +101,12 @@ def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
 
 
 def task_of(data: Dataset) -> str:
-    """The module of what is learned on a data set."""
+    """The module of a data set's task."""
     return TEXT_TASKS[data.task]
 
 
 def view_of(params: TextParams, name: str) -> View:
-    """How a run reads its data set.
+    """How a run's model reads its data set.
 
     Raises:
         QuorumError: it is cut where its backbone cannot be.
@@ -130,7 +130,7 @@ def view_of(params: TextParams, name: str) -> View:
 
 
 def _contents(file: Path) -> str | None:
-    """A hash of a file of one's own, which lies at home: git need not know it."""
+    """A hash of a user's file in the main workspace; None where there is none."""
     path = layout.workspace_file(file)
     return sha256_file(path) if path.is_file() else None
 
@@ -142,7 +142,7 @@ def _partitions(setting: GivenOn, seeds: Sequence[int]) -> str | None:
 
 
 def _of_data(params: TextParams, name: str, data: Dataset, precision: Precision) -> dict[str, Order]:
-    runs = [run for run in params.made if params.settings[params.runs[run].setting].data == name]
+    runs = [run for run in params.runs_of_scale if params.settings[params.runs[run].setting].data == name]
     views = {name_of(view): view for view in (view_of(params, run) for run in runs)}
     seeds: dict[str, set[int]] = {}
     for run in runs:
@@ -195,7 +195,7 @@ def _of_run(params: TextParams, name: str) -> dict[str, Order]:
             seeds=seeds,
             training=training,
             untrained=run.method == ZEROSHOT,
-            left_out=name not in params.made,
+            left_out=name not in params.runs_of_scale,
         ),
         "evaluate": TextEvaluateOrder(
             code=code_of("pipeline.stages.evaluate_texts", task),
@@ -205,7 +205,7 @@ def _of_run(params: TextParams, name: str) -> dict[str, Order]:
             seeds=seeds,
             learner=training.learner,
             rule=rule,
-            left_out=name not in params.made,
+            left_out=name not in params.runs_of_scale,
         ),
     }
 
@@ -246,10 +246,11 @@ def training_on_texts(params: TextParams, name: str) -> TextTraining:
 
 
 def _check_fits(params: TextParams, name: str, bound: Algorithm, hyper: BaseModel) -> None:
-    """
+    """Check that a run's algorithm fits its data set, its setting and its optimizer.
+
     Raises:
-        QuorumError: the method is about clients' own models and nobody judges them, it marks words and none is written,
-            or SGD should keep moments.
+        QuorumError: the method evaluates clients' own models and the setting evaluates the server's, it marks words of
+            a task that writes none, or it saves the moments of SGD, which has none.
     """
     run, where = params.runs[name], f"params.yaml: runs.{name}"
     if bound.marks_words and not params.data_of(name).writes:
@@ -258,14 +259,14 @@ def _check_fits(params: TextParams, name: str, bound: Algorithm, hyper: BaseMode
             "writes nothing; choose another method, such as AdaFedSelectKD"
         )
     skew = params.settings[run.setting]
-    judged = isinstance(skew, NaturalOn) and skew.own
-    if bound.evaluates == "local" and not bound.pooled and not judged:
+    by_client = isinstance(skew, NaturalOn) and skew.own
+    if bound.evaluates == "local" and not bound.pooled and not by_client:
         raise QuorumError(
-            f"{where}: {run.method} is about each client's own model, and in setting {run.setting} the server judges; "
+            f"{where}: {run.method} evaluates each client's own model, and setting {run.setting} the server's; "
             "choose natural clients with own: true, or a method whose server has a model"
         )
-    kept = getattr(hyper, "client_optimizer_state", "fresh") == "keep"
-    if kept and params.training_of(name).client_optimizer == "sgd":
+    keeps_state = getattr(hyper, "client_optimizer_state", "fresh") == "keep"
+    if keeps_state and params.training_of(name).client_optimizer == "sgd":
         raise QuorumError(f"{where}.client_optimizer_state: keep: SGD has no moments to keep; remove it")
 
 

@@ -1,6 +1,6 @@
 """params.yaml of an experiment on labelled texts, typed: data sets, federations on them, and runs.
 
-A row of `scales` lies under the file's own keys, tables key by key: what the file leaves open or null, the scale fills.
+A row of `scales` fills in the keys that are missing or null in the file, at any depth.
 """
 
 from __future__ import annotations
@@ -26,17 +26,16 @@ from pipeline.workspace.layout import PARAMS
 from pipeline.workspace.record import Record, first_problem
 
 TABLES = ("methods", "partitions", "cuts", "sizes", "natural")
-"""Those of the page of labelled texts: the first lists settings, the others runs."""
+"""The tables of the page of labelled texts: the first lists settings, the others runs."""
 Scale = Literal["laptop", "full"]
 
 
 class TextRun(Record):
-    """A method on a federation; `seeds`: those at which it is made, where they are not its data set's or the file's.
+    """A method on a federation.
 
-    `at`: the one scale at which it is made.
-
-    `frozen`, `backbone` and `layers` (those kept of the backbone) are the data set's unless they are set; `above`: what
-    trains above the cut, `size`: m of a bottleneck or r of LoRA. Other keys are a training's common knobs, or
+    `seeds`: its seeds, if not those of its data set or the file. `at`: the one scale that has it. `frozen`, `backbone`
+    and `layers` (those used of the backbone) are the data set's unless they are set. `above`: what trains above the
+    cut; `size`: m of a bottleneck or r of LoRA. Other keys are a training's common knobs, or
     hyperparameters of the run's algorithm.
     """
 
@@ -55,7 +54,7 @@ class TextRun(Record):
 
     @property
     def knobs(self) -> dict[str, Any]:
-        """What it sets for itself; null counts where a knob may be null."""
+        """The knobs that it sets; null sets only a knob that may be null."""
         extra = self.model_extra or {}
         return {name: value for name, value in extra.items() if value is not None or name == "clients_per_round"}
 
@@ -120,7 +119,7 @@ class TextParams(CommonKnobs):
                 self._check_compared(table, name)
 
     def _check_compared(self, table: str, name: str) -> None:
-        """That a run can stand beside the first of a table whose columns are its task's metrics."""
+        """Check that a run has the same task as the first of its table, whose columns are the task's metrics."""
         first = self.tables[table][0]
         if self.data_of(name).task != self.data_of(first).task:
             raise ValueError(f"tables.{table}: {name} and {first} are of two tasks, whose scores cannot be compared")
@@ -128,7 +127,7 @@ class TextParams(CommonKnobs):
             raise ValueError(f"tables.partitions: {name} is not trained, and has no curve to compare")
 
     def _check_model(self, name: str) -> None:
-        """That a run's model can do the task of its data set, and has what the run asks of it."""
+        """Check that a run's model can do the task of its data set, and has the parts that the run trains."""
         run, data = self.runs[name], self.data_of(name)
         if (run.above == "layers") != (run.size is None):
             raise ValueError(f"runs.{name}.size: is of bottleneck and lora alone, which need one")
@@ -140,7 +139,7 @@ class TextParams(CommonKnobs):
         data.check_cut(f"runs.{name}", {key: value for key, value in own.items() if value is not None})
 
     def _check_tuning(self) -> None:
-        """Of values that are tried, and the runs and data sets that they belong to."""
+        """Check the grids of `tune`, and that their runs are on their data sets."""
         tune = self.tune
         if tune.grids() and tune.seed in {
             *self.seeds,
@@ -163,15 +162,16 @@ class TextParams(CommonKnobs):
         return self.datasets[self.settings[self.runs[name].setting].data]
 
     def seeds_of(self, name: str) -> list[int]:
+        """A run's seeds: its own, else its data set's, else the file's."""
         return self.runs[name].seeds or self.data_of(name).seeds or self.seeds
 
     @property
-    def made(self) -> list[str]:
+    def runs_of_scale(self) -> list[str]:
         """The runs of this scale."""
         return [name for name, run in self.runs.items() if run.at in (None, self.scale)]
 
     def skew_of(self, name: str) -> Federation:
-        """A setting with what it leaves to the file filled in."""
+        """A setting, with the file's `alpha` where it has neither skew nor `spread`."""
         skew = self.settings[name]
         if isinstance(skew, SkewedOn) and skew.alpha is None and skew.beta is None and not skew.spread:
             return skew.model_copy(update={"alpha": self.alpha})
@@ -214,7 +214,8 @@ class TextParams(CommonKnobs):
 
 
 def read_text_params(path: Path = PARAMS) -> TextParams:
-    """
+    """Parse and check params.yaml of an experiment on labelled texts.
+
     Raises:
         QuorumError: the file is missing, not YAML, or a key is unknown, missing, of a wrong type or out of range.
     """
@@ -236,5 +237,5 @@ def read_text_params(path: Path = PARAMS) -> TextParams:
 
 
 def is_of_texts(path: Path = PARAMS) -> bool:
-    """Whether a params.yaml is such a file."""
+    """Whether a params.yaml is of an experiment on labelled texts."""
     return "datasets" in read_yaml(path)

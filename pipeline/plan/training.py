@@ -1,4 +1,4 @@
-"""What params.yaml means for one run's training, and whether its backbone and rounds allow it."""
+"""One run's training by params.yaml, and whether its backbone and rounds allow it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pipeline.plan.schema import Params
 from pipeline.tasks import TASKS
 
 HEAD = ("head",)
-"""What a training calls of its task."""
+"""The members of a task that a training calls."""
 
 
 def training_order(params: Params, name: str, seed: int) -> TrainOrder:
@@ -88,7 +88,7 @@ def _rate_of(params: Params, run: Run, bound: Algorithm, hyper: BaseModel) -> fl
 
 
 def _check_alone(where: str, run: Run) -> None:
-    """What a method without a server cannot have."""
+    """Check that a method without a server has no knobs of a server."""
     if run.evaluate == "server":
         raise QuorumError(f"params.yaml: {where}.evaluate: server, but {run.method} has no server; correct it")
     if run.late or "clients_per_round" in run.knobs:
@@ -97,7 +97,7 @@ def _check_alone(where: str, run: Run) -> None:
 
 
 def batches_of(params: Params, names: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """Setting -> the largest batch of its trainings, and the fewest local epochs; none of one without a training."""
+    """Setting -> (largest batch, fewest local epochs) of its trainings; a setting without trainings is left out."""
     found: dict[str, tuple[int, int]] = {}
     for name in sorted(names):
         run, knobs = params.all_runs[name], params.training_of(name)
@@ -108,28 +108,28 @@ def batches_of(params: Params, names: Iterable[str]) -> dict[str, tuple[int, int
 
 
 def layers_of(params: Params) -> int:
-    """N, of all runs that have none of their own."""
+    """N, the number of adapted layers, of all runs that do not set it."""
     return params.adapted_layers or PRESETS[params.backbone].adapted_layers
 
 
 def precision_of(params: Params) -> Precision:
-    """In which precision this machine multiplies.
+    """The precision of products with frozen weights on this machine.
 
     Raises:
-        QuorumError: it cannot do what params.yaml asks for.
+        QuorumError: the machine does not support the precision in params.yaml.
     """
     return resolve(params.precision, params.device)
 
 
 def is_uncached(params: Params, name: str) -> bool:
-    """Whether the store cannot serve a run."""
+    """Whether a run cannot use the store."""
     run = params.all_runs[name]
     other = run.adapted_layers is not None and run.adapted_layers != layers_of(params)
     return other or run.dropout > 0 or run.adapted_positions == "all"
 
 
 def unfit(params: Params, name: str) -> str | None:
-    """Why a run cannot be made with this backbone, or in these rounds, if it cannot."""
+    """Why this backbone or these rounds do not allow a run; None if they do."""
     run, preset = params.all_runs[name], PRESETS[params.backbone]
     layers = run.adapted_layers or layers_of(params)
     first, rounds = run.knobs.get("kd_from_round"), params.training_of(name).rounds

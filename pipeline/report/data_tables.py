@@ -1,4 +1,4 @@
-"""What the page on the paper says of its data: corpora beside Table II, and what each setting holds of them."""
+"""Tables of data on the page on the paper: corpora with the numbers of Table II, and examples of each setting."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Statistics = Mapping[str, Sequence[Mapping[str, str]]]
 
 
 def corpora(statistics: Statistics, notes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A row a domain and split: where it came from, its statistics as it was read here, and the paper's.
+    """A row a domain and split: its source, its statistics as it was read here, and the paper's.
 
     Args:
-        notes: corpus -> what was noted when it was read.
+        notes: corpus -> its source and how it was read.
     """
     rows = []
     for corpus, table in statistics.items():
@@ -41,7 +41,7 @@ def corpora(statistics: Statistics, notes: Mapping[str, Mapping[str, Any]]) -> l
 
 
 def readings(statistics: Statistics) -> dict[str, int] | None:
-    """In how many rows each reading of a span's end gives the turns of the paper's Table II."""
+    """Reading of a span's end -> the number of rows whose turns are those of the paper's Table II; `rows`: of all."""
     rows = [row for row in statistics.get("qmsum", ()) if row["paper_turns"]]
     if not rows:
         return None
@@ -53,11 +53,11 @@ def readings(statistics: Statistics) -> dict[str, int] | None:
 
 
 def settings(indices: Mapping[str, Mapping[str, Any]], limits: Mapping[str, int]) -> list[dict[str, Any]]:
-    """A row a setting: how many examples each client holds, and what truncation lost.
+    """A row a setting: the number of examples of each client, and what truncation lost.
 
     Args:
         indices: setting -> the index of its examples.
-        limits: setting -> how many tokens it reads of a reference.
+        limits: setting -> the most tokens that it reads of a reference.
     """
     rows = []
     for name, index in indices.items():

@@ -1,4 +1,4 @@
-"""Documents whose numbers come from committed files: `NAME.md.j2` is the template of `NAME.md` beside it.
+"""Documents whose numbers come from committed files: `NAME.md.j2` is the template of `NAME.md` in the same folder.
 
 `python -m pipeline docs` renders them. A template names committed files by their paths from the repository's root:
 
@@ -32,7 +32,11 @@ def templates() -> list[Path]:
 
 
 def render(template: Path, root: Path = ROOT) -> str:
-    """A document's text; a missing file, an undefined name and a row that is not there are a QuorumError."""
+    """A document's text.
+
+    Raises:
+        QuorumError: a file or a row is missing, or a name is undefined.
+    """
 
     def table(path: str) -> list[dict[str, str]]:
         """The rows of a CSV file, by the names of its columns."""
@@ -55,7 +59,11 @@ def render(template: Path, root: Path = ROOT) -> str:
 
 
 def row(rows: Sequence[Mapping[str, str]], **wanted: str) -> Mapping[str, str]:
-    """The one row whose columns have the wanted values; none, or more than one, is a QuorumError."""
+    """The one row whose columns have the wanted values.
+
+    Raises:
+        QuorumError: there is none, or more than one.
+    """
     found = [one for one in rows if all(one[name] == value for name, value in wanted.items())]
     if len(found) != 1:
         raise QuorumError(f"{len(found)} rows have {', '.join(f'{name}={value}' for name, value in wanted.items())}")
@@ -81,7 +89,7 @@ def grid(rows: Sequence[Mapping[str, str]]) -> str:
 
 
 def write(template: Path) -> None:
-    """Render a template into the document beside it."""
+    """Render a template into its document."""
     write_text(template.with_suffix(""), render(template))
 
 

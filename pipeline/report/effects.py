@@ -28,10 +28,10 @@ def effect_text(effect: Effect, metric: Metric) -> str:
 
 
 def effect_row(effect: Effect, metric: Metric, seeds: Mapping[int, str]) -> dict[str, str]:
-    """What the page shows of an effect.
+    """The texts that the page shows of an effect.
 
     Args:
-        seeds: seed -> what the page calls it.
+        seeds: seed -> its name on the page.
     """
     digits = digits_of(effect, metric)
     paper = "" if effect.paper is None else signed(effect.paper, digits)

@@ -1,4 +1,4 @@
-"""The page of an experiment on faults: what dropout, stragglers and poison cost, means over seeds with intervals."""
+"""The page of an experiment on faults: dropout, stragglers and poisoned clients, means over seeds with intervals."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ Row = dict[str, str | float]
 
 @dataclass(frozen=True)
 class AtSeed:
-    """A run at one seed: its test score in points, and after every round its loss, the clock, and what went wrong.
+    """A run at one seed: its test score in points, its rounds' losses and times, and its faults.
 
-    `losses`: development loss, nats an item. `clock`: simulated seconds since the training began. `events`: kind -> how
-    often it came.
+    `losses`: development loss, nats an item. `clock`: simulated seconds since the training began. `events`: kind ->
+    its number.
     """
 
     score: float
@@ -44,8 +44,8 @@ class AtSeed:
     events: Mapping[str, int]
 
 
-Made = Mapping[str, Mapping[int, AtSeed]]
-"""Run -> seed -> what came of it."""
+Outcomes = Mapping[str, Mapping[int, AtSeed]]
+"""Run -> seed -> its results."""
 
 
 def mean_with_interval(values: Sequence[float]) -> tuple[float, float]:
@@ -56,10 +56,10 @@ def mean_with_interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def row_of(run: str, seeds: Mapping[int, AtSeed], against: Mapping[int, AtSeed]) -> Row:
-    """One run of a table; differences are taken seed by seed, so that what seeds share falls out."""
+    """One run of a table; differences are taken seed by seed, so that the seeds' common variation cancels."""
     score, half = mean_with_interval([one.score for one in seeds.values()])
     shared = [seeds[seed].score - against[seed].score for seed in seeds if seed in against]
-    apart, apart_half = mean_with_interval(shared)
+    difference, difference_half = mean_with_interval(shared)
     loss, loss_half = mean_with_interval([one.losses[-1] for one in seeds.values()])
     minutes = fmean((one.clock[-1] if one.clock else 0.0) for one in seeds.values()) / 60
     kinds = sorted({kind for one in seeds.values() for kind in one.events if kind != "arrived"})
@@ -68,8 +68,8 @@ def row_of(run: str, seeds: Mapping[int, AtSeed], against: Mapping[int, AtSeed])
         "run": run,
         "accuracy": round(score, 2),
         "half_interval": round(half, 2),
-        "less_undisturbed": round(apart, 2),
-        "half_interval_of_it": round(apart_half, 2),
+        "less_undisturbed": round(difference, 2),
+        "half_interval_of_it": round(difference_half, 2),
         "development_loss": round(loss, 4),
         "half_interval_of_loss": round(loss_half, 4),
         "simulated_minutes": round(minutes, 1),
@@ -77,34 +77,38 @@ def row_of(run: str, seeds: Mapping[int, AtSeed], against: Mapping[int, AtSeed])
     }
 
 
-def tables_of(made: Made, wanted: Mapping[str, Sequence[str]]) -> dict[str, list[Row]]:
+def tables_of(outcomes: Outcomes, wanted: Mapping[str, Sequence[str]]) -> dict[str, list[Row]]:
     """Table name -> its rows; a run is compared with the first of its table, a poisoned one with the clean mean."""
     found = {}
     for name, runs in wanted.items():
-        there = [run for run in runs if run in made]
-        first = "clean-mean" if name in POISONED and "clean-mean" in made else there[0]
-        found[name] = [row_of(run, made[run], made[first]) for run in there]
+        there = [run for run in runs if run in outcomes]
+        first = "clean-mean" if name in POISONED and "clean-mean" in outcomes else there[0]
+        found[name] = [row_of(run, outcomes[run], outcomes[first]) for run in there]
     return found
 
 
 def draw(
-    made: Made, wanted: Mapping[str, Sequence[str]], effects: Sequence[Effect], metric: Metric, folder: Path
+    outcomes: Outcomes, wanted: Mapping[str, Sequence[str]], effects: Sequence[Effect], metric: Metric, folder: Path
 ) -> dict[str, Markup]:
-    """Save every figure; what embeds each, by name."""
+    """Save every figure.
+
+    Returns:
+        Name -> the HTML that embeds it.
+    """
     curves = {
         name: {
-            run: _mean_curve(made[run])
+            run: _mean_curve(outcomes[run])
             for run in wanted.get(name, ())
-            if run in made and made[run][min(made[run])].clock
+            if run in outcomes and outcomes[run][min(outcomes[run])].clock
         }
         for name in ("dropout", "stragglers")
     }
     bars = {
         DEFENCES[kind]: [
-            mean_with_interval([one.score for one in made[f"{count}-{kind}"].values()]) for count in POISONED
+            mean_with_interval([one.score for one in outcomes[f"{count}-{kind}"].values()]) for count in POISONED
         ]
         for kind in DEFENCES
-        if all(f"{count}-{kind}" in made for count in POISONED)
+        if all(f"{count}-{kind}" in outcomes for count in POISONED)
     }
     captions = {
         "dropout": "Development loss against simulated time, mean over seeds, under dropout.",
@@ -113,15 +117,15 @@ def draw(
     figures = {}
     if any(effect.interval for effect in effects):
         save(forest.draw(effects, {metric.name: metric}), folder, "forest")
-        figures["forest"] = embedded(folder / "forest.svg", f"Effects with 95% intervals. To make it again: {COMMAND}.")
+        figures["forest"] = embedded(folder / "forest.svg", f"Effects with 95% intervals. To draw it again: {COMMAND}.")
     for name, own in curves.items():
         if own:
             save(draw_by_time(own), folder, name)
-            figures[name] = embedded(folder / f"{name}.svg", f"{captions[name]} To make it again: {COMMAND}.")
+            figures[name] = embedded(folder / f"{name}.svg", f"{captions[name]} To draw it again: {COMMAND}.")
     if bars:
         save(draw_bars(bars, list(POISONED.values())), folder, "poison")
         caption = "Accuracy by defence and poisoned clients, mean over seeds with 95% intervals."
-        figures["poison"] = embedded(folder / "poison.svg", f"{caption} To make it again: {COMMAND}.")
+        figures["poison"] = embedded(folder / "poison.svg", f"{caption} To draw it again: {COMMAND}.")
     return figures
 
 

@@ -1,4 +1,4 @@
-"""What a reader must know before believing a number, as facts for the pages' templates."""
+"""The limits of the results, as pieces of the pages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def limits(
     """The list of limits.
 
     Args:
-        meetings: setting -> client -> on how many meetings it is tested.
+        meetings: setting -> client -> the number of its test meetings.
     """
     trained = [row.training for row in runs if row.training is not None]
     rates = sorted({one.learning_rate for one in trained})
@@ -43,7 +43,7 @@ def limits(
 
 
 def random_weights(backbone: str) -> Markup:
-    """A warning above everything else, of a backbone that has learned nothing."""
+    """A warning for the top of the page if the backbone has random weights."""
     return piece("random_weights") if PRESETS[backbone].origin == "tiny" else Markup("")
 
 
@@ -57,7 +57,7 @@ def _few_meetings(meetings: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def first_rounds(results: Results) -> tuple[int, int]:
-    """(How many adapters that runs with distillation are judged by are of the first round, how many there are)."""
+    """(Adapters of the first round, all adapters) by which runs with distillation are scored."""
     local = [(rows[0], results.histories[name]) for name, rows in results.rows.items() if rows[0].evaluate == "local"]
     distilling = [(row, own) for row, own in local if any("share_distilled" in one.figures for one in own)]
     trainings = {(str(row.training), row.setting): own for row, own in distilling}  # one under two names counts once
@@ -66,5 +66,5 @@ def first_rounds(results: Results) -> tuple[int, int]:
 
 
 def truncation(cut: Cut) -> Markup:
-    """What truncation lost of sources and references."""
+    """The sentence on what truncation lost of sources and references."""
     return piece("truncation", cut=cut)

@@ -21,23 +21,24 @@ class MainData:
     """Everything the page shows.
 
     Attributes:
-        asked: comparisons.yaml.
-        effects: its comparisons, on their metrics.
-        sensitivities: (what is changed, the effects then).
+        comparisons: comparisons.yaml.
+        effects: the effects of the comparisons, on their metrics.
+        sensitivities: (what is changed, the effects with that change).
         source: where the meetings are from.
         cut: what truncation lost.
-        results: of the runs that have all seeds.
-        metrics: the task's and the loss, which is last; runs are compared by the first first.
-        selective: the run that distils selectively, and `tau` its τ in nats.
-        seeds: seed -> what the page calls it.
+        results: of the runs that have results at all seeds.
+        metrics: the task's, the main one first, and the loss last.
+        selective: the run that distils selectively.
+        tau: its τ in nats.
+        seeds: seed -> its name on the page.
         parts: title -> the figures of one seed alone, where each seed tests other meetings.
         missing: planned runs that have no result at some seed.
         pos, shares: rows of pos_kd.csv and word_shares.csv, where the models are at hand.
-        examples: whether a page that quotes texts is made beside this one.
+        examples: whether there is a page that quotes texts.
     """
 
     order: MainOrder
-    asked: Comparisons
+    comparisons: Comparisons
     effects: Sequence[Effect]
     source: Mapping[str, Any]
     cut: Cut
@@ -56,7 +57,7 @@ class MainData:
 
     @property
     def summarized(self) -> list[Metric]:
-        """The metrics of the small table: the first, those that are read against the references', and the loss."""
+        """The metrics of the small table: the first, those with a ratio to the references, and the loss."""
         return [self.metrics[0], *(one for one in self.metrics if one.over), self.metrics[-1]]
 
     @property
@@ -66,4 +67,5 @@ class MainData:
 
     @property
     def clients(self) -> list[str]:
+        """The clients of the table, without their mean."""
         return [client for client in next(iter(self.results.metrics.values())) if client != MEAN]

@@ -1,4 +1,4 @@
-"""reports/report.html: what was asked, the answer, and what it rests on, on one self-contained page."""
+"""reports/report.html: the question, the answer, and the numbers behind it, on one self-contained page."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ def render(data: MainData, figures: Path) -> str:
     order, named = data.order, labels(data.order.runs)
 
     def figure(name: str, caption: str, runs: Sequence[str], **about: Any) -> Markup:
+        """A saved figure with its caption."""
         return embedded(
             figures / f"{name}.svg", piece(caption, runs=list(runs), command=MAIN_COMMAND, **about).striptags()
         )
@@ -105,7 +106,7 @@ def _meetings(results: Results) -> dict[str, int]:
 
 
 def _summary(data: MainData, named: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The small table: every run's mean over clients."""
+    """Rows of the small table: every run's mean over clients."""
     results, rates = data.results, _rates(data.results)
     rows = []
     for run, figures in results.metrics.items():
@@ -120,7 +121,7 @@ def _summary(data: MainData, named: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def _rates(results: Results) -> dict[str, str]:
-    """Run -> its learning rate, of those that a row of the same part has at another rate beside it."""
+    """Run -> its learning rate, where runs of the same part have different rates."""
     rates = {run: rows[0].training.learning_rate for run, rows in results.rows.items() if rows[0].training}
     by_part: dict[str, set[float]] = {}
     for run, rate in rates.items():
@@ -189,7 +190,7 @@ def _ranks(metrics: Metrics, client: str, metric: Metric) -> dict[str, str]:
         for run, own in metrics.items()
         if metric.name in own[client].metrics
     }
-    # What reads alike is marked alike; where all do, nobody is best.
+    # Equal numbers as shown get equal marks; if all are equal, none is best.
     levels = sorted(set(shown.values()), reverse=True)
     places = dict(zip(levels, ("best", "second"), strict=False)) if len(levels) > 1 else {}
     return {run: places[value] for run, value in shown.items() if value in places}
@@ -202,17 +203,17 @@ def _cell(figures: Figures, metric: Metric, rank: str) -> dict[str, str]:
 
 
 def _note(results: Results, run: str, client: str) -> str:
-    """The best round, and how the last one compares: not at all, or by its own test loss."""
+    """The best rounds, and the last rounds' test loss where they are others."""
     history = results.histories[run]
     best = best_rounds(history, client)
     if not best:
         return ""
-    notes = []
     last = {one.seed: one.round for one in sorted(history, key=lambda one: one.round) if one.client == client}
+    note = ""
     if best != list(last.values()):
         loss = results.metrics[run][client].other_losses["last"]
-        notes.append(f"test loss of round {'/'.join(map(str, last.values()))}: {loss:.3f}")
-    return ", ".join(map(str, best)) + "".join(f" ({note})" for note in notes)
+        note = f" (test loss of round {'/'.join(map(str, last.values()))}: {loss:.3f})"
+    return ", ".join(map(str, best)) + note
 
 
 def _paper_rows(paper: PaperScores, number: str) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What runs are called and how they are coloured, the same in every table and figure of a page."""
+"""The labels and colours of runs, the same in every table and figure of a page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pipeline.report.figures.style import colour
 
 
 def labels(runs: Sequence[RunRow]) -> dict[str, str]:
-    """Run -> what tables call it: its method or part; a second run of the same adds its own name."""
+    """Run -> its label: its method or part; a second run of the same adds its own name."""
     named: dict[str, str] = {}
     for row in runs:
         if row.name not in named:

@@ -37,15 +37,18 @@ def _environment() -> jinja2.Environment:
 
 
 def page(template: str, **content: Any) -> str:
-    """The page; what the template names must be given."""
+    """Render a page.
+
+    Args:
+        content: every name that the template uses.
+    """
     style = Markup((TEMPLATES / "page.css").read_text(encoding="utf-8"))
     return _environment().get_template(template).render(style=style, **content)
 
 
 def piece(name: str, **content: Any) -> Markup:
     """A piece of a page: the macro of that name in `pieces.html.j2`."""
-    made = getattr(_environment().get_template("pieces.html.j2").module, name)(**content)
-    return Markup(made)
+    return Markup(getattr(_environment().get_template("pieces.html.j2").module, name)(**content))
 
 
 def embedded(path: Path, caption: str) -> Markup:
@@ -56,19 +59,20 @@ def embedded(path: Path, caption: str) -> Markup:
 
 @dataclass(frozen=True)
 class Canvas:
-    """A folder of figures, and the command that makes them again."""
+    """A folder of figures, and the command that draws them."""
 
     folder: Path
     command: str
 
     def place(self, figure: Any, name: str, caption: str, **about: Any) -> Markup:
-        """Save a figure; what embeds it, with its caption.
+        """Save a figure, and return the HTML that embeds it with its caption.
 
         Args:
-            caption: a macro of `pieces.html.j2`, which is told `about`.
+            caption: a macro of `pieces.html.j2`.
+            about: the macro's arguments, without the command.
 
         Raises:
-            QuorumError: a study has taken its name.
+            QuorumError: a study has the figure's name.
         """
         if (self.folder / f"{name}.svg").exists():
             raise QuorumError(f"{layout.PARAMS}: studies.{name}: is the name of a figure; give the study another")
@@ -77,27 +81,22 @@ class Canvas:
 
 
 def p_value(value: float) -> str:
-    """To three digits; never 0, which no p is."""
+    """As in `0.012`; below 0.001 as `<0.001`."""
     return f"{value:.3f}" if value >= 0.001 else "<0.001"
 
 
 def gain_digits(metric: Metric) -> int:
-    """Behind the point of a difference: losses lie so close that theirs has one more than they have."""
+    """Digits behind the point of a difference: one more than a loss has, since losses differ little."""
     return metric.digits + (metric.name == LOSS.name)
 
 
 def signed(value: float, digits: int) -> str:
-    """As in `+0.51` or `−0.20`; what is 0 as it is shown has no sign."""
+    """As in `+0.51` or `−0.20`; a number that is shown as 0 has no sign."""
     text = f"{value:+.{digits}f}".replace("-", "−")
     return text if text.strip("+−0.") else text[1:]
 
 
-def span_text(gain: Interval, digits: int) -> str:
-    """The ends, as in `+0.16 … +0.85`; of a point nothing."""
-    return "" if gain.is_point else f"{signed(gain.low, digits)} … {signed(gain.high, digits)}"
-
-
 def gain_text(gain: Interval, digits: int) -> str:
-    """As in `+0.51 (+0.16 … +0.85)`; of a point the value alone."""
+    """As in `+0.51 (+0.16 … +0.85)`; a point without an interval as in `+0.51`."""
     value = signed(gain.value, digits)
-    return value if gain.is_point else f"{value} ({span_text(gain, digits)})"
+    return value if gain.is_point else f"{value} ({signed(gain.low, digits)} … {signed(gain.high, digits)})"

@@ -1,4 +1,4 @@
-"""Every two runs that a study compares, on the test meetings that both have: intervals, and no verdicts."""
+"""Differences with intervals between every two runs of a study, on the test meetings that both have."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipeline.workspace import layout
 
 @dataclass(frozen=True)
 class Pair:
-    """What one run of a study gains over another on a metric, turned so that more is better.
+    """What one run of a study gains over another on a metric; more is better, also for a loss.
 
     The mean over the clients that all runs of the study have.
     """
@@ -31,13 +31,20 @@ class Pair:
 
     def to_row(self) -> dict[str, Any]:
         """A row of pairs.csv."""
-        told = {"study": self.study, "metric": self.metric.name, "run": self.run, "against": self.against}
-        found = self.gain.rounded(6)
-        return told | {"gain": found["value"], "low": found.get("low"), "high": found.get("high")}
+        gain = self.gain.rounded(6)
+        return {
+            "study": self.study,
+            "metric": self.metric.name,
+            "run": self.run,
+            "against": self.against,
+            "gain": gain["value"],
+            "low": gain.get("low"),
+            "high": gain.get("high"),
+        }
 
 
 def pairs_of(study: str, runs: Sequence[str], results: Results, metrics: Sequence[Metric], samples: int) -> list[Pair]:
-    """A study's pairs on each metric that both runs have: of a run that wrote no summaries, that is the loss alone.
+    """A study's pairs on each metric that both runs have; a run without summaries has the loss alone.
 
     Args:
         samples: random signs of meetings behind each interval.
@@ -54,14 +61,14 @@ def pairs_of(study: str, runs: Sequence[str], results: Results, metrics: Sequenc
 
 
 def reference_of(runs: Sequence[str], results: Results) -> str | None:
-    """The run that the page compares a study's others with: that of our method, the main table's if it is there."""
+    """The run with which the page compares a study's others: one of our method, of the main table if there is one."""
     ours = [run for run in runs if results.rows[run][0].part == OURS]
     of_main = [run for run in ours if layout.group_of(results.rows[run][0].id) == layout.MAIN]
     return next(iter(of_main + ours), None)
 
 
 def ahead_by(pairs: Sequence[Pair], reference: str | None) -> dict[str, dict[str, str]]:
-    """Run -> metric -> what the reference gains over it, with its interval."""
+    """Run -> metric -> the text of what the reference gains over it, with its interval."""
     found: dict[str, dict[str, str]] = {}
     for pair in pairs:
         if reference in (pair.run, pair.against):

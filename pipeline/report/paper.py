@@ -1,4 +1,4 @@
-"""What the paper says, and which runs answer it: paper.yaml, typed."""
+"""paper.yaml, typed: the paper's tables and figures, and our studies on them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Section(Record):
     """One table or figure of the paper, and the study of params.yaml that is its counterpart.
 
     `says`: the paper's words in short. `tables`: those of its tables in paper_results.csv. `remark`: what differs here,
-    or where the paper is at odds with itself.
+    or where the paper contradicts itself.
     """
 
     study: str
@@ -42,6 +42,7 @@ class Paper(Record):
 
 
 def read_paper(path: Path = PAPER) -> Paper:
+    """Parse paper.yaml."""
     return Paper.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
 
 

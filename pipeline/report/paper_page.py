@@ -30,10 +30,10 @@ from pipeline.tasks.task import Metric, load_task
 class PaperPage:
     """Everything the page shows.
 
-    `notes`: corpus -> what was noted when it was read. `indices`: setting -> the index of its examples, `limits` how
-    many tokens it reads of a reference. `compared`: study -> the figures of its runs; `pairs`: study -> what each gains
-    over each. `trainings`: a run at a seed -> its training's name; two may score two models of one, or be one under two
-    names. `extra`: study -> ready pieces of the page, for what is no comparison.
+    `notes`: corpus -> its source and how it was read. `indices`: setting -> the index of its examples. `limits`:
+    setting -> the most tokens that it reads of a reference. `compared`: study -> the figures of its runs. `pairs`:
+    study -> the difference of every two runs. `trainings`: run at a seed -> its training's name; runs can share one.
+    `extra`: study -> pieces of the page that are no comparison.
     """
 
     order: ReportOrder
@@ -76,13 +76,13 @@ def render(data: PaperPage, figures: Path) -> str:
 
 def _facts(data: PaperPage) -> list[tuple[str, str]]:
     order = data.order
-    made = [row for rows in data.results.rows.values() for row in rows]
-    trained = [row.training for row in made if row.training is not None]
+    runs = [row for rows in data.results.rows.values() for row in rows]
+    trained = [row.training for row in runs if row.training is not None]
     return [
         ("scale", order.scale),
         ("backbone", order.backbone),
         ("products with its weights", order.precision),
-        ("runs", f"{len(made)}, of {len(set(data.trainings.values()) - {None})} trainings"),
+        ("runs", f"{len(runs)}, of {len(set(data.trainings.values()) - {None})} trainings"),
         ("seeds", ", ".join(map(str, sorted({row.seed for row in order.runs})))),
         ("source / target tokens", f"{order.source_tokens} / {order.target_tokens}"),
         ("rounds", ", ".join(str(n) for n in sorted({one.rounds for one in trained}))),
@@ -181,7 +181,7 @@ def _mean_of(name: str, figures: Mapping[str, Figures], clients: Sequence[str]) 
 
 
 def _trained_on(runs: Sequence[str], data: PaperPage) -> list[dict[str, Any]]:
-    """Training examples of each setting's clients, what an optimizer makes of them in a round, what was cut."""
+    """Training examples and optimizer steps a round of each setting's clients, and what truncation lost."""
     settings: dict[str, TrainingKnobs] = {}
     for run in runs:
         row = data.results.rows[run][0]
@@ -198,8 +198,8 @@ def _trained_on(runs: Sequence[str], data: PaperPage) -> list[dict[str, Any]]:
 
 
 def _steps(index: Mapping[str, Any], training: TrainingKnobs) -> list[dict[str, Any]]:
-    held = {client: len(splits["train"]) for client, splits in index["clients"].items()}
-    weights = {client: count * training.weights.get(client, 1.0) for client, count in held.items()}
+    counts = {client: len(splits["train"]) for client, splits in index["clients"].items()}
+    weights = {client: count * training.weights.get(client, 1.0) for client, count in counts.items()}
     total = sum(weights.values())
     return [
         {
@@ -208,7 +208,7 @@ def _steps(index: Mapping[str, Any], training: TrainingKnobs) -> list[dict[str, 
             "share": f"{100 * weights[client] / total:.0f}%",
             "steps": len(batch_sizes(count, training.batch_size)) * training.local_epochs,
         }
-        for client, count in held.items()
+        for client, count in counts.items()
     ]
 
 

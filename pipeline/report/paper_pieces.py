@@ -1,4 +1,4 @@
-"""What each part of the page on the paper has beyond a comparison of runs, and the figures of comparisons."""
+"""The sections of the page on the paper: their pieces beyond comparisons of runs, and their figures."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from pipeline.runs.results import Metrics, Results
 from pipeline.tasks.task import LOSS, load_task
 
 SELECTIVE, AVERAGING, DISTILLING = "fedselectkd", "fedavg", "fedkd"
-"""The main table's runs that others are compared with; the rating sheets are about the first two."""
+"""The main table's runs with which others are compared; the rating sheets compare the first two."""
 SENDING = ("algorithms", "hard")
 """Studies whose runs have the same clients and rounds, so that their bytes can be compared."""
 
 
 @dataclass(frozen=True)
 class Material:
-    """What the pieces are made of: tables that other stages left, summaries by run and example, the model's bytes."""
+    """The inputs of the pieces: tables of other stages, summaries by run and example, and the model's size in bytes."""
 
     shares: Rows
     pos: Rows
@@ -39,37 +39,38 @@ class Material:
     main_figures: Path
 
 
-def extra_pieces(order: ReportOrder, results: Results, made: Material, folder: Path) -> dict[str, list[Markup]]:
-    """Section -> its pieces; figures go to a folder."""
+def extra_pieces(order: ReportOrder, results: Results, material: Material, folder: Path) -> dict[str, list[Markup]]:
+    """Section -> its pieces; their figures are saved in a folder."""
     canvas, studies = Canvas(folder, REPORT_COMMAND), order.studies
     metric = load_task(order.task).metrics[0]
 
     def runs(study: str) -> Sequence[str]:
+        """A study's runs."""
         return studies.get(study, ())
 
     sent = [AVERAGING, DISTILLING, *(run for study in SENDING for run in runs(study))]
     return sweeps(order, results, folder) | {
-        "algorithms": pieces.tuned(results, made.trials, runs("algorithms")),
-        "hard": pieces.tuned(results, made.trials, runs("hard")),
+        "algorithms": pieces.tuned(results, material.trials, runs("algorithms")),
+        "hard": pieces.tuned(results, material.trials, runs("hard")),
         "noniid": pieces.untrained(results.metrics, "zeroshot", metric),
-        "human": pieces.ratings(canvas, made.ratings, OURS, order.sign_flips),
+        "human": pieces.ratings(canvas, material.ratings, OURS, order.sign_flips),
         "sampling": pieces.rounds_of_clients(results, runs("sampling")),
-        "words": [*pieces.words_learned(made.shares, made.pos), *_parts_of_speech(made)],
-        "case": pieces.median_cases(results, made.texts, SELECTIVE, AVERAGING, metric),
+        "words": [*pieces.words_learned(material.shares, material.pos), *_parts_of_speech(material)],
+        "case": pieces.median_cases(results, material.texts, SELECTIVE, AVERAGING, metric),
         "mechanism": [
             *pieces.teacher_and_student(canvas, results, SELECTIVE),
-            *pieces.teacher_deciles(canvas, results, made.analysis),
+            *pieces.teacher_deciles(canvas, results, material.analysis),
         ],
-        "matrix": pieces.crossed_losses(canvas, made.analysis),
-        "divergence": pieces.divergences(canvas, made.analysis),
+        "matrix": pieces.crossed_losses(canvas, material.analysis),
+        "divergence": pieces.divergences(canvas, material.analysis),
         "communication": sending.bytes_sent(
-            canvas, results, list(dict.fromkeys(sent)), labels(order.runs), colours(order.runs), made.model_bytes
+            canvas, results, list(dict.fromkeys(sent)), labels(order.runs), colours(order.runs), material.model_bytes
         ),
     }
 
 
 def sweeps(order: ReportOrder, results: Results, folder: Path) -> dict[str, list[Markup]]:
-    """τ and λ over the runs of the studies that are called by them."""
+    """Sweeps of τ and λ over the runs of the studies `tau` and `lambda`."""
     canvas, metric = Canvas(folder, REPORT_COMMAND), load_task(order.task).metrics[0]
     return {
         knob: pieces.knob_sweep(canvas, results, order.studies.get(knob, ()), knob, name, SELECTIVE, metric)
@@ -77,20 +78,20 @@ def sweeps(order: ReportOrder, results: Results, folder: Path) -> dict[str, list
     }
 
 
-def _parts_of_speech(made: Material) -> list[Markup]:
-    """The main page's figures of Fig. 11, here again."""
-    run = [row["run"] for row in made.shares][:1]
+def _parts_of_speech(material: Material) -> list[Markup]:
+    """The main page's figures of Fig. 11."""
+    run = [row["run"] for row in material.shares][:1]
     return [
         embedded(
-            made.main_figures / f"pos_{client}.svg",
+            material.main_figures / f"pos_{client}.svg",
             piece("parts_of_speech", client=client, runs=run, command=MAIN_COMMAND).striptags(),
         )
-        for client in dict.fromkeys(row["client"] for row in made.pos)
+        for client in dict.fromkeys(row["client"] for row in material.pos)
     ]
 
 
 def draw(order: ReportOrder, compared: Mapping[str, Metrics], by_seed: Sequence[Metrics], folder: Path) -> None:
-    """A figure a study that compares runs."""
+    """Save a figure for each study that compares runs."""
     named, coloured = labels(order.runs), colours(order.runs)
     endpoints = (load_task(order.task).metrics[0], LOSS)
     for study, shown in compared.items():

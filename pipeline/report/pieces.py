@@ -1,4 +1,4 @@
-"""Pieces of the page on the paper that are no comparison of runs: small tables, notes, and figures with captions."""
+"""Pieces of the page on the paper other than comparisons of runs: small tables, notes, and figures with captions."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from pipeline.runs.results import Metrics, Results, knob_of
 from pipeline.tasks.task import Metric
 
 Analysis = Mapping[str, Mapping[str, Any]]
-"""What the stage `analyze` wrote: kind -> name of a run or manifest -> its table."""
+"""Tables of the stage `analyze`: kind -> name of a run or manifest -> its table."""
 Rows = Sequence[Mapping[str, str]]
-"""Of a CSV file."""
+"""Rows of a CSV file."""
 Texts = Mapping[str, Mapping[str, Mapping[str, str]]]
 """Run -> example -> its row of predictions."""
 
 
 def rounds_of_clients(results: Results, runs: Sequence[str]) -> list[Markup]:
-    """How many times a client trained in each run: what "equal client-rounds" are equal in."""
+    """How many times a client trained in each run, the mean over clients."""
     counts = {run: fmean(client_rounds(results.histories[run]).values()) for run in runs if results.histories.get(run)}
-    told = ", ".join(f"{run} {count:g}" for run, count in counts.items())
-    return [piece("client_rounds", counts=told)] if counts else []
+    text = ", ".join(f"{run} {count:g}" for run, count in counts.items())
+    return [piece("client_rounds", counts=text)] if counts else []
 
 
 def words_learned(shares: Rows, pos: Rows) -> list[Markup]:
-    """Our counterpart of the paper's 86, 88 and 89%, and how it differs from one part of speech to another.
+    """Our counterpart of the paper's 86, 88 and 89% of words distilled, and the shares by part of speech.
 
     Args:
         shares: rows of word_shares.csv.
@@ -63,13 +63,14 @@ def _distilled(row: Mapping[str, str] | None) -> str:
 
 
 def untrained(metrics: Metrics, run: str, metric: Metric) -> list[Markup]:
-    """How the backbone does before any training, a client: who is easy to summarize."""
+    """Scores of the backbone before any training, a client."""
     own = {c: one.metrics[metric.name].value for c, one in metrics.get(run, {}).items() if c != MEAN}
-    told = ", ".join(f"{client} {value:.2f}" for client, value in own.items())
-    return [piece("untrained", metric=metric.title, scores=told)] if own else []
+    text = ", ".join(f"{client} {value:.2f}" for client, value in own.items())
+    return [piece("untrained", metric=metric.title, scores=text)] if own else []
 
 
 def crossed_losses(canvas: Canvas, analysis: Analysis) -> list[Markup]:
+    """The loss of every client's adapter on every client's test set, as pictures."""
     tables = analysis.get("crossed", {})
     if not tables:
         return []
@@ -78,6 +79,7 @@ def crossed_losses(canvas: Canvas, analysis: Analysis) -> list[Markup]:
 
 
 def divergences(canvas: Canvas, analysis: Analysis) -> list[Markup]:
+    """Divergences of topics and words between clients, a picture a setting and seed."""
     return [
         canvas.place(
             heatmap.draw({"topics": found["topics"], "words": found["words"]}, "", "", limits=(0.0, 1.0)),
@@ -95,11 +97,11 @@ def divergences(canvas: Canvas, analysis: Analysis) -> list[Markup]:
 def ratings(canvas: Canvas, rows: Rows, ours: str, samples: int) -> list[Markup]:
     """Fig. 5: shares of wins, ties and losses and Fleiss' kappa, or a note that there are no ratings."""
     if not rows:
-        return [piece("nobody_rated")]
+        return [piece("no_ratings")]
     by_method = {str(method): own for method, own in pd.DataFrame(rows).groupby("against", sort=False)}
     found, cells = {method: shares(own, samples) for method, own in by_method.items()}, []
     for method, own in by_method.items():
-        # The figure's numbers: a small share has no room for its interval in its bar.
+        # The figure has no room for the interval of a small share.
         texts = [f"{100 * one.value:.0f} ({one.times(100).span(0)})" for one in found[method].values()]
         agreement, subjects = kappa(own)
         cells.append([method, *texts, len(own), "–" if agreement is None else f"{agreement:.2f}", subjects])
@@ -109,15 +111,16 @@ def ratings(canvas: Canvas, rows: Rows, ours: str, samples: int) -> list[Markup]
 
 
 def median_cases(results: Results, texts: Texts, ours: str, theirs: str, metric: Metric) -> list[Markup]:
-    """Table VIII by rule: a client's test example at which ours − theirs, in a metric, is the median.
+    """Table VIII by a rule: each client's test example with the median of ours − theirs in a metric.
 
-    Of examples whose summaries are here: where seeds test other meetings, those of the first.
+    Only examples whose summaries are in `texts` count: where seeds test other meetings, those of the first seed.
     """
     if ours not in results.scored or theirs not in results.scored:
         return []
     other = {row.id: row for row in results.scored[theirs]}
 
     def gain(row: Scored) -> float:
+        """Ours − theirs on an example."""
         return row.values[metric.name] - other[row.id].values[metric.name]
 
     pieces = []
@@ -142,6 +145,7 @@ def median_cases(results: Results, texts: Texts, ours: str, theirs: str, metric:
 
 
 def teacher_deciles(canvas: Canvas, results: Results, analysis: Analysis) -> list[Markup]:
+    """The teacher against the student by decile of the teacher's entropy, a figure a run."""
     runs = {row.id.rpartition("/")[2]: name for name, rows in results.rows.items() for row in rows}
     taus = {run: knob_of(results, runs[run], "tau") for run in analysis.get("deciles", {})}
     return [
@@ -153,6 +157,7 @@ def teacher_deciles(canvas: Canvas, results: Results, analysis: Analysis) -> lis
 
 
 def teacher_and_student(canvas: Canvas, results: Results, run: str) -> list[Markup]:
+    """Validation loss of a run's students and teachers by round; nothing where no teacher was sent."""
     student = [one for one in results.histories.get(run, ()) if one.sent_validation_loss is not None]
     sent = [replace(one, validation_loss=one.sent_validation_loss) for one in student]
     if not sent:
@@ -166,11 +171,11 @@ def teacher_and_student(canvas: Canvas, results: Results, run: str) -> list[Mark
 def knob_sweep(
     canvas: Canvas, results: Results, runs: Sequence[str], knob: str, name: str, usual: str, metric: Metric
 ) -> list[Markup]:
-    """A knob of AdaFedSelectKD over the runs that set it.
+    """Losses and a score against a knob of AdaFedSelectKD, over the runs that set it.
 
     Args:
-        usual: the run that has the knob's value as it is elsewhere.
-        metric: of predictions, beside the losses.
+        usual: the run with the value that all other experiments use.
+        metric: the score of predictions.
     """
     known = [run for run in runs if run in results.metrics and not math.isnan(knob_of(results, run, knob))]
     points = sorted((_point(results, run, knob, metric) for run in known), key=lambda point: point.value)
@@ -189,20 +194,20 @@ def _point(results: Results, run: str, knob: str, metric: Metric) -> sweep.Point
 
 
 def tuned(results: Results, trials: Rows, runs: Sequence[str]) -> list[Markup]:
-    """What `make tune` chose each run's knobs from, whether it has them, and whether more trials might find better.
+    """The chosen trial of each tuned run, whether the run has its knobs, and whether it lies at the end of its grid.
 
     Args:
         trials: rows of tuning.csv.
     """
     tried = {run: own for run in runs if (own := [row for row in trials if row["chooses"] == run])}
-    told = [_chosen(run, own, results.rows.get(run, ())) for run, own in tried.items()]
-    return [piece("chosen", trials="; ".join(told))] if told else []
+    texts = [_chosen(run, own, results.rows.get(run, ())) for run, own in tried.items()]
+    return [piece("chosen", trials="; ".join(texts))] if texts else []
 
 
-def _chosen(run: str, trials: Rows, made: Sequence[RunRow]) -> str:
+def _chosen(run: str, trials: Rows, rows: Sequence[RunRow]) -> str:
     best = next(row for row in trials if row["chosen"] == "1")
     edge = ", the end of what was tried" if _is_at_an_end(best["knobs"], [row["knobs"] for row in trials]) else ""
-    training = made[0].training if made else None
+    training = rows[0].training if rows else None
     other = "" if training is None or _has(training, best["knobs"]) else " (the run has another)"
     return f"{run} {best['knobs']} of {len(trials)} trials{edge}{other}"
 
@@ -222,7 +227,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def _is_at_an_end(best: str, tried: Sequence[str]) -> bool:
-    """Whether one knob was tried, as in `mu=0.1`, and a value beyond the best one might be better."""
+    """Whether the trials have one knob with numbers, as in `mu=0.1`, and the best is the least or the most of them."""
     if any(len(knobs.split()) > 1 for knobs in tried):
         return False
     try:

@@ -1,8 +1,8 @@
 """Human evaluation (Fig. 5; Feng et al., Section V-A2): blind rating sheets out, ratings in.
 
-A rater compares AdaFedSelectKD's summary with another method's, in random order, and says by each criterion which is
-better, or that neither is. A sheet is an HTML page that works from disk, and the same as CSV. A key, which is not part
-of it, names the methods behind A and B. Keys and ratings are in data/ratings and quote no text.
+A rater compares AdaFedSelectKD's summary with another method's, in random order, and chooses the better one or a tie
+by each criterion. A sheet is an HTML page that works from disk, and the same as CSV. A separate key names the methods
+behind A and B. Keys and ratings are in data/ratings and quote no text.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bytes against quality, as a piece of the page: who reaches AdaFedAvg's best loss with how much."""
+"""Bytes against quality, as a piece of the page: the bytes by which each run reaches AdaFedAvg's best loss."""
 
 from __future__ import annotations
 

@@ -11,9 +11,8 @@ from typing import Any
 from markupsafe import Markup
 
 from pipeline.evaluation.comparisons import Effect
-from pipeline.evaluation.text_scores import divergences, roughness
-from pipeline.plan.text_names import is_called_after
-from pipeline.plan.text_orders import TextPageOrder, TextRow
+from pipeline.evaluation.text_scores import LabelCounts, divergences, roughness
+from pipeline.plan.text_orders import TextPageOrder, TextRow, is_called_after
 from pipeline.report.effects import effect_records, effect_row
 from pipeline.report.figures import forest
 from pipeline.report.figures.federations import draw_costs, draw_curves, draw_distances, draw_gallery
@@ -21,10 +20,9 @@ from pipeline.report.figures.style import save
 from pipeline.report.page import embedded, page, piece
 from pipeline.report.text_tables import (
     THEIRS,
-    Held,
-    Made,
     PaperRows,
     Row,
+    RunOutcome,
     client_rows,
     cost_row,
     federation_row,
@@ -36,59 +34,63 @@ from pipeline.tasks.task import Metric
 
 COMMAND = "dvc repro"
 TITLES = {"classify": "Classifying", "tag": "Tagging", "answer": "Answering", "title": "Writing titles"}
-"""What pages call tasks."""
+"""Task -> its name on pages."""
 Tables = dict[str, list[Row]]
 WHOLE = "whole-"
-"""How settings are called whose federations are drawn and not trained on."""
+"""Prefix of the names of settings that are drawn and have no training."""
 FOREST = "Effects with 95% intervals; rings are the effects of single seeds."
 
 
 def _theirs(method: str) -> str:
-    """What the paper calls a method: AdaCentralized is Centralized, AdaFedOPT is FedOPT."""
+    """The paper's name of a method: AdaCentralized is Centralized, AdaFedOPT is FedOPT."""
     return method.removeprefix("Ada")
 
 
 def gallery_figure(setting: str) -> str:
-    """What the gallery's figure of a setting is called."""
+    """The name of the gallery's figure of a setting."""
     return f"federation-{setting}"
 
 
-class Results:
-    """What the page is made from; nothing of it is read here."""
+class TextPage:
+    """The tables, figures and page of an experiment on labelled texts, from its results."""
 
     def __init__(
         self,
         order: TextPageOrder,
-        made: Mapping[str, Made],
-        held: Mapping[str, Mapping[int, Held]],
+        outcomes: Mapping[str, RunOutcome],
+        label_counts: Mapping[str, Mapping[int, LabelCounts]],
         metrics: Mapping[str, Sequence[Metric]],
         question: str,
         effects: Sequence[Effect],
         data: Sequence[Row],
         paper: PaperRows,
         altered: Set[str] = frozenset(),
-        nobodys: Mapping[str, int] = MappingProxyType({}),
+        unassigned: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """
+        """Create the page.
+
         Args:
-            held: setting -> seed -> client -> label -> training texts.
+            outcomes: run -> its results.
+            label_counts: setting -> seed -> client -> label -> training texts.
             metrics: data set -> its task's.
             data: a row a data set.
-            altered: settings that are skewed otherwise than the paper's, whose numbers are not set beside them.
-            nobodys: setting -> texts that were taken and that nobody holds, at the first seed.
+            altered: settings that are skewed differently from the paper's; its numbers are not shown with them.
+            unassigned: setting -> the number of sampled texts that no client has, at the first seed.
         """
-        self.order, self.made, self.held, self.metrics = order, made, held, metrics
+        self.order, self.outcomes, self.label_counts, self.metrics = order, outcomes, label_counts, metrics
         self.question, self.effects, self.data, self.paper, self.altered = question, effects, data, paper, altered
-        self.nobodys = nobodys
+        self.unassigned = unassigned
 
     def metric(self, run: str) -> Metric:
-        return self.metrics[self.made[run].row.dataset][0]
+        """The first metric of a run's task."""
+        return self.metrics[self.outcomes[run].row.dataset][0]
 
     def task(self, setting: str) -> str:
+        """The task of a setting's data set."""
         return self.order.datasets[self.order.settings[setting].data].rpartition(".")[2]
 
     def title(self, setting: str) -> str:
-        """What the page calls a setting of Table 2: its task and its data set, and itself where it shares these."""
+        """The page's name of a setting of Table 2: its task and data set, and its own name where others share these."""
         data = self.order.settings[setting].data
         alone = [self.order.settings[one].data for one in self.order.tables["methods"]].count(data) == 1
         task = TITLES.get(self.task(setting), self.task(setting))
@@ -97,7 +99,7 @@ class Results:
     # -- tables --
 
     def tables(self) -> Tables:
-        """Every table that has a row, by the name of its CSV; the paper's claims are about published data."""
+        """Name of a CSV -> its rows, for tables with rows; the paper's numbers are shown with published data alone."""
         found = {f"methods-{setting}": self._methods(setting) for setting in self.order.tables["methods"]}
         natural = self._natural()
         tables = {
@@ -107,7 +109,7 @@ class Results:
                 for row in self.data
             ],
             **found,
-            "federations": [self._federation(name) for name in self.held],
+            "federations": [self._federation(name) for name in self.label_counts],
             "partitions": self._partitions(),
             "cuts": self._cuts(),
             "sizes": [self._cost(run, None) for run in self._listed("sizes")],
@@ -116,13 +118,13 @@ class Results:
         return {name: rows for name, rows in tables.items() if rows}
 
     def _methods(self, setting: str) -> list[Row]:
-        runs = [self.made[run] for run in self._called_after(setting)]
+        runs = [self.outcomes[run] for run in self._called_after(setting)]
         if not runs:
             return []
-        metrics, held = self.metrics[runs[0].row.dataset], self.held[setting]
-        rows = [method_row(run, metrics, held, self.order.sign_flips) for run in runs]
+        metrics, label_counts = self.metrics[runs[0].row.dataset], self.label_counts[setting]
+        rows = [method_row(run, metrics, label_counts, self.order.sign_flips) for run in runs]
         counts: dict[str, int] = {}
-        for labels in next(iter(held.values())).values():
+        for labels in next(iter(label_counts.values())).values():
             for label, count in labels.items():
                 counts[label] = counts.get(label, 0) + count
         major = majority_row(runs[0].scored, metrics[0], counts)
@@ -133,20 +135,20 @@ class Results:
     def _partitions(self) -> list[Row]:
         rows = []
         for run in self._listed("partitions"):
-            made = self.made[run]
-            rough = fmean(roughness(curve) for curve in made.curves.values())
-            rows.append(self._cost(run, None) | {"setting": made.row.setting, "roughness": round(rough, 3)})
+            outcome = self.outcomes[run]
+            rough = fmean(roughness(curve) for curve in outcome.curves.values())
+            rows.append(self._cost(run, None) | {"setting": outcome.row.setting, "roughness": round(rough, 3)})
         return [
             {k: row[k] for k in ("run", "setting", self.metric(row["run"]).name, "low", "high", "roughness")}
             for row in rows
         ]
 
     def _federation(self, setting: str) -> Row:
-        sizes = {run.row.training.batch_size for run in self.made.values() if run.row.setting == setting}
+        sizes = {run.row.training.batch_size for run in self.outcomes.values() if run.row.setting == setting}
         knobs = dict(zip(("alpha", "beta"), self._skew(setting), strict=True))
-        shown = federation_row(setting, next(iter(self.held[setting].values())), max(sizes, default=None))
+        shown = federation_row(setting, next(iter(self.label_counts[setting].values())), max(sizes, default=None))
         drawn = {knob: "" if value is None else value for knob, value in knobs.items()}
-        return {"setting": setting} | drawn | shown | {"held_by_nobody": self.nobodys.get(setting, 0)}
+        return {"setting": setting} | drawn | shown | {"held_by_nobody": self.unassigned.get(setting, 0)}
 
     def _skew(self, setting: str) -> tuple[float | None, float | None]:
         """α of labels or clusters, β of sizes; None where clients are skewed otherwise or not at all."""
@@ -154,11 +156,11 @@ class Results:
         return getattr(skew, "alpha", None), getattr(skew, "beta", None)
 
     def _listed(self, table: str) -> list[str]:
-        """A table's runs that were made."""
-        return [run for run in self.order.tables[table] if run in self.made]
+        """A table's runs that have results."""
+        return [run for run in self.order.tables[table] if run in self.outcomes]
 
     def _cuts(self) -> list[Row]:
-        return [self._cost(run, self._paper_cut(self.made[run].row)) for run in self._listed("cuts")]
+        return [self._cost(run, self._paper_cut(self.outcomes[run].row)) for run in self._listed("cuts")]
 
     def _paper_cut(self, run: TextRow) -> float | None:
         if run.training.above != "layers" or run.setting in self.altered:
@@ -167,12 +169,14 @@ class Results:
         return next((float(row["value"]) for row in self.paper if row["table"] == "3" and row["method"] == name), None)
 
     def _cost(self, run: str, paper: float | None) -> Row:
-        return cost_row(self.made[run], self.metric(run), self.order.sign_flips, paper)
+        return cost_row(self.outcomes[run], self.metric(run), self.order.sign_flips, paper)
 
     def _natural(self) -> Tables:
         found: Tables = {}
         for run in self._listed("natural"):
-            found.setdefault(self.made[run].row.dataset, []).append(client_rows(self.made[run], self.metric(run)))
+            found.setdefault(self.outcomes[run].row.dataset, []).append(
+                client_rows(self.outcomes[run], self.metric(run))
+            )
         return found
 
     def _effect(self, effect: Effect) -> dict[str, str]:
@@ -181,18 +185,22 @@ class Results:
         return effect_row(effect, self._metric_of(run, effect.metric), seeds)
 
     def _metric_of(self, run: str, name: str) -> Metric:
-        """A metric by its name; of a run that was not made, the first one that is called so."""
-        own = self.metrics[self.made[run].row.dataset] if run in self.made else ()
+        """A metric of a run by its name; for a run without results, the first metric with that name."""
+        own = self.metrics[self.outcomes[run].row.dataset] if run in self.outcomes else ()
         return next(one for group in (own, *self.metrics.values()) for one in group if one.name == name)
 
     # -- figures --
 
     def draw(self, folder: Path) -> dict[str, Markup]:
-        """Save every figure; what embeds each, by name."""
+        """Save every figure.
+
+        Returns:
+            Name -> the HTML that embeds it.
+        """
         found = {}
         for name, figure, caption in self._figures():
             save(figure, folder, name)
-            found[name] = embedded(folder / f"{name}.svg", f"{caption} To make it again: {COMMAND}.")
+            found[name] = embedded(folder / f"{name}.svg", f"{caption} To draw it again: {COMMAND}.")
         return found
 
     def _figures(self) -> list[tuple[str, Any, str]]:
@@ -208,19 +216,21 @@ class Results:
             )
         panels = {}
         for run, curve in self._named(self.order.tables["cuts"]).items():
-            panels.setdefault(_theirs(self.made[run].row.method), {})[run] = curve
+            panels.setdefault(_theirs(self.outcomes[run].row.method), {})[run] = curve
         if panels:
             figures.append(("cut_curves", draw_curves(panels, rounds, loss), "Where the encoder is cut."))
         sizes = self._listed("sizes")
         if sizes:
-            points = {run: (self.made[run].sent / 1e6, self._cost(run, None)[self.metric(run).name]) for run in sizes}
+            points = {
+                run: (self.outcomes[run].sent / 1e6, self._cost(run, None)[self.metric(run).name]) for run in sizes
+            }
             figures.append(("size_curves", draw_curves({"": self._named(sizes)}, rounds, loss), "Models by size."))
             figures.append(
                 ("size_figure", draw_costs(points, "MB sent", self.metric(sizes[0]).title), "Score by what is sent.")
             )
-        alphas = {name: alpha for name in self.held if (alpha := self._skew(name)[0]) is not None}
+        alphas = {name: alpha for name in self.label_counts if (alpha := self._skew(name)[0]) is not None}
         ordered = sorted(alphas, key=lambda name: alphas[name])
-        drawn = {name: divergences(next(iter(self.held[name].values()))) for name in ordered}
+        drawn = {name: divergences(next(iter(self.label_counts[name].values()))) for name in ordered}
         if whole := {name: found for name, found in drawn.items() if name.startswith(WHOLE)}:
             figures.append(("distances", draw_distances(whole), "Jensen-Shannon divergence between clients, in bits."))
         if any(effect.interval for effect in self.effects):
@@ -233,21 +243,21 @@ class Results:
 
     def _called_after(self, setting: str) -> list[str]:
         return [
-            name for name, run in self.made.items() if run.row.setting == setting and is_called_after(name, setting)
+            name for name, run in self.outcomes.items() if run.row.setting == setting and is_called_after(name, setting)
         ]
 
     def _named(self, runs: Sequence[str]) -> dict[str, list[float]]:
-        """Run -> its development loss by round, the mean over seeds; those that train."""
+        """Run -> its development loss by round, the mean over seeds; runs that train nothing are left out."""
         found = {}
-        for run in (run for run in runs if run in self.made and self.made[run].curves):
-            curves = list(self.made[run].curves.values())
+        for run in (run for run in runs if run in self.outcomes and self.outcomes[run].curves):
+            curves = list(self.outcomes[run].curves.values())
             found[run] = [fmean(values) for values in zip(*curves, strict=False)]
         return found
 
     # -- pages --
 
     def render(self, figures: Mapping[str, Markup], tables: Tables, samples: Sequence[str]) -> str:
-        """The page, of what `draw` and `tables` made."""
+        """The page as HTML, from the results of `draw` and `tables`."""
         names = ("forest", "curves", "partition_curves", "cut_curves", "size_curves", "size_figure", "distances")
         return page(
             "texts_page.html.j2",
@@ -270,12 +280,12 @@ class Results:
         )
 
     def gallery(self, folder: Path) -> str:
-        """Every federation as pictures."""
+        """The gallery as HTML: every federation as pictures, which are saved in a folder."""
         shown = []
-        for name, own in self.held.items():
-            held = next(iter(own.values()))
-            save(draw_gallery(held, divergences(held)), folder, gallery_figure(name))
-            row = federation_row(name, held)
+        for name, own in self.label_counts.items():
+            label_counts = next(iter(own.values()))
+            save(draw_gallery(label_counts, divergences(label_counts)), folder, gallery_figure(name))
+            row = federation_row(name, label_counts)
             about = (
                 f"{row['clients']} clients, {row['least']} to {row['most']} texts each (coefficient of variation "
                 f"{row['cv']}); {row['divergence_bits']} bits apart on average."

@@ -1,4 +1,4 @@
-"""FedNLP's tables as rows: what is shown, and what is written beside it as CSV."""
+"""FedNLP's tables as rows, for the page and for CSV files."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.text_scores import (
     LOSS,
     BySeed,
+    LabelCounts,
     Rows,
     divergences,
     of_own_texts,
@@ -29,24 +30,24 @@ from pipeline.tasks.task import Metric
 Row = dict[str, Any]
 Curves = Mapping[int, Sequence[float]]
 """Seed -> development loss by round."""
-Held = Mapping[str, Mapping[str, int]]
 PaperRows = Sequence[Mapping[str, str]]
 PAPERS = {"fedavg": "FedAvg", "fedprox": "FedProx", "fedopt": "FedOPT"}
-"""What the paper calls methods, by the last part of a run's name."""
+"""Last part of a run's name -> the paper's name of its method."""
 THEIRS = {
     "classify": "text classification",
     "tag": "sequence tagging",
     "answer": "question answering",
     "title": "seq2seq",
 }
-"""What the paper calls our tasks."""
+"""Task -> its name in the paper."""
 
 
 @dataclass(frozen=True)
-class Made:
-    """A run's results: its rows at each seed, its rounds' development losses, what it sent, and what trains of it.
+class RunOutcome:
+    """A run's results: its test rows and its development losses at each seed, what it sent, and its size.
 
-    `best`: at each seed the first metric of the best development round. `sent`: bytes of all rounds, both ways.
+    `best`: seed -> the first metric at the best development round. `sent`: bytes of all rounds, both ways, mean over
+    seeds. `parameters`: how many numbers train.
     """
 
     row: TextRow
@@ -58,52 +59,54 @@ class Made:
 
 
 def ends_of(shown: Interval) -> Row:
-    """A score's, which is never below 0; of too few groups of texts there is no interval."""
+    """The ends of a score's interval, at least 0; empty for too few groups of texts."""
     if shown.is_point:
         return {"low": "", "high": ""}
     return {"low": round(max(shown.low, 0.0), 2), "high": round(shown.high, 2)}
 
 
-def figure_of(made: Made, metric: Metric, samples: int) -> Interval:
-    return with_interval(made.scored, metric, samples)
+def figure_of(run: RunOutcome, metric: Metric, samples: int) -> Interval:
+    """A run's metric over all test texts, with its interval."""
+    return with_interval(run.scored, metric, samples)
 
 
-def method_row(made: Made, metrics: Sequence[Metric], held: Mapping[int, Held], samples: int) -> Row:
+def method_row(
+    run: RunOutcome, metrics: Sequence[Metric], label_counts: Mapping[int, LabelCounts], samples: int
+) -> Row:
     """A run of Table 2: every metric, each seed's, the best round's, and over clients.
 
-    `not_judged`: clients for whom the test texts hold nothing to judge by, the mean over seeds, as all that is over
-    clients.
+    `not_judged`: the number of clients that no test text can score, the mean over seeds.
     """
     first = metrics[0]
-    seeds = [seed for seed in made.scored if held.get(seed)]
-    judged = {seed: _of_clients(made.scored[seed], held[seed], first) for seed in seeds}
-    missing = fmean(len(held[seed]) - len(own) for seed, own in judged.items()) if seeds else 0.0
+    seeds = [seed for seed in run.scored if label_counts.get(seed)]
+    judged = {seed: _of_clients(run.scored[seed], label_counts[seed], first) for seed in seeds}
+    missing = fmean(len(label_counts[seed]) - len(own) for seed, own in judged.items()) if seeds else 0.0
     own = [list(values.values()) for values in judged.values() if values]
-    shown = figure_of(made, first, samples)
+    shown = figure_of(run, first, samples)
     return {
-        "run": made.row.name,
-        "method": made.row.method,
+        "run": run.row.name,
+        "method": run.row.method,
         first.name: round(shown.value, 2),
         **ends_of(shown),
-        **{one.name: round(figure_of(made, one, samples).value, 2) for one in metrics[1:]},
-        "by_seed": " / ".join(f"{value_of(rows, first):.1f}" for rows in made.scored.values()),
-        "loss": round(fmean(value_of(rows, LOSS) for rows in made.scored.values()), 3),
-        "at_best_round": round(fmean(made.best.values()), 2) if made.best else "",
+        **{one.name: round(figure_of(run, one, samples).value, 2) for one in metrics[1:]},
+        "by_seed": " / ".join(f"{value_of(rows, first):.1f}" for rows in run.scored.values()),
+        "loss": round(fmean(value_of(rows, LOSS) for rows in run.scored.values()), 3),
+        "at_best_round": round(fmean(run.best.values()), 2) if run.best else "",
         "clients_mean": round(fmean(map(fmean, own)), 2) if own else "",
         "worst_tenth": round(fmean(map(worst_tenth, own)), 2) if own else "",
         "not_judged": f"{round(missing, 2):g}" if missing else "",
     }
 
 
-def _of_clients(rows: Rows, held: Held, metric: Metric) -> dict[str, float]:
-    """Client -> a metric over its own test texts; where the server holds them all, as the client's labels weigh."""
+def _of_clients(rows: Rows, label_counts: LabelCounts, metric: Metric) -> dict[str, float]:
+    """Client -> a metric over its own test texts; where the server has all texts, weighted by the client's labels."""
     if any(row["client"] != SERVER for row in rows):
         return of_own_texts(rows, metric)
-    return per_client(rows, held, metric)
+    return per_client(rows, label_counts, metric)
 
 
 def majority_row(rows: BySeed, metric: Metric, counts: Mapping[str, int]) -> Row | None:
-    """What naming the most frequent training label always would give; of a task with labels alone."""
+    """The accuracy of always predicting the most frequent training label; None for tasks without labels."""
     if metric.name != "accuracy":
         return None
     label = min(counts, key=lambda one: (-counts[one], one))
@@ -112,7 +115,7 @@ def majority_row(rows: BySeed, metric: Metric, counts: Mapping[str, int]) -> Row
 
 
 def with_paper(rows: Sequence[Row], paper: PaperRows, task: str) -> list[Row]:
-    """Table 2's own numbers beside ours, x 100; none where `task` is none of its."""
+    """Our rows with the numbers of Table 2, x 100; without them for a task that it lacks."""
     if not task:
         return list(rows)
     known = {
@@ -128,10 +131,10 @@ def _method(run: str) -> str:
 
 
 def data_row(name: str, about: Mapping[str, Any], unlearned: int | None, task: str, paper: PaperRows) -> Row:
-    """Table 1: what there is of a data set, and the paper's counts for its task.
+    """A row of Table 1: the counts of a data set, and the paper's counts for its task.
 
     Args:
-        unlearned: training texts, of those that were taken, from which nothing can be learned; None: none was taken.
+        unlearned: the number of sampled training texts without an answer; None: none was sampled.
     """
     theirs = [row for row in paper if row["table"] == "1" and row["task"] == task]
     counts = {row["metric"]: int(float(row["value"])) for row in theirs}
@@ -148,18 +151,18 @@ def data_row(name: str, about: Mapping[str, Any], unlearned: int | None, task: s
     }
 
 
-def federation_row(name: str, held: Held, batch_size: int | None = None) -> Row:
+def federation_row(name: str, label_counts: LabelCounts, batch_size: int | None = None) -> Row:
     """How skewed a federation is.
 
-    `least`, `most`: texts of its smallest and its largest client. `short`: clients whose round has too few optimizer
-    steps, if one trains there.
+    `least`, `most`: texts of its smallest and its largest client. `short`: the number of clients whose round has too
+    few optimizer steps, if there is a training.
     """
-    sizes = np.array([sum(counts.values()) for counts in held.values()], dtype=float)
-    distances = divergences(held)
+    sizes = np.array([sum(counts.values()) for counts in label_counts.values()], dtype=float)
+    distances = divergences(label_counts)
     apart = distances[~np.eye(len(distances), dtype=bool)]
     return {
         "setting": name,
-        "clients": len(held),
+        "clients": len(label_counts),
         "texts": int(sizes.sum()),
         "least": int(sizes.min()),
         "most": int(sizes.max()),
@@ -169,27 +172,27 @@ def federation_row(name: str, held: Held, batch_size: int | None = None) -> Row:
     }
 
 
-def cost_row(made: Made, metric: Metric, samples: int, paper: float | None) -> Row:
-    """Table 3 and Fig. 7: what trains, what is sent, what comes out."""
-    shown = figure_of(made, metric, samples)
+def cost_row(run: RunOutcome, metric: Metric, samples: int, paper: float | None) -> Row:
+    """A row of Table 3 and Fig. 7: trainable numbers, MB sent, score."""
+    shown = figure_of(run, metric, samples)
     return {
-        "run": made.row.name,
-        "frozen": made.row.training.view.frozen,
-        "parameters": made.parameters,
-        "sent_mb": round(made.sent / 1e6, 1),
+        "run": run.row.name,
+        "frozen": run.row.training.view.frozen,
+        "parameters": run.parameters,
+        "sent_mb": round(run.sent / 1e6, 1),
         metric.name: round(shown.value, 2),
         **ends_of(shown),
         "paper": "" if paper is None else round(paper, 2),
     }
 
 
-def client_rows(made: Made, metric: Metric) -> Row:
-    """Natural clients, each on its own texts: means over the seeds at which it was judged."""
-    by_seed = [of_own_texts(rows, metric) for rows in made.scored.values()]
+def client_rows(run: RunOutcome, metric: Metric) -> Row:
+    """Natural clients, each on its own texts: means over the seeds at which it was scored."""
+    by_seed = [of_own_texts(rows, metric) for rows in run.scored.values()]
     clients = sorted({client for own in by_seed for client in own})
     values = {client: fmean(own[client] for own in by_seed if client in own) for client in clients}
     return {
-        "run": made.row.name,
+        "run": run.row.name,
         **({client: round(value, 2) for client, value in values.items()} if len(clients) <= FEW else {}),
         "clients_mean": round(fmean(values.values()), 2) if values else "",
         "worst_tenth": round(worst_tenth(list(values.values())), 2) if values else "",
@@ -197,4 +200,4 @@ def client_rows(made: Made, metric: Metric) -> Row:
 
 
 FEW = 8
-"""Clients that a table names one by one, at most."""
+"""The most clients that a table names one by one."""

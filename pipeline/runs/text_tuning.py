@@ -67,7 +67,7 @@ def tune() -> None:
             rows += found
             params = with_knob(params, dataset, params.runs[run].method, knob, _best(found))
     for run, values in params.tune.own_rates.items():
-        if run in params.made:
+        if run in params.runs_of_scale:
             rows += _chosen(params, params.settings[params.runs[run].setting].data, run, run, RATE, values, known)
     before = read_table(layout.TUNING_TABLE) if layout.TUNING_TABLE.is_file() else []
     others = [row for row in before if row["scale"] != params.scale]
@@ -78,7 +78,7 @@ def tune() -> None:
 
 def _of_this_scale(params: TextParams, grids: Mapping[Any, Grid]) -> dict[str, Grid]:
     """The grids whose runs belong to this scale."""
-    return {name: (run, values) for name, (run, values) in grids.items() if run in params.made}
+    return {name: (run, values) for name, (run, values) in grids.items() if run in params.runs_of_scale}
 
 
 def _chosen(

@@ -84,7 +84,7 @@ def _read() -> tuple[MainData, Results]:
     }
     data = MainData(
         order=order.model_copy(update={"precision": record["precision"], "runs": rows}),
-        asked=config,
+        comparisons=config,
         effects=effects,
         sensitivities=sensitivities(config, by_seed, samples),
         source=record["source"]["qmsum"],

@@ -10,11 +10,11 @@ from pipeline.clients.skews import SERVER
 from pipeline.errors import QuorumError
 from pipeline.evaluation.comparisons import Comparison, Effect, compare, read_comparisons
 from pipeline.evaluation.intervals import Clusters
-from pipeline.evaluation.text_scores import combined, value_of
+from pipeline.evaluation.text_scores import LabelCounts, combined, value_of
 from pipeline.plan.orders import read_order
 from pipeline.plan.text_orders import TextPageOrder, TextRow
-from pipeline.report.text_page import Results, gallery_figure
-from pipeline.report.text_tables import THEIRS, Held, Made, data_row
+from pipeline.report.text_page import TextPage, gallery_figure
+from pipeline.report.text_tables import THEIRS, RunOutcome, data_row
 from pipeline.runs.text_encoding import read_index
 from pipeline.runs.text_tracking import project
 from pipeline.tasks.encoded import load_text_task
@@ -54,7 +54,7 @@ def run() -> None:
         for name, module in order.datasets.items()
     }
     data = [data_row(name, about, _unlearned(name, order), theirs[name], paper) for name, about in notes.items()]
-    page = Results(order, by_run, label_counts, metrics, config.question, effects, data, paper, skewed, unassigned)
+    page = TextPage(order, by_run, label_counts, metrics, config.question, effects, data, paper, skewed, unassigned)
     tables = page.tables()
     for name, rows in tables.items():
         write_table(layout.TABLES / f"{name}.csv", rows)
@@ -72,7 +72,7 @@ def run() -> None:
 
 def effects_of(
     comparisons: Sequence[Comparison],
-    by_run: Mapping[str, Made],
+    by_run: Mapping[str, RunOutcome],
     metrics: Mapping[str, Sequence[Metric]],
     samples: int,
 ) -> list[Effect]:
@@ -123,7 +123,7 @@ def _unlearned(dataset: str, order: TextPageOrder) -> int | None:
     return len(trained) - len(index.learned(trained))
 
 
-def _results_of(row: TextRow, first: Metric) -> Made:
+def _results_of(row: TextRow, first: Metric) -> RunOutcome:
     """A run's results, from its scores, its rounds and its last model."""
     scores = read_json(layout.scores(f"{layout.ON_TEXTS}/{row.name}"))
     scored = {int(seed): own["examples"] for seed, own in scores.items()}
@@ -140,7 +140,7 @@ def _results_of(row: TextRow, first: Metric) -> Made:
             sent += (float(one["bytes_up"]) + float(one["bytes_down"])) / len(scored)
         if by_round:
             curves[seed] = [sum(own) / len(own) for _, own in sorted(by_round.items())]
-    return Made(row, scored, best, curves, sent, _parameters(row, next(iter(scored))))
+    return RunOutcome(row, scored, best, curves, sent, _parameters(row, next(iter(scored))))
 
 
 def _parameters(row: TextRow, seed: int) -> int:
@@ -151,9 +151,9 @@ def _parameters(row: TextRow, seed: int) -> int:
     return sum(tensor.numel() for tensor in read_adapter(sorted(folder.glob("*.safetensors"))[0]).values())
 
 
-def _label_counts(setting: str) -> dict[int, Held]:
+def _label_counts(setting: str) -> dict[int, LabelCounts]:
     """Seed -> client -> label -> training texts."""
-    found: dict[int, Held] = {}
+    found: dict[int, LabelCounts] = {}
     for path in sorted((layout.FEDERATIONS / setting).glob("[0-9]*.json")):
         federation = read_json(path)
         clients: dict[str, dict[str, int]] = {}
@@ -173,7 +173,7 @@ def _unassigned(setting: str, seed: int) -> int:
     return len(federation["labels"]) - sum(len(ids) for own in federation["manifest"].values() for ids in own.values())
 
 
-def _by_seed(result: Made, metrics: Sequence[Metric]) -> dict[int, dict[str, float]]:
+def _by_seed(result: RunOutcome, metrics: Sequence[Metric]) -> dict[int, dict[str, float]]:
     """Every metric over all test texts, at each seed."""
     return {seed: {one.name: value_of(rows, one) for one in metrics} for seed, rows in result.scored.items()}
 

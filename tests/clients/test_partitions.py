@@ -195,7 +195,7 @@ def test_the_stage_uses_what_the_sample_has_and_says_so(stage: Stage, capsys: py
     layout.examples("samsum").parent.mkdir(parents=True)
     layout.examples("samsum").write_text("no example")
     assert sizes_of(stage(balanced_of(["A"], 20, 1, 1), corpus(A=(3, 1, 1)), "sample")) == {"A": [3, 1, 1]}
-    assert "s: the sample has less than params.yaml asks for: train=3 val=1 test=1" in capsys.readouterr().err
+    assert "s: the sample has fewer examples than params.yaml needs: train=3 val=1 test=1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_turns_that_were_chosen_are_read_and_no_others(meeting: Path, capsys: py
     chosen = summarize_file(meeting, run="fedavg-1", client="Product", query=QUERY, turns="1-2")
     told = capsys.readouterr().err.splitlines()
     assert told == [
-        "summarize: the model is a tiny one with random weights: what it writes is noise",
+        "summarize: the model is a tiny one with random weights: its summaries are noise",
         "meeting: turns used: 1-2",
     ], "no turn left out"
     meeting.write_text("".join(meeting.read_text(encoding="utf-8").splitlines(keepends=True)[:2]), encoding="utf-8")

@@ -23,7 +23,7 @@ from pipeline.plan.text_orders import EncodeTextsOrder, TextEvaluateOrder, TextP
 from pipeline.plan.text_pages import unshown
 from pipeline.plan.text_resolve import resolve_texts
 from pipeline.plan.texts import TextParams, read_text_params
-from pipeline.report.text_page import Results
+from pipeline.report.text_page import TextPage
 from pipeline.runs import text_tuning
 from pipeline.stages.text_page import altered
 from pipeline.workspace import layout
@@ -651,7 +651,7 @@ def test_a_runs_knob_changes_its_own_training_alone(tmp_path: Path) -> None:
         ({"settings": SETTINGS | {"news": {"data": "news", "kind": "given"}}}, "settings.news.file: is missing"),
         (
             {"settings": SETTINGS | {"news": {"data": "news", "kind": "given", "file": "a.json"}}},
-            "a.json: lay it in the experiment's folder data/own/, where DVC looks, and say data/own/a.json",
+            "a.json: is not in data/own/, where DVC looks; move it there, and set data/own/a.json",
         ),
         ({"runs": {}, "tables": {}}, "params.yaml: runs: names none; add one; correct it$"),
         ({"scale": "huge"}, "scale: 'huge' is none of scales"),
@@ -720,7 +720,7 @@ def test_a_wrong_key_is_named(changes: dict[str, Any], message: str, tmp_path: P
         ({"method": "AdaFedAvg", "batch_size": 0}, r"runs.a.batch_size: Input should be"),
         (
             {"method": "Ditto", "mu": 0.1},
-            r"runs.a: Ditto is about each client's own model, and in setting news the server",
+            r"runs.a: Ditto evaluates each client's own model, and setting news the server's",
         ),
         (
             {"method": "AdaFedAvg", "client_optimizer": "sgd", "client_optimizer_state": "keep"},
@@ -796,8 +796,8 @@ def test_two_settings_of_one_data_set_are_shown_side_by_side(tmp_path: Path) -> 
     settings = SETTINGS | {"skewed": SETTINGS["news"] | {"alpha": 0.1}}
     found = params(tmp_path, settings=settings, tables={"methods": ["news", "skewed", "names"]})
     order = TextPageOrder.model_validate(resolve_texts(found)["page.json"])
-    results = Results(order, {}, {}, {}, [], [], [], [])
-    assert [results.title(setting) for setting in order.tables["methods"]] == [
+    page = TextPage(order, {}, {}, {}, [], [], [], [])
+    assert [page.title(setting) for setting in order.tables["methods"]] == [
         "Classifying (news, news)",
         "Classifying (news, skewed)",
         "Tagging (names)",
@@ -838,7 +838,9 @@ def test_runs_that_one_table_compares_have_as_many_rounds(scale: str, tmp_path: 
     found = shipped(scale, tmp_path)
     for table in ("partitions", "cuts", "sizes"):
         rounds = {
-            (found.runs[run].method, found.training_of(run).rounds) for run in found.tables[table] if run in found.made
+            (found.runs[run].method, found.training_of(run).rounds)
+            for run in found.tables[table]
+            if run in found.runs_of_scale
         }
         assert len(rounds) == len({method for method, _ in rounds}), table
 
@@ -847,7 +849,7 @@ FEDNLP = read_comparisons(ROOT / "experiments" / "fednlp" / "comparisons.yaml")
 
 
 def test_comparisons_name_runs_and_settings_of_the_shipped_experiment(tmp_path: Path) -> None:
-    made = {scale: set(shipped(scale, tmp_path).made) for scale in ("laptop", "full")}
+    made = {scale: set(shipped(scale, tmp_path).runs_of_scale) for scale in ("laptop", "full")}
     for one in FEDNLP.comparisons:
         assert set(one.terms) <= made[one.scale or "full"], one.name
     assert set(FEDNLP.settings) <= set(shipped("full", tmp_path).settings)

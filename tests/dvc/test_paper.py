@@ -91,7 +91,7 @@ def test_a_run_that_the_backbone_cannot_make_is_left_out(built: Workspace, run: 
 def test_the_plan_says_what_it_leaves_out(copy: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     copy.stage("plan")
     told = capsys.readouterr().err
-    assert "studies.addition: left out, as they are no runs of params.yaml: gone" in told
+    assert "studies.addition: left out, as params.yaml has no such runs: gone" in told
     assert "more_runs.deep: left out: adapted_layers: 15, but tiny-llama has 4" in told
 
 

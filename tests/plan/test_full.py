@@ -30,7 +30,7 @@ def orders(params: Params) -> dict[str, Any]:
 def test_every_run_that_is_compared_is_planned_at_every_seed(params: Params) -> None:
     asked = read_comparisons(FOLDER / "comparisons.yaml")
     for run in {run for one in asked.comparisons for run in one.terms}:
-        assert all(params.is_made(run, seed) for seed in params.seeds), run
+        assert all(params.has_seed(run, seed) for seed in params.seeds), run
 
 
 def test_all_training_and_validation_examples_are_taken(params: Params) -> None:

@@ -48,7 +48,7 @@ def page_of(results: Results, **parts: Any) -> MainData:
         runs=[row for rows in results.rows.values() for row in rows],
     )
     known = {
-        "asked": Comparisons(question="Q?"),
+        "comparisons": Comparisons(question="Q?"),
         "effects": (),
         "source": {},
         "cut": Cut(0, 0, 1.0, 1.0, 0, 160),

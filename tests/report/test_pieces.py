@@ -44,7 +44,7 @@ def test_a_figure_is_saved_twice_and_embedded_with_its_caption(tmp_path: Path) -
     placed = Canvas(tmp_path, "dvc repro x").place(drawn, "name", "crossed", runs=["one", "two"])
     assert {path.name for path in tmp_path.iterdir()} == {"name.png", "name.svg"}
     assert placed.count("<img ") == placed.count("<figcaption>") == 1
-    assert "Runs: one, two. To make it again: dvc repro x." in placed
+    assert "Runs: one, two. To draw it again: dvc repro x." in placed
 
 
 def test_a_study_that_is_called_like_a_figure_is_refused(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from pipeline.clients.skews import SERVER
 from pipeline.evaluation.intervals import Interval
 from pipeline.plan.text_orders import TextRow
-from pipeline.report.text_tables import Made, client_rows, ends_of, federation_row, method_row
+from pipeline.report.text_tables import RunOutcome, client_rows, ends_of, federation_row, method_row
 from pipeline.tasks.task import Metric
 
 ACCURACY = Metric("accuracy", "accuracy", "%", "more", 2)
@@ -35,7 +35,7 @@ def test_figures_over_clients_are_means_of_seeds() -> None:
     """Seed 1: client a 100, b 0, c has labels that nobody tests. Seed 2: a 50, b 50. So (50 + 50) / 2, (0 + 50) / 2."""
     row = TextRow.model_construct(name="tc-fedavg", method="AdaFedAvg")
     scored = {1: rows(x=[100, 100], y=[0, 0]), 2: rows(x=[100, 0], y=[0, 100])}
-    made = Made(row, scored, {1: 40.0, 2: 60.0}, {}, 0.0, 0)
+    made = RunOutcome(row, scored, {1: 40.0, 2: 60.0}, {}, 0.0, 0)
     held = {1: {"a": {"x": 3}, "b": {"y": 1}, "c": {"z": 1}}, 2: {"a": {"x": 3}, "b": {"y": 1}}}
     found = method_row(made, [ACCURACY], held, 100)
     assert (found["accuracy"], found["loss"], found["at_best_round"]) == (50.0, 2.0, 50.0)
@@ -45,7 +45,7 @@ def test_figures_over_clients_are_means_of_seeds() -> None:
 def test_who_is_not_judged_is_a_mean_over_seeds() -> None:
     """At one seed of three a client has a label that nobody tests."""
     row = TextRow.model_construct(name="tc-fedavg", method="AdaFedAvg")
-    made = Made(row, {seed: rows(x=[100]) for seed in (1, 2, 3)}, {}, {}, 0.0, 0)
+    made = RunOutcome(row, {seed: rows(x=[100]) for seed in (1, 2, 3)}, {}, {}, 0.0, 0)
     held = {1: {"a": {"x": 1}, "b": {"z": 1}}, 2: {"a": {"x": 1}}, 3: {"a": {"x": 1}}}
     assert method_row(made, [ACCURACY], held, 100)["not_judged"] == "0.33"
 
@@ -60,7 +60,7 @@ def test_clients_with_texts_of_their_own_are_judged_by_these_alone() -> None:
     """Both hold label x: a's two texts score 100, b's two 0, whatever the other's model makes of x."""
     row = TextRow.model_construct(name="own-single", method="AdaSingle")
     judged = [text | {"client": client} for text, client in zip(rows(x=[100, 100, 0, 0]), "aabb", strict=True)]
-    made = Made(row, {1: judged}, {}, {}, 0.0, 0)
+    made = RunOutcome(row, {1: judged}, {}, {}, 0.0, 0)
     found = method_row(made, [ACCURACY], {1: {"a": {"x": 2}, "b": {"x": 2}}}, 100)
     assert (found["clients_mean"], found["worst_tenth"], found["not_judged"]) == (50.0, 0.0, "")
     assert client_rows(made, ACCURACY) == {
@@ -71,6 +71,6 @@ def test_clients_with_texts_of_their_own_are_judged_by_these_alone() -> None:
 def test_where_nobody_can_be_judged_the_row_says_nothing_of_clients() -> None:
     """Labels that no test text has, as where articles of training and test are others."""
     row = TextRow.model_construct(name="qa-fedavg", method="AdaFedAvg")
-    made = Made(row, {1: rows(x=[100, 0])}, {}, {}, 0.0, 0)
+    made = RunOutcome(row, {1: rows(x=[100, 0])}, {}, {}, 0.0, 0)
     found = method_row(made, [ACCURACY], {1: {"a": {"z": 1}}}, 100)
     assert (found["clients_mean"], found["worst_tenth"], found["not_judged"]) == ("", "", "1")

@@ -1,7 +1,4 @@
-"""Runs side by side: a panel a client and one for the mean, an endpoint a row, with intervals.
-
-Several seeds stand there as points, too.
-"""
+"""Runs side by side: a panel a client and one for the mean, an endpoint a row, with intervals and seeds as points."""
 
 from __future__ import annotations
 
@@ -23,16 +20,16 @@ def draw(
     colours: Mapping[str, str],
     endpoints: Sequence[Metric],
 ) -> Figure:
-    """An endpoint has a row for each run that has it, and is left out where only one of several does.
+    """A figure of metrics by client. An endpoint that only one of several runs has is left out.
 
     Args:
         metrics: run -> client -> figures, of the runs shown, in their order.
         by_seed: the same of each seed alone, of all runs.
         labels, colours: of each run.
     """
-    common, everyone = common_clients(metrics)
-    clients = [*everyone, MEAN]
-    mean = "mean" if common == everyone else f"mean of {len(common)}"
+    common, named = common_clients(metrics)
+    clients = [*named, MEAN]
+    mean = "mean" if common == named else f"mean of {len(common)}"
     having = {one: [run for run in metrics if one.name in metrics[run][MEAN].metrics] for one in endpoints}
     shown = {endpoint: runs for endpoint, runs in having.items() if len(runs) > 1 or len(runs) == len(metrics)}
     heights = [0.9 + 0.3 * len(runs) for runs in shown.values()]

@@ -1,4 +1,4 @@
-"""Who holds what: a federation's labels, sizes and distances, a panel each; and curves of several runs."""
+"""A federation's labels, sizes and distances, a panel each; and curves of several runs."""
 
 from __future__ import annotations
 
@@ -8,30 +8,29 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from pipeline.evaluation.text_scores import LabelCounts
 from pipeline.report.figures.style import colour, marker
 
 Array = NDArray[np.float64]
-Held = Mapping[str, Mapping[str, int]]
-"""Client -> label -> its training texts."""
 BINS = 20
-"""Of a histogram; fewer where all clients are about as large."""
+"""Bins of a histogram; fewer where all clients are about as large."""
 MANY = 30
-"""With more clients or labels, their names would not be read."""
+"""With more labels their names are left out, which would be too small."""
 
 
-def draw_gallery(held: Held, distances: Array) -> Figure:
+def draw_gallery(label_counts: LabelCounts, distances: Array) -> Figure:
     """Shares of labels by client, sizes, and Jensen-Shannon divergences in bits."""
     figure = Figure(figsize=(11, 3.1))
     labels_axis, sizes_axis, distance_axis = figure.subplots(1, 3, width_ratios=[1.3, 1, 1])
-    labels = sorted({label for counts in held.values() for label in counts})
-    shares = np.array([[counts.get(label, 0) for label in labels] for counts in held.values()], dtype=float)
+    labels = sorted({label for counts in label_counts.values() for label in counts})
+    shares = np.array([[counts.get(label, 0) for label in labels] for counts in label_counts.values()], dtype=float)
     shares /= shares.sum(1, keepdims=True)
     labels_axis.imshow(shares.T, aspect="auto", cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
     labels_axis.set_title("share of each label")
-    labels_axis.set_xlabel(f"{len(held)} clients")
+    labels_axis.set_xlabel(f"{len(label_counts)} clients")
     if len(labels) <= MANY:
         labels_axis.set_yticks(range(len(labels)), labels, fontsize=6)
-    sizes = [sum(counts.values()) for counts in held.values()]
+    sizes = [sum(counts.values()) for counts in label_counts.values()]
     few = max(sizes) - min(sizes) < BINS
     sizes_axis.hist(sizes, bins=np.arange(min(sizes), max(sizes) + 2) - 0.5 if few else BINS, color=colour(7))
     sizes_axis.xaxis.get_major_locator().set_params(integer=True)

@@ -40,7 +40,7 @@ mpl.rcParams.update(
     }
 )
 
-# Okabe & Ito's palette, which colour-blind readers can tell apart, and five of Tol's muted one; our method stands out.
+# Okabe & Ito's palette, for colour-blind readers, and five of Tol's muted one; our method's colour is strong.
 PALETTE = (
     *("#999999", "#E69F00", "#56B4E9", "#009E73", "#8C6D31", "#CC79A7", "#D55E00", "#0072B2", "#000000"),
     *("#332288", "#44AA99", "#882255", "#AA4499", "#661100"),
@@ -49,10 +49,12 @@ MARKERS = ("o", "s", "^", "v", "D", "P", "X", "*", "<")
 
 
 def colour(index: int) -> str:
+    """A colour of the palette, which repeats."""
     return PALETTE[index % len(PALETTE)]
 
 
 def marker(index: int) -> str:
+    """A marker, of a list which repeats."""
     return MARKERS[index % len(MARKERS)]
 
 
