@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.__main__ import OUT, machine
-from pipeline.corpora.example import Example
+from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.hash_order import hash_order
 from pipeline.corpora.prepared import examples_of
 from pipeline.corpora.qmsum import DOMAINS
@@ -85,7 +85,7 @@ class Line:
         return abs(self.difference) <= self.half <= self.allowed
 
 
-def read(precision: Precision, validation: Mapping[str, list[Example]], limits: Limits) -> Found:
+def read(precision: Precision, validation: Mapping[str, list[Conversation]], limits: Limits) -> Found:
     """Losses, entropies and summaries of fixed adapters, then trainings, in one precision."""
     backbone = load_backbone(layout.BACKBONE, 6, torch.device("cpu"), precision)
     found = Found()
@@ -145,12 +145,12 @@ def _trainings(backbone: Backbone, validation: Mapping[str, list[Prefix]], limit
     return trained
 
 
-def _drawn(examples: Sequence[Example], count: int) -> list[Example]:
+def _drawn(examples: Sequence[Conversation], count: int) -> list[Conversation]:
     known = {example.id: example for example in examples}
     return [known[i] for i in hash_order(list(known))[:count]]
 
 
-def _client(backbone: Backbone, examples: Sequence[Example], limits: Limits, epochs: int) -> LocalClientData:
+def _client(backbone: Backbone, examples: Sequence[Conversation], limits: Limits, epochs: int) -> LocalClientData:
     rendered = [backbone.render(example, limits) for example in examples]
     prefixes = {str(i): backbone.encode(item, for_generation=False)[0] for i, item in enumerate(rendered)}
     entries = [Entry(str(i), str(i), len(item.target)) for i, item in enumerate(rendered)]

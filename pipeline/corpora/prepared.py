@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pipeline.corpora.example import Example, read_examples
+from pipeline.corpora.conversation import Conversation
+from pipeline.corpora.example import read_examples
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
 
 
-def examples_of(corpora: Iterable[str]) -> dict[str, Example]:
+def examples_of(corpora: Iterable[str]) -> dict[str, Conversation]:
     """All examples of the corpora, by id."""
-    return {i: example for corpus in corpora for i, example in read_examples(layout.examples(corpus)).items()}
+    return {
+        i: example for corpus in corpora for i, example in read_examples(layout.examples(corpus), Conversation).items()
+    }
 
 
 def is_sample(notes: Mapping[str, Any]) -> bool:

@@ -7,14 +7,14 @@ from functools import partial
 from pathlib import Path
 
 from pipeline.corpora import elitr, hmnet, meetingbank, samsum
-from pipeline.corpora.example import Example
+from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.notes import Notes
 
-Reader = Callable[[Path, str, Notes], tuple[list[Example], int]]
+Reader = Callable[[Path, str, Notes], tuple[list[Conversation], int]]
 """(folder, query of every example, notes to add to) -> (examples, number of meetings)."""
 
 
-def _hmnet(corpus: str, folder: Path, query: str, notes: Notes) -> tuple[list[Example], int]:
+def _hmnet(corpus: str, folder: Path, query: str, notes: Notes) -> tuple[list[Conversation], int]:
     return hmnet.read(folder, corpus, query, notes)
 
 

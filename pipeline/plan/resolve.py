@@ -101,7 +101,7 @@ def _of_corpora(params: Params) -> dict[str, Order]:
             checksums=sha256_file(listed) if listed.is_file() else None,
             own=own,
         )
-        code = _code("prepare", TASKS[params.task], parts=("read",))
+        code = _code("prepare", TASKS[params.task], parts=())
         if corpus == "qmsum":
             read = PrepareOrder(code=code, task=TASKS[params.task], span_end=params.span_end, own=list(own))
         else:

@@ -14,7 +14,7 @@ from pipeline.model.frozen_part import FrozenPart
 from pipeline.model.presets import ENCODERS, PRESETS
 from pipeline.plan.federations import check_own
 from pipeline.plan.run import Method
-from pipeline.tasks import TEXT_TASKS
+from pipeline.tasks import TASKS
 from pipeline.workspace.record import Record
 
 Published = Literal["20news", "uner", "wnut", "squad", "aeslc"]
@@ -57,8 +57,8 @@ class Dataset(Record):
     @field_validator("task")
     @classmethod
     def _known(cls, task: str) -> str:
-        if task not in TEXT_TASKS:
-            raise ValueError(f"unknown task {task!r}; known: {', '.join(TEXT_TASKS)}")
+        if task not in TASKS:
+            raise ValueError(f"unknown task {task!r}; known: {', '.join(TASKS)}")
         return task
 
     def check(self, where: str) -> None:

@@ -38,14 +38,14 @@ from pipeline.plan.text_orders import (
 from pipeline.plan.text_pages import code_of_page, tables_of
 from pipeline.plan.texts import TextParams
 from pipeline.plan.view import View, name_of
-from pipeline.tasks import TEXT_TASKS
+from pipeline.tasks import TASKS
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_file, sha256_json
 
 PLAIN = "pipeline.federated.algorithms.fedavg"
 """The algorithm whose knobs an untrained run has; none of them is used."""
 READING, LOADING = "pipeline.runs.text_reading", "pipeline.model.encoder_loading"
-READ = ("classes", "example", "render", "head_input")
+READ = ("classes", "render", "head_input")
 """The members of a task that decide what is stored of a text."""
 LEARNED = (*READ, "initial", "items", "outputs")
 """The members of a task that decide what is learned, so not those that predict or score."""
@@ -102,7 +102,7 @@ def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
 
 def task_of(data: Dataset) -> str:
     """The module of a data set's task."""
-    return TEXT_TASKS[data.task]
+    return TASKS[data.task]
 
 
 def view_of(params: TextParams, name: str) -> View:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from pipeline.corpora.hash_order import hash_order
+from pipeline.corpora.prepared import examples_of
 from pipeline.errors import QuorumError
 from pipeline.federated.head import entropies_through_head
 from pipeline.federated.inputs import inputs
@@ -20,7 +21,7 @@ from pipeline.model.loader import Loader
 from pipeline.model.loading import planned_backbone
 from pipeline.plan.orders import EvaluateOrder
 from pipeline.runs.index import read_encoded
-from pipeline.runs.jobs import ScoringJob
+from pipeline.runs.jobs import ScoringJob, planned_decoding
 from pipeline.tasks.task import Prediction, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_jsonl, write_json
@@ -60,7 +61,7 @@ class _Losses:
         """Return one tensor of losses (tokens) for each entry."""
         key = (digest(adapter), *(entry.key for entry in entries))
         if key not in self.known:
-            seen, load = inputs(self.order, load_task(self.order.task), self.backbone, self.loader, entries)
+            seen, load = inputs(self.order, self.backbone, self.loader, entries)
             self.known[key] = token_cross_entropy(seen, load, entries, adapter)
         return self.known[key]
 
@@ -92,9 +93,10 @@ def _text_scores(run_id: str, order: EvaluateOrder) -> dict[str, dict[str, Any]]
     predicted = read_jsonl(layout.predictions(run_id))
     if not predicted or any(row["prediction"] is None for row in predicted):
         return {row["id"]: {"client": row["client"]} for row in predicted}
-    references = [row["reference"] for row in predicted]
+    read = examples_of(planned_decoding(run_id).corpora)
+    examples = [read[row["id"]] for row in predicted]
     predictions = [Prediction(row["prediction"], row["ended"]) for row in predicted]
-    scores = load_task(order.task).score(references, predictions, use_stemmer=order.use_stemmer)
+    scores = load_task(order.task).score(examples, predictions, use_stemmer=order.use_stemmer)
     return {row["id"]: {"client": row["client"], **own} for row, own in zip(predicted, scores, strict=True)}
 
 

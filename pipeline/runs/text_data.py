@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.corpora.texts import read_texts
-from pipeline.tasks.encoded import load_text_task
+from pipeline.corpora.example import read_examples
+from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 
 
@@ -15,4 +15,4 @@ def prepared(dataset: str, task: str) -> dict[str, Any]:
     Raises:
         QuorumError: it is not prepared.
     """
-    return read_texts(layout.raw_texts(dataset), load_text_task(task).kind)
+    return read_examples(layout.raw_texts(dataset), load_task(task).kind)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -166,7 +166,7 @@ def _encode(params: Params) -> TuningData:
     for run, manifest in partition_and_encode(params, layout.TUNE, ids, examples).items():
         setting = params.all_runs[ids[run][0]].setting
         used = [i for splits in manifest.values() for split in splits.values() for i in split]
-        texts = {i: examples[i].to_json() for i in used}
+        texts = {i: asdict(examples[i]) for i in used}
         digest = backbone_digest(layout.BACKBONE)
         digests[setting] = sha256_json([manifest, texts, list(params.limits_of(setting)), digest])
     return TuningData(digests, {name: read_encoded(run) for run, (name, _) in ids.items()})

@@ -10,7 +10,6 @@ from pipeline.model.loader import Loader
 from pipeline.model.loading import planned_backbone
 from pipeline.plan.orders import AnalyzeOrder, read_order
 from pipeline.runs.analysis import crossed_of, deciles_of, divergence_of
-from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, write_json
 from pipeline.workspace.progress import progress
@@ -20,9 +19,9 @@ def run() -> None:
     """Write the deciles, crossed tests and divergences that the order names."""
     order = read_order(layout.order("analyze"), AnalyzeOrder)
     empty_folder(layout.ANALYSIS)
-    backbone, task = planned_backbone(order), load_task(order.task)
+    backbone = planned_backbone(order)
     loader = Loader(layout.store(), backbone.device)
-    seen = TaskBackbone(backbone, task.head(backbone))
+    seen = TaskBackbone(backbone, backbone.head)
     examples = examples_of(order.corpora)
     with progress("analyze", len(order.distilling) + len(order.crossed) + len(order.manifests)) as advance:
         for run_id in order.distilling:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from pipeline.corpora.example import Example
+from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.prepared import examples_of
 from pipeline.runs.jobs import DecodingJob, decoding_job_of, label, sharing_with
 from pipeline.runs.turns import WRITERS
@@ -40,8 +40,8 @@ def run(run_id: str) -> None:
     write_json(layout.timing("generate", run_id), {"seconds": time.monotonic() - began})
 
 
-def _decoded(job: DecodingJob, examples: Mapping[str, Example]) -> dict[str, Prediction]:
-    """Example -> what the run's adapters predict; the first run decodes for all that share its order."""
+def _decoded(job: DecodingJob, examples: Mapping[str, Conversation]) -> dict[str, Prediction]:
+    """Conversation -> what the run's adapters predict; the first run decodes for all that share its order."""
     if job.has_work():
         # Seconds of imports, which the other runs' stages save.
         from pipeline.model.loading import planned_backbone

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from pipeline.corpora.example import write_examples
 from pipeline.corpora.notes import Notes
 from pipeline.corpora.qmsum import read_domains
 from pipeline.corpora.readers import READERS
 from pipeline.corpora.statistics import compared, table
 from pipeline.plan.orders import PrepareOrder, read_order
-from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, write_json, write_jsonl
+from pipeline.workspace.files import read_json, write_json
 from pipeline.workspace.progress import say
 from pipeline.workspace.tables import write_table
 
@@ -27,9 +27,7 @@ def run(corpus: str) -> None:
         readings = {end: read_domains(layout.raw(corpus), order.own, end) for end in ("inclusive", "exclusive")}
         examples, notes, meetings = readings[order.span_end]
         statistics = compared(readings["inclusive"][0], readings["exclusive"][0])
-    task = load_task(order.task)
-    read = [example for record in examples if (example := task.read(record)) is not None]
-    write_jsonl(layout.examples(corpus), (example.to_json() for example in read))
+    write_examples(layout.examples(corpus), examples)
     write_json(
         layout.notes(corpus),
         {
@@ -37,13 +35,13 @@ def run(corpus: str) -> None:
             "span_end": order.span_end,
             "query": order.query,
             "meetings": meetings,
-            "examples": len(read),
+            "examples": len(examples),
             **asdict(notes),
         },
     )
     write_table(layout.data_statistics(corpus), statistics)
     say(
-        f"prepare {corpus}: {len(read)} examples of {meetings} meetings; {notes.spans_past_end} spans ran past "
+        f"prepare {corpus}: {len(examples)} examples of {meetings} meetings; {notes.spans_past_end} spans ran past "
         f"their transcript's end, {len(notes.dropped_empty_target)} empty targets left out, "
         f"{len(notes.dropped_tested_meeting)} training examples of tested meetings left out, "
         f"{len(notes.kept_without_turns)} examples have no turns"

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.corpora import aeslc, iob, newsgroups, own_texts, squad
-from pipeline.corpora.example import SPLITS
-from pipeline.corpora.texts import Labelled, Tagged, write_texts
+from pipeline.corpora.example import SPLITS, write_examples
+from pipeline.corpora.labelled import Labelled, Tagged
 from pipeline.plan.orders import read_order
 from pipeline.plan.text_orders import PrepareTextsOrder
-from pipeline.tasks.encoded import load_text_task
+from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_json
 from pipeline.workspace.progress import say
@@ -37,8 +37,8 @@ def run(dataset: str) -> None:
         QuorumError: a file is missing or malformed.
     """
     order = read_order(layout.order("prepare", dataset), PrepareTextsOrder)
-    task = load_text_task(order.task)
-    classes = getattr(task, "classes", lambda texts: ())
+    task = load_task(order.task)
+    classes = task.classes
     left_out: Counter[str] = Counter()
     if order.published is not None:
         texts = READERS[order.published](layout.raw(order.published), order, left_out)
@@ -48,7 +48,7 @@ def run(dataset: str) -> None:
         path = layout.workspace_file(Path(str(order.file)))
         texts = own_texts.read(path, task.kind, classes)
         source = {"source": "own", "commit": None}
-    write_texts(layout.raw_texts(dataset), texts)
+    write_examples(layout.raw_texts(dataset), texts)
     counts = Counter(text.split for text in texts)
     about = {split: counts[split] for split in SPLITS}
     of_split = {split: set(classes([text for text in texts if text.split == split])) for split in ("train", "test")}

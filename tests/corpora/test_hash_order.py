@@ -9,11 +9,12 @@ from conftest import make_example
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.corpora.example import write_examples
 from pipeline.corpora.hash_order import hash_order
 from pipeline.corpora.prepared import examples_of, sampled
 from pipeline.errors import QuorumError
 from pipeline.workspace import layout
-from pipeline.workspace.files import write_json, write_jsonl
+from pipeline.workspace.files import write_json
 
 IDS = st.lists(st.text("abcdef0123", min_size=1, max_size=6), unique=True, max_size=40)
 
@@ -37,7 +38,7 @@ def test_the_order_is_that_of_salted_hashes_the_same_on_every_machine() -> None:
 
 def lay(corpus: str, numbers: range, source: str = "mirror") -> None:
     examples = [make_example(number, domain=corpus) for number in numbers]
-    write_jsonl(layout.examples(corpus), [example.to_json() for example in examples])
+    write_examples(layout.examples(corpus), examples)
     write_json(layout.notes(corpus), {"source": {"source": source}})
 
 

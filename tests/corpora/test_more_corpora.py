@@ -15,7 +15,8 @@ from conftest import MIRROR, ROOT, needs_mirror
 
 from pipeline.clients.manifest import by_split, check
 from pipeline.corpora import elitr, hmnet, meetingbank, samsum, sources
-from pipeline.corpora.example import SPLITS, Turn
+from pipeline.corpora.conversation import Turn
+from pipeline.corpora.example import SPLITS
 from pipeline.corpora.notes import Notes
 from pipeline.corpora.readers import READERS
 from pipeline.corpora.statistics import table
