@@ -41,6 +41,7 @@ from pipeline.model.generation import generate
 from pipeline.model.loading import load_backbone
 from pipeline.model.precision import Precision
 from pipeline.tasks.rouge import rouge_of
+from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json, write_text
 from pipeline.workspace.progress import progress, say
@@ -124,7 +125,7 @@ def _note(
 
 def _trainings(backbone: Backbone, validation: Mapping[str, list[Prefix]], limits: Limits) -> dict[str, float]:
     """Validation losses after each training, in nats, meaned over the clients it has."""
-    everything = examples_of(["qmsum"]).values()
+    everything = examples_of(["qmsum"], load_task("pipeline.tasks.summarize").kind).values()
     own = {c: [e for e in everything if e.split == "train" and e.domain == c] for c in validation}
     last = list(validation)[-1]
     alone = _client(backbone, _drawn(own[last], ALONE), limits, STEPS * KNOBS.batch_size // ALONE)
@@ -236,7 +237,8 @@ def main() -> None:
     arguments = parser.parse_args()
     silence()
     limits = Limits(arguments.source, TARGET)
-    everything = [example for example in examples_of(["qmsum"]).values() if example.split == "val"]
+    examples = examples_of(["qmsum"], load_task("pipeline.tasks.summarize").kind)
+    everything = [example for example in examples.values() if example.split == "val"]
     validation = {c: [e for e in everything if e.domain == c][: arguments.examples] for c in DOMAINS}
     found: dict[Precision, Found] = {}
     for precision in ("fp32", "bf16"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean
+from typing import Any
 
 from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.example import SPLITS
@@ -64,3 +65,17 @@ def compared(
             row |= {f"{name}_{c}": figures[c] for c in (*COLUMNS, "without_turns")}
         rows.append(row)
     return rows
+
+
+def counts(examples: Sequence[Any]) -> list[dict[str, str | int | float]]:
+    """Examples, owners and groups of each split, a row each."""
+    return [
+        {
+            "split": split,
+            "examples": len(own),
+            "owners": len({e.owner for e in own if e.owner}),
+            "groups": len({e.group for e in own}),
+        }
+        for split in SPLITS
+        for own in ([e for e in examples if e.split == split],)
+    ]

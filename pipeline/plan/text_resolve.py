@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from pipeline.corpora.readers import Options
 from pipeline.corpora.sources import checksum_file
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm
@@ -21,13 +22,12 @@ from pipeline.model.precision import Precision, resolve, threads_of
 from pipeline.model.presets import ENCODERS, PRESETS
 from pipeline.plan.code import code_of
 from pipeline.plan.federations import GivenOn, NaturalOn
-from pipeline.plan.orders import BackboneOrder, IngestOrder, Order
+from pipeline.plan.orders import BackboneOrder, IngestOrder, Order, PrepareOrder
 from pipeline.plan.packages import packages_of
 from pipeline.plan.text_datasets import Dataset
 from pipeline.plan.text_orders import (
     EncodeTextsOrder,
     FederateOrder,
-    PrepareTextsOrder,
     TextEvaluateOrder,
     TextKnobs,
     TextPageOrder,
@@ -150,13 +150,13 @@ def _of_data(params: TextParams, name: str, data: Dataset, precision: Precision)
     task = task_of(data)
     family = "pipeline.model.encoder" if not data.writes else f"pipeline.model.{PRESETS[data.backbone].family}"
     orders: dict[str, Order] = {
-        f"prepare/{name}": PrepareTextsOrder(
-            code=code_of("pipeline.stages.prepare_texts"),
+        f"prepare/{name}": PrepareOrder(
+            code=code_of("pipeline.stages.prepare", task, parts=("classes",)),
             task=task,
-            published=data.published,
+            source=data.published,
             file=None if data.file is None else str(data.file),
             contents=None if data.file is None else _contents(data.file),
-            headers=data.headers,
+            options=Options(headers=data.headers),
         ),
         f"encode/{name}": EncodeTextsOrder(
             code=code_of("pipeline.stages.encode_texts", task, parts=READ),

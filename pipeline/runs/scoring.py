@@ -93,7 +93,7 @@ def _text_scores(run_id: str, order: EvaluateOrder) -> dict[str, dict[str, Any]]
     predicted = read_jsonl(layout.predictions(run_id))
     if not predicted or any(row["prediction"] is None for row in predicted):
         return {row["id"]: {"client": row["client"]} for row in predicted}
-    read = examples_of(planned_decoding(run_id).corpora)
+    read = examples_of(planned_decoding(run_id).corpora, load_task(order.task).kind)
     examples = [read[row["id"]] for row in predicted]
     predictions = [Prediction(row["prediction"], row["ended"]) for row in predicted]
     scores = load_task(order.task).score(examples, predictions, use_stemmer=order.use_stemmer)

@@ -10,6 +10,7 @@ from pipeline.model.loader import Loader
 from pipeline.model.loading import planned_backbone
 from pipeline.plan.orders import AnalyzeOrder, read_order
 from pipeline.runs.analysis import crossed_of, deciles_of, divergence_of
+from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, write_json
 from pipeline.workspace.progress import progress
@@ -22,7 +23,7 @@ def run() -> None:
     backbone = planned_backbone(order)
     loader = Loader(layout.store(), backbone.device)
     seen = TaskBackbone(backbone, backbone.head)
-    examples = examples_of(order.corpora)
+    examples = examples_of(order.corpora, load_task(order.task).kind)
     with progress("analyze", len(order.distilling) + len(order.crossed) + len(order.manifests)) as advance:
         for run_id in order.distilling:
             write_json(_path("deciles", run_id), deciles_of(seen, loader, run_id))

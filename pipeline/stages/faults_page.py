@@ -34,7 +34,7 @@ def run() -> None:
     tables = tables_of(results, order.tables)
     for name, rows in tables.items():
         write_table(layout.TABLES / f"{name}.csv", rows)
-    notes = {name: read_json(layout.texts_notes(name)) for name in order.datasets}
+    notes = {name: read_json(layout.notes(name)) for name in order.datasets}
     samples = sorted(name for name, about in notes.items() if about["source"]["source"] == "sample")
     seeds = max(len(own) for own in results.values())
     figures = draw(results, order.tables, effects, metric, layout.FIGURES)

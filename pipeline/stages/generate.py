@@ -9,7 +9,7 @@ from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.prepared import examples_of
 from pipeline.runs.jobs import DecodingJob, decoding_job_of, label, sharing_with
 from pipeline.runs.turns import WRITERS
-from pipeline.tasks.task import Prediction
+from pipeline.tasks.task import Prediction, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json, write_jsonl
 from pipeline.workspace.progress import progress
@@ -19,7 +19,7 @@ def run(run_id: str) -> None:
     """Write a run's predictions: decoded ones, turns of the source, or none."""
     began = time.monotonic()
     job = decoding_job_of(run_id)
-    examples = examples_of(job.order.corpora)
+    examples = examples_of(job.order.corpora, load_task(job.order.task).kind)
     if job.order.turns is not None:
         write = WRITERS[job.order.turns]
         made = {entry.id: Prediction(write(examples[entry.id])) for _, entry in job.tests}

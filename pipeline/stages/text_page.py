@@ -46,7 +46,7 @@ def run() -> None:
         metrics,
         order.sign_flips,
     )
-    notes = {name: read_json(layout.texts_notes(name)) for name in order.datasets}
+    notes = {name: read_json(layout.notes(name)) for name in order.datasets}
     paper = read_table(layout.FEDNLP_RESULTS)
     theirs = {
         name: THEIRS.get(module.rpartition(".")[2], "") if name in order.published else ""

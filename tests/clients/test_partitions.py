@@ -181,7 +181,13 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     ) -> dict[str, Any]:
         batches = {"s": (batch, 1)} if batch else {}
         order = PartitionOrder(
-            code={}, corpora=["qmsum"], settings={"s": setting}, seeds=[1], folds={}, batches=batches
+            code={},
+            task="pipeline.tasks.summarize",
+            corpora=["qmsum"],
+            settings={"s": setting},
+            seeds=[1],
+            folds={},
+            batches=batches,
         )
         write_json(layout.order("partition", "main"), order.model_dump(mode="json"))
         write_examples(layout.examples("qmsum"), examples.values())

@@ -41,7 +41,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[RunRow]:
     """A main table of four methods, with one client and 24 test examples of 6 meetings."""
     monkeypatch.chdir(tmp_path)
     found = [run_of(m)[0].model_copy(update={"id": f"main/{m}-1", "part": m}) for m in METHODS]
-    orders = {MainOrder: {"runs": found}, EncodeOrder: {"corpora": ["qmsum"]}}
+    orders = {MainOrder: {"runs": found}, EncodeOrder: {"corpora": ["qmsum"], "task": "pipeline.tasks.summarize"}}
     monkeypatch.setattr(ratings, "read_order", lambda _, form: form.model_construct(**orders[form]))
     turns = (Turn("Ann", "We </script> agree."),)
     tests = [Conversation(f"e{n}", "qmsum", "A", "test", f"m{n % 6}", "Q?", turns, "Agreed.") for n in range(24)]

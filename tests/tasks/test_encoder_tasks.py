@@ -93,7 +93,7 @@ def test_every_text_has_its_items(name: str, counts: list[int]) -> None:
 @given(text=st.text("ab \n\t\x0b\x1c\x85\u00a0\u200b.é", max_size=60), tokens=st.integers(3, 12))
 def test_a_text_is_cut_as_if_it_had_been_read_to_its_end(text: str, tokens: int) -> None:
     """Signs that no tokenizer splits at, or that it takes away, are among them."""
-    (found,) = Classify().render(MADE, labelled("a", text), ("a",), tokens)
+    (found,) = Classify().render(MADE, labelled("a", text), ("a",), Limits(tokens, 1))
     assert list(found.source) == MADE.tokenizer(text, truncation=True, max_length=tokens)["input_ids"]
 
 
@@ -113,7 +113,7 @@ def test_heads_are_small_and_drawn_by_the_seed() -> None:
 
 
 def test_the_largest_logit_names_the_class() -> None:
-    assert Classify().predict(MADE, labelled("a"), [], [torch.tensor([[0.1, 2.0, -1.0]])], ("a", "b", "c")) == "b"
+    assert Classify().decide(MADE, labelled("a"), [], [torch.tensor([[0.1, 2.0, -1.0]])], ("a", "b", "c")) == "b"
     assert [
         row["accuracy"]
         for row in Classify().score([labelled("a")] * 2, [Prediction("a"), Prediction("b")], use_stemmer=False)
@@ -201,7 +201,7 @@ def test_windows_overlap_by_half_and_the_most_central_one_comes_first() -> None:
     Two from the begin of the last, last of the first: nearest to the middle of the second.
     """
     text = asked("abcdefghijkl", "g", question="w")
-    windows = Answer().render(MADE, text, (), 10)
+    windows = Answer().render(MADE, text, (), Limits(10, 1))
     letters = tiny_wordpieces()
     read = ["".join(letters.convert_ids_to_tokens(w.source[3:-1])).replace("#", "") for w in windows]
     assert read == ["defghi", "abcdef", "ghijkl"]
