@@ -59,7 +59,7 @@ repro: setup  ## train and evaluate all methods, then reports/report.html
 repro-all: setup  ## every table and figure of the paper: reports/paper.html
 	@$(RENEW)
 # A setting that leaves a client too little is refused before the first training.
-	@dvc repro partition partition-more
+	@dvc repro partition
 	@dvc repro train train-more
 	@dvc repro generate generate-more
 	@dvc repro

@@ -80,11 +80,11 @@ def prepare(corpus: Corpus) -> None:
 
 
 @app.command()
-def partition(group: Group) -> None:
-    """Split the examples over clients."""
+def partition(setting: Annotated[str, typer.Argument(help="a setting of params.yaml")]) -> None:
+    """Divide a setting's examples among its clients."""
     from pipeline.stages.partition import run
 
-    run(group)
+    run(setting)
 
 
 @app.command()
@@ -213,16 +213,6 @@ def texts_encode(dataset: Dataset) -> None:
     from pipeline.stages.encode_texts import run
 
     run(dataset)
-
-
-@texts.command("federate")
-def texts_federate(
-    setting: Annotated[str, typer.Argument(help="a setting of the experiment's params.yaml")],
-) -> None:
-    """Deal a data set's texts out to clients."""
-    from pipeline.stages.federate import run
-
-    run(setting)
 
 
 @texts.command("train")

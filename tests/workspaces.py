@@ -134,8 +134,9 @@ class Workspace:
             self.stage("ingest", corpus)
             self.stage("prepare", corpus)
         self.stage("backbone")
+        for setting in params["settings"]:
+            self.stage("partition", setting)
         for group in groups:
-            self.stage("partition", group)
             self.stage("encode", group)
         runs = [(group, run) for group in groups for run in params["runs" if group == "main" else "more_runs"]]
         for stage in ("train", "generate", "evaluate"):

@@ -5,35 +5,55 @@ Clients have training texts. The server has `val` and `test`, unless clients are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pipeline.clients import dirichlet, exchange
 from pipeline.clients.manifest import Manifest
 from pipeline.clients.setting import Count, is_client_name
 from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
+from pipeline.workspace.layout import OWN
 from pipeline.workspace.record import Record
 
 SERVER = "server"
 """The manifest's entry for the development and test sets."""
 
 
+def check_own(file: Path) -> None:
+    """Check that DVC tracks a user's file.
+
+    Raises:
+        ValueError: the file is not in the folder where DVC looks for changes.
+    """
+    if OWN not in file.parents:
+        raise ValueError(f"file: {file}: is not in {OWN}/, where DVC looks; move it there, and set {OWN}/{file.name}")
+
+
 class Skewed(Record):
     """Clients whose labels or clusters are drawn from Dir(α p), whose sizes from Dir(β 1), or both; neither: uniform.
 
-    `least`: the fewest texts of a client.
+    `data`: the data set. `least`: the fewest texts of a client. In params.yaml, without `alpha` and `beta` it takes the
+    file's `alpha`, so that one key varies all. `spread: true`: no skew of labels, nor of sizes without `beta`.
     """
 
     kind: Literal["skewed"]
+    data: str
     clients: Count
     by: Literal["label", "cluster"] = "label"
     alpha: float | None = Field(default=None, gt=0)
     beta: float | None = Field(default=None, gt=0)
     least: Count = 1
+    spread: bool = False
+
+    @model_validator(mode="after")
+    def _spread_or_skewed(self) -> Skewed:
+        if self.spread and self.alpha is not None:
+            raise ValueError("spread: leaves labels as they are, and alpha skews them; remove one")
+        return self
 
 
 class Natural(Record):
@@ -44,6 +64,7 @@ class Natural(Record):
     """
 
     kind: Literal["natural"]
+    data: str
     clients: Count | None = None
     least: Count = 1
     each: Count | None = None
@@ -55,27 +76,19 @@ class Given(Record):
     """A partition from a file, of this project or in FedNLP's form."""
 
     kind: Literal["given"]
+    data: str
     file: Path
+
+    @model_validator(mode="after")
+    def _check_file(self) -> Given:
+        check_own(self.file)
+        return self
 
 
 Skew = Annotated[Skewed | Natural | Given, Field(discriminator="kind")]
 
 
-def partition(
-    skew: Skew, texts: Mapping[str, Example], seed: int, dataset: str, clusters: Mapping[str, str] | None = None
-) -> Manifest:
-    """The manifest of a federation on labelled texts.
-
-    Args:
-        clusters: training text -> its cluster, if the skew is by cluster; owner -> its silo, if there are silos.
-
-    Raises:
-        QuorumError: there are too few texts, or a given partition belongs to other texts.
-    """
-    return KINDS[skew.kind](skew, texts, seed, dataset, clusters or {})
-
-
-def _skewed(
+def skewed(
     skew: Skewed, texts: Mapping[str, Example], seed: int, dataset: str, clusters: Mapping[str, str]
 ) -> Manifest:
     ids = ids_of(texts, "train")
@@ -88,7 +101,7 @@ def _skewed(
     return with_server(numbered(assigned), texts)
 
 
-def _natural(
+def natural(
     skew: Natural, texts: Mapping[str, Example], seed: int, dataset: str, clusters: Mapping[str, str]
 ) -> Manifest:
     assigned: dict[str, dict[str, list[str]]] = {}
@@ -121,7 +134,7 @@ def _sampled(ids: Sequence[str], count: int | None, seed: int, dataset: str, own
     return [ids[i] for i in sorted(order[:count])]
 
 
-def _given(skew: Given, texts: Mapping[str, Example], seed: int, dataset: str, clusters: Mapping[str, str]) -> Manifest:
+def given(skew: Given, texts: Mapping[str, Example], seed: int, dataset: str, clusters: Mapping[str, str]) -> Manifest:
     del seed, clusters
     there = {identity: texts[identity] for identity in ids_of(texts, "train")}
     assigned = {client: own for client, own in exchange.read(skew.file, dataset, there).items() if own}
@@ -138,13 +151,6 @@ def _check_names(clients: Iterable[str]) -> None:
     wrong = [name for name in clients if not is_client_name(name)]
     if wrong:
         raise QuorumError(f"client {wrong[0]!r}: is taken, or no name; use letters, digits, '_' and '-'")
-
-
-KINDS: dict[str, Callable[[Any, Mapping[str, Example], int, str, Mapping[str, str]], Manifest]] = {
-    "skewed": _skewed,
-    "natural": _natural,
-    "given": _given,
-}
 
 
 def ids_of(texts: Mapping[str, Example], split: str) -> list[str]:

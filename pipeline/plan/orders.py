@@ -12,7 +12,8 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from pipeline.clients.folds import Fold
-from pipeline.clients.setting import Setting
+from pipeline.clients.kinds import AnySetting
+from pipeline.clients.taking import Takes
 from pipeline.corpora.readers import Options
 from pipeline.errors import QuorumError
 from pipeline.federated.faults import Faults
@@ -77,18 +78,25 @@ class PrepareOrder(Order):
 
 
 class PartitionOrder(Order):
-    """The settings that a group of runs uses.
+    """One setting, on data sets of one task.
 
-    `folds`: seed -> which meetings are tested, where that is not the official split. `batches`: setting -> the largest
-    batch of its trainings, and their fewest local epochs; a setting without trainings has none.
+    Attributes:
+        contents: a hash of a given partition's file.
+        take: which examples of each split are used, by a setting that divides one data set.
+        folds: seed -> which meetings are tested, where that is not the official split.
+        batch: the largest batch of the setting's trainings, and their fewest local epochs; None without trainings.
+        left_out: why it is not drawn.
     """
 
     task: str
-    corpora: list[str]
-    settings: dict[str, Setting]
+    data: list[str]
+    setting: AnySetting = Field(discriminator="kind")
+    contents: str | None = None
+    take: Takes = Field(default_factory=Takes)
     seeds: list[int]
-    folds: dict[int, Fold]
-    batches: dict[str, tuple[int, int]]
+    folds: dict[int, Fold] = Field(default_factory=dict)
+    batch: tuple[int, int] | None = None
+    left_out: str | None = None
 
 
 class EncodeOrder(Order):

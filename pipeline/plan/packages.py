@@ -14,7 +14,7 @@ PAGES = ("matplotlib", "jinja2", "markupsafe")
 BY_STAGE: dict[str, tuple[str, ...]] = {
     "backbone": (*MODEL, "gguf"),
     "encode": MODEL,
-    "federate": ("numpy", "scikit-learn", *EMBEDDINGS),
+    "partition": ("numpy", "scikit-learn", *EMBEDDINGS),
     "train": MODEL,
     "generate": MODEL,
     "evaluate": (*MODEL, *EMBEDDINGS, "rouge-score", "rouge-score-rs"),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from pipeline.corpora.readers import Options
+from pipeline.clients.setting import Iid
+from pipeline.corpora.readers import CLIENT_OF, Options
 from pipeline.corpora.sources import checksum_file
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithms import ALGORITHMS
@@ -61,6 +62,7 @@ def resolve(params: Params) -> dict[str, dict[str, Any]]:
             raise QuorumError(f"params.yaml: runs.{name}: {reason}; correct it")
     orders: dict[str, Order] = {"backbone": _backbone(params)}
     orders |= _of_corpora(params)
+    orders |= {f"partition/{name}": partition_order(params, name, params.seeds) for name in params.settings}
     rows: dict[str, list[RunRow]] = {}
     for group, runs in ((layout.MAIN, params.runs), (layout.MORE, params.more_runs)):
         rows[group] = []
@@ -129,23 +131,13 @@ def weights_folder(folder: Path) -> WeightsFolder:
 
 
 def of_group(params: Params, group: str, ids: Ids) -> dict[str, Order]:
-    """The orders of `partition` and `encode` for a group of runs.
+    """The order of `encode` for a group of runs.
 
     Args:
         ids: run id -> (run, seed).
     """
-    settings = sorted({params.all_runs[name].setting for name, _ in ids.values()})
-    manifests = {i: layout.manifest(group, params.all_runs[name].setting, seed).stem for i, (name, seed) in ids.items()}
+    manifests = {i: f"{params.all_runs[name].setting}/{seed}" for i, (name, seed) in ids.items()}
     return {
-        f"partition/{group}": PartitionOrder(
-            code=_code("partition"),
-            task=TASKS[params.task],
-            corpora=corpora_of(params, group),
-            settings={name: params.setting_of(name) for name in settings},
-            seeds=sorted({seed for _, seed in ids.values()}),
-            folds=params.folds,
-            batches=batches_of(params, {name for name, _ in ids.values()}),
-        ),
         f"encode/{group}": EncodeOrder(
             code=_code("encode", TASKS[params.task], parts=("render",)),
             packages=packages_of("encode"),
@@ -162,6 +154,40 @@ def of_group(params: Params, group: str, ids: Ids) -> dict[str, Order]:
             limits={manifests[i]: params.limits_of(params.all_runs[name].setting) for i, (name, _) in ids.items()},
         ),
     }
+
+
+def partition_order(params: Params, name: str, seeds: Sequence[int]) -> PartitionOrder:
+    """The order of a setting's partition. The main table and tuning use QMSum alone, with the users' meetings."""
+    users = {run for run, row in params.all_runs.items() if row.setting == name}
+    return PartitionOrder(
+        code=_code("partition", TASKS[params.task], parts=()),
+        task=TASKS[params.task],
+        data=corpora_of_setting(params, name),
+        setting=params.setting_of(name),
+        seeds=sorted(seeds),
+        folds={seed: fold for seed, fold in params.folds.items() if seed in seeds},
+        batch=batches_of(params, users).get(name),
+        left_out=_missing_corpus(params, name),
+    )
+
+
+def _missing_corpus(params: Params, name: str) -> str | None:
+    """Why a setting cannot be drawn: one of its clients' corpora is not in `corpora`, or it has no client."""
+    missing = [corpus for corpus in _corpora_behind(params, name) if corpus not in params.corpora]
+    if missing:
+        return f"its data are of {missing[0]}, which is not in corpora"
+    return None if params.setting_of(name).clients else "no client is named"
+
+
+def corpora_of_setting(params: Params, name: str) -> list[str]:
+    """The corpora that have a setting's clients; own clients are read with QMSum."""
+    return [corpus for corpus in params.corpora if corpus in _corpora_behind(params, name)]
+
+
+def _corpora_behind(params: Params, name: str) -> set[str]:
+    setting = params.setting_of(name)
+    clients = setting.of if isinstance(setting, Iid) else setting.clients
+    return {next((corpus for corpus, one in CLIENT_OF.items() if one == client), "qmsum") for client in clients}
 
 
 def corpora_of(params: Params, group: str) -> list[str]:
@@ -274,7 +300,7 @@ def _analyze(params: Params, rows: list[RunRow]) -> AnalyzeOrder:
         adapted_layers=layers_of(params),
         distilling=ids(OURS),
         crossed=ids("AdaSingle", OURS),
-        manifests=[layout.manifest(layout.MORE, name, seed).stem for name in compared for seed in params.seeds],
+        manifests=[f"{name}/{seed}" for name in compared for seed in params.seeds],
         topics=params.topics,
     )
 

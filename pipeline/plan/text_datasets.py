@@ -9,10 +9,10 @@ from typing import Any, Literal
 from pydantic import Field, field_validator
 
 from pipeline.clients.setting import Count
+from pipeline.clients.skews import check_own
 from pipeline.clients.taking import Takes
 from pipeline.model.frozen_part import FrozenPart
 from pipeline.model.presets import ENCODERS, PRESETS
-from pipeline.plan.federations import check_own
 from pipeline.plan.run import Method
 from pipeline.tasks import TASKS
 from pipeline.workspace.record import Record

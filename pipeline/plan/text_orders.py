@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from pipeline.clients.skews import Skew
 from pipeline.clients.taking import Takes
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.frozen_part import Above
 from pipeline.model.precision import Precision
-from pipeline.plan.federations import Federation
 from pipeline.plan.orders import FederatedKnobs, Order
 from pipeline.plan.view import View
 from pipeline.workspace.record import Record
@@ -28,17 +28,6 @@ class EncodeTextsOrder(Order):
     precision: Precision
     threads: int = Field(ge=1)
     encoding: str
-
-
-class FederateOrder(Order):
-    """Who holds which texts of a data set, at each seed; `contents`: a hash of a partition that is given."""
-
-    dataset: str
-    task: str
-    skew: Federation
-    contents: str | None
-    take: Takes
-    seeds: list[int]
 
 
 class Learner(Record):
@@ -127,6 +116,6 @@ class TextPageOrder(Order):
     sign_flips: int
     datasets: dict[str, str]
     published: list[str]
-    settings: dict[str, Federation]
+    settings: dict[str, Skew]
     runs: list[TextRow]
     tables: dict[str, list[str]]

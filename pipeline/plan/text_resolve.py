@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from pipeline.clients.skews import Given, Natural
 from pipeline.corpora.readers import Options
 from pipeline.corpora.sources import checksum_file
 from pipeline.errors import QuorumError
@@ -21,13 +22,11 @@ from pipeline.model.frozen_part import FrozenPart
 from pipeline.model.precision import Precision, resolve, threads_of
 from pipeline.model.presets import ENCODERS, PRESETS
 from pipeline.plan.code import code_of
-from pipeline.plan.federations import GivenOn, NaturalOn
-from pipeline.plan.orders import BackboneOrder, IngestOrder, Order, PrepareOrder
+from pipeline.plan.orders import BackboneOrder, IngestOrder, Order, PartitionOrder, PrepareOrder
 from pipeline.plan.packages import packages_of
 from pipeline.plan.text_datasets import Dataset
 from pipeline.plan.text_orders import (
     EncodeTextsOrder,
-    FederateOrder,
     TextEvaluateOrder,
     TextKnobs,
     TextPageOrder,
@@ -67,18 +66,7 @@ def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
         orders[f"backbone/{backbone}"] = BackboneOrder(
             code=code, packages=packages_of("backbone"), backbone=wanted, weights=None
         )
-    for name, setting in params.settings.items():
-        data = params.datasets[setting.data]
-        orders[f"federate/{name}"] = FederateOrder(
-            code=code_of("pipeline.stages.federate"),
-            packages=packages_of("federate"),
-            dataset=setting.data,
-            task=task_of(data),
-            skew=params.skew_of(name),
-            contents=_partitions(setting, data.seeds or params.seeds) if isinstance(setting, GivenOn) else None,
-            take=data.take,
-            seeds=data.seeds or params.seeds,
-        )
+    orders |= {f"partition/{name}": partition_order(params, name) for name in params.settings}
     rows = []
     for name in params.runs:
         own = _of_run(params, name)
@@ -98,6 +86,23 @@ def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
         tables=tables_of(params),
     )
     return {f"{name}.json": json.loads(order.model_dump_json()) for name, order in orders.items()}
+
+
+def partition_order(params: TextParams, name: str) -> PartitionOrder:
+    """The order of a setting's partition."""
+    setting = params.settings[name]
+    data = params.datasets[setting.data]
+    seeds = data.seeds or params.seeds
+    return PartitionOrder(
+        code=code_of("pipeline.stages.partition", task_of(data), parts=()),
+        packages=packages_of("partition"),
+        task=task_of(data),
+        data=[setting.data],
+        setting=params.skew_of(name),
+        contents=_partitions(setting, seeds) if isinstance(setting, Given) else None,
+        take=data.take,
+        seeds=seeds,
+    )
 
 
 def task_of(data: Dataset) -> str:
@@ -135,7 +140,7 @@ def _contents(file: Path) -> str | None:
     return sha256_file(path) if path.is_file() else None
 
 
-def _partitions(setting: GivenOn, seeds: Sequence[int]) -> str | None:
+def _partitions(setting: Given, seeds: Sequence[int]) -> str | None:
     """A hash of a partition's file; where there is one a seed, of all."""
     contents = [_contents(file) for file in dict.fromkeys(layout.at_seed(setting.file, seed) for seed in seeds)]
     return contents[0] if len(contents) == 1 else sha256_json(contents)
@@ -259,7 +264,7 @@ def _check_fits(params: TextParams, name: str, bound: Algorithm, hyper: BaseMode
             "writes nothing; choose another method, such as AdaFedSelectKD"
         )
     skew = params.settings[run.setting]
-    by_client = isinstance(skew, NaturalOn) and skew.own
+    by_client = isinstance(skew, Natural) and skew.own
     if bound.evaluates == "local" and not bound.pooled and not by_client:
         raise QuorumError(
             f"{where}: {run.method} evaluates each client's own model, and setting {run.setting} the server's; "

@@ -12,11 +12,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from pipeline.clients.setting import Count
+from pipeline.clients.skews import Skew, Skewed
 from pipeline.errors import QuorumError
 from pipeline.federated.methods import ZEROSHOT
 from pipeline.model.frozen_part import Above
 from pipeline.plan.checks import check_rules
-from pipeline.plan.federations import Federation, SkewedOn
 from pipeline.plan.orders import CommonKnobs
 from pipeline.plan.run import Method
 from pipeline.plan.schema import check_names, over, read_yaml
@@ -76,7 +76,7 @@ class TextParams(CommonKnobs):
     sign_flips: int = Field(ge=100)
     backbones: list[str]
     datasets: dict[str, Dataset]
-    settings: dict[str, Federation]
+    settings: dict[str, Skew]
     runs: dict[str, TextRun]
     tables: dict[str, list[str]] = Field(default_factory=dict)
     tune: TextTune = Field(default_factory=TextTune)
@@ -170,10 +170,10 @@ class TextParams(CommonKnobs):
         """The runs of this scale."""
         return [name for name, run in self.runs.items() if run.at in (None, self.scale)]
 
-    def skew_of(self, name: str) -> Federation:
+    def skew_of(self, name: str) -> Skew:
         """A setting, with the file's `alpha` where it has neither skew nor `spread`."""
         skew = self.settings[name]
-        if isinstance(skew, SkewedOn) and skew.alpha is None and skew.beta is None and not skew.spread:
+        if isinstance(skew, Skewed) and skew.alpha is None and skew.beta is None and not skew.spread:
             return skew.model_copy(update={"alpha": self.alpha})
         return skew
 

@@ -52,7 +52,7 @@ def crossed_of(seen: TaskBackbone, loader: Loader, run_id: str) -> dict[str, dic
 
 def divergence_of(examples: Mapping[str, Conversation], name: str, topics: int) -> dict[str, Any]:
     """Measure how the training data of a setting's clients diverge, over topics and over words, and by chance."""
-    manifest: Manifest = read_json(layout.manifest_file(layout.MORE, name))
+    manifest: Manifest = read_json(layout.PARTITIONS / f"{name}.json")["manifest"]
     by_client = {client: [examples[i] for i in splits["train"]] for client, splits in manifest.items()}
     owners = [client for client, own in by_client.items() for _ in own]
     everything = [example for own in by_client.values() for example in own]

@@ -20,17 +20,23 @@ from pipeline.model.store import PrefixStore, entry_key
 from pipeline.plan.orders import EncodeOrder
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, write_json
+from pipeline.workspace.files import write_json
 from pipeline.workspace.progress import progress, say
 
 
 def encode(
-    order: EncodeOrder, group: str, backbone: Backbone, digest: str, examples: Mapping[str, Conversation]
+    order: EncodeOrder,
+    group: str,
+    backbone: Backbone,
+    digest: str,
+    examples: Mapping[str, Conversation],
+    manifests: Mapping[str, Manifest],
 ) -> int:
     """Fill the store, write data/encoded/<run>.json for every run of a group, and count the examples computed.
 
     Args:
         digest: the backbone's digest, a part of the store's keys.
+        manifests: `<setting>/<seed>` -> its manifest.
 
     Raises:
         QuorumError: the main table's examples are longer than the backbone reads.
@@ -43,7 +49,7 @@ def encode(
         if not _fits(backbone, limits, group, name):
             clients[name] = {}
             continue
-        manifest: Manifest = read_json(layout.manifest_file(group, name))
+        manifest = manifests[name]
         split_of = {i: split for splits in manifest.values() for split in SPLITS for i in splits[split]}
         rendered = {i: task.render(backbone, examples[i], (), Limits(*limits))[0] for i in split_of}
         keys = {i: entry_key(digest, order.encoding, backbone, rendered[i]) for i in split_of}

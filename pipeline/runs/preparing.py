@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipeline.clients.kinds import partition
 from pipeline.clients.manifest import Manifest
-from pipeline.clients.rounds import check_rounds
 from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.prepared import sampled
 from pipeline.model.loading import backbone_digest, planned_backbone
-from pipeline.plan.orders import EncodeOrder, PartitionOrder
-from pipeline.plan.resolve import Ids, of_group
+from pipeline.plan.orders import EncodeOrder
+from pipeline.plan.resolve import Ids, of_group, partition_order
 from pipeline.plan.schema import Params
 from pipeline.runs.encoding import encode
+from pipeline.runs.partitioning import draw
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
-from pipeline.workspace.progress import say
 
 
 def partition_and_encode(
@@ -33,18 +31,13 @@ def partition_and_encode(
         QuorumError: a client has too few steps a round.
     """
     orders = of_group(params, group, ids)
-    order, drawing = orders[f"encode/{group}"], orders[f"partition/{group}"]
+    order = orders[f"encode/{group}"]
     assert isinstance(order, EncodeOrder)
-    assert isinstance(drawing, PartitionOrder)
-    sample = sampled(order.corpora)
-    manifests: dict[str, Manifest] = {}
-    for run, (name, seed) in ids.items():
-        setting = params.all_runs[name].setting
-        planned, fold = params.setting_of(setting), params.folds.get(seed, "official")
-        manifests[run] = manifest = partition(setting, planned, examples, seed, fold)
-        if setting in drawing.batches and not sample:
-            for line in check_rounds(setting, planned, manifest, examples, seed, fold, drawing.batches[setting]):
-                say(f"{group}: {line}")
-        write_json(layout.manifest(group, setting, seed), manifest)
-    encode(order, group, planned_backbone(order), backbone_digest(layout.BACKBONE), examples)
-    return manifests
+    drawn: dict[str, Manifest] = {}
+    for name, seed in dict.fromkeys((params.all_runs[name].setting, seed) for name, seed in ids.values()):
+        planned = partition_order(params, name, [seed])
+        manifest = draw(name, planned, examples, seed, sampled(planned.data)).manifest
+        write_json(layout.partition(f"{group}/{name}", seed), {"manifest": manifest})
+        drawn[f"{name}/{seed}"] = manifest
+    encode(order, group, planned_backbone(order), backbone_digest(layout.BACKBONE), examples, drawn)
+    return {run: drawn[order.manifests[run]] for run in ids}

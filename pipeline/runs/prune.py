@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.clients.setting import Setting
+from pipeline.clients.kinds import AnySetting
 from pipeline.plan.orders import PartitionOrder, RunRow, Training, TrainOrder, planned_runs, read_order
 from pipeline.runs.index import is_as_planned, planned_key
 from pipeline.runs.jobs import decoding_job_of, scoring_job_of
@@ -149,10 +149,10 @@ def _remove(files: Sequence[Path]) -> list[int]:
     return sizes
 
 
-def _shared(row: RunRow) -> tuple[Training | None, Setting]:
+def _shared(row: RunRow) -> tuple[Training | None, AnySetting]:
     """A run's training and setting, equal for two runs that share one training."""
-    settings = read_order(layout.order("partition", layout.group_of(row.id)), PartitionOrder).settings
-    return read_order(layout.order("train", row.id), TrainOrder).training, settings[row.setting]
+    setting = read_order(layout.order("partition", row.setting), PartitionOrder).setting
+    return read_order(layout.order("train", row.id), TrainOrder).training, setting
 
 
 def _unplanned_entries(rows: Sequence[RunRow]) -> list[Path]:

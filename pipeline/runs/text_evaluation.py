@@ -32,7 +32,7 @@ class TextEvaluator:
     def scores_at(self, seed: int) -> dict[str, Any]:
         """Score each test text under the last round's model (`examples`) and under its client's best one (`best`)."""
         run_id = layout.run_on_texts(self._name, seed)
-        federation = read_json(layout.federation(self._setting, seed))
+        federation = read_json(layout.partition(self._setting, seed))
         tests = {client: own["test"] for client, own in federation["manifest"].items() if own["test"]}
         models = {client: _last_and_best(run_id, client) for client in tests}
         scores = self._scores([(model, tests[client]) for client in tests for model in models[client]])

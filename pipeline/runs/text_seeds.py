@@ -29,7 +29,7 @@ def train_seeds(name: str, order: TextTrainOrder) -> None:
     index = read_index(order.dataset, order.training.view)
     for seed in order.seeds:
         training = order.training.model_copy(update={"seed": seed})
-        manifest = read_json(layout.federation(order.setting, seed))["manifest"]
+        manifest = read_json(layout.partition(order.setting, seed))["manifest"]
         run_id = layout.run_on_texts(name, seed)
         key = key_of(training, manifest, index)
         if order.untrained:

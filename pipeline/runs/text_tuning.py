@@ -25,13 +25,13 @@ from pipeline.plan.grids import beyond
 from pipeline.plan.orders import read_order
 from pipeline.plan.text_grids import Grid
 from pipeline.plan.text_orders import EncodeTextsOrder, TextTraining
-from pipeline.plan.text_resolve import task_of, training_on_texts, view_of
+from pipeline.plan.text_resolve import partition_order, training_on_texts, view_of
 from pipeline.plan.texts import TextParams, read_text_params
 from pipeline.plan.view import name_of
 from pipeline.runs.learning import key_of, train_on_texts
+from pipeline.runs.partitioning import draw
 from pipeline.runs.prune import remove_checkpoints
 from pipeline.runs.text_encoding import Indexed, encode_texts, index_of
-from pipeline.runs.text_groups import draw_federation
 from pipeline.runs.training import bind
 from pipeline.runs.trials import make_missing, without_tests
 from pipeline.tasks.task import load_task
@@ -181,10 +181,9 @@ def _encoded(params: TextParams, dataset: str, run: str) -> Indexed:
 def _data(params: TextParams, run: str, seed: int) -> tuple[Manifest, str]:
     """Draw the federation without test texts: which client has which texts, and a hash of these."""
     setting = params.runs[run].setting
-    name, data = params.settings[setting].data, params.data_of(run)
-    take = data.take.model_copy(update={"test": None})
-    texts = without_tests(examples_of([name], load_task(task_of(data)).kind))
-    one = draw_federation(params.skew_of(setting), take, texts, seed, name)
+    order = partition_order(params, setting)
+    order = order.model_copy(update={"take": order.take.model_copy(update={"test": None})})
+    one = draw(setting, order, without_tests(examples_of(order.data, load_task(order.task).kind)), seed)
     return one.manifest, sha256_json({identity: asdict(text) for identity, text in one.used.items()})
 
 

@@ -37,4 +37,4 @@ def run() -> None:
 
 
 def _path(what: str, name: str) -> Path:
-    return layout.ANALYSIS / what / f"{Path(name).name}.json"
+    return layout.ANALYSIS / what / f"{name.partition('/')[2] if what != 'divergence' else name.replace('/', '-')}.json"

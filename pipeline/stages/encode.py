@@ -10,7 +10,7 @@ from pipeline.plan.orders import EncodeOrder, read_order
 from pipeline.runs.encoding import encode
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import empty_folder, write_json
+from pipeline.workspace.files import empty_folder, read_json, write_json
 
 
 def run(group: str) -> None:
@@ -20,7 +20,8 @@ def run(group: str) -> None:
     empty_folder(layout.ENCODED / group)
     backbone = planned_backbone(order)
     examples = examples_of(order.corpora, load_task(order.task).kind)
-    computed = encode(order, group, backbone, backbone_digest(layout.BACKBONE), examples)
+    manifests = {name: read_json(layout.PARTITIONS / f"{name}.json")["manifest"] for name in order.limits}
+    computed = encode(order, group, backbone, backbone_digest(layout.BACKBONE), examples, manifests)
     if computed:
         timing = {"seconds": time.monotonic() - began, "examples": computed}
         write_json(layout.timing("encode", group), timing)

@@ -1,40 +1,49 @@
-"""data/prepared -> data/partitions/<group>/<setting>-<seed>.json: which client has which examples."""
+"""data/prepared -> data/partitions/<setting>/<seed>.json: which client has which examples, and each one's group."""
 
 from __future__ import annotations
 
-from pipeline.clients.balanced import fitted
-from pipeline.clients.kinds import partition
-from pipeline.clients.manifest import check
-from pipeline.clients.rounds import check_rounds
-from pipeline.clients.setting import Balanced
+from pathlib import Path
+
+from pipeline.clients import exchange
+from pipeline.clients.skews import SERVER, Skewed
 from pipeline.corpora.prepared import examples_of, sampled
 from pipeline.plan.orders import PartitionOrder, read_order
+from pipeline.runs.partitioning import Drawn, draw
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, write_json
 from pipeline.workspace.progress import say
 
 
-def run(group: str) -> None:
-    """Draw and check the manifest of each of a group's settings at each seed.
+def run(setting: str) -> None:
+    """Draw, check and write a setting's partition at each seed.
 
     Raises:
-        QuorumError: a setting does not fit the examples.
+        QuorumError: the setting does not fit the examples.
     """
-    order = read_order(layout.order("partition", group), PartitionOrder)
-    empty_folder(layout.PARTITIONS / group)
-    examples = examples_of(order.corpora, load_task(order.task).kind)
-    sample = sampled(order.corpora)
-    for name, planned in order.settings.items():
-        setting = fitted(planned, examples, sample)
-        if isinstance(setting, Balanced) and setting != planned:
-            say(f"partition {group}: {name}: the sample has fewer examples than params.yaml needs: {setting.counts}")
-        for seed in order.seeds:
-            fold = order.folds.get(seed, "official")
-            manifest = partition(name, setting, examples, seed, fold)
-            path = layout.manifest(group, name, seed)
-            check(manifest, examples, str(path))
-            if name in order.batches and not sample:  # the sample's numbers mean nothing
-                for line in check_rounds(name, setting, manifest, examples, seed, fold, order.batches[name]):
-                    say(f"partition: {line}")
-            write_json(path, manifest)
+    order = read_order(layout.order("partition", setting), PartitionOrder)
+    if order.left_out:
+        say(f"partition {setting}: left out: {order.left_out}")
+        empty_folder(layout.PARTITIONS / setting)
+        write_json(layout.PARTITIONS / setting / "left_out.json", {"left_out": order.left_out})
+        return
+    examples, sample = examples_of(order.data, load_task(order.task).kind), sampled(order.data)
+    partitions = {seed: draw(setting, order, examples, seed, sample) for seed in order.seeds}
+    # The old files are removed only once the new ones can be written.
+    empty_folder(layout.PARTITIONS / setting)
+    for seed, one in partitions.items():
+        _write(setting, order, seed, one)
+
+
+def _write(setting: str, order: PartitionOrder, seed: int, one: Drawn) -> None:
+    path = layout.partition(setting, seed)
+    write_json(path, {"manifest": one.manifest, "labels": one.labels})
+    training = {client: own["train"] for client, own in one.manifest.items() if client != SERVER}
+    if isinstance(order.setting, Skewed):
+        skew = order.setting
+        name = exchange.name_of(skew.by, skew.clients, skew.alpha, skew.beta)
+        exchange.write(Path(path).with_name(f"{name}-{seed}.json"), name, order.data[0], training, one.used)
+    given = sum(map(len, training.values()))
+    unassigned = sum(example.split == "train" for example in one.used.values()) - given
+    more = f"; {unassigned} training examples have no client" if unassigned else ""
+    say(f"partition {setting}: seed {seed}: {len(training)} clients{more}")

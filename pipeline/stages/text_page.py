@@ -117,7 +117,7 @@ def _unlearned(dataset: str, order: TextPageOrder) -> int | None:
     if row is None:
         return None
     index = read_index(dataset, row.training.view)
-    manifest = read_json(layout.federation(row.setting, row.seeds[0]))["manifest"]
+    manifest = read_json(layout.partition(row.setting, row.seeds[0]))["manifest"]
     trained = [identity for own in manifest.values() for identity in own["train"]]
     return len(trained) - len(index.learned(trained))
 
@@ -153,7 +153,7 @@ def _parameters(row: TextRow, seed: int) -> int:
 def _label_counts(setting: str) -> dict[int, LabelCounts]:
     """Seed -> client -> label -> training texts."""
     found: dict[int, LabelCounts] = {}
-    for path in sorted((layout.FEDERATIONS / setting).glob("[0-9]*.json")):
+    for path in sorted((layout.PARTITIONS / setting).glob("[0-9]*.json")):
         federation = read_json(path)
         clients: dict[str, dict[str, int]] = {}
         for client, own in federation["manifest"].items():
@@ -168,7 +168,7 @@ def _label_counts(setting: str) -> dict[int, LabelCounts]:
 
 def _unassigned(setting: str, seed: int) -> int:
     """Count the drawn texts that neither a client nor the server has."""
-    federation = read_json(layout.federation(setting, seed))
+    federation = read_json(layout.partition(setting, seed))
     return len(federation["labels"]) - sum(len(ids) for own in federation["manifest"].values() for ids in own.values())
 
 

@@ -29,8 +29,6 @@ PREPARED = Path("data/prepared")
 PARTITIONS = Path("data/partitions")
 ENCODED = Path("data/encoded")
 
-FEDERATIONS = Path("data/federations")
-"""Of experiments on labelled texts: which client has them."""
 
 MODELS = Path("models")
 BACKBONE = BASE / "models/backbone"
@@ -232,14 +230,9 @@ def encoded_index(run: str) -> Path:
     return ENCODED / f"{run}.json"
 
 
-def manifest(group: str, setting: str, seed: int) -> Path:
-    """Which client has which examples, of a setting at a seed."""
-    return manifest_file(group, f"{setting}-{seed}")
-
-
-def manifest_file(group: str, name: str) -> Path:
-    """The manifest of a setting at a seed; `name` is `<setting>-<seed>`, as in plans."""
-    return PARTITIONS / group / f"{name}.json"
+def partition(setting: str, seed: int) -> Path:
+    """A setting's manifest at a seed, and each example's label; of tuning, the setting is `tune/<name>`."""
+    return PARTITIONS / setting / f"{seed}.json"
 
 
 def adapters(run: str) -> Path:
@@ -296,11 +289,6 @@ def backbone_of(name: str) -> Path:
 def encoded_texts(dataset: str) -> Path:
     """The index of a data set's texts in the store, for every model that reads them."""
     return ENCODED / f"{dataset}.json"
-
-
-def federation(setting: str, seed: int) -> Path:
-    """Which client has which texts."""
-    return FEDERATIONS / setting / f"{seed}.json"
 
 
 def history(run: str) -> Path:

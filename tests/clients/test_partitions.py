@@ -179,21 +179,19 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     def run(
         setting: Setting, examples: dict[str, Conversation], source: str = "mirror", batch: int = 0
     ) -> dict[str, Any]:
-        batches = {"s": (batch, 1)} if batch else {}
         order = PartitionOrder(
             code={},
             task="pipeline.tasks.summarize",
-            corpora=["qmsum"],
-            settings={"s": setting},
+            data=["qmsum"],
+            setting=setting,
             seeds=[1],
-            folds={},
-            batches=batches,
+            batch=(batch, 1) if batch else None,
         )
-        write_json(layout.order("partition", "main"), order.model_dump(mode="json"))
+        write_json(layout.order("partition", "s"), order.model_dump(mode="json"))
         write_examples(layout.examples("qmsum"), examples.values())
         write_json(layout.notes("qmsum"), {"source": {"source": source}})
-        partition_stage.run("main")
-        manifest: dict[str, Any] = read_json(layout.manifest("main", "s", 1))
+        partition_stage.run("s")
+        manifest: dict[str, Any] = read_json(layout.partition("s", 1))["manifest"]
         return manifest
 
     return run
@@ -232,7 +230,7 @@ def test_the_stage_refuses_a_leak_and_writes_nothing(stage: Stage) -> None:
     examples = {i: replace(e, meeting="monday") for i, e in corpus(A=(1, 1, 1)).items()}
     with pytest.raises(QuorumError, match="meeting monday is in the test of A and in the training of A"):
         stage(domains_of("A"), examples)
-    assert not layout.manifest("main", "s", 1).exists()
+    assert not layout.partition("s", 1).exists()
 
 
 def test_a_client_that_is_too_small_itself_trains_with_a_warning(

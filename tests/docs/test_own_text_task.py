@@ -18,10 +18,10 @@ from pipeline.corpora.labelled import Labelled
 PAGE = (ROOT / "docs" / "texts.md").read_text(encoding="utf-8")
 STAGES = """
 from workspaces import stand_ins
-from pipeline.stages import encode_texts, evaluate_texts, federate, plan, prepare
+from pipeline.stages import encode_texts, evaluate_texts, partition, plan, prepare
 from pipeline.stages import text_backbone, text_page, train_texts
 plan.run(); text_backbone.run("tiny-bert"); prepare.run("tickets"); encode_texts.run("tickets")
-federate.run("tickets")
+partition.run("tickets")
 for run in ("tickets-untrained", "tickets-fedavg", "tickets-centralized"):
     train_texts.run(run)
     evaluate_texts.run(run)

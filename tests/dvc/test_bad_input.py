@@ -79,7 +79,7 @@ CASES: dict[str, tuple[str, Callable[[Path], None], str]] = {
         "data/raw/qmsum/Product/val: holds no meeting",
     ),
     "a line that is no example": (
-        "partition main",
+        "partition domains",
         lambda folder: replaced(folder / "data/prepared/qmsum/examples.jsonl", b'{"id": 1}\n'),
         "data/prepared/qmsum/examples.jsonl: line 1: no Conversation",
     ),

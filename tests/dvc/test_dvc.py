@@ -20,7 +20,7 @@ def test_the_second_repro_runs_nothing(still: Workspace) -> None:
 
 
 def test_the_main_table_needs_none_of_the_other_runs(still: Workspace) -> None:
-    with still.without("data/partitions/more"):
+    with still.without("data/encoded/more"):
         assert still.repro("main") == []
 
 

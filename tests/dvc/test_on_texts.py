@@ -135,7 +135,7 @@ def make(workspace: Workspace, *runs: str) -> None:
         workspace.stage("prepare", dataset)
         workspace.stage("encode_texts", dataset)
     for setting in params["settings"]:
-        workspace.stage("federate", setting)
+        workspace.stage("partition", setting)
     for run in runs or params["runs"]:
         workspace.stage("train_texts", run)
         workspace.stage("evaluate_texts", run)
@@ -156,7 +156,7 @@ def scores(workspace: Workspace, run: str) -> dict[str, Any]:
 
 
 def manifest(workspace: Workspace, setting: str, seed: int) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((workspace.folder / layout.federation(setting, seed)).read_text())["manifest"]
+    found: dict[str, Any] = json.loads((workspace.folder / layout.partition(setting, seed)).read_text())["manifest"]
     return found
 
 
@@ -331,7 +331,7 @@ def test_a_deeper_cut_is_stored_as_if_no_other_were(made: Workspace, monkeypatch
 
 
 def test_a_partition_is_exported_under_fednlps_name(made: Workspace) -> None:
-    folder = (made.folder / layout.federation("news", 1)).parent
+    folder = (made.folder / layout.partition("news", 1)).parent
     assert {path.name for path in folder.glob("niid*")} == {
         f"niid_label_clients=4_alpha=1.0-{seed}.json" for seed in (1, 2)
     }
@@ -347,10 +347,10 @@ def test_exported_partitions_are_read_back_at_every_seed(made: Workspace, tmp_pa
         changes = {"datasets": TASKS | {"news": news}, "settings": SETTINGS | {"news": setting}}
         (copy.folder / "params.yaml").write_text(yaml.safe_dump(ALL | changes), encoding="utf-8")
         copy.stage("plan")
-        copy.stage("federate", "news")
+        copy.stage("partition", "news")
         held = [{c: sorted(own["train"]) for c, own in manifest(copy, "news", seed).items()} for seed in (1, 2)]
         clients.append(held)
-        for path in (copy.folder / layout.federation("news", 1)).parent.glob("niid*.json"):
+        for path in (copy.folder / layout.partition("news", 1)).parent.glob("niid*.json"):
             target = copy.folder / "data/own" / f"mine-{path.stem.rpartition('-')[2]}.json"
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, target)
@@ -490,7 +490,7 @@ def test_a_federation_is_told_with_its_skew(page: Path) -> None:
 def test_texts_that_nobody_holds_are_counted(made: Workspace, tmp_path: Path) -> None:
     """As an owner's who was left out: of the sample nobody is, so that one is left out here."""
     copy = made.copied(tmp_path / "copy")
-    path = copy.folder / layout.federation("answers", 1)
+    path = copy.folder / layout.partition("answers", 1)
     federation = json.loads(path.read_text(encoding="utf-8"))
     gone = federation["manifest"].pop(min(federation["manifest"]))
     write_json(path, federation)
@@ -553,7 +553,7 @@ def changed(tmp_path: Path, **changes: Any) -> set[str]:
 
 def test_alpha_changes_the_federation_that_leaves_it_open_alone(tmp_path: Path) -> None:
     """Its runs train anew, since who holds what is another; nothing is encoded anew."""
-    assert changed(tmp_path, alpha=0.1) == {"federate/news.json", "page.json"}
+    assert changed(tmp_path, alpha=0.1) == {"partition/news.json", "page.json"}
 
 
 def test_skewed_sizes_alone_leave_labels_as_they_are(tmp_path: Path) -> None:
@@ -779,7 +779,7 @@ def test_owners_of_texts_that_have_none_is_one_line(made: Workspace, tmp_path: P
     (copy.folder / "params.yaml").write_text(yaml.safe_dump(ALL | {"settings": owned}), encoding="utf-8")
     copy.stage("plan")
     with pytest.raises(QuorumError, match=r"params.yaml: settings.news: kind: natural: no text of news has an owner"):
-        copy.stage("federate", "news")
+        copy.stage("partition", "news")
 
 
 def test_a_label_that_no_test_text_has_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -814,11 +814,11 @@ def test_more_clients_than_texts_is_one_line(made: Workspace, tmp_path: Path) ->
         yaml.safe_dump(ALL | {"settings": SETTINGS | {"news": SETTINGS["news"] | {"clients": 1000}}}), encoding="utf-8"
     )
     copy.stage("plan")
-    before = {path.name: path.read_bytes() for path in (copy.folder / layout.FEDERATIONS / "news").iterdir()}
+    before = {path.name: path.read_bytes() for path in (copy.folder / layout.PARTITIONS / "news").iterdir()}
     with pytest.raises(QuorumError, match=r"params.yaml: settings.news: 1000 clients of at least 1 need 1000 examples"):
-        copy.stage("federate", "news")
+        copy.stage("partition", "news")
     # What was there stays.
-    after = {path.name: path.read_bytes() for path in (copy.folder / layout.FEDERATIONS / "news").iterdir()}
+    after = {path.name: path.read_bytes() for path in (copy.folder / layout.PARTITIONS / "news").iterdir()}
     assert after == before
 
 

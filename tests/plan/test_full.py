@@ -41,7 +41,7 @@ def test_all_training_and_validation_examples_are_taken(params: Params) -> None:
 
 
 def test_runs_b_and_c_test_the_two_halves(orders: dict[str, Any]) -> None:
-    assert orders["partition/main.json"]["folds"] == {"12": "first", "13": "second"}
+    assert orders["partition/domains.json"]["folds"] == {"12": "first", "13": "second"}
 
 
 def test_a_knob_of_the_root_is_the_experiments_own_where_it_says_so() -> None:

@@ -231,6 +231,8 @@ def changed(before: Orders, after: Orders) -> set[str]:
     return {name for name in before | after if before.get(name) != after.get(name)}
 
 
+DRAWN_BY_SHARE = {f"partition/{name}.json" for name in ("domains", "iid_balanced", "extreme")}
+
 RUNS: dict[str, Any] = {
     "zeroshot": {"method": ZEROSHOT},
     "fedavg": {"method": "AdaFedAvg"},
@@ -270,8 +272,8 @@ PAGES = {"main.json", "report.json"}
         ({"studies": {"mine": ["fedkd"]}}, {"report.json"}),
         ({"topics": 7}, {"analyze.json"}),
         ({"span_end": "exclusive"}, {"prepare/qmsum.json"} | PAGES),
-        ({"train_fraction": 0.3}, {"partition/main.json", "partition/more.json"} | PAGES),
-        ({"validation_examples": 5}, {"partition/main.json", "partition/more.json"} | PAGES),
+        ({"train_fraction": 0.3}, DRAWN_BY_SHARE | PAGES),
+        ({"validation_examples": 5}, DRAWN_BY_SHARE | PAGES),
         ({"queries": SHIPPED["queries"] | {"samsum": "What?"}}, {"prepare/samsum.json"}),
     ],
 )
@@ -404,8 +406,8 @@ def test_a_corpus_that_is_taken_out_stands_in_no_order(tmp_path: Path) -> None:
     named = {name: order["corpora"] for name, order in orders.items() if "corpora" in order}
     assert set(map(tuple, named.values())) == {("qmsum",)}
     whole = planned(tmp_path)
-    assert whole["partition/main.json"]["corpora"] == whole["generate/main/fedavg-1.json"]["corpora"] == ["qmsum"]
-    assert whole["partition/more.json"]["corpora"] == SHIPPED["corpora"]
+    assert whole["partition/domains.json"]["data"] == whole["generate/main/fedavg-1.json"]["corpora"] == ["qmsum"]
+    assert whole["partition/extreme.json"]["data"] == ["qmsum", "samsum"]
 
 
 def test_many_changed_stages_are_counted_and_few_are_named() -> None:

@@ -9,6 +9,7 @@ import pytest
 from conftest import make_backbone, make_example
 from made_results import run_of
 
+from pipeline.clients.manifest import Manifest
 from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.example import SPLITS
 from pipeline.errors import QuorumError
@@ -27,14 +28,16 @@ for number, split in enumerate(SPLITS):
     EXAMPLES[one.id] = one
 
 
+MANIFESTS: dict[str, Manifest] = {
+    "base/1": {"Academic": {split: [i for i, e in EXAMPLES.items() if e.split == split] for split in SPLITS}}
+}
+
+
 @pytest.fixture
 def backbone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Backbone:
     """In a workspace in which three examples are dealt out to one client."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DVC_ROOT", str(tmp_path))
-    splits = {split: [i for i, example in EXAMPLES.items() if example.split == split] for split in SPLITS}
-    for group in ("main", "more"):
-        write_json(layout.manifest_file(group, "base-1"), {"Academic": splits})
     return make_backbone("llama")
 
 
@@ -49,8 +52,8 @@ def order(**changes: Any) -> EncodeOrder:
         "precision": "fp32",
         "threads": 1,
         "adapted_layers": 2,
-        "manifests": {"more/a-1": "base-1", "more/b-1": "base-1"},
-        "limits": {"base-1": (90, 48)},
+        "manifests": {"more/a-1": "base/1", "more/b-1": "base/1"},
+        "limits": {"base/1": (90, 48)},
         "uncached": [],
         "left_out": [],
     }
@@ -58,7 +61,7 @@ def order(**changes: Any) -> EncodeOrder:
 
 
 def computed(backbone: Backbone, digest: str = "d", **changes: Any) -> int:
-    return encode(order(**changes), "more", backbone, digest, EXAMPLES)
+    return encode(order(**changes), "more", backbone, digest, EXAMPLES, MANIFESTS)
 
 
 def test_what_is_stored_is_not_computed_again(backbone: Backbone) -> None:
@@ -68,7 +71,7 @@ def test_what_is_stored_is_not_computed_again(backbone: Backbone) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"encoding": "f"}, {"digest": "e"}, {"limits": {"base-1": (60, 48)}}, {"limits": {"base-1": (90, 5)}}],
+    [{"encoding": "f"}, {"digest": "e"}, {"limits": {"base/1": (60, 48)}}, {"limits": {"base/1": (90, 5)}}],
     ids=["code", "weights", "source", "target"],
 )
 def test_a_changed_cause_of_prefixes_computes_them_again(backbone: Backbone, changes: dict[str, Any]) -> None:
@@ -106,17 +109,17 @@ def test_a_setting_that_is_too_long_is_left_out_with_its_runs(
     backbone: Backbone, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The tiny backbone reads fewer than a million tokens; in the main table that is a mistake."""
-    too_long = {"base-1": (10**6, 48)}
+    too_long = {"base/1": (10**6, 48)}
     assert computed(backbone, limits=too_long) == 0
     assert "encode base-1: left out, with all its runs" in capsys.readouterr().err
     assert read_encoded("more/a-1").clients == {}
     with pytest.raises(QuorumError, match="1000000"):
-        encode(order(manifests={"main/a-1": "base-1"}, limits=too_long), "main", backbone, "d", EXAMPLES)
+        encode(order(manifests={"main/a-1": "base/1"}, limits=too_long), "main", backbone, "d", EXAMPLES, MANIFESTS)
 
 
 def test_what_truncation_lost_is_noted(backbone: Backbone) -> None:
     """Of a source of at most 40 tokens the prompt stays whole."""
-    computed(backbone, limits={"base-1": (40, 5)})
+    computed(backbone, limits={"base/1": (40, 5)})
     (entry,) = read_json(layout.encoded_index("more/a-1"))["clients"]["Academic"]["train"]
     assert (entry["source_tokens"], entry["tokens"], entry["meeting"]) == (40, 5, "m0")
     assert entry["kept_tokens"] < entry["transcript_tokens"]

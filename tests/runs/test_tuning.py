@@ -292,7 +292,10 @@ def test_a_trial_that_diverges_is_the_worst_and_ends_nothing(
 def test_tuning_cannot_see_test_data(prepared: Path) -> None:
     """With the words of every test example replaced, nothing that is chosen changes, and nothing else is read."""
     tune()
-    rows, manifest = read_table(layout.TUNING_TABLE), read_json(layout.manifest(layout.TUNE, "domains", 7))
+    rows, manifest = (
+        read_table(layout.TUNING_TABLE),
+        read_json(layout.partition(f"{layout.TUNE}/domains", 7))["manifest"],
+    )
     assert all(splits["test"] == [] for splits in manifest.values())
     examples = read_jsonl(layout.examples("qmsum"))
     spoiled = [

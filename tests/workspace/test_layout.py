@@ -54,7 +54,7 @@ def test_an_experiment_reads_the_roots_data_and_writes_its_own() -> None:
     script = (
         "from pipeline.workspace import layout as l; "
         "print(l.SAMPLE, l.examples('qmsum'), l.BACKBONE, l.data_statistics('qmsum'), "
-        "l.order('report'), l.manifest('more', 'base', 1), l.history('more/a-1'), l.METRICS)"
+        "l.order('report'), l.partition('base', 1), l.history('more/a-1'), l.METRICS)"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],
@@ -69,7 +69,7 @@ def test_an_experiment_reads_the_roots_data_and_writes_its_own() -> None:
         "../../models/backbone",
         "reports/data/qmsum.csv",
         "data/plan/report.json",
-        "data/partitions/more/base-1.json",
+        "data/partitions/base/1.json",
         "models/more/a-1/history.csv",
         "reports/metrics.json",
     ]
