@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from pipeline.corpora.readers import Options
+from pipeline.corpora.options import Options
 from pipeline.corpora.sources import checksum_file
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithms import ALGORITHMS
@@ -104,7 +104,7 @@ def _of_corpora(params: Params) -> dict[str, Order]:
         )
         is_queried = corpus == "qmsum"
         orders[f"prepare/{corpus}"] = PrepareOrder(
-            code=_code("prepare", TASKS[params.task], parts=()),
+            code=_code("prepare", TASKS[params.task], parts=("classes",)),
             task=TASKS[params.task],
             source=corpus,
             options=Options(span_end=params.span_end, own=list(own))

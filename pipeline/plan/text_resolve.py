@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from pipeline.corpora.readers import Options
+from pipeline.corpora.options import Options
 from pipeline.corpora.sources import checksum_file
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm
