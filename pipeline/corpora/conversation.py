@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.corpora.example import Split
+from pipeline.corpora.example import CLOSED, Split
 
 
 @dataclass(frozen=True)
 class Turn:
     """One turn of a conversation: who spoke, and the words."""
+
+    __pydantic_config__ = CLOSED
 
     speaker: str
     text: str
@@ -18,6 +20,8 @@ class Turn:
 @dataclass(frozen=True)
 class Conversation:
     """One query on one meeting or dialogue; see `Example`."""
+
+    __pydantic_config__ = CLOSED
 
     id: str
     corpus: str

@@ -7,13 +7,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import read_jsonl, write_jsonl
 
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
+
+
+CLOSED = ConfigDict(extra="forbid")
+"""Of a kind of record: a line with another field is none of its kind."""
 
 
 class Example(Protocol):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.corpora.example import Split
+from pipeline.corpora.example import CLOSED, Split
 
 
 @dataclass(frozen=True)
 class Labelled:
     """A text and its class."""
+
+    __pydantic_config__ = CLOSED
 
     id: str
     split: Split
@@ -22,6 +24,8 @@ class Labelled:
 @dataclass(frozen=True)
 class Tagged:
     """Words, each with a tag in BIO: `O`, `B-X` at the first word of an X, `I-X` at the others."""
+
+    __pydantic_config__ = CLOSED
 
     id: str
     split: Split
@@ -40,6 +44,8 @@ class Tagged:
 class Question:
     """A question on a paragraph, and its answers, each with the character of the context at which it begins."""
 
+    __pydantic_config__ = CLOSED
+
     id: str
     split: Split
     owner: str
@@ -57,6 +63,8 @@ class Question:
 @dataclass(frozen=True)
 class Titled:
     """A text and its title, as one writer gave it; `others`: titles that annotators gave it."""
+
+    __pydantic_config__ = CLOSED
 
     id: str
     split: Split

@@ -7,35 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
-
-from pydantic import Field
+from typing import Any
 
 from pipeline.corpora import aeslc, elitr, hmnet, iob, meetingbank, newsgroups, samsum, squad
 from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.notes import Notes
-from pipeline.corpora.qmsum import SpanEnd, read_domains
+from pipeline.corpora.options import Options
+from pipeline.corpora.qmsum import read_domains
 from pipeline.corpora.statistics import compared, counts, table
-from pipeline.workspace.record import Record
 
 CLIENT_OF = {"samsum": "SAMSum", "ami": "AMI", "icsi": "ICSI", "elitr": "ELITR", "meetingbank": "MeetingBank"}
 """Corpus of conversations without queries -> its client in a federation by domain."""
-
-
-class Options(Record):
-    """How a source is read; each source uses those that it has.
-
-    Attributes:
-        span_end: of QMSum: whether a span includes its last turn.
-        own: of QMSum: the users' clients, whose meetings are read with it.
-        query: of a corpus without queries: the query of every example.
-        headers: of 20 Newsgroups: which headers are read.
-    """
-
-    span_end: SpanEnd | None = None
-    own: list[str] = Field(default_factory=list)
-    query: str | None = None
-    headers: Literal["all", "subject"] = "all"
 
 
 @dataclass(frozen=True)

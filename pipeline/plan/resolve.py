@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.clients.setting import Iid
-from pipeline.corpora.readers import CLIENT_OF, Options
+from pipeline.corpora.options import Options
+from pipeline.corpora.readers import CLIENT_OF
 from pipeline.corpora.sources import checksum_file
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithms import ALGORITHMS
@@ -106,7 +107,7 @@ def _of_corpora(params: Params) -> dict[str, Order]:
         )
         is_queried = corpus == "qmsum"
         orders[f"prepare/{corpus}"] = PrepareOrder(
-            code=_code("prepare", TASKS[params.task], parts=()),
+            code=_code("prepare", TASKS[params.task], parts=("classes",)),
             task=TASKS[params.task],
             source=corpus,
             options=Options(span_end=params.span_end, own=list(own))

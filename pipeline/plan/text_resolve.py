@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from pipeline.clients.skews import Given, Natural
-from pipeline.corpora.readers import Options
+from pipeline.corpora.options import Options
 from pipeline.corpora.sources import checksum_file
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm

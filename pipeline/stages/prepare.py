@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
 from pipeline.corpora import own_texts
-from pipeline.corpora.example import SPLITS, write_examples
+from pipeline.corpora.example import SPLITS, Split, write_examples
 from pipeline.corpora.labelled import Labelled, Tagged
 from pipeline.corpora.readers import READERS, Read
 from pipeline.corpora.statistics import counts
@@ -20,6 +20,14 @@ from pipeline.workspace.tables import write_table
 
 CLASSED = (Labelled, Tagged)
 """Kinds of examples with labels or tags, which have a number of classes."""
+FAULTS = {
+    "spans_past_end": "spans ran past their transcript's end",
+    "dropped_empty_target": "empty targets left out",
+    "dropped_tested_meeting": "training examples of tested meetings left out",
+    "kept_without_turns": "examples have no turns",
+    "left_out": "training examples left out",
+}
+"""A reader's note -> what is printed of it."""
 
 
 def run(data: str) -> None:
@@ -39,33 +47,34 @@ def run(data: str) -> None:
         read = Read(examples, counts(examples))
         source = {"source": "own", "commit": None}
     write_examples(layout.examples(data), read.examples)
-    write_json(layout.notes(data), {"source": source, **_counted(read.examples, task), **read.notes})
+    classes = {split: set(task.classes(own)) for split, own in by_split(read.examples).items()}
+    notes = {"source": source, **_counted(read.examples, classes["train"], task.kind), **read.notes}
+    write_json(layout.notes(data), notes)
     write_table(layout.data_statistics(data), read.statistics)
-    _report(data, read, task)
+    _report(data, read, notes, classes["train"] - classes["test"], task.kind)
 
 
-def _counted(examples: Any, task: Any) -> dict[str, Any]:
-    """Numbers of examples, of each split, of owners, and of labels where there are any."""
-    splits = Counter(example.split for example in examples)
-    train = [example for example in examples if example.split == "train"]
-    labels = len(task.classes(train)) if task.kind in CLASSED else None
-    owners = len({example.owner for example in train if example.owner})
-    return {"examples": len(examples), **{s: splits[s] for s in SPLITS}, "labels": labels, "owners": owners}
+def by_split(examples: Sequence[Any]) -> dict[Split, list[Any]]:
+    """Split -> its examples, in order."""
+    return {split: [example for example in examples if example.split == split] for split in SPLITS}
 
 
-def _report(data: str, read: Read, task: Any) -> None:
-    """Print what was read, and what may surprise."""
-    numbers = _counted(read.examples, task)
-    say(f"prepare {data}: {', '.join(f'{numbers[split]} {split}' for split in SPLITS)}, of {numbers['owners']} owners")
-    for name, what in read.notes.items():
-        if name not in ("meetings", "span_end", "query") and what:
-            say(f"prepare {data}: {name.replace('_', ' ')}: {len(what) if isinstance(what, list) else what}")
-    if numbers["owners"] and (without := sum(not example.owner for example in read.examples)):
+def _counted(examples: Sequence[Any], classes: Set[str], kind: type[Any]) -> dict[str, Any]:
+    """Numbers of examples, of each split, of training owners, and of classes for kinds that have them."""
+    sizes: dict[str, Any] = {split: len(own) for split, own in by_split(examples).items()}
+    owners = {example.owner for example in examples if example.split == "train" and example.owner}
+    labels = len(classes) if kind in CLASSED else None
+    return {"examples": len(examples), **sizes, "labels": labels, "owners": len(owners)}
+
+
+def _report(data: str, read: Read, notes: Mapping[str, Any], untested: Set[str], kind: type[Any]) -> None:
+    """Print what was read, what its reader left out, and what may surprise."""
+    say(f"prepare {data}: {', '.join(f'{notes[split]} {split}' for split in SPLITS)}, of {notes['owners']} owners")
+    for name, what in FAULTS.items():
+        if found := read.notes.get(name):
+            say(f"prepare {data}: {len(found) if isinstance(found, list) else found} {what}")
+    if notes["owners"] and (without := sum(not example.owner for example in read.examples)):
         say(f"prepare {data}: {without} examples have no owner")
-    classes = {
-        split: set(task.classes([example for example in read.examples if example.split == split]))
-        for split in ("train", "test")
-    }
-    if untested := classes["train"] - classes["test"]:
-        names = {one[2:] for one in untested} if task.kind is Tagged else untested
+    if untested:
+        names = {one[2:] for one in untested} if kind is Tagged else untested
         say(f"prepare {data}: no test example has {', '.join(sorted(names))}")

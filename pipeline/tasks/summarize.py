@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipeline.corpora.conversation import Conversation
-from pipeline.model.decoding_rule import DecodingRule
 from pipeline.tasks.task import Metric, Prediction
+from pipeline.tasks.writing import Writer
 
 if TYPE_CHECKING:
-    from pipeline.model.backbone import Backbone, Limits, Prefix, Rendered, Row
+    from pipeline.model.backbone import Backbone, Limits, Rendered
 
 
 NGRAM = 4
 """Words of an n-gram whose repetition is counted."""
 
 
-class Summarize:
+class Summarize(Writer):
     """See `WriterTask`."""
 
     kind: type[Any] = Conversation
@@ -37,23 +37,10 @@ class Summarize:
             Metric("at_limit", "cut at the limit, %", "%", "less", 1, ranked=False),
         )
 
-    def classes(self, examples: Sequence[Conversation]) -> tuple[str, ...]:
-        """None: the vocabulary is the model's."""
-        del examples
-        return ()
-
     def render(self, model: Backbone, example: Conversation, classes: Sequence[str], limits: Limits) -> list[Rendered]:
         """See `Backbone.render`."""
         del classes
         return [model.render(example, limits)]
-
-    def predict(
-        self, backbone: Backbone, prefixes: Sequence[Prefix], rows: Sequence[Row], rule: DecodingRule
-    ) -> list[Prediction]:
-        """A summary for each row."""
-        from pipeline.tasks.writing import write
-
-        return write(backbone, prefixes, rows, rule)
 
     def score(
         self, examples: Sequence[Any], predictions: Sequence[Prediction], *, use_stemmer: bool

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.corpora.conversation import Conversation, Turn
 from pipeline.corpora.labelled import Titled
-from pipeline.model.decoding_rule import DecodingRule
 from pipeline.tasks.task import Metric, Prediction
+from pipeline.tasks.writing import Writer
 
 if TYPE_CHECKING:  # a second, which the plan saves
     from rouge_score.rouge_scorer import RougeScorer
 
-    from pipeline.model.backbone import Backbone, Limits, Prefix, Rendered, Row
+    from pipeline.model.backbone import Backbone, Limits, Rendered
 
 REQUEST = "Write the subject line of this email."
 BETA = 1.2
 
 
-class Title:
+class Title(Writer):
     """See `WriterTask`. A title is written like a summary."""
 
     kind: type[Any] = Titled
@@ -46,19 +46,6 @@ class Title:
         turns = (Turn("Email", " ".join(example.text.split())),)
         about = (example.id, "", example.owner, example.split, example.group)
         return [model.render(Conversation(*about, REQUEST, turns, example.title), limits)]
-
-    def classes(self, examples: Sequence[Titled]) -> tuple[str, ...]:
-        """None: the vocabulary is the model's."""
-        del examples
-        return ()
-
-    def predict(
-        self, backbone: Backbone, prefixes: Sequence[Prefix], rows: Sequence[Row], rule: DecodingRule
-    ) -> list[Prediction]:
-        """A title for each row."""
-        from pipeline.tasks.writing import write
-
-        return write(backbone, prefixes, rows, rule)
 
     def score(
         self, examples: Sequence[Titled], predictions: Sequence[Prediction], *, use_stemmer: bool

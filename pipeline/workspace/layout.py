@@ -4,8 +4,8 @@ Paths that DVC tracks are relative to the workspace in which a stage runs. State
 MLflow store, the mirror) is relative to `DVC_ROOT`: in `dvc exp run --temp` and in queued experiments the workspace is
 a temporary copy, and state in it would be lost.
 
-An experiment below `experiments/` is a separate workspace. It shares prepared corpora, the backbone and `work/` with
-the root, which it finds by `QUORUM_BASE`, the path from its folder to the root.
+An experiment below `experiments/` is a separate workspace. It shares the backbone and `work/` with the root, which
+it finds by `QUORUM_BASE`, the path from its folder to the root.
 """
 
 from __future__ import annotations

@@ -102,9 +102,11 @@ def test_an_example_is_read_as_it_was_written_and_another_line_is_named(tmp_path
     example = Conversation("i", "q", "d", "val", "m", "q?", (Turn("A", "line\u2028separator"),), "t")
     write_examples(tmp_path / "e.jsonl", [example])
     assert read_examples(tmp_path / "e.jsonl", Conversation) == {"i": example}
-    write_jsonl(tmp_path / "e.jsonl", [asdict(example), {"id": "x"}])
-    with pytest.raises(QuorumError, match="line 2: no Conversation"):
-        read_examples(tmp_path / "e.jsonl", Conversation)
+    row = asdict(example)
+    for wrong in ({"id": "x"}, row | {"more": 1}, row | {"turns": [{"speaker": "A", "text": "b", "more": 1}]}):
+        write_jsonl(tmp_path / "e.jsonl", [row, wrong])
+        with pytest.raises(QuorumError, match="line 2: no Conversation"):
+            read_examples(tmp_path / "e.jsonl", Conversation)
 
 
 def test_own_meetings_are_split_by_meeting_always_the_same_way(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from pipeline.corpora import elitr, hmnet, meetingbank, samsum, sources
 from pipeline.corpora.conversation import Turn
 from pipeline.corpora.example import SPLITS
 from pipeline.corpora.notes import Notes
-from pipeline.corpora.readers import READERS, Options
+from pipeline.corpora.options import Options
+from pipeline.corpora.readers import READERS
 from pipeline.corpora.text import joined
 from pipeline.errors import QuorumError
 

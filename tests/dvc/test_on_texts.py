@@ -666,6 +666,10 @@ def test_a_runs_knob_changes_its_own_training_alone(tmp_path: Path) -> None:
         ({"runs": RUNS | {"a": {"setting": "x", "method": "AdaFedAvg"}}}, "runs.a.setting: no setting 'x'"),
         ({"runs": {"a": {"setting": "news", "method": "Magic"}}}, "unknown method 'Magic'"),
         (
+            {"datasets": {"news": TASKS["news"] | {"task": "summarize"}}},
+            "datasets.news.task: summarize is a task on conversations",
+        ),
+        (
             {"runs": {"a": {"setting": "news", "method": "AdaFedAvg", "above": "lora"}}},
             "params.yaml: runs.a.size: is of bottleneck and lora alone, which need one; correct it$",
         ),
