@@ -6,7 +6,9 @@ import gzip
 import json
 import re
 from contextlib import chdir
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pipeline.plan import schema, texts
@@ -31,6 +33,7 @@ Knobs = dict[str, dict[str, Any]]
 """Run -> the knobs of its training."""
 
 
+@cache
 def every_training() -> dict[str, Knobs]:
     """`folder at scale` -> its trainings."""
     found: dict[str, Knobs] = {}
@@ -44,21 +47,17 @@ def every_training() -> dict[str, Knobs]:
 
 
 def _at_scale(folder: Path, scale: str, of_texts: bool) -> Knobs:
-    with chdir(folder):
+    with chdir(folder), TemporaryDirectory() as temporary:
         text = Path("params.yaml").read_text(encoding="utf-8")
         if of_texts and not re.search(rf"^  {scale}:|scales: {{{scale}:", text, re.MULTILINE):
             return {}
-        changed = Path("golden-params.yaml")
+        changed = Path(temporary) / "params.yaml"
         line = re.compile(r"^scale: \w+", re.MULTILINE)
         text = line.sub(f"scale: {scale}", text) if line.search(text) else f"scale: {scale}\n{text}"
         changed.write_text(re.sub(r"^precision: auto", "precision: fp32", text, flags=re.MULTILINE), encoding="utf-8")
-        try:
-            if of_texts:
-                return _of_orders(resolve_texts(texts.read_text_params(changed)))
-            params = schema.read_params(changed).model_copy(update={"precision": "fp32"})
-            return _of_orders(resolve(params))
-        finally:
-            changed.unlink()
+        if of_texts:
+            return _of_orders(resolve_texts(texts.read_text_params(changed)))
+        return _of_orders(resolve(schema.read_params(changed).model_copy(update={"precision": "fp32"})))
 
 
 def _of_orders(orders: dict[str, Any]) -> Knobs:
