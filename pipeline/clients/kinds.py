@@ -20,7 +20,7 @@ BY_DOMAIN: dict[str, Callable[[Any, Mapping[str, Any], int], Manifest]] = {
     "balanced": balanced.partition,
 }
 """Kinds whose clients are domains, or get parts of domains."""
-SKEWED: dict[str, Callable[[Any, Mapping[str, Any], int, str, Mapping[str, str]], Manifest]] = {
+SKEWED: dict[str, Callable[[Any, Mapping[str, Any], int, Mapping[str, str]], Manifest]] = {
     "skewed": skews.skewed,
     "natural": skews.natural,
     "given": skews.given,
@@ -34,14 +34,12 @@ def partition(
     examples: Mapping[str, Any],
     seed: int,
     fold: Fold = "official",
-    data: str = "",
     groups: Mapping[str, str] | None = None,
 ) -> Manifest:
     """The manifest of a setting at a seed, with a fold's splits.
 
     Args:
         name: the setting's, for messages.
-        data: the data set's name, which seeds the draws of a skewed setting.
         groups: example -> its cluster, if the setting is skewed by cluster; owner -> its silo, if it has silos.
 
     Raises:
@@ -50,6 +48,6 @@ def partition(
     try:
         if setting.kind in BY_DOMAIN:
             return BY_DOMAIN[setting.kind](setting, refolded(examples, fold), seed)
-        return SKEWED[setting.kind](setting, examples, seed, data, groups or {})
+        return SKEWED[setting.kind](setting, examples, seed, groups or {})
     except QuorumError as error:
         raise QuorumError(f"params.yaml: settings.{name}: {error}") from None

@@ -49,17 +49,20 @@ def take_at_most(ids: Sequence[str], count: int | None, salt: str = "") -> list[
     return [identity for identity in ids if identity in chosen]
 
 
-def check(manifest: Manifest, examples: Mapping[str, Conversation], where: str) -> None:
+def check(
+    manifest: Manifest, examples: Mapping[str, Conversation], where: str, needed: Sequence[Split] = SPLITS
+) -> None:
     """Check that every client has examples of each split, and that no meeting is in training and in a test.
 
     Args:
         where: what the manifest is called in the message.
+        needed: the splits that every client must have.
 
     Raises:
         QuorumError: a client has no examples of a split, or a meeting of any client's test trains a client.
     """
     for client, splits in manifest.items():
-        for split in SPLITS:
+        for split in needed:
             if not splits[split]:
                 raise QuorumError(f"{where}: client {client} has no {split} examples; add meetings or drop it")
     trained = {_meeting(examples[i]): client for client, splits in manifest.items() for i in splits["train"]}

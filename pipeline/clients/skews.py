@@ -88,22 +88,18 @@ class Given(Record):
 Skew = Annotated[Skewed | Natural | Given, Field(discriminator="kind")]
 
 
-def skewed(
-    skew: Skewed, texts: Mapping[str, Example], seed: int, dataset: str, clusters: Mapping[str, str]
-) -> Manifest:
+def skewed(skew: Skewed, texts: Mapping[str, Example], seed: int, clusters: Mapping[str, str]) -> Manifest:
     ids = ids_of(texts, "train")
     labels = [clusters[i] if skew.by == "cluster" else texts[i].label for i in ids]
     if skew.alpha is not None and len(set(labels)) < 2:
         raise QuorumError(f"alpha skews {skew.by}s, and all texts have one; set by: cluster, or beta, or spread: true")
     assigned = dirichlet.partition(
-        ids, labels, skew.clients, seed=seed, dataset=dataset, alpha=skew.alpha, beta=skew.beta, least=skew.least
+        ids, labels, skew.clients, seed=seed, dataset=skew.data, alpha=skew.alpha, beta=skew.beta, least=skew.least
     )
     return with_server(numbered(assigned), texts)
 
 
-def natural(
-    skew: Natural, texts: Mapping[str, Example], seed: int, dataset: str, clusters: Mapping[str, str]
-) -> Manifest:
+def natural(skew: Natural, texts: Mapping[str, Example], seed: int, clusters: Mapping[str, str]) -> Manifest:
     assigned: dict[str, dict[str, list[str]]] = {}
     for identity, text in texts.items():
         owner = clusters.get(text.owner, "") if skew.silos else text.owner
@@ -121,7 +117,7 @@ def natural(
             "are wanted; lower clients or least"
         )
     _check_names(largest)
-    taken = {owner: _sampled(fit[owner]["train"], skew.each, seed, dataset, owner) for owner in sorted(largest)}
+    taken = {owner: _sampled(fit[owner]["train"], skew.each, seed, skew.data, owner) for owner in sorted(largest)}
     if not skew.own:
         return with_server(taken, texts)
     return {o: {"train": own, "val": fit[o]["val"], "test": fit[o].get("test", [])} for o, own in taken.items()}
@@ -134,10 +130,10 @@ def _sampled(ids: Sequence[str], count: int | None, seed: int, dataset: str, own
     return [ids[i] for i in sorted(order[:count])]
 
 
-def given(skew: Given, texts: Mapping[str, Example], seed: int, dataset: str, clusters: Mapping[str, str]) -> Manifest:
+def given(skew: Given, texts: Mapping[str, Example], seed: int, clusters: Mapping[str, str]) -> Manifest:
     del seed, clusters
     there = {identity: texts[identity] for identity in ids_of(texts, "train")}
-    assigned = {client: own for client, own in exchange.read(skew.file, dataset, there).items() if own}
+    assigned = {client: own for client, own in exchange.read(skew.file, skew.data, there).items() if own}
     _check_names(assigned)
     return with_server(assigned, texts)
 

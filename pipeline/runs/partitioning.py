@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from pipeline.clients.rounds import check_rounds
 from pipeline.clients.setting import Balanced, Domains, Iid
 from pipeline.clients.skews import Given, Natural, Skewed
 from pipeline.clients.taking import taken
-from pipeline.corpora.example import Example
+from pipeline.corpora.example import SPLITS, Example, Split
 from pipeline.corpora.labelled import Question, Tagged, Titled
 from pipeline.errors import QuorumError
 from pipeline.plan.orders import PartitionOrder
@@ -40,13 +40,19 @@ class Drawn:
 
 
 def draw(
-    name: str, order: PartitionOrder, examples: Mapping[str, Any], seed: int, sample: Collection[str] = ()
+    name: str,
+    order: PartitionOrder,
+    examples: Mapping[str, Any],
+    seed: int,
+    sample: Collection[str] = (),
+    needed: Sequence[Split] = SPLITS,
 ) -> Drawn:
     """Draw one seed's examples, partition them over clients, and check the partition.
 
     Args:
         name: the setting's.
         sample: the data sets of which only the sample is here; its numbers mean nothing.
+        needed: the splits that every client of a domain must have.
 
     Raises:
         QuorumError: the examples do not fit the setting, a test leaks into training, or a client has too few steps.
@@ -57,7 +63,7 @@ def draw(
         if isinstance(setting, Balanced) and seed == order.seeds[0] and setting != order.setting:
             say(f"partition {name}: the sample has fewer examples than params.yaml needs: {setting.counts}")
         manifest = kinds.partition(name, setting, examples, seed, fold)
-        check(manifest, examples, f"params.yaml: settings.{name}")
+        check(manifest, examples, f"params.yaml: settings.{name}", needed)
         if order.batch is not None and not sample:
             for line in check_rounds(name, setting, manifest, examples, seed, fold, order.batch):
                 say(f"partition: {line}")
@@ -74,7 +80,7 @@ def draw(
         groups = groups_of(setting, used, seed)
     except QuorumError as error:
         raise QuorumError(f"params.yaml: settings.{name}: {error}") from None
-    return Drawn(used, groups, kinds.partition(name, setting, used, seed, data=order.data[0], groups=groups))
+    return Drawn(used, groups, kinds.partition(name, setting, used, seed, groups=groups))
 
 
 def subject_of(text: Any) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pipeline.clients.manifest import Manifest
 from pipeline.corpora.conversation import Conversation
+from pipeline.corpora.example import SPLITS
 from pipeline.corpora.prepared import sampled
 from pipeline.model.loading import backbone_digest, planned_backbone
 from pipeline.plan.orders import EncodeOrder
@@ -34,9 +35,10 @@ def partition_and_encode(
     order = orders[f"encode/{group}"]
     assert isinstance(order, EncodeOrder)
     drawn: dict[str, Manifest] = {}
+    there = [split for split in SPLITS if any(example.split == split for example in examples.values())]
     for name, seed in dict.fromkeys((params.all_runs[name].setting, seed) for name, seed in ids.values()):
         planned = partition_order(params, name, [seed])
-        manifest = draw(name, planned, examples, seed, sampled(planned.data)).manifest
+        manifest = draw(name, planned, examples, seed, sampled(planned.data), there).manifest
         write_json(layout.partition(f"{group}/{name}", seed), {"manifest": manifest})
         drawn[f"{name}/{seed}"] = manifest
     encode(order, group, planned_backbone(order), backbone_digest(layout.BACKBONE), examples, drawn)

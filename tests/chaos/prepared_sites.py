@@ -84,7 +84,7 @@ class Simulation:
         self._workspace = Workspace(folder)
         _write_folder(folder, ORGANISATIONS)
         (folder / "data/sample").symlink_to(ROOT / "data/sample")
-        stages = ("plan",), ("backbone",), ("ingest", "qmsum"), ("prepare", "qmsum"), ("partition", "main")
+        stages = ("plan",), ("backbone",), ("ingest", "qmsum"), ("prepare", "qmsum"), ("partition", "domains")
         for stage in (*stages, ("encode", "main")):
             self._workspace.stage(*stage)
 

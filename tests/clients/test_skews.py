@@ -13,7 +13,8 @@ from pydantic import TypeAdapter
 
 from pipeline.clients import exchange
 from pipeline.clients.clusters import clusters, silos
-from pipeline.clients.skews import SERVER, Natural, Skew, Skewed, partition
+from pipeline.clients.kinds import partition
+from pipeline.clients.skews import SERVER, Given, Natural, Skew, Skewed
 from pipeline.corpora.labelled import Labelled
 from pipeline.errors import QuorumError
 
@@ -34,8 +35,13 @@ def skew(**fields: Any) -> Any:
     return TypeAdapter(Skew).validate_python(fields)
 
 
+def from_file(file: Path, data: str = "d") -> Given:
+    """A setting whose file is outside data/own."""
+    return Given.model_construct(kind="given", data=data, file=file)
+
+
 def test_the_server_holds_what_is_judged_on() -> None:
-    manifest = partition(skew(kind="skewed", clients=3, alpha=1.0), texts(), 1, "d")
+    manifest = partition("s", skew(data="d", kind="skewed", clients=3, alpha=1.0), texts(), 1)
     assert list(manifest) == ["client-0", "client-1", "client-2", SERVER]
     assert sorted(i for own in manifest.values() for i in own["train"]) == sorted(i for i in texts() if "train" in i)
     assert (len(manifest[SERVER]["val"]), len(manifest[SERVER]["test"])) == (2, 3)
@@ -45,14 +51,16 @@ def test_the_server_holds_what_is_judged_on() -> None:
 def test_a_skew_by_cluster_deals_out_clusters() -> None:
     """With α near 0 a client has one cluster, as far as clusters reach."""
     clusters_of = {i: "01"["cyd" in i] for i in texts() if "train" in i}
-    manifest = partition(Skewed(kind="skewed", clients=2, by="cluster", alpha=1e-3), texts(), 1, "d", clusters_of)
+    manifest = partition(
+        "s", Skewed(data="d", kind="skewed", clients=2, by="cluster", alpha=1e-3), texts(), 1, groups=clusters_of
+    )
     pure = [len({clusters_of[i] for i in manifest[client]["train"]}) for client in ("client-0", "client-1")]
     assert sorted(pure) == [1, 2] or pure == [1, 1]
 
 
 def test_natural_owners_are_judged_on_their_own_texts() -> None:
     """cyd has no development text, so it is no client."""
-    manifest = partition(skew(kind="natural", least=4), texts(), 1, "d")
+    manifest = partition("s", skew(data="d", kind="natural", least=4), texts(), 1)
     assert {client: [len(own[s]) for s in ("train", "val", "test")] for client, own in manifest.items()} == {  # type: ignore[index]
         "ann": [6, 1, 1],
         "bob": [4, 1, 1],
@@ -60,7 +68,7 @@ def test_natural_owners_are_judged_on_their_own_texts() -> None:
 
 
 def test_the_largest_owners_are_taken_and_so_many_texts_of_each() -> None:
-    manifest = partition(Natural(kind="natural", clients=2, each=3, own=False), texts(), 1, "d")
+    manifest = partition("s", Natural(data="d", kind="natural", clients=2, each=3, own=False), texts(), 1)
     assert {client: len(own["train"]) for client, own in manifest.items()} == {"ann": 3, "cyd": 3, SERVER: 0}
 
 
@@ -73,38 +81,38 @@ def test_the_largest_owners_are_taken_and_so_many_texts_of_each() -> None:
 )
 def test_owners_that_cannot_be_clients_are_refused(owners: Any, fields: dict[str, int], message: str) -> None:
     with pytest.raises(QuorumError, match=message):
-        partition(skew(kind="natural", **fields), texts(**owners), 1, "d")
+        partition("s", skew(data="d", kind="natural", **fields), texts(**owners), 1)
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A partition that was written to a file."""
-    manifest = partition(skew(kind="skewed", clients=3, alpha=1.0), texts(), 1, "d")
+    manifest = partition("s", skew(data="d", kind="skewed", clients=3, alpha=1.0), texts(), 1)
     path = tmp_path / "niid_label_clients=3_alpha=1.0.json"
     exchange.write(path, path.stem, "d", {c: own["train"] for c, own in manifest.items() if c != SERVER}, texts())
     return path
 
 
 def test_a_written_partition_comes_back(path: Path) -> None:
-    again = partition(skew(kind="given", file=path), texts(), 9, "d")
-    assert again == partition(skew(kind="skewed", clients=3, alpha=1.0), texts(), 1, "d")
+    again = partition("s", from_file(path), texts(), 9)
+    assert again == partition("s", skew(data="d", kind="skewed", clients=3, alpha=1.0), texts(), 1)
     assert json.loads(path.read_text())["niid_label_clients=3_alpha=1.0"]["n_clients"] == 3
 
 
 def test_a_partition_of_other_data_is_refused(path: Path) -> None:
     """In a file with shuffled lines an id has another label."""
-    given, changed = skew(kind="given", file=path), texts()
+    changed = texts()
     changed["ann/train/0"] = replace(changed["ann/train/0"], label="another")
     with pytest.raises(QuorumError, match="was made of other training examples of d"):
-        partition(given, changed, 1, "d")
+        partition("s", from_file(path), changed, 1)
     with pytest.raises(QuorumError, match="is a partition of d, not of other"):
-        partition(given, texts(), 1, "other")
+        partition("s", from_file(path, "other"), texts(), 1)
 
 
 def given_file(folder: Path, content: str) -> list[str]:
     """The clients of a partition in FedNLP's form, which has no hash."""
     (folder / "p.json").write_text(content)
-    return list(partition(skew(kind="given", file=folder / "p.json"), texts(), 1, "d"))
+    return list(partition("s", from_file(folder / "p.json"), texts(), 1))
 
 
 def test_a_partition_in_fednlps_form_needs_no_hash(tmp_path: Path) -> None:
@@ -132,7 +140,7 @@ def test_a_file_that_is_no_partition_is_one_line(content: str, message: str, tmp
 def test_alpha_needs_labels_to_skew() -> None:
     alike = {identity: replace(text, label="x") for identity, text in texts().items()}
     with pytest.raises(QuorumError, match="alpha skews labels, and all texts have one; set by: cluster, or beta"):
-        partition(skew(kind="skewed", clients=2, alpha=1.0), alike, 1, "d")
+        partition("s", skew(data="d", kind="skewed", clients=2, alpha=1.0), alike, 1)
 
 
 def test_clusters_are_those_of_the_training_texts() -> None:

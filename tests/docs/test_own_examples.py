@@ -18,7 +18,7 @@ STAGES = """
 from workspaces import stand_ins
 from pipeline.corpora.conversation import Conversation, Turn
 from pipeline.stages import backbone, encode, evaluate, generate, ingest, main, partition, plan, prepare, train
-plan.run(); ingest.run("qmsum"); prepare.run("qmsum"); backbone.run(); partition.run("main"); encode.run("main")
+plan.run(); ingest.run("qmsum"); prepare.run("qmsum"); backbone.run(); partition.run("domains"); encode.run("main")
 for stage in (train, generate, evaluate):
     for run in ("fedmedian", "fedsmooth"):
         stage.run(f"main/{run}-1")

@@ -25,7 +25,7 @@ def test_a_training_killed_by_sigkill_resumes_bit_for_bit(
 ) -> None:
     """The real stage, killed with -9 after its first finished round, against one that was left alone."""
     workspace.params(rounds=4, train_fraction=1.0, runs={"fedselectkd": {"method": "AdaFedSelectKD"}})
-    for stage, *of in (["plan"], ["ingest", "qmsum"], ["prepare", "qmsum"], ["backbone"], ["partition", "main"]):
+    for stage, *of in (["plan"], ["ingest", "qmsum"], ["prepare", "qmsum"], ["backbone"], ["partition", "domains"]):
         workspace.stage(stage, *of)
     workspace.stage("encode", "main")
     checkpoints = workspace.folder / "work" / "checkpoints"

@@ -130,7 +130,7 @@ def test_a_plan_without_a_main_table_has_no_order_for_one(tmp_path: Path) -> Non
 def test_each_seed_is_a_run_of_its_own(tmp_path: Path) -> None:
     orders = planned(tmp_path, seeds=[4, 7], runs={"single": {"method": "AdaSingle"}}, **further())
     assert [row["id"] for row in orders["main.json"]["runs"]] == ["main/single-4", "main/single-7"]
-    assert orders["encode/main.json"]["manifests"] == {"main/single-4": "domains-4", "main/single-7": "domains-7"}
+    assert orders["encode/main.json"]["manifests"] == {"main/single-4": "domains/4", "main/single-7": "domains/7"}
     assert [orders[f"train/main/single-{seed}.json"]["training"]["seed"] for seed in (4, 7)] == [4, 7]
 
 
@@ -273,7 +273,7 @@ PAGES = {"main.json", "report.json"}
         ({"topics": 7}, {"analyze.json"}),
         ({"span_end": "exclusive"}, {"prepare/qmsum.json"} | PAGES),
         ({"train_fraction": 0.3}, DRAWN_BY_SHARE | PAGES),
-        ({"validation_examples": 5}, DRAWN_BY_SHARE | PAGES),
+        ({"validation_examples": 5}, DRAWN_BY_SHARE | {"partition/long.json"} | PAGES),
         ({"queries": SHIPPED["queries"] | {"samsum": "What?"}}, {"prepare/samsum.json"}),
     ],
 )

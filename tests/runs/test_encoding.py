@@ -111,7 +111,7 @@ def test_a_setting_that_is_too_long_is_left_out_with_its_runs(
     """The tiny backbone reads fewer than a million tokens; in the main table that is a mistake."""
     too_long = {"base/1": (10**6, 48)}
     assert computed(backbone, limits=too_long) == 0
-    assert "encode base-1: left out, with all its runs" in capsys.readouterr().err
+    assert "encode base/1: left out, with all its runs" in capsys.readouterr().err
     assert read_encoded("more/a-1").clients == {}
     with pytest.raises(QuorumError, match="1000000"):
         encode(order(manifests={"main/a-1": "base/1"}, limits=too_long), "main", backbone, "d", EXAMPLES, MANIFESTS)
