@@ -782,7 +782,7 @@ def test_owners_of_texts_that_have_none_is_one_line(made: Workspace, tmp_path: P
     owned = SETTINGS | {"news": {"data": "news", "kind": "natural", "own": False}}
     (copy.folder / "params.yaml").write_text(yaml.safe_dump(ALL | {"settings": owned}), encoding="utf-8")
     copy.stage("plan")
-    with pytest.raises(QuorumError, match=r"params.yaml: settings.news: kind: natural: no example of news has an owner"):
+    with pytest.raises(QuorumError, match=r"settings.news: kind: natural: no example of news has an owner"):
         copy.stage("partition", "news")
 
 
