@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from pipeline.clients import balanced, domains, iid, skews
 from pipeline.clients.folds import Fold, refolded
@@ -12,7 +14,7 @@ from pipeline.clients.setting import Balanced, Domains, Iid
 from pipeline.clients.skews import Given, Natural, Skewed
 from pipeline.errors import QuorumError
 
-AnySetting = Domains | Iid | Balanced | Skewed | Natural | Given
+AnySetting = Annotated[Domains | Iid | Balanced | Skewed | Natural | Given, Field(discriminator="kind")]
 
 BY_DOMAIN: dict[str, Callable[[Any, Mapping[str, Any], int], Manifest]] = {
     "domains": domains.partition,

@@ -42,8 +42,19 @@ class Counts(Record):
     test: Count
 
 
-class Limited(Record):
-    """Fields of all settings: clients, and limits in tokens, None for the scale's."""
+class OfData(Record):
+    """The field that all settings have: the data set or data sets, of one task, of which clients have examples."""
+
+    data: str | list[str]
+
+    @property
+    def data_sets(self) -> list[str]:
+        """The names of its data sets."""
+        return [self.data] if isinstance(self.data, str) else self.data
+
+
+class Limited(OfData):
+    """Fields of settings whose clients are named: and limits in tokens, None for the data set's."""
 
     clients: list[str]
     source_tokens: Annotated[int, Field(ge=16)] | None = None

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from pipeline.clients import dirichlet, exchange
 from pipeline.clients.manifest import Manifest
-from pipeline.clients.setting import Count, is_client_name
+from pipeline.clients.setting import Count, OfData, is_client_name
 from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
 from pipeline.workspace.layout import OWN
@@ -33,15 +33,14 @@ def check_own(file: Path) -> None:
         raise ValueError(f"file: {file}: is not in {OWN}/, where DVC looks; move it there, and set {OWN}/{file.name}")
 
 
-class Skewed(Record):
+class Skewed(OfData):
     """Clients whose labels or clusters are drawn from Dir(α p), whose sizes from Dir(β 1), or both; neither: uniform.
 
-    `data`: the data set. `least`: the fewest texts of a client. In params.yaml, without `alpha` and `beta` it takes the
+    `least`: the fewest texts of a client. In params.yaml, without `alpha` and `beta` it takes the
     file's `alpha`, so that one key varies all. `spread: true`: no skew of labels, nor of sizes without `beta`.
     """
 
     kind: Literal["skewed"]
-    data: str
     clients: Count
     by: Literal["label", "cluster"] = "label"
     alpha: float | None = Field(default=None, gt=0)
@@ -56,7 +55,7 @@ class Skewed(Record):
         return self
 
 
-class Natural(Record):
+class Natural(OfData):
     """Each client is an owner with at least `least` training texts, and with some development and test texts.
 
     `clients`: how many owners, the largest; None: all. `each`: the most training texts of an owner. `own`: whether a
@@ -64,7 +63,6 @@ class Natural(Record):
     """
 
     kind: Literal["natural"]
-    data: str
     clients: Count | None = None
     least: Count = 1
     each: Count | None = None
@@ -72,11 +70,10 @@ class Natural(Record):
     silos: Count | None = None
 
 
-class Given(Record):
+class Given(OfData):
     """A partition from a file, of this project or in FedNLP's form."""
 
     kind: Literal["given"]
-    data: str
     file: Path
 
     @model_validator(mode="after")
@@ -94,7 +91,7 @@ def skewed(skew: Skewed, texts: Mapping[str, Example], seed: int, clusters: Mapp
     if skew.alpha is not None and len(set(labels)) < 2:
         raise QuorumError(f"alpha skews {skew.by}s, and all texts have one; set by: cluster, or beta, or spread: true")
     assigned = dirichlet.partition(
-        ids, labels, skew.clients, seed=seed, dataset=skew.data, alpha=skew.alpha, beta=skew.beta, least=skew.least
+        ids, labels, skew.clients, seed=seed, dataset=skew.data_sets[0], alpha=skew.alpha, beta=skew.beta, least=skew.least
     )
     return with_server(numbered(assigned), texts)
 
@@ -117,7 +114,7 @@ def natural(skew: Natural, texts: Mapping[str, Example], seed: int, clusters: Ma
             "are wanted; lower clients or least"
         )
     _check_names(largest)
-    taken = {owner: _sampled(fit[owner]["train"], skew.each, seed, skew.data, owner) for owner in sorted(largest)}
+    taken = {owner: _sampled(fit[owner]["train"], skew.each, seed, skew.data_sets[0], owner) for owner in sorted(largest)}
     if not skew.own:
         return with_server(taken, texts)
     return {o: {"train": own, "val": fit[o]["val"], "test": fit[o].get("test", [])} for o, own in taken.items()}
@@ -133,7 +130,7 @@ def _sampled(ids: Sequence[str], count: int | None, seed: int, dataset: str, own
 def given(skew: Given, texts: Mapping[str, Example], seed: int, clusters: Mapping[str, str]) -> Manifest:
     del seed, clusters
     there = {identity: texts[identity] for identity in ids_of(texts, "train")}
-    assigned = {client: own for client, own in exchange.read(skew.file, skew.data, there).items() if own}
+    assigned = {client: own for client, own in exchange.read(skew.file, skew.data_sets[0], there).items() if own}
     _check_names(assigned)
     return with_server(assigned, texts)
 

@@ -19,41 +19,22 @@ from safetensors.torch import save
 from torch import Tensor
 
 from pipeline.errors import QuorumError
-from pipeline.model.backbone import Backbone, Prefix, Rendered
+from pipeline.model.backbone import Prefix, Rendered
 from pipeline.model.entry import entry_file
 from pipeline.workspace.files import canonical, sha256_json, write_bytes
 
 FORMAT = 5  # one more for every change of how entries lie on disk
 REMEDY = (
-    "run `dvc repro --force --single-item encode` (for runs beyond the main table encode-more), which computes what is "
-    "missing of training and validation, or, of a test set, the run's generate stage"
+    "run `dvc repro --force --single-item encode`, which computes what is missing of training and validation, or, of a "
+    "test set, the run's predict stage"
 )
 
 
-def entry_key(backbone_digest: str, encoding: str, backbone: Backbone, rendered: Rendered) -> str:
-    """The name of an example's entry: a hash of everything that its tensors depend on.
+def entry_key(backbone_digest: str, read_by: Mapping[str, Any], rendered: Rendered) -> str:
+    """The name of an entry: a hash of everything that its tensors depend on.
 
     Args:
-        encoding: a hash of the code that encodes, and of the versions of what it calls.
-    """
-    return sha256_json(
-        {
-            "format": FORMAT,
-            "backbone": backbone_digest,
-            "encoding": encoding,
-            "layers": list(backbone.adapted_layers),
-            "precision": backbone.precision,
-            "source": rendered.source,
-            "target": rendered.target,
-        }
-    )
-
-
-def text_key(backbone_digest: str, read_by: Mapping[str, Any], rendered: Rendered) -> str:
-    """The same for a text that several models may read.
-
-    Args:
-        read_by: the code that encodes, layers, precision, and all else that the stored tensors depend on.
+        read_by: the code that encodes, the layers, the precision.
     """
     about = {"format": FORMAT, "backbone": backbone_digest, "read_by": dict(read_by)}
     return sha256_json(about | {"source": rendered.source, "target": rendered.target, "places": rendered.places})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from pathlib import Path
 
 from pipeline.errors import QuorumError
@@ -32,6 +33,13 @@ def digest_of_tensors(path: Path) -> str:
         raise damaged(path, str(error)) from None
     header.pop("__metadata__", None)
     return hashlib.sha256(canonical(header).encode() + content[end:]).hexdigest()
+
+
+def count_of_tensors(path: Path) -> int:
+    """The number of elements of a file's tensors, from its header."""
+    with path.open("rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(LENGTH_BYTES), "little")))
+    return sum(math.prod(about["shape"]) for name, about in header.items() if name != "__metadata__")
 
 
 def tensor_bytes(path: Path) -> bytes:

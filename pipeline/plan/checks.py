@@ -5,11 +5,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pipeline.clients.setting import Domains, Iid, is_client_name
+from pipeline.clients.setting import Balanced, Domains, Iid, is_client_name
+from pipeline.clients.skews import Natural, Skewed
+from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.qmsum import DOMAINS
 from pipeline.corpora.readers import CLIENT_OF
 from pipeline.federated.tolerance import Tolerance
-from pipeline.model.presets import PRESETS
+from pipeline.model.frozen_part import FrozenPart
+from pipeline.model.presets import ENCODERS, PRESETS
+from pipeline.plan.data import Data
+from pipeline.tasks import TASKS
+from pipeline.tasks.task import load_task, writes
 from pipeline.workspace.layout import OWN
 
 if TYPE_CHECKING:
@@ -18,7 +24,9 @@ if TYPE_CHECKING:
     from pipeline.plan.schema import Params
 
 CLIENTS = (*DOMAINS, *CLIENT_OF.values())
-"""Clients whose data are published."""
+"""Clients by domain whose data are published."""
+OF_ONE = ("backbone", "frozen", "rounds", "clients_per_round", "batch_size", "seeds")
+"""What a data set may have for its runs, if no setting has it together with another data set."""
 
 
 def check(params: Params) -> None:
@@ -27,68 +35,110 @@ def check(params: Params) -> None:
     Raises:
         ValueError: two parts do not fit; the message begins with a key.
     """
-    _queries(params)
-    twice = set(params.runs) & set(params.more_runs)
-    if twice:
-        raise ValueError(f"more_runs.{min(twice)}: is a name of runs, too; choose another")
-    for name, setting in params.settings.items():
-        unknown = [c for c in (setting.of if isinstance(setting, Iid) else setting.clients) if c not in CLIENTS]
-        if unknown:
-            raise ValueError(f"settings.{name}: unknown client {unknown[0]!r}; known: {', '.join(CLIENTS)}")
-    for name, run in params.all_runs.items():
-        _run(params, name, run)
-    for name, run in params.all_runs.items():
-        if strange := sorted(set(run.seeds or ()) - set(params.seeds)):
-            raise ValueError(f"{params.where(name)}.seeds: {strange[0]} is none of the file's seeds")
-    if strange := sorted(set(params.folds) - set(params.seeds)):
-        raise ValueError(f"folds: {strange[0]}: is none of the file's seeds")
-    if strange := sorted(set(params.keep_rounds) - set(params.seeds)):
-        raise ValueError(f"keep_rounds: {strange[0]}: is none of the file's seeds")
-    if params.tune.seed in params.seeds:
-        raise ValueError(f"tune.seed: {params.tune.seed} is a seed that tables report; choose another")
-    _tuned(params)
+    _data(params)
+    for name in params.settings:
+        _setting(params, name)
+    for name in params.runs:
+        _run(params, name)
+    _lists(params)
     _own_clients(params)
-    _main_table(params)
-    if params.weights is not None and PRESETS[params.backbone].origin != "hub":
-        raise ValueError(f"weights: {params.backbone} does not come from the model hub; set weights: null")
+    _seeds(params)
     _decoding(params)
+    for section, names in params.sections.items():
+        if strange := [name for name in names if name not in params.runs and name not in params.settings]:
+            raise ValueError(f"sections.{section}: no run or setting {strange[0]!r}; correct it")
 
 
-def _queries(params: Params) -> None:
-    strange = [corpus for corpus in params.queries if corpus not in CLIENT_OF]
-    if strange:
-        raise ValueError(f"queries: {strange[0]}: is no corpus without queries; known: {', '.join(CLIENT_OF)}")
-    missing = [corpus for corpus in params.corpora if corpus in CLIENT_OF and corpus not in params.queries]
-    if missing:
-        raise ValueError(f"queries.{missing[0]}: is missing, and {missing[0]} has no queries; add one")
+def _data(params: Params) -> None:
+    for name, data in params.data.items():
+        conversation = load_task(TASKS[data.task]).kind is Conversation
+        if data.source in CLIENT_OF and data.query is None:
+            raise ValueError(f"data.{name}.query: is missing, and {data.source} has no queries; add one")
+        if data.query is not None and data.source not in CLIENT_OF:
+            raise ValueError(f"data.{name}.query: {data.source} has queries of its own, or no task for one; remove it")
+        if data.file is not None and (conversation or data.source != name):
+            what = "meetings are brought as folders, in `own`" if conversation else f"set source: {name}"
+            raise ValueError(f"data.{name}.file: {what}")
 
 
-def _run(params: Params, name: str, run: Run) -> None:
-    where = params.where(name)
+def _setting(params: Params, name: str) -> None:
+    setting = params.settings[name]
+    if strange := [one for one in setting.data_sets if one not in params.data]:
+        known = ", ".join(params.data)
+        raise ValueError(f"settings.{name}.data: no data set {strange[0]!r}; known: {known}")
+    own = [params.data[one] for one in setting.data_sets]
+    if len({data.task for data in own}) > 1:
+        raise ValueError(f"settings.{name}.data: are of two tasks; choose data sets of one")
+    for key in OF_ONE if len(own) > 1 else ():
+        if any(getattr(data, key) is not None for data in own):
+            raise ValueError(f"settings.{name}.data: of several data sets none can have its own {key}; set it in runs")
+    if not isinstance(setting, Domains | Iid | Balanced):
+        if len(own) > 1:
+            raise ValueError(f"settings.{name}.data: kind: {setting.kind} divides one data set; name one")
+        return
+    if load_task(TASKS[own[0].task]).kind is not Conversation:
+        raise ValueError(f"settings.{name}.kind: {setting.kind} is of meetings; choose skewed, natural or given")
+    clients = setting.of if isinstance(setting, Iid) else setting.clients
+    if strange := [client for client in clients if client not in CLIENTS]:
+        raise ValueError(f"settings.{name}: unknown client {strange[0]!r}; known: {', '.join(CLIENTS)}")
+    for client in clients:
+        source = next((source for source, one in CLIENT_OF.items() if one == client), "qmsum")
+        if source not in {data.source for data in own}:
+            raise ValueError(f"settings.{name}.data: client {client} needs {source}; add its data set")
+    if not params.setting_of(name).clients:
+        raise ValueError(f"settings.{name}.clients: is empty, and no own clients join them; add one")
+
+
+def _run(params: Params, name: str) -> None:
+    run, where = params.runs[name], f"runs.{name}"
     if run.setting not in params.settings:
-        raise ValueError(f"{where}.setting: no setting {run.setting!r}")
-    clients = params.setting_of(run.setting).clients
-    if not clients:
-        raise ValueError(f"settings.{run.setting}.clients: is empty, and no own clients join them")
-    setting = params.settings[run.setting]
-    for client in setting.of if isinstance(setting, Iid) else setting.clients:
-        corpus = next((c for c, holder in CLIENT_OF.items() if holder == client), "qmsum")
-        if corpus not in params.corpora:
-            raise ValueError(f"{where}: client {client} needs {corpus}; add it to corpora")
-    absent = [client for client in run.late if client not in setting.clients]
-    if absent:
+        known = ", ".join(params.settings)
+        raise ValueError(f"{where}.setting: no setting {run.setting!r}; known: {known}")
+    data, setting = params.data_of(name), params.setting_of(run.setting)
+    there = data.seeds or params.seeds
+    if strange := sorted(set(run.seeds or ()) - set(there)):
+        raise ValueError(f"{where}.seeds: {strange[0]} is none of its data set's or the file's seeds")
+    _backbone(params, name, data)
+    clients = [] if isinstance(setting, Skewed | Natural) else list(getattr(setting, "clients", ()))
+    if absent := [client for client in run.late if client not in clients]:
         raise ValueError(f"{where}.late: setting {run.setting} has no client {absent[0]!r}")
     if run.late and not set(clients) - set(run.late):
         raise ValueError(f"{where}.late: leaves no client to begin with; leave one out")
-    if run.dropout and params.is_lora(name):
-        raise ValueError(f"{where}.dropout: lora has none; set adapter: bottleneck for this run, or dropout: 0")
     training = params.training_of(name)
     drawn = training.clients_per_round or math.inf
-    check_rules(where, training, min(drawn, len(clients)))
-    if training.faults is not None and (strange := sorted(set(training.faults.poisoned) - set(clients))):
+    check_rules(where, training, min(drawn, len(clients) or math.inf))
+    if training.faults is not None and clients and (strange := sorted(set(training.faults.poisoned) - set(clients))):
         raise ValueError(f"{where}: faults.poisoned: setting {run.setting} has no client {strange[0]!r}")
-    if run.knobs.get("teacher") in ("initial", "others") and (run.late or drawn < len(clients)):
+    if run.knobs.get("teacher") in ("initial", "others") and (run.late or drawn < (len(clients) or math.inf)):
         raise ValueError(f"{where}: teacher: initial and others need every client in every round")
+
+
+def _backbone(params: Params, name: str, data: Data) -> None:
+    """Check that a run's backbone can do its task, and has the parts that the run names."""
+    run, where, backbone = params.runs[name], f"runs.{name}", params.backbone_of(name)
+    task = load_task(TASKS[data.task])
+    known = PRESETS if writes(task) else ENCODERS
+    if backbone not in known:
+        names = ", ".join(sorted(known))
+        raise ValueError(f"{where}.backbone: {backbone!r} cannot {data.task}; known: {names}")
+    of_encoders = {"frozen": run.frozen or data.frozen, "layers": run.layers}
+    of_writers = {"adapted_layers": run.adapted_layers, "dropout": run.dropout or None}
+    of_writers["adapted_positions"] = None if run.adapted_positions == "targets" else run.adapted_positions
+    for key, value in (of_encoders if writes(task) else of_writers).items():
+        if value is not None:
+            raise ValueError(f"{where}.{key}: {backbone} is {'no encoder' if writes(task) else 'an encoder'}; remove it")
+    if run.frozen is not None:
+        try:
+            FrozenPart.parse(run.frozen)
+        except ValueError as error:
+            raise ValueError(f"{where}.frozen: {error}") from None
+    above = run.above or params.above
+    if above == "layers" and (run.size or params.size):
+        raise ValueError(f"{where}.size: is of bottleneck and lora alone; remove it")
+    if not writes(task) and above in ("bottleneck", "lora") and not (run.size or params.size):
+        raise ValueError(f"{where}.size: is missing, and {above} needs one")
+    if run.dropout and above == "lora":
+        raise ValueError(f"{where}.dropout: lora has none; set above: bottleneck for this run, or dropout: 0")
 
 
 def check_rules(where: str, training: CommonKnobs, clients: float) -> None:
@@ -107,16 +157,15 @@ def check_rules(where: str, training: CommonKnobs, clients: float) -> None:
         raise ValueError(f"{where}: faults: some clients never answer; set tolerance.deadline, in seconds")
 
 
-def _tuned(params: Params) -> None:
-    """`tune` prepares QMSum's domains at its own seed. It reports itself the runs that are no longer in the file."""
-    for name in (*params.tune.families.values(), *params.tune.trials):
-        if (run := params.all_runs.get(name)) is None:
-            continue
-        setting = params.settings[run.setting]
-        if run.seeds is not None:
-            raise ValueError(f"tune: {name}: has its own seeds, without tune.seed; leave it out")
-        if not isinstance(setting, Domains) or set(setting.clients) - set(DOMAINS):
-            raise ValueError(f"tune: {name}: setting {run.setting!r} is not of QMSum's domains alone; leave it out")
+def _lists(params: Params) -> None:
+    """Check the lists that DVC needs of what the tables use."""
+    used = {"sources": {data.source for data in params.data.values()}}
+    used["backbones"] = {str(params.backbone_of(name)) for name in params.runs}
+    for key, names in used.items():
+        if set(getattr(params, key)) != names:
+            raise ValueError(f"{key}: must name those that are used: {', '.join(sorted(names))}")
+    if params.weights is not None and (len(params.backbones) > 1 or PRESETS[params.backbones[0]].origin != "hub"):
+        raise ValueError(f"weights: {params.backbones[0]} does not come from the model hub; remove it")
 
 
 def _own_clients(params: Params) -> None:
@@ -127,32 +176,24 @@ def _own_clients(params: Params) -> None:
             raise ValueError(f"own.{name}.folder: {client.folder} is not inside {OWN}; put the meetings there")
 
 
-def _main_table(params: Params) -> None:
-    """The main table's runs have the same clients and settings of the same kind."""
-    settings = {run.setting: params.settings[run.setting] for run in params.runs.values()}
-    if len({tuple(sorted(params.setting_of(name).clients)) for name in settings}) > 1:
-        raise ValueError("runs: the main table compares runs on the same clients; put the others into more_runs")
-    if any(setting.kind != "domains" for setting in settings.values()) or not all(
-        run.decode for run in params.runs.values()
-    ):
-        raise ValueError("runs: the main table is about summaries in a setting of kind domains; see more_runs")
-    for name, run in params.runs.items():
-        setting = settings[run.setting]
-        strangers = [client for client in setting.clients if client not in DOMAINS]
-        if strangers:
-            raise ValueError(f"runs.{name}.setting: the main table is about QMSum, not {strangers[0]}; see more_runs")
-        if isinstance(setting, Domains) and any(share.test_examples for share in setting.only.values()):
-            raise ValueError(f"runs.{name}.setting: the main table tests on whole test sets; see more_runs")
-        if run.knobs.get("teacher", "server") != "server":
-            raise ValueError(f"runs.{name}.teacher: its analyses are of the server's; put the run into more_runs")
-        if run.knobs.get("select", "entropy") != "entropy":
-            raise ValueError(f"runs.{name}.select: its analyses are of the entropy; put the run into more_runs")
+def _seeds(params: Params) -> None:
+    every = {*params.seeds, *(seed for data in params.data.values() for seed in data.seeds or ())}
+    for key, seeds in (("folds", params.folds), ("keep_rounds", params.keep_rounds)):
+        if strange := sorted(set(seeds) - every):
+            raise ValueError(f"{key}: {strange[0]}: is none of the file's seeds")
+    if not params.tune.searches:
+        return
+    if params.tune.seed in every:
+        raise ValueError(f"tune.seed: {params.tune.seed} is a seed that tables report; choose another")
+    for name, search in params.tune.searches.items():
+        for key, run in search.chooses.items():
+            if run not in params.runs:
+                raise ValueError(f"tune.searches.{name}.chooses.{key}: no run {run!r}; correct it")
 
 
 def _decoding(params: Params) -> None:
-    longest = {"max_tokens": params.max_tokens} | {
-        f"settings.{name}.max_tokens": setting.max_tokens for name, setting in params.settings.items()
-    }
+    longest = {"max_tokens": params.max_tokens} | {f"data.{n}.max_tokens": d.max_tokens for n, d in params.data.items()}
+    longest |= {f"settings.{n}.max_tokens": getattr(s, "max_tokens", None) for n, s in params.settings.items()}
     for where, most in longest.items():
         if most is not None and params.min_tokens > most:
             raise ValueError(f"min_tokens: {params.min_tokens} is above {where}: {most}")

@@ -1,7 +1,7 @@
 """The order of each stage: a file in data/plan with everything that the stage's result depends on, and nothing else.
 
 `code` maps the modules behind a stage to hashes of their code (see `plan.code`). `packages` maps the packages that can
-change its result to their versions.
+change its result to their versions. `left_out` says why a stage has nothing to do.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from pipeline.federated.knobs import ClientOptimizer, Schedule
 from pipeline.federated.tolerance import Tolerance
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.precision import Precision
+from pipeline.plan.learner import Learner, View
 from pipeline.workspace.files import read_json
-from pipeline.workspace.layout import MORE, group_of, order
+from pipeline.workspace.layout import order
 from pipeline.workspace.record import Record
+from pipeline.workspace.words import nearest
 
 REMEDY = "run `dvc repro plan`"
 OPTIONAL: Any = Field(default=None, exclude_if=lambda value: value is None)
-"""A knob that an order leaves out where it is None: older orders without the knob are the same orders."""
+"""A key that an order leaves out where it is None: older orders without the key are the same orders."""
 
 
 class Order(Record):
@@ -35,6 +37,7 @@ class Order(Record):
 
     code: dict[str, str]
     packages: dict[str, str] = Field(default_factory=dict)
+    left_out: str | None = OPTIONAL
 
 
 class OwnFolder(Record):
@@ -46,11 +49,16 @@ class OwnFolder(Record):
 
 
 class IngestOrder(Order):
-    """One corpus: which source, which files; for QMSum also the users' folders."""
+    """One source: where it comes from, which files; for QMSum also the users' folders.
+
+    `file`, `contents`: a user's file, which is read where it is, and a hash of it.
+    """
 
     data_source: str
-    checksums: str | None
-    own: dict[str, OwnFolder]
+    checksums: str | None = None
+    own: dict[str, OwnFolder] = Field(default_factory=dict)
+    file: str | None = None
+    contents: str | None = None
 
 
 class WeightsFolder(Record):
@@ -68,10 +76,10 @@ class BackboneOrder(Order):
 
 
 class PrepareOrder(Order):
-    """One data set: the task that reads it; a published source, or a user's file with a hash of its contents."""
+    """One data set: the task that reads it, its source, or a user's file with a hash of its contents."""
 
     task: str
-    source: str | None = None
+    source: str
     file: str | None = None
     contents: str | None = None
     options: Options
@@ -85,161 +93,153 @@ class PartitionOrder(Order):
         take: which examples of each split are used, by a setting that divides one data set.
         folds: seed -> which meetings are tested, where that is not the official split.
         batch: the largest batch of the setting's trainings, and their fewest local epochs; None without trainings.
-        left_out: why it is not drawn.
     """
 
     task: str
     data: list[str]
-    setting: AnySetting = Field(discriminator="kind")
+    setting: AnySetting
     contents: str | None = None
     take: Takes = Field(default_factory=Takes)
     seeds: list[int]
     folds: dict[int, Fold] = Field(default_factory=dict)
     batch: tuple[int, int] | None = None
-    left_out: str | None = None
 
 
 class EncodeOrder(Order):
-    """The texts that the frozen backbone reads, and the manifest on which each run of a group trains.
+    """What the frozen backbones read of a setting's examples.
 
-    `limits`: manifest -> (source tokens, target tokens). `uncached`: the runs that train without the
-    store, so that their index has token ids. `left_out`: the runs that this backbone cannot train, which get no
-    clients. `encoding`: a hash of the code that encodes and of its packages' versions; it is part of the store's keys.
+    Attributes:
+        learners: run -> its learner.
+        seeds: run -> its seeds.
+        encoding: run -> a hash of the code that encodes and of its packages' versions, part of the store's keys.
     """
 
     task: str
-    corpora: list[str]
-    encoding: str
-    device: str
-    precision: Precision
-    threads: int = Field(ge=1)
-    adapted_layers: int
-    manifests: dict[str, str]
-    limits: dict[str, tuple[int, int]]
-    uncached: list[str]
-    left_out: list[str]
+    data: list[str]
+    learners: dict[str, Learner]
+    seeds: dict[str, list[int]]
+    encoding: dict[str, str]
 
 
 class CommonKnobs(Record):
-    """The knobs of every training, of any algorithm, by their names in params.yaml; a run can set its own values."""
+    """The knobs of every training, of any algorithm, by their names in params.yaml; a run can set its own values.
+
+    Attributes:
+        rounds: at most so many rounds.
+        patience: a training ends when no client's validation loss has fallen for so many rounds.
+        local_epochs: passes over a client's examples in a round.
+        batch_size: examples in a step.
+        clients_per_round: clients that take part in a round, drawn anew each round; None: all.
+        client_optimizer: of the clients: AdamW, or SGD without momentum.
+        client_schedule: of the learning rate within a round.
+        weight_decay: of AdamW, on all tensors but norms and biases.
+        clip_norm: the largest norm of a gradient.
+        faults: what goes wrong in a simulation.
+        tolerance: what the server does about it.
+    """
 
     rounds: int = Field(ge=1)
-    patience: int = Field(ge=1)
-    local_epochs: int = Field(ge=1)
-    batch_size: int = Field(ge=1)
-    clients_per_round: int | None = Field(ge=1)
-    client_optimizer: ClientOptimizer
-    client_schedule: Schedule
-    weight_decay: float = Field(ge=0)
-    clip_norm: float = Field(gt=0)
+    patience: int = Field(default=3, ge=1)
+    local_epochs: int = Field(default=1, ge=1)
+    batch_size: int = Field(default=16, ge=1)
+    clients_per_round: int | None = Field(default=None, ge=1)
+    client_optimizer: ClientOptimizer = "adamw"
+    client_schedule: Schedule = "constant"
+    weight_decay: float = Field(default=0.01, ge=0)
+    clip_norm: float = Field(default=1.0, gt=0)
     faults: Faults | None = OPTIONAL
     tolerance: Tolerance | None = OPTIONAL
 
 
 class FederatedKnobs(CommonKnobs):
-    """The knobs of every training, of meetings or of texts.
+    """The knobs of a training, but for its learner.
 
-    `threads`: of a process that computes; one and two differ in the last bits. `joins`: late client -> its first round.
-    `weights`: client -> the weight of one of its examples in an average, where that is not 1. `keep_rounds`: whether
-    every round's models are saved, for `audit`.
+    `joins`: late client -> its first round. `weights`: client -> the weight of one of its examples in an average, where
+    that is not 1. `keep_rounds`: whether every round's models are saved.
     """
 
     learning_rate: float = Field(gt=0)
     algorithm: str
     hyperparameters: dict[str, Any]
     seed: int
-    device: str
-    precision: Precision
-    threads: int = Field(ge=1)
     joins: dict[str, int] = Field(default_factory=dict)
     weights: dict[str, float] = Field(default_factory=dict)
     keep_rounds: bool = False
 
 
 class TrainingKnobs(FederatedKnobs):
-    """All knobs of a training of meetings; see `Training` for its code.
+    """All knobs of a training."""
 
-    Either `bottleneck` or `lora_rank` is set: the kind of its adapters.
-    """
-
-    task: str
-    adapted_layers: int
-    bottleneck: int | None
-    lora_rank: int | None
-    dropout: float
-    adapted_positions: Literal["targets", "all"]
-    uncached: bool
+    learner: Learner
 
 
 class Training(TrainingKnobs):
-    """One training. Runs that differ only in name, or in which of its models is scored, share it."""
+    """One training. Runs that differ only in name, or in which of its models is evaluated, share it."""
 
     code: dict[str, str]
     packages: dict[str, str]
 
 
 class TrainOrder(Order):
-    """A run's training, and which of its models is evaluated; the untrained backbone has neither."""
+    """A run's training at each of its seeds.
 
+    Attributes:
+        training: at its first seed; None where nothing trains: the initial model is evaluated, or turns of the source.
+        keep_rounds: the seeds at which every round's models are saved.
+        learner: the model; None for turns of the source.
+        evaluate: whether the server's or the clients' models are evaluated.
+        evaluated: of which round.
+    """
+
+    setting: str
+    seeds: list[int]
     training: Training | None
+    keep_rounds: list[int]
+    learner: Learner | None
     evaluate: Literal["local", "server"] | None
+    evaluated: Literal["best", "last"]
+
+    def at(self, seed: int) -> Training | None:
+        """The training at one of its seeds."""
+        if self.training is None:
+            return None
+        return self.training.model_copy(update={"seed": seed, "keep_rounds": seed in self.keep_rounds})
 
 
-class GenerateOrder(Order):
-    """How summaries are decoded; without a rule there are none, and only the loss is computed.
+class PredictOrder(Order):
+    """How a run's models predict.
 
-    `turns`: which turns of the source are the summaries, for methods without a model.
+    Attributes:
+        rule: how texts are decoded; None for models that write none, or a run that has a loss alone.
+        turns: which turns of the source are the predictions, for methods without a model.
     """
 
     task: str
-    corpora: list[str]
-    device: str
-    precision: Precision
-    threads: int = Field(ge=1)
-    adapted_layers: int
+    data: list[str]
+    setting: str
+    seeds: list[int]
+    learner: Learner | None
     rule: DecodingRule | None
+    decode: bool
     turns: Literal["lead", "random"] | None = OPTIONAL
 
 
 class EvaluateOrder(Order):
-    """How predictions are scored; turns of the source have no loss, since no model writes them."""
+    """How a run's predictions are scored."""
 
     task: str
-    device: str
-    precision: Precision
-    threads: int = Field(ge=1)
-    adapted_layers: int
-    adapted_positions: Literal["targets", "all"]
-    uncached: bool
+    data: list[str]
+    setting: str
+    seeds: list[int]
     use_stemmer: bool
-    turns: bool = Field(default=False, exclude_if=lambda value: not value)
-
-
-class AnalyzeOrder(Order):
-    """The runs whose teachers are analysed, those whose adapters are tested on all clients, and the manifests.
-
-    `topics`: the number of clusters of the sources of all clients.
-    """
-
-    task: str
-    corpora: list[str]
-    device: str
-    precision: Precision
-    threads: int = Field(ge=1)
-    adapted_layers: int
-    distilling: list[str]
-    crossed: list[str]
-    manifests: list[str]
-    topics: int
 
 
 class RunRow(Record):
     """A run at one seed, as tables name it.
 
-    `part`: what tables call it, its method; AdaFedAvg's clients before aggregation are a separate row. `orders`: the
+    `part`: what tables call it: its method; AdaFedAvg's clients before aggregation are a separate row. `orders`: the
     hash of all its orders. `fingerprint`: the hash of its knobs, setting and fold, which identifies a result
-    independently of the code. `training`: None for the untrained backbone. `patience`: a training ends after so many
-    rounds without improvement, unless it is prolonged.
+    independently of the code. `training`: None for a run that trains nothing.
     """
 
     id: str
@@ -248,35 +248,51 @@ class RunRow(Record):
     method: str
     part: str
     setting: str
+    data: list[str]
+    learner: Learner | None
     orders: str
     fingerprint: str
     training: TrainingKnobs | None
-    patience: int
     evaluate: Literal["local", "server"] | None
+    left_out: str | None = OPTIONAL
 
 
-class MainOrder(Order):
-    """What the main table and its page show and compute; `task` is the task's module."""
+class AnalyzeOrder(Order):
+    """The runs whose teachers are analysed, those whose adapters are tested on all clients, and the partitions.
+
+    `topics`: the number of clusters of the sources of all clients.
+    """
 
     task: str
+    data: list[str]
+    distilling: list[str]
+    crossed: list[str]
+    partitions: list[str]
+    topics: int
+
+
+class ReportOrder(Order):
+    """What the experiment's page shows and computes.
+
+    Attributes:
+        data: data set -> its task's module.
+        published: the data sets that are no user's file.
+        settings: setting -> its record.
+        knobs: the knobs that the page names.
+        runs: every run of the scale, at each of its seeds.
+        sections: table or figure -> its runs or settings.
+    """
+
+    page: str
     scale: str
-    backbone: str
     precision: Precision
-    span_end: str
-    source_tokens: int
-    target_tokens: int
-    train_fraction: float
-    validation_examples: int | None
-    use_stemmer: bool
     sign_flips: int
+    data: dict[str, str]
+    published: list[str]
+    settings: dict[str, AnySetting]
+    knobs: dict[str, Any]
     runs: list[RunRow]
-
-
-class ReportOrder(MainOrder):
-    """What the page on the paper shows and computes: `runs` are all, and `studies` names those of each figure."""
-
-    corpora: list[str]
-    studies: dict[str, list[str]]
+    sections: dict[str, list[str]]
 
 
 AnyOrder = TypeVar("AnyOrder", bound=BaseModel)
@@ -297,7 +313,7 @@ def read_order(path: Path, kind: type[AnyOrder]) -> AnyOrder:
 
 
 def planned_runs() -> list[RunRow]:
-    """All planned runs, of both groups.
+    """All planned runs, a row a seed.
 
     Raises:
         QuorumError: there is no plan.
@@ -311,15 +327,9 @@ def planned_run(run_id: str) -> RunRow:
     Raises:
         QuorumError: it is not planned.
     """
-    rows = planned_alike(run_id)
+    rows = planned_runs()
     found = next((row for row in rows if row.id == run_id), None)
     if found is None:
-        raise QuorumError(f"run {run_id!r} is not in params.yaml; there are {', '.join(row.id for row in rows)}")
+        near = nearest(run_id, (row.id for row in rows))
+        raise QuorumError(f"{run_id}: no such run at this seed in params.yaml; the nearest are {near}")
     return found
-
-
-def planned_alike(run_id: str) -> list[RunRow]:
-    """The planned runs of a run's group."""
-    if group_of(run_id) == MORE:
-        return [row for row in planned_runs() if group_of(row.id) == MORE]
-    return read_order(order("main"), MainOrder).runs

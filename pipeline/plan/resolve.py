@@ -1,4 +1,4 @@
-"""params.yaml -> one order for each stage and run, with only what that stage's result depends on."""
+"""params.yaml -> one order for each stage, with only what that stage's result depends on."""
 
 from __future__ import annotations
 
@@ -10,27 +10,24 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.clients.setting import Iid
-from pipeline.corpora.options import Options
-from pipeline.corpora.readers import CLIENT_OF
+from pipeline.clients.skews import Given
 from pipeline.corpora.sources import checksum_file
-from pipeline.errors import QuorumError
 from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.federated.methods import OURS, TURNS
 from pipeline.model.decoding_rule import DecodingRule
-from pipeline.model.precision import threads_of
-from pipeline.model.presets import PRESETS
+from pipeline.model.presets import ENCODERS, PRESETS
 from pipeline.plan.code import code_of, without_code
+from pipeline.plan.learner import Learner
 from pipeline.plan.orders import (
     AnalyzeOrder,
     BackboneOrder,
     EncodeOrder,
     EvaluateOrder,
-    GenerateOrder,
     IngestOrder,
-    MainOrder,
     Order,
     OwnFolder,
     PartitionOrder,
+    PredictOrder,
     PrepareOrder,
     ReportOrder,
     RunRow,
@@ -39,88 +36,54 @@ from pipeline.plan.orders import (
     WeightsFolder,
 )
 from pipeline.plan.packages import packages_of
+from pipeline.plan.pages import code_of_page
 from pipeline.plan.schema import OwnClient, Params
-from pipeline.plan.training import batches_of, is_uncached, layers_of, precision_of, training_order, unfit
+from pipeline.plan.training import batches_of, learner_of, left_out, precision_of, train_order
 from pipeline.tasks import TASKS
+from pipeline.tasks.task import load_task, writes
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_file, sha256_json
 
-TEMPLATES = Path(__file__).parents[1] / "report" / "templates"
-PAPER = "../paper.yaml"
-
-Ids = Mapping[str, tuple[str, int]]
-"""Run id -> (run, seed)."""
+READ = ("classes", "render", "head_input")
+"""The members of a task that decide what is stored of an example."""
+PREDICTED = ("classes", "render", "predict", "decide", "initial", "items", "outputs", "head_input")
+"""The members of a task that decide what is predicted."""
+SHOWN = (
+    *("backbone", "source_tokens", "target_tokens", "train_fraction", "validation_examples"),
+    *("use_stemmer", "evaluated"),
+)
+"""The knobs that pages name."""
 
 
 def resolve(params: Params) -> dict[str, dict[str, Any]]:
-    """Path under data/plan -> order, for every stage, corpus, group and run.
+    """Path under data/plan -> order, for every stage.
 
     Raises:
-        QuorumError: hyperparameters do not fit their algorithm, or a run of the main table its backbone or rounds.
+        QuorumError: a run's knobs do not fit its algorithm or its backbone.
     """
+    orders: dict[str, Order] = {f"backbone/{name}": _backbone(params, name) for name in params.backbones}
+    orders |= _of_data(params)
+    orders |= {f"partition/{name}": partition_order(params, name) for name in params.settings}
+    orders |= {f"encode/{name}": encode_order(params, name) for name in params.settings}
+    rows: list[RunRow] = []
     for name in params.runs:
-        if reason := unfit(params, name):
-            raise QuorumError(f"params.yaml: runs.{name}: {reason}; correct it")
-    orders: dict[str, Order] = {"backbone": _backbone(params)}
-    orders |= _of_corpora(params)
-    orders |= {f"partition/{name}": partition_order(params, name, params.seeds) for name in params.settings}
-    rows: dict[str, list[RunRow]] = {}
-    for group, runs in ((layout.MAIN, params.runs), (layout.MORE, params.more_runs)):
-        rows[group] = []
-        ids = {layout.run_id(group, name, seed): (name, seed) for name in runs for seed in params.seeds}
-        if runs or group == layout.MORE:
-            orders |= of_group(params, group, ids)
-        for identity, (name, seed) in ids.items():
-            stages = _of_run(params, name, seed)
-            orders |= {f"{stage}/{identity}": order for stage, order in stages.items()}
-            rows[group].append(_row(params, identity, name, seed, stages))
-    if rows[layout.MAIN]:
-        orders |= {"analyze": _analyze(params, rows[layout.MAIN]), "main": _main(params, rows[layout.MAIN])}
-    orders["report"] = ReportOrder(
-        code=_code("report", TASKS[params.task], parts=("metrics", "score")) | _texts("paper_page.html.j2", PAPER),
-        packages=packages_of("report"),
-        runs=rows[layout.MAIN] + rows[layout.MORE],
-        corpora=params.corpora,
-        studies=params.studies,
-        **_common(params),
-    )
+        stages = of_run(params, name)
+        orders |= {f"{stage}/{name}": order for stage, order in stages.items()}
+        rows += _rows(params, name, stages)
+    orders |= {"analyze": _analyze(params, rows), "report": _report(params, rows)}
     return {f"{name}.json": json.loads(order.model_dump_json()) for name, order in orders.items()}
 
 
-def _backbone(params: Params) -> BackboneOrder:
+def _backbone(params: Params, name: str) -> BackboneOrder:
+    used = {params.backbone_of(run) for run in params.runs_of_scale}
     weights = None if params.weights is None else weights_folder(params.weights)
-    packages = packages_of("backbone")
-    return BackboneOrder(code=_code("backbone"), packages=packages, backbone=params.backbone, weights=weights)
-
-
-def _of_corpora(params: Params) -> dict[str, Order]:
-    """The orders of `ingest` and `prepare` for each corpus; users' meetings are read with QMSum's."""
-    orders: dict[str, Order] = {}
-    for corpus in params.corpora:
-        own = {n: _own_folder(client) for n, client in sorted(params.own.items())} if corpus == "qmsum" else {}
-        listed = checksum_file(corpus)
-        orders[f"ingest/{corpus}"] = IngestOrder(
-            code=_code("ingest"),
-            data_source=params.data_source,
-            checksums=sha256_file(listed) if listed.is_file() else None,
-            own=own,
-        )
-        is_queried = corpus == "qmsum"
-        orders[f"prepare/{corpus}"] = PrepareOrder(
-            code=_code("prepare", TASKS[params.task], parts=("classes",)),
-            task=TASKS[params.task],
-            source=corpus,
-            options=Options(span_end=params.span_end, own=list(own))
-            if is_queried
-            else Options(query=params.queries[corpus]),
-        )
-    return orders
-
-
-def _own_folder(client: OwnClient) -> OwnFolder:
-    here = layout.home() / client.folder
-    files = {str(path.relative_to(here)): sha256_file(path) for path in sorted(here.rglob("*")) if path.is_file()}
-    return OwnFolder(folder=str(client.folder), meetings=sha256_json(files), roles=client.roles)
+    return BackboneOrder(
+        code=code_of("pipeline.stages.backbone"),
+        packages=packages_of("backbone"),
+        backbone=name,
+        weights=weights,
+        left_out=None if name in used else "only runs of another scale use it",
+    )
 
 
 def weights_folder(folder: Path) -> WeightsFolder:
@@ -131,198 +94,220 @@ def weights_folder(folder: Path) -> WeightsFolder:
     return WeightsFolder(folder=str(folder), files=sha256_json(files))
 
 
-def of_group(params: Params, group: str, ids: Ids) -> dict[str, Order]:
-    """The order of `encode` for a group of runs.
+def _of_data(params: Params) -> dict[str, Order]:
+    """The orders of `ingest` for each source, and of `prepare` for each data set."""
+    orders: dict[str, Order] = {}
+    for name, data in params.data.items():
+        file = {"file": str(data.file), "contents": _contents(data.file)} if data.file is not None else {}
+        # Users' meetings are read with QMSum's.
+        own = {n: _own_folder(client) for n, client in sorted(params.own.items())} if data.source == "qmsum" else {}
+        listed = checksum_file(data.source)
+        orders[f"ingest/{data.source}"] = IngestOrder(
+            code=code_of("pipeline.stages.ingest"),
+            data_source=params.data_source,
+            checksums=sha256_file(listed) if listed.is_file() else None,
+            own=own,
+            **file,
+        )
+        orders[f"prepare/{name}"] = PrepareOrder(
+            code=code_of("pipeline.stages.prepare", TASKS[data.task], parts=("classes",)),
+            task=TASKS[data.task],
+            source=data.source,
+            options=data.options(list(own)),
+            **file,
+        )
+    return orders
 
-    Args:
-        ids: run id -> (run, seed).
-    """
-    manifests = {i: f"{params.all_runs[name].setting}/{seed}" for i, (name, seed) in ids.items()}
-    return {
-        f"encode/{group}": EncodeOrder(
-            code=_code("encode", TASKS[params.task], parts=("render",)),
-            packages=packages_of("encode"),
-            task=TASKS[params.task],
-            corpora=corpora_of(params, group),
-            encoding=_encoding(params),
-            device=params.device,
-            precision=precision_of(params),
-            threads=threads_of(params.threads),
-            adapted_layers=layers_of(params),
-            manifests=manifests,
-            uncached=[i for i, (name, _) in ids.items() if is_uncached(params, name)],
-            left_out=[i for i, (name, seed) in ids.items() if unfit(params, name) or not params.has_seed(name, seed)],
-            limits={manifests[i]: params.limits_of(params.all_runs[name].setting) for i, (name, _) in ids.items()},
-        ),
-    }
+
+def _own_folder(client: OwnClient) -> OwnFolder:
+    here = layout.home() / client.folder
+    files = {str(path.relative_to(here)): sha256_file(path) for path in sorted(here.rglob("*")) if path.is_file()}
+    return OwnFolder(folder=str(client.folder), meetings=sha256_json(files), roles=client.roles)
 
 
-def partition_order(params: Params, name: str, seeds: Sequence[int]) -> PartitionOrder:
-    """The order of a setting's partition. The main table and tuning use QMSum alone, with the users' meetings."""
-    users = {run for run, row in params.all_runs.items() if row.setting == name}
+def _contents(file: Path) -> str | None:
+    """A hash of a user's file in the main workspace; None where there is none."""
+    path = layout.workspace_file(file)
+    return sha256_file(path) if path.is_file() else None
+
+
+def task_of(params: Params, setting: str) -> str:
+    """The module of the task of a setting's data sets."""
+    return TASKS[params.data[params.settings[setting].data_sets[0]].task]
+
+
+def partition_order(params: Params, name: str, seeds: Sequence[int] | None = None) -> PartitionOrder:
+    """The order of a setting's partition, at its data set's seeds or at others."""
+    setting, task = params.settings[name], task_of(params, name)
+    data = params.data[setting.data_sets[0]]
+    seeds = sorted(seeds or data.seeds or params.seeds)
+    given = {layout.at_seed(setting.file, seed): None for seed in seeds} if isinstance(setting, Given) else {}
+    contents = [_contents(file) for file in given]
+    users = [run for run in params.runs_of_scale if params.runs[run].setting == name]
     return PartitionOrder(
-        code=_code("partition", TASKS[params.task], parts=()),
-        task=TASKS[params.task],
-        data=corpora_of_setting(params, name),
+        code=code_of("pipeline.stages.partition", task, parts=()),
+        packages=packages_of("partition"),
+        task=task,
+        data=setting.data_sets,
         setting=params.setting_of(name),
-        seeds=sorted(seeds),
+        contents=None if not contents else contents[0] if len(contents) == 1 else sha256_json(contents),
+        take=data.take,
+        seeds=seeds,
         folds={seed: fold for seed, fold in params.folds.items() if seed in seeds},
         batch=batches_of(params, users).get(name),
-        left_out=_missing_corpus(params, name),
     )
 
 
-def _missing_corpus(params: Params, name: str) -> str | None:
-    """Why a setting cannot be drawn: one of its clients' corpora is not in `corpora`, or it has no client."""
-    missing = [corpus for corpus in _corpora_behind(params, name) if corpus not in params.corpora]
-    if missing:
-        return f"its data are of {missing[0]}, which is not in corpora"
-    return None if params.setting_of(name).clients else "no client is named"
+def encode_order(params: Params, name: str, runs: Sequence[str] | None = None) -> EncodeOrder:
+    """The order of a setting's encoding for its runs of the scale, or for some of them at the seed of tuning."""
+    task = task_of(params, name)
+    used = [run for run in runs or params.runs_of_scale if params.runs[run].setting == name]
+    learners = {run: learner for run in used if (learner := learner_of(params, run)) and not left_out(params, run)}
+    return EncodeOrder(
+        code=code_of("pipeline.stages.encode", task, parts=READ),
+        packages=packages_of("encode"),
+        task=task,
+        data=params.settings[name].data_sets,
+        learners=learners,
+        seeds={run: params.seeds_of(run) if runs is None else [params.tune.seed] for run in learners},
+        encoding={run: _encoding(learner) for run, learner in learners.items()},
+    )
 
 
-def corpora_of_setting(params: Params, name: str) -> list[str]:
-    """The corpora that have a setting's clients; own clients are read with QMSum."""
-    return [corpus for corpus in params.corpora if corpus in _corpora_behind(params, name)]
+def _encoding(learner: Learner) -> str:
+    """A hash of the code and packages on which a stored prefix depends, apart from weights and tokens."""
+    if learner.view.backbone in ENCODERS:
+        code = code_of("pipeline.model.encoder_loading", "pipeline.tasks.encoded", learner.task, parts=READ)
+    else:
+        code = code_of(f"pipeline.model.{PRESETS[learner.view.backbone].family}")
+    return sha256_json([code, packages_of("encode")])
 
 
-def _corpora_behind(params: Params, name: str) -> set[str]:
-    setting = params.setting_of(name)
-    clients = setting.of if isinstance(setting, Iid) else setting.clients
-    return {next((corpus for corpus, one in CLIENT_OF.items() if one == client), "qmsum") for client in clients}
-
-
-def corpora_of(params: Params, group: str) -> list[str]:
-    """The corpora of a group's settings: for the main table and tuning QMSum alone (with the users' meetings)."""
-    return ["qmsum"] if group in (layout.MAIN, layout.TUNE) else params.corpora
-
-
-def _encoding(params: Params) -> str:
-    """A hash of what stored prefixes depend on, apart from weights and tokens: the family's code and packages."""
-    family = f"pipeline.model.{PRESETS[params.backbone].family}"
-    return sha256_json([code_of(family), packages_of("encode")])
-
-
-def _of_run(params: Params, name: str, seed: int) -> dict[str, Order]:
-    """A run's own stages."""
-    run, layers = params.all_runs[name], layers_of(params)
-    lora = ("peft",) if params.is_lora(name) else ()
+def of_run(params: Params, name: str) -> dict[str, Order]:
+    """A run's stages: train, predict and evaluate."""
+    run, data = params.runs[name], params.data_of(name)
+    setting, task = params.settings[run.setting], TASKS[data.task]
+    train = train_order(params, name)
     knobs = {field.name: getattr(params, field.name) for field in fields(DecodingRule)}
-    longer = params.settings[run.setting].max_tokens
-    rule = DecodingRule(**(knobs | ({"max_tokens": longer} if longer else {})))
+    if longest := getattr(setting, "max_tokens", None) or data.max_tokens:
+        knobs["max_tokens"] = longest
+    decodes = run.decode and run.method not in TURNS and writes(load_task(task))
+    where = {"task": task, "data": setting.data_sets, "setting": run.setting, "seeds": train.seeds}
+    lora = ("peft",) if train.learner is not None and train.learner.above == "lora" else ()
     return {
-        "train": training_order(params, name, seed),
-        "generate": GenerateOrder(
-            code=_code("generate", TASKS[params.task], parts=("predict",)),
-            packages=packages_of("generate", *lora),
-            task=TASKS[params.task],
-            corpora=corpora_of(params, layout.MAIN if name in params.runs else layout.MORE),
-            device=params.device,
-            precision=precision_of(params),
-            threads=threads_of(params.threads),
-            adapted_layers=layers,
-            rule=rule if run.decode else None,
+        "train": train,
+        "predict": PredictOrder(
+            code=code_of("pipeline.stages.predict", task, parts=PREDICTED),
+            packages=packages_of("predict", *lora),
+            learner=train.learner,
+            rule=DecodingRule(**knobs) if decodes else None,
+            decode=run.decode,
             turns=TURNS.get(run.method),
+            left_out=train.left_out,
+            **where,
         ),
         "evaluate": EvaluateOrder(
-            code=_code("evaluate", TASKS[params.task], parts=("head", "score")),
-            packages=packages_of("evaluate", *lora),
-            task=TASKS[params.task],
-            device=params.device,
-            precision=precision_of(params),
-            threads=threads_of(params.threads),
-            adapted_layers=layers if unfit(params, name) else run.adapted_layers or layers,
-            adapted_positions=run.adapted_positions,
-            uncached=is_uncached(params, name),
+            code=code_of("pipeline.stages.evaluate", task, parts=("metrics", "score")),
+            packages=packages_of("evaluate"),
             use_stemmer=params.use_stemmer,
-            turns=run.method in TURNS,
+            left_out=train.left_out,
+            **where,
         ),
     }
 
 
-def _row(params: Params, identity: str, name: str, seed: int, stages: Mapping[str, Order]) -> RunRow:
-    """A run at a seed, as tables name it, with the hashes of its orders."""
-    run, train = params.all_runs[name], stages["train"]
+def _rows(params: Params, name: str, stages: Mapping[str, Order]) -> list[RunRow]:
+    """A run at each of its seeds, as tables name it, with the hashes of its orders."""
+    run, train = params.runs[name], stages["train"]
     assert isinstance(train, TrainOrder)
-    knobs = train.training and TrainingKnobs(**train.training.model_dump(exclude={"code", "packages"}))
     orders = [json.loads(order.model_dump_json()) for order in stages.values()]
-    return RunRow(
-        id=identity,
-        name=name,
-        seed=seed,
-        method=run.method,
-        part=f"{run.method}-local" if run.evaluate == "local" and _is_servers(params, name) else run.method,
-        setting=run.setting,
-        orders=sha256_json(orders),
-        fingerprint=sha256_json([[without_code(order) for order in orders], *_data_of(params, name, seed)]),
-        training=knobs,
-        patience=int(run.knobs.get("patience", params.patience)),
-        evaluate=train.evaluate,
-    )
+    part = f"{run.method}-local" if run.evaluate == "local" and _is_servers(params, name) else run.method
+    rows = []
+    for seed in train.seeds:
+        training = train.at(seed)
+        knobs = training and TrainingKnobs(**training.model_dump(exclude={"code", "packages"}))
+        known = [without_code(order | {"seeds": [seed]}) for order in orders]
+        rows.append(
+            RunRow(
+                id=layout.run_id(name, seed),
+                name=name,
+                seed=seed,
+                method=run.method,
+                part=part,
+                setting=run.setting,
+                data=params.settings[run.setting].data_sets,
+                learner=train.learner,
+                orders=sha256_json([orders, seed]),
+                fingerprint=sha256_json([known, *_drawn_from(params, name, seed)]),
+                training=knobs,
+                evaluate=train.evaluate,
+                left_out=train.left_out,
+            )
+        )
+    return rows
 
 
-def _data_of(params: Params, name: str, seed: int) -> list[Any]:
-    """Everything that decides a run's clients, examples and tokens."""
-    setting = params.all_runs[name].setting
-    drawn = params.setting_of(setting).model_dump(mode="json")
-    return [setting, drawn, list(params.limits_of(setting)), params.folds.get(seed, "official"), seed, params.backbone]
+def _drawn_from(params: Params, name: str, seed: int) -> list[Any]:
+    """Everything that decides a run's clients and examples."""
+    setting = params.runs[name].setting
+    taken = params.data_of(name).take.model_dump(mode="json")
+    return [params.setting_of(setting).model_dump(mode="json"), taken, params.folds.get(seed, "official"), seed]
 
 
 def _is_servers(params: Params, name: str) -> bool:
     """Whether a run's method evaluates the server's model by default."""
-    algorithm = importlib.import_module(ALGORITHMS[params.all_runs[name].method])
+    algorithm = importlib.import_module(ALGORITHMS[params.runs[name].method])
     return bool(algorithm.build(params.hyperparameters_of(name, algorithm.Hyperparameters)).evaluates == "server")
 
 
-def _distinct_settings(params: Params) -> list[str]:
-    """Settings with several clients; of those with the same clients and examples, the first."""
-    found: dict[str, str] = {}
-    for name in sorted({run.setting for run in params.more_runs.values()}):
-        setting = params.setting_of(name)
-        if len(setting.clients) > 1:
-            found.setdefault(setting.model_dump_json(), name)
-    return list(found.values())
+def _analyze(params: Params, rows: Sequence[RunRow]) -> AnalyzeOrder:
+    """The selective runs in the first section's settings, those whose adapters are crossed, and every partition."""
+    from pipeline.corpora.conversation import Conversation
 
-
-def _analyze(params: Params, rows: list[RunRow]) -> AnalyzeOrder:
-    """The order of `analyze`: the main table's selective runs, adapters on all clients' tests, and every manifest."""
+    first = next(iter(params.sections.values()), [])
 
     def ids(*methods: str) -> list[str]:
-        return [row.id for row in rows if row.method in methods and row.evaluate == "local"]
+        return [row.id for row in rows if row.name in first and row.method in methods and row.evaluate == "local"]
 
-    compared = _distinct_settings(params)
+    meetings = [name for name in params.settings if load_task(task_of(params, name)).kind is Conversation]
+    data = dict.fromkeys(one for name in meetings for one in params.settings[name].data_sets)
     return AnalyzeOrder(
-        code=_code("analyze", TASKS[params.task], parts=("head",)),
+        code=code_of("pipeline.stages.analyze", "pipeline.tasks.summarize", parts=("render", "metrics", "score")),
         packages=packages_of("analyze"),
-        task=TASKS[params.task],
-        corpora=params.corpora,
-        device=params.device,
-        precision=precision_of(params),
-        threads=threads_of(params.threads),
-        adapted_layers=layers_of(params),
+        task=TASKS["summarize"],
+        data=list(data),
         distilling=ids(OURS),
         crossed=ids("AdaSingle", OURS),
-        manifests=[f"{name}/{seed}" for name in compared for seed in params.seeds],
+        partitions=[f"{name}/{seed}" for name in _distinct(params, meetings) for seed in params.seeds],
         topics=params.topics,
     )
 
 
-def _main(params: Params, rows: list[RunRow]) -> MainOrder:
-    pages = _texts("main_page.html.j2", "examples_page.html.j2")
-    code = _code("main", "pipeline.stages.words", "pipeline.stages.examples", TASKS[params.task], parts=("metrics",))
-    return MainOrder(code=code | pages, packages=packages_of("main"), runs=rows, **_common(params))
+def _distinct(params: Params, names: Sequence[str]) -> list[str]:
+    """Settings with several clients and with runs; of those with the same clients and examples, the first."""
+    used = {params.runs[run].setting for run in params.runs_of_scale}
+    found: dict[str, str] = {}
+    for name in sorted(set(names) & used):
+        setting = params.setting_of(name)
+        clients = setting.of if isinstance(setting, Iid) else getattr(setting, "clients", [])
+        if len(clients) > 1:
+            found.setdefault(setting.model_dump_json(), name)
+    return list(found.values())
 
 
-def _texts(*names: str) -> dict[str, str]:
-    """Hashes of the templates and the style behind a page, which `code_of` does not find."""
-    return {name: sha256_file(TEMPLATES / name) for name in (*names, "base.html.j2", "pieces.html.j2", "page.css")}
-
-
-def _common(params: Params) -> dict[str, Any]:
-    """The knobs that both pages show."""
-    shown = ("scale", "backbone", "span_end", "source_tokens", "target_tokens", "train_fraction", "validation_examples")
-    knobs = {knob: getattr(params, knob) for knob in (*shown, "use_stemmer", "sign_flips")}
-    return knobs | {"task": TASKS[params.task], "precision": precision_of(params)}
-
-
-def _code(stage: str, *more: str, parts: tuple[str, ...] | None = None) -> dict[str, str]:
-    return code_of(f"pipeline.stages.{stage}", *more, parts=parts)
+def _report(params: Params, rows: Sequence[RunRow]) -> ReportOrder:
+    tasks = {TASKS[data.task] for data in params.data.values()}
+    return ReportOrder(
+        code=code_of_page(params.page, sorted(tasks)),
+        packages=packages_of("report"),
+        page=params.page,
+        scale=params.scale,
+        precision=precision_of(params),
+        sign_flips=params.sign_flips,
+        data={name: TASKS[data.task] for name, data in params.data.items()},
+        published=[name for name, data in params.data.items() if data.file is None],
+        settings={name: params.setting_of(name) for name in params.settings},
+        knobs={knob: getattr(params, knob) for knob in SHOWN},
+        runs=list(rows),
+        sections=params.sections,
+    )

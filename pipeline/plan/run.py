@@ -1,13 +1,16 @@
-"""A run of params.yaml, which is a row of the tables, and the grids of `tune`."""
+"""A run of params.yaml: a method in a setting with a learner, which is a row of the tables."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, PositiveFloat, field_validator, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, PositiveFloat, model_validator
 
+from pipeline.clients.setting import Count
 from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.federated.methods import UNTRAINED
+from pipeline.model.frozen_part import Above
+from pipeline.plan.learner import AdaptedPositions
 from pipeline.workspace.record import Record
 
 
@@ -19,50 +22,87 @@ def _known(method: str) -> str:
 
 Method = Annotated[str, AfterValidator(_known)]
 """The name of an algorithm, of the untrained model, or of turns of the source."""
-AdapterKind = Literal["bottleneck", "lora"]
-Family = Literal["own", "local", "server", "pooled"]
-"""Runs that share a learning rate; see `Rates`."""
-AdaptedPositions = Literal["targets", "all"]
+
+
+class Rates(Record):
+    """Learning rates, as tuning chose them: the same for all methods of a family.
+
+    Attributes:
+        own: of AdamW, where a client's model is evaluated and starts a round from itself.
+        local: of AdamW, where a client's model is evaluated and starts from the server's; and of Ditto, which has both.
+        server: of AdamW, where the server's model is evaluated.
+        pooled: of one model of all data.
+        adamw: of AdamW, where none of these is given.
+        sgd: of SGD.
+    """
+
+    own: PositiveFloat | None = None
+    local: PositiveFloat | None = None
+    server: PositiveFloat | None = None
+    pooled: PositiveFloat | None = None
+    adamw: PositiveFloat | None = None
+    sgd: PositiveFloat | None = None
 
 
 class Run(Record):
-    """A method, a setting, and which of its models is scored.
+    """A method in a setting. Other keys are a training's common knobs, or hyperparameters of the run's algorithm.
 
-    `seeds`: its seeds, if not all of the file's. `decode: false` writes no summaries and computes the loss alone.
-    `prolonged` adds the scale's `added_rounds`; the clients in `late` join with the first of them. `rounds_share`
-    scales `rounds`. A run with `adapted_layers`, `dropout` or `adapted_positions: all` cannot use the store.
-    Other keys are a training's common knobs, or hyperparameters of the run's algorithm.
+    Attributes:
+        seeds: its seeds; None: those of its data set, or the file.
+        at: the scale that has it; None: every scale.
+        evaluate: whether the server's or the clients' models are evaluated; None: as the method has it.
+        backbone, frozen, source_tokens: of its data set, unless they are set.
+        layers: the layers that its encoder has, from below; None: all.
+        adapted_layers: N, the layers of a language model, from above, that have adapters; None: the file's.
+        above, size: what trains above the frozen part, and m of a bottleneck or r of LoRA; None: the file's.
+        dropout: the probability that an adapter's input is dropped, in training.
+        adapted_positions: whether adapters act on the target's positions, or on the prompt's too.
+        decode: whether it writes predictions; else it has a loss alone.
+        prolonged: whether it has `added_rounds` more rounds.
+        late: the clients that join with the first added round.
+        rounds_share: the share of `rounds` that it trains.
+        learning_rate: its own; None: its family's.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
     method: Method
-    setting: str = "domains"
+    setting: str
     seeds: list[int] | None = Field(default=None, min_length=1)
+    at: str | None = None
     evaluate: Literal["local", "server"] | None = None
-    learning_rate: float | None = Field(default=None, gt=0)
-    adapter: AdapterKind | None = None
-    adapted_layers: int | None = Field(default=None, ge=1)
+    backbone: str | None = None
+    frozen: str | None = None
+    layers: list[int] | None = Field(default=None, min_length=1)
+    adapted_layers: Count | None = None
+    above: Above | None = None
+    size: Count | None = None
     dropout: float = Field(default=0.0, ge=0, lt=1)
     adapted_positions: AdaptedPositions = "targets"
     decode: bool = True
     prolonged: bool = False
     late: list[str] = Field(default_factory=list)
     rounds_share: float = Field(default=1.0, gt=0, le=1)
+    learning_rate: PositiveFloat | None = None
 
     @property
     def knobs(self) -> dict[str, Any]:
-        """The common knobs of a training and the hyperparameters that it sets; null sets nothing."""
-        return {name: value for name, value in (self.model_extra or {}).items() if value is not None}
+        """The common knobs of a training and the hyperparameters that it sets; null sets only what may be null."""
+        extra = self.model_extra or {}
+        return {name: value for name, value in extra.items() if value is not None or name == "clients_per_round"}
+
+    @property
+    def trains(self) -> bool:
+        """Whether its method trains a model."""
+        return self.method not in UNTRAINED
 
     @model_validator(mode="after")
     def _check_knobs(self) -> Run:
-        if self.method in UNTRAINED and self.model_fields_set - {"method", "setting", "decode"} | set(self.knobs):
+        of_any = {"method", "setting", "seeds", "at", "decode", "backbone", "frozen", "layers", "above", "size"}
+        if not self.trains and self.model_fields_set - of_any | set(self.knobs):
             raise ValueError(f"{self.method} trains nothing, so it takes no knobs; remove them")
-        if self.decode and (self.adapted_layers or self.dropout or self.adapted_positions == "all"):
-            raise ValueError(
-                "a run with dropout, its own adapted_layers or adapted prompts has no store; set decode: false"
-            )
+        if self.decode and (self.dropout or self.adapted_positions == "all"):
+            raise ValueError("a run with dropout or adapted prompts has no store; set decode: false")
         if self.rounds_share != 1 and "rounds" in self.knobs:
             raise ValueError("rounds_share scales the scale's rounds, and this run sets its own rounds; remove one")
         if self.late and not self.prolonged:
@@ -70,57 +110,3 @@ class Run(Record):
         if self.prolonged and "rounds" in self.knobs:
             raise ValueError("rounds: a prolonged run has the scale's rounds plus added_rounds; set those")
         return self
-
-
-class Rates(Record):
-    """Learning rates by the evaluated model, as `make tune` chose them: the same for all methods of a family.
-
-    `own`: the client's model, which starts a round from itself. `local`: the client's model, which starts from the
-    server's, and Ditto's, which trains both. `server`: the server's. `pooled`: one model of all data.
-    """
-
-    own: float = Field(gt=0)
-    server: float = Field(gt=0)
-    local: float = Field(gt=0)
-    pooled: float = Field(gt=0)
-
-
-class Tune(Record):
-    """Tuning at a seed that no table reports: rates of families, and knobs of runs, the same number of trials for each.
-
-    `rates`: the grid of all families. `families`: family -> the run that its rate is chosen by. `trials`: run -> values
-    of its own knobs.
-    """
-
-    seed: int = Field(ge=0)
-    rates: list[PositiveFloat] = Field(default_factory=list)
-    families: dict[Family, str]
-    trials: dict[str, list[dict[str, Any]]]
-
-    @field_validator("rates")
-    @classmethod
-    def _a_grid(cls, rates: list[float]) -> list[float]:
-        if rates and (len(set(rates)) < 2 or len(set(rates)) < len(rates)):
-            raise ValueError("a grid needs two rates or more, each once")
-        return rates
-
-    @model_validator(mode="after")
-    def _rates_of_families(self) -> Self:
-        if bool(self.rates) != bool(self.families):
-            raise ValueError("rates and families go together: give both, or neither")
-        return self
-
-    @field_validator("trials")
-    @classmethod
-    def _as_many_for_each(cls, trials: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
-        if len({len(own) for own in trials.values()}) > 1:
-            raise ValueError("every run gets the same number of trials")
-        for run, own in trials.items():
-            wrong = [key for knobs in own for key in knobs if key in Run.model_fields and key != "learning_rate"]
-            if wrong:
-                raise ValueError(f"{run}: {wrong[0]} is no knob of a training; set it in the run")
-            if len(own) == 1:
-                raise ValueError(f"{run}: one trial chooses nothing; give two or more")
-            if len({frozenset(knobs) for knobs in own}) > 1:
-                raise ValueError(f"{run}: its trials name different knobs; give each a value in all of them")
-        return trials

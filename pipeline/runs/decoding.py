@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
+from typing import Any
 
-from pipeline.corpora.conversation import Conversation
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import Adapter, on_device, read_adapter
-from pipeline.model.backbone import Backbone, Limits, Prefix, Row
+from pipeline.model.backbone import Backbone, Prefix, Row
 from pipeline.model.entry import Entry
 from pipeline.model.processor import return_large_tensors
-from pipeline.model.store import PrefixStore, entry_key
+from pipeline.model.store import PrefixStore
 from pipeline.runs.even_batches import in_batches
-from pipeline.runs.jobs import DecodingJob
-from pipeline.tasks.task import WriterTask, load_task
+from pipeline.runs.encoding import Reading
+from pipeline.runs.jobs import Job
+from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 
 SOURCE_BYTES = 1_500_000_000
@@ -27,47 +28,43 @@ ROWS = 384
 """Rows in a batch, approximately: enough that weights are seldom read."""
 
 
-class Reading:
+class Sources:
     """Encodes test examples for decoding, and stores the part of each prefix that a loss needs.
 
     `stored` is called with 1 for each prefix that is stored.
     """
 
-    def __init__(
-        self, backbone: Backbone, task: WriterTask, examples: Mapping[str, Conversation], stored: Callable[[int], None]
-    ) -> None:
-        self._backbone, self._task, self._examples, self._stored = backbone, task, examples, stored
+    def __init__(self, reading: Reading, examples: Mapping[str, Any], stored: Callable[[int], None]) -> None:
+        assert isinstance(reading.model, Backbone)
+        self.backbone: Backbone = reading.model
+        self._reading, self._examples, self._stored = reading, examples, stored
         self._store = PrefixStore(layout.store())
 
-    def prefix(self, job: DecodingJob, entry: Entry, *, for_generation: bool) -> Prefix:
+    def prefix(self, job: Job, entry: Entry, *, for_generation: bool) -> Prefix:
         """Compute an example's prefix on the CPU; without `for_generation`, the part of it that a loss needs.
 
         Raises:
             QuorumError: the example was encoded for another plan, so the store would have it under a wrong key.
         """
-        rendered = self._task.render(self._backbone, self._examples[entry.id], (), Limits(*job.limits))[0]
-        if entry.key != entry_key(*job.known_by, self._backbone, rendered):
-            raise QuorumError(
-                f"{layout.encoded_index(job.run_id)}: is of another plan; run `dvc repro encode encode-more`"
-            )
-        prefix, extra = self._backbone.encode(rendered, for_generation=for_generation)
+        (window,) = self._reading.windows(self._examples[entry.id])
+        if entry.key != self._reading.key(window):
+            setting, run = job.order.setting, job.run_id.split("/")[0]
+            raise QuorumError(f"{layout.encoded(setting, run)}: is of another plan; run `dvc repro encode@{setting}`")
+        prefix, extra = self.backbone.encode(window, for_generation=for_generation)
         if not self._store.has(entry.key):
             self._store.put(entry.key, prefix)
             self._stored(1)
         return prefix | extra
 
 
-def steps_of(jobs: Sequence[DecodingJob]) -> int:
+def steps_of(jobs: Sequence[Job]) -> int:
     """Count the summaries that are still to be decoded and the prefixes that are still to be stored."""
     unread = {entry.key for job in jobs for _, entry in job.unread()}
     return sum(len(job.missing()) for job in jobs) + len(unread)
 
 
 def decode(
-    jobs: Sequence[DecodingJob],
-    backbone: Backbone,
-    examples: Mapping[str, Conversation],
-    advance: Callable[[int], None],
+    jobs: Sequence[Job], reading: Reading, examples: Mapping[str, Any], advance: Callable[[int], None]
 ) -> None:
     """Decode the missing summaries of jobs that share one order and have different paths.
 
@@ -81,28 +78,27 @@ def decode(
             damaged or another process stores some.
     """
     return_large_tensors()
-    reading = Reading(backbone, load_task(jobs[0].order.task), examples, advance)
+    sources = Sources(reading, examples, advance)
     missing = {job.path: {entry.id for _, entry in job.missing()} for job in jobs}
-    alike: dict[tuple[tuple[str, str, str], ...], list[DecodingJob]] = {}
+    alike: dict[tuple[tuple[str, str, str], ...], list[Job]] = {}
     for job in jobs:
         if missing[job.path]:
             alike.setdefault(tuple((client, one.id, one.key) for client, one in job.tests), []).append(job)
     for group in alike.values():
-        _decode_test_set(group, missing, backbone, reading, advance)
+        _decode_test_set(group, missing, sources, advance)
     for job in jobs:
         for _, entry in job.unread():
-            reading.prefix(job, entry, for_generation=False)
+            sources.prefix(job, entry, for_generation=False)
 
 
 def _decode_test_set(
-    jobs: Sequence[DecodingJob],
+    jobs: Sequence[Job],
     missing: Mapping[Path, Set[str]],
-    backbone: Backbone,
-    reading: Reading,
+    sources: Sources,
     advance: Callable[[int], None],
 ) -> None:
     """Decode jobs with one test set, batch by batch: sources are read once, then each job's summaries are decoded."""
-    first = jobs[0]
+    first, backbone = jobs[0], sources.backbone
     rule = first.order.rule
     assert rule is not None, "summaries are missing"
     # Sources of similar length share a batch, so that it has little padding.
@@ -117,7 +113,7 @@ def _decode_test_set(
         unfinished = [job for job in jobs if ids & missing[job.path]]
         if not unfinished:
             continue
-        prefixes = [reading.prefix(first, entry, for_generation=True) for _, entry in batch]
+        prefixes = [sources.prefix(first, entry, for_generation=True) for _, entry in batch]
         for job in unfinished:
             _decode_batch(job, batch, prefixes, backbone)
             advance(len(ids & missing[job.path]))
@@ -125,7 +121,7 @@ def _decode_test_set(
 
 
 def _decode_batch(
-    job: DecodingJob, batch: Sequence[tuple[str, Entry]], prefixes: Sequence[Prefix], backbone: Backbone
+    job: Job, batch: Sequence[tuple[str, Entry]], prefixes: Sequence[Prefix], backbone: Backbone
 ) -> None:
     """Decode one batch with a job's adapters and save its predictions."""
     rule, task = job.order.rule, load_task(job.order.task)
@@ -136,7 +132,7 @@ def _decode_batch(
     job.save({entry.id: one for (_, entry), one in zip(batch, predictions, strict=True)})
 
 
-def _adapters(job: DecodingJob, backbone: Backbone) -> dict[str, Adapter]:
+def _adapters(job: Job, backbone: Backbone) -> dict[str, Adapter]:
     """Client -> its adapter. Equal adapters are one object, which is then applied to all their rows at once."""
     files = {job.digests[client]: path for client, path in job.adapters.items()}
     read = {digest: on_device(read_adapter(path), backbone.device) for digest, path in files.items()}

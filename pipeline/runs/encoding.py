@@ -1,116 +1,170 @@
-"""Encoding a group: stores the prefix of every training and validation example, and writes an index for each run.
+"""Encoding a setting: stores what the frozen part of each backbone computes of its examples, and indexes it by run.
 
-Test examples are encoded by the generate stage: it needs their full prefixes, and stores the part that a loss needs.
-
-A run beyond the main table has no clients where its setting is longer than the backbone's positions, or where the plan
-leaves it out. The report says that it was not run.
+Of a model that writes, test examples are not stored here: `predict` computes them for decoding, and stores of the same
+pass what a loss needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from torch import Tensor
+
 from pipeline.clients.manifest import Manifest
-from pipeline.corpora.conversation import Conversation
-from pipeline.corpora.example import SPLITS
 from pipeline.errors import QuorumError
-from pipeline.model.backbone import Backbone, Limits, Rendered
+from pipeline.model.backbone import Backbone, Limits, Prefix, Rendered
+from pipeline.model.encoder import Encoder, Lower
+from pipeline.model.frozen_part import FrozenPart
 from pipeline.model.store import PrefixStore, entry_key
+from pipeline.plan.learner import Learner, View, name_of
 from pipeline.plan.orders import EncodeOrder
-from pipeline.tasks.task import load_task
+from pipeline.runs.learners import digest_of, model_of
+from pipeline.tasks.encoded import to_store
+from pipeline.tasks.task import AnyTask, EncoderTask, load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import write_json
 from pipeline.workspace.progress import progress, say
+
+Windows = Mapping[str, Sequence[Rendered]]
+"""Example -> its windows of tokens: usually one, several for a long paragraph."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A learner's model, and how it reads and stores examples.
+
+    Attributes:
+        lower: the stored states of a lower cut, from which a deeper cut goes on.
+    """
+
+    model: Backbone | Encoder
+    task: AnyTask
+    view: View
+    classes: tuple[str, ...]
+    digest: str
+    encoding: str
+    lower: Lower | None = None
+
+    def windows(self, example: Any) -> list[Rendered]:
+        """Tokenize an example."""
+        return self.task.render(self.model, example, self.classes, Limits(self.view.source_tokens, self.view.target_tokens))
+
+    def key(self, window: Rendered) -> str:
+        """The name of a window's entry in the store: a hash of everything that its tensors depend on."""
+        known: dict[str, Any] = {"encoding": self.encoding, "precision": self.model.precision}
+        if isinstance(self.model, Encoder):
+            about = [str(self.model.frozen), len(self.model.trained), self.view.layers]
+            return entry_key(self.digest, known | {"layers": about}, window)
+        return entry_key(self.digest, known | {"layers": list(self.model.adapted_layers)}, window)
+
+    def encode(self, windows: Sequence[Rendered]) -> Iterator[Prefix]:
+        """Yield what is stored of each window, in order."""
+        if not isinstance(self.model, Encoder):
+            yield from (self.model.encode(one, for_generation=False)[0] for one in windows)
+            return
+        task: EncoderTask = self.task  # type: ignore[assignment]  # an encoder's task
+        yield from (to_store(self.model, task, prefix) for prefix in self.model.encode(windows, self.lower))
 
 
 def encode(
-    order: EncodeOrder,
-    group: str,
-    backbone: Backbone,
-    digest: str,
-    examples: Mapping[str, Conversation],
-    manifests: Mapping[str, Manifest],
-) -> int:
-    """Fill the store, write data/encoded/<run>.json for every run of a group, and count the examples computed.
+    name: str, order: EncodeOrder, examples: Mapping[str, Any], manifests: Mapping[int, Manifest]
+) -> tuple[dict[str, dict[str, Any]], int]:
+    """Store what the learners lack: (run -> the content of its index, the number of windows that were computed).
 
     Args:
-        digest: the backbone's digest, a part of the store's keys.
-        manifests: `<setting>/<seed>` -> its manifest.
+        name: the setting's, for messages.
+        examples: all examples of its data sets.
+        manifests: seed -> which client has which examples.
 
     Raises:
-        QuorumError: the main table's examples are longer than the backbone reads.
+        QuorumError: a setting is longer than its backbone reads.
     """
-    store, task = PrefixStore(layout.store()), load_task(order.task)
+    task, store = load_task(order.task), PrefixStore(layout.store())
+    classes = task.classes([example for example in examples.values() if example.split == "train"])
+    indices: dict[str, dict[str, Any]] = {}
+    lower: dict[str, Lower] = {}
     computed = 0
-    clients: dict[str, dict[str, Any]] = {}
-    token_ids: dict[str, dict[str, Rendered]] = {}
-    for name, limits in order.limits.items():
-        if not _fits(backbone, limits, group, name):
-            clients[name] = {}
-            continue
-        manifest = manifests[name]
-        split_of = {i: split for splits in manifest.values() for split in SPLITS for i in splits[split]}
-        rendered = {i: task.render(backbone, examples[i], (), Limits(*limits))[0] for i in split_of}
-        keys = {i: entry_key(digest, order.encoding, backbone, rendered[i]) for i in split_of}
-        read = [i for i, split in split_of.items() if split != "test"]
-        computed += _fill(name, store, backbone, {keys[i]: rendered[i] for i in read})
-        token_ids[name] = rendered
-        clients[name] = {
-            client: {split: [_entry(i, keys[i], rendered[i], examples[i]) for i in splits[split]] for split in SPLITS}
-            for client, splits in manifest.items()
-        }
-    for run_id, name in order.manifests.items():
-        own = {} if run_id in order.left_out else clients[name]
-        if run_id in order.uncached:
-            own = _with_ids(own, token_ids.get(name, {}))
-        index = {"backbone": digest, "encoding": order.encoding, "limits": order.limits[name], "clients": own}
-        write_json(layout.encoded_index(run_id), index)
-    return computed
+    for learner, runs in _alike(order):
+        view = learner.view
+        digest, encoding = digest_of(view.backbone), order.encoding[runs[0]]
+        reading = Reading(model_of(learner), task, view, classes, digest, encoding, lower.get(_uncut(view)))
+        if not isinstance(reading.model, Encoder):
+            _check_lengths(name, reading.model, view)
+        seeds = sorted({seed for run in runs for seed in order.seeds[run]})
+        used, stored = _used([manifests[seed] for seed in seeds], all_splits=isinstance(reading.model, Encoder))
+        windows = {i: reading.windows(examples[i]) for i in used}
+        keys = {i: [reading.key(one) for one in own] for i, own in windows.items()}
+        wanted = {key: one for i in stored for key, one in zip(keys[i], windows[i], strict=True)}
+        if not learner.uncached:
+            computed += _fill(f"{name} {name_of(view)}", reading, wanted, store)
+        if isinstance(reading.model, Encoder) and (deeper := _lower_of(view, windows, keys, store)):
+            lower[_uncut(view)] = deeper
+        entries = {i: [_entry(*pair, learner.uncached) for pair in zip(keys[i], windows[i], strict=True)] for i in used}
+        content = {"digest": digest, "encoding": encoding, "classes": list(classes), "entries": entries}
+        content["read"] = {i: [w[0].transcript_tokens, w[0].transcript_read] for i, w in windows.items()}
+        indices |= {run: content for run in runs}
+    return indices, computed
 
 
-def _fits(backbone: Backbone, limits: tuple[int, int], group: str, name: str) -> bool:
+def _check_lengths(name: str, backbone: Backbone, view: View) -> None:
     try:
-        backbone.check_lengths(*limits)
+        backbone.check_lengths(view.source_tokens, view.target_tokens)
     except QuorumError as error:
-        if group == layout.MAIN:
-            raise
-        say(f"encode {name}: left out, with all its runs: {error}")
-        return False
-    return True
+        raise QuorumError(f"params.yaml: settings.{name}: {error}, or remove the setting and its runs") from None
 
 
-def _with_ids(clients: dict[str, Any], rendered: dict[str, Rendered]) -> dict[str, Any]:
-    """Add every example's token ids to an index."""
-    return {
-        client: {
-            split: [e | {"source": rendered[e["id"]].source, "target": rendered[e["id"]].target} for e in entries]
-            for split, entries in splits.items()
-        }
-        for client, splits in clients.items()
-    }
+def _alike(order: EncodeOrder) -> list[tuple[Learner, list[str]]]:
+    """Learners and the runs that read examples alike; of one encoder the lowest cut first."""
+    found: dict[str, tuple[Learner, list[str]]] = {}
+    for run, learner in order.learners.items():
+        key = f"{learner.view.model_dump_json()} {learner.uncached}"
+        found.setdefault(key, (learner, []))[1].append(run)
+    return sorted(found.values(), key=lambda one: FrozenPart.parse(one[0].view.frozen or "none").layers)
 
 
-def _fill(name: str, store: PrefixStore, backbone: Backbone, wanted: dict[str, Rendered]) -> int:
-    """Compute and store the prefixes that the store lacks, by key; returns how many."""
+def _used(manifests: Sequence[Manifest], *, all_splits: bool) -> tuple[dict[str, None], dict[str, None]]:
+    """(Every example of the manifests, those that are stored), in order."""
+    used: dict[str, None] = {}
+    stored: dict[str, None] = {}
+    for manifest in manifests:
+        for own in manifest.values():
+            for split, ids in own.items():
+                used |= dict.fromkeys(ids)
+                stored |= dict.fromkeys(ids) if all_splits or split != "test" else {}
+    return used, stored
+
+
+def _uncut(view: View) -> str:
+    """A view without its cut, equal for all cuts of one encoder."""
+    return view.model_copy(update={"frozen": "none"}).model_dump_json()
+
+
+def _lower_of(view: View, windows: Windows, keys: Mapping[str, Sequence[str]], store: PrefixStore) -> Lower | None:
+    """The stored states from which a deeper cut goes on; None if only embeddings are below."""
+    layers = FrozenPart.parse(view.frozen or "none").layers
+    known = {one.source: key for i, own in windows.items() for one, key in zip(own, keys[i], strict=True)}
+
+    def hidden(one: Rendered) -> Tensor | None:
+        key = known.get(one.source)
+        return None if key is None else store.training([key])[0]["hidden"]
+
+    return Lower(layers, hidden) if layers else None
+
+
+def _fill(what: str, reading: Reading, wanted: Mapping[str, Rendered], store: PrefixStore) -> int:
+    """Compute and store the windows' entries that the store lacks; returns how many."""
     missing = [key for key in wanted if not store.has(key)]
-    say(f"encode {name}: {len(wanted)} examples, {len(wanted) - len(missing)} already in the store")
-    if not missing:
-        return 0
-    with progress(f"encode {name}", len(missing)) as advance:
-        for key in missing:
-            store.put(key, backbone.encode(wanted[key], for_generation=False)[0])
-            advance(1)
+    say(f"encode {what}: {len(wanted)} examples, {len(wanted) - len(missing)} already in the store")
+    if missing:
+        with progress(f"encode {what}", len(missing)) as advance:
+            for key, prefix in zip(missing, reading.encode([wanted[key] for key in missing]), strict=True):
+                store.put(key, prefix)
+                advance(1)
     return len(missing)
 
 
-def _entry(identity: str, key: str, rendered: Rendered, example: Conversation) -> dict[str, Any]:
-    return {
-        "id": identity,
-        "key": key,
-        "tokens": len(rendered.target),
-        "source_tokens": len(rendered.source),
-        "transcript_tokens": rendered.transcript_tokens,
-        "kept_tokens": rendered.transcript_read,
-        "meeting": example.meeting,
-    }
+def _entry(key: str, window: Rendered, with_ids: bool) -> list[Any]:
+    """A window in the index: its key, its tokens of target and source, and, for a run without the store, their ids."""
+    ids = [window.source, window.target] if with_ids else []
+    return [key, len(window.target), len(window.source), *ids]

@@ -1,32 +1,48 @@
-"""Writes a training's adapters, history and masks to models/<run>."""
+"""Writes a training's models, history and masks to models/<run>."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from pipeline.clients.manifest import Manifest
+from pipeline.clients.skews import SERVER
 from pipeline.federated.algorithm import Owner
 from pipeline.federated.history import COLUMNS, columns_of, judged
 from pipeline.federated.masks import pack_masks
-from pipeline.model.adapter import pack, write_adapter
+from pipeline.model.adapter import Adapter, pack, write_adapter
 from pipeline.model.tensor_file import save_checksums
-from pipeline.runs.index import Encoded
-from pipeline.runs.training import POOLED, Finished
+from pipeline.plan.orders import TrainOrder
+from pipeline.runs.index import Index
+from pipeline.runs.training import POOLED, Finished, write_events
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_bytes
 from pipeline.workspace.tables import write_table
 
 
-def export_untrained(run_id: str, clients: Sequence[str]) -> None:
-    """Write an empty adapter for each client, as the bare backbone has; a run that is left out has no clients."""
-    for client in clients:
-        write_adapter(layout.adapter(run_id, client), {}, {"round": 0})
+def export_untrained(run_id: str, initial: Adapter) -> None:
+    """Write the initial model, which the server has; for a language model it is empty, as the bare backbone."""
+    write_adapter(layout.adapter(run_id, SERVER), initial, {"round": 0})
     write_table(layout.history(run_id), [], COLUMNS)
-    write_bytes(layout.masks(run_id), pack({}))
     save_checksums(run_id)
 
 
-def export(run_id: str, finished: Finished, owner: Owner, encoded: Encoded) -> None:
-    """Write the models that a run's row reports, the others (teacher, before, last, local), its rounds and masks."""
+def export(run_id: str, finished: Finished, order: TrainOrder, manifest: Manifest, index: Index) -> None:
+    """Write the evaluated models and the others, the history, the masks, and what went wrong."""
+    owner = order.evaluate
+    assert owner is not None
+    assert order.training is not None
+    if order.evaluated == "best":
+        _best_models(run_id, finished, owner)
+        lengths = {client: sum(e.tokens for e in index.learned(own["train"])) for client, own in manifest.items()}
+        write_bytes(layout.masks(run_id), pack(pack_masks(finished.private.masks), {"tokens": lengths}))
+    else:
+        _last_models(run_id, finished, owner)
+    history = judged(finished.progress.history, owner)
+    write_table(layout.history(run_id), [row.to_row() for row in history], columns_of(history))
+    write_events(run_id, order.training, finished.progress)
+    save_checksums(run_id)
+
+
+def _best_models(run_id: str, finished: Finished, owner: Owner) -> None:
+    """Each client's best round: the evaluated model, and the other one, teacher, student before it, and last round."""
     progress, private = finished.progress, finished.private
     best = private.best[owner]
     for other, own in private.best.items():
@@ -34,7 +50,7 @@ def export(run_id: str, finished: Finished, owner: Owner, encoded: Encoded) -> N
             about = {"round": at_best.round, "validation_loss": at_best.loss}
             write_adapter(layout.adapter(run_id, client, "" if other == owner else other), at_best.adapter, about)
     if "server" in private.best:
-        write_adapter(layout.adapter(run_id, "server"), progress.server.adapter)
+        write_adapter(layout.adapter(run_id, SERVER), progress.server.adapter)
         for client, at_best in best.items():
             write_adapter(layout.adapter(run_id, client, "teacher"), at_best.sent)
     if private.masks and owner == "local":
@@ -46,8 +62,18 @@ def export(run_id: str, finished: Finished, owner: Owner, encoded: Encoded) -> N
             state = private.states.get(client) or private.states[POOLED]
             last = progress.server.adapter if owner == "server" else state.adapter
             write_adapter(layout.adapter(run_id, client, "last"), last, {"round": progress.round})
-    history = judged(progress.history, owner)
-    write_table(layout.history(run_id), [row.to_row() for row in history], columns_of(history))
-    lengths = {client: sum(e.tokens for e in splits["train"]) for client, splits in encoded.clients.items()}
-    write_bytes(layout.masks(run_id), pack(pack_masks(private.masks), {"tokens": lengths}))
-    save_checksums(run_id)
+
+
+def _last_models(run_id: str, finished: Finished, owner: Owner) -> None:
+    """The last round: the server's model, or each evaluated client's own; and each client's best round."""
+    progress, private = finished.progress, finished.private
+    last = {SERVER: progress.server.adapter}
+    if owner == "local" and POOLED in private.states:
+        last = {SERVER: private.states[POOLED].adapter}
+    elif owner == "local":
+        last = {client: private.states[client].adapter for client in private.best["local"]}
+    for name, model in last.items():
+        write_adapter(layout.adapter(run_id, name), model, {"round": progress.round})
+    for client, best in private.best[owner].items():
+        about = {"round": best.round, "validation_loss": best.loss}
+        write_adapter(layout.adapter(run_id, client, "best"), best.adapter, about)

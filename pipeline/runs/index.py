@@ -1,77 +1,101 @@
-"""Reading data/encoded/<run>.json: a run's clients, and the entries of their examples in the prefix store."""
+"""Reading data/encoded/<setting>/<run>.json: what a run's learner reads of its examples, by the store's keys."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.corpora.example import SPLITS, Split
+from pipeline.clients.manifest import Manifest
+from pipeline.corpora.example import Split
 from pipeline.model.entry import Entry
-from pipeline.plan.orders import EncodeOrder, Training, TrainOrder, read_order
+from pipeline.plan.orders import Training, TrainOrder, planned_run, read_order
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json
 
 
 @dataclass(frozen=True)
-class Encoded:
-    """A run's data: the entries of its clients' examples, and `index`, the file's content for hashes and statistics."""
+class Index:
+    """A run's examples in the store.
 
-    clients: dict[str, dict[Split, list[Entry]]]
-    index: dict[str, Any]
+    Attributes:
+        digest: of the backbone's weights.
+        encoding: of the code that encodes.
+        classes: the classes of the task, in the order of the logits.
+        entries: example -> the entries of its windows; the first is trained on. One without a target has 0 tokens.
+        content: the file's content, for hashes and statistics.
+    """
 
-    @property
-    def limits(self) -> tuple[int, int]:
-        """(source tokens, target tokens) to which its examples were cut."""
-        source, target = self.index["limits"]
-        return source, target
+    digest: str
+    encoding: str
+    classes: tuple[str, ...]
+    entries: Mapping[str, Sequence[Entry]]
+    content: Mapping[str, Any]
 
-    @property
-    def tests(self) -> list[tuple[str, Entry]]:
-        """(client, entry) of every test example."""
-        return [(client, entry) for client, splits in self.clients.items() for entry in splits["test"]]
+    def learned(self, ids: Iterable[str]) -> list[Entry]:
+        """The first entry of each example that has a target."""
+        return [self.entries[identity][0] for identity in ids if self.entries[identity][0].tokens]
 
 
-def read_encoded(run_id: str) -> Encoded:
+def read_index(setting: str, run: str) -> Index:
     """Read a run's index.
 
     Raises:
-        QuorumError: the run is not encoded.
+        QuorumError: the setting is not encoded.
     """
-    index = read_json(layout.encoded_index(run_id))
-    clients: dict[str, dict[Split, list[Entry]]] = {
-        client: {split: [_entry(e) for e in splits[split]] for split in SPLITS}
-        for client, splits in index["clients"].items()
-    }
-    return Encoded(clients, index)
+    return index_of(read_json(layout.encoded(setting, run), remedy=f"run `dvc repro encode@{setting}`"))
 
 
-def _entry(row: dict[str, Any]) -> Entry:
-    ids = (tuple(row.get("source", ())), tuple(row.get("target", ())))
-    return Entry(row["id"], row["key"], row["tokens"], row["source_tokens"], *ids)
+def index_of(content: Mapping[str, Any]) -> Index:
+    """Build an index from the content of its file."""
+    entries: dict[str, list[Entry]] = {}
+    for identity, windows in content["entries"].items():
+        for number, (key, tokens, source_tokens, *ids) in enumerate(windows):
+            name = f"{identity}#{number}" if number else identity
+            entry = Entry(name, key, tokens, source_tokens, *map(tuple, ids))
+            entries.setdefault(identity, []).append(entry)
+    return Index(content["digest"], content["encoding"], tuple(content["classes"]), entries, content)
 
 
-def training_key(training: Training, encoded: Encoded) -> str:
+def read_manifest(setting: str, seed: int) -> Manifest:
+    """Read which client has which examples.
+
+    Raises:
+        QuorumError: the setting is not partitioned.
+    """
+    found: Manifest = read_json(layout.partition(setting, seed), remedy=f"run `dvc repro partition@{setting}`")["manifest"]
+    return found
+
+
+def tests_of(manifest: Manifest, index: Index) -> list[tuple[str, Entry]]:
+    """(Client, first entry) of each test example."""
+    return [(client, index.entries[i][0]) for client, own in manifest.items() for i in own["test"]]
+
+
+def training_key(training: Training, manifest: Manifest, index: Index) -> str:
     """Hash a training's order and data. Two runs with one key are one training under two names."""
-    return sha256_json([training.model_dump(mode="json"), encoded.index])
+    splits: tuple[Split, ...] = ("train", "val")
+    used = {client: {split: own[split] for split in splits} for client, own in manifest.items()}
+    ids = sorted({i for own in used.values() for split in splits for i in own[split]})
+    entries = [[i, [[entry.key, entry.tokens] for entry in index.entries[i][:1]]] for i in ids]
+    return sha256_json([training.model_dump(mode="json"), used, entries, index.classes, index.digest])
 
 
 def planned_key(run_id: str) -> str | None:
-    """Compute the key of a run's planned training; None for the untrained backbone.
+    """Compute the key of a run's planned training; None for a run that trains nothing.
 
     Raises:
-        QuorumError: its order or index is missing.
+        QuorumError: its order, partition or index is missing.
     """
-    order = read_order(layout.order("train", run_id), TrainOrder)
-    return None if order.training is None else training_key(order.training, read_encoded(run_id))
+    row = planned_run(run_id)
+    order = read_order(layout.order("train", row.name), TrainOrder)
+    training = order.at(row.seed)
+    if training is None or order.left_out:
+        return None
+    return training_key(training, read_manifest(order.setting, row.seed), read_index(order.setting, row.name))
 
 
 def is_as_planned(run_id: str) -> bool:
-    """Whether a run's adapters are those of its planned training."""
+    """Whether a run's models are those of its planned training."""
     note = layout.trained_as(run_id)
     return note.is_file() and read_json(note)["training"] == planned_key(run_id)
-
-
-def target_limit(run_id: str) -> int:
-    """Return how many tokens of a reference a run reads, its end token included."""
-    order = read_order(layout.order("encode", layout.group_of(run_id)), EncodeOrder)
-    return order.limits[order.manifests[run_id]][1]

@@ -1,4 +1,4 @@
-"""results/<group>/<run>-<seed>.json.gz: a finished run's committed result, one compressed file for each run and seed.
+"""results/<run>.json.gz: a finished run's committed result, one compressed file for each run, with all of its seeds.
 
 A long experiment takes days and machines. Adapters, prefixes and summaries stay on the machine that computed them; from
 these files every table, figure and page is rendered, without texts, weights or training.
@@ -19,8 +19,9 @@ from typing import Any
 
 from pipeline.errors import QuorumError
 from pipeline.federated.history import Round
-from pipeline.plan.orders import EncodeOrder, RunRow, read_order
-from pipeline.runs.index import read_encoded, target_limit
+from pipeline.model.tensor_file import count_of_tensors
+from pipeline.plan.orders import RunRow
+from pipeline.runs.index import read_index, read_manifest
 from pipeline.runs.trained import timed_training
 from pipeline.runs.truncation import cut_of
 from pipeline.workspace import layout
@@ -32,67 +33,96 @@ RETRAIN = "QUORUM_RETRAIN"
 CPU = Path("/proc/cpuinfo")
 
 Result = Mapping[str, Any]
-"""`fingerprint`, `commit`, `machine`, `precision`, `threads`, `source`, `cut`, `training`, `training_seconds`;
-`scores`: {`clients`, `examples`}; `history`: rows."""
+"""One seed's: `fingerprint`, `commit`, `machine`, `precision`, `threads`, `source`, `cut`, `training`,
+`training_seconds`; `scores`: {`clients`, `examples`}; `history`: rows."""
+NEEDED = ("fingerprint", "precision", "source", "cut", "scores", "history")
+"""What pages read of a result."""
 
 
-def save_result(row: RunRow, scores: Mapping[str, Any]) -> None:
-    """Write a run's result from its scores, its rounds and its plan."""
-    encoding = read_order(layout.order("encode", layout.group_of(row.id)), EncodeOrder)
-    index = read_encoded(row.id).index
-    about = {
+def result_of(row: RunRow, scores: Mapping[str, Any]) -> dict[str, Any]:
+    """A run's result at one seed, from its scores, its rounds and its plan."""
+    manifest, learner = read_manifest(row.setting, row.seed), row.learner
+    index = None if learner is None else read_index(row.setting, row.name)
+    cut = None if index is None or learner is None else asdict(cut_of(index, manifest, learner.view.target_tokens))
+    return {
         "fingerprint": row.fingerprint,
         "commit": current_commit(),
         "machine": _machine(),
-        "precision": encoding.precision,
-        "threads": encoding.threads,
-        "source": {corpus: read_json(layout.notes(corpus))["source"] for corpus in encoding.corpora},
-        "cut": asdict(cut_of(index, target_limit(row.id))),
+        "precision": None if learner is None else learner.precision,
+        "threads": None if learner is None else learner.threads,
+        "source": {name: read_json(layout.notes(name))["source"] for name in row.data},
+        "cut": cut,
+        "parameters": parameters_of(row.id),
         "training": read_json(layout.trained_as(row.id))["training"],
         "training_seconds": timed_training(row.id).get("seconds"),
+        "scores": scores,
+        "history": read_table(layout.history(row.id)),
     }
-    write_result(layout.result(row.id), about | {"scores": scores, "history": read_table(layout.history(row.id))})
+
+
+def parameters_of(run_id: str) -> int:
+    """The number of trained parameters of one of a run's models."""
+    files = sorted(layout.adapters(run_id).glob("*.safetensors"))
+    return count_of_tensors(files[0]) if files else 0
 
 
 def write_result(path: Path, result: Result) -> None:
-    """Write a result, compressed; equal results are equal bytes."""
+    """Write a run's result, compressed; equal results are equal bytes."""
     write_bytes(path, gzip.compress(json.dumps(result, separators=(",", ":")).encode(), mtime=0))
 
 
-def read_result(path: Path) -> dict[str, Any]:
-    """Read a run's result.
+def read_result(name: str) -> dict[int, dict[str, Any]]:
+    """Read a run's result by seed; empty without one.
 
     Raises:
-        QuorumError: the file is missing or damaged.
+        QuorumError: the file is damaged, or lacks a key.
     """
+    path = layout.result(name)
     try:
-        return dict(json.loads(gzip.decompress(path.read_bytes())))
+        content = json.loads(gzip.decompress(path.read_bytes()))
+        found = {int(seed): dict(own) for seed, own in content["seeds"].items()}
     except FileNotFoundError:
-        raise QuorumError(f"{path}: is missing; run `dvc repro`") from None
-    except (OSError, EOFError, ValueError):
+        return {}
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError):
         raise QuorumError(f"{path}: is damaged; run `git checkout {path}` or `dvc repro`") from None
-
-
-def has_result(row: RunRow) -> bool:
-    """Whether results/ has the planned run: the same knobs and setting, of any version of the code."""
-    path = layout.result(row.id)
-    return path.is_file() and read_result(path)["fingerprint"] == row.fingerprint
+    for own in found.values():
+        if absent := [key for key in NEEDED if key not in own]:
+            raise QuorumError(f"{path}: is damaged (no {absent[0]}); run `git checkout {path}` or `dvc repro`")
+    return found
 
 
 def read_results_of(rows: Iterable[RunRow]) -> dict[str, dict[str, Any]]:
-    """Read run id -> result, of the planned runs that have one.
+    """Read run id -> result, of the planned runs that have one: the same knobs, of any version of the code.
 
     Raises:
         QuorumError: there is none, or results of two precisions would share a table.
     """
-    files = {row.id: read_result(layout.result(row.id)) for row in rows if has_result(row)}
-    if not files:
+    files: dict[str, dict[int, dict[str, Any]]] = {}
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        own = files.setdefault(row.name, read_result(row.name) if row.name not in files else {}).get(row.seed)
+        if own is not None and own["fingerprint"] == row.fingerprint:
+            found[row.id] = own
+    if not found:
         raise QuorumError(f"{layout.RESULTS}: has no result of a planned run; run `dvc repro`")
-    precisions = {result["precision"]: run for run, result in files.items()}
+    precisions = {result["precision"]: run for run, result in found.items() if result["precision"]}
     if len(precisions) > 1:
         named = " and ".join(f"{run} in {precision}" for precision, run in sorted(precisions.items()))
         raise QuorumError(f"{layout.RESULTS}: {named}: one table has one precision; remove the results of one")
-    return files
+    return found
+
+
+def has_result(row: RunRow) -> bool:
+    """Whether results/ has the planned run: the same knobs and setting, of any version of the code."""
+    own = read_result(row.name).get(row.seed)
+    return own is not None and own["fingerprint"] == row.fingerprint
+
+
+def deleted_results(rows: Iterable[RunRow]) -> list[str]:
+    """List the result files of planned runs that git has and the workspace lacks; none outside git."""
+    listed = ["git", "ls-files", "--deleted", "--", str(layout.RESULTS)]
+    found = subprocess.run(listed, capture_output=True, text=True, check=False).stdout.splitlines()
+    return [path for path in dict.fromkeys(str(layout.result(row.name)) for row in rows) if path in found]
 
 
 def refuse_to_retrain(row: RunRow) -> None:
@@ -101,23 +131,25 @@ def refuse_to_retrain(row: RunRow) -> None:
     Raises:
         QuorumError: git has a result of this run, and no dvc.lock.
     """
-    path = layout.result(row.id)
+    path = layout.result(row.name)
     if os.environ.get(RETRAIN) == "1" or not has_result(row) or not _is_tracked(path) or _is_tracked(Path("dvc.lock")):
         return
     raise QuorumError(f"{path}: has this run's result; to train it again, set {RETRAIN}=1 or delete the file")
 
 
 def missing(rows: Sequence[RunRow]) -> list[str]:
-    """List the last DVC stage of every planned run without a result, ordered by seed.
+    """List the last DVC stage of every planned run that lacks a result at some seed.
 
     Raises:
         QuorumError: one is missing, and there are results in another precision than this machine's.
     """
-    waiting = [row for row in sorted(rows, key=lambda row: row.seed) if not _is_left_out(row) and not has_result(row)]
-    for row in rows if waiting else ():
-        if has_result(row):
-            refuse_another_precision(layout.result(row.id), read_result(layout.result(row.id))["precision"], _here(row))
-    return [stage_of(row) for row in waiting]
+    made = [row for row in rows if not row.left_out]
+    waiting = [row for row in made if not has_result(row)]
+    for row in made if waiting else ():
+        if row.learner is not None and has_result(row):
+            there = read_result(row.name)[row.seed]["precision"]
+            refuse_another_precision(layout.result(row.name), there, row.learner.precision)
+    return list(dict.fromkeys(f"evaluate@{row.name}" for row in waiting))
 
 
 def refuse_another_precision(path: Path, there: str, here: str) -> None:
@@ -130,23 +162,9 @@ def refuse_another_precision(path: Path, there: str, here: str) -> None:
         raise QuorumError(f"{path}: was computed in {there}, and this plan says {here}; go on where {there} is native")
 
 
-def stage_of(row: RunRow) -> str:
-    """Return DVC's name of a run's last stage."""
-    stage = "evaluate" if layout.group_of(row.id) == layout.MAIN else "evaluate-more"
-    return f"{stage}@{row.name}-{row.seed}"
-
-
 def rounds_of(result: Result, seed: int) -> list[Round]:
     """Return a result's rounds."""
     return [Round.of_row(row, seed) for row in result["history"]]
-
-
-def _here(row: RunRow) -> str:
-    return read_order(layout.order("encode", layout.group_of(row.id)), EncodeOrder).precision
-
-
-def _is_left_out(row: RunRow) -> bool:
-    return row.id in read_order(layout.order("encode", layout.group_of(row.id)), EncodeOrder).left_out
 
 
 def _is_tracked(path: Path) -> bool:

@@ -33,7 +33,7 @@ POOLED = "pooled"
 
 
 @dataclass(frozen=True)
-class Learners:
+class Clients:
     """The initial adapter, the clients that train, and the clients that are evaluated."""
 
     initial: Adapter
@@ -41,8 +41,8 @@ class Learners:
     evaluated: Mapping[str, LocalClientData]
 
 
-Load = Callable[[Callable[[int], None], bool], Learners]
-"""(callback that counts trained examples, whether one client has all data) -> the loaded learners."""
+Load = Callable[[Callable[[int], None], bool], Clients]
+"""(callback that counts trained examples, whether one client has all data) -> the loaded clients."""
 
 
 class Opened(NamedTuple):
@@ -143,16 +143,16 @@ def in_process(order: FederatedKnobs, key: str, load: Load) -> Open:
         from pipeline.engines.in_process import InProcess
         from pipeline.federated.algorithm import ClientState
 
-        learners = load(advance, algorithm.pooled)
-        trained, evaluated = learners.trained, learners.evaluated
+        clients = load(advance, algorithm.pooled)
+        trained, evaluated = clients.trained, clients.evaluated
         if not private.states and (algorithm.stateful or set(evaluated) & set(trained)):
-            private.states.update({name: ClientState(learners.initial) for name in trained})
+            private.states.update({name: ClientState(clients.initial) for name in trained})
         owner = dict.fromkeys(evaluated, POOLED) if algorithm.pooled else {}
         engine: Engine = InProcess(algorithm, trained, evaluated, private, seed=order.seed, trained_by=owner, job=key)
         if order.faults is not None:
             deadline = (order.tolerance or STRICT).deadline
             engine = Faulty(engine, order.faults, deadline, seed=order.seed, sends=algorithm.sends)
-        return Opened(learners.initial, engine, sum(data.examples for data in trained.values()))
+        return Opened(clients.initial, engine, sum(data.examples for data in trained.values()))
 
     return open_
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
+
+from pipeline.clients.manifest import Manifest
+from pipeline.corpora.example import SPLITS
+from pipeline.runs.index import Index
 
 
 @dataclass(frozen=True)
@@ -25,27 +27,22 @@ class Cut:
     limit: int
 
 
-def cut_of(index: Mapping[str, Any], limit: int) -> Cut:
-    """Measure the truncation of one run's examples.
+def cut_of(index: Index, manifest: Manifest, limit: int) -> Cut:
+    """Measure the truncation of one run's examples at a seed.
 
     Args:
-        index: the content of data/encoded/<run>.json.
         limit: the most tokens that are read of a reference.
     """
-    entries = [e for splits in index["clients"].values() for split in splits.values() for e in split]
-    total, read = (sum(e[name] for e in entries) for name in ("transcript_tokens", "kept_tokens"))
-    shares = [e["kept_tokens"] / e["transcript_tokens"] for e in entries if e["transcript_tokens"]]
+    ids = [i for own in manifest.values() for split in SPLITS for i in own[split]]
+    read = [index.content["read"][i] for i in ids]
+    total = sum(there for there, _ in read)
+    shares = [kept / there for there, kept in read if there]
     return Cut(
-        examples=len(entries),
-        cut=sum(e["kept_tokens"] < e["transcript_tokens"] for e in entries),
-        of_tokens=read / total if total else 1.0,
+        examples=len(ids),
+        cut=sum(kept < there for there, kept in read),
+        of_tokens=sum(kept for _, kept in read) / total if total else 1.0,
         of_transcript=fmean(shares) if shares else 1.0,
         # A reference that was cut has exactly `limit` tokens, like one that just fits.
-        full=sum(e["tokens"] == limit for e in entries),
+        full=sum(index.entries[i][0].tokens == limit for i in ids),
         limit=limit,
     )
-
-
-def meetings_tested(index: Mapping[str, Any]) -> dict[str, int]:
-    """Count the meetings on which each client is tested."""
-    return {c: len({entry["meeting"] for entry in splits["test"]}) for c, splits in index["clients"].items()}

@@ -1,28 +1,59 @@
-"""A run's predictions and adapters, scored by example -> results/<run>.json.gz; and the lens of a few examples."""
+"""A run's predictions, scored by example -> results/<run>.json.gz, at each of its seeds."""
 
 from __future__ import annotations
 
-import time
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from pipeline.plan.orders import planned_run
-from pipeline.runs.jobs import label, scoring_job_of, sharing_with
-from pipeline.runs.result_files import save_result
+from pipeline.corpora.prepared import examples_of
+from pipeline.plan.orders import EvaluateOrder, planned_run, read_order
+from pipeline.runs.result_files import result_of, write_result
+from pipeline.tasks.task import Prediction, load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, write_json
-from pipeline.workspace.progress import progress
+from pipeline.workspace.files import read_json, read_jsonl
+from pipeline.workspace.progress import say
 
 
-def run(run_id: str) -> None:
-    """Score a run, together with other runs of the same order, and write its result and its lens."""
-    began = time.monotonic()
-    job = scoring_job_of(run_id)
-    if job.has_work():
-        from pipeline.runs.scoring import score  # seconds, which the other runs' stages save
+def run(name: str) -> None:
+    """Score a run and write its result.
 
-        jobs = sharing_with(job, scoring_job_of)
-        with progress(label("evaluate", jobs), len(jobs)) as advance:
-            score(jobs, advance)
-    scored = read_json(job.path, remedy=f"delete {job.path} and run again")
-    save_result(planned_run(run_id), scored["scores"])
-    write_json(layout.lens(run_id), scored["lens"])
-    write_json(layout.timing("evaluate", run_id), {"seconds": time.monotonic() - began})
+    Raises:
+        QuorumError: its predictions are missing.
+    """
+    order = read_order(layout.order("evaluate", name), EvaluateOrder)
+    if order.left_out:
+        say(f"evaluate {name}: left out: {order.left_out}")
+        write_result(layout.result(name), {"left_out": order.left_out, "seeds": {}})
+        return
+    examples = examples_of(order.data, load_task(order.task).kind)
+    seeds = {}
+    for seed in order.seeds:
+        run_id = layout.run_id(name, seed)
+        models = read_json(layout.models_behind(run_id))
+        scored = _scored(order, read_jsonl(layout.predictions(run_id)), examples)
+        labels = read_json(layout.partition(order.setting, seed))["labels"]
+        rows = [_row(row, examples[row["id"]], labels) for row in scored]
+        scores: dict[str, Any] = {"clients": models["clients"], "examples": rows}
+        if models["best"]:
+            scores["best"] = _scored(order, models["best"], examples)
+        seeds[str(seed)] = result_of(planned_run(run_id), scores)
+    write_result(layout.result(name), {"seeds": seeds})
+
+
+def _scored(order: EvaluateOrder, rows: Sequence[Mapping[str, Any]], examples: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Each row's metrics instead of its text; rows of a run without predictions have a loss alone."""
+    texts = ("query", "reference", "prediction", "ended")
+    plain = [{key: value for key, value in row.items() if key not in texts} for row in rows]
+    if any(row["prediction"] is None for row in rows):
+        return plain
+    predictions = [Prediction(row["prediction"], row["ended"]) for row in rows]
+    task = load_task(order.task)
+    scores = task.score([examples[row["id"]] for row in rows], predictions, use_stemmer=order.use_stemmer)
+    return [{**row, **own} for row, own in zip(plain, scores, strict=True)]
+
+
+def _row(row: dict[str, Any], example: Any, labels: Mapping[str, str]) -> dict[str, Any]:
+    """A test example's scores, with what resamples it and what weights it."""
+    label = labels.get(row["id"], "")
+    about = {"id": row["id"], "client": row["client"], "group": example.group}
+    return about | ({"label": label} if label else {}) | row

@@ -1,40 +1,93 @@
-"""One run at one seed -> models/<run>: its adapters, its history, and its masks over target tokens."""
+"""One run at each of its seeds -> models/<run>/<seed>: its models, its history, and its masks over target tokens."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
 from pipeline.federated.history import OnRound, Round
+from pipeline.model.tensor_file import is_intact
 from pipeline.plan.orders import TrainOrder, planned_run, read_order
-from pipeline.runs.export import export, export_untrained
-from pipeline.runs.index import read_encoded, training_key
-from pipeline.runs.meetings import train_on_meetings
+from pipeline.runs.index import Index, read_index, read_manifest, training_key
+from pipeline.runs.prune import remove_unless_awaited
 from pipeline.runs.result_files import refuse_to_retrain
-from pipeline.runs.training import write_events
 from pipeline.workspace import layout
-from pipeline.workspace.files import write_json
+from pipeline.workspace.files import read_json, sha256_json, write_json
+from pipeline.workspace.progress import say
+
+Log = Callable[[str], AbstractContextManager[OnRound]]
+"""Run id -> a context with a function that logs each round's rows."""
 
 
-def run(run_id: str, on_round: OnRound = lambda rows: None) -> None:
-    """Train, or resume, and write the models; `on_round` is called with every finished round's rows."""
-    order = read_order(layout.order("train", run_id), TrainOrder)
-    encoded = read_encoded(run_id)
+@contextmanager
+def unlogged(run_id: str) -> Iterator[OnRound]:
+    """Log nothing."""
+    del run_id
+    yield lambda rows: None
+
+
+def run(name: str, log: Log = unlogged) -> None:
+    """Train a run at each seed that is not trained yet; a killed training resumes at its last finished round.
+
+    Raises:
+        QuorumError: the setting is not encoded, a training fails, or git has the run's result.
+    """
+    order = read_order(layout.order("train", name), TrainOrder)
+    if order.left_out:
+        say(f"train {name}: left out: {order.left_out}")
+        shutil.rmtree(layout.MODELS / name, ignore_errors=True)
+        write_json(layout.MODELS / name / "left_out.json", {"left_out": order.left_out})
+        return
+    (layout.MODELS / name / "left_out.json").unlink(missing_ok=True)
+    index = None if order.learner is None else read_index(order.setting, name)
+    for seed in order.seeds:
+        _train(name, seed, order, index, log)
+
+
+def _train(name: str, seed: int, order: TrainOrder, index: Index | None, log: Log) -> None:
+    run_id, manifest = layout.run_id(name, seed), read_manifest(order.setting, seed)
+    training, key = order.at(seed), None
+    if training is not None and index is not None:
+        key = training_key(training, manifest, index)
+    note = {"training": key, "exported": _exported(order, seed)}
+    if _has(run_id, note):  # DVC leaves earlier files: if only another seed has changed, they are of this plan
+        say(f"train {run_id}: has been trained")
+        return
     refuse_to_retrain(planned_run(run_id))
+    # Removed first, so that models that are only partly removed never seem complete.
+    layout.trained_as(run_id).unlink(missing_ok=True)
     shutil.rmtree(layout.MODELS / run_id, ignore_errors=True)
-    key: str | None = None
     history: Sequence[Round] = ()
-    if order.training is not None:
-        key = training_key(order.training, encoded)
-    if order.training is None or order.evaluate is None or key is None or not encoded.clients:
-        export_untrained(run_id, list(encoded.clients))
+    # These imports take seconds, which a run that is finished or left out saves.
+    from pipeline.runs.export import export, export_untrained
+    from pipeline.runs.learners import initial, model_of, train_learner
+
+    if training is None or index is None or key is None:
+        learner = order.learner
+        encoder = learner is not None and learner.view.adapted_layers is None and index is not None
+        begins = initial(learner, model_of(learner), index.classes, seed) if encoder else {}  # type: ignore[arg-type,union-attr]
+        export_untrained(run_id, begins)
     else:
-        finished = train_on_meetings(order.training, encoded, key, run_id, on_round)
-        export(run_id, finished, order.evaluate, encoded)
-        write_events(run_id, order.training, finished.progress)
+        with log(run_id) as on_round:
+            finished = train_learner(training, manifest, index, key, run_id, on_round)
+        export(run_id, finished, order, manifest, index)
         history = finished.progress.history
-    write_json(layout.trained_as(run_id), {"training": key})
+    write_json(layout.trained_as(run_id), note)
     write_json(layout.timing("train", run_id), _timing(history) | {"training": key})
+    if key is not None:
+        remove_unless_awaited(run_id, key)
+
+
+def _exported(order: TrainOrder, seed: int) -> str:
+    """A hash of what decides which models are written of a training."""
+    return sha256_json([order.evaluate, order.evaluated, order.learner and order.learner.model_dump(mode="json"), seed])
+
+
+def _has(run_id: str, note: dict[str, str | None]) -> bool:
+    """Whether a run has all models of a training, undamaged."""
+    path = layout.trained_as(run_id)
+    return path.is_file() and read_json(path) == note and is_intact(run_id)
 
 
 def _timing(history: Sequence[Round]) -> dict[str, object]:

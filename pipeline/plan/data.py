@@ -1,0 +1,84 @@
+"""A data set of params.yaml: a task on a source, and what its runs have of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from pipeline.clients.setting import Count
+from pipeline.clients.skews import check_own
+from pipeline.clients.taking import Takes
+from pipeline.corpora.options import Options
+from pipeline.corpora.qmsum import SpanEnd
+from pipeline.corpora.archives import ARCHIVES
+from pipeline.corpora.sources import CORPORA
+from pipeline.model.frozen_part import FrozenPart
+from pipeline.plan.run import Method, Rates
+from pipeline.tasks import TASKS
+from pipeline.workspace.record import Record
+
+SOURCES = (*CORPORA, *ARCHIVES)
+"""The published sources."""
+
+
+class Data(Record):
+    """A data set. Keys that are also at the top of the file, or in a run, are for its runs.
+
+    Attributes:
+        task: what is learned.
+        source: a published source, or the data set's own name, with `file`.
+        file: a user's CSV or JSONL below data/own.
+        span_end: of QMSum: whether a span includes its last turn.
+        query: of a corpus without queries: the query of every example.
+        headers: of 20 Newsgroups: which headers are read.
+        take: which examples of each split are used, in settings that divide one data set.
+        backbone, frozen, source_tokens, target_tokens, max_tokens: of the models that read it.
+        rounds, clients_per_round, batch_size, rates, seeds: of its runs.
+        knobs: method -> hyperparameters of its runs.
+    """
+
+    task: str
+    source: str
+    file: Path | None = None
+    span_end: SpanEnd = "inclusive"
+    query: str | None = None
+    headers: Literal["all", "subject"] = "all"
+    take: Takes = Field(default_factory=Takes)
+    backbone: str | None = None
+    frozen: str | None = None
+    source_tokens: Count | None = None
+    target_tokens: Count | None = None
+    max_tokens: Count | None = None
+    rounds: Count | None = None
+    clients_per_round: Count | None = None
+    batch_size: Count | None = None
+    rates: Rates = Field(default_factory=Rates)
+    knobs: dict[Method, dict[str, Any]] = Field(default_factory=dict)
+    seeds: list[int] | None = Field(default=None, min_length=1)
+
+    @field_validator("task")
+    @classmethod
+    def _known(cls, task: str) -> str:
+        if task not in TASKS:
+            raise ValueError(f"unknown task {task!r}; known: {', '.join(TASKS)}")
+        return task
+
+    @model_validator(mode="after")
+    def _has_one_source(self) -> Data:
+        if self.file is not None:
+            check_own(self.file)
+        elif self.source not in SOURCES:
+            raise ValueError(f"source: unknown source {self.source!r}; known: {', '.join(SOURCES)}; or give a file")
+        if self.frozen is not None:
+            try:
+                FrozenPart.parse(self.frozen)
+            except ValueError as error:
+                raise ValueError(f"frozen: {error}") from None
+        return self
+
+    def options(self, own: list[str]) -> Options:
+        """How its source is read; `own`: the users' clients whose meetings are read with it."""
+        span_end = self.span_end if self.source == "qmsum" else None
+        return Options(span_end=span_end, own=own, query=self.query, headers=self.headers)
