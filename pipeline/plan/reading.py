@@ -154,6 +154,8 @@ def _plain(value: Any, where: str, lines: Lines) -> Any:
         return dict(found) if isinstance(value, CommentedMap) else [one for _, one in found]
     if isinstance(value, ScalarFloat):
         return float(value)
+    if type(value) is ScalarInt and not value:  # 0; other integers of this type begin with 0 or have underscores
+        return 0
     quoted = isinstance(value, ScalarString) and not isinstance(value, PlainScalarString)
     if not quoted and (type(value) not in PLAIN or (type(value) is str and AMBIGUOUS.fullmatch(value))):
         raise ValueError(f"{where}: {value!s:.40}: is not plain; write a decimal number, true, false, or quoted text")

@@ -1,27 +1,35 @@
-"""The frozen part of every example of a group, computed once -> work/store; data/encoded/<run>.json indexes it."""
+"""The frozen part of a setting's examples, computed once -> work/store; data/encoded/<setting> indexes it by run."""
 
 from __future__ import annotations
 
 import time
 
 from pipeline.corpora.prepared import examples_of
-from pipeline.model.loading import backbone_digest, planned_backbone
 from pipeline.plan.orders import EncodeOrder, read_order
-from pipeline.runs.encoding import encode
+from pipeline.runs.index import read_manifest
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import empty_folder, read_json, write_json
+from pipeline.workspace.files import empty_folder, write_json
 
 
-def run(group: str) -> None:
-    """Encode a group's examples, and note the time if any was computed."""
+def run(setting: str) -> None:
+    """Encode a setting's examples for its runs, and note the time if any was computed.
+
+    Raises:
+        QuorumError: it is not partitioned, or longer than a backbone reads.
+    """
     began = time.monotonic()
-    order = read_order(layout.order("encode", group), EncodeOrder)
-    empty_folder(layout.ENCODED / group)
-    backbone = planned_backbone(order)
-    examples = examples_of(order.corpora, load_task(order.task).kind)
-    manifests = {name: read_json(layout.PARTITIONS / f"{name}.json")["manifest"] for name in order.limits}
-    computed = encode(order, group, backbone, backbone_digest(layout.BACKBONE), examples, manifests)
-    if computed:
-        timing = {"seconds": time.monotonic() - began, "examples": computed}
-        write_json(layout.timing("encode", group), timing)
+    order = read_order(layout.order("encode", setting), EncodeOrder)
+    indices: dict[str, object] = {}
+    if order.learners:
+        from pipeline.runs.encoding import encode  # seconds, which a setting without runs saves
+
+        examples = examples_of(order.data, load_task(order.task).kind)
+        seeds = sorted({seed for own in order.seeds.values() for seed in own})
+        manifests = {seed: read_manifest(setting, seed) for seed in seeds}
+        indices, computed = encode(setting, order, examples, manifests)
+        if computed:
+            write_json(layout.timing("encode", setting), {"seconds": time.monotonic() - began, "examples": computed})
+    empty_folder(layout.ENCODED / setting)
+    for run_name, content in indices.items():
+        write_json(layout.encoded(setting, run_name), content)

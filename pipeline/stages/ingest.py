@@ -1,4 +1,4 @@
-"""One corpus as published -> data/raw/<corpus>, checked; `source.json` in it records where it came from."""
+"""One source as published -> data/raw/<source>, checked; `source.json` in it records where it came from."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
 
 
-def run(corpus: str) -> None:
-    """Fetch a corpus, with the organisation's own meetings, and record its source.
+def run(name: str) -> None:
+    """Fetch a source, with users' own meetings, and record where it came from. A user's file stays where it is.
 
     Raises:
-        QuorumError: no source has the corpus, or a file is damaged.
+        QuorumError: it cannot be had, or a file is damaged.
     """
-    order = read_order(layout.order("ingest", corpus), IngestOrder)
-    folder = layout.raw(corpus)
+    order = read_order(layout.order("ingest", name), IngestOrder)
+    folder = layout.raw(name)
     shutil.rmtree(folder, ignore_errors=True)
-    source = choose(corpus, order.data_source)
-    fetch(corpus, source, folder)
+    if order.file is not None:
+        write_json(layout.source_record(name), {"source": "own", "commit": None})
+        return
+    source = choose(name, order.data_source)
+    fetch(name, source, folder)
     for client, own in order.own.items():
         # In the repository itself: data/own is not in git, so an experiment's copy of the workspace lacks it.
         split_folder(layout.home() / own.folder, own_folder(folder, client), roles=own.roles)
-    commit = None if source == "sample" else commit_of(corpus)
-    write_json(layout.source_record(corpus), {"source": source, "commit": commit})
+    commit = None if source == "sample" else commit_of(name)
+    write_json(layout.source_record(name), {"source": source, "commit": commit})

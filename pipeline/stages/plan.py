@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pipeline.model.precision import threads_of
 from pipeline.plan.changes import report_changes
+from pipeline.plan.pages import unshown
 from pipeline.plan.resolve import resolve
 from pipeline.plan.schema import Params, read_params
-from pipeline.plan.text_pages import unshown
-from pipeline.plan.text_resolve import resolve_texts
-from pipeline.plan.texts import is_of_texts, read_text_params
-from pipeline.plan.training import precision_of, unfit
+from pipeline.plan.training import left_out, precision_of
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
 from pipeline.workspace.progress import say
@@ -19,27 +15,15 @@ from pipeline.workspace.progress import say
 
 def run() -> None:
     """Check params.yaml, write `data/plan/`, and say what changed since the last plan."""
-    if is_of_texts():
-        of_texts = read_text_params()
-        for name, remedy in unshown(of_texts).items():
-            say(f"plan: runs.{name}: no table will show it, reports/metrics.json alone; {remedy}")
-        _write(resolve_texts(of_texts))
-        return
     params = read_params()
     orders = resolve(params)
     say(_of_precision(params))
     say(f"plan: threads: {threads_of(params.threads)}")
-    for study, names in params.studies.items():
-        absent = [name for name in names if name not in params.all_runs]
-        if absent:
-            say(f"plan: studies.{study}: left out, as params.yaml has no such runs: {', '.join(absent)}")
-    for name in params.more_runs:
-        if reason := unfit(params, name):
-            say(f"plan: more_runs.{name}: left out: {reason}")
-    _write(orders)
-
-
-def _write(orders: dict[str, dict[str, Any]]) -> None:
+    for name in params.runs_of_scale:
+        if reason := left_out(params, name):
+            say(f"plan: runs.{name}: left out: {reason}")
+    for name, remedy in unshown(params).items():
+        say(f"plan: runs.{name}: no table will show it, reports/metrics.json alone; {remedy}")
     for path, order in orders.items():
         write_json(layout.PLAN / path, order)
     report_changes(orders)

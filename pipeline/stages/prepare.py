@@ -38,14 +38,13 @@ def run(data: str) -> None:
     """
     order = read_order(layout.order("prepare", data), PrepareOrder)
     task = load_task(order.task)
-    if order.source is not None:
+    source = read_json(layout.source_record(order.source))
+    if order.file is None:
         read = READERS[order.source](layout.raw(order.source), order.options)
-        source = read_json(layout.source_record(order.source))
     else:
         # In the repository itself: git need not know this file.
-        examples = own_texts.read(layout.workspace_file(Path(str(order.file))), task.kind, task.classes)
+        examples = own_texts.read(layout.workspace_file(Path(order.file)), task.kind, task.classes)
         read = Read(examples, counts(examples))
-        source = {"source": "own", "commit": None}
     write_examples(layout.examples(data), read.examples)
     classes = {split: set(task.classes(own)) for split, own in by_split(read.examples).items()}
     notes = {"source": source, **_counted(read.examples, classes["train"], task.kind), **read.notes}

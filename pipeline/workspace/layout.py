@@ -4,8 +4,8 @@ Paths that DVC tracks are relative to the workspace in which a stage runs. State
 MLflow store, the mirror) is relative to `DVC_ROOT`: in `dvc exp run --temp` and in queued experiments the workspace is
 a temporary copy, and state in it would be lost.
 
-An experiment below `experiments/` is a separate workspace. It shares the backbone and `work/` with the root, which
-it finds by `QUORUM_BASE`, the path from its folder to the root.
+An experiment below `experiments/` is a separate workspace. It shares `work/` and the code with the root, which it finds
+by `QUORUM_BASE`, the path from its folder to the root.
 """
 
 from __future__ import annotations
@@ -31,14 +31,12 @@ ENCODED = Path("data/encoded")
 
 
 MODELS = Path("models")
-BACKBONE = BASE / "models/backbone"
+BACKBONES = MODELS / "backbones"
 ABOUT_BACKBONE, WEIGHTS = "quorum.json", "model.safetensors"
 """In a backbone's folder: the weights' name and digest, and the weights."""
 
 REPORTS = Path("reports")
 PREDICTIONS = REPORTS / "predictions"
-SCORES = REPORTS / "scores"
-LENS = REPORTS / "lens"
 RATING_SHEETS = REPORTS / "ratings"
 ANALYSIS = REPORTS / "analysis"
 RESULTS = Path("results")
@@ -54,16 +52,10 @@ TUNING_TABLE = TABLES / "tuning.csv"
 FIGURES = REPORTS / "figures"
 METRICS = REPORTS / "metrics.json"
 REPORT = REPORTS / "report.html"
-PAPER_REPORT = REPORTS / "paper.html"
-"""Every table and figure of the paper; `REPORT` has only the main table."""
-
+GALLERY = REPORTS / "gallery.html"
+"""Who has which examples, in every setting."""
 HISTORY, WORD_SHARES = TABLES / "history.csv", TABLES / "word_shares.csv"
-"""Every round of the main table's runs; the shares of words that are distilled (Fig. 11)."""
-HISTORY_MORE = REPORTS / "metrics" / "more" / "history.csv"
-"""Every round of all other runs."""
-
-MAIN, MORE, TUNE, ON_TEXTS = "main", "more", "tune", "texts"
-"""The groups of runs, with separate folders: the main table's, all others, trials of `make tune`, runs on texts."""
+"""Every round of the runs; the shares of words that are distilled (Fig. 11)."""
 
 
 def home() -> Path:
@@ -91,11 +83,6 @@ def store() -> Path:
     return work() / "store"
 
 
-def prompts() -> Path:
-    """Cached prompts of test texts, for decoding."""
-    return work() / "prompts"
-
-
 def try_copy() -> Path:
     """The copy of the workspace in which `make try` runs."""
     return work() / "try"
@@ -119,11 +106,6 @@ def round_adapter(training: str, number: int, owner: str) -> Path:
 def generated() -> Path:
     """Cached predictions, by the hash of their cause."""
     return work() / "generated"
-
-
-def evaluated() -> Path:
-    """Cached scores, by the hash of their cause."""
-    return work() / "evaluated"
 
 
 def checkpoint_lock(training: str) -> Path:
@@ -161,18 +143,13 @@ def mlflow_artifacts() -> Path:
 
 
 def order(stage: str, item: str | None = None) -> Path:
-    """`data/plan/<stage>.json`, or `data/plan/<stage>/<item>.json` for a stage of a corpus, a group or a run."""
+    """`data/plan/<stage>.json`, or `data/plan/<stage>/<item>.json` for a stage of a data set, a setting or a run."""
     return PLAN / f"{stage}.json" if item is None else PLAN / stage / f"{item}.json"
 
 
-def run_id(group: str, name: str, seed: int) -> str:
-    """The id of a run at one seed, which is also the path of its files: `main/fedselectkd-1`."""
-    return f"{group}/{name}-{seed}"
-
-
-def group_of(run: str) -> str:
-    """The group of a run id, such as `main`."""
-    return run.split("/")[0]
+def run_id(name: str, seed: int) -> str:
+    """The id of a run at one seed, which is also the path of its files: `fedselectkd/1`."""
+    return f"{name}/{seed}"
 
 
 def raw(corpus: str) -> Path:
@@ -195,29 +172,19 @@ def notes(corpus: str) -> Path:
     return PREPARED / corpus / "notes.json"
 
 
-def seed_metrics(group: str, seed: int) -> Path:
+def seed_metrics(seed: int) -> Path:
     """The metrics of one seed."""
-    return metrics_of_seeds(group) / f"seed-{seed}.json"
+    return REPORTS / "metrics" / f"seed-{seed}.json"
 
 
-def metrics_of_seeds(group: str) -> Path:
-    """The folder of a group's metrics."""
-    return REPORTS / "metrics" / group
+def all_metrics() -> Path:
+    """Every figure of the runs over all seeds."""
+    return REPORTS / "metrics" / "all.json"
 
 
-def all_metrics(group: str) -> Path:
-    """Every figure of a group's runs over all seeds."""
-    return metrics_of_seeds(group) / "all.json"
-
-
-def identities(group: str) -> Path:
-    """The identities of the runs behind a group's metrics."""
-    return metrics_of_seeds(group) / "identities.json"
-
-
-def figures(group: str) -> Path:
-    """The folder of a group's figures."""
-    return FIGURES / group
+def identities() -> Path:
+    """The identities of the runs behind the metrics."""
+    return REPORTS / "metrics" / "identities.json"
 
 
 def data_statistics(corpus: str) -> Path:
@@ -225,13 +192,13 @@ def data_statistics(corpus: str) -> Path:
     return REPORTS / "data" / f"{corpus}.csv"
 
 
-def encoded_index(run: str) -> Path:
+def encoded(setting: str, run: str) -> Path:
     """The index of a run's examples in the store."""
-    return ENCODED / f"{run}.json"
+    return ENCODED / setting / f"{run}.json"
 
 
 def partition(setting: str, seed: int) -> Path:
-    """A setting's manifest at a seed, and each example's label; of tuning, the setting is `tune/<name>`."""
+    """A setting's manifest at a seed, and each example's label."""
     return PARTITIONS / setting / f"{seed}.json"
 
 
@@ -253,18 +220,13 @@ def checksums(run: str) -> Path:
 def run_of(path: Path) -> str | None:
     """Return the run to which a file of adapters or masks belongs; None for a file outside of `MODELS`.
 
-    >>> run_of(Path("models/main/fedavg-1/adapters/A.safetensors")), run_of(Path("models/texts/x/1/masks.safetensors"))
-    ('main/fedavg-1', 'texts/x/1')
+    >>> run_of(Path("models/fedavg/1/adapters/A.safetensors")), run_of(Path("models/fedavg/1/masks.safetensors"))
+    ('fedavg/1', 'fedavg/1')
     """
     if not path.is_relative_to(MODELS):
         return None
     folder = path.parent.parent if path.parent.name == "adapters" else path.parent
     return folder.relative_to(MODELS).as_posix()
-
-
-def run_on_texts(name: str, seed: int) -> str:
-    """A run of an experiment on labelled texts at one seed: `texts/tc-fedavg/1`."""
-    return f"{ON_TEXTS}/{name}/{seed}"
 
 
 def at_seed(file: Path, seed: int) -> Path:
@@ -281,14 +243,9 @@ def workspace_file(file: Path) -> Path:
     return home() / workspace() / file
 
 
-def backbone_of(name: str) -> Path:
-    """One of several backbones of an experiment."""
-    return MODELS / "backbones" / name
-
-
-def encoded_texts(dataset: str) -> Path:
-    """The index of a data set's texts in the store, for every model that reads them."""
-    return ENCODED / f"{dataset}.json"
+def backbone(name: str) -> Path:
+    """The weights and the tokenizer of a backbone."""
+    return BACKBONES / name
 
 
 def history(run: str) -> Path:
@@ -311,19 +268,14 @@ def trained_as(run: str) -> Path:
     return MODELS / run / "training.json"
 
 
-def result(run: str) -> Path:
-    """A finished run's scores by example, its rounds, and how it was computed."""
-    return RESULTS / f"{run}.json.gz"
+def result(name: str) -> Path:
+    """A run's scores by example, its rounds, and how it was computed, at each of its seeds."""
+    return RESULTS / f"{name}.json.gz"
 
 
-def scores(run: str) -> Path:
-    """The scores of a run on labelled texts, by example."""
-    return SCORES / f"{run}.json"
-
-
-def lens(run: str) -> Path:
-    """The entropies of a run's teacher in a few summaries."""
-    return LENS / f"{run}.json"
+def models_behind(run: str) -> Path:
+    """Losses of a run's other models, scores of the best rounds', and the entropies of its teacher in a few texts."""
+    return PREDICTIONS / f"{run}.json"
 
 
 def ratings_table() -> Path:
