@@ -22,29 +22,18 @@ INTERRUPTED = 130
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 meetings = typer.Typer(no_args_is_help=True, help="Meetings as an organisation has them.")
-texts = typer.Typer(no_args_is_help=True, help="The stages of an experiment on labelled texts.")
 federation = typer.Typer(no_args_is_help=True, help="A federation of machines that are really apart.")
 copies = typer.Typer(no_args_is_help=True, help="A copy of the workspace, for `make try`.")
 ratings = typer.Typer(no_args_is_help=True, help="Human evaluation: blind rating sheets out, ratings in.")
 app.add_typer(meetings, name="meetings")
-app.add_typer(texts, name="texts")
 app.add_typer(federation, name="federation")
 app.add_typer(copies, name="copies")
 app.add_typer(ratings, name="ratings")
 
 
-def _with_group(run: str) -> str:
-    return run if "/" in run else f"main/{run}"
-
-
-RunId = Annotated[
-    str,
-    typer.Argument(callback=_with_group, help="a run at one seed: fedselectkd-1; beyond the main table more/fedprox-1"),
-]
-Corpus = Annotated[str, typer.Argument(help="a corpus of params.yaml, as in qmsum")]
-Group = Annotated[str, typer.Argument(help="main, or more: the runs beyond the main table")]
-Dataset = Annotated[str, typer.Argument(help="a data set of the experiment's params.yaml")]
-TextRun = Annotated[str, typer.Argument(help="a run of the experiment's params.yaml, at all its seeds")]
+Data = Annotated[str, typer.Argument(help="a data set of params.yaml")]
+Setting = Annotated[str, typer.Argument(help="a setting of params.yaml")]
+Run = Annotated[str, typer.Argument(help="a run of params.yaml, at all of its seeds")]
 
 
 @app.command()
@@ -56,31 +45,31 @@ def plan() -> None:
 
 
 @app.command()
-def ingest(corpus: Corpus) -> None:
-    """Bring the corpora, checked, into data/raw."""
+def ingest(source: Annotated[str, typer.Argument(help="a source of params.yaml")]) -> None:
+    """Bring a source, checked, into data/raw."""
     from pipeline.stages.ingest import run
 
-    run(corpus)
+    run(source)
 
 
 @app.command()
-def backbone() -> None:
-    """Bring the backbone's weights into models/backbone."""
+def backbone(name: Annotated[str, typer.Argument(help="a backbone of params.yaml")]) -> None:
+    """Bring a backbone's weights into models/backbones."""
     from pipeline.stages.backbone import run
 
-    run()
+    run(name)
 
 
 @app.command()
-def prepare(corpus: Corpus) -> None:
-    """Turn the corpora into examples."""
+def prepare(data: Data) -> None:
+    """Turn a source into a data set's examples."""
     from pipeline.stages.prepare import run
 
-    run(corpus)
+    run(data)
 
 
 @app.command()
-def partition(setting: Annotated[str, typer.Argument(help="a setting of params.yaml")]) -> None:
+def partition(setting: Setting) -> None:
     """Divide a setting's examples among its clients."""
     from pipeline.stages.partition import run
 
@@ -88,82 +77,63 @@ def partition(setting: Annotated[str, typer.Argument(help="a setting of params.y
 
 
 @app.command()
-def encode(group: Group) -> None:
-    """Compute the frozen part of every example, once."""
+def encode(setting: Setting) -> None:
+    """Compute the frozen part of a setting's examples, once."""
     from pipeline.stages.encode import run
 
-    run(group)
+    run(setting)
 
 
 @app.command()
-def train(run: RunId) -> None:
-    """Train one run; a killed training resumes at its last finished round."""
-    from pipeline.runs.prune import prune_training
+def train(run: Run) -> None:
+    """Train a run at its seeds; a killed training resumes at its last finished round."""
     from pipeline.runs.tracking import live
 
-    with live(run) as on_round:
-        from pipeline.stages.train import run as run_stage  # while the logger starts: both take seconds
+    with live(run) as log:
+        from pipeline.stages.train import run as run_stage
 
-        run_stage(run, on_round)
-    prune_training(run)  # frees a few hundred MB before the next training
+        run_stage(run, log)
 
 
 @app.command(hidden=True)
-def log(run: RunId) -> None:
-    """Log in MLflow the rounds that a training writes to standard input."""
+def log(run: Run) -> None:
+    """Log in MLflow the rounds that a run's trainings write to standard input."""
     from pipeline.runs.tracking import log as log_rounds
     from pipeline.workspace.progress import say
 
     try:
-        log_rounds(run, sys.stdin)
+        log_rounds(sys.stdin)
     except QuorumError as error:
-        say(f"track: training goes on without MLflow: {error}")
+        say(f"track: training of {run} goes on without MLflow: {error}")
 
 
 @app.command()
-def generate(run: RunId) -> None:
-    """Summarize every client's test set with a run's adapters."""
-    from pipeline.stages.generate import run as run_stage
+def predict(run: Run) -> None:
+    """Predict every test example with a run's models, and compute their losses."""
+    from pipeline.stages.predict import run as run_stage
 
     run_stage(run)
 
 
 @app.command()
-def evaluate(run: RunId) -> None:
-    """Score a run's predictions and adapters."""
+def evaluate(run: Run) -> None:
+    """Score a run's predictions."""
     from pipeline.stages.evaluate import run as run_stage
 
     run_stage(run)
 
 
 @app.command()
-def main() -> None:
-    """Render the comparisons, tables, figures and the page from results/."""
-    from pipeline.stages.main import run
-
-    run()
-    _track_results()
-
-
-@app.command()
 def analyze() -> None:
-    """Look behind the scores: teachers' deciles, crossed tests, divergence."""
+    """Look behind the scores: what was distilled, crossed tests, divergence, who has what."""
     from pipeline.stages.analyze import run
 
     run()
 
 
 @app.command()
-def words() -> None:
-    """Count which words the selective run distilled, by part of speech."""
-    from pipeline.stages.words import run
-
-    run()
-
-
-@app.command()
 def examples() -> None:
-    """Render the page that quotes summaries and references."""
+    """Render the page that quotes predictions and references."""
     from pipeline.stages.examples import run
 
     run()
@@ -171,7 +141,7 @@ def examples() -> None:
 
 @app.command()
 def report() -> None:
-    """Render the page with every table and figure of the paper, or the page of an experiment's studies."""
+    """Render the comparisons, tables, figures and the page from results/."""
     from pipeline.stages.report import run
 
     run()
@@ -199,68 +169,12 @@ def meetings_check(
     check_folder(folder)
 
 
-@texts.command("backbone")
-def texts_backbone(name: Annotated[str, typer.Argument(help="a preset")]) -> None:
-    """Bring a backbone's weights into models/backbones."""
-    from pipeline.stages.text_backbone import run
-
-    run(name)
-
-
-@texts.command("encode")
-def texts_encode(dataset: Dataset) -> None:
-    """Compute the frozen part of every text, once."""
-    from pipeline.stages.encode_texts import run
-
-    run(dataset)
-
-
-@texts.command("train")
-def texts_train(run: TextRun) -> None:
-    """Train a run; a killed one resumes at its last round."""
-    from pipeline.stages.train_texts import run as run_stage
-
-    run_stage(run)
-
-
-@texts.command("tune")
-def texts_tune() -> None:
-    """Choose rates and knobs by development loss, as `tune` in params.yaml says."""
-    from pipeline.runs.text_tuning import tune as tune_texts
-
-    tune_texts()
-
-
-@texts.command("page")
-def texts_page() -> None:
-    """Render the experiment's tables, figures, page and gallery."""
-    from pipeline.stages.text_page import run
-
-    run()
-
-
-@texts.command("faults-page")
-def texts_faults_page() -> None:
-    """Render the tables, figures and page of an experiment on faults."""
-    from pipeline.stages.faults_page import run
-
-    run()
-
-
-@texts.command("evaluate")
-def texts_evaluate(run: TextRun) -> None:
-    """Score a run's models on their test texts."""
-    from pipeline.stages.evaluate_texts import run as run_stage
-
-    run_stage(run)
-
-
 @app.command()
 def tune() -> None:
-    """Choose learning rates and knobs on validation, as `tune` in params.yaml says."""
-    from pipeline.runs.tuning import tune as tune_meetings
+    """Choose values on validation, as `tune` in params.yaml says."""
+    from pipeline.runs.tuning import tune as tune_all
 
-    tune_meetings()
+    tune_all()
 
 
 @app.command()

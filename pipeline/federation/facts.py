@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pipeline.engines.messages import Facts
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm
-from pipeline.model.loading import backbone_digest
 from pipeline.plan.code import without_code
-from pipeline.plan.orders import EncodeOrder, GenerateOrder, Training, TrainOrder, read_order
+from pipeline.plan.orders import PredictOrder, Training, TrainOrder, planned_run, read_order
+from pipeline.runs.learners import digest_of
 from pipeline.runs.training import bind
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_json
@@ -21,25 +21,25 @@ def planned_training(run_id: str) -> tuple[Training, TrainOrder]:
     Raises:
         QuorumError: a federation cannot train the run, because it communicates nothing, pools data or simulates faults.
     """
-    order = read_order(layout.order("train", run_id), TrainOrder)
-    if order.training is None:
+    row = planned_run(run_id)
+    order = read_order(layout.order("train", row.name), TrainOrder)
+    training = order.at(row.seed)
+    if training is None:
         raise QuorumError(f"{run_id}: trains nothing; choose another run in federation.yaml")
-    algorithm: Algorithm = bind(order.training)
+    algorithm: Algorithm = bind(training)
     if algorithm.pooled:
         raise QuorumError(f"{run_id}: pools all data in one place, which a federation does not; choose another run")
     if not algorithm.communicates:
         raise QuorumError(f"{run_id}: nothing of it travels; run it at each organisation by itself")
-    if order.training.faults is not None:
+    if training.faults is not None:
         raise QuorumError(f"{run_id}: faults are of the simulation; set faults: null in params.yaml")
-    return order.training, order
+    return training, order
 
 
 def order_hash(run_id: str, training: Training) -> str:
-    """A hash of all of params.yaml that affects a run: training, decoding and the lengths that are read."""
-    encode = read_order(layout.order("encode", layout.group_of(run_id)), EncodeOrder)
-    decode = read_order(layout.order("generate", run_id), GenerateOrder)
-    orders = [without_code(order.model_dump(mode="json")) for order in (training, decode)]
-    return sha256_json([*orders, list(encode.limits[encode.manifests[run_id]])])
+    """A hash of all of params.yaml that affects a run: its training, its learner and its decoding."""
+    decode = read_order(layout.order("predict", planned_run(run_id).name), PredictOrder)
+    return sha256_json([without_code(order.model_dump(mode="json")) for order in (training, decode)])
 
 
 def job_name(order: str, training: Training, facts: Mapping[str, Facts]) -> str:
@@ -63,10 +63,10 @@ def site_facts(training: Training, order: str, counts: dict[str, int], weight: f
     return Facts(
         code=sha256_json(training.code),
         order=order,
-        backbone=backbone_digest(layout.BACKBONE),
+        backbone=digest_of(training.learner.view.backbone),
         packages=training.packages,
-        precision=training.precision,
-        threads=training.threads,
+        precision=training.learner.precision,
+        threads=training.learner.threads,
         weight=weight,
         train=counts.get("train", 0),
         val=counts.get("val", 0),

@@ -22,7 +22,7 @@ from pipeline.errors import QuorumError
 from pipeline.federation.certificates import AUTHORITY
 from pipeline.federation.flower.commands import app_digest
 from pipeline.federation.site import ALLOWED, KEYS, SITE
-from pipeline.plan.schema import read_extended
+from pipeline.model.presets import OFFLINE
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_text
 from pipeline.workspace.progress import say
@@ -36,13 +36,17 @@ PORT, INNER, FIRST_NODE = 19443, 19000, 19101
 PATIENCE_SECONDS = 900.0
 
 
-def shared_params(root: dict[str, Any]) -> dict[str, Any]:
-    """params.yaml of all sites: the root's, changed to a federation of three small organisations."""
-    changed = {
+def shared_params(backbone: str = OFFLINE) -> dict[str, Any]:
+    """params.yaml of all sites: a federation of three small organisations."""
+    return {
+        "scale": "demonstration",
         "seeds": [SEED],
-        "corpora": ["qmsum"],
         "data_source": "sample",
-        "train_fraction": 1.0,
+        "sources": ["qmsum"],
+        "backbones": [backbone],
+        "backbone": backbone,
+        "own": {name: {"folder": f"data/own/{name}"} for name in ORGANISATIONS},
+        "data": {"qmsum": {"task": "summarize", "source": "qmsum"}},
         "validation_examples": 1000,
         "source_tokens": 512,
         "target_tokens": 96,
@@ -52,14 +56,10 @@ def shared_params(root: dict[str, Any]) -> dict[str, Any]:
         "batch_size": 4,
         "threads": 1,
         "tolerance": {"repeats": 3, "pause": 5},
-        "own": {name: {"folder": f"data/own/{name}"} for name in ORGANISATIONS},
-        "settings": {"organisations": {"kind": "domains", "clients": [], "own": True}},
-        "runs": {RUN: {"method": "AdaFedSelectKD", "setting": "organisations"}},
-        "more_runs": {},
-        "studies": {"main": [RUN]},
-        "tune": {"seed": 1000, "families": {}, "trials": {}},
+        "settings": {"organisations": {"data": "qmsum", "kind": "domains", "clients": [], "own": True}},
+        "runs": {RUN: {"setting": "organisations", "method": "AdaFedSelectKD"}},
+        "sections": {"main": [RUN]},
     }
-    return root | changed
 
 
 def demonstrate() -> None:
@@ -76,7 +76,7 @@ def demonstrate() -> None:
         _wait(home, sites)
     say(f"federation: trained in {time.monotonic() - began:.0f} s, all included")
     for name in ORGANISATIONS:
-        say(f"federation: {name}'s adapter is on its own disk: {home / name / 'models/main' / f'{RUN}-{SEED}'}")
+        say(f"federation: {name}'s adapter is on its own disk: {home / name / 'models' / RUN / str(SEED)}")
     _summarize(home / "University")
     say(f"federation: the run in MLflow: make ui STORE={(home / 'server').relative_to(Path.cwd())}")
 
@@ -86,7 +86,7 @@ def _lay_out(home: Path) -> None:
     raw = home / "corpus"
     if not raw.is_dir():
         fetch("qmsum", choose("qmsum", "auto"), raw)
-    params = yaml.safe_dump(shared_params(read_extended(layout.PARAMS)), sort_keys=False, allow_unicode=True)
+    params = yaml.safe_dump(shared_params(), sort_keys=False, allow_unicode=True)
     common = {"run": RUN, "seed": SEED, "host": "127.0.0.1", "port": PORT}
     for place, name in enumerate([*ORGANISATIONS, "server"]):
         folder = home / name
@@ -142,8 +142,8 @@ def _give_meetings(domain: Path, folder: Path) -> None:
 
 def _give_backbone(folder: Path) -> None:
     """Copy the root's backbone to a site. Without one the site obtains it itself."""
-    if layout.BACKBONE.is_dir() and not (folder / layout.BACKBONE).is_dir():
-        shutil.copytree(layout.BACKBONE, folder / layout.BACKBONE)
+    if layout.BACKBONES.is_dir() and not (folder / layout.BACKBONES).is_dir():
+        shutil.copytree(layout.BACKBONES, folder / layout.BACKBONES)
 
 
 @contextmanager

@@ -9,34 +9,31 @@ from contextlib import contextmanager
 from statistics import fmean
 from typing import Any
 
-from pipeline.corpora.example import write_examples
-from pipeline.corpora.notes import Notes
-from pipeline.corpora.own import split_folder
-from pipeline.corpora.qmsum import own_folder, read_folder
 from pipeline.engines.node import Node
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import ServerState
 from pipeline.federated.state import Private, Progress
 from pipeline.federation.certificates import AUTHORITY
+from pipeline.federation.data import obtain_backbone, prepare
 from pipeline.federation.facts import order_hash, planned_training, site_facts
 from pipeline.federation.flower.commands import node_programs
 from pipeline.federation.processes import Supervisor
 from pipeline.federation.site import ALLOWED, KEYS, STATE, NodeSite, in_words, socket_path
 from pipeline.federation.worker import serve
 from pipeline.model.adapter import Adapter
-from pipeline.plan.schema import Params, read_params
+from pipeline.plan.orders import planned_run
+from pipeline.plan.schema import read_params
 from pipeline.runs.export import export
-from pipeline.runs.index import Encoded, planned_key, read_encoded
-from pipeline.runs.meetings import learners
-from pipeline.runs.preparing import partition_and_encode
+from pipeline.runs.index import planned_key
+from pipeline.runs.learners import clients_of
 from pipeline.runs.result_files import read_result
 from pipeline.runs.training import Finished, bind
-from pipeline.stages import backbone, evaluate, generate, plan
+from pipeline.stages import evaluate, plan, predict
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_file, write_json
 from pipeline.workspace.progress import say
 
-NO_METRICS = ("client", "id", "meeting", "loss_sum", "tokens")
+NO_METRICS = ("client", "id", "group", "label", "loss_sum", "items")
 """Columns of a row of scores that are no metrics."""
 
 
@@ -68,72 +65,47 @@ def running_node(site: NodeSite, node: Node) -> Iterator[None]:
 
 def open_node(site: NodeSite) -> Node:
     """Prepare the organisation's data and return its node, which can train."""
-    run_id = layout.run_id(layout.MAIN, site.run, site.seed)
-    params = read_params()
-    encoded = prepare(params, site, run_id)
+    run_id = layout.run_id(site.run, site.seed)
+    plan.run()
+    obtain_backbone(run_id)
+    manifest, index = prepare(read_params(), site.organisation, run_id)
     training, order = planned_training(run_id)
-    learner = learners(training, encoded, lambda done: None, pooled=False)
-    splits = encoded.clients[site.organisation]
-    counts: dict[str, int] = {split: len(entries) for split, entries in splits.items()}
+    clients = clients_of(training, manifest, index, lambda done: None, pooled=False)
+    counts: dict[str, int] = {split: len(ids) for split, ids in manifest[site.organisation].items()}
     order_id = order_hash(run_id, training)
     weight = training.weights.get(site.organisation, 1.0)
 
     def evaluate_on_test(round_: int, server: Adapter, private: Private) -> Mapping[str, float]:
         progress = Progress(round_, ServerState(server))
-        assert order.evaluate is not None
-        export(run_id, Finished(progress, private), order.evaluate, encoded)
+        export(run_id, Finished(progress, private), order, manifest, index)
         write_json(layout.trained_as(run_id), {"training": planned_key(run_id)})
-        generate.run(run_id)
-        evaluate.run(run_id)
+        predict.run(site.run)
+        evaluate.run(site.run)
         means = mean_scores(run_id, site.organisation)
         say(f"node {site.organisation}: trained; on its test set: {in_words(means)}")
         return means if site.scores == "means" else {}
 
+    data = planned_run(run_id).data[0]
     return Node(
         site.organisation,
         order_id,
         bind(training),
-        learner.trained[site.organisation],
-        learner.initial,
+        clients.trained[site.organisation],
+        clients.initial,
         layout.work() / "federation",
         seed=training.seed,
-        facts=site_facts(training, order_id, counts, weight, sha256_file(layout.examples("qmsum"))),
+        facts=site_facts(training, order_id, counts, weight, sha256_file(layout.examples(data))),
         finish=evaluate_on_test,
     )
 
 
-def prepare(params: Params, site: NodeSite, run_id: str) -> Encoded:
-    """Plan, obtain the backbone, turn the organisation's folder into examples, and encode them.
-
-    Raises:
-        QuorumError: params.yaml does not name the organisation, or its folder has no meetings.
-    """
-    if site.organisation not in params.own:
-        raise QuorumError(f"params.yaml: own: has no {site.organisation!r}; all sites share one params.yaml")
-    own = params.own[site.organisation]
-    plan.run()
-    if not (layout.BACKBONE / layout.ABOUT_BACKBONE).is_file():
-        backbone.run()
-    raw = own_folder(layout.raw("qmsum"), site.organisation)
-    shutil.rmtree(raw, ignore_errors=True)  # removed meetings must not be trained on
-    split_folder(layout.home() / own.folder, raw, roles=own.roles)
-    notes = Notes()
-    name = site.organisation
-    examples, meetings = read_folder(raw, corpus=name, domain=name, span_end=params.span_end, notes=notes)
-    write_examples(layout.examples("qmsum"), examples)
-    about = {"source": {"source": "own", "commit": None}, "meetings": meetings, "examples": len(examples)}
-    write_json(layout.notes("qmsum"), about)
-    alone = params.model_copy(update={"own": {name: own}})
-    partition_and_encode(alone, layout.MAIN, {run_id: (site.run, site.seed)}, {one.id: one for one in examples})
-    return read_encoded(run_id)
-
-
 def mean_scores(run_id: str, client: str) -> dict[str, float]:
     """The mean of every metric over the client's test examples, the test loss, and the number of examples."""
-    scores: dict[str, Any] = read_result(layout.result(run_id))["scores"]
-    rows = scores["examples"]
-    found = {name: fmean(row[name] for row in rows) for name in rows[0] if name not in NO_METRICS}
-    return {**found, "test_loss": scores["clients"][client]["best_loss"], "examples": len(rows)}
+    row = planned_run(run_id)
+    rows: list[dict[str, Any]] = read_result(row.name)[row.seed]["scores"]["examples"]
+    found = {name: fmean(one[name] for one in rows) for name in rows[0] if name not in NO_METRICS}
+    loss = sum(one["loss_sum"] for one in rows) / max(1, sum(one["items"] for one in rows))
+    return {**found, "test_loss": loss, "examples": len(rows)}
 
 
 def _check_files(site: NodeSite) -> None:

@@ -16,18 +16,19 @@ from pipeline.federated.state import Private
 from pipeline.federated.tolerance import STRICT
 from pipeline.federation import tracking
 from pipeline.federation.certificates import AUTHORITY, SERVER, days_left
+from pipeline.federation.data import agreed_classes, obtain_backbone
 from pipeline.federation.facts import job_name, order_hash, planned_training, site_facts
 from pipeline.federation.flower.commands import register, server_programs, submit
 from pipeline.federation.link import SocketLink
 from pipeline.federation.processes import Supervisor
 from pipeline.federation.site import STATE, ServerSite, in_words, socket_path
 from pipeline.model.adapter import Adapter, write_adapter
-from pipeline.model.loading import planned_backbone
 from pipeline.model.tensor_file import save_checksums
 from pipeline.plan.orders import Training
-from pipeline.runs.meetings import initial_adapter
+from pipeline.plan.schema import read_params
+from pipeline.runs.learners import initial, model_of
 from pipeline.runs.training import Finished, Opened, train, write_events
-from pipeline.stages import backbone, plan
+from pipeline.stages import plan
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
 from pipeline.workspace.progress import say
@@ -44,8 +45,7 @@ def run(site: ServerSite) -> None:
     """
     _check_certificates()
     plan.run()
-    if not (layout.BACKBONE / layout.ABOUT_BACKBONE).is_file():
-        backbone.run()
+    obtain_backbone(layout.run_id(site.run, site.seed))
     with running_server(site) as link:
         train_over(link, site)
 
@@ -73,15 +73,15 @@ def train_over(link: SocketLink, site: ServerSite) -> Finished:
     Raises:
         QuorumError: sites differ, or a round has too few answers.
     """
-    run_id = layout.run_id(layout.MAIN, site.run, site.seed)
+    run_id = layout.run_id(site.run, site.seed)
     training, order = planned_training(run_id)
-    order_id = order_hash(run_id, training)
+    order_id, classes = order_hash(run_id, training), agreed_classes(read_params(), site.run)
     say(f"server: waiting for {', '.join(site.organisations)}")
     facts = handshake(link, site.organisations, order_id, site_facts(training, order_id, {}))
     job = job_name(order_id, training, facts)
     write_json(layout.MODELS / run_id / "federation.json", {name: one.model_dump() for name, one in facts.items()})
     with tracking.logged(run_id, training, job) as on_round:
-        finished = train(training, _open(link, facts, training, job), _examples(facts), job, run_id, on_round)
+        finished = train(training, _open(link, facts, training, classes, job), _examples(facts), job, run_id, on_round)
         progress = finished.progress
         remote = Remote(link, facts, training.tolerance or STRICT, job=job)
         scores = {name: reply.scores for name, reply in remote.finish(progress.server.adapter, progress.round).items()}
@@ -100,14 +100,15 @@ def train_over(link: SocketLink, site: ServerSite) -> Finished:
 
 
 def _open(
-    link: SocketLink, facts: dict[str, Facts], training: Training, job: str
+    link: SocketLink, facts: dict[str, Facts], training: Training, classes: tuple[str, ...], job: str
 ) -> Callable[[Callable[[int], None], Algorithm, Private], Opened]:
     """The training's engine and its initial adapter, in the form that `train` expects."""
 
     def open_(_advance: Callable[[int], None], _algorithm: Algorithm, _private: Private) -> Opened:
         remote = Remote(link, facts, training.tolerance or STRICT, job=job)
-        initial: Adapter = initial_adapter(training, planned_backbone(training))
-        return Opened(initial, remote, remote.examples())
+        model = model_of(training.learner)
+        begins: Adapter = initial(training.learner, model, classes, training.seed)
+        return Opened(begins, remote, remote.examples())
 
     return open_
 

@@ -10,7 +10,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from pipeline.clients.setting import NAME
 from pipeline.errors import QuorumError
-from pipeline.plan.schema import read_yaml
+from pipeline.plan.reading import read_plain
 from pipeline.workspace.record import Record, first_problem
 
 SITE = Path("federation.yaml")
@@ -64,7 +64,7 @@ def read_site(path: Path = SITE) -> ServerSite | NodeSite:
     Raises:
         QuorumError: the file is missing, or a key is unknown, missing, of a wrong type or out of range.
     """
-    data: dict[str, Any] = read_yaml(path)
+    data: dict[str, Any] = read_plain(path)
     adapter: TypeAdapter[ServerSite | NodeSite] = TypeAdapter(Site)
     try:
         return adapter.validate_python(data)

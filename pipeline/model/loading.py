@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
@@ -11,39 +11,11 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 from pipeline.errors import QuorumError
 from pipeline.model.backbone import Backbone
 from pipeline.model.causal import CausalBackbone
-from pipeline.model.precision import Precision, resolve
-from pipeline.model.processor import compute_with
+from pipeline.model.precision import Precision
 from pipeline.model.seq2seq import Seq2SeqBackbone
 from pipeline.model.weights import reading_weights
 from pipeline.workspace.files import read_json
-from pipeline.workspace.layout import ABOUT_BACKBONE, BACKBONE, WEIGHTS
-
-
-class BackboneOrder(Protocol):
-    """The fields of an order that say which backbone its stage needs."""
-
-    @property
-    def adapted_layers(self) -> int: ...
-
-    @property
-    def device(self) -> str: ...
-
-    @property
-    def precision(self) -> Precision: ...
-
-    @property
-    def threads(self) -> int: ...
-
-
-def planned_backbone(order: BackboneOrder) -> Backbone:
-    """Load the workspace's backbone for an order, and compute with the order's threads from now on.
-
-    Raises:
-        QuorumError: it is missing or damaged, or this machine has no such device or precision.
-    """
-    resolve(order.precision, order.device)
-    compute_with(order.threads)
-    return load_backbone(BACKBONE, order.adapted_layers, choose_device(order.device), order.precision)
+from pipeline.workspace.layout import ABOUT_BACKBONE, WEIGHTS
 
 
 def load_backbone(folder: Path, adapted_layers: int, device: torch.device, precision: Precision = "fp32") -> Backbone:

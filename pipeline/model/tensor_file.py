@@ -90,6 +90,4 @@ def damaged(path: Path, reason: str) -> QuorumError:
 
 def _remedy(run: str) -> str:
     """How to train a run again, as the end of an error."""
-    group, _, name = run.partition("/")
-    stages = {layout.MORE: f"train-more@{name}", layout.ON_TEXTS: f"train@{name.rpartition('/')[0]}"}
-    return f"run `dvc repro {stages.get(group, f'train@{name}')}`"
+    return f"run `dvc repro train@{run.rpartition('/')[0]}`"

@@ -37,7 +37,7 @@ def report_changes(orders: dict[str, dict[str, Any]]) -> None:
 
 
 def brief(names: list[str]) -> str:
-    """The names; of more than `NAMED`, how many there are of each stage and group."""
+    """The names; of more than `NAMED`, how many there are of each stage."""
     if len(names) <= NAMED:
         return ", ".join(names)
     counts = Counter(name.rpartition("/")[0] or name for name in names)
@@ -46,8 +46,11 @@ def brief(names: list[str]) -> str:
 
 def _seconds(stage: str) -> float | None:
     path = layout.timing(*stage.split("/", 1))
-    if not path.is_file():
+    # A training has one file a seed. The first run's `predict` decodes for all: one run costs the mean.
+    by_seed = sorted(path.with_suffix("").glob("*.json"))
+    decoded = sorted(path.parent.glob("*.json")) if stage.startswith("predict/") and path.is_file() else []
+    known = by_seed or decoded or ([path] if path.is_file() else [])
+    if not known:
         return None
-    # The first run's stage does the work of all: one run costs the mean.
-    alike = sorted(path.parent.glob("*.json")) if stage.startswith(("generate/", "evaluate/")) else [path]
-    return sum(float(read_json(p)["seconds"]) for p in alike) / len(alike)
+    total = sum(float(read_json(one)["seconds"]) for one in known)
+    return total / len(decoded) if decoded else total

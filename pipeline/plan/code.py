@@ -20,6 +20,7 @@ NEUTRAL = (
     "pipeline.workspace.layout",
     "pipeline.workspace.progress",
     "pipeline.workspace.quiet",
+    "pipeline.plan.learner",
     "pipeline.plan.orders",
 )
 """Modules that cannot change a result: messages, paths, file formats, and the fields of orders without their values."""

@@ -33,6 +33,7 @@ class Data(Record):
         span_end: of QMSum: whether a span includes its last turn.
         query: of a corpus without queries: the query of every example.
         headers: of 20 Newsgroups: which headers are read.
+        classes: the classes of its labels, where no site sees all of them; else those of the training examples.
         take: which examples of each split are used, in settings that divide one data set.
         backbone, frozen, source_tokens, target_tokens, max_tokens: of the models that read it.
         rounds, clients_per_round, batch_size, rates, seeds: of its runs.
@@ -45,6 +46,7 @@ class Data(Record):
     span_end: SpanEnd = "inclusive"
     query: str | None = None
     headers: Literal["all", "subject"] = "all"
+    classes: list[str] = Field(default_factory=list)
     take: Takes = Field(default_factory=Takes)
     backbone: str | None = None
     frozen: str | None = None

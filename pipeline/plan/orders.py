@@ -21,7 +21,7 @@ from pipeline.federated.knobs import ClientOptimizer, Schedule
 from pipeline.federated.tolerance import Tolerance
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.precision import Precision
-from pipeline.plan.learner import Learner, View
+from pipeline.plan.learner import Learner
 from pipeline.workspace.files import read_json
 from pipeline.workspace.layout import order
 from pipeline.workspace.record import Record
@@ -109,6 +109,7 @@ class EncodeOrder(Order):
     """What the frozen backbones read of a setting's examples.
 
     Attributes:
+        classes: the classes that params.yaml lists; without any, those of the training examples.
         learners: run -> its learner.
         seeds: run -> its seeds.
         encoding: run -> a hash of the code that encodes and of its packages' versions, part of the store's keys.
@@ -116,6 +117,7 @@ class EncodeOrder(Order):
 
     task: str
     data: list[str]
+    classes: list[str]
     learners: dict[str, Learner]
     seeds: dict[str, list[int]]
     encoding: dict[str, str]
@@ -260,7 +262,7 @@ class RunRow(Record):
 class AnalyzeOrder(Order):
     """The runs whose teachers are analysed, those whose adapters are tested on all clients, and the partitions.
 
-    `topics`: the number of clusters of the sources of all clients.
+    `topics`: the number of clusters of the sources of all clients. `sign_flips`: behind each interval.
     """
 
     task: str
@@ -269,6 +271,7 @@ class AnalyzeOrder(Order):
     crossed: list[str]
     partitions: list[str]
     topics: int
+    sign_flips: int
 
 
 class ReportOrder(Order):

@@ -15,12 +15,13 @@ from pipeline.workspace.files import read_json
 
 def outdated(params: Params) -> list[str]:
     """The stages that `dvc repro` would wrongly skip."""
-    stages = [f"ingest@{corpus}" for corpus in params.corpora if is_outdated(corpus, params.data_source)]
+    published = [name for name in params.sources if all(d.file is None for d in params.data.values() if d.source == name)]
+    stages = [f"ingest@{name}" for name in published if is_outdated(name, params.data_source)]
     return [*stages, "plan"] if _other_weights(params) or _other_machine(params) else stages
 
 
 def _other_weights(params: Params) -> bool:
-    planned = layout.order("backbone")
+    planned = layout.order("backbone", params.backbones[0])
     if params.weights is None or not planned.is_file():
         return False
     known = read_json(planned)["weights"]

@@ -16,18 +16,16 @@ BY_STAGE: dict[str, tuple[str, ...]] = {
     "encode": MODEL,
     "partition": ("numpy", "scikit-learn", *EMBEDDINGS),
     "train": MODEL,
-    "generate": MODEL,
-    "evaluate": (*MODEL, *EMBEDDINGS, "rouge-score", "rouge-score-rs"),
-    "analyze": (*MODEL, *EMBEDDINGS, *STATISTICS, "rouge-score", "rouge-score-rs", "scikit-learn"),
-    "main": (*MODEL, *WORDS, *STATISTICS, "statsmodels", *PAGES),
-    "report": (*MODEL, *STATISTICS, "statsmodels", *PAGES),
-}
+    "predict": MODEL,
+    "evaluate": (*EMBEDDINGS, "rouge-score", "rouge-score-rs"),
+    "analyze": (*MODEL, *WORDS, *EMBEDDINGS, *STATISTICS, "rouge-score", "rouge-score-rs", "scikit-learn"),
 
+    "report": (*STATISTICS, "statsmodels", *PAGES),
+}
 
 def packages_of(stage: str, *more: str) -> dict[str, str]:
     """Package -> version, of those behind a stage and `more`; a package that is not installed is left out."""
     return {name: found for name in (*BY_STAGE.get(stage, ()), *more) if (found := _version(name))}
-
 
 @cache
 def _version(name: str) -> str:

@@ -54,6 +54,15 @@ def read_scales(path: Path) -> tuple[str, dict[str, dict[str, Any]]]:
     return chosen, {scale: _completed(path, lines, _over(row, data) | {"scale": scale}) for scale, row in rows.items()}
 
 
+def read_plain(path: Path) -> dict[str, Any]:
+    """A file's plain values.
+
+    Raises:
+        QuorumError: the file is missing, too large, not UTF-8, not YAML, or has a value that is not plain.
+    """
+    return _read(path)[0]
+
+
 def located(path: Path, problem: str, scale: str = "") -> str:
     """A problem that begins with a dotted key, with the file and the line of the key.
 

@@ -158,8 +158,10 @@ def partition_order(params: Params, name: str, seeds: Sequence[int] | None = Non
     )
 
 
-def encode_order(params: Params, name: str, runs: Sequence[str] | None = None) -> EncodeOrder:
-    """The order of a setting's encoding for its runs of the scale, or for some of them at the seed of tuning."""
+def encode_order(
+    params: Params, name: str, runs: Sequence[str] | None = None, seeds: Sequence[int] | None = None
+) -> EncodeOrder:
+    """The order of a setting's encoding for its runs of the scale at their seeds, or for some runs and seeds."""
     task = task_of(params, name)
     used = [run for run in runs or params.runs_of_scale if params.runs[run].setting == name]
     learners = {run: learner for run in used if (learner := learner_of(params, run)) and not left_out(params, run)}
@@ -168,8 +170,9 @@ def encode_order(params: Params, name: str, runs: Sequence[str] | None = None) -
         packages=packages_of("encode"),
         task=task,
         data=params.settings[name].data_sets,
+        classes=sorted(params.data[params.settings[name].data_sets[0]].classes),
         learners=learners,
-        seeds={run: params.seeds_of(run) if runs is None else [params.tune.seed] for run in learners},
+        seeds={run: list(seeds or params.seeds_of(run)) for run in learners},
         encoding={run: _encoding(learner) for run, learner in learners.items()},
     )
 
@@ -280,6 +283,7 @@ def _analyze(params: Params, rows: Sequence[RunRow]) -> AnalyzeOrder:
         crossed=ids("AdaSingle", OURS),
         partitions=[f"{name}/{seed}" for name in _distinct(params, meetings) for seed in params.seeds],
         topics=params.topics,
+        sign_flips=params.sign_flips,
     )
 
 

@@ -6,7 +6,6 @@ data set before those of the file, and of the run before those of the data set.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -222,15 +221,6 @@ def read_params(path: Path = PARAMS) -> Params:
         except ValidationError as error:
             problem = first_problem(error)
             where = "" if scale == chosen else f"at scale {scale}: "
-            raise QuorumError(f"{where}{located(path, problem, scale)}; correct it") from None
+            remedy = "" if ";" in problem else "; correct it"
+            raise QuorumError(f"{where}{located(path, problem, scale)}{remedy}") from None
     return found[chosen]
-
-
-def refuse_unknown(kind: str, name: str, known: Collection[str]) -> None:
-    """Refuse a name that is none of the known ones.
-
-    Raises:
-        ValueError: it is unknown.
-    """
-    if name not in known:
-        raise ValueError(f"unknown {kind} {name!r}; known: {', '.join(known)}")

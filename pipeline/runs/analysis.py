@@ -8,51 +8,58 @@ from typing import Any
 
 import torch
 
-from pipeline.clients.manifest import Manifest
 from pipeline.corpora.conversation import Conversation
 from pipeline.evaluation.deciles import deciles
 from pipeline.evaluation.divergence import between_clients, topic_counts, word_counts
-from pipeline.federated.inputs import TaskBackbone
-from pipeline.federated.token_figures import token_cross_entropy, token_entropies
+from pipeline.federated.token_figures import BackboneWithHead, Load, token_cross_entropy, token_entropies
 from pipeline.model.adapter import read_adapter
-from pipeline.model.loader import Loader
-from pipeline.runs.index import read_encoded
+from pipeline.plan.orders import RunRow
+from pipeline.runs.index import read_index, read_manifest
+from pipeline.runs.learners import model_of, reading
 from pipeline.tasks.similarity import embed
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json
 
 
-def deciles_of(seen: TaskBackbone, loader: Loader, run_id: str) -> dict[str, list[dict[str, float]]]:
+def deciles_of(row: RunRow) -> dict[str, list[dict[str, float]]]:
     """Group each client's validation tokens by the teacher's entropy: client -> its ten groups.
 
     The teacher is the adapter that the client received in its best round. The student is the client's own adapter at
     the end of the round before.
     """
     found = {}
-    for client, splits in read_encoded(run_id).clients.items():
-        student, teacher = (read_adapter(layout.adapter(run_id, client, which)) for which in ("before", "teacher"))
-        losses = [torch.cat(token_cross_entropy(seen, loader.training, splits["val"], a)) for a in (teacher, student)]
-        entropy = torch.cat(token_entropies(seen, loader.training, splits["val"], teacher))
+    index, (seen, load) = read_index(row.setting, row.name), _reading(row)
+    for client, own in read_manifest(row.setting, row.seed).items():
+        entries = index.learned(own["val"])
+        student, teacher = (read_adapter(layout.adapter(row.id, client, which)) for which in ("before", "teacher"))
+        losses = [torch.cat(token_cross_entropy(seen, load, entries, a)) for a in (teacher, student)]
+        entropy = torch.cat(token_entropies(seen, load, entries, teacher))
         found[client] = [asdict(group) for group in deciles(entropy, -losses[0], -losses[1])]
     return found
 
 
-def crossed_of(seen: TaskBackbone, loader: Loader, run_id: str) -> dict[str, dict[str, float]]:
+def crossed_of(row: RunRow) -> dict[str, dict[str, float]]:
     """Test each client's adapter on every client: train client -> test client -> mean loss, nats a token."""
-    clients = read_encoded(run_id).clients
+    index, (seen, load) = read_index(row.setting, row.name), _reading(row)
+    tests = {client: index.learned(own["test"]) for client, own in read_manifest(row.setting, row.seed).items()}
     found: dict[str, dict[str, float]] = {}
-    for trained in clients:
-        adapter = read_adapter(layout.adapter(run_id, trained))
+    for trained in tests:
+        adapter = read_adapter(layout.adapter(row.id, trained))
         found[trained] = {
-            tested: float(torch.cat(token_cross_entropy(seen, loader.training, splits["test"], adapter)).mean())
-            for tested, splits in clients.items()
+            tested: float(torch.cat(token_cross_entropy(seen, load, entries, adapter)).mean())
+            for tested, entries in tests.items()
         }
     return found
 
 
+def _reading(row: RunRow) -> tuple[BackboneWithHead, Load]:
+    assert row.learner is not None, "a run whose models are analysed has one"
+    return reading(row.learner, model_of(row.learner), [])
+
+
 def divergence_of(examples: Mapping[str, Conversation], name: str, topics: int) -> dict[str, Any]:
     """Measure how the training data of a setting's clients diverge, over topics and over words, and by chance."""
-    manifest: Manifest = read_json(layout.PARTITIONS / f"{name}.json")["manifest"]
+    setting, seed = name.split("/")
+    manifest = read_manifest(setting, int(seed))
     by_client = {client: [examples[i] for i in splits["train"]] for client, splits in manifest.items()}
     owners = [client for client, own in by_client.items() for _ in own]
     everything = [example for own in by_client.values() for example in own]

@@ -13,6 +13,7 @@ from typing import Any
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import Adapter, on_device, read_adapter
 from pipeline.model.backbone import Backbone, Prefix, Row
+from pipeline.model.encoder import Encoder
 from pipeline.model.entry import Entry
 from pipeline.model.processor import return_large_tensors
 from pipeline.model.store import PrefixStore
@@ -35,7 +36,7 @@ class Sources:
     """
 
     def __init__(self, reading: Reading, examples: Mapping[str, Any], stored: Callable[[int], None]) -> None:
-        assert isinstance(reading.model, Backbone)
+        assert not isinstance(reading.model, Encoder)
         self.backbone: Backbone = reading.model
         self._reading, self._examples, self._stored = reading, examples, stored
         self._store = PrefixStore(layout.store())

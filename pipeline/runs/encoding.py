@@ -81,7 +81,8 @@ def encode(
         QuorumError: a setting is longer than its backbone reads.
     """
     task, store = load_task(order.task), PrefixStore(layout.store())
-    classes = task.classes([example for example in examples.values() if example.split == "train"])
+    trained = [example for example in examples.values() if example.split == "train"]
+    classes = tuple(order.classes) or task.classes(trained)
     indices: dict[str, dict[str, Any]] = {}
     lower: dict[str, Lower] = {}
     computed = 0

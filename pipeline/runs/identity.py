@@ -1,37 +1,25 @@
-"""The identity of a run at one seed, a hash: the MLflow store compares it to know whether results match the plan."""
+"""The identity of a run at one seed, a hash: MLflow's runs have it, so that nothing is logged twice."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping
+from typing import Any
 
-from pipeline.plan.orders import EncodeOrder, RunRow, read_order
+from pipeline.plan.orders import RunRow
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json, write_json
 
 
-def identity_of(row: RunRow) -> str:
-    """Hash a run's order and data, which everything else that it depends on enters.
-
-    Raises:
-        QuorumError: its examples are not prepared or not encoded.
-    """
-    encoded = read_json(layout.encoded_index(row.id), remedy="run `dvc repro encode`")
-    sources = {path.parent.name: read_json(path)["source"] for path in notes_behind(row)}
-    return sha256_json([row.orders, encoded, sources])
+def identity_of(row: RunRow, training: str | None) -> str:
+    """Hash what a run is: its place, its name and seed, its knobs, and the key of its training, which has its data."""
+    return sha256_json([layout.workspace().as_posix(), row.id, row.fingerprint, training])
 
 
-def notes_behind(row: RunRow) -> list[Path]:
-    """Paths of the notes that say where each corpus of a run's group came from."""
-    order = read_order(layout.order("encode", layout.group_of(row.id)), EncodeOrder)
-    return [layout.notes(corpus) for corpus in order.corpora]
+def record_identities(rows: Mapping[str, RunRow], results: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write the identity of each run with the metrics; `rows`, `results`: by run id."""
+    write_json(layout.identities(), {i: identity_of(rows[i], own["training"]) for i, own in results.items()})
 
 
-def record_identities(group: str, rows: Sequence[RunRow]) -> None:
-    """Write the identity of each run with a group's metrics."""
-    write_json(layout.identities(group), {row.id: identity_of(row) for row in rows})
-
-
-def recorded_identities(group: str) -> dict[str, str]:
+def recorded_identities() -> dict[str, str]:
     """Read run id -> identity; empty where no metrics have been written."""
-    return read_json(layout.identities(group)) if layout.identities(group).is_file() else {}
+    return read_json(layout.identities()) if layout.identities().is_file() else {}

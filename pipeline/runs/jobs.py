@@ -143,7 +143,7 @@ def _alike(order: PredictOrder) -> list[Any]:
     """What jobs have in common that decode together."""
     learner = order.learner
     how = None if learner is None else [learner.view, learner.device, learner.precision, learner.threads]
-    return [order.code, order.packages, order.task, order.rule, how]
+    return [order.code, order.packages, order.task, order.data, order.rule, how]
 
 
 def label(stage: str, jobs: Sequence[Job]) -> str:

@@ -7,14 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipeline.corpora.conversation import Conversation, Turn
 from pipeline.corpora.transcripts import read_transcript
 from pipeline.errors import QuorumError
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.precision import Precision, multiplies_bf16, resolve
-from pipeline.plan.orders import EncodeOrder, GenerateOrder, planned_runs, read_order
+from pipeline.plan.learner import Learner
+from pipeline.plan.orders import PredictOrder, RunRow, planned_runs, read_order
+from pipeline.runs.index import read_manifest
+from pipeline.runs.jobs import model_file
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
 from pipeline.workspace.progress import say
@@ -32,14 +35,14 @@ def summarize_file(file: Path, *, run: str, client: str, query: str, turns: str 
     """
     if not query.strip():
         raise QuorumError("--query: is empty; say what to summarize")
-    run_id = _run_id(run)
-    clients = read_json(layout.encoded_index(run_id))["clients"]
+    row = _row(run)
+    clients = [name for name, own in read_manifest(row.setting, row.seed).items() if own["train"]]
     if client not in clients:
-        raise QuorumError(f"--client {client}: run {run_id} has no such client; it has {', '.join(clients)}")
-    adapter_path = layout.adapter(run_id, client)
+        raise QuorumError(f"--client {client}: run {row.id} has no such client; it has {', '.join(clients)}")
+    adapter_path = model_file(row.id, client)
     meeting = read_transcript(file)
     first, last = turn_range(turns, len(meeting))
-    return _summarize(file.stem, meeting[first:last], run_id, adapter_path, query, first + 1, chosen=turns is not None)
+    return _summarize(file.stem, meeting[first:last], row, adapter_path, query, first + 1, chosen=turns is not None)
 
 
 @dataclass(frozen=True)
@@ -57,42 +60,41 @@ class _LoadedRun:
         return self.task.render(self.backbone, example, (), self.limits)[0]
 
 
-def _load_run(run_id: str) -> _LoadedRun:
+def _load_run(row: RunRow) -> _LoadedRun:
     """Load a run's backbone.
 
     Raises:
         QuorumError: the run writes no summaries, or its backbone is missing.
     """
     from pipeline.model.backbone import Limits
-    from pipeline.model.loading import backbone_digest
     from pipeline.tasks.task import load_task
 
-    encode = read_order(layout.order("encode", layout.group_of(run_id)), EncodeOrder)
-    rule = read_order(layout.order("generate", run_id), GenerateOrder).rule
-    if rule is None:
-        raise QuorumError(f"--run {run_id}: writes no summaries (decode: false); choose another run")
-    limits = Limits(*encode.limits[encode.manifests[run_id]])
-    precision = encode.precision
-    if precision == "bf16" and not multiplies_bf16(encode.device):
+    rule = read_order(layout.order("predict", row.name), PredictOrder).rule
+    learner = row.learner
+    if rule is None or learner is None:
+        raise QuorumError(f"--run {row.name}: writes no summaries; choose another run")
+    if learner.precision == "bf16" and not multiplies_bf16(learner.device):
         say("summarize: in fp32, as this machine does not multiply bf16 natively; the run was trained in bf16")
-        precision = "fp32"
-    if read_json(layout.BACKBONE / layout.ABOUT_BACKBONE)["name"].startswith("tiny"):
+        learner = learner.model_copy(update={"precision": "fp32"})
+    if learner.view.backbone.startswith("tiny"):
         say("summarize: the model is a tiny one with random weights: its summaries are noise")
-    digest = backbone_digest(layout.BACKBONE)
-    backbone = _backbone(layout.home(), digest, encode.adapted_layers, encode.device, precision)
-    return _LoadedRun(backbone, load_task(encode.task), rule, limits)
+    digest = read_json(layout.backbone(learner.view.backbone) / layout.ABOUT_BACKBONE)["digest"]
+    backbone = _backbone(layout.home(), digest, learner.model_dump_json())
+    limits = Limits(learner.view.source_tokens, learner.view.target_tokens)
+    return _LoadedRun(backbone, load_task(learner.task), rule, limits)
 
 
 @lru_cache(maxsize=1)
-def _backbone(_home: Path, _digest: str, adapted_layers: int, device: str, precision: Precision) -> Backbone:
+def _backbone(_home: Path, _digest: str, learner: str) -> Backbone:
     """Load the backbone once for all summaries of a process."""
-    from pipeline.model.loading import choose_device, load_backbone
+    from pipeline.runs.learners import model_of
 
-    return load_backbone(layout.BACKBONE, adapted_layers, choose_device(device), precision)
+    model: Any = model_of(Learner.model_validate_json(learner))
+    return model
 
 
 def _summarize(
-    name: str, meeting: list[Turn], run_id: str, adapter_path: Path, query: str, first: int, *, chosen: bool
+    name: str, meeting: list[Turn], row: RunRow, adapter_path: Path, query: str, first: int, *, chosen: bool
 ) -> str:
     """Summarize the turns of a meeting; `first` is the number of the first one, counted from 1."""
     import torch
@@ -100,7 +102,7 @@ def _summarize(
     from pipeline.model.adapter import on_device, read_adapter
     from pipeline.model.backbone import Row
 
-    run = _load_run(run_id)
+    run = _load_run(row)
 
     def fits(turns: list[Turn]) -> bool:
         rendered = run.rendered(name, turns, query)
@@ -124,12 +126,12 @@ def _summarize(
         return run.task.predict(run.backbone, [prefix | extra], [Row(0, adapter)], run.rule)[0].text
 
 
-def _run_id(run: str) -> str:
-    rows = planned_runs()
+def _row(run: str) -> RunRow:
+    rows = [row for row in planned_runs() if not row.left_out]
     for row in rows:
-        if run in (row.id, row.name, row.id.split("/")[1]):
-            return row.id
-    raise QuorumError(f"--run {run}: no such run; there are {', '.join(row.name for row in rows)}")
+        if run in (row.id, row.name, f"{row.name}-{row.seed}"):
+            return row
+    raise QuorumError(f"--run {run}: no such run; there are {', '.join(dict.fromkeys(row.name for row in rows))}")
 
 
 def turn_range(text: str | None, count: int) -> tuple[int, int]:

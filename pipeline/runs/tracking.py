@@ -12,19 +12,17 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict
-from itertools import chain
 from typing import Any
 
-from pipeline.errors import QuorumError
 from pipeline.federated.history import OnRound, Round
-from pipeline.plan.orders import EncodeOrder, MainOrder, ReportOrder, RunRow, read_order
-from pipeline.runs.identity import identity_of, notes_behind, recorded_identities
+from pipeline.plan.orders import ReportOrder, RunRow, planned_run, read_order
+from pipeline.runs.identity import identity_of, recorded_identities
 from pipeline.runs.index import planned_key
-from pipeline.runs.result_files import current_commit
-from pipeline.runs.trained import read_history, timed_training
+from pipeline.runs.result_files import current_commit, read_results_of, rounds_of
+from pipeline.runs.trained import timed_training
 from pipeline.workspace import layout
 from pipeline.workspace.files import is_locked, read_json, sha256_file, sha256_json
 from pipeline.workspace.progress import say
@@ -41,66 +39,84 @@ PER_ROUND = (
     "bytes_up",
     "seconds",
 )
-NOT_KNOBS = ("code", "packages", "manifests", "limits", "left_out", "own", "query", "corpora", "encoding")
-FINISHED = "finished"
+
+
+Message = dict[str, Any]
+"""To the logger: the run that begins, with its identity and its training's key; a round's rows; or that it ended."""
 
 
 @contextmanager
-def live(run_id: str) -> Iterator[OnRound]:
-    """Log a training's rounds as they finish, under the run that `project` will complete.
+def live(name: str) -> Iterator[Callable[[str], AbstractContextManager[OnRound]]]:
+    """Log a run's trainings, a seed each, as their rounds finish, under the MLflow runs that `project` will complete.
 
-    MLflow runs in a separate process: it starts in parallel with the training, and its errors stop no training. If the
-    training ends without a message, as a killed one does, that process sets the status FAILED.
+    MLflow is in a separate process: it starts in parallel with the first training, and its errors stop no training. If
+    a training ends without a message, as a killed one does, that process sets the status FAILED.
     """
-    _, row = _plan(run_id)
-    if row.training is None:  # no round will be logged
-        yield lambda rows: None
-        return
-    command = [sys.executable, "-m", "pipeline", "log", run_id]
+    with ExitStack() as stack:
+        logger: list[subprocess.Popen[str]] = []
+
+        def send(message: Message) -> None:
+            if not logger:
+                logger.append(stack.enter_context(_logger(name)))
+            pipe = logger[0].stdin
+            assert pipe is not None
+            with suppress(OSError):  # the logger has reported why it ended
+                pipe.write(json.dumps(message) + "\n")
+                pipe.flush()
+
+        @contextmanager
+        def one(run_id: str) -> Iterator[OnRound]:
+            row = planned_run(run_id)
+            key = planned_key(run_id)
+            begins = {"run": run_id, "identity": identity_of(row, key), "training": key}
+            # A training calls this first once it has its lock: RUNNING without the lock would mean a dead one.
+            yield lambda rows: send({"rows": [asdict(one) for one in rows]} | begins)
+            send({"ended": run_id})
+
+        yield one
+
+
+@contextmanager
+def _logger(name: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "pipeline", "log", name]
     # A new session, so that Ctrl-C reaches only the training; the logger then reads the end of its pipe.
     with subprocess.Popen(command, stdin=subprocess.PIPE, text=True, start_new_session=True) as logger:
-
-        def send(line: str) -> None:
-            assert logger.stdin is not None
-            with suppress(OSError):  # the logger has reported why it ended
-                logger.stdin.write(line + "\n")
-                logger.stdin.flush()
-
         try:
-            yield lambda rows: send(json.dumps([asdict(row) for row in rows]))
-            send(json.dumps(FINISHED))
+            yield logger
         finally:
             assert logger.stdin is not None
             with suppress(OSError):  # closing flushes again what a dead logger left unread
                 logger.stdin.close()
 
 
-def log(run_id: str, lines: Iterable[str]) -> None:
-    """Log the messages of `live`: one line of JSON for each round, and one at the end of the training.
+def log(lines: Iterable[str]) -> None:
+    """Log the messages of `live`, a line of JSON each.
 
     Raises:
         QuorumError: the MLflow store cannot be opened or written.
     """
-    order, row = _plan(run_id)
-    messages = iter(lines)
     with failures():
-        store = Store()
+        store, order = Store(), read_order(layout.order("report"), ReportOrder)
         _fail_dead_trainings(store)
-        # A training sends its first message once it has its lock: RUNNING without the lock would mean a dead one.
-        first = next(messages, None)
-        run, complete = _mlflow_run(store, order, row)
-        if complete:
-            return
-        store.params(run, _of_training(row))
-        store.set_status(run, "RUNNING")
-        for line in chain([] if first is None else [first], messages):
-            message = json.loads(line)
-            if message == FINISHED:
-                store.set_status(run, "FINISHED")
-                return
-            for one in message:
+        run, skipped = "", ""
+        for message in map(json.loads, lines):
+            if "ended" in message:
+                if run:
+                    store.set_status(run, "FINISHED")
+                run = ""
+                continue
+            if not run and message["run"] != skipped:
+                row = next(one for one in order.runs if one.id == message["run"])
+                run, complete = _mlflow_run(store, order, row, message["identity"], message["training"])
+                if complete:
+                    run, skipped = "", row.id
+                    continue
+                store.params(run, _of_training(row))
+                store.set_status(run, "RUNNING")
+            for one in message["rows"] if run else ():
                 _log_round(store, run, Round(**one))
-        store.set_status(run, "FAILED")
+        if run:
+            store.set_status(run, "FAILED")
 
 
 def _fail_dead_trainings(store: Store) -> None:
@@ -111,54 +127,49 @@ def _fail_dead_trainings(store: Store) -> None:
 
 
 def project() -> None:
-    """Bring the store in line with the files.
+    """Bring the store in line with the files, of any task: after a training, a `dvc pull`, or a lost mlflow.db.
 
     Raises:
-        QuorumError: the store cannot be opened or written.
+        QuorumError: the store cannot be opened or written, or nothing is planned or computed here.
     """
-    if not layout.order("report").is_file():
-        say("track: no run of meetings is planned here; `dvc repro` logs runs on labelled texts")
-        return
     order = read_order(layout.order("report"), ReportOrder)
-    new = 0
+    results, new = read_results_of(order.runs), 0
     with failures():
         store = Store()
         _fail_dead_trainings(store)
-        recorded = recorded_identities(layout.MAIN) | recorded_identities(layout.MORE)
-        for row in (row for row in order.runs if row.id in recorded and _is_here(row)):
-            # A result of another plan or other data is no result of this plan.
-            if recorded[row.id] != identity_of(row):
+        recorded = recorded_identities()
+        for row in (row for row in order.runs if row.id in results):
+            result = results[row.id]
+            identity = identity_of(row, result["training"])
+            if recorded.get(row.id) != identity:  # metrics of another plan or other data
                 continue
-            run, complete = _mlflow_run(store, order, row)
+            run, complete = _mlflow_run(store, order, row, identity, result["training"])
             if not complete:
-                scores = read_json(layout.seed_metrics(layout.group_of(row.id), row.seed))[row.name]
-                _project_run(store, run, row, scores)
+                _project_run(store, run, order, row, result)
                 new += 1
-        _project_pages(store, order)
+        _project_page(store, order)
     say(f"track: {new} runs brought into {layout.mlflow_uri()}")
 
 
-def _is_here(row: RunRow) -> bool:
-    """Whether a run was computed here: a clone has only the metrics of other runs, which are in git."""
-    behind = [layout.encoded_index(row.id), layout.history(row.id), *notes_behind(row)]
-    return all(path.is_file() for path in behind)
-
-
-def _project_run(store: Store, run: str, row: RunRow, scores: Mapping[str, Mapping[str, Any]]) -> None:
-    """Log a run's resolved params, metrics by round, final scores and best adapters."""
-    store.params(run, _resolved(row))
-    for one in read_history(row.id, row.seed):
+def _project_run(store: Store, run: str, order: ReportOrder, row: RunRow, result: Mapping[str, Any]) -> None:
+    """Log a run's params, metrics by round, final scores, and those of its models that are here."""
+    sources = {f"data_source.{name}": about["source"] for name, about in result["source"].items()}
+    setting = order.settings[row.setting].model_dump(mode="json")
+    who = {f"setting.{key}": value for key, value in setting.items() if value is not None}
+    store.params(run, order.knobs | sources | who | _of_training(row))
+    for one in rounds_of(result, row.seed):
         _log_round(store, run, one)
     if layout.events(row.id).is_file():
         store.events(run, read_table(layout.events(row.id)))
         store.artifact(run, layout.events(row.id), "events")
     for timed in timed_training(row.id).get("rounds", []):
         store.metrics(run, {f"{timed['client']}/seconds": timed["seconds"]}, int(timed["round"]))
-    for client, figures in scores.items():
+    for client, figures in read_json(layout.seed_metrics(row.seed)).get(row.name, {}).items():
         store.metrics(run, {f"{client}/{name}": value for name, value in _values(figures).items()})
-        path = layout.adapter(row.id, client)
-        if path.is_file() and row.training is not None:
-            store.artifact(run, path, "adapters")
+    if row.training is not None:
+        for path in sorted(layout.adapters(row.id).glob("*.safetensors")):
+            if len(path.suffixes) == 1:  # the evaluated models, without teachers and others
+                store.artifact(run, path, "adapters")
     store.finish(run)
 
 
@@ -167,66 +178,40 @@ def _values(figures: Mapping[str, Any]) -> dict[str, float]:
     return {name: figure["value"] if isinstance(figure, Mapping) else figure for name, figure in figures.items()}
 
 
-def _resolved(row: RunRow) -> dict[str, Any]:
-    """Every knob behind a run, from the orders of its stages, by its name in params.yaml."""
-    knobs: dict[str, Any] = {"method": row.method, "setting": row.setting, "seed": row.seed}
-    knobs |= {f"data_source.{path.parent.name}": read_json(path)["source"]["source"] for path in notes_behind(row)}
-    encode = read_order(layout.order("encode", layout.group_of(row.id)), EncodeOrder)
-    knobs["source_tokens"], knobs["target_tokens"] = encode.limits[encode.manifests[row.id]]
-    for path in (
-        layout.order("backbone"),
-        layout.order("prepare", "qmsum"),
-        layout.order("encode", layout.group_of(row.id)),
-        layout.order("generate", row.id),
-        layout.order("evaluate", row.id),
-    ):
-        order = read_json(path)
-        order |= order.pop("rule", None) or {}
-        knobs |= {name: value for name, value in order.items() if name not in NOT_KNOBS}
-    return knobs | _of_training(row) | {"evaluate": row.evaluate}
-
-
 def _of_training(row: RunRow) -> dict[str, Any]:
     """Params that are known before the training: MLflow accepts a param once and refuses another value."""
-    training = {} if row.training is None else row.training.model_dump(mode="json")
+    training = {} if row.training is None else row.training.model_dump(mode="json", exclude={"learner"})
     hyperparameters: dict[str, Any] = training.pop("hyperparameters", {})
-    return {"method": row.method} | hyperparameters | training
+    learner = {} if row.learner is None else row.learner.model_dump(mode="json")
+    named = {"method": row.method, "setting": row.setting, "seed": row.seed, "evaluate": row.evaluate}
+    return named | learner.pop("view", {}) | learner | hyperparameters | training
 
 
-def _project_pages(store: Store, order: MainOrder) -> None:
-    """Log a run for each page with its figures, once for each version of the page."""
-    own = layout.MAIN if layout.order("main").is_file() else layout.MORE  # an experiment's page has its studies
-    pages = ((own, layout.REPORT), (layout.MORE, layout.PAPER_REPORT))
-    for group, page in ((group, page) for group, page in pages if page.is_file()):
-        identity = sha256_json(["page", sha256_file(page)])
-        known, complete = store.run(identity, page.stem, lambda: {PARENT_TAG: _parent(store, order)})
+def _project_page(store: Store, order: ReportOrder) -> None:
+    """Log a run for the page with its figures, once for each version of the page."""
+    if layout.REPORT.is_file():
+        identity = sha256_json(["page", sha256_file(layout.REPORT)])
+        known, complete = store.run(identity, layout.REPORT.stem, lambda: {PARENT_TAG: _parent(store, order)})
         if not complete:
-            for path in sorted(layout.figures(group).glob("*.png")):
+            for path in sorted(layout.FIGURES.glob("*.png")):
                 store.artifact(known, path, "figures")
-            store.artifact(known, page, "report")
+            store.artifact(known, layout.REPORT, "report")
             store.finish(known)
 
 
-def _plan(run_id: str) -> tuple[MainOrder, RunRow]:
-    order = read_order(layout.order("report"), ReportOrder)
-    for row in order.runs:
-        if row.id == run_id:
-            return order, row
-    known = ", ".join(row.id for row in order.runs)
-    raise QuorumError(f"run {run_id!r} is not in params.yaml; there are {known}")
-
-
-def _mlflow_run(store: Store, order: MainOrder, row: RunRow) -> tuple[str, bool]:
+def _mlflow_run(
+    store: Store, order: ReportOrder, row: RunRow, identity: str, training: str | None
+) -> tuple[str, bool]:
     """A planned run in MLflow, created if it is missing: (its id, whether it is complete)."""
 
     def tags() -> dict[str, str]:
         own = {"method": row.method, "setting": row.setting, "seed": str(row.seed), "scale": order.scale}
-        return own | {TRAINING_TAG: planned_key(row.id) or "", PARENT_TAG: _parent(store, order)}
+        return own | {TRAINING_TAG: training or "", PARENT_TAG: _parent(store, order)}
 
-    return store.run(identity_of(row), f"{row.name}-{row.seed}", tags)
+    return store.run(identity, f"{row.name}-{row.seed}", tags)
 
 
-def _parent(store: Store, order: MainOrder) -> str:
+def _parent(store: Store, order: ReportOrder) -> str:
     """The parent run: the DVC experiment, else the workspace at its commit; finished as soon as it is created."""
     name = (
         os.environ.get("DVC_EXP_NAME")

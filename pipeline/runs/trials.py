@@ -4,26 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol, TypeVar
 
 from pipeline.workspace import layout
 from pipeline.workspace.files import locked, locked_if_free
-
-
-class HasSplit(Protocol):
-    """An example or a text that belongs to a split."""
-
-    @property
-    def split(self) -> str:
-        """`train`, `val` or `test`."""
-
-
-Item = TypeVar("Item", bound=HasSplit)
-
-
-def without_tests(items: Mapping[str, Item]) -> dict[str, Item]:
-    """Leave test examples out, which no choice may see."""
-    return {identity: item for identity, item in items.items() if item.split != "test"}
 
 
 def make_missing(trials: Mapping[Path, Callable[[Path], None]]) -> None:

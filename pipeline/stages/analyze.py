@@ -1,40 +1,71 @@
-"""Analyses behind the scores -> reports/analysis: entropy deciles, train client by test domain, divergence."""
+"""Behind the scores -> reports/analysis: who has which labels, and of meetings what the selective run distilled.
+
+Of meetings: words by part of speech, deciles of the teacher's entropy, adapters tested on every client, and how
+clients' data diverge.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pipeline.corpora.prepared import examples_of
-from pipeline.federated.inputs import TaskBackbone
-from pipeline.model.loader import Loader
-from pipeline.model.loading import planned_backbone
-from pipeline.plan.orders import AnalyzeOrder, read_order
-from pipeline.runs.analysis import crossed_of, deciles_of, divergence_of
+from pipeline.plan.orders import AnalyzeOrder, RunRow, planned_run, read_order
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, write_json
 from pipeline.workspace.progress import progress
+from pipeline.workspace.tables import write_table
+
+PARTS = (
+    *("client", "pos", "words", "distilled", "base_rate", "distilled_given_pos", "pos_given_distilled"),
+    *("pos_given_not_distilled", "lift"),
+)
+SHARES = ("run", "client", "share", "value", "low", "high")
 
 
 def run() -> None:
-    """Write the deciles, crossed tests and divergences that the order names."""
+    """Write the analyses that the order names.
+
+    Raises:
+        QuorumError: a run that is analysed is not trained.
+    """
     order = read_order(layout.order("analyze"), AnalyzeOrder)
     empty_folder(layout.ANALYSIS)
-    backbone = planned_backbone(order)
-    loader = Loader(layout.store(), backbone.device)
-    seen = TaskBackbone(backbone, backbone.head)
-    examples = examples_of(order.corpora, load_task(order.task).kind)
-    with progress("analyze", len(order.distilling) + len(order.crossed) + len(order.manifests)) as advance:
-        for run_id in order.distilling:
-            write_json(_path("deciles", run_id), deciles_of(seen, loader, run_id))
+    write_json(layout.ANALYSIS / "about.json", order.model_dump(mode="json", exclude={"code", "packages"}))
+    examples = examples_of(order.data, load_task(order.task).kind)
+    with progress("analyze", len(order.distilling) + len(order.crossed) + len(order.partitions)) as advance:
+        _words([planned_run(identity) for identity in order.distilling], examples, order.sign_flips)
+        for identity in order.distilling:
+            from pipeline.runs.analysis import deciles_of
+
+            write_json(_path("deciles", identity), deciles_of(planned_run(identity)))
             advance(1)
-        for run_id in order.crossed:
-            write_json(_path("crossed", run_id), crossed_of(seen, loader, run_id))
+        for identity in order.crossed:
+            from pipeline.runs.analysis import crossed_of
+
+            write_json(_path("crossed", identity), crossed_of(planned_run(identity)))
             advance(1)
-        for name in order.manifests:
+        for name in order.partitions:
+            from pipeline.runs.analysis import divergence_of
+
             write_json(_path("divergence", name), divergence_of(examples, name, order.topics))
             advance(1)
 
 
+def _words(rows: list[RunRow], examples: Mapping[str, Any], samples: int) -> None:
+    """Write which words were distilled, over all seeds; without a selective run the tables have no rows."""
+    parts: list[Any] = []
+    shares: list[Any] = []
+    if rows:
+        from pipeline.runs.words import words_of_run
+
+        words = words_of_run([row for row in rows if row.name == rows[0].name], examples, samples)
+        parts, shares = words.parts, words.shares
+    write_table(layout.POS_SHARES, parts, PARTS)
+    write_table(layout.WORD_SHARES, shares, SHARES)
+
+
 def _path(what: str, name: str) -> Path:
-    return layout.ANALYSIS / what / f"{name.partition('/')[2] if what != 'divergence' else name.replace('/', '-')}.json"
+    return layout.ANALYSIS / what / f"{name.replace('/', '-')}.json"

@@ -1,0 +1,104 @@
+"""An organisation's data for a federation's run: its folder of meetings or its file of texts, drawn and encoded alone."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.clients.manifest import Manifest
+from pipeline.corpora import own_texts
+from pipeline.corpora.conversation import Conversation
+from pipeline.corpora.example import SPLITS, write_examples
+from pipeline.corpora.notes import Notes
+from pipeline.corpora.own import split_folder
+from pipeline.corpora.qmsum import own_folder, read_folder
+from pipeline.errors import QuorumError
+from pipeline.plan.orders import planned_run
+from pipeline.plan.resolve import encode_order, partition_order, task_of
+from pipeline.plan.schema import Params
+from pipeline.runs.encoding import encode
+from pipeline.runs.index import Index, index_of
+from pipeline.runs.partitioning import draw
+from pipeline.stages import backbone
+from pipeline.tasks.task import load_task, writes
+from pipeline.workspace import layout
+from pipeline.workspace.files import write_json
+
+
+def obtain_backbone(run_id: str) -> None:
+    """Obtain a run's backbone, unless it is there."""
+    learner = planned_run(run_id).learner
+    if learner is not None and not (layout.backbone(learner.view.backbone) / layout.ABOUT_BACKBONE).is_file():
+        backbone.run(learner.view.backbone)
+
+
+def agreed_classes(params: Params, run: str) -> tuple[str, ...]:
+    """The classes of a run's task, on which all sites agree in params.yaml; none for a task that writes.
+
+    Raises:
+        QuorumError: params.yaml has no classes, and no site sees those of the others.
+    """
+    setting = params.runs[run].setting
+    name = params.settings[setting].data_sets[0]
+    if writes(load_task(task_of(params, setting))):
+        return ()
+    if not params.data[name].classes:
+        raise QuorumError(f"params.yaml: data.{name}.classes: is missing; list those of all organisations")
+    return tuple(sorted(params.data[name].classes))
+
+
+def prepare(params: Params, organisation: str, run_id: str) -> tuple[Manifest, Index]:
+    """Turn an organisation's folder or file into examples, and draw and encode them as the only client.
+
+    Raises:
+        QuorumError: params.yaml does not name the organisation, or it has no data.
+    """
+    if organisation not in params.own:
+        raise QuorumError(f"params.yaml: own: has no {organisation!r}; all sites share one params.yaml")
+    row = planned_run(run_id)
+    name = params.settings[row.setting].data_sets[0]
+    alone = params.model_copy(update={"own": {organisation: params.own[organisation]}})
+    kind = load_task(task_of(params, row.setting)).kind
+    examples = _meetings(alone, organisation, name) if kind is Conversation else _texts(alone, organisation, row.setting)
+    write_examples(layout.examples(name), examples.values())
+    if kind is Conversation:
+        order = partition_order(alone, row.setting, [row.seed])
+        there = [split for split in SPLITS if any(example.split == split for example in examples.values())]
+        manifest = draw(row.setting, order, examples, row.seed, needed=there).manifest
+    else:
+        manifest = {organisation: {s: [i for i, e in examples.items() if e.split == s] for s in SPLITS}}
+    labels = {identity: example.label for identity, example in examples.items()}
+    write_json(layout.partition(row.setting, row.seed), {"manifest": manifest, "labels": labels})
+    orders = encode_order(alone, row.setting, [row.name], [row.seed])
+    indices, _ = encode(row.setting, orders, examples, {row.seed: manifest})
+    write_json(layout.encoded(row.setting, row.name), indices[row.name])
+    return manifest, index_of(indices[row.name])
+
+
+def _meetings(params: Params, organisation: str, name: str) -> dict[str, Any]:
+    """A folder of meetings, in the splits that the folder or a hash gives them."""
+    own = params.own[organisation]
+    raw = own_folder(layout.raw("qmsum"), organisation)
+    shutil.rmtree(raw, ignore_errors=True)  # removed meetings must not be trained on
+    split_folder(layout.home() / own.folder, raw, roles=own.roles)
+    span_end = params.data[name].span_end
+    examples, meetings = read_folder(raw, corpus=organisation, domain=organisation, span_end=span_end, notes=Notes())
+    _write_notes(name, {"meetings": meetings, "examples": len(examples)})
+    return {example.id: example for example in examples}
+
+
+def _texts(params: Params, organisation: str, setting: str) -> dict[str, Any]:
+    """A CSV or JSONL file of texts, with the column `split`."""
+    name = params.settings[setting].data_sets[0]
+    task = load_task(task_of(params, setting))
+    examples = own_texts.read(layout.home() / params.own[organisation].folder, task.kind, task.classes)
+    known = set(agreed_classes(params, next(run for run, one in params.runs.items() if one.setting == setting)))
+    if strange := sorted(set(task.classes(examples)) - known):
+        raise QuorumError(f"params.yaml: data.{name}.classes: has no {strange[0]!r}, which {organisation} has; add it")
+    _write_notes(name, {"examples": len(examples)})
+    return {example.id: example for example in examples}
+
+
+def _write_notes(name: str, about: Mapping[str, Any]) -> None:
+    write_json(layout.notes(name), {"source": {"source": "own", "commit": None}, **about})
