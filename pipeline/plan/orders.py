@@ -113,6 +113,7 @@ class EncodeOrder(Order):
         learners: run -> its learner.
         seeds: run -> its seeds.
         encoding: run -> a hash of the code that encodes and of its packages' versions, part of the store's keys.
+        unread: the setting's runs that read nothing: they are left out, or need no model.
     """
 
     task: str
@@ -121,6 +122,7 @@ class EncodeOrder(Order):
     learners: dict[str, Learner]
     seeds: dict[str, list[int]]
     encoding: dict[str, str]
+    unread: list[str] = Field(default_factory=list)
 
 
 class CommonKnobs(Record):

@@ -174,6 +174,7 @@ def encode_order(
         learners=learners,
         seeds={run: list(seeds or params.seeds_of(run)) for run in learners},
         encoding={run: _encoding(learner) for run, learner in learners.items()},
+        unread=[] if runs else [run for run, one in params.runs.items() if one.setting == name and run not in learners],
     )
 
 

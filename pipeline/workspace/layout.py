@@ -21,7 +21,6 @@ SAMPLE = BASE / "data/sample"
 PAPER_RESULTS = BASE / "data/paper_results.csv"
 FEDNLP_RESULTS = BASE / "data/fednlp_results.csv"
 OWN = Path("data/own")
-RATINGS = Path("data/ratings")
 
 PLAN = Path("data/plan")
 RAW = Path("data/raw")
@@ -40,22 +39,24 @@ PREDICTIONS = REPORTS / "predictions"
 RATING_SHEETS = REPORTS / "ratings"
 ANALYSIS = REPORTS / "analysis"
 RESULTS = Path("results")
-"""The committed results of finished runs, a file each."""
+"""The committed results of finished runs, a file each; of tuning; and people's ratings."""
+TUNING_TABLE = RESULTS / "tuning.csv"
 EXAMPLES_PAGE = REPORTS / "examples.html"
 """Quotes texts, and is never committed."""
 TABLES = REPORTS / "tables"
-MAIN_TABLE, POS_SHARES = TABLES / "main.csv", TABLES / "pos_kd.csv"
+MAIN_TABLE = TABLES / "main.csv"
 COMPARISONS, COMPARISONS_TABLE = Path("comparisons.yaml"), TABLES / "comparisons.csv"
 """The comparisons of an experiment's runs, and their effects."""
 SENSITIVITIES_TABLE = TABLES / "sensitivities.csv"
-TUNING_TABLE = TABLES / "tuning.csv"
 FIGURES = REPORTS / "figures"
 METRICS = REPORTS / "metrics.json"
 REPORT = REPORTS / "report.html"
 GALLERY = REPORTS / "gallery.html"
 """Who has which examples, in every setting."""
-HISTORY, WORD_SHARES = TABLES / "history.csv", TABLES / "word_shares.csv"
-"""Every round of the runs; the shares of words that are distilled (Fig. 11)."""
+HISTORY = TABLES / "history.csv"
+"""Every round of the runs."""
+POS_SHARES, WORD_SHARES = ANALYSIS / "pos_kd.csv", ANALYSIS / "word_shares.csv"
+"""Which words are distilled, by part of speech; the shares of words that are distilled (Fig. 11)."""
 
 
 def home() -> Path:
@@ -168,8 +169,8 @@ def examples(corpus: str) -> Path:
 
 
 def notes(corpus: str) -> Path:
-    """The corpus's source, and what preparing it corrected or left out."""
-    return PREPARED / corpus / "notes.json"
+    """The data set's source, and what preparing it corrected or left out."""
+    return REPORTS / "data" / f"{corpus}.json"
 
 
 def seed_metrics(seed: int) -> Path:
@@ -280,17 +281,17 @@ def models_behind(run: str) -> Path:
 
 def ratings_table() -> Path:
     """All ratings of returned sheets."""
-    return RATINGS / "ratings.csv"
+    return RESULTS / "ratings.csv"
 
 
 def rating_key(sheet: str) -> Path:
     """The key of a rating sheet: which run's summary is on which side."""
-    return RATINGS / "keys" / f"{sheet}.json"
+    return RESULTS / "ratings" / f"{sheet}.json"
 
 
 def trial(key: str) -> Path:
     """The outcome of a trial of `make tune`; committed, as tuning takes hours."""
-    return REPORTS / "tuning" / f"{key}.json"
+    return RESULTS / "tuning" / f"{key}.json"
 
 
 def trial_lock(trial_file: Path) -> Path:
