@@ -22,6 +22,7 @@ from torch import Tensor
 
 from pipeline import __main__ as command_line
 from pipeline.model.precision import Precision
+from pipeline.plan.schema import read_params
 from pipeline.runs import analysis
 from pipeline.tasks import similarity
 
@@ -117,37 +118,30 @@ class Workspace:
             command_line.app(list(arguments), standalone_mode=False)
 
     def stage(self, name: str, *arguments: str) -> None:
-        """A stage in this process; a training is not logged, and leaves its checkpoint."""
+        """A stage in this process; a training is not logged."""
         with self.entered():
             importlib.import_module(f"pipeline.stages.{name}").run(*arguments)
 
-    def make_quickly(self, *groups: str) -> None:
+    def make_quickly(self, *runs: str) -> None:
         """`make` with `stand_ins`."""
         with stand_ins():
-            self.make(*groups)
+            self.make(*runs)
 
-    def make(self, *groups: str) -> None:
-        """The stages of these groups of runs and of their pages, each after those that it depends on."""
-        params = self.read_params()
+    def make(self, *runs: str) -> None:
+        """All stages, of these runs or of all, in this process."""
+        with self.entered():
+            params = read_params()
         self.stage("plan")
-        for corpus in params["corpora"]:
-            self.stage("ingest", corpus)
-            self.stage("prepare", corpus)
-        self.stage("backbone")
-        for setting in params["settings"]:
-            self.stage("partition", setting)
-        for group in groups:
-            self.stage("encode", group)
-        runs = [(group, run) for group in groups for run in params["runs" if group == "main" else "more_runs"]]
-        for stage in ("train", "generate", "evaluate"):
-            for group, run in runs:
-                for seed in params["seeds"]:
-                    self.stage(stage, f"{group}/{run}-{seed}")
-        for page in ("words", "main", "examples"):
-            self.stage(page)
-        if "more" in groups:
-            self.stage("analyze")
-            self.stage("report")
+        for stage, items in (
+            *(("ingest", params.sources), ("prepare", params.data), ("backbone", params.backbones)),
+            *(("partition", params.settings), ("encode", params.settings)),
+            *(("train", runs or params.runs), ("predict", runs or params.runs), ("evaluate", runs or params.runs)),
+        ):
+            for item in items:
+                self.stage(stage, item)
+        if not runs:
+            for page in ("analyze", "examples", "report"):
+                self.stage(page)
 
     @contextmanager
     def without(self, path: str) -> Iterator[None]:
@@ -164,8 +158,9 @@ class Workspace:
         return params
 
     def params(self, **changes: Any) -> None:
-        """Set keys of params.yaml."""
-        content = yaml.safe_dump(self.read_params() | changes, sort_keys=False)
+        """Set keys of params.yaml; None removes one."""
+        kept = {key: value for key, value in (self.read_params() | changes).items() if value is not None}
+        content = yaml.safe_dump(kept, sort_keys=False)
         (self.folder / "params.yaml").write_text(content, encoding="utf-8")
 
 
@@ -194,17 +189,19 @@ def stages_run(output: str) -> list[str]:
     return [line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage '")]
 
 
+DOMAINS = ["Academic", "Committee", "Product"]
 SMALL: dict[str, Any] = {
-    "task": "summarize",
+    "scale": "small",
     "seeds": [1],
     "device": "cpu",
     "precision": "fp32",
     # One for all: two runs of one training stay one, whatever tuning has chosen.
-    "learning_rates": dict.fromkeys(("own", "local", "server", "pooled"), 0.0006),
+    "rates": dict.fromkeys(("own", "local", "server", "pooled"), 0.0006),
+    "sources": ["qmsum"],
+    "backbones": ["tiny-llama"],
     "backbone": "tiny-llama",
     "data_source": "sample",
-    "corpora": ["qmsum"],
-    "own": {},
+    "data": {"qmsum": {"task": "summarize", "source": "qmsum"}},
     "train_fraction": 0.2,
     "validation_examples": 2,
     "source_tokens": 300,
@@ -216,32 +213,41 @@ SMALL: dict[str, Any] = {
     "tau": 5.0,
     "lambda": 0.2,
     "sign_flips": 200,
-    "settings": {"domains": {"kind": "domains", "clients": ["Academic", "Committee", "Product"]}},
+    "settings": {"domains": {"data": "qmsum", "kind": "domains", "clients": DOMAINS}},
     "runs": {
-        "zeroshot": {"method": "ZeroShot"},
-        "fedavg": {"method": "AdaFedAvg"},
-        "fedavg-local": {"method": "AdaFedAvg", "evaluate": "local"},
-        "fedselectkd": {"method": "AdaFedSelectKD"},
+        "zeroshot": {"setting": "domains", "method": "ZeroShot"},
+        "fedavg": {"setting": "domains", "method": "AdaFedAvg"},
+        "fedavg-local": {"setting": "domains", "method": "AdaFedAvg", "evaluate": "local"},
+        "fedselectkd": {"setting": "domains", "method": "AdaFedSelectKD"},
     },
-    "more_runs": {},
-    "studies": {},
-    "tune": {"seed": 1000, "families": {}, "trials": {}},
+    "sections": {"main": ["zeroshot", "fedavg", "fedavg-local", "fedselectkd"]},
 }
 """The main table alone, in seconds."""
 
+QUERY = "Summarize the whole meeting."
 _SAMSUM = {"train_fraction": 0.5, "test_examples": 2}
 BOTH: dict[str, Any] = SMALL | {
-    "corpora": ["qmsum", "samsum", "ami", "icsi"],
+    "page": "paper",
+    "sources": ["qmsum", "samsum", "ami", "icsi"],
+    "data": SMALL["data"]
+    | {name: {"task": "summarize", "source": name, "query": QUERY} for name in ("samsum", "ami", "icsi")},
     "settings": {
         **SMALL["settings"],
-        "iid": {"kind": "iid", "clients": ["First", "Second", "Third"], "of": ["Academic", "Committee", "Product"]},
+        "iid": {"data": "qmsum", "kind": "iid", "clients": ["First", "Second", "Third"], "of": DOMAINS},
         "balanced": {
+            "data": "qmsum",
             "kind": "balanced",
             "clients": ["Academic", "Product"],
             "counts": {"train": 4, "val": 2, "test": 3},
         },
-        "extreme": {"kind": "domains", "clients": ["Academic", "SAMSum"], "only": {"SAMSum": _SAMSUM}},
+        "extreme": {
+            "data": ["qmsum", "samsum"],
+            "kind": "domains",
+            "clients": ["Academic", "SAMSum"],
+            "only": {"SAMSum": _SAMSUM},
+        },
         "long": {
+            "data": ["ami", "icsi"],
             "kind": "domains",
             "clients": ["AMI", "ICSI"],
             "train_fraction": 1.0,
@@ -249,27 +255,31 @@ BOTH: dict[str, Any] = SMALL | {
             "target_tokens": 90,
             "max_tokens": 20,
         },
-        "endless": SMALL["settings"]["domains"] | {"source_tokens": 100_000},
     },
-    "more_runs": {
-        "fedavg-base": {"method": "AdaFedAvg", "decode": False},
-        "scaffold": {"method": "SCAFFOLD", "decode": False, "clients_per_round": 2},
-        "fedhardkd": {"method": "AdaFedHardKD"},
-        "fedselectkd-iid": {"method": "AdaFedSelectKD", "setting": "iid"},
-        "fedavg-iid": {"method": "AdaFedAvg", "setting": "iid"},
-        "fedselectkd-balanced": {"method": "AdaFedSelectKD", "setting": "balanced", "tau": "q0.88"},
-        "fedselectkd-post": {"method": "AdaFedSelectKD", "setting": "extreme", "prolonged": True, "late": ["SAMSum"]},
-        "fedavg-long": {"method": "AdaFedAvg", "setting": "long"},
-        "fedavg-endless": {"method": "AdaFedAvg", "setting": "endless"},
-        "deep": {"method": "AdaSingle", "adapted_layers": 15, "decode": False},
+    "runs": SMALL["runs"]
+    | {
+        "fedavg-base": {"setting": "domains", "method": "AdaFedAvg", "decode": False},
+        "scaffold": {"setting": "domains", "method": "SCAFFOLD", "decode": False, "clients_per_round": 2},
+        "fedhardkd": {"setting": "domains", "method": "AdaFedHardKD"},
+        "fedselectkd-iid": {"setting": "iid", "method": "AdaFedSelectKD"},
+        "fedavg-iid": {"setting": "iid", "method": "AdaFedAvg"},
+        "fedselectkd-balanced": {"setting": "balanced", "method": "AdaFedSelectKD", "tau": "q0.88"},
+        "fedselectkd-post": {
+            "setting": "extreme",
+            "method": "AdaFedSelectKD",
+            "prolonged": True,
+            "late": ["SAMSum"],
+        },
+        "fedavg-long": {"setting": "long", "method": "AdaFedAvg"},
+        "deep": {"setting": "domains", "method": "AdaSingle", "adapted_layers": 15, "decode": False},
     },
-    "studies": {
+    "sections": SMALL["sections"]
+    | {
         "algorithms": ["fedavg-base", "scaffold"],
         "iid": ["fedavg-iid", "fedselectkd-iid"],
-        "addition": ["fedselectkd-post", "gone"],
-        "length": ["fedavg-endless"],
+        "addition": ["fedselectkd-post"],
         "uncached": ["deep"],
         "mine": ["fedavg-iid", "fedselectkd-iid"],
     },
 }
-"""The main table and ten runs beyond it, two of which the backbone cannot make."""
+"""The main table and nine runs beyond it, one of which the backbone cannot make."""

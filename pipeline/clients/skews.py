@@ -91,7 +91,14 @@ def skewed(skew: Skewed, texts: Mapping[str, Example], seed: int, clusters: Mapp
     if skew.alpha is not None and len(set(labels)) < 2:
         raise QuorumError(f"alpha skews {skew.by}s, and all texts have one; set by: cluster, or beta, or spread: true")
     assigned = dirichlet.partition(
-        ids, labels, skew.clients, seed=seed, dataset=skew.data_sets[0], alpha=skew.alpha, beta=skew.beta, least=skew.least
+        ids,
+        labels,
+        skew.clients,
+        seed=seed,
+        dataset=skew.data_sets[0],
+        alpha=skew.alpha,
+        beta=skew.beta,
+        least=skew.least,
     )
     return with_server(numbered(assigned), texts)
 
@@ -114,7 +121,9 @@ def natural(skew: Natural, texts: Mapping[str, Example], seed: int, clusters: Ma
             "are wanted; lower clients or least"
         )
     _check_names(largest)
-    taken = {owner: _sampled(fit[owner]["train"], skew.each, seed, skew.data_sets[0], owner) for owner in sorted(largest)}
+    taken = {
+        owner: _sampled(fit[owner]["train"], skew.each, seed, skew.data_sets[0], owner) for owner in sorted(largest)
+    }
     if not skew.own:
         return with_server(taken, texts)
     return {o: {"train": own, "val": fit[o]["val"], "test": fit[o].get("test", [])} for o, own in taken.items()}

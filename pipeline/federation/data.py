@@ -60,7 +60,9 @@ def prepare(params: Params, organisation: str, run_id: str) -> tuple[Manifest, I
     name = params.settings[row.setting].data_sets[0]
     alone = params.model_copy(update={"own": {organisation: params.own[organisation]}})
     kind = load_task(task_of(params, row.setting)).kind
-    examples = _meetings(alone, organisation, name) if kind is Conversation else _texts(alone, organisation, row.setting)
+    examples = (
+        _meetings(alone, organisation, name) if kind is Conversation else _texts(alone, organisation, row.setting)
+    )
     write_examples(layout.examples(name), examples.values())
     if kind is Conversation:
         order = partition_order(alone, row.setting, [row.seed])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipeline.clients.setting import Balanced, Domains, Iid, is_client_name
 from pipeline.clients.skews import Natural, Skewed
@@ -78,7 +78,7 @@ def _setting(params: Params, name: str) -> None:
         return
     if load_task(TASKS[own[0].task]).kind is not Conversation:
         raise ValueError(f"settings.{name}.kind: {setting.kind} is of meetings; choose skewed, natural or given")
-    clients = setting.of if isinstance(setting, Iid) else setting.clients
+    clients: list[str] = setting.of if isinstance(setting, Iid) else setting.clients
     if strange := [client for client in clients if client not in CLIENTS]:
         raise ValueError(f"settings.{name}: unknown client {strange[0]!r}; known: {', '.join(CLIENTS)}")
     for client in clients:
@@ -107,8 +107,9 @@ def _run(params: Params, name: str) -> None:
     training = params.training_of(name)
     drawn = training.clients_per_round or math.inf
     check_rules(where, training, min(drawn, len(clients) or math.inf))
-    if training.faults is not None and clients and (strange := sorted(set(training.faults.poisoned) - set(clients))):
-        raise ValueError(f"{where}: faults.poisoned: setting {run.setting} has no client {strange[0]!r}")
+    poisoned = [] if training.faults is None else sorted(set(training.faults.poisoned) - set(clients))
+    if clients and poisoned:
+        raise ValueError(f"{where}: faults.poisoned: setting {run.setting} has no client {poisoned[0]!r}")
     if run.knobs.get("teacher") in ("initial", "others") and (run.late or drawn < (len(clients) or math.inf)):
         raise ValueError(f"{where}: teacher: initial and others need every client in every round")
 
@@ -121,12 +122,14 @@ def _backbone(params: Params, name: str, data: Data) -> None:
     if backbone not in known:
         names = ", ".join(sorted(known))
         raise ValueError(f"{where}.backbone: {backbone!r} cannot {data.task}; known: {names}")
-    of_encoders = {"frozen": run.frozen or data.frozen, "layers": run.layers}
-    of_writers = {"adapted_layers": run.adapted_layers, "dropout": run.dropout or None}
+    of_encoders: dict[str, Any] = {"frozen": run.frozen or data.frozen, "layers": run.layers}
+    of_writers: dict[str, Any] = {"adapted_layers": run.adapted_layers, "dropout": run.dropout or None}
     of_writers["adapted_positions"] = None if run.adapted_positions == "targets" else run.adapted_positions
     for key, value in (of_encoders if writes(task) else of_writers).items():
         if value is not None:
-            raise ValueError(f"{where}.{key}: {backbone} is {'no encoder' if writes(task) else 'an encoder'}; remove it")
+            raise ValueError(
+                f"{where}.{key}: {backbone} is {'no encoder' if writes(task) else 'an encoder'}; remove it"
+            )
     if run.frozen is not None:
         try:
             FrozenPart.parse(run.frozen)

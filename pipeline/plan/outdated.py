@@ -15,7 +15,9 @@ from pipeline.workspace.files import read_json
 
 def outdated(params: Params) -> list[str]:
     """The stages that `dvc repro` would wrongly skip."""
-    published = [name for name in params.sources if all(d.file is None for d in params.data.values() if d.source == name)]
+    published = [
+        name for name in params.sources if all(d.file is None for d in params.data.values() if d.source == name)
+    ]
     stages = [f"ingest@{name}" for name in published if is_outdated(name, params.data_source)]
     return [*stages, "plan"] if _other_weights(params) or _other_machine(params) else stages
 

@@ -19,13 +19,14 @@ BY_STAGE: dict[str, tuple[str, ...]] = {
     "predict": MODEL,
     "evaluate": (*EMBEDDINGS, "rouge-score", "rouge-score-rs"),
     "analyze": (*MODEL, *WORDS, *EMBEDDINGS, *STATISTICS, "rouge-score", "rouge-score-rs", "scikit-learn"),
-
     "report": (*STATISTICS, "statsmodels", *PAGES),
 }
+
 
 def packages_of(stage: str, *more: str) -> dict[str, str]:
     """Package -> version, of those behind a stage and `more`; a package that is not installed is left out."""
     return {name: found for name in (*BY_STAGE.get(stage, ()), *more) if (found := _version(name))}
+
 
 @cache
 def _version(name: str) -> str:

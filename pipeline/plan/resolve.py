@@ -98,7 +98,9 @@ def _of_data(params: Params) -> dict[str, Order]:
     """The orders of `ingest` for each source, and of `prepare` for each data set."""
     orders: dict[str, Order] = {}
     for name, data in params.data.items():
-        file = {"file": str(data.file), "contents": _contents(data.file)} if data.file is not None else {}
+        file: dict[str, Any] = {}
+        if data.file is not None:
+            file = {"file": str(data.file), "contents": _contents(data.file)}
         # Users' meetings are read with QMSum's.
         own = {n: _own_folder(client) for n, client in sorted(params.own.items())} if data.source == "qmsum" else {}
         listed = checksum_file(data.source)
@@ -196,7 +198,7 @@ def of_run(params: Params, name: str) -> dict[str, Order]:
     if longest := getattr(setting, "max_tokens", None) or data.max_tokens:
         knobs["max_tokens"] = longest
     decodes = run.decode and run.method not in TURNS and writes(load_task(task))
-    where = {"task": task, "data": setting.data_sets, "setting": run.setting, "seeds": train.seeds}
+    where: dict[str, Any] = {"task": task, "data": setting.data_sets, "setting": run.setting, "seeds": train.seeds}
     lora = ("peft",) if train.learner is not None and train.learner.above == "lora" else ()
     return {
         "train": train,

@@ -17,7 +17,7 @@ from pipeline.clients.kinds import AnySetting
 from pipeline.clients.setting import Count, Domains, Fraction, Iid
 from pipeline.clients.skews import Skewed
 from pipeline.errors import QuorumError
-from pipeline.federated.objectives.threshold import Tau
+from pipeline.federated.objectives.threshold import Tau, Threshold
 from pipeline.model.frozen_part import Above
 from pipeline.plan.data import Data
 from pipeline.plan.orders import CommonKnobs
@@ -101,7 +101,7 @@ class Params(CommonKnobs):
     added_rounds: int = Field(default=2, ge=2)
     learning_rate: PositiveFloat | None = None
     rates: Rates = Field(default_factory=Rates)
-    tau: Tau = 5.0
+    tau: Tau = Threshold.parse(5.0)
     weight: float = Field(default=0.2, ge=0, le=1, alias="lambda")
     local_start: Literal["own", "server"] = "server"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Iterable
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -43,13 +44,13 @@ def learner_of(params: Params, name: str) -> Learner | None:
         return None
     backbone = str(params.backbone_of(name))
     setting = params.settings[run.setting]
-    limits = {}
+    limits: dict[str, Any] = {}
     for key in ("source_tokens", "target_tokens"):
         found = getattr(setting, key, None) or getattr(data, key) or getattr(params, key)
         if found is None and (key == "source_tokens" or writes(load_task(TASKS[data.task]))):
             raise QuorumError(f"params.yaml: data.{setting.data_sets[0]}.{key}: is missing; add it here or in `scales`")
         limits[key] = found or 1
-    how = {"device": params.device, "precision": precision_of(params), "threads": threads_of(params.threads)}
+    how: dict[str, Any] = {"device": params.device, "precision": precision_of(params), "threads": threads_of(params.threads)}
     above, size = run.above or params.above, run.size or params.size
     if backbone in ENCODERS:
         frozen = run.frozen or data.frozen or "none"
@@ -86,7 +87,7 @@ def train_order(params: Params, name: str) -> TrainOrder:
     """
     run, task = params.runs[name], TASKS[params.data_of(name).task]
     learner, seeds = learner_of(params, name), params.seeds_of(name)
-    common = {
+    common: dict[str, Any] = {
         "setting": run.setting,
         "seeds": seeds,
         "keep_rounds": sorted(set(seeds) & set(params.keep_rounds)),
@@ -227,7 +228,9 @@ def left_out(params: Params, name: str) -> str | None:
     backbone = learner.view.backbone
     preset = PRESETS[backbone]
     if learner.view.adapted_layers > preset.decoder_layers:
-        return f"adapted_layers: {learner.view.adapted_layers}, but {backbone} has {preset.decoder_layers} decoder layers"
+        return (
+            f"adapted_layers: {learner.view.adapted_layers}, but {backbone} has {preset.decoder_layers} decoder layers"
+        )
     if preset.family == "seq2seq" and run.adapted_positions == "all":
         return f"adapted_positions: all, but the encoder of {backbone} reads the prompt, and has no adapters"
     return None

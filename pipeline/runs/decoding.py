@@ -64,9 +64,7 @@ def steps_of(jobs: Sequence[Job]) -> int:
     return sum(len(job.missing()) for job in jobs) + len(unread)
 
 
-def decode(
-    jobs: Sequence[Job], reading: Reading, examples: Mapping[str, Any], advance: Callable[[int], None]
-) -> None:
+def decode(jobs: Sequence[Job], reading: Reading, examples: Mapping[str, Any], advance: Callable[[int], None]) -> None:
     """Decode the missing summaries of jobs that share one order and have different paths.
 
     A batch of other examples rounds differently, and one different word changes the rest of a summary. So a batch
@@ -121,9 +119,7 @@ def _decode_test_set(
         del prefixes  # frees their memory before the next batch is encoded
 
 
-def _decode_batch(
-    job: Job, batch: Sequence[tuple[str, Entry]], prefixes: Sequence[Prefix], backbone: Backbone
-) -> None:
+def _decode_batch(job: Job, batch: Sequence[tuple[str, Entry]], prefixes: Sequence[Prefix], backbone: Backbone) -> None:
     """Decode one batch with a job's adapters and save its predictions."""
     rule, task = job.order.rule, load_task(job.order.task)
     assert rule is not None

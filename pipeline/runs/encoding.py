@@ -48,7 +48,9 @@ class Reading:
 
     def windows(self, example: Any) -> list[Rendered]:
         """Tokenize an example."""
-        return self.task.render(self.model, example, self.classes, Limits(self.view.source_tokens, self.view.target_tokens))
+        return self.task.render(
+            self.model, example, self.classes, Limits(self.view.source_tokens, self.view.target_tokens)
+        )
 
     def key(self, window: Rendered) -> str:
         """The name of a window's entry in the store: a hash of everything that its tensors depend on."""

@@ -63,7 +63,9 @@ def read_manifest(setting: str, seed: int) -> Manifest:
     Raises:
         QuorumError: the setting is not partitioned.
     """
-    found: Manifest = read_json(layout.partition(setting, seed), remedy=f"run `dvc repro partition@{setting}`")["manifest"]
+    found: Manifest = read_json(layout.partition(setting, seed), remedy=f"run `dvc repro partition@{setting}`")[
+        "manifest"
+    ]
     return found
 
 

@@ -89,7 +89,9 @@ def model_file(run_id: str, client: str, which: str = EVALUATED) -> Path:
     for path in (layout.adapter(run_id, client, which), layout.adapter(run_id, client), layout.adapter(run_id, SERVER)):
         if path.is_file():
             return path
-    raise QuorumError(f"{layout.adapters(run_id)}: has no model of {client}; run `dvc repro train@{run_id.split('/')[0]}`")
+    raise QuorumError(
+        f"{layout.adapters(run_id)}: has no model of {client}; run `dvc repro train@{run_id.split('/')[0]}`"
+    )
 
 
 def jobs_of(run_id: str) -> list[Job]:

@@ -91,7 +91,8 @@ def initial(learner: Learner, model: Backbone | Encoder, classes: tuple[str, ...
     size = learner.size or 0
     if isinstance(model, Encoder):
         body = model.initial(learner.above, size, seed)
-        return body | load_task(learner.task).initial(model, classes, seed)
+        head: Adapter = load_task(learner.task).initial(model, classes, seed)
+        return body | head
     if learner.above != "lora":
         return init_adapter(model.adapted_layers, model.width, size, seed)
     shapes = model.lora_shapes()

@@ -19,11 +19,11 @@ def small_metrics(metrics: Metrics, shown: Sequence[str]) -> dict[str, dict[str,
     }
 
 
-def write_metrics(group: str, metrics: Metrics, by_seed: Mapping[int, Metrics]) -> None:
-    """Write reports/metrics/<group>: figures over all seeds, and of each seed."""
-    write_json(layout.all_metrics(group), plain(metrics))
+def write_metrics(metrics: Metrics, by_seed: Mapping[int, Metrics]) -> None:
+    """Write reports/metrics: figures over all seeds, and of each seed."""
+    write_json(layout.all_metrics(), plain(metrics))
     for seed, own in by_seed.items():
-        write_json(layout.seed_metrics(group, seed), plain({run: own[run] for run in metrics if run in own}))
+        write_json(layout.seed_metrics(seed), plain({run: own[run] for run in metrics if run in own}))
 
 
 def plain(metrics: Metrics) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipeline.corpora.conversation import Conversation, Turn
 from pipeline.corpora.transcripts import read_transcript
@@ -87,9 +87,11 @@ def _load_run(row: RunRow) -> _LoadedRun:
 @lru_cache(maxsize=1)
 def _backbone(_home: Path, _digest: str, learner: str) -> Backbone:
     """Load the backbone once for all summaries of a process."""
+    from pipeline.model.encoder import Encoder
     from pipeline.runs.learners import model_of
 
-    model: Any = model_of(Learner.model_validate_json(learner))
+    model = model_of(Learner.model_validate_json(learner))
+    assert not isinstance(model, Encoder)
     return model
 
 

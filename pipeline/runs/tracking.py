@@ -180,10 +180,10 @@ def _values(figures: Mapping[str, Any]) -> dict[str, float]:
 
 def _of_training(row: RunRow) -> dict[str, Any]:
     """Params that are known before the training: MLflow accepts a param once and refuses another value."""
-    training = {} if row.training is None else row.training.model_dump(mode="json", exclude={"learner"})
+    training: dict[str, Any] = {} if row.training is None else row.training.model_dump(mode="json", exclude={"learner"})
     hyperparameters: dict[str, Any] = training.pop("hyperparameters", {})
-    learner = {} if row.learner is None else row.learner.model_dump(mode="json")
-    named = {"method": row.method, "setting": row.setting, "seed": row.seed, "evaluate": row.evaluate}
+    learner: dict[str, Any] = {} if row.learner is None else row.learner.model_dump(mode="json")
+    named: dict[str, Any] = {"method": row.method, "setting": row.setting, "seed": row.seed, "evaluate": row.evaluate}
     return named | learner.pop("view", {}) | learner | hyperparameters | training
 
 
@@ -199,9 +199,7 @@ def _project_page(store: Store, order: ReportOrder) -> None:
             store.finish(known)
 
 
-def _mlflow_run(
-    store: Store, order: ReportOrder, row: RunRow, identity: str, training: str | None
-) -> tuple[str, bool]:
+def _mlflow_run(store: Store, order: ReportOrder, row: RunRow, identity: str, training: str | None) -> tuple[str, bool]:
     """A planned run in MLflow, created if it is missing: (its id, whether it is complete)."""
 
     def tags() -> dict[str, str]:

@@ -126,7 +126,9 @@ def _searched(params: Params, name: str, search: Search, drawn: dict[str, Drawn]
         more = [value for end in sorted(best) if (value := beyond(grid, end)) is not None]
         if not more or not left:
             break
-        say(f"tune: {name}: the best of {', '.join(f'{v:g}' for v in grid)} is at an end: also {', '.join(map(str, more))}")
+        say(
+            f"tune: {name}: the best of {', '.join(f'{v:g}' for v in grid)} is at an end: also {', '.join(map(str, more))}"
+        )
         grid = sorted({*grid, *more})
     _report(name, rows, grid)
     return rows
@@ -141,11 +143,15 @@ def _report(name: str, rows: Sequence[Row], grid: Sequence[float]) -> None:
         near = [
             f"{one['value']:g}"
             for one in rows
-            if one["chooses"] == row["chooses"] and one["ended"] == "cap" and one is not row
+            if one["chooses"] == row["chooses"]
+            and one["ended"] == "cap"
+            and one is not row
             and one["validation_loss"] <= loss + NEAR
         ]
         if near:
-            say(f"tune: {name}: {row['chooses']}: the cap on rounds ended {', '.join(near)}, near the best: try more rounds")
+            say(
+                f"tune: {name}: {row['chooses']}: the cap on rounds ended {', '.join(near)}, near the best: try more rounds"
+            )
 
 
 def beyond(grid: Sequence[float], best: float) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from pipeline.corpora.prepared import examples_of
 from pipeline.plan.orders import EncodeOrder, read_order
@@ -20,7 +21,7 @@ def run(setting: str) -> None:
     """
     began = time.monotonic()
     order = read_order(layout.order("encode", setting), EncodeOrder)
-    indices: dict[str, object] = {}
+    indices: dict[str, dict[str, Any]] = {}
     if order.learners:
         from pipeline.runs.encoding import encode  # seconds, which a setting without runs saves
 

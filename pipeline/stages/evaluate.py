@@ -40,7 +40,9 @@ def run(name: str) -> None:
     write_result(layout.result(name), {"seeds": seeds})
 
 
-def _scored(order: EvaluateOrder, rows: Sequence[Mapping[str, Any]], examples: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _scored(
+    order: EvaluateOrder, rows: Sequence[Mapping[str, Any]], examples: Mapping[str, Any]
+) -> list[dict[str, Any]]:
     """Each row's metrics instead of its text; rows of a run without predictions have a loss alone."""
     texts = ("query", "reference", "prediction", "ended")
     plain = [{key: value for key, value in row.items() if key not in texts} for row in rows]
