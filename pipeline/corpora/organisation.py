@@ -89,7 +89,7 @@ def check(folder: Path) -> list[Checked]:
         QuorumError: there is no such folder, it holds no meeting, or two of its meetings have one name.
     """
     if not folder.is_dir():
-        raise QuorumError(f"{folder}: is no folder; give the one that holds the meetings")
+        raise QuorumError(f"{folder}: is not a folder; give the one that holds the meetings")
     if splits := [folder / split for split in SPLITS if (folder / split).is_dir()]:
         return [one for split in splits for one in check(split)]
     paths = meeting_files(folder)

@@ -16,7 +16,7 @@ Where its p is under 0.05, effect and interval are those of the seeds' effects (
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -30,6 +30,7 @@ from statsmodels.stats.multitest import multipletests
 from pipeline.errors import QuorumError
 from pipeline.evaluation.intervals import Clusters, Interval, interval_of, mean_ratio, of_few, sign_flip, standard_error
 from pipeline.workspace.record import Record, first_problem
+from pipeline.workspace.words import nearest
 
 ALPHA = 0.05
 FEW_SEEDS = 2
@@ -159,6 +160,25 @@ def read_comparisons(path: Path) -> Comparisons:
         raise QuorumError(f"{path}: not YAML: {' '.join(str(error).split())}; correct it") from None
     except ValidationError as error:
         raise QuorumError(f"{path}: {first_problem(error)}; correct it") from None
+
+
+def refuse_unknown_runs(path: Path, comparisons: Sequence[Comparison], known: Collection[str]) -> None:
+    """Refuse comparisons of runs that are not planned.
+
+    Args:
+        path: the file that has them.
+        known: the names of the planned runs, with a result or without.
+
+    Raises:
+        QuorumError: a comparison names another run.
+    """
+    for one in comparisons:
+        for run in one.terms:
+            if run not in known:
+                raise QuorumError(
+                    f"{path}: {one.name}.terms.{run}: no such run in params.yaml; did you mean {nearest(run, known)}? "
+                    f"There are {', '.join(dict.fromkeys(known))}; correct the name or remove the comparison"
+                )
 
 
 def compare(

@@ -201,7 +201,8 @@ class Params(CommonKnobs):
         try:
             return known.model_validate({key: here[key] for key in GLOBAL if key in names} | own)
         except ValidationError as error:
-            raise QuorumError(f"{PARAMS}: {self.where(name)}.{first_problem(error)}; correct it") from None
+            problem = first_problem(error, names)
+            raise QuorumError(f"{PARAMS}: {self.where(name)}.{problem}; correct it") from None
 
 
 def read_params(path: Path = PARAMS) -> Params:
@@ -216,7 +217,8 @@ def read_params(path: Path = PARAMS) -> Params:
     scales = data.get("scales") if isinstance(data.get("scales"), dict) else {}
     for where, scale in [("scale", data.get("scale")), *((f"scales.{one}", one) for one in scales or ())]:
         if scale not in get_args(Scale):
-            raise QuorumError(f"{path}: {where}: is no scale; known: {', '.join(get_args(Scale))}; correct it")
+            known = ", ".join(get_args(Scale))
+            raise QuorumError(f"{path}: {where}: unknown scale {scale!r}; known: {known}; correct it")
     chosen = _checked(path, data, data.get("scale"), "")
     # The others too: a mistake in them should not wait until they are chosen.
     for scale in (one for one in scales or () if one != chosen.scale):
@@ -280,7 +282,7 @@ def _sized(path: Path, name: str, setting: Any, scale: Any) -> Any:
     unknown = [one for one in setting.get("sizes", {}) if one not in get_args(Scale)]
     if unknown:
         known = ", ".join(get_args(Scale))
-        raise QuorumError(f"{path}: settings.{name}.sizes.{unknown[0]}: is no scale; known: {known}; correct it")
+        raise QuorumError(f"{path}: settings.{name}.sizes.{unknown[0]}: unknown scale; known: {known}; correct it")
     own = {key: value for key, value in setting.items() if key != "sizes"}
     return over(setting.get("sizes", {}).get(scale), own)
 

@@ -33,6 +33,7 @@ class MainData:
         seeds: seed -> its name on the page.
         parts: title -> the figures of one seed alone, where each seed tests other meetings.
         missing: planned runs that have no result at some seed.
+        deleted: files of results that git has and the workspace lacks.
         pos, shares: rows of pos_kd.csv and word_shares.csv, where the models are at hand.
         examples: whether there is a page that quotes texts.
     """
@@ -51,6 +52,7 @@ class MainData:
     seeds: Mapping[int, str] = field(default_factory=dict)
     parts: Mapping[str, Results] = field(default_factory=dict)
     missing: Sequence[str] = ()
+    deleted: Sequence[str] = ()
     pos: Sequence[Mapping[str, Any]] = ()
     shares: Sequence[Mapping[str, Any]] = ()
     examples: bool = False

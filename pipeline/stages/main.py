@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
 
-from pipeline.evaluation.comparisons import compare, read_comparisons
+from pipeline.evaluation.comparisons import compare, read_comparisons, refuse_unknown_runs
 from pipeline.federated.methods import OURS
-from pipeline.plan.orders import MainOrder, ReportOrder, RunRow, read_order
+from pipeline.plan.orders import MainOrder, ReportOrder, RunRow, planned_runs, read_order
 from pipeline.report.effects import effect_records, sensitivity_records
 from pipeline.report.main_data import MainData
 from pipeline.report.main_figures import draw
@@ -21,7 +21,7 @@ from pipeline.report.main_page import render
 from pipeline.report.main_tables import history_rows, main_table
 from pipeline.runs.identity import record_identities
 from pipeline.runs.metrics import plain, small_metrics, write_metrics
-from pipeline.runs.result_files import read_results_of, rounds_of
+from pipeline.runs.result_files import deleted_results, read_results_of, rounds_of
 from pipeline.runs.results import Results, knob_of, results_of, scores_of
 from pipeline.runs.sensitivities import BySeed, sensitivities
 from pipeline.runs.truncation import Cut
@@ -36,7 +36,7 @@ def run() -> None:
     """Render the page.
 
     Raises:
-        QuorumError: no run has a result, or comparisons.yaml is wrong.
+        QuorumError: no run has a result, or comparisons.yaml is wrong or names an unknown run.
     """
     data, every = _read()
     folder = layout.figures(layout.MAIN)
@@ -54,6 +54,7 @@ def run() -> None:
         record_identities(layout.MAIN, data.order.runs)
     draw(data, folder)
     write_text(layout.REPORT, render(data, folder))
+    _say_missing(data)
     say(f"main: {layout.REPORT} is ready")
 
 
@@ -61,6 +62,7 @@ def _read() -> tuple[MainData, Results]:
     """The page's data; and all results, including those of incomplete runs."""
     order, config = read_order(layout.order("main"), MainOrder), read_comparisons(layout.COMPARISONS)
     rows = _planned(order)
+    refuse_unknown_runs(layout.COMPARISONS, config.comparisons, [row.name for row in planned_runs()])
     files = read_results_of(rows)
     known = [row for row in rows if row.id in files]
     scores = {run: result["scores"] for run, result in files.items()}
@@ -97,6 +99,7 @@ def _read() -> tuple[MainData, Results]:
         seeds=seeds,
         parts=alone,
         missing=_missing(rows, files),
+        deleted=deleted_results(rows),
         pos=_table(layout.POS_SHARES),
         shares=_table(layout.WORD_SHARES),
         examples=layout.EXAMPLES_PAGE.is_file(),
@@ -120,6 +123,16 @@ def _complete(rows: Sequence[RunRow]) -> list[RunRow]:
 
 def _missing(rows: Sequence[RunRow], files: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(f"{row.name}-{row.seed}" for row in rows if row.id not in files))
+
+
+def _say_missing(data: MainData) -> None:
+    """Print one line on the planned runs that the page lacks, and how to get them."""
+    if data.deleted:
+        files = " ".join(data.deleted)
+        say(f"main: warning: the page is without deleted results; `git checkout {files}` restores them")
+    elif data.missing:
+        train = "make repro-full" if layout.workspace().name == "full" else "dvc repro"
+        say(f"main: no result yet of {', '.join(data.missing)}; `{train}` trains them")
 
 
 def _table(path: Any) -> list[dict[str, str]]:
