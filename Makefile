@@ -37,7 +37,7 @@ IN_EXPERIMENT := env PYTHONPATH=../.. QUORUM_BASE=../.. python -m pipeline
 
 # Hours on made-up meetings would be kept among results.
 CORPORA := qmsum
-REFUSE_SAMPLE = ! grep -q '"source": "sample"' $(CORPORA:%=data/prepared/%/notes.json) || { echo "error: $(CORPORA): made-up samples here; lay a mirror (QUORUM_MIRROR) or go online, then run the same command again"; exit 1; }
+REFUSE_SAMPLE = ! grep -q '"source": "sample"' $(CORPORA:%=$(1)/data/prepared/%/notes.json) || { echo "error: $(CORPORA): made-up samples here; lay a mirror (QUORUM_MIRROR) or go online, then run the same command again"; exit 1; }
 
 # What lies outside the workspace, and has changed or come within reach: dvc does not look there.
 RENEW = stages=$$(python -m pipeline outdated) && { [ -z "$$stages" ] || dvc repro --force --single-item $$stages; }
@@ -84,8 +84,9 @@ FULL := experiments/full
 # Eight runs share one reading of the test meetings. A kill costs the round or the batch that it hits.
 repro-full: setup  ## the project's result: trains what has no result yet, eight runs at a time (hours, resumable)
 	@$(RENEW)
-	@dvc repro prepare@qmsum backbone
-	@$(REFUSE_SAMPLE)
+	@dvc repro backbone
+	@cd $(FULL) && dvc repro prepare
+	@$(call REFUSE_SAMPLE,$(FULL))
 	@set -o pipefail; cd $(FULL) && dvc repro partition && while :; do \
 		stages=$$($(IN_EXPERIMENT) missing | cut -d ' ' -f 1-8) || exit 1; [ -n "$$stages" ] || break; \
 		dvc repro $${stages//evaluate/train} && dvc repro $${stages//evaluate/generate} && dvc repro $$stages || exit 1; done
@@ -119,18 +120,19 @@ chaos-federation: setup setup-flower  ## break a real federation in ten ways, an
 ablations: CORPORA := qmsum samsum
 ablations: setup  ## what the paper lacks: experiments/ablations/reports/report.html
 	@$(RENEW)
-	@dvc repro prepare backbone
-	@$(REFUSE_SAMPLE)
+	@dvc repro backbone
+	@cd experiments/ablations && dvc repro prepare
+	@$(call REFUSE_SAMPLE,experiments/ablations)
 	@cd experiments/ablations && dvc repro partition && dvc repro --keep-going train && dvc repro generate && dvc repro
 
 tune: setup  ## learning rates and knobs, chosen on validation at each scale (hours): reports/tables/tuning.csv
 	@$(RENEW)
 	@dvc repro prepare@qmsum backbone
-	@$(REFUSE_SAMPLE)
+	@$(call REFUSE_SAMPLE,.)
 # A grid that cannot be is refused before the first trial, in each of the three.
 	@dvc repro plan
-	@cd $(FULL) && dvc repro plan
-	@cd experiments/ablations && dvc repro plan
+	@cd $(FULL) && dvc repro prepare
+	@cd experiments/ablations && dvc repro prepare
 	@python -m pipeline tune
 	@cd $(FULL) && $(IN_EXPERIMENT) tune
 	@cd experiments/ablations && $(IN_EXPERIMENT) tune

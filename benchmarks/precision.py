@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.__main__ import OUT, machine
-from pipeline.corpora.example import Example
+from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.hash_order import hash_order
 from pipeline.corpora.prepared import examples_of
 from pipeline.corpora.qmsum import DOMAINS
@@ -41,6 +41,7 @@ from pipeline.model.generation import generate
 from pipeline.model.loading import load_backbone
 from pipeline.model.precision import Precision
 from pipeline.tasks.rouge import rouge_of
+from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json, write_text
 from pipeline.workspace.progress import progress, say
@@ -85,7 +86,7 @@ class Line:
         return abs(self.difference) <= self.half <= self.allowed
 
 
-def read(precision: Precision, validation: Mapping[str, list[Example]], limits: Limits) -> Found:
+def read(precision: Precision, validation: Mapping[str, list[Conversation]], limits: Limits) -> Found:
     """Losses, entropies and summaries of fixed adapters, then trainings, in one precision."""
     backbone = load_backbone(layout.BACKBONE, 6, torch.device("cpu"), precision)
     found = Found()
@@ -124,7 +125,7 @@ def _note(
 
 def _trainings(backbone: Backbone, validation: Mapping[str, list[Prefix]], limits: Limits) -> dict[str, float]:
     """Validation losses after each training, in nats, meaned over the clients it has."""
-    everything = examples_of(["qmsum"]).values()
+    everything = examples_of(["qmsum"], load_task("pipeline.tasks.summarize").kind).values()
     own = {c: [e for e in everything if e.split == "train" and e.domain == c] for c in validation}
     last = list(validation)[-1]
     alone = _client(backbone, _drawn(own[last], ALONE), limits, STEPS * KNOBS.batch_size // ALONE)
@@ -145,12 +146,12 @@ def _trainings(backbone: Backbone, validation: Mapping[str, list[Prefix]], limit
     return trained
 
 
-def _drawn(examples: Sequence[Example], count: int) -> list[Example]:
+def _drawn(examples: Sequence[Conversation], count: int) -> list[Conversation]:
     known = {example.id: example for example in examples}
     return [known[i] for i in hash_order(list(known))[:count]]
 
 
-def _client(backbone: Backbone, examples: Sequence[Example], limits: Limits, epochs: int) -> LocalClientData:
+def _client(backbone: Backbone, examples: Sequence[Conversation], limits: Limits, epochs: int) -> LocalClientData:
     rendered = [backbone.render(example, limits) for example in examples]
     prefixes = {str(i): backbone.encode(item, for_generation=False)[0] for i, item in enumerate(rendered)}
     entries = [Entry(str(i), str(i), len(item.target)) for i, item in enumerate(rendered)]
@@ -236,7 +237,8 @@ def main() -> None:
     arguments = parser.parse_args()
     silence()
     limits = Limits(arguments.source, TARGET)
-    everything = [example for example in examples_of(["qmsum"]).values() if example.split == "val"]
+    examples = examples_of(["qmsum"], load_task("pipeline.tasks.summarize").kind)
+    everything = [example for example in examples.values() if example.split == "val"]
     validation = {c: [e for e in everything if e.domain == c][: arguments.examples] for c in DOMAINS}
     found: dict[Precision, Found] = {}
     for precision in ("fp32", "bf16"):

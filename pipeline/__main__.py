@@ -207,14 +207,6 @@ def texts_backbone(name: Annotated[str, typer.Argument(help="a preset")]) -> Non
     run(name)
 
 
-@texts.command("prepare")
-def texts_prepare(dataset: Dataset) -> None:
-    """Turn a data set into texts, one a line."""
-    from pipeline.stages.prepare_texts import run
-
-    run(dataset)
-
-
 @texts.command("encode")
 def texts_encode(dataset: Dataset) -> None:
     """Compute the frozen part of every text, once."""

@@ -23,7 +23,7 @@ import torch
 from hypothesis import settings
 from workspaces import BOTH, SMALL, Workspace
 
-from pipeline.corpora.example import Example, Turn
+from pipeline.corpora.conversation import Conversation, Turn
 from pipeline.federated.head import backward_through_head
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
@@ -98,10 +98,10 @@ def backbone(request: pytest.FixtureRequest) -> Backbone:
     return make_backbone(request.param)
 
 
-def make_example(number: int, *, words: int = 4, domain: str = "Academic", split: str = "train") -> Example:
+def make_example(number: int, *, words: int = 4, domain: str = "Academic", split: str = "train") -> Conversation:
     turns = (Turn("A", f"we meet at {number} " * words), Turn("B", "agreed"))
     target = f"They agreed on {number}. " * (1 + number % 3)
-    return Example(
+    return Conversation(
         f"q/{domain}/m{number}/0", "q", domain, split, f"m{number}", "What was agreed?", turns, target.strip()
     )
 

@@ -9,11 +9,12 @@ from collections.abc import Collection, Mapping
 
 from pipeline.clients.manifest import Manifest, by_split, take_at_most
 from pipeline.clients.setting import Balanced, Counts, Setting
-from pipeline.corpora.example import SPLITS, Example
+from pipeline.corpora.conversation import Conversation
+from pipeline.corpora.example import SPLITS
 from pipeline.errors import QuorumError
 
 
-def partition(setting: Balanced, examples: Mapping[str, Example], seed: int) -> Manifest:
+def partition(setting: Balanced, examples: Mapping[str, Conversation], seed: int) -> Manifest:
     """Draw `counts` examples of each split of each domain, within the corpus's splits.
 
     Raises:
@@ -31,7 +32,7 @@ def partition(setting: Balanced, examples: Mapping[str, Example], seed: int) -> 
     return manifest
 
 
-def fitted(setting: Setting, examples: Mapping[str, Example], sample: Collection[str]) -> Setting:
+def fitted(setting: Setting, examples: Mapping[str, Conversation], sample: Collection[str]) -> Setting:
     """The setting with counts that the sample can give: the smallest number that any of its clients has of a split.
 
     Counts are chosen for real corpora. A real client with fewer examples is a mistake in the counts.

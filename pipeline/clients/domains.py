@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from pipeline.clients.manifest import Manifest, by_split, scaled
 from pipeline.clients.setting import Domains
-from pipeline.corpora.example import Example
+from pipeline.corpora.conversation import Conversation
 
 
-def partition(setting: Domains, examples: Mapping[str, Example], seed: int) -> Manifest:
+def partition(setting: Domains, examples: Mapping[str, Conversation], seed: int) -> Manifest:
     """Examples by domain: a fraction of training, a limit on validation, all of test.
 
     Clients share the fraction and the limit, but for those named in `only`.

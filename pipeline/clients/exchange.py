@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.corpora.texts import Text
+from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import read_json, sha256_json, write_json
 
-Texts = Mapping[str, Text]
+Texts = Mapping[str, Example]
 """Training texts by their ids."""
 Assignment = Mapping[str, Sequence[str]]
 """Client -> ids of its training examples."""

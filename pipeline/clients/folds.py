@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
-from pipeline.corpora.example import Example, Split
+from pipeline.corpora.conversation import Conversation
+from pipeline.corpora.example import Split
 from pipeline.corpora.hash_order import hash_order
 from pipeline.corpora.qmsum import DOMAINS
 
@@ -25,7 +26,7 @@ VALIDATION_EXAMPLES = 40
 """The fewest validation examples of a client in the first and second fold."""
 
 
-def refolded(examples: Mapping[str, Example], fold: Fold) -> dict[str, Example]:
+def refolded(examples: Mapping[str, Conversation], fold: Fold) -> dict[str, Conversation]:
     """The examples by id, those of QMSum's domains in the splits of a fold and all others unchanged."""
     if fold == "official":
         return dict(examples)
@@ -46,7 +47,7 @@ def series_of(meeting: str) -> str:
     return meeting[:-1] if AMI.fullmatch(meeting) else meeting
 
 
-def _splits(examples: Mapping[str, Example], fold: Fold) -> dict[str, Split]:
+def _splits(examples: Mapping[str, Conversation], fold: Fold) -> dict[str, Split]:
     """Meeting -> its split, of one domain."""
     others = [example for example in examples.values() if example.split != "test"]
     tested = _halves(others)[HALVES.index(fold)]
@@ -59,7 +60,7 @@ def _splits(examples: Mapping[str, Example], fold: Fold) -> dict[str, Split]:
     return splits
 
 
-def _halves(examples: Sequence[Example]) -> tuple[set[str], set[str]]:
+def _halves(examples: Sequence[Conversation]) -> tuple[set[str], set[str]]:
     """Meetings in two halves: series in hash order, each to the half that has fewer meetings so far."""
     halves: tuple[set[str], set[str]] = (set(), set())
     for meetings in _series(examples):
@@ -67,7 +68,7 @@ def _halves(examples: Sequence[Example]) -> tuple[set[str], set[str]]:
     return halves
 
 
-def _validation(examples: Sequence[Example]) -> set[str]:
+def _validation(examples: Sequence[Conversation]) -> set[str]:
     """Validation meetings: series in hash order until they have enough examples to choose a round by.
 
     At most about a third of the examples, so that a corpus as small as the sample can train.
@@ -81,7 +82,7 @@ def _validation(examples: Sequence[Example]) -> set[str]:
     return chosen
 
 
-def _series(examples: Sequence[Example]) -> list[set[str]]:
+def _series(examples: Sequence[Conversation]) -> list[set[str]]:
     """Each series' meetings, in hash order."""
     found: dict[str, set[str]] = {}
     for example in examples:

@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 
 from pipeline.clients.manifest import Manifest, by_split, scaled
 from pipeline.clients.setting import Iid, Share
-from pipeline.corpora.example import SPLITS, Example
+from pipeline.corpora.conversation import Conversation
+from pipeline.corpora.example import SPLITS
 from pipeline.corpora.hash_order import hash_order
 
 
-def partition(setting: Iid, examples: Mapping[str, Example], seed: int) -> Manifest:
+def partition(setting: Iid, examples: Mapping[str, Conversation], seed: int) -> Manifest:
     """Deal each split of each domain out to the clients, by example as in the paper, or by meeting.
 
     Domains are scaled before they are dealt, so that the clients together have the examples of kind `domains`.
@@ -33,7 +34,7 @@ def partition(setting: Iid, examples: Mapping[str, Example], seed: int) -> Manif
     return manifest
 
 
-def _units(ids: Sequence[str], examples: Mapping[str, Example], unit: str) -> dict[str, list[str]]:
+def _units(ids: Sequence[str], examples: Mapping[str, Conversation], unit: str) -> dict[str, list[str]]:
     """Examples that are dealt together: one, or all of a meeting."""
     units: dict[str, list[str]] = {}
     for identity in ids:

@@ -9,10 +9,10 @@ from pipeline.clients import balanced, domains, iid
 from pipeline.clients.folds import Fold, refolded
 from pipeline.clients.manifest import Manifest
 from pipeline.clients.setting import Setting
-from pipeline.corpora.example import Example
+from pipeline.corpora.conversation import Conversation
 from pipeline.errors import QuorumError
 
-KINDS: dict[str, Callable[[Any, Mapping[str, Example], int], Manifest]] = {
+KINDS: dict[str, Callable[[Any, Mapping[str, Conversation], int], Manifest]] = {
     "domains": domains.partition,
     "iid": iid.partition,
     "balanced": balanced.partition,
@@ -20,7 +20,7 @@ KINDS: dict[str, Callable[[Any, Mapping[str, Example], int], Manifest]] = {
 
 
 def partition(
-    name: str, setting: Setting, examples: Mapping[str, Example], seed: int, fold: Fold = "official"
+    name: str, setting: Setting, examples: Mapping[str, Conversation], seed: int, fold: Fold = "official"
 ) -> Manifest:
     """The manifest of a setting at a seed, with a fold's splits.
 

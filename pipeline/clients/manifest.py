@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pipeline.clients.setting import Share
-from pipeline.corpora.example import SPLITS, Example, Split
+from pipeline.corpora.conversation import Conversation
+from pipeline.corpora.example import SPLITS, Split
 from pipeline.corpora.hash_order import hash_order
 from pipeline.errors import QuorumError
 
@@ -16,7 +17,7 @@ RECORDINGS = ("qmsum", "ami", "icsi")
 """Corpora that share meetings: AMI's are QMSum's Product, ICSI's its Academic, under the same names."""
 
 
-def by_split(examples: Mapping[str, Example], domain: str) -> dict[Split, list[str]]:
+def by_split(examples: Mapping[str, Conversation], domain: str) -> dict[Split, list[str]]:
     """Split -> ids of a domain's examples, in the order of `examples`."""
     splits: dict[Split, list[str]] = {split: [] for split in SPLITS}
     for identity, example in examples.items():
@@ -48,7 +49,7 @@ def take_at_most(ids: Sequence[str], count: int | None, salt: str = "") -> list[
     return [identity for identity in ids if identity in chosen]
 
 
-def check(manifest: Manifest, examples: Mapping[str, Example], where: str) -> None:
+def check(manifest: Manifest, examples: Mapping[str, Conversation], where: str) -> None:
     """Check that every client has examples of each split, and that no meeting is in training and in a test.
 
     Args:
@@ -72,5 +73,5 @@ def check(manifest: Manifest, examples: Mapping[str, Example], where: str) -> No
                 )
 
 
-def _meeting(example: Example) -> tuple[str, str]:
+def _meeting(example: Conversation) -> tuple[str, str]:
     return "recordings" if example.corpus in RECORDINGS else example.corpus, example.meeting

@@ -9,7 +9,7 @@ from pipeline.clients.folds import Fold
 from pipeline.clients.kinds import partition
 from pipeline.clients.manifest import Manifest
 from pipeline.clients.setting import Balanced, Domains, Setting
-from pipeline.corpora.example import Example
+from pipeline.corpora.conversation import Conversation
 from pipeline.errors import QuorumError
 
 
@@ -17,7 +17,7 @@ def check_rounds(
     name: str,
     setting: Setting,
     manifest: Manifest,
-    examples: Mapping[str, Example],
+    examples: Mapping[str, Conversation],
     seed: int,
     fold: Fold,
     batch: tuple[int, int],

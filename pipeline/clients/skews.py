@@ -14,7 +14,7 @@ from pydantic import Field
 from pipeline.clients import dirichlet, exchange
 from pipeline.clients.manifest import Manifest
 from pipeline.clients.setting import Count, is_client_name
-from pipeline.corpora.texts import Text
+from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
 from pipeline.workspace.record import Record
 
@@ -62,7 +62,7 @@ Skew = Annotated[Skewed | Natural | Given, Field(discriminator="kind")]
 
 
 def partition(
-    skew: Skew, texts: Mapping[str, Text], seed: int, dataset: str, clusters: Mapping[str, str] | None = None
+    skew: Skew, texts: Mapping[str, Example], seed: int, dataset: str, clusters: Mapping[str, str] | None = None
 ) -> Manifest:
     """The manifest of a federation on labelled texts.
 
@@ -75,7 +75,9 @@ def partition(
     return KINDS[skew.kind](skew, texts, seed, dataset, clusters or {})
 
 
-def _skewed(skew: Skewed, texts: Mapping[str, Text], seed: int, dataset: str, clusters: Mapping[str, str]) -> Manifest:
+def _skewed(
+    skew: Skewed, texts: Mapping[str, Example], seed: int, dataset: str, clusters: Mapping[str, str]
+) -> Manifest:
     ids = ids_of(texts, "train")
     labels = [clusters[i] if skew.by == "cluster" else texts[i].label for i in ids]
     if skew.alpha is not None and len(set(labels)) < 2:
@@ -87,7 +89,7 @@ def _skewed(skew: Skewed, texts: Mapping[str, Text], seed: int, dataset: str, cl
 
 
 def _natural(
-    skew: Natural, texts: Mapping[str, Text], seed: int, dataset: str, clusters: Mapping[str, str]
+    skew: Natural, texts: Mapping[str, Example], seed: int, dataset: str, clusters: Mapping[str, str]
 ) -> Manifest:
     assigned: dict[str, dict[str, list[str]]] = {}
     for identity, text in texts.items():
@@ -119,7 +121,7 @@ def _sampled(ids: Sequence[str], count: int | None, seed: int, dataset: str, own
     return [ids[i] for i in sorted(order[:count])]
 
 
-def _given(skew: Given, texts: Mapping[str, Text], seed: int, dataset: str, clusters: Mapping[str, str]) -> Manifest:
+def _given(skew: Given, texts: Mapping[str, Example], seed: int, dataset: str, clusters: Mapping[str, str]) -> Manifest:
     del seed, clusters
     there = {identity: texts[identity] for identity in ids_of(texts, "train")}
     assigned = {client: own for client, own in exchange.read(skew.file, dataset, there).items() if own}
@@ -138,14 +140,14 @@ def _check_names(clients: Iterable[str]) -> None:
         raise QuorumError(f"client {wrong[0]!r}: is taken, or no name; use letters, digits, '_' and '-'")
 
 
-KINDS: dict[str, Callable[[Any, Mapping[str, Text], int, str, Mapping[str, str]], Manifest]] = {
+KINDS: dict[str, Callable[[Any, Mapping[str, Example], int, str, Mapping[str, str]], Manifest]] = {
     "skewed": _skewed,
     "natural": _natural,
     "given": _given,
 }
 
 
-def ids_of(texts: Mapping[str, Text], split: str) -> list[str]:
+def ids_of(texts: Mapping[str, Example], split: str) -> list[str]:
     """Ids of a split's texts, in the order of `texts`."""
     return [identity for identity, text in texts.items() if text.split == split]
 
@@ -156,7 +158,7 @@ def numbered(assigned: Sequence[list[str]]) -> dict[str, list[str]]:
     return {f"client-{number:0{width}d}": own for number, own in enumerate(assigned)}
 
 
-def with_server(assigned: Mapping[str, list[str]], texts: Mapping[str, Text]) -> Manifest:
+def with_server(assigned: Mapping[str, list[str]], texts: Mapping[str, Example]) -> Manifest:
     """A manifest of clients with training texts only, and of the server with all other texts."""
     manifest: Manifest = {client: {"train": own, "val": [], "test": []} for client, own in assigned.items()}
     manifest[SERVER] = {"train": [], "val": ids_of(texts, "val"), "test": ids_of(texts, "test")}

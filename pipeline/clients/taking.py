@@ -13,9 +13,8 @@ from typing import Literal, TypeVar
 from pydantic import Field
 
 from pipeline.clients.setting import Count
-from pipeline.corpora.example import SPLITS, Split
+from pipeline.corpora.example import SPLITS, Example, Split
 from pipeline.corpora.hash_order import hash_order
-from pipeline.corpora.texts import Text
 from pipeline.errors import QuorumError
 from pipeline.workspace.record import Record
 
@@ -40,7 +39,7 @@ class Takes(Record):
     test: Take | None = Field(default_factory=Take)
 
 
-AnyText = TypeVar("AnyText", bound=Text)
+AnyText = TypeVar("AnyText", bound=Example)
 
 
 def taken(texts: Mapping[str, AnyText], takes: Takes, seed: int) -> dict[str, AnyText]:
@@ -63,7 +62,7 @@ def taken(texts: Mapping[str, AnyText], takes: Takes, seed: int) -> dict[str, An
     return {identity: text for identity, text in texts.items() if identity in used}
 
 
-def _of_split(own: Mapping[str, Text], texts: Mapping[str, Text], take: Take, salt: str) -> set[str]:
+def _of_split(own: Mapping[str, Example], texts: Mapping[str, Example], take: Take, salt: str) -> set[str]:
     if take.largest is not None:
         owners = set(_largest(texts, take.largest))
         own = {identity: text for identity, text in own.items() if text.owner in owners}
@@ -80,7 +79,7 @@ def _of_split(own: Mapping[str, Text], texts: Mapping[str, Text], take: Take, sa
     return set([identity for identity in order if identity in chosen][: take.count])
 
 
-def _largest(texts: Mapping[str, Text], count: int) -> list[str]:
+def _largest(texts: Mapping[str, Example], count: int) -> list[str]:
     """The owners with the most training texts, among those with texts of each split."""
     counts: dict[str, Counter[Split]] = {}
     for text in texts.values():

@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 from pipeline.corpora.example import Split
-from pipeline.corpora.texts import Titled
+from pipeline.corpora.labelled import Titled
 from pipeline.errors import QuorumError
 
 FOLDERS: dict[Split, str] = {"train": "train", "val": "dev", "test": "test"}

@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.corpora.example import Example, Split
+from pipeline.corpora.conversation import Conversation
+from pipeline.corpora.example import Split
 from pipeline.corpora.notes import Notes
 from pipeline.corpora.text import clean, turns_of
 from pipeline.errors import QuorumError
@@ -29,13 +30,13 @@ _TAG = re.compile(r"<[^<>]*>")
 _BULLET = re.compile(r"^[\s*•–-]+")
 
 
-def read(folder: Path, query: str, notes: Notes) -> tuple[list[Example], int]:
+def read(folder: Path, query: str, notes: Notes) -> tuple[list[Conversation], int]:
     """Meeting folders -> (examples, number of meetings).
 
     Raises:
         QuorumError: a split has no meeting, or a meeting has no transcript.
     """
-    examples: list[Example] = []
+    examples: list[Conversation] = []
     meetings = 0
     for split, name in FOLDERS.items():
         found = sorted({path.parent for path in folder.rglob(f"{name}/*/transcript*.txt")})
@@ -47,7 +48,7 @@ def read(folder: Path, query: str, notes: Notes) -> tuple[list[Example], int]:
             minutes = sorted(meeting.glob("minutes_GENER*.txt"))
             target = summary_of(_text(minutes[0])) if minutes else ""
             turns = turns_of(lines_of(_text(sorted(meeting.glob("transcript*.txt"))[0])), first="SPEAKER")
-            example = Example(identity, "elitr", CLIENT, split, meeting.name, query, turns, target)
+            example = Conversation(identity, "elitr", CLIENT, split, meeting.name, query, turns, target)
             if notes.keeps(example):
                 examples.append(example)
     return examples, meetings

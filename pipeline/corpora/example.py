@@ -1,59 +1,72 @@
-"""The record that every corpus is turned into, and every later stage reads."""
+"""What every stage needs to know of an example, and its file: a record a line, of the kind that its task reads."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from pipeline.errors import QuorumError
-from pipeline.workspace.files import read_jsonl
+from pipeline.workspace.files import read_jsonl, write_jsonl
 
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 
 
-@dataclass(frozen=True)
-class Turn:
-    """One turn of a meeting: who spoke, and the words."""
-
-    speaker: str
-    text: str
+CLOSED = ConfigDict(extra="forbid")
+"""Of a kind of record: a line with another field is none of its kind."""
 
 
-@dataclass(frozen=True)
-class Example:
-    """One query on one meeting, with the turns that answer it and the reference summary."""
+class Example(Protocol):
+    """The fields of every kind of record.
 
-    id: str
-    corpus: str
-    domain: str
-    split: Split
-    meeting: str
-    query: str
-    turns: tuple[Turn, ...]
-    target: str
+    Attributes:
+        owner: the natural client.
+        group: examples of one group (a meeting, a thread, a document) are not independent.
+        label: partitions are skewed by it.
+    """
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+    @property
+    def id(self) -> str: ...
 
-    @classmethod
-    def from_json(cls, row: dict[str, Any]) -> Example:
-        turns = tuple(Turn(**turn) for turn in row["turns"])
-        return cls(**{**row, "turns": turns})
+    @property
+    def split(self) -> Split: ...
+
+    @property
+    def owner(self) -> str: ...
+
+    @property
+    def group(self) -> str: ...
+
+    @property
+    def label(self) -> str: ...
 
 
-def read_examples(path: Path) -> dict[str, Example]:
-    """Prepared examples by id.
+def write_examples(path: Path, examples: Iterable[Any]) -> None:
+    """Write dataclasses, one a line."""
+    write_jsonl(path, (asdict(example) for example in examples))
+
+
+def read_examples(path: Path, kind: type[Any]) -> dict[str, Any]:
+    """Read examples by id.
+
+    Args:
+        kind: the dataclass of a line.
 
     Raises:
-        QuorumError: the file is missing, or a line is not an example.
+        QuorumError: the file is missing, or a line is no record of this kind.
     """
-    examples = {}
+    adapter: TypeAdapter[Any] = TypeAdapter(kind)
+    examples: dict[str, Any] = {}
     for number, row in enumerate(read_jsonl(path), 1):
         try:
-            example = Example.from_json(row)
-        except (TypeError, KeyError) as error:
-            raise QuorumError(f"{path}: line {number}: not an example ({error}); run `dvc repro prepare`") from None
+            example = adapter.validate_python(row)
+        except ValidationError as error:
+            first = error.errors()[0]
+            what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            raise QuorumError(f"{path}: line {number}: no {kind.__name__} ({what}); run `dvc repro prepare`") from None
         examples[example.id] = example
     return examples

@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pipeline.corpora.example import Example, Split, Turn
+from pipeline.corpora.conversation import Conversation, Turn
+from pipeline.corpora.example import Split
 from pipeline.corpora.notes import Notes
 from pipeline.corpora.text import clean, joined
 from pipeline.errors import QuorumError
@@ -27,7 +28,7 @@ ROLES = {"PM": "Project Manager", "ME": "Marketing", "ID": "Industrial Designer"
 """AMI's four roles, one person each, by the names that QMSum gives them; ICSI's are titles that several may share."""
 
 
-def read(folder: Path, corpus: str, query: str, notes: Notes) -> tuple[list[Example], int]:
+def read(folder: Path, corpus: str, query: str, notes: Notes) -> tuple[list[Conversation], int]:
     """`train`, `dev` and `test` somewhere below a folder -> (examples, number of meetings).
 
     Args:
@@ -36,7 +37,7 @@ def read(folder: Path, corpus: str, query: str, notes: Notes) -> tuple[list[Exam
     Raises:
         QuorumError: a split has no file, or a line is not a meeting.
     """
-    examples: list[Example] = []
+    examples: list[Conversation] = []
     meetings = 0
     for split, name in FOLDERS.items():
         paths = sorted(folder.rglob(f"{name}/*.jsonl.gz"))
@@ -60,7 +61,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
         raise QuorumError(f"{path}: not gzipped JSON lines ({error}); restore the file as published") from None
 
 
-def _example(row: dict[str, Any], path: Path, corpus: str, split: Split, query: str) -> Example:
+def _example(row: dict[str, Any], path: Path, corpus: str, split: Split, query: str) -> Conversation:
     try:
         said = [
             (ROLES.get(t["role"]) or f"{t['role']} {t['speaker']}", joined(t["utt"]["word"])) for t in row["meeting"]
@@ -70,4 +71,4 @@ def _example(row: dict[str, Any], path: Path, corpus: str, split: Split, query: 
     except (KeyError, TypeError, AttributeError) as error:
         raise QuorumError(f"{path}: not a meeting of HMNet's ({error!r}); restore the file as published") from None
     turns = tuple(Turn(speaker, text) for speaker, text in said if text)
-    return Example(f"{corpus}/{meeting}", corpus, corpus.upper(), split, meeting, query, turns, clean(target))
+    return Conversation(f"{corpus}/{meeting}", corpus, corpus.upper(), split, meeting, query, turns, clean(target))

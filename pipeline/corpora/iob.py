@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pipeline.corpora.example import Split
-from pipeline.corpora.texts import Tagged
+from pipeline.corpora.labelled import Tagged
 from pipeline.errors import QuorumError
 
 UNER: dict[Split, str] = {

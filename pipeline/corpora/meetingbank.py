@@ -13,7 +13,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pipeline.corpora.example import Example, Split, Turn
+from pipeline.corpora.conversation import Conversation, Turn
+from pipeline.corpora.example import Split
 from pipeline.corpora.notes import Notes
 from pipeline.corpora.text import clean
 from pipeline.errors import QuorumError
@@ -26,13 +27,13 @@ HOW_TO_GET = (
 )
 
 
-def read(folder: Path, query: str, notes: Notes) -> tuple[list[Example], int]:
+def read(folder: Path, query: str, notes: Notes) -> tuple[list[Conversation], int]:
     """Three files of JSON lines -> (examples, number of meetings).
 
     Raises:
         QuorumError: a file is missing, or a line is not a segment.
     """
-    examples: list[Example] = []
+    examples: list[Conversation] = []
     for split, name in FILES.items():
         paths = sorted(folder.rglob(f"{name}.json*"))
         if not paths:
@@ -49,7 +50,7 @@ def read(folder: Path, query: str, notes: Notes) -> tuple[list[Example], int]:
     return found, len({example.meeting for example in found})
 
 
-def _example(line: str, where: str, split: Split, query: str) -> Example:
+def _example(line: str, where: str, split: Split, query: str) -> Conversation:
     try:
         row = json.loads(line)
         uid, transcript, summary = str(row["uid"]), clean(row["transcript"]), clean(row["summary"])
@@ -58,4 +59,4 @@ def _example(line: str, where: str, split: Split, query: str) -> Example:
     # City and date are the meeting; what follows is the item of its agenda.
     meeting = "_".join(uid.split("_")[:2])
     turns = (Turn("Speaker", transcript),) if transcript else ()
-    return Example(f"meetingbank/{uid}", "meetingbank", CLIENT, split, meeting, query, turns, summary)
+    return Conversation(f"meetingbank/{uid}", "meetingbank", CLIENT, split, meeting, query, turns, summary)

@@ -12,7 +12,7 @@ from typing import Literal
 
 from pipeline.corpora.example import Split
 from pipeline.corpora.hash_order import hash_order
-from pipeline.corpora.texts import Labelled
+from pipeline.corpora.labelled import Labelled
 from pipeline.errors import QuorumError
 
 FOLDERS: dict[Split, str] = {"train": "20news-bydate-train", "test": "20news-bydate-test"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pipeline.corpora.example import Example
+from pipeline.corpora.conversation import Conversation
 
 
 @dataclass
@@ -16,7 +16,7 @@ class Notes:
     dropped_tested_meeting: list[str] = field(default_factory=list)
     kept_without_turns: list[str] = field(default_factory=list)
 
-    def keeps(self, example: Example) -> bool:
+    def keeps(self, example: Conversation) -> bool:
         """Whether an example can be used: it needs a reference. One without a transcript can, and is counted."""
         if not example.target:
             self.dropped_empty_target.append(example.id)

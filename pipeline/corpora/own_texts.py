@@ -18,13 +18,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.corpora.example import SPLITS, Split
+from pipeline.corpora.example import SPLITS, Example, Split
 from pipeline.corpora.hash_order import hash_order
 from pipeline.corpora.iob import check_bio
+from pipeline.corpora.labelled import Labelled, Question, Tagged, Titled
 from pipeline.corpora.people_csv import check_columns, rows_of
 from pipeline.corpora.squad import check_answers
 from pipeline.corpora.text import is_sound
-from pipeline.corpora.texts import Labelled, Question, Tagged, Text, Titled
 from pipeline.errors import QuorumError
 
 Row = Mapping[str, Any]
@@ -91,11 +91,11 @@ def _splits(path: Path, rows: Sequence[tuple[int, Row]]) -> dict[int, Split]:
     return {line: of[group] for line, group in groups.items()}
 
 
-def _text_of(kind: type[Any], path: Path, line: int, row: Row, split: Split) -> Text:
+def _text_of(kind: type[Any], path: Path, line: int, row: Row, split: Split) -> Example:
     where = f"{path}: line {line}"
     identity = f"{path.stem}/{line}"
     common = (identity, split, str(row.get("owner") or ""), str(row.get("group") or identity))
-    text: Text = MAKE[kind](common, row, where)
+    text: Example = MAKE[kind](common, row, where)
     if not all(map(is_sound, _strings(tuple(vars(text).values())))):
         raise QuorumError(f"{where}: has a NUL or half of a surrogate pair; remove it")
     return text
@@ -158,7 +158,7 @@ COLUMNS: dict[type[Any], tuple[str, ...]] = {
     Question: ("question", "context"),
     Titled: ("text", "title"),
 }
-MAKE: dict[type[Any], Callable[[tuple[str, Split, str, str], Row, str], Text]] = {
+MAKE: dict[type[Any], Callable[[tuple[str, Split, str, str], Row, str], Example]] = {
     Labelled: _labelled,
     Tagged: _tagged,
     Question: _question,
@@ -167,7 +167,7 @@ MAKE: dict[type[Any], Callable[[tuple[str, Split, str, str], Row, str], Text]] =
 
 
 def _check_classes(
-    path: Path, lines: Sequence[int], texts: Sequence[Text], classes: Callable[[Sequence[Any]], Sequence[str]]
+    path: Path, lines: Sequence[int], texts: Sequence[Example], classes: Callable[[Sequence[Any]], Sequence[str]]
 ) -> None:
     """Check that training texts have all labels: no model could learn another.
 

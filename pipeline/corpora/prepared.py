@@ -1,25 +1,33 @@
-"""Prepared examples of the corpora that a plan names; those of other plans in the same folder are not read."""
+"""Prepared examples of the data sets that a plan names; those of other plans in the same folder are not read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pipeline.corpora.example import Example, read_examples
+from pipeline.corpora.example import read_examples
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
 
 
-def examples_of(corpora: Iterable[str]) -> dict[str, Example]:
-    """All examples of the corpora, by id."""
-    return {i: example for corpus in corpora for i, example in read_examples(layout.examples(corpus)).items()}
+def examples_of(data: Iterable[str], kind: type[Any]) -> dict[str, Any]:
+    """All examples of some data sets, by id.
+
+    Args:
+        kind: the record that their task reads.
+
+    Raises:
+        QuorumError: one is not prepared.
+    """
+    files = [read_examples(layout.examples(name), kind) for name in data]
+    return {identity: example for examples in files for identity, example in examples.items()}
 
 
 def is_sample(notes: Mapping[str, Any]) -> bool:
-    """Whether the sample was read instead of a corpus, by the corpus's notes."""
+    """Whether the sample was read instead of a source, by a data set's notes."""
     return bool(notes["source"]["source"] == "sample")
 
 
-def sampled(corpora: Iterable[str]) -> set[str]:
-    """The corpora of which only the sample was available. Results on the sample mean nothing."""
-    return {corpus for corpus in corpora if is_sample(read_json(layout.notes(corpus)))}
+def sampled(data: Iterable[str]) -> set[str]:
+    """The data sets of which only the sample was available. Results on the sample mean nothing."""
+    return {name for name in data if is_sample(read_json(layout.notes(name)))}

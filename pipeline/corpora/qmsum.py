@@ -14,7 +14,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator
 
-from pipeline.corpora.example import SPLITS, Example, Split, Turn
+from pipeline.corpora.conversation import Conversation, Turn
+from pipeline.corpora.example import SPLITS, Split
 from pipeline.corpora.notes import Notes
 from pipeline.corpora.text import clean, is_sound
 from pipeline.errors import QuorumError
@@ -98,7 +99,7 @@ def span_turns(turns: tuple[Turn, ...], spans: tuple[tuple[int, int], ...], span
 
 def examples_of(
     meeting: Meeting, *, corpus: str, domain: str, split: Split, span_end: SpanEnd, notes: Notes
-) -> list[Example]:
+) -> list[Conversation]:
     """One example a specific query. `notes` counts corrections. General queries are left out."""
     examples = []
     for number, query in enumerate(meeting.queries):
@@ -107,7 +108,9 @@ def examples_of(
         cleaned = tuple(Turn(turn.speaker, clean(turn.text)) for turn in turns)
         # Files of two clients can have the same name.
         name = meeting.name if corpus == "qmsum" else f"{corpus}/{meeting.name}"
-        example = Example(identity, corpus, domain, split, name, query.query.strip(), cleaned, query.answer.strip())
+        example = Conversation(
+            identity, corpus, domain, split, name, query.query.strip(), cleaned, query.answer.strip()
+        )
         if notes.keeps(example):
             notes.spans_past_end += sum(last >= len(meeting.turns) for _, last in query.spans)
             examples.append(example)
@@ -116,13 +119,13 @@ def examples_of(
 
 def read_folder(
     folder: Path, *, corpus: str, domain: str, span_end: SpanEnd, notes: Notes
-) -> tuple[list[Example], int]:
+) -> tuple[list[Conversation], int]:
     """Every meeting under `folder/{train,val,test}/*.json` -> (examples, number of meetings).
 
     Raises:
         QuorumError: a split has no meeting, or a file is not one.
     """
-    examples: list[Example] = []
+    examples: list[Conversation] = []
     meetings = 0
     for split in SPLITS:
         paths = sorted((folder / split).glob("*.json"))
@@ -136,7 +139,7 @@ def read_folder(
     return examples, meetings
 
 
-def read_domains(raw: Path, own: Sequence[str], span_end: SpanEnd) -> tuple[list[Example], Notes, int]:
+def read_domains(raw: Path, own: Sequence[str], span_end: SpanEnd) -> tuple[list[Conversation], Notes, int]:
     """QMSum's domains and clients with their own meetings -> (examples, notes, number of meetings).
 
     Args:
@@ -147,7 +150,7 @@ def read_domains(raw: Path, own: Sequence[str], span_end: SpanEnd) -> tuple[list
         QuorumError: as `read_folder`.
     """
     notes, meetings = Notes(), 0
-    examples: list[Example] = []
+    examples: list[Conversation] = []
     folders = [("qmsum", domain, raw / domain) for domain in DOMAINS]
     folders += [(client, client, own_folder(raw, client)) for client in own]
     for corpus, domain, folder in folders:

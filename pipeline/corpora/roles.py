@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from pipeline.corpora.example import Turn
+from pipeline.corpora.conversation import Turn
 from pipeline.corpora.qmsum import Meeting
 from pipeline.corpora.tagging import MODEL
 

@@ -12,7 +12,8 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.corpora.example import Example, Split
+from pipeline.corpora.conversation import Conversation
+from pipeline.corpora.example import Split
 from pipeline.corpora.notes import Notes
 from pipeline.corpora.text import turns_of
 from pipeline.errors import QuorumError
@@ -24,7 +25,7 @@ LONGEST_NAME = 40
 """Letters before a colon, at most, that are a name."""
 
 
-def read(folder: Path, query: str, notes: Notes) -> tuple[list[Example], int]:
+def read(folder: Path, query: str, notes: Notes) -> tuple[list[Conversation], int]:
     """`samsum.zip` in a folder -> (examples, number of dialogues).
 
     An empty dialogue is an example without turns, and counted; a row without a summary is left out and counted.
@@ -33,7 +34,7 @@ def read(folder: Path, query: str, notes: Notes) -> tuple[list[Example], int]:
         QuorumError: the zip is missing or damaged, or lacks a file or a column.
     """
     path = folder / "samsum.zip"
-    examples: list[Example] = []
+    examples: list[Conversation] = []
     dialogues = 0
     try:
         with zipfile.ZipFile(path) as archive:
@@ -41,7 +42,9 @@ def read(folder: Path, query: str, notes: Notes) -> tuple[list[Example], int]:
                 for identity, dialogue, summary in _rows(archive, name):
                     dialogues += 1
                     turns = turns_of(lines_of(dialogue), first="Someone")
-                    example = Example(f"samsum/{identity}", "samsum", CLIENT, split, identity, query, turns, summary)
+                    example = Conversation(
+                        f"samsum/{identity}", "samsum", CLIENT, split, identity, query, turns, summary
+                    )
                     if notes.keeps(example):
                         examples.append(example)
     except (FileNotFoundError, zipfile.BadZipFile, KeyError, UnicodeDecodeError, csv.Error) as error:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.corpora.example import Split
-from pipeline.corpora.texts import Question
+from pipeline.corpora.labelled import Question
 from pipeline.errors import QuorumError
 
 FILES: dict[Split, str] = {

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean
+from typing import Any
 
-from pipeline.corpora.example import SPLITS, Example
+from pipeline.corpora.conversation import Conversation
+from pipeline.corpora.example import SPLITS
 
 # Table II of the paper: (pairs, average turns, speakers, words of input, words of summary).
 PAPER: dict[tuple[str, str], tuple[int, float, float, float, float]] = {
@@ -22,7 +24,7 @@ PAPER: dict[tuple[str, str], tuple[int, float, float, float, float]] = {
 COLUMNS = ("pairs", "turns", "speakers", "words", "summary_words")
 
 
-def summarize(examples: Sequence[Example]) -> dict[str, float]:
+def summarize(examples: Sequence[Conversation]) -> dict[str, float]:
     """Pairs, and the averages of turns, distinct speakers, words spoken and words of summary."""
     if not examples:
         return dict.fromkeys(COLUMNS, 0.0)
@@ -35,7 +37,7 @@ def summarize(examples: Sequence[Example]) -> dict[str, float]:
     }
 
 
-def table(examples: Sequence[Example]) -> list[dict[str, str | int | float]]:
+def table(examples: Sequence[Conversation]) -> list[dict[str, str | int | float]]:
     """Statistics, one row for each domain and split."""
     domains = list(dict.fromkeys(e.domain for e in examples))
     rows: list[dict[str, str | int | float]] = []
@@ -49,7 +51,9 @@ def table(examples: Sequence[Example]) -> list[dict[str, str | int | float]]:
     return rows
 
 
-def compared(inclusive: Sequence[Example], exclusive: Sequence[Example]) -> list[dict[str, str | int | float]]:
+def compared(
+    inclusive: Sequence[Conversation], exclusive: Sequence[Conversation]
+) -> list[dict[str, str | int | float]]:
     """Table II: the paper's figures and ours under both readings of a span's end, a row a domain and split."""
     rows: list[dict[str, str | int | float]] = []
     for ours, other in zip(table(inclusive), table(exclusive), strict=True):
@@ -61,3 +65,17 @@ def compared(inclusive: Sequence[Example], exclusive: Sequence[Example]) -> list
             row |= {f"{name}_{c}": figures[c] for c in (*COLUMNS, "without_turns")}
         rows.append(row)
     return rows
+
+
+def counts(examples: Sequence[Any]) -> list[dict[str, str | int | float]]:
+    """Examples, owners and groups of each split, a row each."""
+    return [
+        {
+            "split": split,
+            "examples": len(own),
+            "owners": len({e.owner for e in own if e.owner}),
+            "groups": len({e.group for e in own}),
+        }
+        for split in SPLITS
+        for own in ([e for e in examples if e.split == split],)
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from pipeline.corpora.example import Turn
+from pipeline.corpora.conversation import Turn
 
 _MARKER = re.compile(r"\{\s*+\w++\s*+\}")
 _SPELLED = re.compile(r"\b(?:[A-Za-z]_)+(?:[A-Za-z]\b)?")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from pipeline.corpora.example import Turn
+from pipeline.corpora.conversation import Turn
 from pipeline.corpora.qmsum import parse_meeting
 from pipeline.corpora.text import clean, turns_of
 from pipeline.errors import QuorumError

@@ -14,7 +14,6 @@ from pipeline.model.backbone import Backbone, Head, Prefix
 from pipeline.model.entry import Entry
 from pipeline.model.loader import Loader
 from pipeline.model.uncached import UncachedBackbone, load_ids
-from pipeline.tasks.task import Task
 
 
 class Reading(Protocol):
@@ -49,24 +48,22 @@ class TaskBackbone:
 
 def inputs(
     reading: Reading,
-    task: Task,
     backbone: Backbone,
     loader: Loader,
     entries: Sequence[Entry],
     *,
     dropped: float = 0.0,
 ) -> tuple[TaskBackbone, Load]:
-    """The backbone with its task's head, and a function that loads examples.
+    """The backbone with its head, and a function that loads examples.
 
     Args:
         reading: how the run reads its examples.
-        task: the task, which has the head.
         backbone: the frozen weights.
         loader: reads the store.
         entries: all examples that will be loaded.
         dropped: the dropout probability of a run without the store.
     """
-    head = task.head(backbone)
+    head = backbone.head
     if not reading.uncached:
         return TaskBackbone(backbone, head), loader.training
     uncached = UncachedBackbone(backbone, reading.adapted_positions == "all", dropped)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from statistics import fmean
 from typing import Any
 
+from pipeline.corpora.example import write_examples
 from pipeline.corpora.notes import Notes
 from pipeline.corpora.own import split_folder
 from pipeline.corpora.qmsum import own_folder, read_folder
@@ -31,10 +32,8 @@ from pipeline.runs.preparing import partition_and_encode
 from pipeline.runs.result_files import read_result
 from pipeline.runs.training import Finished, bind
 from pipeline.stages import backbone, evaluate, generate, plan
-from pipeline.tasks import TASKS
-from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import sha256_file, write_json, write_jsonl
+from pipeline.workspace.files import sha256_file, write_json
 from pipeline.workspace.progress import say
 
 NO_METRICS = ("client", "id", "meeting", "loss_sum", "tokens")
@@ -120,10 +119,8 @@ def prepare(params: Params, site: NodeSite, run_id: str) -> Encoded:
     split_folder(layout.home() / own.folder, raw, roles=own.roles)
     notes = Notes()
     name = site.organisation
-    records, meetings = read_folder(raw, corpus=name, domain=name, span_end=params.span_end, notes=notes)
-    task = load_task(TASKS[params.task])
-    examples = [example for record in records if (example := task.read(record)) is not None]
-    write_jsonl(layout.examples("qmsum"), (example.to_json() for example in examples))
+    examples, meetings = read_folder(raw, corpus=name, domain=name, span_end=params.span_end, notes=notes)
+    write_examples(layout.examples("qmsum"), examples)
     about = {"source": {"source": "own", "commit": None}, "meetings": meetings, "examples": len(examples)}
     write_json(layout.notes("qmsum"), about)
     alone = params.model_copy(update={"own": {name: own}})

@@ -14,7 +14,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from pipeline.corpora.example import Example
+from pipeline.corpora.conversation import Conversation
 from pipeline.model.adapter import Adapter
 from pipeline.model.precision import Precision
 
@@ -105,7 +105,7 @@ class Backbone(Protocol):
             QuorumError: it has not.
         """
 
-    def render(self, example: Example, limits: Limits) -> Rendered:
+    def render(self, example: Conversation, limits: Limits) -> Rendered:
         """Token ids of an example; truncation takes the end of the transcript, never the query."""
 
     def encode(self, rendered: Rendered, *, for_generation: bool) -> tuple[Prefix, Prefix]:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipeline.corpora.example import Example
+from pipeline.corpora.conversation import Conversation
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import Adapt, RowAdapters, adapting, attached
 from pipeline.model.attention import NAME as GROUPED_ATTENTION
@@ -60,7 +60,7 @@ class CausalBackbone(LanguageModel):
                 f"{self.name}; lower source_tokens, target_tokens or max_tokens"
             )
 
-    def render(self, example: Example, limits: Limits) -> Rendered:
+    def render(self, example: Conversation, limits: Limits) -> Rendered:
         transcript = self._ids("\n".join(f"{turn.speaker}: {turn.text}" for turn in example.turns))
         tail = self._ids(f"\n\n{example.query}") + self.tokenizer(self._after, add_special_tokens=False)["input_ids"]
         room = limits.source_tokens - len(self._before) - len(tail)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from transformers import Cache, EncoderDecoderCache
 
-from pipeline.corpora.example import Example
+from pipeline.corpora.conversation import Conversation
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import RowAdapters, adapting, attached
 from pipeline.model.attention import NAME as GROUPED_ATTENTION
@@ -64,7 +64,7 @@ class Seq2SeqBackbone(LanguageModel):
             if not self._t5 and known is not None and tokens > known:
                 raise QuorumError(f"{name}: {tokens} is more than the {known} positions of {self.name}; lower it")
 
-    def render(self, example: Example, limits: Limits) -> Rendered:
+    def render(self, example: Conversation, limits: Limits) -> Rendered:
         """`query #SEP# speaker: utterance …`; #SEP# is the tokenizer's own separator, else its end token."""
         tokenizer = self.tokenizer
         separator = tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id

@@ -28,8 +28,8 @@ ROOT = Path(__file__).parents[1]
 
 TASKS = "pipeline.tasks"
 PARTS = (
-    *("metrics", "read", "render", "head", "predict", "score"),
-    *("classes", "example", "initial", "head_input", "items", "outputs", "score_texts"),
+    *("metrics", "classes", "render", "predict", "score"),
+    *("initial", "head_input", "items", "outputs", "decide"),
 )
 """The members of a task that only some stages call. All else in its module counts for every stage."""
 

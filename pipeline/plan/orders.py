@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from pipeline.clients.folds import Fold
 from pipeline.clients.setting import Setting
+from pipeline.corpora.options import Options
 from pipeline.errors import QuorumError
 from pipeline.federated.faults import Faults
 from pipeline.federated.knobs import ClientOptimizer, Schedule
@@ -66,12 +67,13 @@ class BackboneOrder(Order):
 
 
 class PrepareOrder(Order):
-    """One corpus: how QMSum's spans are read and the users' clients; for a corpus without queries, its query."""
+    """One data set: the task that reads it; a published source, or a user's file with a hash of its contents."""
 
     task: str
-    span_end: Literal["inclusive", "exclusive"] | None = None
-    own: list[str] = Field(default_factory=list)
-    query: str | None = None
+    source: str | None = None
+    file: str | None = None
+    contents: str | None = None
+    options: Options
 
 
 class PartitionOrder(Order):
@@ -81,6 +83,7 @@ class PartitionOrder(Order):
     batch of its trainings, and their fewest local epochs; a setting without trainings has none.
     """
 
+    task: str
     corpora: list[str]
     settings: dict[str, Setting]
     seeds: list[int]

@@ -9,6 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from pipeline.corpora.options import Options
 from pipeline.corpora.sources import checksum_file
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithms import ALGORITHMS
@@ -101,12 +102,15 @@ def _of_corpora(params: Params) -> dict[str, Order]:
             checksums=sha256_file(listed) if listed.is_file() else None,
             own=own,
         )
-        code = _code("prepare", TASKS[params.task], parts=("read",))
-        if corpus == "qmsum":
-            read = PrepareOrder(code=code, task=TASKS[params.task], span_end=params.span_end, own=list(own))
-        else:
-            read = PrepareOrder(code=code, task=TASKS[params.task], query=params.queries[corpus])
-        orders[f"prepare/{corpus}"] = read
+        is_queried = corpus == "qmsum"
+        orders[f"prepare/{corpus}"] = PrepareOrder(
+            code=_code("prepare", TASKS[params.task], parts=("classes",)),
+            task=TASKS[params.task],
+            source=corpus,
+            options=Options(span_end=params.span_end, own=list(own))
+            if is_queried
+            else Options(query=params.queries[corpus]),
+        )
     return orders
 
 
@@ -135,6 +139,7 @@ def of_group(params: Params, group: str, ids: Ids) -> dict[str, Order]:
     return {
         f"partition/{group}": PartitionOrder(
             code=_code("partition"),
+            task=TASKS[params.task],
             corpora=corpora_of(params, group),
             settings={name: params.setting_of(name) for name in settings},
             seeds=sorted({seed for _, seed in ids.values()}),

@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_va
 
 from pipeline.clients.folds import Fold
 from pipeline.clients.setting import NAME, Count, Domains, Fraction, Iid, Limited, Setting
+from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.qmsum import SpanEnd
 from pipeline.corpora.sources import CORPORA
 from pipeline.errors import QuorumError
@@ -24,6 +25,7 @@ from pipeline.model.presets import PRESETS
 from pipeline.plan.orders import CommonKnobs
 from pipeline.plan.run import AdapterKind, Rates, Run, Tune
 from pipeline.tasks import TASKS
+from pipeline.tasks.task import load_task
 from pipeline.workspace.layout import PARAMS
 from pipeline.workspace.record import Record, first_problem
 
@@ -98,6 +100,8 @@ class Params(CommonKnobs):
         known: Collection[str] = TASKS if info.field_name == "task" else PRESETS
         if value not in known:
             raise ValueError(f"unknown {info.field_name} {value!r}; known: {', '.join(known)}")
+        if info.field_name == "task" and load_task(TASKS[value]).kind is not Conversation:
+            raise ValueError(f"{value} is no task on conversations; an experiment with datasets can have it")
         return value
 
     @field_validator("corpora")

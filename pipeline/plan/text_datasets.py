@@ -10,11 +10,13 @@ from pydantic import Field, field_validator
 
 from pipeline.clients.setting import Count
 from pipeline.clients.taking import Takes
+from pipeline.corpora.conversation import Conversation
 from pipeline.model.frozen_part import FrozenPart
 from pipeline.model.presets import ENCODERS, PRESETS
 from pipeline.plan.federations import check_own
 from pipeline.plan.run import Method
-from pipeline.tasks import TEXT_TASKS
+from pipeline.tasks import TASKS
+from pipeline.tasks.task import load_task
 from pipeline.workspace.record import Record
 
 Published = Literal["20news", "uner", "wnut", "squad", "aeslc"]
@@ -57,8 +59,10 @@ class Dataset(Record):
     @field_validator("task")
     @classmethod
     def _known(cls, task: str) -> str:
-        if task not in TEXT_TASKS:
-            raise ValueError(f"unknown task {task!r}; known: {', '.join(TEXT_TASKS)}")
+        if task not in TASKS:
+            raise ValueError(f"unknown task {task!r}; known: {', '.join(TASKS)}")
+        if load_task(TASKS[task]).kind is Conversation:
+            raise ValueError(f"{task} is a task on conversations, which the root's params.yaml can have")
         return task
 
     def check(self, where: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import Field
 
 from pipeline.clients.taking import Takes
@@ -14,16 +12,6 @@ from pipeline.plan.federations import Federation
 from pipeline.plan.orders import FederatedKnobs, Order
 from pipeline.plan.view import View
 from pipeline.workspace.record import Record
-
-
-class PrepareTextsOrder(Order):
-    """One data set: its source. `contents`: a hash of a user's file."""
-
-    task: str
-    published: str | None
-    file: str | None
-    contents: str | None
-    headers: Literal["all", "subject"]
 
 
 class EncodeTextsOrder(Order):

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from pipeline.corpora.options import Options
 from pipeline.corpora.sources import checksum_file
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm
@@ -21,13 +22,12 @@ from pipeline.model.precision import Precision, resolve, threads_of
 from pipeline.model.presets import ENCODERS, PRESETS
 from pipeline.plan.code import code_of
 from pipeline.plan.federations import GivenOn, NaturalOn
-from pipeline.plan.orders import BackboneOrder, IngestOrder, Order
+from pipeline.plan.orders import BackboneOrder, IngestOrder, Order, PrepareOrder
 from pipeline.plan.packages import packages_of
 from pipeline.plan.text_datasets import Dataset
 from pipeline.plan.text_orders import (
     EncodeTextsOrder,
     FederateOrder,
-    PrepareTextsOrder,
     TextEvaluateOrder,
     TextKnobs,
     TextPageOrder,
@@ -38,14 +38,14 @@ from pipeline.plan.text_orders import (
 from pipeline.plan.text_pages import code_of_page, tables_of
 from pipeline.plan.texts import TextParams
 from pipeline.plan.view import View, name_of
-from pipeline.tasks import TEXT_TASKS
+from pipeline.tasks import TASKS
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_file, sha256_json
 
 PLAIN = "pipeline.federated.algorithms.fedavg"
 """The algorithm whose knobs an untrained run has; none of them is used."""
 READING, LOADING = "pipeline.runs.text_reading", "pipeline.model.encoder_loading"
-READ = ("classes", "example", "render", "head_input")
+READ = ("classes", "render", "head_input")
 """The members of a task that decide what is stored of a text."""
 LEARNED = (*READ, "initial", "items", "outputs")
 """The members of a task that decide what is learned, so not those that predict or score."""
@@ -102,7 +102,7 @@ def resolve_texts(params: TextParams) -> dict[str, dict[str, Any]]:
 
 def task_of(data: Dataset) -> str:
     """The module of a data set's task."""
-    return TEXT_TASKS[data.task]
+    return TASKS[data.task]
 
 
 def view_of(params: TextParams, name: str) -> View:
@@ -150,13 +150,13 @@ def _of_data(params: TextParams, name: str, data: Dataset, precision: Precision)
     task = task_of(data)
     family = "pipeline.model.encoder" if not data.writes else f"pipeline.model.{PRESETS[data.backbone].family}"
     orders: dict[str, Order] = {
-        f"prepare/{name}": PrepareTextsOrder(
-            code=code_of("pipeline.stages.prepare_texts"),
+        f"prepare/{name}": PrepareOrder(
+            code=code_of("pipeline.stages.prepare", task, parts=("classes",)),
             task=task,
-            published=data.published,
+            source=data.published,
             file=None if data.file is None else str(data.file),
             contents=None if data.file is None else _contents(data.file),
-            headers=data.headers,
+            options=Options(headers=data.headers),
         ),
         f"encode/{name}": EncodeTextsOrder(
             code=code_of("pipeline.stages.encode_texts", task, parts=READ),

@@ -25,7 +25,7 @@ def corpora(statistics: Statistics, notes: Mapping[str, Mapping[str, Any]]) -> l
     for corpus, table in statistics.items():
         source = notes[corpus]["source"]
         where = f"{corpus}, {source['source']}" + (f" @ {source['commit']}" if source["commit"] else "")
-        reading = notes[corpus]["span_end"]
+        reading = notes[corpus].get("span_end")
         kind = f"{reading}_" if reading else ""
         rows += [
             {

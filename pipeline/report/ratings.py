@@ -23,6 +23,7 @@ from pipeline.errors import QuorumError
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import EncodeOrder, MainOrder, RunRow, read_order
 from pipeline.report.page import page
+from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, read_jsonl, sha256_json, write_json, write_text
 from pipeline.workspace.progress import say
@@ -45,7 +46,8 @@ def export(raters: int, seed: int) -> None:
     pairs = _pairs(read_order(layout.order("main"), MainOrder).runs)
     if missing := [method for method in METHODS if not any(method in pair for pair in pairs.values())]:
         raise QuorumError(f"ratings: no run of {missing[0]} in params.yaml's runs; add one and run `dvc repro main`")
-    examples = examples_of(read_order(layout.order("encode", layout.MAIN), EncodeOrder).corpora)
+    order = read_order(layout.order("encode", layout.MAIN), EncodeOrder)
+    examples = examples_of(order.corpora, load_task(order.task).kind)
     drawn: set[str] = set()
     for client in {client for client, _, _ in pairs}:
         drawn |= set(draw({name: examples[name].meeting for own, name, _ in pairs if own == client}, EXAMPLES, seed))

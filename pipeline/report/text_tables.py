@@ -140,7 +140,7 @@ def data_row(name: str, about: Mapping[str, Any], unlearned: int | None, task: s
     counts = {row["metric"]: int(float(row["value"])) for row in theirs}
     return {
         "data_set": name,
-        **{count: about[count] for count in ("train", "val", "test", "left_out")},
+        **{count: about.get(count, 0) for count in ("train", "val", "test", "left_out")},
         "without_answer": "" if unlearned is None else unlearned,
         "labels": "" if about["labels"] is None else about["labels"],
         "owners": about["owners"],

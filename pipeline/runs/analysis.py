@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from pipeline.clients.manifest import Manifest
-from pipeline.corpora.example import Example
+from pipeline.corpora.conversation import Conversation
 from pipeline.evaluation.deciles import deciles
 from pipeline.evaluation.divergence import between_clients, topic_counts, word_counts
 from pipeline.federated.inputs import TaskBackbone
@@ -50,7 +50,7 @@ def crossed_of(seen: TaskBackbone, loader: Loader, run_id: str) -> dict[str, dic
     return found
 
 
-def divergence_of(examples: Mapping[str, Example], name: str, topics: int) -> dict[str, Any]:
+def divergence_of(examples: Mapping[str, Conversation], name: str, topics: int) -> dict[str, Any]:
     """Measure how the training data of a setting's clients diverge, over topics and over words, and by chance."""
     manifest: Manifest = read_json(layout.manifest_file(layout.MORE, name))
     by_client = {client: [examples[i] for i in splits["train"]] for client, splits in manifest.items()}
@@ -67,5 +67,5 @@ def divergence_of(examples: Mapping[str, Example], name: str, topics: int) -> di
     }
 
 
-def _source(example: Example) -> str:
+def _source(example: Conversation) -> str:
     return "\n".join(f"{turn.speaker}: {turn.text}" for turn in example.turns) or example.query

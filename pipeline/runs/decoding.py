@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 
-from pipeline.corpora.example import Example
+from pipeline.corpora.conversation import Conversation
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import Adapter, on_device, read_adapter
 from pipeline.model.backbone import Backbone, Limits, Prefix, Row
@@ -18,7 +18,7 @@ from pipeline.model.processor import return_large_tensors
 from pipeline.model.store import PrefixStore, entry_key
 from pipeline.runs.even_batches import in_batches
 from pipeline.runs.jobs import DecodingJob
-from pipeline.tasks.task import Task, load_task
+from pipeline.tasks.task import WriterTask, load_task
 from pipeline.workspace import layout
 
 SOURCE_BYTES = 1_500_000_000
@@ -34,7 +34,7 @@ class Reading:
     """
 
     def __init__(
-        self, backbone: Backbone, task: Task, examples: Mapping[str, Example], stored: Callable[[int], None]
+        self, backbone: Backbone, task: WriterTask, examples: Mapping[str, Conversation], stored: Callable[[int], None]
     ) -> None:
         self._backbone, self._task, self._examples, self._stored = backbone, task, examples, stored
         self._store = PrefixStore(layout.store())
@@ -45,7 +45,7 @@ class Reading:
         Raises:
             QuorumError: the example was encoded for another plan, so the store would have it under a wrong key.
         """
-        rendered = self._task.render(self._backbone, self._examples[entry.id], Limits(*job.limits))
+        rendered = self._task.render(self._backbone, self._examples[entry.id], (), Limits(*job.limits))[0]
         if entry.key != entry_key(*job.known_by, self._backbone, rendered):
             raise QuorumError(
                 f"{layout.encoded_index(job.run_id)}: is of another plan; run `dvc repro encode encode-more`"
@@ -66,7 +66,7 @@ def steps_of(jobs: Sequence[DecodingJob]) -> int:
 def decode(
     jobs: Sequence[DecodingJob],
     backbone: Backbone,
-    examples: Mapping[str, Example],
+    examples: Mapping[str, Conversation],
     advance: Callable[[int], None],
 ) -> None:
     """Decode the missing summaries of jobs that share one order and have different paths.

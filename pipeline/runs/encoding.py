@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline.clients.manifest import Manifest
-from pipeline.corpora.example import SPLITS, Example
+from pipeline.corpora.conversation import Conversation
+from pipeline.corpora.example import SPLITS
 from pipeline.errors import QuorumError
 from pipeline.model.backbone import Backbone, Limits, Rendered
 from pipeline.model.store import PrefixStore, entry_key
@@ -23,7 +24,9 @@ from pipeline.workspace.files import read_json, write_json
 from pipeline.workspace.progress import progress, say
 
 
-def encode(order: EncodeOrder, group: str, backbone: Backbone, digest: str, examples: Mapping[str, Example]) -> int:
+def encode(
+    order: EncodeOrder, group: str, backbone: Backbone, digest: str, examples: Mapping[str, Conversation]
+) -> int:
     """Fill the store, write data/encoded/<run>.json for every run of a group, and count the examples computed.
 
     Args:
@@ -42,7 +45,7 @@ def encode(order: EncodeOrder, group: str, backbone: Backbone, digest: str, exam
             continue
         manifest: Manifest = read_json(layout.manifest_file(group, name))
         split_of = {i: split for splits in manifest.values() for split in SPLITS for i in splits[split]}
-        rendered = {i: task.render(backbone, examples[i], Limits(*limits)) for i in split_of}
+        rendered = {i: task.render(backbone, examples[i], (), Limits(*limits))[0] for i in split_of}
         keys = {i: entry_key(digest, order.encoding, backbone, rendered[i]) for i in split_of}
         read = [i for i, split in split_of.items() if split != "test"]
         computed += _fill(name, store, backbone, {keys[i]: rendered[i] for i in read})
@@ -95,7 +98,7 @@ def _fill(name: str, store: PrefixStore, backbone: Backbone, wanted: dict[str, R
     return len(missing)
 
 
-def _entry(identity: str, key: str, rendered: Rendered, example: Example) -> dict[str, Any]:
+def _entry(identity: str, key: str, rendered: Rendered, example: Conversation) -> dict[str, Any]:
     return {
         "id": identity,
         "key": key,

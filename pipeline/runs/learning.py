@@ -16,7 +16,8 @@ from pipeline.plan.text_orders import Learner, TextTraining
 from pipeline.plan.view import View
 from pipeline.runs.text_encoding import Indexed, encoder_of, writer_of
 from pipeline.runs.training import POOLED, Finished, Learners, in_process, local_training, train
-from pipeline.tasks.encoded import EncoderWithHead, load_text_task, writes
+from pipeline.tasks.encoded import EncoderWithHead
+from pipeline.tasks.task import load_task, writes
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_json
 
@@ -48,7 +49,7 @@ def train_on_texts(
 def seen_through(learner: Learner, index: Indexed) -> tuple[BackboneWithHead, Adapter]:
     """Load a model under its task's head, and its initial trainable tensors."""
     compute_with(learner.threads)
-    task = load_text_task(learner.task)
+    task = load_task(learner.task)
     if writes(task):
         writer = writer_of(learner.view, learner.device, learner.precision)
         return writer, init_adapter(writer.adapted_layers, writer.width, learner.size or 0, learner.seed)

@@ -12,7 +12,6 @@ from pipeline.model.lora import init_lora
 from pipeline.plan.orders import Training
 from pipeline.runs.index import Encoded
 from pipeline.runs.training import POOLED, Finished, Learners, in_process, local_training, train
-from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 
 
@@ -38,7 +37,7 @@ def learners(order: Training, encoded: Encoded, advance: Callable[[int], None], 
     initial = initial_adapter(order, backbone)
     loader = Loader(layout.store(), backbone.device)
     everything = [e for splits in encoded.clients.values() for own in splits.values() for e in own]
-    seen, load = inputs(order, load_task(order.task), backbone, loader, everything, dropped=order.dropout)
+    seen, load = inputs(order, backbone, loader, everything, dropped=order.dropout)
     local = local_training(order)
     clients = {
         name: LocalClientData(splits["train"], splits["val"], seen, load, local, advance, order.weights.get(name, 1.0))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pipeline.clients.kinds import partition
 from pipeline.clients.manifest import Manifest
 from pipeline.clients.rounds import check_rounds
-from pipeline.corpora.example import Example
+from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.prepared import sampled
 from pipeline.model.loading import backbone_digest, planned_backbone
 from pipeline.plan.orders import EncodeOrder, PartitionOrder
@@ -19,7 +19,9 @@ from pipeline.workspace.files import write_json
 from pipeline.workspace.progress import say
 
 
-def partition_and_encode(params: Params, group: str, ids: Ids, examples: Mapping[str, Example]) -> dict[str, Manifest]:
+def partition_and_encode(
+    params: Params, group: str, ids: Ids, examples: Mapping[str, Conversation]
+) -> dict[str, Manifest]:
     """Partition and encode runs as their stages would: writes manifests, stored prefixes and indices.
 
     Returns run id -> its manifest.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from pipeline.corpora.hash_order import hash_order
+from pipeline.corpora.prepared import examples_of
 from pipeline.errors import QuorumError
 from pipeline.federated.head import entropies_through_head
 from pipeline.federated.inputs import inputs
@@ -20,7 +21,7 @@ from pipeline.model.loader import Loader
 from pipeline.model.loading import planned_backbone
 from pipeline.plan.orders import EvaluateOrder
 from pipeline.runs.index import read_encoded
-from pipeline.runs.jobs import ScoringJob
+from pipeline.runs.jobs import ScoringJob, planned_decoding
 from pipeline.tasks.task import Prediction, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_jsonl, write_json
@@ -38,9 +39,10 @@ def score(jobs: Sequence[ScoringJob], advance: Callable[[int], None]) -> None:
     order = jobs[0].order
     backbone = planned_backbone(order)
     losses = _Losses(backbone, Loader(layout.store(), backbone.device), order)
+    examples = examples_of(planned_decoding(jobs[0].run_id).corpora, load_task(order.task).kind)
     for job in jobs:
         try:
-            write_json(job.path, _scored(job.run_id, job.order, losses))
+            write_json(job.path, _scored(job.run_id, job.order, losses, examples))
         except QuorumError:
             if job is jobs[0]:
                 raise
@@ -60,15 +62,15 @@ class _Losses:
         """Return one tensor of losses (tokens) for each entry."""
         key = (digest(adapter), *(entry.key for entry in entries))
         if key not in self.known:
-            seen, load = inputs(self.order, load_task(self.order.task), self.backbone, self.loader, entries)
+            seen, load = inputs(self.order, self.backbone, self.loader, entries)
             self.known[key] = token_cross_entropy(seen, load, entries, adapter)
         return self.known[key]
 
 
-def _scored(run_id: str, order: EvaluateOrder, losses: _Losses) -> dict[str, Any]:
+def _scored(run_id: str, order: EvaluateOrder, losses: _Losses, examples: Mapping[str, Any]) -> dict[str, Any]:
     """One run's `scores` of clients and examples, and its `lens`."""
     encoded = read_encoded(run_id)
-    rows = _text_scores(run_id, order)
+    rows = _text_scores(run_id, order, examples)
     if {entry.id for splits in encoded.clients.values() for entry in splits["test"]} != set(rows):
         raise QuorumError(f"{layout.predictions(run_id)}: is of other examples than the plan's; run `dvc repro`")
     clients: dict[str, dict[str, Any]] = {}
@@ -83,18 +85,19 @@ def _scored(run_id: str, order: EvaluateOrder, losses: _Losses) -> dict[str, Any
         if "teacher" in adapters and not order.uncached:
             lens += _lens(losses.backbone, losses.loader, client, splits["test"], adapters["teacher"])
     meetings = {e["id"]: e["meeting"] for splits in encoded.index["clients"].values() for e in splits["test"]}
-    examples = [{**row, "id": i, "meeting": meetings[i]} for i, row in rows.items()]
-    return {"scores": {"clients": clients, "examples": examples}, "lens": lens}
+    scored = [{**row, "id": i, "meeting": meetings[i]} for i, row in rows.items()]
+    return {"scores": {"clients": clients, "examples": scored}, "lens": lens}
 
 
-def _text_scores(run_id: str, order: EvaluateOrder) -> dict[str, dict[str, Any]]:
+def _text_scores(run_id: str, order: EvaluateOrder, examples: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Scores of predictions by example; only the examples' clients for a run without predictions."""
     predicted = read_jsonl(layout.predictions(run_id))
     if not predicted or any(row["prediction"] is None for row in predicted):
         return {row["id"]: {"client": row["client"]} for row in predicted}
-    references = [row["reference"] for row in predicted]
     predictions = [Prediction(row["prediction"], row["ended"]) for row in predicted]
-    scores = load_task(order.task).score(references, predictions, use_stemmer=order.use_stemmer)
+    scores = load_task(order.task).score(
+        [examples[row["id"]] for row in predicted], predictions, use_stemmer=order.use_stemmer
+    )
     return {row["id"]: {"client": row["client"], **own} for row, own in zip(predicted, scores, strict=True)}
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.corpora.example import Example, Turn
+from pipeline.corpora.conversation import Conversation, Turn
 from pipeline.corpora.transcripts import read_transcript
 from pipeline.errors import QuorumError
 from pipeline.model.decoding_rule import DecodingRule
@@ -21,7 +21,7 @@ from pipeline.workspace.progress import say
 
 if TYPE_CHECKING:  # these imports take seconds, and a wrong argument should fail at once
     from pipeline.model.backbone import Backbone, Limits, Rendered
-    from pipeline.tasks.task import Task
+    from pipeline.tasks.task import WriterTask
 
 
 def summarize_file(file: Path, *, run: str, client: str, query: str, turns: str | None) -> str:
@@ -47,14 +47,14 @@ class _LoadedRun:
     """A run's loaded backbone, and how it encodes and decodes."""
 
     backbone: Backbone
-    task: Task
+    task: WriterTask
     rule: DecodingRule
     limits: Limits
 
     def rendered(self, name: str, turns: list[Turn], query: str) -> Rendered:
         """Turn a meeting and a query into tokens."""
-        example = Example(name, "new", "new", "test", name, query, tuple(turns), "")
-        return self.task.render(self.backbone, example, self.limits)
+        example = Conversation(name, "new", "new", "test", name, query, tuple(turns), "")
+        return self.task.render(self.backbone, example, (), self.limits)[0]
 
 
 def _load_run(run_id: str) -> _LoadedRun:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.clients.taking import taken
-from pipeline.corpora.texts import Text
+from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
 from pipeline.model.encoder import Encoder, Lower
 from pipeline.model.encoder_loading import load_encoder
@@ -29,7 +29,7 @@ from pipeline.runs.text_reading import (
     uncut,
     windows_of,
 )
-from pipeline.tasks.encoded import TextTask, load_text_task, writes
+from pipeline.tasks.task import AnyTask, load_task, writes
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
 from pipeline.workspace.progress import progress, say
@@ -89,10 +89,10 @@ def writer_of(view: View, device: str, precision: Precision) -> Any:
     return load_backbone(layout.backbone_of(view.backbone), layers, choose_device(device), precision)
 
 
-def encode_texts(order: EncodeTextsOrder, dataset: str, texts: Mapping[str, Text]) -> dict[str, Any]:
+def encode_texts(order: EncodeTextsOrder, dataset: str, texts: Mapping[str, Example]) -> dict[str, Any]:
     """Store what every view lacks of the texts that any seed uses; returns the index of all views."""
-    task, store = load_text_task(order.task), PrefixStore(layout.store())
-    classes = () if writes(task) else task.classes([t for t in texts.values() if t.split == "train"])
+    task, store = load_task(order.task), PrefixStore(layout.store())
+    classes = task.classes([t for t in texts.values() if t.split == "train"])
     views: dict[str, dict[str, Any]] = {}
     lower: dict[str, Lower | None] = {}
     for name in from_below(order.views):
@@ -113,7 +113,7 @@ def encode_texts(order: EncodeTextsOrder, dataset: str, texts: Mapping[str, Text
     return {"classes": list(classes), "views": {name: views[name] for name in order.views}}
 
 
-def _reader(task: TextTask, view: View, order: EncodeTextsOrder, lower: Lower | None) -> tuple[Any, Reader]:
+def _reader(task: AnyTask, view: View, order: EncodeTextsOrder, lower: Lower | None) -> tuple[Any, Reader]:
     """A view's model, and the reader that computes its entries."""
     if writes(task):
         writer = writer_of(view, order.device, order.precision)

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.clients.skews import SERVER
+from pipeline.corpora.prepared import examples_of
 from pipeline.model.adapter import digest, read_adapter
 from pipeline.plan.text_orders import TextEvaluateOrder
 from pipeline.runs.learning import loader_of, seen_through
-from pipeline.runs.text_data import prepared
 from pipeline.runs.text_encoding import read_index
 from pipeline.runs.text_scoring import Reading, Scores, score_texts
-from pipeline.tasks.encoded import load_text_task
+from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
 
@@ -24,8 +24,8 @@ class TextEvaluator:
     def __init__(self, name: str, order: TextEvaluateOrder) -> None:
         self._name, self._setting = name, order.setting
         learner = order.learner
-        task, index = load_text_task(learner.task), read_index(order.dataset, learner.view)
-        self._texts = prepared(order.dataset, learner.task)
+        task, index = load_task(learner.task), read_index(order.dataset, learner.view)
+        self._texts = examples_of([order.dataset], load_task(learner.task).kind)
         seen, _ = seen_through(learner, index)
         self._reading = Reading(order, task, seen, loader_of(learner.view, seen.device).training, index)
 

@@ -12,7 +12,8 @@ from pipeline.clients.clusters import Vectors, clusters, silos
 from pipeline.clients.manifest import Manifest
 from pipeline.clients.skews import Given, Natural, Skewed, partition
 from pipeline.clients.taking import Takes, taken
-from pipeline.corpora.texts import Question, Tagged, Text, Titled
+from pipeline.corpora.example import Example
+from pipeline.corpora.labelled import Question, Tagged, Titled
 from pipeline.plan.federations import Federation
 from pipeline.workspace import layout
 
@@ -27,7 +28,7 @@ class FederationDraw:
 
 
 def draw_federation(
-    skew: Federation, take: Takes, texts: Mapping[str, Text], seed: int, dataset: str
+    skew: Federation, take: Takes, texts: Mapping[str, Example], seed: int, dataset: str
 ) -> FederationDraw:
     """Draw one seed's texts and partition them over clients.
 
@@ -50,7 +51,7 @@ def subject_of(text: Any) -> str:
     return " ".join(text.words) if isinstance(text, Tagged) else str(text.text)
 
 
-def groups_of(skew: Federation, texts: Mapping[str, Text], seed: int) -> dict[str, str]:
+def groups_of(skew: Federation, texts: Mapping[str, Example], seed: int) -> dict[str, str]:
     """Group texts beyond labels, as the skew needs: text -> cluster, or owner -> silo, or empty."""
     if isinstance(skew, Skewed) and skew.by == "cluster":
         train = [i for i, text in texts.items() if text.split == "train"]
@@ -68,12 +69,12 @@ def groups_of(skew: Federation, texts: Mapping[str, Text], seed: int) -> dict[st
     return {}
 
 
-def label_of(identity: str, text: Text, groups: Mapping[str, str]) -> str:
+def label_of(identity: str, text: Example, groups: Mapping[str, str]) -> str:
     """Return the group that weights a text in a client's mean: its cluster, its owner's silo, else its label."""
     return groups.get(identity, groups.get(text.owner, text.label))
 
 
-def _vectors(texts: list[Text]) -> Vectors:
+def _vectors(texts: list[Example]) -> Vectors:
     return _embedded([subject_of(text) for text in texts])
 
 

@@ -15,17 +15,16 @@ from pipeline.model.backbone import Backbone, Limits, Prefix, Rendered
 from pipeline.model.encoder import Encoder, Lower
 from pipeline.model.frozen_part import FrozenPart
 from pipeline.plan.view import View
-from pipeline.tasks.encoded import EncoderTask, TextTask, to_store, writes
+from pipeline.tasks.encoded import to_store
+from pipeline.tasks.task import AnyTask, EncoderTask
 
 Windows = Mapping[str, Sequence[Rendered]]
 """Text -> its windows of tokens."""
 
 
-def windows_of(text: Any, task: TextTask, model: Any, view: View, classes: Sequence[str]) -> list[Rendered]:
+def windows_of(text: Any, task: AnyTask, model: Any, view: View, classes: Sequence[str]) -> list[Rendered]:
     """Tokenize a text for a model: usually one window, several for a long paragraph."""
-    if writes(task):
-        return [task.render(model, task.example(text), Limits(view.tokens, view.target_tokens or 1))]
-    return task.render(model, text, classes, view.tokens)
+    return task.render(model, text, classes, Limits(view.tokens, view.target_tokens or 1))
 
 
 def from_below(views: Mapping[str, View]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import torch
 
-from pipeline.corpora.texts import Text
+from pipeline.corpora.example import Example
 from pipeline.federated.objectives.cross_entropy import cross_entropy
 from pipeline.federated.token_figures import BATCH, BackboneWithHead, Load, token_cross_entropy
 from pipeline.model.adapter import Adapter, on_device
@@ -19,8 +19,8 @@ from pipeline.runs.even_batches import in_batches
 from pipeline.runs.prompts import Prompts
 from pipeline.runs.text_encoding import Indexed
 from pipeline.runs.text_reading import windows_of
-from pipeline.tasks.encoded import EncoderTask, EncoderWithHead, TextTask, WriterTask, writes
-from pipeline.tasks.task import Prediction
+from pipeline.tasks.encoded import EncoderWithHead
+from pipeline.tasks.task import AnyTask, EncoderTask, Prediction, WriterTask, writes
 
 WRITTEN = 48
 """Titles in a batch of decoding."""
@@ -34,7 +34,7 @@ class Reading:
     """Reads a run's test texts, in the same way for every model."""
 
     order: TextEvaluateOrder
-    task: TextTask
+    task: AnyTask
     seen: BackboneWithHead
     load: Load
     index: Indexed
@@ -80,7 +80,7 @@ def _with_losses(made: Mapping[str, Scores], losses: Mapping[str, torch.Tensor])
 
 @torch.no_grad()
 def _predicted(
-    reading: Reading, task: EncoderTask, texts: Mapping[str, Text], adapter: Adapter
+    reading: Reading, task: EncoderTask, texts: Mapping[str, Example], adapter: Adapter
 ) -> tuple[dict[str, Scores], dict[str, torch.Tensor]]:
     """Every text's prediction with its scores, and the losses of its items if it has a right answer."""
     seen, index, windows = reading.seen, reading.index, reading.windows(texts)
@@ -106,12 +106,11 @@ def _predicted(
             logits[entry.id] = items
             if entry.id == identity and entry.tokens:
                 losses[identity] = cross_entropy(items, prefix["targets"].cpu())
-    rows: dict[str, Scores] = {}
+    made: dict[str, Prediction] = {}
     for identity, text in texts.items():
         own = [logits[entry.id] for entry in index.entries[identity]]
-        prediction = task.predict(encoder, text, windows[identity], own, index.classes)
-        rows[identity] = {"prediction": prediction, **task.score(text, prediction)}
-    return rows, losses
+        made[identity] = Prediction(task.decide(encoder, text, windows[identity], own, index.classes))
+    return _with_scores(task, texts, made), losses
 
 
 def _written(
@@ -139,6 +138,6 @@ def _written(
     return made
 
 
-def _with_scores(task: WriterTask, texts: Mapping[str, Any], made: Mapping[str, Prediction]) -> dict[str, Scores]:
-    scores = task.score_texts(list(texts.values()), [made[identity] for identity in texts])
+def _with_scores(task: AnyTask, texts: Mapping[str, Any], made: Mapping[str, Prediction]) -> dict[str, Scores]:
+    scores = task.score(list(texts.values()), [made[i] for i in texts], use_stemmer=False)
     return {i: {"prediction": made[i].text, **row} for i, row in zip(texts, scores, strict=True)}

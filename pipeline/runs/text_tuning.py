@@ -18,6 +18,7 @@ from statistics import fmean
 from typing import Any
 
 from pipeline.clients.manifest import Manifest
+from pipeline.corpora.prepared import examples_of
 from pipeline.errors import QuorumError
 from pipeline.plan.code import without_code
 from pipeline.plan.grids import beyond
@@ -29,11 +30,11 @@ from pipeline.plan.texts import TextParams, read_text_params
 from pipeline.plan.view import name_of
 from pipeline.runs.learning import key_of, train_on_texts
 from pipeline.runs.prune import remove_checkpoints
-from pipeline.runs.text_data import prepared
 from pipeline.runs.text_encoding import Indexed, encode_texts, index_of
 from pipeline.runs.text_groups import draw_federation
 from pipeline.runs.training import bind
 from pipeline.runs.trials import make_missing, without_tests
+from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json, write_json
 from pipeline.workspace.progress import say
@@ -172,7 +173,7 @@ def _encoded(params: TextParams, dataset: str, run: str) -> Indexed:
     view = view_of(params, run)
     planned = read_order(layout.order("encode", dataset), EncodeTextsOrder)
     order = planned.model_copy(update={"views": {name_of(view): view}, "seeds": {name_of(view): [params.tune.seed]}})
-    texts = without_tests(prepared(dataset, order.task))
+    texts = without_tests(examples_of([dataset], load_task(order.task).kind))
     order = order.model_copy(update={"take": order.take.model_copy(update={"test": None})})
     return index_of(encode_texts(order, dataset, texts), view, "")
 
@@ -182,7 +183,7 @@ def _data(params: TextParams, run: str, seed: int) -> tuple[Manifest, str]:
     setting = params.runs[run].setting
     name, data = params.settings[setting].data, params.data_of(run)
     take = data.take.model_copy(update={"test": None})
-    texts = without_tests(prepared(name, task_of(data)))
+    texts = without_tests(examples_of([name], load_task(task_of(data)).kind))
     one = draw_federation(params.skew_of(setting), take, texts, seed, name)
     return one.manifest, sha256_json({identity: asdict(text) for identity, text in one.used.items()})
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -41,6 +41,8 @@ from pipeline.runs.prune import remove_checkpoints
 from pipeline.runs.result_files import refuse_another_precision
 from pipeline.runs.training import Finished
 from pipeline.runs.trials import make_missing, without_tests
+from pipeline.tasks import TASKS
+from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json, write_json
 from pipeline.workspace.progress import say
@@ -161,12 +163,12 @@ def _encode(params: Params) -> TuningData:
     seed = params.tune.seed
     names = dict.fromkeys([*params.tune.families.values(), *params.tune.trials])
     ids = {layout.run_id(layout.TUNE, name, seed): (name, seed) for name in names}
-    examples = without_tests(examples_of(corpora_of(params, layout.TUNE)))
+    examples = without_tests(examples_of(corpora_of(params, layout.TUNE), load_task(TASKS[params.task]).kind))
     digests: dict[str, str] = {}
     for run, manifest in partition_and_encode(params, layout.TUNE, ids, examples).items():
         setting = params.all_runs[ids[run][0]].setting
         used = [i for splits in manifest.values() for split in splits.values() for i in split]
-        texts = {i: examples[i].to_json() for i in used}
+        texts = {i: asdict(examples[i]) for i in used}
         digest = backbone_digest(layout.BACKBONE)
         digests[setting] = sha256_json([manifest, texts, list(params.limits_of(setting)), digest])
     return TuningData(digests, {name: read_encoded(run) for run, (name, _) in ids.items()})

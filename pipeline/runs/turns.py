@@ -6,22 +6,22 @@ import random
 from collections.abc import Callable
 from typing import Literal
 
-from pipeline.corpora.example import Example
+from pipeline.corpora.conversation import Conversation
 
 TURNS = 3
 """The number of turns in a summary."""
 Turns = Literal["lead", "random"]
 
 
-def lead(example: Example) -> str:
+def lead(example: Conversation) -> str:
     """Return the first three turns."""
     return " ".join(turn.text for turn in example.turns[:TURNS])
 
 
-def at_random(example: Example) -> str:
+def at_random(example: Conversation) -> str:
     """Return three random turns in their order, drawn by the example's id."""
     chosen = random.Random(example.id).sample(range(len(example.turns)), min(TURNS, len(example.turns)))
     return " ".join(example.turns[i].text for i in sorted(chosen))
 
 
-WRITERS: dict[Turns, Callable[[Example], str]] = {"lead": lead, "random": at_random}
+WRITERS: dict[Turns, Callable[[Conversation], str]] = {"lead": lead, "random": at_random}

@@ -20,10 +20,10 @@ def run() -> None:
     """Write the deciles, crossed tests and divergences that the order names."""
     order = read_order(layout.order("analyze"), AnalyzeOrder)
     empty_folder(layout.ANALYSIS)
-    backbone, task = planned_backbone(order), load_task(order.task)
+    backbone = planned_backbone(order)
     loader = Loader(layout.store(), backbone.device)
-    seen = TaskBackbone(backbone, task.head(backbone))
-    examples = examples_of(order.corpora)
+    seen = TaskBackbone(backbone, backbone.head)
+    examples = examples_of(order.corpora, load_task(order.task).kind)
     with progress("analyze", len(order.distilling) + len(order.crossed) + len(order.manifests)) as advance:
         for run_id in order.distilling:
             write_json(_path("deciles", run_id), deciles_of(seen, loader, run_id))

@@ -7,7 +7,7 @@ from typing import Any
 from pipeline.evaluation.text_scores import value_of
 from pipeline.plan.orders import read_order
 from pipeline.plan.text_orders import TextEvaluateOrder
-from pipeline.tasks.encoded import load_text_task
+from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
 from pipeline.workspace.progress import progress, say
@@ -21,7 +21,7 @@ def run(name: str) -> None:
         return
     from pipeline.runs.text_evaluation import TextEvaluator  # torch takes seconds, which a run of another scale saves
 
-    evaluator, first = TextEvaluator(name, order), load_text_task(order.learner.task).metrics[0]
+    evaluator, first = TextEvaluator(name, order), load_task(order.learner.task).metrics[0]
     found: dict[str, Any] = {}
     with progress(f"evaluate {name}", len(order.seeds)) as advance:
         for seed in order.seeds:

@@ -13,7 +13,7 @@ from pipeline.plan.text_orders import TextPageOrder, TextRow
 from pipeline.report.effects import effect_records, effect_row
 from pipeline.report.faults_page import AtSeed, draw, render, tables_of
 from pipeline.runs.text_tracking import project
-from pipeline.tasks.encoded import load_text_task
+from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_json, write_text
 from pipeline.workspace.progress import say
@@ -24,7 +24,7 @@ from pipeline.workspace.tables import read_table, write_table
 def run() -> None:
     """Render the page, write tables, figures and metrics, and log the runs in MLflow."""
     order = read_order(layout.order("page"), TextPageOrder)
-    metrics = {name: load_text_task(module).metrics[0] for name, module in order.datasets.items()}
+    metrics = {name: load_task(module).metrics[0] for name, module in order.datasets.items()}
     results = {row.name: _results_of(row, metrics[row.dataset].name) for row in order.runs}
     config, metric = read_comparisons(layout.COMPARISONS), next(iter(metrics.values()))
     effects = compare(
@@ -34,7 +34,7 @@ def run() -> None:
     tables = tables_of(results, order.tables)
     for name, rows in tables.items():
         write_table(layout.TABLES / f"{name}.csv", rows)
-    notes = {name: read_json(layout.texts_notes(name)) for name in order.datasets}
+    notes = {name: read_json(layout.notes(name)) for name in order.datasets}
     samples = sorted(name for name, about in notes.items() if about["source"]["source"] == "sample")
     seeds = max(len(own) for own in results.values())
     figures = draw(results, order.tables, effects, metric, layout.FIGURES)

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from pipeline.clients import exchange
 from pipeline.clients.skews import SERVER, Natural, Skewed
+from pipeline.corpora.prepared import examples_of
 from pipeline.errors import QuorumError
 from pipeline.plan.orders import read_order
 from pipeline.plan.text_orders import FederateOrder
-from pipeline.runs.text_data import prepared
 from pipeline.runs.text_groups import FederationDraw, draw_federation, label_of
+from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, write_json
 from pipeline.workspace.progress import say
@@ -23,7 +24,7 @@ def run(setting: str) -> None:
         QuorumError: the setting does not fit the texts.
     """
     order = read_order(layout.order("federate", setting), FederateOrder)
-    texts = prepared(order.dataset, order.task)
+    texts = examples_of([order.dataset], load_task(order.task).kind)
     if isinstance(order.skew, Natural) and not any(text.owner for text in texts.values()):
         raise QuorumError(
             f"params.yaml: settings.{setting}: kind: natural: no text of {order.dataset} has an owner; choose "

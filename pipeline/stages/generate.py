@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from pipeline.corpora.example import Example
+from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.prepared import examples_of
 from pipeline.runs.jobs import DecodingJob, decoding_job_of, label, sharing_with
 from pipeline.runs.turns import WRITERS
-from pipeline.tasks.task import Prediction
+from pipeline.tasks.task import Prediction, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json, write_jsonl
 from pipeline.workspace.progress import progress
@@ -19,7 +19,7 @@ def run(run_id: str) -> None:
     """Write a run's predictions: decoded ones, turns of the source, or none."""
     began = time.monotonic()
     job = decoding_job_of(run_id)
-    examples = examples_of(job.order.corpora)
+    examples = examples_of(job.order.corpora, load_task(job.order.task).kind)
     if job.order.turns is not None:
         write = WRITERS[job.order.turns]
         made = {entry.id: Prediction(write(examples[entry.id])) for _, entry in job.tests}
@@ -40,8 +40,8 @@ def run(run_id: str) -> None:
     write_json(layout.timing("generate", run_id), {"seconds": time.monotonic() - began})
 
 
-def _decoded(job: DecodingJob, examples: Mapping[str, Example]) -> dict[str, Prediction]:
-    """Example -> what the run's adapters predict; the first run decodes for all that share its order."""
+def _decoded(job: DecodingJob, examples: Mapping[str, Conversation]) -> dict[str, Prediction]:
+    """Conversation -> what the run's adapters predict; the first run decodes for all that share its order."""
     if job.has_work():
         # Seconds of imports, which the other runs' stages save.
         from pipeline.model.loading import planned_backbone

@@ -9,6 +9,7 @@ from pipeline.clients.rounds import check_rounds
 from pipeline.clients.setting import Balanced
 from pipeline.corpora.prepared import examples_of, sampled
 from pipeline.plan.orders import PartitionOrder, read_order
+from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, write_json
 from pipeline.workspace.progress import say
@@ -22,7 +23,7 @@ def run(group: str) -> None:
     """
     order = read_order(layout.order("partition", group), PartitionOrder)
     empty_folder(layout.PARTITIONS / group)
-    examples = examples_of(order.corpora)
+    examples = examples_of(order.corpora, load_task(order.task).kind)
     sample = sampled(order.corpora)
     for name, planned in order.settings.items():
         setting = fitted(planned, examples, sample)

@@ -1,50 +1,80 @@
-"""data/raw/<corpus> -> data/prepared/<corpus>: one example a line; and the corpus's row of Table II."""
+"""A published source, or a file of the user -> data/prepared/<data>: one example a line; its notes and statistics."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence, Set
+from pathlib import Path
+from typing import Any
 
-from pipeline.corpora.notes import Notes
-from pipeline.corpora.qmsum import read_domains
-from pipeline.corpora.readers import READERS
-from pipeline.corpora.statistics import compared, table
+from pipeline.corpora import own_texts
+from pipeline.corpora.example import SPLITS, Split, write_examples
+from pipeline.corpora.labelled import Labelled, Tagged
+from pipeline.corpora.readers import READERS, Read
+from pipeline.corpora.statistics import counts
 from pipeline.plan.orders import PrepareOrder, read_order
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, write_json, write_jsonl
+from pipeline.workspace.files import read_json, write_json
 from pipeline.workspace.progress import say
 from pipeline.workspace.tables import write_table
 
+CLASSED = (Labelled, Tagged)
+"""Kinds of examples with labels or tags, which have a number of classes."""
+FAULTS = {
+    "spans_past_end": "spans ran past their transcript's end",
+    "dropped_empty_target": "empty targets left out",
+    "dropped_tested_meeting": "training examples of tested meetings left out",
+    "kept_without_turns": "examples have no turns",
+    "left_out": "training examples left out",
+}
+"""A reader's note -> what is printed of it."""
 
-def run(corpus: str) -> None:
-    """Read a corpus, and write its examples, its notes and its statistics."""
-    order = read_order(layout.order("prepare", corpus), PrepareOrder)
-    notes = Notes()
-    if order.span_end is None:  # a corpus whose queries are not its own
-        examples, meetings = READERS[corpus](layout.raw(corpus), order.query or "", notes)
-        statistics = table(examples)
-    else:
-        readings = {end: read_domains(layout.raw(corpus), order.own, end) for end in ("inclusive", "exclusive")}
-        examples, notes, meetings = readings[order.span_end]
-        statistics = compared(readings["inclusive"][0], readings["exclusive"][0])
+
+def run(data: str) -> None:
+    """Read a data set, and write its examples, its notes and its statistics.
+
+    Raises:
+        QuorumError: a file is missing or malformed.
+    """
+    order = read_order(layout.order("prepare", data), PrepareOrder)
     task = load_task(order.task)
-    read = [example for record in examples if (example := task.read(record)) is not None]
-    write_jsonl(layout.examples(corpus), (example.to_json() for example in read))
-    write_json(
-        layout.notes(corpus),
-        {
-            "source": read_json(layout.source_record(corpus)),
-            "span_end": order.span_end,
-            "query": order.query,
-            "meetings": meetings,
-            "examples": len(read),
-            **asdict(notes),
-        },
-    )
-    write_table(layout.data_statistics(corpus), statistics)
-    say(
-        f"prepare {corpus}: {len(read)} examples of {meetings} meetings; {notes.spans_past_end} spans ran past "
-        f"their transcript's end, {len(notes.dropped_empty_target)} empty targets left out, "
-        f"{len(notes.dropped_tested_meeting)} training examples of tested meetings left out, "
-        f"{len(notes.kept_without_turns)} examples have no turns"
-    )
+    if order.source is not None:
+        read = READERS[order.source](layout.raw(order.source), order.options)
+        source = read_json(layout.source_record(order.source))
+    else:
+        # In the repository itself: git need not know this file.
+        examples = own_texts.read(layout.workspace_file(Path(str(order.file))), task.kind, task.classes)
+        read = Read(examples, counts(examples))
+        source = {"source": "own", "commit": None}
+    write_examples(layout.examples(data), read.examples)
+    classes = {split: set(task.classes(own)) for split, own in by_split(read.examples).items()}
+    notes = {"source": source, **_counted(read.examples, classes["train"], task.kind), **read.notes}
+    write_json(layout.notes(data), notes)
+    write_table(layout.data_statistics(data), read.statistics)
+    _report(data, read, notes, classes["train"] - classes["test"], task.kind)
+
+
+def by_split(examples: Sequence[Any]) -> dict[Split, list[Any]]:
+    """Split -> its examples, in order."""
+    return {split: [example for example in examples if example.split == split] for split in SPLITS}
+
+
+def _counted(examples: Sequence[Any], classes: Set[str], kind: type[Any]) -> dict[str, Any]:
+    """Numbers of examples, of each split, of training owners, and of classes for kinds that have them."""
+    sizes: dict[str, Any] = {split: len(own) for split, own in by_split(examples).items()}
+    owners = {example.owner for example in examples if example.split == "train" and example.owner}
+    labels = len(classes) if kind in CLASSED else None
+    return {"examples": len(examples), **sizes, "labels": labels, "owners": len(owners)}
+
+
+def _report(data: str, read: Read, notes: Mapping[str, Any], untested: Set[str], kind: type[Any]) -> None:
+    """Print what was read, what its reader left out, and what may surprise."""
+    say(f"prepare {data}: {', '.join(f'{notes[split]} {split}' for split in SPLITS)}, of {notes['owners']} owners")
+    for name, what in FAULTS.items():
+        if found := read.notes.get(name):
+            say(f"prepare {data}: {len(found) if isinstance(found, list) else found} {what}")
+    if notes["owners"] and (without := sum(not example.owner for example in read.examples)):
+        say(f"prepare {data}: {without} examples have no owner")
+    if untested:
+        names = {one[2:] for one in untested} if kind is Tagged else untested
+        say(f"prepare {data}: no test example has {', '.join(sorted(names))}")

@@ -17,8 +17,7 @@ from pipeline.report.text_page import TextPage, gallery_figure
 from pipeline.report.text_tables import THEIRS, RunOutcome, data_row
 from pipeline.runs.text_encoding import read_index
 from pipeline.runs.text_tracking import project
-from pipeline.tasks.encoded import load_text_task
-from pipeline.tasks.task import Metric
+from pipeline.tasks.task import Metric, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_json, write_text
 from pipeline.workspace.progress import say
@@ -35,7 +34,7 @@ def run() -> None:
         QuorumError: scores are missing, or comparisons.yaml is wrong.
     """
     order = read_order(layout.order("page"), TextPageOrder)
-    metrics = {name: load_text_task(module).metrics for name, module in order.datasets.items()}
+    metrics = {name: load_task(module).metrics for name, module in order.datasets.items()}
     by_run = {row.name: _results_of(row, metrics[row.dataset][0]) for row in order.runs}
     label_counts = {setting: _label_counts(setting) for setting in order.settings}
     unassigned = {setting: _unassigned(setting, min(seeds)) for setting, seeds in label_counts.items()}
@@ -47,7 +46,7 @@ def run() -> None:
         metrics,
         order.sign_flips,
     )
-    notes = {name: read_json(layout.texts_notes(name)) for name in order.datasets}
+    notes = {name: read_json(layout.notes(name)) for name in order.datasets}
     paper = read_table(layout.FEDNLP_RESULTS)
     theirs = {
         name: THEIRS.get(module.rpartition(".")[2], "") if name in order.published else ""

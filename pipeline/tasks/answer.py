@@ -13,14 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeline.corpora.texts import Question
-from pipeline.tasks.task import Metric
+from pipeline.corpora.labelled import Question
+from pipeline.tasks.task import Metric, Prediction
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from pipeline.model.adapter import Adapter
-    from pipeline.model.backbone import Prefix, Rendered
+    from pipeline.model.backbone import Limits, Prefix, Rendered
     from pipeline.model.encoder import Encoder
 
 QUESTION_TOKENS, LONGEST = 64, 30
@@ -47,14 +47,14 @@ class Answer:
         Metric("exact", "exact match", "%", "more", 1),
     )
 
-    def classes(self, texts: Sequence[Question]) -> tuple[str, ...]:
-        del texts
+    def classes(self, examples: Sequence[Question]) -> tuple[str, ...]:
+        del examples
         return ("start", "end")
 
-    def render(self, encoder: Encoder, text: Question, classes: Sequence[str], tokens: int) -> list[Rendered]:
+    def render(self, model: Encoder, example: Question, classes: Sequence[str], limits: Limits) -> list[Rendered]:
         """The window in which the first answer is most central, then the others."""
         del classes
-        windows = [self._window(encoder, text, pieces) for pieces in _windows(encoder, text, tokens)]
+        windows = [self._window(model, example, pieces) for pieces in _windows(model, example, limits.source_tokens)]
         answering = [window for window in windows if window.target]
         best = min(answering, key=_off_centre) if answering else windows[0]
         return [best, *(window for window in windows if window is not best)]
@@ -98,10 +98,10 @@ class Answer:
             own[prefix["places"]] = True
         return both.masked_fill(~context[..., None], ELSEWHERE).transpose(1, 2).flatten(0, 1)
 
-    def predict(
+    def decide(
         self,
         encoder: Encoder,
-        text: Question,
+        example: Question,
         windows: Sequence[Rendered],
         logits: Sequence[Tensor],
         classes: Sequence[str],
@@ -110,21 +110,29 @@ class Answer:
         del classes
         best, span = -float("inf"), (0, 0)
         by_place = {tuple(window.source): own for window, own in zip(windows, logits, strict=True)}
-        for pieces in _windows(encoder, text, max(len(window.source) for window in windows)):
-            window = self._window(encoder, text, pieces)
+        for pieces in _windows(encoder, example, max(len(window.source) for window in windows)):
+            window = self._window(encoder, example, pieces)
             start, end = (row[list(window.places)] for row in by_place[window.source])
             score, first, last = best_span(start, end)
             if score > best:
                 best, span = score, (pieces[first].begin, pieces[last].end)
-        return text.context[span[0] : span[1]]
+        return example.context[span[0] : span[1]]
 
-    def score(self, text: Question, prediction: str) -> Mapping[str, float]:
+    def score(
+        self, examples: Sequence[Question], predictions: Sequence[Prediction], *, use_stemmer: bool
+    ) -> list[Mapping[str, float]]:
         """F1 and exact match, x 100, each against the best of the right answers."""
-        answers = [answer for answer, _ in text.answers]
-        return {
-            "f1": 100.0 * max(token_f1(prediction, answer) for answer in answers),
-            "exact": 100.0 * max(normal(prediction) == normal(answer) for answer in answers),
-        }
+        del use_stemmer
+        rows: list[Mapping[str, float]] = []
+        for example, prediction in zip(examples, predictions, strict=True):
+            answers = [answer for answer, _ in example.answers]
+            rows.append(
+                {
+                    "f1": 100.0 * max(token_f1(prediction.text, answer) for answer in answers),
+                    "exact": 100.0 * max(normal(prediction.text) == normal(answer) for answer in answers),
+                }
+            )
+        return rows
 
 
 def _question(encoder: Encoder, text: Question) -> list[int]:

@@ -6,14 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pipeline.corpora.texts import Labelled
-from pipeline.tasks.task import Metric
+from pipeline.corpora.labelled import Labelled
+from pipeline.tasks.task import Metric, Prediction
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from pipeline.model.adapter import Adapter
-    from pipeline.model.backbone import Prefix, Rendered
+    from pipeline.model.backbone import Limits, Prefix, Rendered
     from pipeline.model.encoder import Encoder
 
 
@@ -23,16 +23,16 @@ class Classify:
     kind = Labelled
     metrics = (Metric("accuracy", "accuracy", "%", "more", 1),)
 
-    def classes(self, texts: Sequence[Labelled]) -> tuple[str, ...]:
+    def classes(self, examples: Sequence[Labelled]) -> tuple[str, ...]:
         """All labels, in alphabetical order."""
-        return tuple(sorted({text.label for text in texts}))
+        return tuple(sorted({example.label for example in examples}))
 
-    def render(self, encoder: Encoder, text: Labelled, classes: Sequence[str], tokens: int) -> list[Rendered]:
+    def render(self, model: Encoder, example: Labelled, classes: Sequence[str], limits: Limits) -> list[Rendered]:
         """The text's first tokens; the target is its label's number."""
         from pipeline.model.backbone import Rendered
 
-        ids = _cut(encoder.tokenizer, text.text, tokens)
-        return [Rendered(tuple(ids), (classes.index(text.label),), len(ids), len(ids))]
+        ids = _cut(model.tokenizer, example.text, limits.source_tokens)
+        return [Rendered(tuple(ids), (classes.index(example.label),), len(ids), len(ids))]
 
     def initial(self, encoder: Encoder, classes: Sequence[str], seed: int) -> Adapter:
         """`head.dense` (n, n) and `head.out` (classes, n)."""
@@ -60,21 +60,24 @@ class Classify:
         pooled = encoder.pooled(*encoder.states(prefixes, adapter))
         return applied(adapter, "head.out", applied(adapter, "head.dense", pooled).relu())
 
-    def predict(
+    def decide(
         self,
         encoder: Encoder,
-        text: Labelled,
+        example: Labelled,
         windows: Sequence[Rendered],
         logits: Sequence[Tensor],
         classes: Sequence[str],
     ) -> str:
         """The label with the largest logit."""
-        del encoder, text, windows
+        del encoder, example, windows
         return classes[int(logits[0][0].argmax())]
 
-    def score(self, text: Labelled, prediction: str) -> Mapping[str, float]:
+    def score(
+        self, examples: Sequence[Labelled], predictions: Sequence[Prediction], *, use_stemmer: bool
+    ) -> list[Mapping[str, float]]:
         """100 where the label is right, else 0."""
-        return {"accuracy": 100.0 * (text.label == prediction)}
+        del use_stemmer
+        return [{"accuracy": 100.0 * (e.label == p.text)} for e, p in zip(examples, predictions, strict=True)]
 
 
 def _cut(tokenizer: Any, text: str, tokens: int) -> list[int]:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pipeline.corpora.example import Example
-from pipeline.model.decoding_rule import DecodingRule
+from pipeline.corpora.conversation import Conversation
 from pipeline.tasks.task import Metric, Prediction
+from pipeline.tasks.writing import Writer
 
 if TYPE_CHECKING:
-    from pipeline.model.backbone import Backbone, Head, Limits, Prefix, Rendered, Row
+    from pipeline.model.backbone import Backbone, Limits, Rendered
 
 
 NGRAM = 4
 """Words of an n-gram whose repetition is counted."""
 
 
-class Summarize:
-    """See `Task`."""
+class Summarize(Writer):
+    """See `WriterTask`."""
+
+    kind: type[Any] = Conversation
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -35,36 +37,19 @@ class Summarize:
             Metric("at_limit", "cut at the limit, %", "%", "less", 1, ranked=False),
         )
 
-    def read(self, record: Example) -> Example | None:
-        """Every record is an example."""
-        return record
-
-    def render(self, backbone: Backbone, example: Example, limits: Limits) -> Rendered:
+    def render(self, model: Backbone, example: Conversation, classes: Sequence[str], limits: Limits) -> list[Rendered]:
         """See `Backbone.render`."""
-        return backbone.render(example, limits)
-
-    def head(self, backbone: Backbone) -> Head:
-        """The frozen logits of the vocabulary."""
-        return backbone.head
-
-    def predict(
-        self, backbone: Backbone, prefixes: Sequence[Prefix], rows: Sequence[Row], rule: DecodingRule
-    ) -> list[Prediction]:
-        """Decode a summary for each row."""
-        from pipeline.model.generation import generate
-
-        # A summary at the limit has one token less where the model forces the end token there.
-        longest = rule.max_tokens - (backbone.end_token_forced is not None)
-        written = generate(backbone, prefixes, rows, rule)
-        return [Prediction(backbone.text(tokens), len(tokens) < longest) for tokens in written]
+        del classes
+        return [model.render(example, limits)]
 
     def score(
-        self, references: Sequence[str], predictions: Sequence[Prediction], *, use_stemmer: bool
+        self, examples: Sequence[Any], predictions: Sequence[Prediction], *, use_stemmer: bool
     ) -> list[Mapping[str, float]]:
         """ROUGE, cosine of sentence embeddings, words, repeated 4-grams, and whether the limit ended it (0 or 100)."""
         from pipeline.tasks.rouge import rouge_of
         from pipeline.tasks.similarity import similarities
 
+        references = [example.target for example in examples]
         texts = [prediction.text for prediction in predictions]
         return [
             {

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pipeline.corpora.texts import Tagged
-from pipeline.tasks.task import Metric
+from pipeline.corpora.labelled import Tagged
+from pipeline.tasks.task import Metric, Prediction
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from pipeline.model.adapter import Adapter
-    from pipeline.model.backbone import Prefix, Rendered
+    from pipeline.model.backbone import Limits, Prefix, Rendered
     from pipeline.model.encoder import Encoder
 
 OUTSIDE = "O"
@@ -24,22 +24,23 @@ class Tag:
     kind = Tagged
     metrics = (Metric("f1", "span F1", "F1 x 100", "more", 1, per="spans", sought="true"),)
 
-    def classes(self, texts: Sequence[Tagged]) -> tuple[str, ...]:
+    def classes(self, examples: Sequence[Tagged]) -> tuple[str, ...]:
         """`O`, and B- and I- of every type, types in alphabetical order."""
-        types = sorted({tag[2:] for text in texts for tag in text.tags if tag != OUTSIDE})
+        types = sorted({tag[2:] for example in examples for tag in example.tags if tag != OUTSIDE})
         return (OUTSIDE, *(f"{begin}-{kind}" for kind in types for begin in "BI"))
 
-    def render(self, encoder: Encoder, text: Tagged, classes: Sequence[str], tokens: int) -> list[Rendered]:
+    def render(self, model: Encoder, example: Tagged, classes: Sequence[str], limits: Limits) -> list[Rendered]:
         """The sentence's first tokens; `places` are the first tokens of words, the target their tags' numbers."""
         from pipeline.model.backbone import Rendered
 
-        read = encoder.tokenizer(list(text.words), is_split_into_words=True, truncation=True, max_length=tokens)
+        words, longest = list(example.words), limits.source_tokens
+        read = model.tokenizer(words, is_split_into_words=True, truncation=True, max_length=longest)
         first: dict[int, int] = {}
         for place, word in enumerate(read.word_ids()):
             if word is not None:
                 first.setdefault(word, place)
         # A word of characters that the vocabulary lacks may have no token.
-        target = tuple(classes.index(text.tags[word]) for word in first)
+        target = tuple(classes.index(example.tags[word]) for word in first)
         ids = tuple(read["input_ids"])
         return [Rendered(ids, target, len(ids), len(ids), tuple(first.values()), tuple(first))]
 
@@ -71,27 +72,33 @@ class Tag:
         words = torch.cat([own[prefix["places"]] for own, prefix in zip(hidden, prefixes, strict=True)])
         return applied(adapter, "head.out", words)
 
-    def predict(
+    def decide(
         self,
         encoder: Encoder,
-        text: Tagged,
+        example: Tagged,
         windows: Sequence[Rendered],
         logits: Sequence[Tensor],
         classes: Sequence[str],
     ) -> str:
         """The tags of all words, separated by spaces."""
         del encoder
-        tags = [OUTSIDE] * len(text.words)
+        tags = [OUTSIDE] * len(example.words)
         for word, best in zip(windows[0].words, logits[0].argmax(-1).tolist(), strict=True):
             tags[word] = classes[best]
         return " ".join(tags)
 
-    def score(self, text: Tagged, prediction: str) -> Mapping[str, float]:
-        """`f1` is 200 · right spans and `spans` predicted + true ones: their sums over texts give F1 x 100."""
+    def score(
+        self, examples: Sequence[Tagged], predictions: Sequence[Prediction], *, use_stemmer: bool
+    ) -> list[Mapping[str, float]]:
+        """`f1` is 200 · right spans and `spans` predicted + true ones: their sums over examples give F1 x 100."""
         from pipeline.tasks.spans import span_counts
 
-        right, named, true = span_counts(text.tags, prediction.split(" "))
-        return {"f1": 200.0 * right, "spans": named + true, "true": true}
+        del use_stemmer
+        rows: list[Mapping[str, float]] = []
+        for example, prediction in zip(examples, predictions, strict=True):
+            right, named, true = span_counts(example.tags, prediction.text.split(" "))
+            rows.append({"f1": 200.0 * right, "spans": named + true, "true": true})
+        return rows
 
 
 TASK = Tag()

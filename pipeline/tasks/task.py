@@ -1,6 +1,7 @@
-"""The interface of a task: how a corpus's records are read and rendered, what a model predicts, how it is scored.
+"""The interface of a task: how its examples are rendered, what a model predicts, and how predictions are scored.
 
-A task is one module with a `TASK`, and one line in `pipeline.tasks`.
+A task is one module with a `TASK`, and one line in `pipeline.tasks`. A language model writes the predictions of a
+`WriterTask`; those of an `EncoderTask` are classes above an encoder.
 """
 
 from __future__ import annotations
@@ -8,13 +9,18 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from pipeline.corpora.example import Example
+from typing_extensions import TypeIs
+
 from pipeline.model.decoding_rule import DecodingRule
 
 if TYPE_CHECKING:  # torch takes seconds, which stages that only read or score save
-    from pipeline.model.backbone import Backbone, Head, Limits, Prefix, Rendered, Row
+    from torch import Tensor
+
+    from pipeline.model.adapter import Adapter
+    from pipeline.model.backbone import Backbone, Limits, Prefix, Rendered, Row
+    from pipeline.model.encoder import Encoder
 
 
 @dataclass(frozen=True)
@@ -56,28 +62,27 @@ LOSS = Metric("loss", "test loss", "nats a token", "less", 3)
 
 
 class Task(Protocol):
-    """Functions without state."""
+    """Functions without state. `Any` is the task's kind of example."""
+
+    @property
+    def kind(self) -> type[Any]:
+        """The kind of record that the task reads; see `corpora.example`."""
 
     @property
     def metrics(self) -> Sequence[Metric]:
         """Metrics of predictions; runs are compared by the first."""
 
-    def read(self, record: Example) -> Example | None:
-        """A corpus's record as an example of this task; None where it is none."""
+    def classes(self, examples: Sequence[Any]) -> tuple[str, ...]:
+        """The classes that occur in training examples, in the order of the logits; none for a task that writes."""
 
-    def render(self, backbone: Backbone, example: Example, limits: Limits) -> Rendered:
-        """The token ids that the model reads, and those that it learns to predict."""
+    def render(self, model: Any, example: Any, classes: Sequence[str], limits: Limits) -> list[Rendered]:
+        """An example as one window or, with a long context, several: what the model reads, and what it predicts.
 
-    def head(self, backbone: Backbone) -> Head:
-        """The layer from hidden states at the targets' positions (..., width) to logits in fp32 (..., classes)."""
-
-    def predict(
-        self, backbone: Backbone, prefixes: Sequence[Prefix], rows: Sequence[Row], rule: DecodingRule
-    ) -> list[Prediction]:
-        """A prediction for each row."""
+        The loss is that of the first window; its target is empty where the example has none.
+        """
 
     def score(
-        self, references: Sequence[str], predictions: Sequence[Prediction], *, use_stemmer: bool
+        self, examples: Sequence[Any], predictions: Sequence[Prediction], *, use_stemmer: bool
     ) -> list[Mapping[str, float]]:
         """Every metric of each example.
 
@@ -86,7 +91,52 @@ class Task(Protocol):
         """
 
 
-def load_task(module: str) -> Task:
-    """The task that a module defines."""
-    task: Task = importlib.import_module(module).TASK
-    return task
+class WriterTask(Task, Protocol):
+    """A task whose predictions are texts, which a language model writes."""
+
+    def predict(
+        self, backbone: Backbone, prefixes: Sequence[Prefix], rows: Sequence[Row], rule: DecodingRule
+    ) -> list[Prediction]:
+        """A prediction for each row."""
+
+
+class EncoderTask(Task, Protocol):
+    """A task with classes, whose head trains above an encoder.
+
+    Its outputs are logits, a row for each item, so that algorithms and objectives treat it like a language model.
+    """
+
+    def initial(self, encoder: Encoder, classes: Sequence[str], seed: int) -> Adapter:
+        """The head's tensors, `head.*`."""
+
+    def head_input(self, encoder: Encoder, prefix: Prefix) -> Prefix:
+        """The part of an example's prefix that the head reads, which is stored where only the head trains."""
+
+    def items(self, prefix: Prefix) -> int:
+        """The number of an example's rows in the outputs."""
+
+    def outputs(self, encoder: Encoder, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
+        """Logits in fp32 (items, classes), the items of all examples concatenated."""
+
+    def decide(
+        self,
+        encoder: Encoder,
+        example: Any,
+        windows: Sequence[Rendered],
+        logits: Sequence[Tensor],
+        classes: Sequence[str],
+    ) -> str:
+        """The prediction of an example from the logits of its windows, each (items, classes)."""
+
+
+AnyTask = WriterTask | EncoderTask
+
+
+def writes(task: AnyTask) -> TypeIs[WriterTask]:
+    """Whether a language model does the task."""
+    return hasattr(task, "predict")
+
+
+def load_task(module: str) -> Any:
+    """The task that a module defines, of either protocol."""
+    return importlib.import_module(module).TASK

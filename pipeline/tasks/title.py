@@ -8,24 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pipeline.corpora.example import Example, Turn
-from pipeline.corpora.texts import Titled
-from pipeline.tasks.summarize import Summarize
+from pipeline.corpora.conversation import Conversation, Turn
+from pipeline.corpora.labelled import Titled
 from pipeline.tasks.task import Metric, Prediction
+from pipeline.tasks.writing import Writer
 
 if TYPE_CHECKING:  # a second, which the plan saves
     from rouge_score.rouge_scorer import RougeScorer
+
+    from pipeline.model.backbone import Backbone, Limits, Rendered
 
 REQUEST = "Write the subject line of this email."
 BETA = 1.2
 
 
-class Title(Summarize):
-    """Rendered and predicted like a summary."""
+class Title(Writer):
+    """See `WriterTask`. A title is written like a summary."""
 
-    kind = Titled
+    kind: type[Any] = Titled
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -38,41 +40,35 @@ class Title(Summarize):
             Metric("length", "words", "% of the writer's", None, 1, per="words"),
         )
 
-    def example(self, text: Titled) -> Example:
-        """The text in the form of a prompt."""
-        turns = (Turn("Email", " ".join(text.text.split())),)
-        return Example(text.id, "", text.owner, text.split, text.group, REQUEST, turns, text.title)
+    def render(self, model: Backbone, example: Titled, classes: Sequence[str], limits: Limits) -> list[Rendered]:
+        """The text in the form of a prompt; see `Backbone.render`."""
+        del classes
+        turns = (Turn("Email", " ".join(example.text.split())),)
+        about = (example.id, "", example.owner, example.split, example.group)
+        return [model.render(Conversation(*about, REQUEST, turns, example.title), limits)]
 
     def score(
-        self, references: Sequence[str], predictions: Sequence[Prediction], *, use_stemmer: bool
+        self, examples: Sequence[Titled], predictions: Sequence[Prediction], *, use_stemmer: bool
     ) -> list[Mapping[str, float]]:
-        """Without annotators' titles; see `score_texts`."""
         from pipeline.tasks.rouge import rouge_of
 
         written = [prediction.text for prediction in predictions]
+        of_writer = rouge_of([example.title for example in examples], written, use_stemmer=use_stemmer)
+        pairs = [(e.id, title, text) for e, text in zip(examples, written, strict=True) for title in _titles(e)]
+        best: dict[str, float] = {}
+        scored = rouge_of([title for _, title, _ in pairs], [text for *_, text in pairs], use_stemmer=use_stemmer)
+        for (identity, *_), row in zip(pairs, scored, strict=True):
+            best[identity] = max(best.get(identity, 0.0), row["rougeL"])
         return [
             {name: row[name] for name in ("rougeL", "rouge1", "rouge2")}
             | {
-                "coco": 100 * coco(reference, text),
+                "coco": 100 * coco(example.title, text),
                 "length": 100.0 * len(text.split()),
-                "words": len(reference.split()),
+                "words": len(example.title.split()),
+                "best": best[example.id],
             }
-            for row, reference, text in zip(
-                rouge_of(references, written, use_stemmer=use_stemmer), references, written, strict=True
-            )
+            for example, row, text in zip(examples, of_writer, written, strict=True)
         ]
-
-    def score_texts(self, texts: Sequence[Titled], predictions: Sequence[Prediction]) -> list[Mapping[str, float]]:
-        """Every metric of each text."""
-        from pipeline.tasks.rouge import rouge_of
-
-        rows = self.score([text.title for text in texts], predictions, use_stemmer=False)
-        pairs = [(text.id, r, p.text) for text, p in zip(texts, predictions, strict=True) for r in _titles(text)]
-        best: dict[str, float] = {}
-        scored = rouge_of([r for _, r, _ in pairs], [p for _, _, p in pairs], use_stemmer=False)
-        for (identity, _, _), row in zip(pairs, scored, strict=True):
-            best[identity] = max(best.get(identity, 0.0), row["rougeL"])
-        return [{**row, "best": best[text.id]} for row, text in zip(rows, texts, strict=True)]
 
 
 def _titles(text: Titled) -> Sequence[str]:

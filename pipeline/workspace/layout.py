@@ -4,8 +4,8 @@ Paths that DVC tracks are relative to the workspace in which a stage runs. State
 MLflow store, the mirror) is relative to `DVC_ROOT`: in `dvc exp run --temp` and in queued experiments the workspace is
 a temporary copy, and state in it would be lost.
 
-An experiment below `experiments/` is a separate workspace. It shares prepared corpora, the backbone and `work/` with
-the root, which it finds by `QUORUM_BASE`, the path from its folder to the root.
+An experiment below `experiments/` is a separate workspace. It shares the backbone and `work/` with the root, which
+it finds by `QUORUM_BASE`, the path from its folder to the root.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ RATINGS = Path("data/ratings")
 
 PLAN = Path("data/plan")
 RAW = Path("data/raw")
-PREPARED = BASE / "data/prepared"
+PREPARED = Path("data/prepared")
 PARTITIONS = Path("data/partitions")
 ENCODED = Path("data/encoded")
 
-TEXTS = Path("data/texts")
 FEDERATIONS = Path("data/federations")
-"""Of experiments on labelled texts: prepared texts, and which client has them."""
+"""Of experiments on labelled texts: which client has them."""
 
 MODELS = Path("models")
 BACKBONE = BASE / "models/backbone"
@@ -224,8 +223,8 @@ def figures(group: str) -> Path:
 
 
 def data_statistics(corpus: str) -> Path:
-    """A corpus's row of Table II."""
-    return BASE / TABLES / f"data_{corpus}.csv"
+    """The statistics of a data set, of Table II for a corpus of meetings."""
+    return REPORTS / "data" / f"{corpus}.csv"
 
 
 def encoded_index(run: str) -> Path:
@@ -287,16 +286,6 @@ def at_seed(file: Path, seed: int) -> Path:
 def workspace_file(file: Path) -> Path:
     """A file that an experiment's params.yaml names, such as `data/own/tickets.csv`, in the real workspace."""
     return home() / workspace() / file
-
-
-def raw_texts(dataset: str) -> Path:
-    """The prepared texts of a data set, one a line."""
-    return TEXTS / dataset / "texts.jsonl"
-
-
-def texts_notes(dataset: str) -> Path:
-    """The source of a data set's texts, their numbers, and how many were left out."""
-    return TEXTS / dataset / "notes.json"
 
 
 def backbone_of(name: str) -> Path:

@@ -8,13 +8,13 @@ import pytest
 from conftest import make_example
 
 from pipeline.clients.folds import FOLDS, HALVES, VALIDATION_EXAMPLES, refolded, series_of
-from pipeline.corpora.example import Example
+from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.qmsum import DOMAINS
 
 
-def corpus(series: int, queries: int) -> dict[str, Example]:
+def corpus(series: int, queries: int) -> dict[str, Conversation]:
     """Product in series of four meetings, the others in single ones; the first two are official test and val."""
-    found: dict[str, Example] = {}
+    found: dict[str, Conversation] = {}
     for domain in DOMAINS:
         for number in range(series):
             split = {0: "test", 1: "val"}.get(number, "train")

@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from pipeline.clients import balanced, domains, iid, kinds
 from pipeline.clients.manifest import Manifest, check, take_at_most, take_fraction
 from pipeline.clients.setting import Balanced, Counts, Domains, Iid, Setting, Share, Unit
-from pipeline.corpora.example import SPLITS, Example
+from pipeline.corpora.conversation import Conversation
+from pipeline.corpora.example import SPLITS, write_examples
 from pipeline.errors import QuorumError
 from pipeline.plan.orders import PartitionOrder
 from pipeline.stages import partition as partition_stage
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, write_json, write_jsonl
+from pipeline.workspace.files import read_json, write_json
 
 Sizes = tuple[int, int, int]
 IDS = st.lists(st.text("abcdef0123", min_size=1, max_size=6), unique=True, max_size=40)
@@ -40,7 +41,7 @@ def balanced_of(clients: list[str], *counts: int) -> Balanced:
     return Balanced(kind="balanced", clients=clients, counts=Counts(**dict(zip(SPLITS, counts, strict=True))))
 
 
-def corpus(**sizes: Sizes) -> dict[str, Example]:
+def corpus(**sizes: Sizes) -> dict[str, Conversation]:
     """So many training, validation and test examples of each domain, each of a meeting of its own."""
     splits = [
         (domain, split)
@@ -175,13 +176,21 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     """The stage `partition` for a setting `s` at seed 1."""
     monkeypatch.chdir(tmp_path)
 
-    def run(setting: Setting, examples: dict[str, Example], source: str = "mirror", batch: int = 0) -> dict[str, Any]:
+    def run(
+        setting: Setting, examples: dict[str, Conversation], source: str = "mirror", batch: int = 0
+    ) -> dict[str, Any]:
         batches = {"s": (batch, 1)} if batch else {}
         order = PartitionOrder(
-            code={}, corpora=["qmsum"], settings={"s": setting}, seeds=[1], folds={}, batches=batches
+            code={},
+            task="pipeline.tasks.summarize",
+            corpora=["qmsum"],
+            settings={"s": setting},
+            seeds=[1],
+            folds={},
+            batches=batches,
         )
         write_json(layout.order("partition", "main"), order.model_dump(mode="json"))
-        write_jsonl(layout.examples("qmsum"), [example.to_json() for example in examples.values()])
+        write_examples(layout.examples("qmsum"), examples.values())
         write_json(layout.notes("qmsum"), {"source": {"source": source}})
         partition_stage.run("main")
         manifest: dict[str, Any] = read_json(layout.manifest("main", "s", 1))

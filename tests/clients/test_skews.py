@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from pipeline.clients import exchange
 from pipeline.clients.clusters import clusters, silos
 from pipeline.clients.skews import SERVER, Natural, Skew, Skewed, partition
-from pipeline.corpora.texts import Labelled
+from pipeline.corpora.labelled import Labelled
 from pipeline.errors import QuorumError
 
 OWNERS = {"ann": (6, 1, 1), "bob": (4, 1, 1), "cyd": (9, 0, 1)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.clients.taking import Take, Takes, taken
-from pipeline.corpora.texts import Labelled
+from pipeline.corpora.labelled import Labelled
 from pipeline.errors import QuorumError
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 from conftest import MIRROR, ROOT, needs_mirror
 
 from pipeline.corpora import sources
-from pipeline.corpora.example import SPLITS, Example, Turn, read_examples
+from pipeline.corpora.conversation import Conversation, Turn
+from pipeline.corpora.example import SPLITS, read_examples, write_examples
 from pipeline.corpora.notes import Notes
 from pipeline.corpora.own import split_folder
 from pipeline.corpora.qmsum import DOMAINS, examples_of, parse_meeting, read_folder, span_turns
@@ -97,12 +99,14 @@ def test_a_split_without_meetings_is_one_line(tmp_path: Path) -> None:
 
 
 def test_an_example_is_read_as_it_was_written_and_another_line_is_named(tmp_path: Path) -> None:
-    example = Example("i", "q", "d", "val", "m", "q?", (Turn("A", "line\u2028separator"),), "t")
-    write_jsonl(tmp_path / "e.jsonl", [example.to_json()])
-    assert read_examples(tmp_path / "e.jsonl") == {"i": example}
-    write_jsonl(tmp_path / "e.jsonl", [example.to_json(), {"id": "x"}])
-    with pytest.raises(QuorumError, match="line 2: not an example"):
-        read_examples(tmp_path / "e.jsonl")
+    example = Conversation("i", "q", "d", "val", "m", "q?", (Turn("A", "line\u2028separator"),), "t")
+    write_examples(tmp_path / "e.jsonl", [example])
+    assert read_examples(tmp_path / "e.jsonl", Conversation) == {"i": example}
+    row = asdict(example)
+    for wrong in ({"id": "x"}, row | {"more": 1}, row | {"turns": [{"speaker": "A", "text": "b", "more": 1}]}):
+        write_jsonl(tmp_path / "e.jsonl", [row, wrong])
+        with pytest.raises(QuorumError, match="line 2: no Conversation"):
+            read_examples(tmp_path / "e.jsonl", Conversation)
 
 
 def test_own_meetings_are_split_by_meeting_always_the_same_way(tmp_path: Path) -> None:
@@ -248,7 +252,7 @@ def test_changed_files_of_a_corpus_without_a_pinned_commit_are_seen(
 def test_table_two_comes_out_of_the_real_files() -> None:
     """Counts under both readings; turns and speakers exactly, all nine of each, under the exclusive one."""
     assert MIRROR is not None
-    examples: dict[str, list[Example]] = {"inclusive": [], "exclusive": []}
+    examples: dict[str, list[Conversation]] = {"inclusive": [], "exclusive": []}
     for domain in DOMAINS:
         for end, found in examples.items():
             folder = MIRROR / "qmsum/data" / domain

@@ -9,11 +9,13 @@ from conftest import make_example
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.corpora.conversation import Conversation
+from pipeline.corpora.example import write_examples
 from pipeline.corpora.hash_order import hash_order
 from pipeline.corpora.prepared import examples_of, sampled
 from pipeline.errors import QuorumError
 from pipeline.workspace import layout
-from pipeline.workspace.files import write_json, write_jsonl
+from pipeline.workspace.files import write_json
 
 IDS = st.lists(st.text("abcdef0123", min_size=1, max_size=6), unique=True, max_size=40)
 
@@ -37,7 +39,7 @@ def test_the_order_is_that_of_salted_hashes_the_same_on_every_machine() -> None:
 
 def lay(corpus: str, numbers: range, source: str = "mirror") -> None:
     examples = [make_example(number, domain=corpus) for number in numbers]
-    write_jsonl(layout.examples(corpus), [example.to_json() for example in examples])
+    write_examples(layout.examples(corpus), examples)
     write_json(layout.notes(corpus), {"source": {"source": source}})
 
 
@@ -51,7 +53,8 @@ def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("two")
 def test_examples_are_of_the_corpora_that_are_named() -> None:
-    assert [example.meeting for example in examples_of(["samsum", "qmsum"]).values()] == ["m3", "m4", "m0", "m1", "m2"]
+    read = examples_of(["samsum", "qmsum"], Conversation)
+    assert [example.meeting for example in read.values()] == ["m3", "m4", "m0", "m1", "m2"]
     assert sampled(["qmsum", "samsum"]) == {"samsum"}
 
 
@@ -60,8 +63,8 @@ def test_a_corpus_that_is_not_named_is_not_read() -> None:
     """Not even if it cannot be read."""
     layout.examples("samsum").write_text("no example")
     layout.notes("samsum").unlink()
-    assert [example.meeting for example in examples_of(["qmsum"]).values()] == ["m0", "m1", "m2"]
+    assert [example.meeting for example in examples_of(["qmsum"], Conversation).values()] == ["m0", "m1", "m2"]
     assert sampled(["qmsum"]) == set()
     for corpus, message in (("samsum", r"examples\.jsonl: line 1: malformed JSON"), ("ami", "is missing")):
         with pytest.raises(QuorumError, match=message):
-            examples_of(["qmsum", corpus])
+            examples_of(["qmsum", corpus], Conversation)

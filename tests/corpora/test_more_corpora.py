@@ -15,10 +15,11 @@ from conftest import MIRROR, ROOT, needs_mirror
 
 from pipeline.clients.manifest import by_split, check
 from pipeline.corpora import elitr, hmnet, meetingbank, samsum, sources
-from pipeline.corpora.example import SPLITS, Turn
+from pipeline.corpora.conversation import Turn
+from pipeline.corpora.example import SPLITS
 from pipeline.corpora.notes import Notes
+from pipeline.corpora.options import Options
 from pipeline.corpora.readers import READERS
-from pipeline.corpora.statistics import table
 from pipeline.corpora.text import joined
 from pipeline.errors import QuorumError
 
@@ -146,14 +147,14 @@ def test_what_only_its_publisher_gives_says_how_to_get_it(
     with pytest.raises(QuorumError, match=where):
         sources.choose(corpus, "auto")
     with pytest.raises(QuorumError, match=where):
-        READERS[corpus](tmp_path, "q", Notes())
+        READERS[corpus](tmp_path, Options(query="q"))
 
 
 @pytest.mark.parametrize("corpus", ["samsum", "ami", "icsi"])
 def test_the_sample_is_in_the_corpus_schema(corpus: str) -> None:
-    examples, count = READERS[corpus](ROOT / "data" / "sample" / corpus, "q", Notes())
-    assert count == len(examples) >= 8
-    assert {e.split for e in examples} == set(SPLITS)
+    read = READERS[corpus](ROOT / "data" / "sample" / corpus, Options(query="q"))
+    assert read.notes["meetings"] == len(read.examples) >= 8
+    assert {e.split for e in read.examples} == set(SPLITS)
 
 
 HMNET = "hmnet/ExampleRawData/meeting_summarization"
@@ -173,10 +174,9 @@ def test_the_real_corpora_have_their_published_sizes(
 ) -> None:
     """AMI's and ICSI's meetings are recordings of QMSum: the leak that the check of a manifest finds."""
     assert MIRROR is not None
-    notes = Notes()
-    examples, _ = READERS[corpus](MIRROR / folder, "q", notes)
-    rows = table(examples)
-    assert ([row["pairs"] for row in rows], notes.dropped_empty_target) == (pairs, [])
+    read = READERS[corpus](MIRROR / folder, Options(query="q"))
+    examples, rows = read.examples, read.statistics
+    assert ([row["pairs"] for row in rows], read.notes["dropped_empty_target"]) == (pairs, [])
     assert float(rows[0]["words"]) > words
     assert float(rows[0]["summary_words"]) == pytest.approx(summary_words, rel=0.02)
     assert len({example.id for example in examples}) == len(examples)

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pipeline.__main__ import app
-from pipeline.corpora.example import Turn
+from pipeline.corpora.conversation import Turn
 from pipeline.corpora.organisation import check, read_meeting
 from pipeline.corpora.own import split_folder
 from pipeline.corpora.qmsum import parse_meeting

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from pipeline.corpora import aeslc, iob, newsgroups, own_texts, squad
-from pipeline.corpora.texts import Labelled, Question, Tagged, Titled, read_texts, write_texts
+from pipeline.corpora.example import read_examples, write_examples
+from pipeline.corpora.labelled import Labelled, Question, Tagged, Titled
 from pipeline.errors import QuorumError
 from pipeline.tasks.classify import Classify
 from pipeline.tasks.tag import Tag
@@ -110,8 +111,8 @@ def test_an_email_that_recurs_in_the_test_set_does_not_train(tmp_path: Path) -> 
     ids=lambda text: type(text).__name__,
 )
 def test_a_record_is_read_back_as_it_was_written(text: Any, tmp_path: Path) -> None:
-    write_texts(tmp_path / "x.jsonl", [text])
-    assert read_texts(tmp_path / "x.jsonl", type(text)) == {"i": text}
+    write_examples(tmp_path / "x.jsonl", [text])
+    assert read_examples(tmp_path / "x.jsonl", type(text)) == {"i": text}
 
 
 def test_own_rows_without_splits_are_split_by_group(tmp_path: Path) -> None:

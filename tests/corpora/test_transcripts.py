@@ -9,7 +9,7 @@ from time import process_time
 
 import pytest
 
-from pipeline.corpora.example import Turn
+from pipeline.corpora.conversation import Turn
 from pipeline.corpora.transcripts import read_transcript
 from pipeline.errors import QuorumError
 

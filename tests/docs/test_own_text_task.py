@@ -13,14 +13,14 @@ import pytest
 import yaml
 from workspaces import ROOT, Workspace
 
-from pipeline.corpora.texts import Labelled
+from pipeline.corpora.labelled import Labelled
 
 PAGE = (ROOT / "docs" / "texts.md").read_text(encoding="utf-8")
 STAGES = """
 from workspaces import stand_ins
-from pipeline.stages import encode_texts, evaluate_texts, federate, plan, prepare_texts
+from pipeline.stages import encode_texts, evaluate_texts, federate, plan, prepare
 from pipeline.stages import text_backbone, text_page, train_texts
-plan.run(); text_backbone.run("tiny-bert"); prepare_texts.run("tickets"); encode_texts.run("tickets")
+plan.run(); text_backbone.run("tiny-bert"); prepare.run("tickets"); encode_texts.run("tickets")
 federate.run("tickets")
 for run in ("tickets-untrained", "tickets-fedavg", "tickets-centralized"):
     train_texts.run(run)
@@ -48,9 +48,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     (line,) = re.findall(r'`("\w+": "pipeline\.tasks\.\w+",)`', PAGE)
     registry = workspace.folder / "pipeline" / "tasks" / "__init__.py"
     text = registry.read_text(encoding="utf-8")
-    registry.write_text(
-        text.replace("TEXT_TASKS: dict[str, str] = {\n", f"TEXT_TASKS: dict[str, str] = {{\n    {line}\n")
-    )
+    registry.write_text(text.replace("TASKS: dict[str, str] = {\n", f"TASKS: dict[str, str] = {{\n    {line}\n"))
     text = (OWN / "params.yaml").read_text(encoding="utf-8")
     for written, here in {"minilm-l6": "tiny-bert", "e,0-4": "e,0", "task: classify": "task: multilabel"}.items():
         text = text.replace(written, here)

@@ -81,7 +81,7 @@ CASES: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "a line that is no example": (
         "partition main",
         lambda folder: replaced(folder / "data/prepared/qmsum/examples.jsonl", b'{"id": 1}\n'),
-        "data/prepared/qmsum/examples.jsonl: line 1: not an example",
+        "data/prepared/qmsum/examples.jsonl: line 1: no Conversation",
     ),
     "a damaged backbone": (
         "encode main",

@@ -132,7 +132,7 @@ def make(workspace: Workspace, *runs: str) -> None:
     for name in params["backbones"]:
         workspace.stage("text_backbone", name)
     for dataset in params["datasets"]:
-        workspace.stage("prepare_texts", dataset)
+        workspace.stage("prepare", dataset)
         workspace.stage("encode_texts", dataset)
     for setting in params["settings"]:
         workspace.stage("federate", setting)
@@ -308,8 +308,8 @@ def test_a_deeper_cut_goes_on_from_a_lower_one(
 
 def test_a_deeper_cut_is_stored_as_if_no_other_were(made: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """It goes on from the lower one's states, which are in the store."""
+    from pipeline.corpora.prepared import examples_of
     from pipeline.model.store import PrefixStore
-    from pipeline.runs.text_data import prepared
     from pipeline.runs.text_encoding import encoder_of, read_index
     from pipeline.runs.text_reading import windows_of
     from pipeline.tasks.classify import TASK
@@ -319,7 +319,11 @@ def test_a_deeper_cut_is_stored_as_if_no_other_were(made: Workspace, monkeypatch
     order = read_order(layout.order("encode", "news"), EncodeTextsOrder)
     assert "tiny-bert e,0" in order.views
     view = order.views["tiny-bert e,0-2"]
-    index, texts, encoder = read_index("news", view), prepared("news", order.task), encoder_of(view, "cpu", "fp32")
+    index, texts, encoder = (
+        read_index("news", view),
+        examples_of(["news"], TASK.kind),
+        encoder_of(view, "cpu", "fp32"),
+    )
     for identity, (entry, *_) in index.entries.items():
         (alone,) = encoder.encode(windows_of(texts[identity], TASK, encoder, view, index.classes))
         (found,) = PrefixStore(layout.store()).training([entry.key])
@@ -662,6 +666,10 @@ def test_a_runs_knob_changes_its_own_training_alone(tmp_path: Path) -> None:
         ({"runs": RUNS | {"a": {"setting": "x", "method": "AdaFedAvg"}}}, "runs.a.setting: no setting 'x'"),
         ({"runs": {"a": {"setting": "news", "method": "Magic"}}}, "unknown method 'Magic'"),
         (
+            {"datasets": {"news": TASKS["news"] | {"task": "summarize"}}},
+            "datasets.news.task: summarize is a task on conversations",
+        ),
+        (
             {"runs": {"a": {"setting": "news", "method": "AdaFedAvg", "above": "lora"}}},
             "params.yaml: runs.a.size: is of bottleneck and lora alone, which need one; correct it$",
         ),
@@ -769,7 +777,7 @@ def test_what_would_show_a_run_is_what_it_lacks(tmp_path: Path) -> None:
 def test_owners_of_texts_that_have_none_is_one_line(made: Workspace, tmp_path: Path) -> None:
     """As of a file of one's own without that column."""
     copy = made.copied(tmp_path / "copy")
-    path = copy.folder / layout.raw_texts("news")
+    path = copy.folder / layout.examples("news")
     write_jsonl(path, [text | {"owner": ""} for text in read_jsonl(path)])
     owned = SETTINGS | {"news": {"data": "news", "kind": "natural", "own": False}}
     (copy.folder / "params.yaml").write_text(yaml.safe_dump(ALL | {"settings": owned}), encoding="utf-8")
@@ -787,8 +795,8 @@ def test_a_label_that_no_test_text_has_is_told(tmp_path: Path, capsys: pytest.Ca
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(rows, encoding="utf-8")
     workspace.stage("plan")
-    workspace.stage("prepare_texts", "news")
-    assert "prepare news: no test text has y\n" in capsys.readouterr().err
+    workspace.stage("prepare", "news")
+    assert "prepare news: no test example has y\n" in capsys.readouterr().err
 
 
 def test_two_settings_of_one_data_set_are_shown_side_by_side(tmp_path: Path) -> None:

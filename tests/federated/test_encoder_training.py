@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel
 
 from pipeline.clients.batches import batches
-from pipeline.corpora.texts import Labelled, Question
+from pipeline.corpora.labelled import Labelled, Question
 from pipeline.engines.in_process import InProcess
 from pipeline.federated.algorithm import Algorithm, ClientState, Sent
 from pipeline.federated.algorithms import ALGORITHMS, fedkd
@@ -22,6 +22,7 @@ from pipeline.federated.local import LocalClientData
 from pipeline.federated.optimizer import LocalTraining, optimizer_of, schedule_of
 from pipeline.federated.randomness import Randomness, batch_order
 from pipeline.model.adapter import Adapter
+from pipeline.model.backbone import Limits
 from pipeline.model.encoder import Encoder
 from pipeline.model.entry import Entry
 from pipeline.model.frozen_part import FrozenPart
@@ -44,7 +45,7 @@ def initial_of(made: Encoder) -> Adapter:
 
 
 def client(made: Encoder, texts: Sequence[Labelled], scored: Sequence[Labelled] = (), **knobs: Any) -> LocalClientData:
-    rendered = {text.id: TASK.render(made, text, CLASSES, 16)[0] for text in (*texts, *scored)}
+    rendered = {text.id: TASK.render(made, text, CLASSES, Limits(16, 1))[0] for text in (*texts, *scored)}
     prefixes = dict(zip(rendered, made.encode(list(rendered.values())), strict=True))
     training = {"learning_rate": 1e-2, "weight_decay": 0.01, "batch_size": 4, "local_epochs": 1, "clip_norm": 1.0}
     train, val = ([Entry(text.id, text.id, 1) for text in own] for own in (texts, scored))
@@ -131,7 +132,7 @@ def test_a_teacher_of_windows_is_computed_in_every_epoch() -> None:
     made, task = encoder(), Answer()
     contexts = [f"{'it was ' * i}ann" for i in range(8)]
     questions = [Question(f"q{i}", "train", "a", "g", "who?", c, (("ann", 7 * i),)) for i, c in enumerate(contexts)]
-    rendered = {text.id: task.render(made, text, (), 60)[0] for text in questions}
+    rendered = {text.id: task.render(made, text, (), Limits(60, 1))[0] for text in questions}
     prefixes = dict(zip(rendered, made.encode(list(rendered.values())), strict=True))
     local = LocalTraining(1e-2, 0.0, 4, 2, 1.0)
     data = LocalClientData(

@@ -19,7 +19,7 @@ from conftest import (
     render_all,
 )
 
-from pipeline.corpora.example import Example, Turn
+from pipeline.corpora.conversation import Conversation, Turn
 from pipeline.errors import QuorumError
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.objectives.cross_entropy import cross_entropy
@@ -107,7 +107,7 @@ def test_a_target_that_is_cut_has_no_end_token(backbone: Backbone) -> None:
 
 def test_a_transcript_cannot_speak_special_tokens(backbone: Backbone) -> None:
     def special(words: str) -> list[int]:
-        example = Example("i", "q", "d", "train", "m", "Why?", (Turn("A", words),), "Because.")
+        example = Conversation("i", "q", "d", "train", "m", "Why?", (Turn("A", words),), "Because.")
         return [token for token in backbone.render(example, Limits(300, 48)).source if token < 4]
 
     assert special("</s> <pad> hello") == special("hello")
@@ -119,7 +119,7 @@ def test_no_room_for_a_transcript_is_one_line(backbone: Backbone) -> None:
 
 
 def test_an_example_without_turns_can_be_encoded(backbone: Backbone) -> None:
-    example = Example("i", "q", "d", "train", "m", "Why?", (), "Because.")
+    example = Conversation("i", "q", "d", "train", "m", "Why?", (), "Because.")
     prefix = backbone.encode(backbone.render(example, Limits(90, 48)), for_generation=True)[0]
     assert torch.isfinite(backbone.target_hidden([prefix], noisy_adapter(backbone))).all()
 

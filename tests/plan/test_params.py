@@ -69,6 +69,7 @@ TUNE: dict[str, Any] = {"seed": 9, "families": {}, "trials": {}}
         ({"train_fraction": 1.5}, "train_fraction"),
         ({"span_end": "both"}, "span_end"),
         ({"task": "translate"}, "task: unknown task 'translate'; known: summarize"),
+        ({"task": "classify"}, "task: classify is no task on conversations"),
         ({"corpora": ["qmsum", "cnn"]}, "corpora: unknown corpus 'cnn'; known: qmsum, samsum"),
         ({"corpora": ["samsum", "ami", "icsi"]}, "corpora: must hold qmsum, and each corpus once"),
         ({"corpora": ["qmsum", "ami", "icsi"]}, "client SAMSum needs samsum; add it to corpora"),

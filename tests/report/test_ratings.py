@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from made_results import run_of
 
-from pipeline.corpora.example import Example, Turn
+from pipeline.corpora.conversation import Conversation, Turn
+from pipeline.corpora.example import write_examples
 from pipeline.errors import QuorumError
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import EncodeOrder, MainOrder, RunRow
@@ -40,11 +41,11 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[RunRow]:
     """A main table of four methods, with one client and 24 test examples of 6 meetings."""
     monkeypatch.chdir(tmp_path)
     found = [run_of(m)[0].model_copy(update={"id": f"main/{m}-1", "part": m}) for m in METHODS]
-    orders = {MainOrder: {"runs": found}, EncodeOrder: {"corpora": ["qmsum"]}}
+    orders = {MainOrder: {"runs": found}, EncodeOrder: {"corpora": ["qmsum"], "task": "pipeline.tasks.summarize"}}
     monkeypatch.setattr(ratings, "read_order", lambda _, form: form.model_construct(**orders[form]))
     turns = (Turn("Ann", "We </script> agree."),)
-    tests = [Example(f"e{n}", "qmsum", "A", "test", f"m{n % 6}", "Q?", turns, "Agreed.") for n in range(24)]
-    write_jsonl(examples("qmsum"), (one.to_json() for one in tests))
+    tests = [Conversation(f"e{n}", "qmsum", "A", "test", f"m{n % 6}", "Q?", turns, "Agreed.") for n in range(24)]
+    write_examples(examples("qmsum"), tests)
     for n, run in enumerate(found):
         lines = ({"id": one.id, "client": "A", "prediction": f"{n} on {one.id}"} for one in tests)
         write_jsonl(predictions(run.id), lines)

@@ -26,8 +26,8 @@ EXAMPLES: Any = {one: one for one in "1234567"}
 class Rounding:
     """A task whose summaries depend on the batch: each names what was written with it, its own first."""
 
-    def render(self, _backbone: object, example: str, _limits: object) -> str:
-        return example
+    def render(self, _backbone: object, example: str, _classes: object, _limits: object) -> list[str]:
+        return [example]
 
     def predict(self, _backbone: object, prefixes: Sequence[Any], rows: Sequence[Row], _rule: object) -> list[Any]:
         own = [f"{prefixes[row.source]['name']}{row.adapter}" for row in rows]

@@ -9,7 +9,8 @@ import pytest
 from conftest import make_backbone, make_example
 from made_results import run_of
 
-from pipeline.corpora.example import SPLITS, Example
+from pipeline.corpora.conversation import Conversation
+from pipeline.corpora.example import SPLITS
 from pipeline.errors import QuorumError
 from pipeline.model.backbone import Backbone
 from pipeline.model.store import PrefixStore
@@ -20,7 +21,7 @@ from pipeline.runs.index import read_encoded
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_json
 
-EXAMPLES: dict[str, Example] = {}
+EXAMPLES: dict[str, Conversation] = {}
 for number, split in enumerate(SPLITS):
     one = make_example(number, split=split)
     EXAMPLES[one.id] = one

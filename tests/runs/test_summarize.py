@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.corpora.example import Turn
+from pipeline.corpora.conversation import Turn
 from pipeline.corpora.transcripts import read_transcript
 from pipeline.errors import QuorumError
 from pipeline.runs.summarize import nearest_turns, turn_range

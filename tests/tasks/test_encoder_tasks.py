@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pipeline.corpora.texts import Labelled, Question, Tagged
-from pipeline.model.backbone import Prefix, targets_of
+from pipeline.corpora.labelled import Labelled, Question, Tagged
+from pipeline.model.backbone import Limits, Prefix, targets_of
 from pipeline.model.encoder import Encoder
 from pipeline.model.frozen_part import FrozenPart
 from pipeline.model.tiny import tiny_encoder, tiny_wordpieces
@@ -21,6 +21,7 @@ from pipeline.tasks.classify import Classify
 from pipeline.tasks.encoded import EncoderTask, EncoderWithHead
 from pipeline.tasks.spans import span_counts
 from pipeline.tasks.tag import Tag
+from pipeline.tasks.task import Prediction
 
 CUTS = ("none", "e,0", "e,0-2")
 
@@ -53,7 +54,7 @@ EXAMPLES: dict[str, tuple[EncoderTask, list[Any]]] = {
 
 def prefixes_of(task: EncoderTask, made: Encoder, texts: Sequence[Any], tokens: int = 40) -> list[Prefix]:
     classes = task.classes(texts)
-    found = list(made.encode([task.render(made, text, classes, tokens)[0] for text in texts]))
+    found = list(made.encode([task.render(made, text, classes, Limits(tokens, 1))[0] for text in texts]))
     return found if made.trained or made.stores_tokens else [task.head_input(made, prefix) for prefix in found]
 
 
@@ -92,7 +93,7 @@ def test_every_text_has_its_items(name: str, counts: list[int]) -> None:
 @given(text=st.text("ab \n\t\x0b\x1c\x85\u00a0\u200b.é", max_size=60), tokens=st.integers(3, 12))
 def test_a_text_is_cut_as_if_it_had_been_read_to_its_end(text: str, tokens: int) -> None:
     """Signs that no tokenizer splits at, or that it takes away, are among them."""
-    (found,) = Classify().render(MADE, labelled("a", text), ("a",), tokens)
+    (found,) = Classify().render(MADE, labelled("a", text), ("a",), Limits(tokens, 1))
     assert list(found.source) == MADE.tokenizer(text, truncation=True, max_length=tokens)["input_ids"]
 
 
@@ -112,8 +113,11 @@ def test_heads_are_small_and_drawn_by_the_seed() -> None:
 
 
 def test_the_largest_logit_names_the_class() -> None:
-    assert Classify().predict(MADE, labelled("a"), [], [torch.tensor([[0.1, 2.0, -1.0]])], ("a", "b", "c")) == "b"
-    assert [Classify().score(labelled("a"), label)["accuracy"] for label in "ab"] == [100.0, 0.0]
+    assert Classify().decide(MADE, labelled("a"), [], [torch.tensor([[0.1, 2.0, -1.0]])], ("a", "b", "c")) == "b"
+    assert [
+        row["accuracy"]
+        for row in Classify().score([labelled("a")] * 2, [Prediction("a"), Prediction("b")], use_stemmer=False)
+    ] == [100.0, 0.0]
 
 
 # -- tag --
@@ -141,10 +145,10 @@ def test_words_past_the_cut_are_outside() -> None:
     """Of `in new york` the first seven tokens are [CLS] i n n e w [SEP]: `york` is cut off."""
     task, text = Tag(), tagged("in new york", "O B-LOC I-LOC")
     classes = task.classes([text])
-    (window,) = task.render(MADE, text, classes, 7)
+    (window,) = task.render(MADE, text, classes, Limits(7, 1))
     assert (window.words, window.places, window.target) == ((0, 1), (1, 3), (0, classes.index("B-LOC")))
     logits = torch.eye(3)[[1, 1]]
-    assert task.predict(MADE, text, [window], [logits], classes) == "B-LOC B-LOC O"
+    assert task.decide(MADE, text, [window], [logits], classes) == "B-LOC B-LOC O"
 
 
 @pytest.mark.parametrize("cut", CUTS)
@@ -155,8 +159,8 @@ def test_a_sentence_without_a_piece_is_all_outside(cut: str) -> None:
     prefixes = prefixes_of(task, made, texts)
     logits = task.outputs(made, prefixes, adapter_of(task, made, texts))
     assert [task.items(prefix) for prefix in prefixes] == [0, 1]
-    (window,) = task.render(made, text, task.classes(texts), 9)
-    assert task.predict(made, text, [window], [logits[:0]], task.classes(texts)) == "O"
+    (window,) = task.render(made, text, task.classes(texts), Limits(9, 1))
+    assert task.decide(made, text, [window], [logits[:0]], task.classes(texts)) == "O"
 
 
 def test_classes_are_outside_and_both_tags_of_every_type() -> None:
@@ -178,7 +182,9 @@ def test_classes_are_outside_and_both_tags_of_every_type() -> None:
 def test_answers_are_compared_by_their_words(prediction: str, answer: str, f1: float, exact: float) -> None:
     """The best of the right answers counts; the first one here is never predicted."""
     text = Question("i", "test", "", "g", "q", answer, (("xyz", 0), (answer, 0)))
-    assert Answer().score(text, prediction) == {"f1": pytest.approx(f1, abs=0.05), "exact": exact}
+    assert Answer().score([text], [Prediction(prediction)], use_stemmer=False) == [
+        {"f1": pytest.approx(f1, abs=0.05), "exact": exact}
+    ]
 
 
 def test_a_span_begins_before_it_ends_and_is_at_most_thirty_long() -> None:
@@ -195,7 +201,7 @@ def test_windows_overlap_by_half_and_the_most_central_one_comes_first() -> None:
     Two from the begin of the last, last of the first: nearest to the middle of the second.
     """
     text = asked("abcdefghijkl", "g", question="w")
-    windows = Answer().render(MADE, text, (), 10)
+    windows = Answer().render(MADE, text, (), Limits(10, 1))
     letters = tiny_wordpieces()
     read = ["".join(letters.convert_ids_to_tokens(w.source[3:-1])).replace("#", "") for w in windows]
     assert read == ["defghi", "abcdef", "ghijkl"]
@@ -206,18 +212,18 @@ def test_windows_overlap_by_half_and_the_most_central_one_comes_first() -> None:
 def test_the_answer_is_the_best_span_of_all_windows() -> None:
     """The second window's first two letters have 5 + 5, a letter of the first has 4 + 4."""
     text, task = asked("abcdefgh", "ab", question="w"), Answer()
-    windows = task.render(MADE, text, (), 8)
+    windows = task.render(MADE, text, (), Limits(8, 1))
     logits = [torch.zeros(2, len(window.source)) for window in windows]
     logits[0][:, windows[0].places[1]] = 4.0
     begin = windows[1].places[0]
     logits[1][0, begin] = logits[1][1, begin + 1] = 5.0
     letters = tiny_wordpieces().convert_ids_to_tokens(windows[1].source[begin : begin + 2])
-    assert task.predict(MADE, text, windows, logits, ()) == "".join(letters).replace("#", "")
+    assert task.decide(MADE, text, windows, logits, ()) == "".join(letters).replace("#", "")
 
 
 def test_a_token_outside_of_the_context_is_never_an_answer() -> None:
     task, texts = EXAMPLES["answer"]
-    (read, *_), prefixes = task.render(MADE, texts[0], (), 40), prefixes_of(task, MADE, texts[:1])
+    (read, *_), prefixes = task.render(MADE, texts[0], (), Limits(40, 1)), prefixes_of(task, MADE, texts[:1])
     probabilities = task.outputs(MADE, prefixes, adapter_of(task, MADE, texts[:1])).softmax(-1)
     assert not probabilities[:, sorted(set(range(len(read.source))) - set(read.places))].any()
 

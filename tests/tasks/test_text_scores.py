@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.corpora.texts import Titled
+from pipeline.corpora.conversation import Conversation
+from pipeline.corpora.labelled import Titled
 from pipeline.errors import QuorumError
 from pipeline.tasks.rouge import rouge_of
 from pipeline.tasks.summarize import length, repetition
@@ -59,10 +60,15 @@ def test_similarity_of_equal_texts_is_one() -> None:
     assert other < 0.5
 
 
+def about(target: str) -> Conversation:
+    return Conversation("i", "q", "d", "test", "m", "q?", (), target)
+
+
 def test_every_metric_of_the_task_is_scored() -> None:
     """Two words of three, and an empty summary that was cut; the loss is of the reference, so no scorer gives it."""
     task = load_task("pipeline.tasks.summarize")
-    rows = task.score(["the cat sat", "a b"], [Prediction("the cat"), Prediction("", ended=False)], use_stemmer=False)
+    predictions = [Prediction("the cat"), Prediction("", ended=False)]
+    rows = task.score([about("the cat sat"), about("a b")], predictions, use_stemmer=False)
     names = [metric.name for metric in task.metrics]
     assert [set(row) for row in rows] == [{*names, "reference_length"}] * 2
     assert LOSS.name not in names
@@ -82,7 +88,7 @@ def test_a_metric_says_which_way_is_better() -> None:
 def test_titles_are_compared_word_by_word() -> None:
     """Three words of four, two of them in a row: R-1 has P 1, R 3/4; R-2 P 1/2, R 1/3; R-L P 2/3, R 1/2."""
     title = Titled("t", "test", "o", "g", "Body.", "meeting moved to friday", ("friday meeting moved",))
-    (row,) = Title().score_texts([title], [Prediction("friday meeting moved")])
+    (row,) = Title().score([title], [Prediction("friday meeting moved")], use_stemmer=False)
     found = [round(row[name] / 100, 3) for name in ("rouge1", "rouge2", "rougeL", "coco")]
     assert found == [0.857, 0.4, 0.571, 0.557]
     assert (row["best"], row["length"], row["words"]) == (100.0, 300.0, 4)

@@ -65,9 +65,9 @@ def test_an_experiment_reads_the_roots_data_and_writes_its_own() -> None:
     )
     assert done.stdout.split() == [
         "../../data/sample",
-        "../../data/prepared/qmsum/examples.jsonl",
+        "data/prepared/qmsum/examples.jsonl",
         "../../models/backbone",
-        "../../reports/tables/data_qmsum.csv",
+        "reports/data/qmsum.csv",
         "data/plan/report.json",
         "data/partitions/more/base-1.json",
         "models/more/a-1/history.csv",

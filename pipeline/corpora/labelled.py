@@ -1,0 +1,80 @@
+"""Records of four tasks: a text with its class, words with tags, a question with answers, a text with its title."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.corpora.example import CLOSED, Split
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A text and its class."""
+
+    __pydantic_config__ = CLOSED
+
+    id: str
+    split: Split
+    owner: str
+    group: str
+    text: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """Words, each with a tag in BIO: `O`, `B-X` at the first word of an X, `I-X` at the others."""
+
+    __pydantic_config__ = CLOSED
+
+    id: str
+    split: Split
+    owner: str
+    group: str
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """The sentence's types, sorted and joined, as in FedNLP's code; `NULL` if it has none."""
+        return "_".join(sorted({tag[2:] for tag in self.tags if tag != "O"})) or "NULL"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question on a paragraph, and its answers, each with the character of the context at which it begins."""
+
+    __pydantic_config__ = CLOSED
+
+    id: str
+    split: Split
+    owner: str
+    group: str
+    question: str
+    context: str
+    answers: tuple[tuple[str, int], ...]
+
+    @property
+    def label(self) -> str:
+        """The article."""
+        return self.owner
+
+
+@dataclass(frozen=True)
+class Titled:
+    """A text and its title, as one writer gave it; `others`: titles that annotators gave it."""
+
+    __pydantic_config__ = CLOSED
+
+    id: str
+    split: Split
+    owner: str
+    group: str
+    text: str
+    title: str
+    others: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The owner: a title is no class."""
+        return self.owner
