@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,8 @@ from made_results import run_of
 
 from pipeline.errors import QuorumError
 from pipeline.plan.orders import RunRow
+from pipeline.plan.resolve import resolve
+from pipeline.plan.schema import read_params
 from pipeline.runs.result_files import has_result, read_result, read_results_of, refuse_to_retrain, write_result
 from pipeline.workspace import layout
 
@@ -22,7 +23,8 @@ def row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunRow:
 
 
 def save(row: RunRow, **changes: Any) -> Path:
-    result = {"fingerprint": "f", "precision": "fp32", "scores": {"clients": {}, "examples": []}, "history": []}
+    scores = {"clients": {}, "examples": []}
+    result = {"fingerprint": "f", "precision": "fp32", "source": {}, "cut": {}, "scores": scores, "history": []}
     write_result(layout.result(row.id), result | changes)
     return layout.result(row.id)
 
@@ -71,12 +73,17 @@ def test_a_committed_result_is_not_trained_again_unasked(row: RunRow, monkeypatc
     refuse_to_retrain(row)
 
 
-def test_committed_results_are_of_the_planned_runs() -> None:
-    """Every file below results/ can be read, and has scores by example."""
-    root = Path(__file__).parents[2]
-    files = [*root.glob("results/*/*.gz"), *root.glob("experiments/*/results/*/*.gz")]
+@pytest.mark.parametrize("folder", [".", "experiments/full", "experiments/ablations"])
+def test_committed_results_are_of_the_planned_runs(folder: str) -> None:
+    """Every file below results/ has a planned run's fingerprint, and scores by example; else no page shows it."""
+    root = Path(__file__).parents[2] / folder
+    planned = {
+        row["id"]: row["fingerprint"] for row in resolve(read_params(root / "params.yaml"))["report.json"]["runs"]
+    }
+    files = {
+        f"{path.parent.name}/{path.name.removesuffix('.json.gz')}": path for path in root.glob("results/*/*.json.gz")
+    }
     assert files
-    for path in files:
-        result = read_result(path)
-        assert result["scores"]["examples"], path
-        json.dumps(result)
+    results = {run: read_result(path) for run, path in files.items()}
+    assert [run for run in results if results[run]["fingerprint"] != planned.get(run)] == []
+    assert all(result["scores"]["examples"] for result in results.values())
