@@ -10,12 +10,12 @@ from Different Experiments", Biometrics 1954). With effects e_s and standard err
 
     w_s = 1 / σ_s²,   ē = Σ w_s e_s / Σ w_s,   Q = Σ w_s (e_s − ē)²  ~  χ² with S − 1 degrees of freedom.
 
-Where its p is under 0.05, effect and interval are those of the seeds' effects (random effects, Student's t).
+Where its p is under 0.05, effect and interval are those of the seeds' effects (random effects, Student's t), also at
+equal length; the pooled effect is reported with them.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -48,7 +48,6 @@ class Comparison(Record):
         effects: metric -> the paper's own effect in the metric's unit; null where the paper has none.
         over: what is resampled: groups of examples (meetings, documents), or seeds.
         family: Holm's correction runs over the comparisons of one family on one metric; none is corrected without one.
-        seeds: the seeds that count; null: all.
         band: of a statement that two runs are alike, the ends between which the paper has them.
         scale: the one scale that makes it; null: every scale.
     """
@@ -59,7 +58,6 @@ class Comparison(Record):
     effects: dict[str, float | None] = Field(min_length=1)
     over: Literal["groups", "seeds"] = "groups"
     family: str = ""
-    seeds: list[int] | None = None
     band: tuple[float, float] | None = None
     scale: str | None = None
 
@@ -98,9 +96,12 @@ class Comparisons(Record):
 
 
 Contrast = Callable[[Mapping[str, float], str, int | None], dict[str, Clusters] | None]
-"""(terms, metric, seed or None for all) -> client -> the contrast by group; None where a run or metric is missing."""
-Lengths = Callable[[Mapping[str, float], str], dict[str, "AtLength"] | None]
-"""(terms, metric) -> client -> its examples' contrasts and their contrasts of log lengths; None without texts."""
+"""(terms, metric, a seed, or None for all that the runs share) -> client -> the contrast by group.
+
+Positive where it is better; None where a run or its metric is missing.
+"""
+Lengths = Callable[[Mapping[str, float], str, int | None], dict[str, "AtLength"] | None]
+"""The same -> client -> its examples' contrasts and their contrasts of log lengths; None without texts."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,8 @@ class Effect:
     Attributes:
         interval: the effect with its 95% interval; None where a run is missing.
         p, p_holm: two-sided, and after Holm's correction over the family; None without a family or an interval.
-        by_seed: seed -> its own effect.
+        by_seed: seed -> its own effect, of the seeds at which all runs have results.
+        pooled: the effect over the groups of all seeds, where the seeds disagree.
         p_seeds: of Cochran's Q; None where seeds share groups, or there is one seed.
         at_equal_length: the effect at equal length, of a metric of texts.
         groups: how many groups it rests on.
@@ -131,6 +133,7 @@ class Effect:
     p: float | None = None
     p_holm: float | None = None
     by_seed: Mapping[int, float] = field(default_factory=dict)
+    pooled: Interval | None = None
     p_seeds: float | None = None
     at_equal_length: Interval | None = None
     groups: int = 0
@@ -181,6 +184,27 @@ def refuse_unknown_runs(path: Path, comparisons: Sequence[Comparison], known: Co
                 )
 
 
+def refuse_unknown_metrics(
+    path: Path, comparisons: Sequence[Comparison], metrics: Mapping[str, Collection[str]]
+) -> None:
+    """Refuse comparisons on metrics that a run's task lacks.
+
+    Args:
+        path: the file that has them.
+        metrics: planned run, with a result or without -> its metrics.
+
+    Raises:
+        QuorumError: a comparison names another metric.
+    """
+    for one in comparisons:
+        for run, metric in ((run, metric) for run in one.terms for metric in one.effects):
+            if metric not in (known := metrics.get(run, one.effects)):
+                raise QuorumError(
+                    f"{path}: {one.name}.effects.{metric}: no such metric of {run}; there are {', '.join(known)}; "
+                    "correct the name"
+                )
+
+
 def compare(
     comparisons: Sequence[Comparison],
     contrast: Contrast,
@@ -197,7 +221,7 @@ def compare(
     """
     return with_holm(
         [
-            _over_seeds(one, metric, contrast, seeds)
+            _over_seeds(one, metric, _at_seeds(one, metric, contrast, seeds))
             if one.over == "seeds"
             else _over_groups(one, metric, contrast, seeds, samples, lengths)
             for one in comparisons
@@ -206,19 +230,19 @@ def compare(
     )
 
 
-def _over_seeds(one: Comparison, metric: str, contrast: Contrast, seeds: Sequence[int]) -> Effect:
-    by_seed = _by_seed(one, metric, contrast, seeds)
+def _at_seeds(one: Comparison, metric: str, contrast: Contrast, seeds: Sequence[int]) -> dict[int, dict[str, Clusters]]:
+    return {seed: own for seed in seeds if (own := contrast(one.terms, metric, seed))}
+
+
+def _over_seeds(one: Comparison, metric: str, alone: Mapping[int, Mapping[str, Clusters]]) -> Effect:
+    by_seed = {seed: mean_ratio(clients) for seed, clients in alone.items()}
     values = list(by_seed.values())
-    if len(values) < FEW_SEEDS:
-        point = Interval(values[0], math.nan, math.nan) if values else None
-        return Effect(one, metric, point, by_seed=by_seed)
-    p = float(ttest_1samp(values, 0.0).pvalue) if len(set(values)) > 1 else math.nan
-    return Effect(one, metric, of_few(values), None if math.isnan(p) else p, by_seed=by_seed)
+    return Effect(one, metric, of_few(values) if values else None, _p_of_few(values), by_seed=by_seed)
 
 
-def _by_seed(one: Comparison, metric: str, contrast: Contrast, seeds: Sequence[int]) -> dict[int, float]:
-    own = {seed: contrast(one.terms, metric, seed) for seed in seeds if one.seeds is None or seed in one.seeds}
-    return {seed: mean_ratio(clients) for seed, clients in own.items() if clients}
+def _p_of_few(values: Sequence[float]) -> float | None:
+    """Student's p that values have a mean of 0; None without spread."""
+    return float(ttest_1samp(values, 0.0).pvalue) if len(set(values)) > 1 else None
 
 
 def _over_groups(
@@ -227,23 +251,21 @@ def _over_groups(
     clients = contrast(one.terms, metric, None)
     if clients is None:
         return Effect(one, metric)
-    effect = Effect(
-        one,
-        metric,
-        interval_of(clients, samples),
-        sign_flip(clients, samples),
-        by_seed=_by_seed(one, metric, contrast, seeds),
+    alone = _at_seeds(one, metric, contrast, seeds)
+    texts = lengths(one.terms, metric, None) if lengths else None
+    effect = replace(
+        _over_seeds(one, metric, alone),
+        p_seeds=cochran(alone),
+        at_equal_length=at_equal_length(texts) if texts else None,
         groups=len({name for own in clients.values() for name in own.names}),
     )
-    if lengths and (own := lengths(one.terms, metric)):
-        effect = replace(effect, at_equal_length=at_equal_length(own))
-    alone = {seed: contrast(one.terms, metric, seed) for seed in effect.by_seed}
-    p_seeds = cochran({seed: own for seed, own in alone.items() if own})
-    effect = replace(effect, p_seeds=p_seeds)
+    pooled = interval_of(clients, samples)
     if not effect.disagree:
-        return effect
-    values = list(effect.by_seed.values())
-    return replace(effect, interval=of_few(values), p=float(ttest_1samp(values, 0.0).pvalue))
+        return replace(effect, interval=pooled, p=sign_flip(clients, samples))
+    if lengths and texts:
+        own = [found for seed in alone if (found := lengths(one.terms, metric, seed))]
+        effect = replace(effect, at_equal_length=of_few([at_equal_length(found).value for found in own]))
+    return replace(effect, pooled=pooled)
 
 
 def cochran(by_seed: Mapping[int, Mapping[str, Clusters]]) -> float | None:
@@ -279,22 +301,32 @@ def at_equal_length(clients: Mapping[str, AtLength], samples: int = SAMPLES_AT_E
     """The mean over clients of the effect at equal length: the intercept of gains regressed on log lengths.
 
     g_i = a_c + b_c l_i for client c's examples; the effect is the mean of a_c. The interval is the percentile bootstrap
-    over groups, within each client.
+    over groups, within each client; where clients share groups, a group is drawn for all of them at once.
     """
     rng = np.random.default_rng(seed)
+    names = {client: sorted(set(own.groups)) for client, own in clients.items()}
+    every = sorted(set().union(*names.values()))
+    shared = len(every) < sum(map(len, names.values()))
+    together = _drawn(rng, every, samples) if shared else {}
     values, drawn = [], []
-    for own in clients.values():
-        _, index = np.unique(np.asarray(own.groups), return_inverse=True)
+    for client, own in clients.items():
+        index = np.searchsorted(names[client], own.groups)
         moments = np.stack(
             [np.ones_like(own.gains), own.lengths, own.gains, own.lengths**2, own.lengths * own.gains], axis=1
         )
-        by_group = np.zeros((index.max() + 1, moments.shape[1]))
+        by_group = np.zeros((len(names[client]), moments.shape[1]))
         np.add.at(by_group, index, moments)
-        counts = rng.multinomial(len(by_group), np.full(len(by_group), 1 / len(by_group)), size=samples)
+        counts = together if shared else _drawn(rng, names[client], samples)
         values.append(float(_intercept(by_group.sum(0)[None])[0]))
-        drawn.append(_intercept(counts @ by_group))
+        drawn.append(_intercept(np.stack([counts[name] for name in names[client]], axis=1) @ by_group))
     low, high = np.nanpercentile(np.mean(drawn, axis=0), [2.5, 97.5])
     return Interval(float(np.mean(values)), float(low), float(high))
+
+
+def _drawn(rng: np.random.Generator, groups: Sequence[str], samples: int) -> dict[str, np.ndarray]:
+    """Group -> how often each bootstrap sample has it, (samples,)."""
+    counts = rng.multinomial(len(groups), np.full(len(groups), 1 / len(groups)), size=samples)
+    return dict(zip(groups, counts.T, strict=True))
 
 
 def _intercept(moments: np.ndarray) -> np.ndarray:

@@ -99,11 +99,13 @@ class Interval:
 
 
 def of_few(values: Sequence[float]) -> Interval:
-    """The mean of two or more values that are each other's only evidence, by Student's t: as the gains of three runs.
+    """The mean of values that are each other's only evidence, by Student's t, as the gains of three runs; one: a point.
 
     >>> of_few([1.0, 2.0, 3.0]).span(2)
     '−0.48 … 4.48'
     """
+    if len(values) < 2:
+        return Interval(values[0], math.nan, math.nan)
     mean, error = fmean(values), stdev(values) / math.sqrt(len(values))
     width = error * float(student.ppf(0.5 + CONFIDENCE / 2, len(values) - 1))
     return Interval(mean, mean - width, mean + width, error)

@@ -19,6 +19,7 @@ from pipeline.report.page import embedded, page, piece
 from pipeline.tasks.task import Metric
 
 COMMAND = "dvc repro page"
+FOREST = "Effects with 95% intervals. An asterisk: p is not corrected."
 POISONED = {"clean": "none", "one": "one of ten", "two": "two of ten"}
 DEFENCES = {
     "mean": "mean",
@@ -117,7 +118,7 @@ def draw(
     figures = {}
     if any(effect.interval for effect in effects):
         save(forest.draw(effects, {metric.name: metric}), folder, "forest")
-        figures["forest"] = embedded(folder / "forest.svg", f"Effects with 95% intervals. To draw it again: {COMMAND}.")
+        figures["forest"] = embedded(folder / "forest.svg", f"{FOREST} To draw it again: {COMMAND}.")
     for name, own in curves.items():
         if own:
             save(draw_by_time(own), folder, name)

@@ -54,7 +54,7 @@ def pairs_of(study: str, runs: Sequence[str], results: Results, metrics: Sequenc
     pairs = []
     for metric in metrics:
         for run, against in combinations(runs, 2):
-            found = contrast(scored, {run: 1, against: -1}, metric.name)
+            found = contrast(scored, {run: 1, against: -1}, metric)
             if found is not None:
                 pairs.append(Pair(study, metric, run, against, interval_of(found, samples)))
     return pairs

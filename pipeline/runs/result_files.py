@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import QuorumError
-from pipeline.federated.history import Round
 from pipeline.plan.orders import EncodeOrder, RunRow, read_order
 from pipeline.runs.index import read_encoded, target_limit
 from pipeline.runs.trained import timed_training
@@ -146,11 +145,6 @@ def stage_of(row: RunRow) -> str:
     """Return DVC's name of a run's last stage."""
     stage = "evaluate" if layout.group_of(row.id) == layout.MAIN else "evaluate-more"
     return f"{stage}@{row.name}-{row.seed}"
-
-
-def rounds_of(result: Result, seed: int) -> list[Round]:
-    """Return a result's rounds."""
-    return [Round.of_row(row, seed) for row in result["history"]]
 
 
 def _here(row: RunRow) -> str:

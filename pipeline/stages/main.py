@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
 
-from pipeline.evaluation.comparisons import compare, read_comparisons, refuse_unknown_runs
+from pipeline.evaluation.comparisons import compare, read_comparisons, refuse_unknown_metrics, refuse_unknown_runs
+from pipeline.evaluation.scores import ScoresBySeed
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import MainOrder, ReportOrder, RunRow, planned_runs, read_order
 from pipeline.report.effects import effect_records, sensitivity_records
@@ -21,9 +22,9 @@ from pipeline.report.main_page import render
 from pipeline.report.main_tables import history_rows, main_table
 from pipeline.runs.identity import record_identities
 from pipeline.runs.metrics import plain, small_metrics, write_metrics
-from pipeline.runs.result_files import deleted_results, read_results_of, rounds_of
-from pipeline.runs.results import Results, knob_of, results_of, scores_of
-from pipeline.runs.sensitivities import BySeed, sensitivities
+from pipeline.runs.result_files import deleted_results, read_results_of
+from pipeline.runs.results import Results, knob_of, results_of, rows_with_examples, scores_of
+from pipeline.runs.sensitivities import sensitivities
 from pipeline.runs.truncation import Cut
 from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace import layout
@@ -61,43 +62,35 @@ def run() -> None:
 def _read() -> tuple[MainData, Results]:
     """The page's data; and all results, including those of incomplete runs."""
     order, config = read_order(layout.order("main"), MainOrder), read_comparisons(layout.COMPARISONS)
-    rows = _planned(order)
+    metrics, samples, rows = (*load_task(order.task).metrics, LOSS), order.sign_flips, _planned(order)
+    by_name = {one.name: one for one in metrics}
     refuse_unknown_runs(layout.COMPARISONS, config.comparisons, [row.name for row in planned_runs()])
+    refuse_unknown_metrics(layout.COMPARISONS, config.comparisons, {row.name: by_name for row in planned_runs()})
     files = read_results_of(rows)
-    known = [row for row in rows if row.id in files]
-    scores = {run: result["scores"] for run, result in files.items()}
-    rounds = {row.id: rounds_of(files[row.id], row.seed) for row in known}
-    every, samples = scores_of(known, scores, rounds), order.sign_flips
-    complete = _complete(known)
-    results = results_of(complete, scores, rounds, samples, "main")
-    by_seed: BySeed = {
-        seed: {row.name: scores[row.id]["examples"] for row in known if row.seed == seed}
-        for seed in every.scored_by_seed
-    }
-    effects = compare(config.comparisons, every.contrast, list(by_seed), samples, every.at_length)
-    ours = next((name for name, own in results.rows.items() if own[0].method == OURS), None)
-    seeds = dict(zip(by_seed, ascii_uppercase, strict=False)) if len(by_seed) > 1 else {}
-    record = files[complete[0].id]
+    known = rows_with_examples(rows, files)
+    every, complete = scores_of(known, files), _complete(known)
+    seeds = dict(zip(every.scored_by_seed, ascii_uppercase, strict=False)) if len(every.scored_by_seed) > 1 else {}
     alone = {
-        f"Run {letter} alone: seed {seed}": results_of(
-            [row for row in known if row.seed == seed], scores, rounds, samples, f"seed {seed}"
-        )
-        for seed, letter in seeds.items()
+        seed: results_of([row for row in known if row.seed == seed], files, samples, f"seed {seed}") for seed in seeds
     }
+    results = results_of(complete, files, samples, "main", {seed: own.metrics for seed, own in alone.items()})
+    scores = ScoresBySeed(every.scored_by_seed, by_name)
+    ours = next((name for name, own in results.rows.items() if own[0].method == OURS), None)
+    record = files[complete[0].id]
     data = MainData(
         order=order.model_copy(update={"precision": record["precision"], "runs": rows}),
         comparisons=config,
-        effects=effects,
-        sensitivities=sensitivities(config, by_seed, samples),
+        effects=compare(config.comparisons, scores.contrast, list(scores.runs), samples, scores.at_length),
+        sensitivities=sensitivities(config, scores.runs, by_name, samples),
         source=record["source"]["qmsum"],
         cut=Cut(**record["cut"]),
         results=results,
-        metrics=(*load_task(order.task).metrics, LOSS),
+        metrics=metrics,
         paper=read_table(layout.PAPER_RESULTS),
         selective=ours,
         tau=knob_of(results, ours, "tau") if ours else math.nan,
         seeds=seeds,
-        parts=alone,
+        parts={f"Run {seeds[seed]} alone: seed {seed}": own for seed, own in alone.items()},
         missing=_missing(rows, files),
         deleted=deleted_results(rows),
         pos=_table(layout.POS_SHARES),

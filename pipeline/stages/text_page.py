@@ -7,8 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from pipeline.clients.skews import SERVER
-from pipeline.errors import QuorumError
-from pipeline.evaluation.comparisons import Comparison, Effect, compare, read_comparisons
+from pipeline.evaluation.comparisons import Comparison, Effect, compare, read_comparisons, refuse_unknown_metrics
 from pipeline.evaluation.intervals import Clusters
 from pipeline.evaluation.text_scores import LabelCounts, combined, value_of
 from pipeline.plan.orders import read_order
@@ -78,12 +77,11 @@ def effects_of(
     """Compute the comparisons' effects over the test texts of their runs.
 
     Raises:
-        QuorumError: no task has a metric of this name.
+        QuorumError: a run's task has no metric of this name.
     """
     known = {metric.name for own in metrics.values() for metric in own}
-    for one in comparisons:
-        if set(one.terms) <= set(by_run) and (strange := set(one.effects) - known):
-            raise QuorumError(f"{layout.COMPARISONS}: {one.name}.effects: no metric {min(strange)!r}; correct it")
+    own = {run: [metric.name for metric in metrics[one.row.dataset]] for run, one in by_run.items()}
+    refuse_unknown_metrics(layout.COMPARISONS, comparisons, own)
     comparisons = [one for one in comparisons if set(one.effects) <= known]
 
     def contrast(terms: Mapping[str, float], name: str, seed: int | None) -> dict[str, Clusters] | None:
@@ -95,7 +93,9 @@ def effects_of(
         if not seeds:
             return None
         metric = next(one for one in metrics[by_run[next(iter(terms))].row.dataset] if one.name == name)
-        rows = [(weight, {s: by_run[run].scored[s] for s in sorted(seeds)}) for run, weight in terms.items()]
+        rows = [
+            (metric.sign * weight, {s: by_run[run].scored[s] for s in sorted(seeds)}) for run, weight in terms.items()
+        ]
         return combined(rows, metric)
 
     return compare(comparisons, contrast, sorted({seed for one in by_run.values() for seed in one.scored}), samples)
