@@ -33,6 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from pipeline.workspace.words import number
+
 Array = NDArray[np.float64]
 CONFIDENCE = 0.95
 
@@ -86,11 +88,16 @@ class Interval:
 
     def span(self, digits: int, sign: str = "") -> str:
         """The ends as text, as in `0.12 … 0.34`; of a point, none."""
-        return "" if self.is_point else f"{self.low:{sign}.{digits}f} … {self.high:{sign}.{digits}f}".replace("-", "−")
+        return "" if self.is_point else " … ".join(number(end, digits, sign) for end in self.ends)
 
     def rounded(self, digits: int) -> dict[str, float]:
         """As files have it: a point has no ends."""
         return {name: round(value, digits) for name, value in asdict(self).items() if not math.isnan(value)}
+
+    @property
+    def half(self) -> float:
+        """From the value to the upper end; NaN of a point."""
+        return self.high - self.value
 
     @property
     def ends(self) -> tuple[float, float]:
