@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
 
-from pipeline.evaluation.comparisons import compare, read_comparisons, refuse_unknown_runs
+from pipeline.evaluation.comparisons import compare, read_comparisons, unknown_runs
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import MainOrder, ReportOrder, RunRow, planned_runs, read_order
 from pipeline.report.effects import effect_records, sensitivity_records
@@ -36,7 +36,7 @@ def run() -> None:
     """Render the page.
 
     Raises:
-        QuorumError: no run has a result, or comparisons.yaml is wrong or names an unknown run.
+        QuorumError: no run has a result, or comparisons.yaml is wrong or has a misspelt run.
     """
     data, every = _read()
     folder = layout.figures(layout.MAIN)
@@ -62,7 +62,8 @@ def _read() -> tuple[MainData, Results]:
     """The page's data; and all results, including those of incomplete runs."""
     order, config = read_order(layout.order("main"), MainOrder), read_comparisons(layout.COMPARISONS)
     rows = _planned(order)
-    refuse_unknown_runs(layout.COMPARISONS, config.comparisons, [row.name for row in planned_runs()])
+    if unknown := unknown_runs(layout.COMPARISONS, config.comparisons, [row.name for row in planned_runs()]):
+        say(f"main: {layout.COMPARISONS}: params.yaml has no {', '.join(unknown)}; their comparisons are not run")
     files = read_results_of(rows)
     known = [row for row in rows if row.id in files]
     scores = {run: result["scores"] for run, result in files.items()}

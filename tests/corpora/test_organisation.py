@@ -75,7 +75,7 @@ def test_a_wrong_summary_is_named(files: dict[str, str], message: str, tmp_path:
 def test_a_folder_that_cannot_be_used_is_named(files: dict[str, str], message: str, tmp_path: Path) -> None:
     with pytest.raises(QuorumError, match=message):
         check(lay(tmp_path / "f", **files))
-    with pytest.raises(QuorumError, match="is no folder"):
+    with pytest.raises(QuorumError, match="is not a folder"):
         check(tmp_path / "gone")
 
 
