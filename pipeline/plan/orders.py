@@ -23,6 +23,7 @@ from pipeline.model.precision import Precision
 from pipeline.workspace.files import read_json
 from pipeline.workspace.layout import MORE, group_of, order
 from pipeline.workspace.record import Record
+from pipeline.workspace.words import nearest
 
 REMEDY = "run `dvc repro plan`"
 OPTIONAL: Any = Field(default=None, exclude_if=lambda value: value is None)

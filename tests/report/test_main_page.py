@@ -64,8 +64,8 @@ def page_of(results: Results, **parts: Any) -> MainData:
         ({}, ""),
         ({"missing": ["x-1"]}, "main: no result yet of x-1; `dvc repro` trains them\n"),
         (
-            {"missing": ["x-1"], "deleted": ["results/main/x-1.json.gz"]},
-            "main: warning: the page is without deleted results; `git checkout results/main/x-1.json.gz` restores them\n",
+            {"missing": ["x-1"], "deleted": ["results/x.gz"]},
+            "main: warning: the page is without deleted results; `git checkout results/x.gz` restores them\n",
         ),
     ],
 )
