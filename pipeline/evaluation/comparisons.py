@@ -35,6 +35,8 @@ from pipeline.workspace.words import nearest
 ALPHA = 0.05
 FEW_SEEDS = 2
 """Fewer observations have no spread."""
+MISSPELT = 0.87
+"""From this similarity on (difflib's, 0 to 1), an unknown run is taken for a misspelt one: `fedselectkd-own` is not."""
 SAMPLES_AT_EQUAL_LENGTH = 2_000
 
 
@@ -165,23 +167,24 @@ def read_comparisons(path: Path) -> Comparisons:
         raise QuorumError(f"{path}: {first_problem(error)}; correct it") from None
 
 
-def refuse_unknown_runs(path: Path, comparisons: Sequence[Comparison], known: Collection[str]) -> None:
-    """Refuse comparisons of runs that are not planned.
+def unknown_runs(path: Path, comparisons: Sequence[Comparison], known: Collection[str]) -> list[str]:
+    """List the runs of comparisons that are not planned; a name that is spelt almost like a planned run is an error.
 
     Args:
         path: the file that has them.
         known: the names of the planned runs, with a result or without.
 
     Raises:
-        QuorumError: a comparison names another run.
+        QuorumError: a comparison has a misspelt run.
     """
-    for one in comparisons:
-        for run in one.terms:
-            if run not in known:
-                raise QuorumError(
-                    f"{path}: {one.name}.terms.{run}: no such run in params.yaml; did you mean {nearest(run, known)}? "
-                    f"There are {', '.join(dict.fromkeys(known))}; correct the name or remove the comparison"
-                )
+    named = {run: one.name for one in comparisons for run in one.terms if run not in known}
+    for run, name in named.items():
+        if near := nearest(run, known, MISSPELT):
+            raise QuorumError(
+                f"{path}: {name}.terms.{run}: no such run in params.yaml; did you mean {near}? Correct the name, or "
+                "remove the comparison"
+            )
+    return list(named)
 
 
 def refuse_unknown_metrics(

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
 
-from pipeline.evaluation.comparisons import compare, read_comparisons, refuse_unknown_metrics, refuse_unknown_runs
+from pipeline.evaluation.comparisons import compare, read_comparisons, refuse_unknown_metrics, unknown_runs
 from pipeline.evaluation.scores import ScoresBySeed
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import MainOrder, ReportOrder, RunRow, planned_runs, read_order
@@ -37,7 +37,7 @@ def run() -> None:
     """Render the page.
 
     Raises:
-        QuorumError: no run has a result, or comparisons.yaml is wrong or names an unknown run.
+        QuorumError: no run has a result, or comparisons.yaml is wrong or has a misspelt run.
     """
     data, every = _read()
     folder = layout.figures(layout.MAIN)
@@ -64,8 +64,10 @@ def _read() -> tuple[MainData, Results]:
     order, config = read_order(layout.order("main"), MainOrder), read_comparisons(layout.COMPARISONS)
     metrics, samples, rows = (*load_task(order.task).metrics, LOSS), order.sign_flips, _planned(order)
     by_name = {one.name: one for one in metrics}
-    refuse_unknown_runs(layout.COMPARISONS, config.comparisons, [row.name for row in planned_runs()])
-    refuse_unknown_metrics(layout.COMPARISONS, config.comparisons, {row.name: by_name for row in planned_runs()})
+    named = {run: tuple(by_name) for one in config.comparisons for run in one.terms}
+    refuse_unknown_metrics(layout.COMPARISONS, config.comparisons, named)
+    if unknown := unknown_runs(layout.COMPARISONS, config.comparisons, [row.name for row in planned_runs()]):
+        say(f"main: {layout.COMPARISONS}: params.yaml has no {', '.join(unknown)}; their comparisons are not run")
     files = read_results_of(rows)
     known = rows_with_examples(rows, files)
     every, complete = scores_of(known, files), _complete(known)

@@ -10,7 +10,11 @@ WHOLE = "Summarize the whole meeting."
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.0) -> str:
-    """The three known names that are spelt most like a name, as a list; empty if none reaches the cutoff (0 to 1)."""
+    """The three known names that are spelt most like a name, as a list; empty if none reaches the cutoff (0 to 1).
+
+    >>> nearest("fedavgg", ["fedavg", "fedkd"], cutoff=0.8)
+    'fedavg'
+    """
     return ", ".join(get_close_matches(name, sorted(set(known)), n=3, cutoff=cutoff))
 
 

@@ -42,7 +42,7 @@ def test_a_misspelt_key_is_named_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "params.yaml"
     misspelt = {"taau" if name == "tau" else name: value for name, value in SHIPPED.items()}
     path.write_text(yaml.safe_dump(misspelt), encoding="utf-8")
-    with pytest.raises(QuorumError, match="taau: unknown key"):
+    with pytest.raises(QuorumError, match=r"taau: unknown key; did you mean tau\?; correct it"):
         read_params(path)
 
 
@@ -178,7 +178,7 @@ def test_a_mistake_in_a_further_run_names_the_run(tmp_path: Path, row: Any, mess
         (DOMAINS | {"kind": "balanced"}, "settings.domains.counts: is missing"),
         (DOMAINS | {"unit": "meeting"}, "settings.domains.unit: unknown key"),
         (DOMAINS | {"sizes": 3}, "settings.domains.sizes"),
-        (DOMAINS | {"sizes": {"huge": {}}}, "settings.domains.sizes.huge: is no scale; known: laptop, full, paper"),
+        (DOMAINS | {"sizes": {"huge": {}}}, "settings.domains.sizes.huge: unknown scale; known: laptop, full, paper"),
         (on_laptop(DOMAINS, counts={"train": 1, "val": 1, "test": 1}), "settings.domains.counts: unknown key"),
         (on_laptop(DOMAINS, only={"SAMSum": {}}), "only.SAMSum: is no client of the setting"),
         (on_laptop(DOMAINS, train_fraction=2), "settings.domains.train_fraction: Input should be less than"),

@@ -19,7 +19,7 @@ from pipeline.plan import changes, packages
 from pipeline.plan import code as closure
 from pipeline.plan import resolve as resolving
 from pipeline.plan.changes import brief, report_changes
-from pipeline.plan.orders import MainOrder, TrainOrder, read_order
+from pipeline.plan.orders import MainOrder, TrainOrder, planned_run, read_order
 from pipeline.plan.outdated import outdated
 from pipeline.plan.resolve import resolve
 from pipeline.plan.schema import read_params
@@ -39,6 +39,14 @@ def planned(tmp_path: Path, **changed: Any) -> Orders:
 def further(**runs: dict[str, Any]) -> dict[str, Any]:
     """The shipped file with these runs beyond the main table alone."""
     return {"more_runs": runs, "studies": {}, "tune": {"seed": 9, "families": {}, "trials": {}}}
+
+
+def test_a_run_that_is_not_planned_is_refused_with_the_nearest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_json(tmp_path / layout.order("main"), planned(tmp_path)["main.json"])
+    monkeypatch.chdir(tmp_path)
+    assert planned_run("main/fedkd-1").name == "fedkd"
+    with pytest.raises(QuorumError, match=r"main/fedkd-2: no such run at this seed in params.yaml; .* main/fedkd-1"):
+        planned_run("main/fedkd-2")
 
 
 ALONE_IN_A_SETTING: dict[str, Any] = {"method": "AdaSingle", "decode": False}

@@ -23,6 +23,7 @@ from pipeline.report.naming import colours, labels
 from pipeline.report.summaries import cases, lens
 from pipeline.runs.results import Results
 from pipeline.runs.truncation import Cut
+from pipeline.stages.main import _say_missing
 from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace.tables import read_table
 
@@ -58,6 +59,24 @@ def page_of(results: Results, **parts: Any) -> MainData:
         "paper": (),
     }
     return MainData(order=order, results=results, metrics=METRICS, **known | parts)
+
+
+@pytest.mark.parametrize(
+    ("parts", "line"),
+    [
+        ({}, ""),
+        ({"missing": ["x-1"]}, "main: no result yet of x-1; `dvc repro` trains them\n"),
+        (
+            {"missing": ["x-1"], "deleted": ["results/x.gz"]},
+            "main: warning: the page is without deleted results; `git checkout results/x.gz` restores them\n",
+        ),
+    ],
+)
+def test_what_a_page_lacks_is_printed_with_the_remedy(
+    parts: dict[str, Any], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _say_missing(page_of(results_of(), **parts))
+    assert capsys.readouterr().err == line
 
 
 # --- the main table -------------------------------------------------------------------------------------------------

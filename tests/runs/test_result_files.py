@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,14 @@ from pipeline.errors import QuorumError
 from pipeline.plan.orders import RunRow
 from pipeline.plan.resolve import resolve
 from pipeline.plan.schema import read_params
-from pipeline.runs.result_files import has_result, read_result, read_results_of, refuse_to_retrain, write_result
+from pipeline.runs.result_files import (
+    deleted_results,
+    has_result,
+    read_result,
+    read_results_of,
+    refuse_to_retrain,
+    write_result,
+)
 from pipeline.workspace import layout
 
 
@@ -42,10 +51,35 @@ def test_a_result_of_other_knobs_is_none(row: RunRow) -> None:
     assert not has_result(row.model_copy(update={"fingerprint": "g"}))
 
 
-def test_a_damaged_file_is_named_with_the_remedy(row: RunRow) -> None:
-    save(row).write_bytes(b"cut")
-    with pytest.raises(QuorumError, match=r"ours-1.json.gz: is damaged; run `git checkout"):
-        read_result(layout.result(row.id))
+def damaged(path: Path, content: bytes) -> str:
+    """What reading a file of this content reports."""
+    path.write_bytes(content)
+    with pytest.raises(QuorumError) as caught:
+        read_result(path)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"cut", "is damaged;"),
+        (gzip.compress(b"[]"), "is damaged (no fingerprint);"),
+        (gzip.compress(b'{"fingerprint": "f"}'), "is damaged (no precision);"),
+    ],
+)
+def test_a_damaged_file_is_named_with_the_remedy(row: RunRow, content: bytes, found: str) -> None:
+    assert f"ours-1.json.gz: {found} run `git checkout" in damaged(save(row), content)
+
+
+def test_a_result_that_git_has_and_the_folder_lacks_is_deleted(row: RunRow) -> None:
+    other = run_of("theirs")[0]
+    assert deleted_results([row]) == []  # outside git
+    path = save(row)
+    for command in ("init", "add ."):
+        subprocess.run(["git", *command.split()], check=True, capture_output=True)
+    assert deleted_results([row]) == []
+    path.unlink()
+    assert deleted_results([row, row, other]) == [str(layout.result(row.id))]
 
 
 def test_two_precisions_share_no_table(row: RunRow) -> None:
