@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,11 +34,8 @@ from pipeline.workspace.record import Record, first_problem
 from pipeline.workspace.words import nearest
 
 ALPHA = 0.05
-FEW_SEEDS = 2
-"""Fewer observations have no spread."""
 MISSPELT = 0.87
 """From this similarity on (difflib's, 0 to 1), an unknown run is taken for a misspelt one: `fedselectkd-own` is not."""
-SAMPLES_AT_EQUAL_LENGTH = 2_000
 
 
 class Comparison(Record):
@@ -190,22 +188,19 @@ def unknown_runs(path: Path, comparisons: Sequence[Comparison], known: Collectio
 def refuse_unknown_metrics(
     path: Path, comparisons: Sequence[Comparison], metrics: Mapping[str, Collection[str]]
 ) -> None:
-    """Refuse comparisons on metrics that a run's task lacks.
+    """Refuse comparisons, in the file `path`, on metrics that a run lacks.
 
     Args:
-        path: the file that has them.
-        metrics: planned run, with a result or without -> its metrics.
+        metrics: run -> its metrics; other runs may have any.
 
     Raises:
         QuorumError: a comparison names another metric.
     """
     for one in comparisons:
-        for run, metric in ((run, metric) for run in one.terms for metric in one.effects):
+        for run, metric in product(one.terms, one.effects):
             if metric not in (known := metrics.get(run, one.effects)):
-                raise QuorumError(
-                    f"{path}: {one.name}.effects.{metric}: no such metric of {run}; there are {', '.join(known)}; "
-                    "correct the name"
-                )
+                problem = f"{path}: {one.name}.effects.{metric}: no such metric of {run}"
+                raise QuorumError(f"{problem}; there are {', '.join(known)}; correct the name")
 
 
 def compare(
@@ -240,12 +235,8 @@ def _at_seeds(one: Comparison, metric: str, contrast: Contrast, seeds: Sequence[
 def _over_seeds(one: Comparison, metric: str, alone: Mapping[int, Mapping[str, Clusters]]) -> Effect:
     by_seed = {seed: mean_ratio(clients) for seed, clients in alone.items()}
     values = list(by_seed.values())
-    return Effect(one, metric, of_few(values) if values else None, _p_of_few(values), by_seed=by_seed)
-
-
-def _p_of_few(values: Sequence[float]) -> float | None:
-    """Student's p that values have a mean of 0; None without spread."""
-    return float(ttest_1samp(values, 0.0).pvalue) if len(set(values)) > 1 else None
+    p = float(ttest_1samp(values, 0.0).pvalue) if len(set(values)) > 1 else None
+    return Effect(one, metric, of_few(values) if values else None, p, by_seed=by_seed)
 
 
 def _over_groups(
@@ -274,7 +265,7 @@ def _over_groups(
 def cochran(by_seed: Mapping[int, Mapping[str, Clusters]]) -> float | None:
     """The p of Cochran's Q over seeds that test different groups; None where they share some, or there is one seed."""
     names = [{name for client in own.values() for name in client.names} for own in by_seed.values()]
-    if len(names) < FEW_SEEDS or sum(map(len, names)) > len(set().union(*names)):
+    if len(names) < 2 or sum(map(len, names)) > len(set().union(*names)):
         return None
     effects = np.array([mean_ratio(own) for own in by_seed.values()])
     errors = np.array([standard_error(own) for own in by_seed.values()])
@@ -300,7 +291,7 @@ def with_holm(effects: Sequence[Effect]) -> list[Effect]:
     return found
 
 
-def at_equal_length(clients: Mapping[str, AtLength], samples: int = SAMPLES_AT_EQUAL_LENGTH, seed: int = 0) -> Interval:
+def at_equal_length(clients: Mapping[str, AtLength], samples: int = 2_000, seed: int = 0) -> Interval:
     """The mean over clients of the effect at equal length: the intercept of gains regressed on log lengths.
 
     g_i = a_c + b_c l_i for client c's examples; the effect is the mean of a_c. The interval is the percentile bootstrap
@@ -309,27 +300,21 @@ def at_equal_length(clients: Mapping[str, AtLength], samples: int = SAMPLES_AT_E
     rng = np.random.default_rng(seed)
     names = {client: sorted(set(own.groups)) for client, own in clients.items()}
     every = sorted(set().union(*names.values()))
-    shared = len(every) < sum(map(len, names.values()))
-    together = _drawn(rng, every, samples) if shared else {}
+    counts: dict[str, np.ndarray] = {}
+    for stratum in names.values() if len(every) == sum(map(len, names.values())) else [every]:
+        times = rng.multinomial(len(stratum), np.full(len(stratum), 1 / len(stratum)), size=samples)
+        counts |= dict(zip(stratum, times.T, strict=True))
     values, drawn = [], []
     for client, own in clients.items():
-        index = np.searchsorted(names[client], own.groups)
         moments = np.stack(
             [np.ones_like(own.gains), own.lengths, own.gains, own.lengths**2, own.lengths * own.gains], axis=1
         )
         by_group = np.zeros((len(names[client]), moments.shape[1]))
-        np.add.at(by_group, index, moments)
-        counts = together if shared else _drawn(rng, names[client], samples)
+        np.add.at(by_group, np.searchsorted(names[client], own.groups), moments)
         values.append(float(_intercept(by_group.sum(0)[None])[0]))
         drawn.append(_intercept(np.stack([counts[name] for name in names[client]], axis=1) @ by_group))
     low, high = np.nanpercentile(np.mean(drawn, axis=0), [2.5, 97.5])
     return Interval(float(np.mean(values)), float(low), float(high))
-
-
-def _drawn(rng: np.random.Generator, groups: Sequence[str], samples: int) -> dict[str, np.ndarray]:
-    """Group -> how often each bootstrap sample has it, (samples,)."""
-    counts = rng.multinomial(len(groups), np.full(len(groups), 1 / len(groups)), size=samples)
-    return dict(zip(groups, counts.T, strict=True))
 
 
 def _intercept(moments: np.ndarray) -> np.ndarray:

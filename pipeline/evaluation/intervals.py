@@ -105,6 +105,12 @@ class Interval:
         return self.low, self.high
 
 
+def columns(interval: Interval | None, *names: str) -> dict[str, float | None]:
+    """The names of value, low and high -> their numbers, to six digits; None for the ends of a point, and of None."""
+    values = (math.nan,) * 3 if interval is None else (interval.value, *interval.ends)
+    return {name: None if math.isnan(one) else round(one, 6) for name, one in zip(names, values, strict=True)}
+
+
 def of_few(values: Sequence[float]) -> Interval:
     """The mean of values that are each other's only evidence, by Student's t, as the gains of three runs; one: a point.
 

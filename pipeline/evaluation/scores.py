@@ -59,17 +59,12 @@ def read_rows(rows: Sequence[Mapping[str, Any]]) -> list[Scored]:
 
     A run that wrote no predictions has its loss alone, and turns of the source (lead, random) have no loss.
     """
-    return [
-        Scored(
-            row["id"],
-            row["client"],
-            row["meeting"],
-            row.get("tokens", 0),
-            {name: float(value) for name, value in row.items() if name not in NO_SCORES}
-            | ({LOSS: float(row["loss_sum"])} if "loss_sum" in row else {}),
-        )
-        for row in rows
-    ]
+
+    def values(row: Mapping[str, Any]) -> dict[str, float]:
+        found = {name: float(value) for name, value in row.items() if name not in NO_SCORES}
+        return found | ({LOSS: float(row["loss_sum"])} if "loss_sum" in row else {})
+
+    return [Scored(row["id"], row["client"], row["meeting"], row.get("tokens", 0), values(row)) for row in rows]
 
 
 def over_seeds(seeds: Iterable[Sequence[Scored]]) -> list[Scored]:
@@ -151,7 +146,11 @@ def at_length(runs: Runs, terms: Mapping[str, float], metric: Metric) -> dict[st
     if metric.name == LOSS:
         return None
     logs = {
-        run: [replace(r, values=r.values | {LOG_LENGTH: _log(r)}) for r in runs.get(run, ()) if LENGTH in r.values]
+        run: [
+            replace(row, values=row.values | {LOG_LENGTH: math.log(max(row.values[LENGTH], 1.0))})
+            for row in runs.get(run, ())
+            if LENGTH in row.values
+        ]
         for run in terms
     }
     rows = _combined(logs, terms, metric, (LOG_LENGTH,))
@@ -163,10 +162,6 @@ def at_length(runs: Runs, terms: Mapping[str, float], metric: Metric) -> dict[st
         )
         for client, own in by_client(rows).items()
     } or None
-
-
-def _log(row: Scored) -> float:
-    return math.log(max(row.values[LENGTH], 1.0))
 
 
 def _combined(runs: Runs, terms: Mapping[str, float], metric: Metric, more: Sequence[str]) -> list[Scored]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.evaluation.comparisons import Effect
-from pipeline.evaluation.intervals import Interval
+from pipeline.evaluation.intervals import columns
 from pipeline.report.figures.forest import label, terms_text
 from pipeline.report.page import gain_digits, gain_text, p_value, signed
 from pipeline.tasks.task import LOSS, Metric
@@ -74,12 +74,12 @@ def effect_records(effects: Sequence[Effect]) -> list[dict[str, Any]]:
             "metric": one.metric,
             "terms": terms_text(one.comparison.terms),
             "family": one.comparison.family,
-            **_ends(one.interval, "effect", "low", "high"),
+            **columns(one.interval, "effect", "low", "high"),
             "p": _rounded(one.p),
             "p_holm": _rounded(one.p_holm),
             "p_seeds": _rounded(one.p_seeds),
-            **_ends(one.pooled, "pooled", "pooled_low", "pooled_high"),
-            **_ends(one.at_equal_length, "equal_length", "equal_length_low", "equal_length_high"),
+            **columns(one.pooled, "pooled", "pooled_low", "pooled_high"),
+            **columns(one.at_equal_length, "equal_length", "equal_length_low", "equal_length_high"),
             "groups": one.groups or None,
             "paper": one.paper,
             **{f"seed_{seed}": _rounded(one.by_seed.get(seed)) for seed in seeds},
@@ -146,12 +146,6 @@ def answer_of(effects: Sequence[Effect], metrics: Mapping[str, Metric]) -> str:
 
 def _unit(metric: Metric) -> str:
     return f"{metric.unit} of {metric.title}" if metric.name == LOSS.name else metric.title
-
-
-def _ends(interval: Interval | None, *names: str) -> dict[str, float | None]:
-    """Value, low and high by these names."""
-    values = (None,) * 3 if interval is None else (interval.value, *interval.ends)
-    return dict(zip(names, map(_rounded, values), strict=True))
 
 
 def _rounded(value: float | None) -> float | None:

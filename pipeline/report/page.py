@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,6 @@ def _environment() -> jinja2.Environment:
         loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
     )
     environment.filters["signed"] = signed
-    environment.filters["gain"] = gain_text
-    environment.filters["gain_digits"] = gain_digits
     environment.filters["thousands"] = "{:,}".format
     return environment
 
@@ -91,9 +89,8 @@ def gain_digits(metric: Metric) -> int:
     return metric.digits + (metric.name == LOSS.name)
 
 
-def signed(value: float, digits: int) -> str:
-    """As in `+0.51` or `−0.20`; a number that is shown as 0 has no sign."""
-    return number(value, digits, "+")
+signed = partial(number, sign="+")
+"""As in `+0.51` or `−0.20`; a number that is shown as 0 has no sign."""
 
 
 def gain_text(gain: Interval, digits: int) -> str:

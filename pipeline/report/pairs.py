@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from pipeline.evaluation.intervals import Interval, interval_of
+from pipeline.evaluation.intervals import Interval, columns, interval_of
 from pipeline.evaluation.scores import ScoresBySeed
 from pipeline.federated.methods import OURS
 from pipeline.report.page import gain_digits, gain_text
@@ -31,15 +31,12 @@ class Pair:
 
     def to_row(self) -> dict[str, Any]:
         """A row of pairs.csv."""
-        gain = self.gain.rounded(6)
         return {
             "study": self.study,
             "metric": self.metric.name,
             "run": self.run,
             "against": self.against,
-            "gain": gain["value"],
-            "low": gain.get("low"),
-            "high": gain.get("high"),
+            **columns(self.gain, "gain", "low", "high"),
         }
 
 

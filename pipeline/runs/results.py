@@ -13,7 +13,6 @@ from pipeline.federated.history import Round, ended_by_cap
 from pipeline.federated.objectives.threshold import Threshold
 from pipeline.plan.orders import ReportOrder, RunRow
 from pipeline.runs.result_files import Result, read_results_of
-from pipeline.runs.trained import rounds_of
 from pipeline.workspace.progress import progress
 
 Metrics = dict[str, dict[str, Figures]]
@@ -43,13 +42,7 @@ def read_results(rows: Sequence[RunRow], samples: int, label: str) -> Results:
     Raises:
         QuorumError: no run has a result.
     """
-    files = read_results_of(rows)
-    return results_of(rows_with_examples(rows, files), files, samples, label)
-
-
-def rows_with_examples(rows: Sequence[RunRow], files: Mapping[str, Result]) -> list[RunRow]:
-    """Return the rows that have a result with examples; a run that was left out has none."""
-    return [row for row in rows if row.id in files and files[row.id]["scores"]["examples"]]
+    return results_of(rows, read_results_of(rows), samples, label)
 
 
 def results_of(
@@ -85,8 +78,9 @@ def scores_of(rows: Sequence[RunRow], files: Mapping[str, Result]) -> Results:
     """Collect scores and histories without figures, whose intervals take long.
 
     Args:
-        files: run id -> its result, of every row.
+        files: run id -> its result; rows that have none, or none with examples, are left out.
     """
+    rows = [row for row in rows if row.id in files and files[row.id]["scores"]["examples"]]
     by_name: dict[str, list[RunRow]] = {}
     alone: dict[int, dict[str, list[Scored]]] = {}
     for row in rows:
@@ -94,7 +88,7 @@ def scores_of(rows: Sequence[RunRow], files: Mapping[str, Result]) -> Results:
         alone.setdefault(row.seed, {})[row.name] = read_rows(files[row.id]["scores"]["examples"])
     scored = {name: over_seeds(alone[row.seed][name] for row in own) for name, own in by_name.items()}
     histories = {
-        name: [one for row in own for one in rounds_of(files[row.id]["history"], row.seed)]
+        name: [Round.of_row(one, row.seed) for row in own for one in files[row.id]["history"]]
         for name, own in by_name.items()
     }
     return Results(by_name, scored, dict(sorted(alone.items())), {}, {}, histories)

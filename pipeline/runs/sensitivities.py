@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from pipeline.evaluation.comparisons import Comparisons, Effect, Sensitivity, compare
+from pipeline.evaluation.comparisons import Comparison, Effect, Sensitivity, compare
 from pipeline.evaluation.intervals import Clusters
 from pipeline.evaluation.scores import Runs, Scored, ScoresBySeed, read_rows
 from pipeline.tasks.task import Metric
@@ -19,16 +19,10 @@ BySeed = Mapping[int, Runs]
 """Seed -> its runs' scores."""
 
 
-def sensitivities(
-    config: Comparisons, runs: BySeed, metrics: Mapping[str, Metric], samples: int
-) -> list[tuple[str, list[Effect]]]:
-    """Return (title, the effects that are still defined) for each sensitivity of comparisons.yaml."""
-    return [(one.title, _effects(config, one, runs, metrics, samples)) for one in config.sensitivities]
-
-
-def _effects(
-    config: Comparisons, one: Sensitivity, runs: BySeed, metrics: Mapping[str, Metric], samples: int
+def effects_with(
+    one: Sensitivity, comparisons: Sequence[Comparison], runs: BySeed, metrics: Mapping[str, Metric], samples: int
 ) -> list[Effect]:
+    """Return the effects of comparisons over groups that are still defined with one thing changed."""
     wanted = {seed: own for seed, own in runs.items() if seed in (one.seeds or runs)}
     changed = ScoresBySeed(_in_groups(one, _with_other_results(one, wanted)), metrics)
 
@@ -37,7 +31,7 @@ def _effects(
         found = changed.contrast(terms, metric, seed)
         return {"all": _joined(found)} if found and one.weigh == "examples" else found
 
-    over_groups = [own for own in config.comparisons if own.over == "groups"]
+    over_groups = [own for own in comparisons if own.over == "groups"]
     return [effect for effect in compare(over_groups, changed_contrast, list(wanted), samples) if effect.interval]
 
 
@@ -57,20 +51,16 @@ def _in_groups(one: Sensitivity, runs: BySeed) -> BySeed:
     if one.groups is None:
         return runs
     pattern = re.compile(one.groups)
-    return {
-        seed: {run: [_in_group(row, pattern) for row in rows] for run, rows in own.items()}
-        for seed, own in runs.items()
-    }
 
+    def grouped(row: Scored) -> Scored:
+        found = pattern.match(row.meeting)
+        return replace(row, meeting=found[0]) if found else row
 
-def _in_group(row: Scored, pattern: re.Pattern[str]) -> Scored:
-    found = pattern.match(row.meeting)
-    return replace(row, meeting=found[0]) if found else row
+    return {seed: {run: [*map(grouped, rows)] for run, rows in own.items()} for seed, own in runs.items()}
 
 
 def _joined(clients: Mapping[str, Clusters]) -> Clusters:
     """Pool all clients, so that each example, or token, has the same weight."""
     own = list(clients.values())
-    names = [name for client in own for name in client.names]
     above, below = (np.concatenate([getattr(one, part) for one in own]) for part in ("numerator", "denominator"))
-    return Clusters.of(names, above.tolist(), below.tolist())
+    return Clusters.of([name for client in own for name in client.names], above.tolist(), below.tolist())

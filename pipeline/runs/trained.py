@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pipeline.federated.history import Round
@@ -17,12 +16,7 @@ def read_history(run_id: str, seed: int) -> list[Round]:
     Raises:
         QuorumError: the run is not trained.
     """
-    return rounds_of(read_table(layout.history(run_id)), seed)
-
-
-def rounds_of(rows: Iterable[Mapping[str, str]], seed: int) -> list[Round]:
-    """Parse the rows of a history, as history.csv and results have them."""
-    return [Round.of_row(row, seed) for row in rows]
+    return [Round.of_row(row, seed) for row in read_table(layout.history(run_id))]
 
 
 def timed_training(run: str) -> dict[str, Any]:

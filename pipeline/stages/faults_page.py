@@ -44,8 +44,8 @@ def run() -> None:
     write_json(layout.METRICS, {row["run"]: row["accuracy"] for rows in tables.values() for row in rows})
     say(f"page: {layout.REPORT} is ready")
     scores = {
-        name: {seed: {metrics[_dataset(order, name)].name: one.score} for seed, one in own.items()}
-        for name, own in results.items()
+        row.name: {seed: {metrics[row.dataset].name: one.score} for seed, one in results[row.name].items()}
+        for row in order.runs
     }
     project(order, scores)
 
@@ -60,10 +60,6 @@ def _contrast_of(results: Mapping[str, Mapping[int, AtSeed]], metric: Metric) ->
         return {"all": Clusters.of(["all"], [value], [1.0])}
 
     return contrast
-
-
-def _dataset(order: TextPageOrder, run: str) -> str:
-    return next(row.dataset for row in order.runs if row.name == run)
 
 
 def _results_of(row: TextRow, metric: str) -> dict[int, AtSeed]:

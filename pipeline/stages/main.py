@@ -7,7 +7,7 @@ decides which runs are shown: a run that is removed from params.yaml disappears 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from string import ascii_uppercase
 from typing import Any
 
@@ -23,8 +23,8 @@ from pipeline.report.main_tables import history_rows, main_table
 from pipeline.runs.identity import record_identities
 from pipeline.runs.metrics import plain, small_metrics, write_metrics
 from pipeline.runs.result_files import deleted_results, read_results_of
-from pipeline.runs.results import Results, knob_of, results_of, rows_with_examples, scores_of
-from pipeline.runs.sensitivities import sensitivities
+from pipeline.runs.results import Results, knob_of, results_of, scores_of
+from pipeline.runs.sensitivities import effects_with
 from pipeline.runs.truncation import Cut
 from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace import layout
@@ -48,9 +48,9 @@ def run() -> None:
     write_table(layout.MAIN_TABLE, main_table(data))
     write_table(layout.HISTORY, *history_rows(every.histories))
     write_json(layout.METRICS, small_metrics(data.results.metrics, tuple(data.compared)))
-    write_metrics(layout.MAIN, data.results.metrics, {} if data.parts else data.results.by_seed)
-    for seed, own in zip(data.seeds, data.parts.values(), strict=False):
-        write_json(layout.seed_metrics(layout.MAIN, seed), plain(own.by_seed[seed]))
+    write_metrics(layout.MAIN, data.results.metrics, {})
+    for seed, own in data.results.by_seed.items():
+        write_json(layout.seed_metrics(layout.MAIN, seed), plain(own))
     if all(layout.encoded_index(row.id).is_file() for row in data.order.runs):
         record_identities(layout.MAIN, data.order.runs)
     draw(data, folder)
@@ -69,11 +69,11 @@ def _read() -> tuple[MainData, Results]:
     if unknown := unknown_runs(layout.COMPARISONS, config.comparisons, [row.name for row in planned_runs()]):
         say(f"main: {layout.COMPARISONS}: params.yaml has no {', '.join(unknown)}; their comparisons are not run")
     files = read_results_of(rows)
-    known = rows_with_examples(rows, files)
-    every, complete = scores_of(known, files), _complete(known)
+    every = scores_of(rows, files)
+    complete = _complete([row for own in every.rows.values() for row in own])
     seeds = dict(zip(every.scored_by_seed, ascii_uppercase, strict=False)) if len(every.scored_by_seed) > 1 else {}
     alone = {
-        seed: results_of([row for row in known if row.seed == seed], files, samples, f"seed {seed}") for seed in seeds
+        seed: results_of([row for row in rows if row.seed == seed], files, samples, f"seed {seed}") for seed in seeds
     }
     results = results_of(complete, files, samples, "main", {seed: own.metrics for seed, own in alone.items()})
     scores = ScoresBySeed(every.scored_by_seed, by_name)
@@ -83,7 +83,10 @@ def _read() -> tuple[MainData, Results]:
         order=order.model_copy(update={"precision": record["precision"], "runs": rows}),
         comparisons=config,
         effects=compare(config.comparisons, scores.contrast, list(scores.runs), samples, scores.at_length),
-        sensitivities=sensitivities(config, scores.runs, by_name, samples),
+        sensitivities=[
+            (one.title, effects_with(one, config.comparisons, scores.runs, by_name, samples))
+            for one in config.sensitivities
+        ],
         source=record["source"]["qmsum"],
         cut=Cut(**record["cut"]),
         results=results,
@@ -93,7 +96,7 @@ def _read() -> tuple[MainData, Results]:
         tau=knob_of(results, ours, "tau") if ours else math.nan,
         seeds=seeds,
         parts={f"Run {seeds[seed]} alone: seed {seed}": own for seed, own in alone.items()},
-        missing=_missing(rows, files),
+        missing=list(dict.fromkeys(f"{row.name}-{row.seed}" for row in rows if row.id not in files)),
         deleted=deleted_results(rows),
         pos=_table(layout.POS_SHARES),
         shares=_table(layout.WORD_SHARES),
@@ -114,10 +117,6 @@ def _complete(rows: Sequence[RunRow]) -> list[RunRow]:
     seeds = {row.seed for row in rows}
     names = [name for name in {row.name for row in rows} if {row.seed for row in rows if row.name == name} == seeds]
     return [row for row in rows if row.name in names]
-
-
-def _missing(rows: Sequence[RunRow], files: Mapping[str, Any]) -> list[str]:
-    return list(dict.fromkeys(f"{row.name}-{row.seed}" for row in rows if row.id not in files))
 
 
 def _say_missing(data: MainData) -> None:

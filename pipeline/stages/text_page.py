@@ -80,7 +80,7 @@ def effects_of(
         QuorumError: a run's task has no metric of this name.
     """
     known = {metric.name for own in metrics.values() for metric in own}
-    own = {run: [metric.name for metric in metrics[one.row.dataset]] for run, one in by_run.items()}
+    own = {run: {metric.name: metric for metric in metrics[one.row.dataset]} for run, one in by_run.items()}
     refuse_unknown_metrics(layout.COMPARISONS, comparisons, own)
     comparisons = [one for one in comparisons if set(one.effects) <= known]
 
@@ -92,11 +92,9 @@ def effects_of(
         seeds = shared if seed is None else shared & {seed}
         if not seeds:
             return None
-        metric = next(one for one in metrics[by_run[next(iter(terms))].row.dataset] if one.name == name)
-        rows = [
-            (metric.sign * weight, {s: by_run[run].scored[s] for s in sorted(seeds)}) for run, weight in terms.items()
-        ]
-        return combined(rows, metric)
+        metric = own[next(iter(terms))][name]
+        runs = {run: {s: by_run[run].scored[s] for s in sorted(seeds)} for run in terms}
+        return combined([(metric.sign * weight, runs[run]) for run, weight in terms.items()], metric)
 
     return compare(comparisons, contrast, sorted({seed for one in by_run.values() for seed in one.scored}), samples)
 

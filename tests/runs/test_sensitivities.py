@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.evaluation.comparisons import Comparisons, Effect
+from pipeline.evaluation.comparisons import Comparison, Effect, Sensitivity
 from pipeline.evaluation.scores import Scored
-from pipeline.runs.sensitivities import BySeed, sensitivities
+from pipeline.runs.sensitivities import BySeed, effects_with
 from pipeline.tasks.task import Metric
 from pipeline.workspace.files import write_json
 
@@ -32,14 +32,9 @@ def scores() -> BySeed:
 def changed(runs: BySeed, **change: Any) -> list[Effect]:
     about = {"name": "c", "statement": "s", "terms": {"ours": 1, "other": -1}, "effects": {"score": None}}
     gone = {"name": "gone", "statement": "s", "terms": {"gone": 1, "other": -1}, "effects": {"score": None}}
-    content = {
-        "question": "q",
-        "comparisons": [about | {"family": "f"}, gone | {"family": "f"}, about | {"name": "seeds", "over": "seeds"}],
-        "sensitivities": [{"title": "changed"} | change],
-    }
-    ((title, effects),) = sensitivities(Comparisons.model_validate(content), runs, METRICS, 500)
-    assert title == "changed"
-    return effects
+    rows = [about | {"family": "f"}, gone | {"family": "f"}, about | {"name": "seeds", "over": "seeds"}]
+    comparisons = [Comparison.model_validate(row) for row in rows]
+    return effects_with(Sensitivity(title="changed", **change), comparisons, runs, METRICS, 500)
 
 
 def test_only_comparisons_over_groups_that_were_run_are_repeated() -> None:
