@@ -25,7 +25,7 @@ class MainData:
         effects: the effects of the comparisons, on their metrics.
         sensitivities: (what is changed, the effects with that change).
         source: where the meetings are from.
-        cut: what truncation lost.
+        cut: what truncation lost, where it is known.
         results: of the runs that have results at all seeds.
         metrics: the task's, the main one first, and the loss last.
         selective: the run that distils selectively.
@@ -42,7 +42,7 @@ class MainData:
     comparisons: Comparisons
     effects: Sequence[Effect]
     source: Mapping[str, Any]
-    cut: Cut
+    cut: Cut | None
     results: Results
     metrics: Sequence[Metric]
     paper: PaperScores

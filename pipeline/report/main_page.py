@@ -46,7 +46,7 @@ def render(data: MainData, figures: Path) -> str:
         figure=figure,
         sample=data.source.get("source") == "sample",
         random_weights=random_weights(order.backbone),
-        truncation=truncation(data.cut),
+        truncation=truncation(data.cut) if data.cut else "",
         facts=_facts(data),
         limits=limits(order.backbone, order.runs, {order.runs[0].setting: _meetings(data.results)}, data.results),
         **_of_effects(data),

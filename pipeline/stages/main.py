@@ -88,7 +88,7 @@ def _read() -> tuple[MainData, Results]:
             for one in config.sensitivities
         ],
         source=record["source"]["qmsum"],
-        cut=Cut(**record["cut"]),
+        cut=Cut(**record["cut"]) if record["cut"] else None,
         results=results,
         metrics=metrics,
         paper=read_table(layout.PAPER_RESULTS),

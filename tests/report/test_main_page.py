@@ -245,7 +245,7 @@ def test_a_page_has_effects_sensitivities_and_scores(tmp_path: Path) -> None:
 
 
 def test_a_page_without_comparisons_has_no_empty_parts(tmp_path: Path) -> None:
-    text = rendered(tmp_path)
+    text = rendered(tmp_path, cut=None)
     for part in ("forest", 'id="sensitivities"', "#deviations", 'class="answer"', "SAMPLE"):
         assert part not in text
     assert "SAMPLE" in rendered(tmp_path, source={"source": "sample", "commit": None})
