@@ -185,22 +185,28 @@ def unknown_runs(path: Path, comparisons: Sequence[Comparison], known: Collectio
     return list(named)
 
 
-def refuse_unknown_metrics(
+def on_known_metrics(
     path: Path, comparisons: Sequence[Comparison], metrics: Mapping[str, Collection[str]]
-) -> None:
-    """Refuse comparisons, in the file `path`, on metrics that a run lacks.
+) -> list[Comparison]:
+    """The comparisons, in the file `path`, on the metrics that their runs have: other tasks have others.
 
     Args:
         metrics: run -> its metrics; other runs may have any.
 
     Raises:
-        QuorumError: a comparison names another metric.
+        QuorumError: a metric is spelt almost like one that the run has.
     """
     for one in comparisons:
         for run, metric in product(one.terms, one.effects):
-            if metric not in (known := metrics.get(run, one.effects)):
+            known = metrics.get(run, one.effects)
+            if metric not in known and (near := nearest(metric, known, 0.6)):
                 problem = f"{path}: {one.name}.effects.{metric}: no such metric of {run}"
-                raise QuorumError(f"{problem}; there are {', '.join(known)}; correct the name")
+                raise QuorumError(f"{problem}; did you mean {near}? Correct the name")
+    own = [set(one.effects).intersection(*(metrics.get(run, one.effects) for run in one.terms)) for one in comparisons]
+    return [
+        one.model_copy(update={"effects": {name: paper for name, paper in one.effects.items() if name in known}})
+        for one, known in zip(comparisons, own, strict=True)
+    ]
 
 
 def compare(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from pipeline.evaluation.comparisons import Contrast, compare, read_comparisons, refuse_unknown_metrics
+from pipeline.evaluation.comparisons import Contrast, compare, on_known_metrics, read_comparisons
 from pipeline.evaluation.intervals import Clusters
 from pipeline.federated.history import CLOCK
 from pipeline.plan.orders import read_order
@@ -27,9 +27,9 @@ def run() -> None:
     metrics = {name: load_task(module).metrics[0] for name, module in order.datasets.items()}
     results = {row.name: _results_of(row, metrics[row.dataset].name) for row in order.runs}
     config, metric = read_comparisons(layout.COMPARISONS), next(iter(metrics.values()))
-    refuse_unknown_metrics(layout.COMPARISONS, config.comparisons, {run: [metric.name] for run in results})
+    comparisons = on_known_metrics(layout.COMPARISONS, config.comparisons, {run: [metric.name] for run in results})
     seeds = sorted(set().union(*results.values()))
-    effects = compare(config.comparisons, _contrast_of(results, metric), seeds, order.sign_flips)
+    effects = compare(comparisons, _contrast_of(results, metric), seeds, order.sign_flips)
     shown = [effect_row(one, metric, {seed: f"seed {seed}" for seed in seeds}) for one in effects]
     tables = tables_of(results, order.tables)
     for name, rows in tables.items():

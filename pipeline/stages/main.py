@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from string import ascii_uppercase
 from typing import Any
 
-from pipeline.evaluation.comparisons import compare, read_comparisons, refuse_unknown_metrics, unknown_runs
+from pipeline.evaluation.comparisons import compare, on_known_metrics, read_comparisons, unknown_runs
 from pipeline.evaluation.scores import ScoresBySeed
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import MainOrder, ReportOrder, RunRow, planned_runs, read_order
@@ -65,7 +65,9 @@ def _read() -> tuple[MainData, Results]:
     metrics, samples, rows = (*load_task(order.task).metrics, LOSS), order.sign_flips, _planned(order)
     by_name = {one.name: one for one in metrics}
     named = {run: tuple(by_name) for one in config.comparisons for run in one.terms}
-    refuse_unknown_metrics(layout.COMPARISONS, config.comparisons, named)
+    comparisons = on_known_metrics(layout.COMPARISONS, config.comparisons, named)
+    if foreign := {name for one in config.comparisons for name in one.effects} - set(by_name):
+        say(f"main: {layout.COMPARISONS}: the task has no {', '.join(sorted(foreign))}; runs are not compared by it")
     if unknown := unknown_runs(layout.COMPARISONS, config.comparisons, [row.name for row in planned_runs()]):
         say(f"main: {layout.COMPARISONS}: params.yaml has no {', '.join(unknown)}; their comparisons are not run")
     files = read_results_of(rows)
@@ -82,10 +84,9 @@ def _read() -> tuple[MainData, Results]:
     data = MainData(
         order=order.model_copy(update={"precision": record["precision"], "runs": rows}),
         comparisons=config,
-        effects=compare(config.comparisons, scores.contrast, list(scores.runs), samples, scores.at_length),
+        effects=compare(comparisons, scores.contrast, list(scores.runs), samples, scores.at_length),
         sensitivities=[
-            (one.title, effects_with(one, config.comparisons, scores.runs, by_name, samples))
-            for one in config.sensitivities
+            (one.title, effects_with(one, comparisons, scores.runs, by_name, samples)) for one in config.sensitivities
         ],
         source=record["source"]["qmsum"],
         cut=Cut(**record["cut"]) if record["cut"] else None,

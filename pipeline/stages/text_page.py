@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from pipeline.clients.skews import SERVER
-from pipeline.evaluation.comparisons import Comparison, Effect, compare, read_comparisons, refuse_unknown_metrics
+from pipeline.evaluation.comparisons import Comparison, Effect, compare, on_known_metrics, read_comparisons
 from pipeline.evaluation.intervals import Clusters
 from pipeline.evaluation.text_scores import LabelCounts, combined, value_of
 from pipeline.plan.orders import read_order
@@ -81,7 +81,7 @@ def effects_of(
     """
     known = {metric.name for own in metrics.values() for metric in own}
     own = {run: {metric.name: metric for metric in metrics[one.row.dataset]} for run, one in by_run.items()}
-    refuse_unknown_metrics(layout.COMPARISONS, comparisons, own)
+    comparisons = on_known_metrics(layout.COMPARISONS, comparisons, own)
     comparisons = [one for one in comparisons if set(one.effects) <= known]
 
     def contrast(terms: Mapping[str, float], name: str, seed: int | None) -> dict[str, Clusters] | None:
