@@ -37,7 +37,7 @@ IN_EXPERIMENT := env PYTHONPATH=../.. QUORUM_BASE=../.. python -m pipeline
 
 # Hours on made-up meetings would be kept among results.
 CORPORA := qmsum
-REFUSE_SAMPLE = ! grep -q '"source": "sample"' $(CORPORA:%=$(1)/data/prepared/%/notes.json) || { echo "error: $(CORPORA): made-up samples here; lay a mirror (QUORUM_MIRROR) or go online, then run the same command again"; exit 1; }
+REFUSE_SAMPLE = ! grep -q '"source": "sample"' $(CORPORA:%=$(1)/data/prepared/%/notes.json) || { echo "error: $(CORPORA): made-up samples here; set QUORUM_MIRROR to a folder with the corpora, or go online, then run the same command again"; exit 1; }
 
 # What lies outside the workspace, and has changed or come within reach: dvc does not look there.
 RENEW = stages=$$(python -m pipeline outdated) && { [ -z "$$stages" ] || dvc repro --force --single-item $$stages; }
