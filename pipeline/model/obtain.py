@@ -98,7 +98,7 @@ def _from_hub(name: str, preset: Preset | EncoderPreset, auto: Any, weights: Pat
             ) from None
         raise QuorumError(
             f"backbone: {name}: {preset.identifier} could not be fetched from the model hub ({reason}); check the "
-            f"network and the name, or set backbone: {OFFLINE if name in PRESETS else OFFLINE_ENCODER}, which works offline"
+            f"network and name, or set backbone: {OFFLINE if name in PRESETS else OFFLINE_ENCODER}, which works offline"
         ) from None
 
 
