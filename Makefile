@@ -95,7 +95,7 @@ repro-full: setup  ## the project's result: trains what has no result yet, eight
 missing: setup  ## the stages that repro-full has still to run
 	@cd $(FULL) && dvc repro plan && $(IN_EXPERIMENT) missing
 
-page: setup  ## experiments/full/reports/report.html from the committed results, without texts, weights or training (a minute)
+page: setup  ## experiments/full/reports/report.html from the committed results, without texts, weights or training (one or two minutes)
 	@cd $(FULL) && dvc repro plan && dvc repro --single-item main
 
 fednlp: setup  ## FedNLP: four tasks, skewed federations, and how much of an encoder is frozen: experiments/fednlp/reports (an hour and more)
