@@ -37,7 +37,7 @@ IN_EXPERIMENT := env PYTHONPATH=../.. QUORUM_BASE=../.. python -m pipeline
 
 # Hours on made-up meetings would be kept among results.
 CORPORA := qmsum
-REFUSE_SAMPLE = ! grep -q '"source": "sample"' $(CORPORA:%=$(1)/data/prepared/%/notes.json) || { echo "error: $(CORPORA): made-up samples here; lay a mirror (QUORUM_MIRROR) or go online, then run the same command again"; exit 1; }
+REFUSE_SAMPLE = ! grep -q '"source": "sample"' $(CORPORA:%=$(1)/data/prepared/%/notes.json) || { echo "error: $(CORPORA): made-up samples here; set QUORUM_MIRROR to a folder with the corpora, or go online, then run the same command again"; exit 1; }
 
 # What lies outside the workspace, and has changed or come within reach: dvc does not look there.
 RENEW = stages=$$(python -m pipeline outdated) && { [ -z "$$stages" ] || dvc repro --force --single-item $$stages; }
@@ -95,7 +95,7 @@ repro-full: setup  ## the project's result: trains what has no result yet, eight
 missing: setup  ## the stages that repro-full has still to run
 	@cd $(FULL) && dvc repro plan && $(IN_EXPERIMENT) missing
 
-page: setup  ## experiments/full/reports/report.html from the committed results, without texts, weights or training (a minute)
+page: setup  ## experiments/full/reports/report.html from the committed results, without texts, weights or training (one or two minutes)
 	@cd $(FULL) && dvc repro plan && dvc repro --single-item main
 
 fednlp: setup  ## FedNLP: four tasks, skewed federations, and how much of an encoder is frozen: experiments/fednlp/reports (an hour and more)

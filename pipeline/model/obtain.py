@@ -97,8 +97,8 @@ def _from_hub(name: str, preset: Preset | EncoderPreset, auto: Any, weights: Pat
                 "model.safetensors and the tokenizer's files, as the hub has them"
             ) from None
         raise QuorumError(
-            f"backbone: {name}: {preset.identifier} could not be had from the model hub ({reason}); check the network "
-            f"and the name, or set backbone: {OFFLINE if name in PRESETS else OFFLINE_ENCODER}, which works offline"
+            f"backbone: {name}: {preset.identifier} could not be fetched from the model hub ({reason}); check the "
+            f"network and name, or set backbone: {OFFLINE if name in PRESETS else OFFLINE_ENCODER}, which works offline"
         ) from None
 
 

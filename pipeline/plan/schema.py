@@ -101,7 +101,7 @@ class Params(CommonKnobs):
         if value not in known:
             raise ValueError(f"unknown {info.field_name} {value!r}; known: {', '.join(known)}")
         if info.field_name == "task" and load_task(TASKS[value]).kind is not Conversation:
-            raise ValueError(f"{value} is no task on conversations; an experiment with datasets can have it")
+            raise ValueError(f"{value} is not a task on conversations; use it in an experiment with datasets")
         return value
 
     @field_validator("corpora")
@@ -311,4 +311,4 @@ def check_names(path: Path, group: str, table: Any) -> None:
     """
     for name in table if isinstance(table, dict) else ():
         if not isinstance(name, str) or not re.match(NAME, name):
-            raise QuorumError(f"{path}: {group}: {name!r} is no name; use letters, digits, '.', '_' and '-'")
+            raise QuorumError(f"{path}: {group}: {name!r} is not a valid name; use letters, digits, '.', '_' and '-'")

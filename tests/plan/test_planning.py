@@ -62,7 +62,7 @@ def test_methods_without_a_server_know_no_drawing_of_clients(tmp_path: Path) -> 
     ("knobs", "message"),
     [
         ({"evaluate": "server"}, "more_runs.x.evaluate: server, but AdaSingle has no server"),
-        ({"clients_per_round": 2}, "clients_per_round are of federated methods; AdaSingle is none"),
+        ({"clients_per_round": 2}, "only federated methods have late and clients_per_round; AdaSingle is not one"),
     ],
 )
 def test_a_method_that_does_not_communicate_has_no_server(tmp_path: Path, knobs: Any, message: str) -> None:
