@@ -90,21 +90,9 @@ def effect_records(effects: Sequence[Effect]) -> list[dict[str, Any]]:
 
 def sensitivity_records(found: Sequence[tuple[str, Sequence[Effect]]]) -> list[dict[str, Any]]:
     """Rows of sensitivities.csv."""
-    columns = (
-        "name",
-        "metric",
-        "effect",
-        "low",
-        "high",
-        "p",
-        "p_holm",
-        "p_seeds",
-        "pooled",
-        "pooled_low",
-        "pooled_high",
-    )
+    shown = ("name", "metric", "effect", "low", "high", "p", "p_holm", "p_seeds", "pooled", "pooled_low", "pooled_high")
     return [
-        {"changed": title} | {column: row[column] for column in columns}
+        {"changed": title} | {column: row[column] for column in shown}
         for title, effects in found
         for row in effect_records(effects)
     ]
