@@ -28,9 +28,9 @@ def planned_training(run_id: str) -> tuple[Training, TrainOrder]:
     if algorithm.pooled:
         raise QuorumError(f"{run_id}: pools all data in one place, which a federation does not; choose another run")
     if not algorithm.communicates:
-        raise QuorumError(f"{run_id}: nothing of it travels; run it at each organisation by itself")
+        raise QuorumError(f"{run_id}: sends no adapter, so it needs no federation; run it in each organisation")
     if order.training.faults is not None:
-        raise QuorumError(f"{run_id}: faults are of the simulation; set faults: null in params.yaml")
+        raise QuorumError(f"{run_id}: only a simulation has faults; set faults: null in params.yaml")
     return order.training, order
 
 

@@ -57,7 +57,7 @@ def check(params: Params) -> None:
 def _queries(params: Params) -> None:
     strange = [corpus for corpus in params.queries if corpus not in CLIENT_OF]
     if strange:
-        raise ValueError(f"queries: {strange[0]}: is no corpus without queries; known: {', '.join(CLIENT_OF)}")
+        raise ValueError(f"queries: {strange[0]}: is not a corpus without queries; known: {', '.join(CLIENT_OF)}")
     missing = [corpus for corpus in params.corpora if corpus in CLIENT_OF and corpus not in params.queries]
     if missing:
         raise ValueError(f"queries.{missing[0]}: is missing, and {missing[0]} has no queries; add one")
@@ -157,4 +157,4 @@ def _decoding(params: Params) -> None:
         if most is not None and params.min_tokens > most:
             raise ValueError(f"min_tokens: {params.min_tokens} is above {where}: {most}")
     if params.beams == 1 and params.length_penalty != 1.0:
-        raise ValueError("length_penalty: is of beam search; set beams above 1, or length_penalty: 1.0")
+        raise ValueError("length_penalty: only beam search has one; set beams above 1, or length_penalty: 1.0")

@@ -24,6 +24,7 @@ from pipeline.model.precision import Precision
 from pipeline.workspace.files import read_json
 from pipeline.workspace.layout import MORE, group_of, order
 from pipeline.workspace.record import Record
+from pipeline.workspace.words import nearest
 
 REMEDY = "run `dvc repro plan`"
 OPTIONAL: Any = Field(default=None, exclude_if=lambda value: value is None)
@@ -314,7 +315,8 @@ def planned_run(run_id: str) -> RunRow:
     rows = planned_alike(run_id)
     found = next((row for row in rows if row.id == run_id), None)
     if found is None:
-        raise QuorumError(f"run {run_id!r} is not in params.yaml; there are {', '.join(row.id for row in rows)}")
+        near = nearest(run_id, (row.id for row in rows))
+        raise QuorumError(f"{run_id}: no such run at this seed in params.yaml; the nearest are {near}")
     return found
 
 

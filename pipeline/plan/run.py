@@ -118,7 +118,7 @@ class Tune(Record):
         for run, own in trials.items():
             wrong = [key for knobs in own for key in knobs if key in Run.model_fields and key != "learning_rate"]
             if wrong:
-                raise ValueError(f"{run}: {wrong[0]} is no knob of a training; set it in the run")
+                raise ValueError(f"{run}: {wrong[0]} is not a knob of a training; set it in the run")
             if len(own) == 1:
                 raise ValueError(f"{run}: one trial chooses nothing; give two or more")
             if len({frozenset(knobs) for knobs in own}) > 1:

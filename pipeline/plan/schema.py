@@ -101,7 +101,7 @@ class Params(CommonKnobs):
         if value not in known:
             raise ValueError(f"unknown {info.field_name} {value!r}; known: {', '.join(known)}")
         if info.field_name == "task" and load_task(TASKS[value]).kind is not Conversation:
-            raise ValueError(f"{value} is no task on conversations; an experiment with datasets can have it")
+            raise ValueError(f"{value} is not a task on conversations; use it in an experiment with datasets")
         return value
 
     @field_validator("corpora")
@@ -205,7 +205,8 @@ class Params(CommonKnobs):
         try:
             return known.model_validate({key: here[key] for key in GLOBAL if key in names} | own)
         except ValidationError as error:
-            raise QuorumError(f"{PARAMS}: {self.where(name)}.{first_problem(error)}; correct it") from None
+            problem = first_problem(error, names)
+            raise QuorumError(f"{PARAMS}: {self.where(name)}.{problem}; correct it") from None
 
 
 def read_params(path: Path = PARAMS) -> Params:
@@ -220,7 +221,8 @@ def read_params(path: Path = PARAMS) -> Params:
     scales = data.get("scales") if isinstance(data.get("scales"), dict) else {}
     for where, scale in [("scale", data.get("scale")), *((f"scales.{one}", one) for one in scales or ())]:
         if scale not in get_args(Scale):
-            raise QuorumError(f"{path}: {where}: is no scale; known: {', '.join(get_args(Scale))}; correct it")
+            known = ", ".join(get_args(Scale))
+            raise QuorumError(f"{path}: {where}: unknown scale {scale!r}; known: {known}; correct it")
     chosen = _checked(path, data, data.get("scale"), "")
     # The others too: a mistake in them should not wait until they are chosen.
     for scale in (one for one in scales or () if one != chosen.scale):
@@ -284,7 +286,7 @@ def _sized(path: Path, name: str, setting: Any, scale: Any) -> Any:
     unknown = [one for one in setting.get("sizes", {}) if one not in get_args(Scale)]
     if unknown:
         known = ", ".join(get_args(Scale))
-        raise QuorumError(f"{path}: settings.{name}.sizes.{unknown[0]}: is no scale; known: {known}; correct it")
+        raise QuorumError(f"{path}: settings.{name}.sizes.{unknown[0]}: unknown scale; known: {known}; correct it")
     own = {key: value for key, value in setting.items() if key != "sizes"}
     return over(setting.get("sizes", {}).get(scale), own)
 
@@ -309,4 +311,4 @@ def check_names(path: Path, group: str, table: Any) -> None:
     """
     for name in table if isinstance(table, dict) else ():
         if not isinstance(name, str) or not re.match(NAME, name):
-            raise QuorumError(f"{path}: {group}: {name!r} is no name; use letters, digits, '.', '_' and '-'")
+            raise QuorumError(f"{path}: {group}: {name!r} is not a valid name; use letters, digits, '.', '_' and '-'")

@@ -225,7 +225,7 @@ def read_text_params(path: Path = PARAMS) -> TextParams:
     chosen = data.setdefault("scale", "laptop")
     scales = data.pop("scales", {chosen: {}})
     if not isinstance(scales, dict) or chosen not in scales:
-        raise QuorumError(f"{path}: scale: {chosen!r} is none of scales; correct it")
+        raise QuorumError(f"{path}: scale: {chosen!r} is not in scales; add it there, or correct it")
     found = {}
     for scale, under in scales.items():
         where = "" if scale == chosen else f"at scale {scale}: "

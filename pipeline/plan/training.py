@@ -92,8 +92,8 @@ def _check_alone(where: str, run: Run) -> None:
     if run.evaluate == "server":
         raise QuorumError(f"params.yaml: {where}.evaluate: server, but {run.method} has no server; correct it")
     if run.late or "clients_per_round" in run.knobs:
-        wrong = "late and clients_per_round are of federated methods"
-        raise QuorumError(f"params.yaml: {where}: {wrong}; {run.method} is none; correct it")
+        wrong = "only federated methods have late and clients_per_round"
+        raise QuorumError(f"params.yaml: {where}: {wrong}; {run.method} is not one; remove them")
 
 
 def batches_of(params: Params, names: Iterable[str]) -> dict[str, tuple[int, int]]:

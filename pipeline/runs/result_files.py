@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import QuorumError
-from pipeline.federated.history import Round
 from pipeline.plan.orders import EncodeOrder, RunRow, read_order
 from pipeline.runs.index import read_encoded, target_limit
 from pipeline.runs.trained import timed_training
@@ -34,6 +33,8 @@ CPU = Path("/proc/cpuinfo")
 Result = Mapping[str, Any]
 """`fingerprint`, `commit`, `machine`, `precision`, `threads`, `source`, `cut`, `training`, `training_seconds`;
 `scores`: {`clients`, `examples`}; `history`: rows."""
+NEEDED = ("fingerprint", "precision", "source", "cut", "scores", "history")
+"""What pages read of a result."""
 
 
 def save_result(row: RunRow, scores: Mapping[str, Any]) -> None:
@@ -63,14 +64,17 @@ def read_result(path: Path) -> dict[str, Any]:
     """Read a run's result.
 
     Raises:
-        QuorumError: the file is missing or damaged.
+        QuorumError: the file is missing or damaged, or lacks a key.
     """
     try:
-        return dict(json.loads(gzip.decompress(path.read_bytes())))
+        result = json.loads(gzip.decompress(path.read_bytes()))
     except FileNotFoundError:
         raise QuorumError(f"{path}: is missing; run `dvc repro`") from None
     except (OSError, EOFError, ValueError):
         raise QuorumError(f"{path}: is damaged; run `git checkout {path}` or `dvc repro`") from None
+    if absent := [key for key in NEEDED if not isinstance(result, dict) or key not in result]:
+        raise QuorumError(f"{path}: is damaged (no {absent[0]}); run `git checkout {path}` or `dvc repro`")
+    return dict(result)
 
 
 def has_result(row: RunRow) -> bool:
@@ -93,6 +97,13 @@ def read_results_of(rows: Iterable[RunRow]) -> dict[str, dict[str, Any]]:
         named = " and ".join(f"{run} in {precision}" for precision, run in sorted(precisions.items()))
         raise QuorumError(f"{layout.RESULTS}: {named}: one table has one precision; remove the results of one")
     return files
+
+
+def deleted_results(rows: Iterable[RunRow]) -> list[str]:
+    """List the result files of planned runs that git has and the workspace lacks; none outside git."""
+    listed = ["git", "ls-files", "--deleted", "--", str(layout.RESULTS)]
+    found = subprocess.run(listed, capture_output=True, text=True, check=False).stdout.splitlines()
+    return [path for path in dict.fromkeys(str(layout.result(row.id)) for row in rows) if path in found]
 
 
 def refuse_to_retrain(row: RunRow) -> None:
@@ -134,11 +145,6 @@ def stage_of(row: RunRow) -> str:
     """Return DVC's name of a run's last stage."""
     stage = "evaluate" if layout.group_of(row.id) == layout.MAIN else "evaluate-more"
     return f"{stage}@{row.name}-{row.seed}"
-
-
-def rounds_of(result: Result, seed: int) -> list[Round]:
-    """Return a result's rounds."""
-    return [Round.of_row(row, seed) for row in result["history"]]
 
 
 def _here(row: RunRow) -> str:
