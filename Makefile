@@ -37,12 +37,12 @@ IN_EXPERIMENT := env PYTHONPATH=../.. QUORUM_BASE=../.. python -m pipeline
 
 # Hours on made-up meetings would be kept among results.
 CORPORA := qmsum
-REFUSE_SAMPLE = ! grep -q '"source": "sample"' $(CORPORA:%=$(1)/data/prepared/%/notes.json) || { echo "error: $(CORPORA): made-up samples here; lay a mirror (QUORUM_MIRROR) or go online, then run the same command again"; exit 1; }
+REFUSE_SAMPLE = ! grep -q '"source": "sample"' $(CORPORA:%=$(1)/data/prepared/%/notes.json) || { echo "error: $(CORPORA): made-up samples here; set QUORUM_MIRROR to a folder with the corpora, or go online, then run the same command again"; exit 1; }
 
 # What lies outside the workspace, and has changed or come within reach: dvc does not look there.
 RENEW = stages=$$(python -m pipeline outdated) && { [ -z "$$stages" ] || dvc repro --force --single-item $$stages; }
 
-try: setup  ## every file and page of the main table in a minute and a half: made-up meetings, random weights, a copy of its own
+try: setup  ## every file and page of the main table in 2 to 5 minutes: made-up meetings, random weights, in work/try
 	@$(GIT_IDENTITY) python -m pipeline copies try
 	@cd work/try && unset DVC_ROOT && for stage in train generate main examples; do dvc repro $$stage || exit 1; done
 	@echo "try: open work/try/reports/report.html; its runs: make ui STORE=work/try"
@@ -95,7 +95,7 @@ repro-full: setup  ## the project's result: trains what has no result yet, eight
 missing: setup  ## the stages that repro-full has still to run
 	@cd $(FULL) && dvc repro plan && $(IN_EXPERIMENT) missing
 
-page: setup  ## experiments/full/reports/report.html from the committed results, without texts, weights or training (half a minute)
+page: setup  ## experiments/full/reports/report.html from the committed results, without texts, weights or training (one or two minutes)
 	@cd $(FULL) && dvc repro plan && dvc repro --single-item main
 
 fednlp: setup  ## FedNLP: four tasks, skewed federations, and how much of an encoder is frozen: experiments/fednlp/reports (an hour and more)

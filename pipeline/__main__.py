@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from pipeline.errors import QuorumError
+from pipeline.workspace.progress import say
 from pipeline.workspace.quiet import silence
 from pipeline.workspace.words import WHOLE
 
@@ -99,7 +100,6 @@ def train(run: Run) -> None:
 def log(run: Run) -> None:
     """Log in MLflow the rounds that a run's trainings write to standard input."""
     from pipeline.runs.tracking import log as log_rounds
-    from pipeline.workspace.progress import say
 
     try:
         log_rounds(sys.stdin)
@@ -151,7 +151,6 @@ def report() -> None:
 def _track_results() -> None:
     """Bring the MLflow store up to date; a broken store is reported and fails nothing, as the results are files."""
     from pipeline.runs.tracking import project
-    from pipeline.workspace.progress import say
 
     try:
         project()
@@ -350,7 +349,7 @@ def cli() -> None:
     except SystemExit as error:
         # Typer exits like this after Ctrl-C, without a message.
         if error.code == INTERRUPTED:
-            print("interrupted; the same command goes on where it stopped", file=sys.stderr)
+            print("interrupted: finished parts stay; run the same command again to go on", file=sys.stderr)
         raise
     except OSError as error:
         _fail(f"{error.filename or 'a file'}: {error.strerror or error}; check the path, permissions and free space")
@@ -368,7 +367,7 @@ def _collect_rarely() -> None:
 def _fail(message: str) -> None:
     if os.environ.get("PIPELINE_DEBUG") == "1":
         traceback.print_exc()
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    say(f"error: {' '.join(message.split())}")
     raise SystemExit(1)
 
 

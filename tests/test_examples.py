@@ -29,6 +29,7 @@ MODULES = (
     "pipeline.tasks.spans",
     "pipeline.tasks.title",
     "pipeline.workspace.layout",
+    "pipeline.workspace.words",
 )
 
 

@@ -89,12 +89,12 @@ def check(folder: Path) -> list[Checked]:
         QuorumError: there is no such folder, it holds no meeting, or two of its meetings have one name.
     """
     if not folder.is_dir():
-        raise QuorumError(f"{folder}: is no folder; give the one that holds the meetings")
+        raise QuorumError(f"{folder}: is not a folder; give the one that holds the meetings")
     if splits := [folder / split for split in SPLITS if (folder / split).is_dir()]:
         return [one for split in splits for one in check(split)]
     paths = meeting_files(folder)
     if not paths:
-        raise QuorumError(f"{folder}: holds no meeting; lay {', '.join(READERS)} files there")
+        raise QuorumError(f"{folder}: has no meeting; put {', '.join(READERS)} files there")
     meetings: dict[str, Meeting] = {}
     queries: dict[str, list[Query]] = {path.name: [] for path in paths}
     faults: list[Checked] = []
@@ -106,7 +106,7 @@ def check(folder: Path) -> list[Checked]:
             for row in _rows(table):
                 name = row.cells["file"]
                 if name not in queries:
-                    faults.append(Checked(table, None, f"line {row.line}: {name!r} is no meeting of this folder"))
+                    faults.append(Checked(table, None, f"line {row.line}: this folder has no meeting {name!r}"))
                 elif name in meetings:
                     with _collecting(table, faults):
                         queries[name].append(row.query(len(meetings[name].turns)))

@@ -188,7 +188,7 @@ def _mirror() -> Path:
     if folder is None:
         raise QuorumError("data_source: mirror: no folder found; set QUORUM_MIRROR, or set data_source: auto")
     if not folder.is_dir():
-        raise QuorumError(f"QUORUM_MIRROR: {folder}: is no folder; correct it, or set data_source: auto")
+        raise QuorumError(f"QUORUM_MIRROR: {folder}: is not a folder; correct it, or set data_source: auto")
     return folder
 
 

@@ -10,14 +10,15 @@ from Different Experiments", Biometrics 1954). With effects e_s and standard err
 
     w_s = 1 / σ_s²,   ē = Σ w_s e_s / Σ w_s,   Q = Σ w_s (e_s − ē)²  ~  χ² with S − 1 degrees of freedom.
 
-Where its p is under 0.05, effect and interval are those of the seeds' effects (random effects, Student's t).
+Where its p is under 0.05, effect and interval are those of the seeds' effects (random effects, Student's t), also at
+equal length; the pooled effect is reported with them.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,11 +31,11 @@ from statsmodels.stats.multitest import multipletests
 from pipeline.errors import QuorumError
 from pipeline.evaluation.intervals import Clusters, Interval, interval_of, mean_ratio, of_few, sign_flip, standard_error
 from pipeline.workspace.record import Record, first_problem
+from pipeline.workspace.words import nearest
 
 ALPHA = 0.05
-FEW_SEEDS = 2
-"""Fewer observations have no spread."""
-SAMPLES_AT_EQUAL_LENGTH = 2_000
+MISSPELT = 0.87
+"""From this similarity on (difflib's, 0 to 1), an unknown run is taken for a misspelt one: `fedselectkd-own` is not."""
 
 
 class Comparison(Record):
@@ -47,7 +48,6 @@ class Comparison(Record):
         effects: metric -> the paper's own effect in the metric's unit; null where the paper has none.
         over: what is resampled: groups of examples (meetings, documents), or seeds.
         family: Holm's correction runs over the comparisons of one family on one metric; none is corrected without one.
-        seeds: the seeds that count; null: all.
         band: of a statement that two runs are alike, the ends between which the paper has them.
         scale: the one scale that makes it; null: every scale.
     """
@@ -58,7 +58,6 @@ class Comparison(Record):
     effects: dict[str, float | None] = Field(min_length=1)
     over: Literal["groups", "seeds"] = "groups"
     family: str = ""
-    seeds: list[int] | None = None
     band: tuple[float, float] | None = None
     scale: str | None = None
 
@@ -97,9 +96,12 @@ class Comparisons(Record):
 
 
 Contrast = Callable[[Mapping[str, float], str, int | None], dict[str, Clusters] | None]
-"""(terms, metric, seed or None for all) -> client -> the contrast by group; None where a run or metric is missing."""
-Lengths = Callable[[Mapping[str, float], str], dict[str, "AtLength"] | None]
-"""(terms, metric) -> client -> its examples' contrasts and their contrasts of log lengths; None without texts."""
+"""(terms, metric, a seed, or None for all that the runs share) -> client -> the contrast by group.
+
+Positive where it is better; None where a run or its metric is missing.
+"""
+Lengths = Callable[[Mapping[str, float], str, int | None], dict[str, "AtLength"] | None]
+"""The same -> client -> its examples' contrasts and their contrasts of log lengths; None without texts."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,8 @@ class Effect:
     Attributes:
         interval: the effect with its 95% interval; None where a run is missing.
         p, p_holm: two-sided, and after Holm's correction over the family; None without a family or an interval.
-        by_seed: seed -> its own effect.
+        by_seed: seed -> its own effect, of the seeds at which all runs have results.
+        pooled: the effect over the groups of all seeds, where the seeds disagree.
         p_seeds: of Cochran's Q; None where seeds share groups, or there is one seed.
         at_equal_length: the effect at equal length, of a metric of texts.
         groups: how many groups it rests on.
@@ -130,6 +133,7 @@ class Effect:
     p: float | None = None
     p_holm: float | None = None
     by_seed: Mapping[int, float] = field(default_factory=dict)
+    pooled: Interval | None = None
     p_seeds: float | None = None
     at_equal_length: Interval | None = None
     groups: int = 0
@@ -161,6 +165,50 @@ def read_comparisons(path: Path) -> Comparisons:
         raise QuorumError(f"{path}: {first_problem(error)}; correct it") from None
 
 
+def unknown_runs(path: Path, comparisons: Sequence[Comparison], known: Collection[str]) -> list[str]:
+    """List the runs of comparisons that are not planned; a name that is spelt almost like a planned run is an error.
+
+    Args:
+        path: the file that has them.
+        known: the names of the planned runs, with a result or without.
+
+    Raises:
+        QuorumError: a comparison has a misspelt run.
+    """
+    named = {run: one.name for one in comparisons for run in one.terms if run not in known}
+    for run, name in named.items():
+        if near := nearest(run, known, MISSPELT):
+            raise QuorumError(
+                f"{path}: {name}.terms.{run}: no such run in params.yaml; did you mean {near}? Correct the name, or "
+                "remove the comparison"
+            )
+    return list(named)
+
+
+def on_known_metrics(
+    path: Path, comparisons: Sequence[Comparison], metrics: Mapping[str, Collection[str]]
+) -> list[Comparison]:
+    """The comparisons, in the file `path`, on the metrics that their runs have: other tasks have others.
+
+    Args:
+        metrics: run -> its metrics; other runs may have any.
+
+    Raises:
+        QuorumError: a metric is spelt almost like one that the run has.
+    """
+    for one in comparisons:
+        for run, metric in product(one.terms, one.effects):
+            known = metrics.get(run, one.effects)
+            if metric not in known and (near := nearest(metric, known, 0.6)):
+                problem = f"{path}: {one.name}.effects.{metric}: no such metric of {run}"
+                raise QuorumError(f"{problem}; did you mean {near}? Correct the name")
+    own = [set(one.effects).intersection(*(metrics.get(run, one.effects) for run in one.terms)) for one in comparisons]
+    return [
+        one.model_copy(update={"effects": {name: paper for name, paper in one.effects.items() if name in known}})
+        for one, known in zip(comparisons, own, strict=True)
+    ]
+
+
 def compare(
     comparisons: Sequence[Comparison],
     contrast: Contrast,
@@ -177,7 +225,7 @@ def compare(
     """
     return with_holm(
         [
-            _over_seeds(one, metric, contrast, seeds)
+            _over_seeds(one, metric, _at_seeds(one, metric, contrast, seeds))
             if one.over == "seeds"
             else _over_groups(one, metric, contrast, seeds, samples, lengths)
             for one in comparisons
@@ -186,19 +234,15 @@ def compare(
     )
 
 
-def _over_seeds(one: Comparison, metric: str, contrast: Contrast, seeds: Sequence[int]) -> Effect:
-    by_seed = _by_seed(one, metric, contrast, seeds)
+def _at_seeds(one: Comparison, metric: str, contrast: Contrast, seeds: Sequence[int]) -> dict[int, dict[str, Clusters]]:
+    return {seed: own for seed in seeds if (own := contrast(one.terms, metric, seed))}
+
+
+def _over_seeds(one: Comparison, metric: str, alone: Mapping[int, Mapping[str, Clusters]]) -> Effect:
+    by_seed = {seed: mean_ratio(clients) for seed, clients in alone.items()}
     values = list(by_seed.values())
-    if len(values) < FEW_SEEDS:
-        point = Interval(values[0], math.nan, math.nan) if values else None
-        return Effect(one, metric, point, by_seed=by_seed)
-    p = float(ttest_1samp(values, 0.0).pvalue) if len(set(values)) > 1 else math.nan
-    return Effect(one, metric, of_few(values), None if math.isnan(p) else p, by_seed=by_seed)
-
-
-def _by_seed(one: Comparison, metric: str, contrast: Contrast, seeds: Sequence[int]) -> dict[int, float]:
-    own = {seed: contrast(one.terms, metric, seed) for seed in seeds if one.seeds is None or seed in one.seeds}
-    return {seed: mean_ratio(clients) for seed, clients in own.items() if clients}
+    p = float(ttest_1samp(values, 0.0).pvalue) if len(set(values)) > 1 else None
+    return Effect(one, metric, of_few(values) if values else None, p, by_seed=by_seed)
 
 
 def _over_groups(
@@ -207,29 +251,27 @@ def _over_groups(
     clients = contrast(one.terms, metric, None)
     if clients is None:
         return Effect(one, metric)
-    effect = Effect(
-        one,
-        metric,
-        interval_of(clients, samples),
-        sign_flip(clients, samples),
-        by_seed=_by_seed(one, metric, contrast, seeds),
+    alone = _at_seeds(one, metric, contrast, seeds)
+    texts = lengths(one.terms, metric, None) if lengths else None
+    effect = replace(
+        _over_seeds(one, metric, alone),
+        p_seeds=cochran(alone),
+        at_equal_length=at_equal_length(texts) if texts else None,
         groups=len({name for own in clients.values() for name in own.names}),
     )
-    if lengths and (own := lengths(one.terms, metric)):
-        effect = replace(effect, at_equal_length=at_equal_length(own))
-    alone = {seed: contrast(one.terms, metric, seed) for seed in effect.by_seed}
-    p_seeds = cochran({seed: own for seed, own in alone.items() if own})
-    effect = replace(effect, p_seeds=p_seeds)
+    pooled = interval_of(clients, samples)
     if not effect.disagree:
-        return effect
-    values = list(effect.by_seed.values())
-    return replace(effect, interval=of_few(values), p=float(ttest_1samp(values, 0.0).pvalue))
+        return replace(effect, interval=pooled, p=sign_flip(clients, samples))
+    if lengths and texts:
+        own = [found for seed in alone if (found := lengths(one.terms, metric, seed))]
+        effect = replace(effect, at_equal_length=of_few([at_equal_length(found).value for found in own]))
+    return replace(effect, pooled=pooled)
 
 
 def cochran(by_seed: Mapping[int, Mapping[str, Clusters]]) -> float | None:
     """The p of Cochran's Q over seeds that test different groups; None where they share some, or there is one seed."""
     names = [{name for client in own.values() for name in client.names} for own in by_seed.values()]
-    if len(names) < FEW_SEEDS or sum(map(len, names)) > len(set().union(*names)):
+    if len(names) < 2 or sum(map(len, names)) > len(set().union(*names)):
         return None
     effects = np.array([mean_ratio(own) for own in by_seed.values()])
     errors = np.array([standard_error(own) for own in by_seed.values()])
@@ -255,24 +297,28 @@ def with_holm(effects: Sequence[Effect]) -> list[Effect]:
     return found
 
 
-def at_equal_length(clients: Mapping[str, AtLength], samples: int = SAMPLES_AT_EQUAL_LENGTH, seed: int = 0) -> Interval:
+def at_equal_length(clients: Mapping[str, AtLength], samples: int = 2_000, seed: int = 0) -> Interval:
     """The mean over clients of the effect at equal length: the intercept of gains regressed on log lengths.
 
     g_i = a_c + b_c l_i for client c's examples; the effect is the mean of a_c. The interval is the percentile bootstrap
-    over groups, within each client.
+    over groups, within each client; where clients share groups, a group is drawn for all of them at once.
     """
     rng = np.random.default_rng(seed)
+    names = {client: sorted(set(own.groups)) for client, own in clients.items()}
+    every = sorted(set().union(*names.values()))
+    counts: dict[str, np.ndarray] = {}
+    for stratum in names.values() if len(every) == sum(map(len, names.values())) else [every]:
+        times = rng.multinomial(len(stratum), np.full(len(stratum), 1 / len(stratum)), size=samples)
+        counts |= dict(zip(stratum, times.T, strict=True))
     values, drawn = [], []
-    for own in clients.values():
-        _, index = np.unique(np.asarray(own.groups), return_inverse=True)
+    for client, own in clients.items():
         moments = np.stack(
             [np.ones_like(own.gains), own.lengths, own.gains, own.lengths**2, own.lengths * own.gains], axis=1
         )
-        by_group = np.zeros((index.max() + 1, moments.shape[1]))
-        np.add.at(by_group, index, moments)
-        counts = rng.multinomial(len(by_group), np.full(len(by_group), 1 / len(by_group)), size=samples)
+        by_group = np.zeros((len(names[client]), moments.shape[1]))
+        np.add.at(by_group, np.searchsorted(names[client], own.groups), moments)
         values.append(float(_intercept(by_group.sum(0)[None])[0]))
-        drawn.append(_intercept(counts @ by_group))
+        drawn.append(_intercept(np.stack([counts[name] for name in names[client]], axis=1) @ by_group))
     low, high = np.nanpercentile(np.mean(drawn, axis=0), [2.5, 97.5])
     return Interval(float(np.mean(values)), float(low), float(high))
 

@@ -33,6 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from pipeline.workspace.words import number
+
 Array = NDArray[np.float64]
 CONFIDENCE = 0.95
 
@@ -86,11 +88,16 @@ class Interval:
 
     def span(self, digits: int, sign: str = "") -> str:
         """The ends as text, as in `0.12 … 0.34`; of a point, none."""
-        return "" if self.is_point else f"{self.low:{sign}.{digits}f} … {self.high:{sign}.{digits}f}".replace("-", "−")
+        return "" if self.is_point else " … ".join(number(end, digits, sign) for end in self.ends)
 
     def rounded(self, digits: int) -> dict[str, float]:
         """As files have it: a point has no ends."""
         return {name: round(value, digits) for name, value in asdict(self).items() if not math.isnan(value)}
+
+    @property
+    def half(self) -> float:
+        """From the value to the upper end; NaN of a point."""
+        return self.high - self.value
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -98,12 +105,20 @@ class Interval:
         return self.low, self.high
 
 
+def columns(interval: Interval | None, *names: str) -> dict[str, float | None]:
+    """The names of value, low and high -> their numbers, to six digits; None for the ends of a point, and of None."""
+    values = (math.nan,) * 3 if interval is None else (interval.value, *interval.ends)
+    return {name: None if math.isnan(one) else round(one, 6) for name, one in zip(names, values, strict=True)}
+
+
 def of_few(values: Sequence[float]) -> Interval:
-    """The mean of two or more values that are each other's only evidence, by Student's t: as the gains of three runs.
+    """The mean of values that are each other's only evidence, by Student's t, as the gains of three runs; one: a point.
 
     >>> of_few([1.0, 2.0, 3.0]).span(2)
     '−0.48 … 4.48'
     """
+    if len(values) < 2:
+        return Interval(values[0], math.nan, math.nan)
     mean, error = fmean(values), stdev(values) / math.sqrt(len(values))
     width = error * float(student.ppf(0.5 + CONFIDENCE / 2, len(values) - 1))
     return Interval(mean, mean - width, mean + width, error)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from pipeline.evaluation.comparisons import AtLength
 from pipeline.evaluation.intervals import Clusters, Interval, aligned, interval_of
+from pipeline.tasks.task import Metric
 
 MEAN = "mean"
 LOSS = "loss"
 LENGTH = "length"
+LOG_LENGTH = "log_length"
 
 MEETINGS = 30
 """Of a client alone, fewer give a point without an interval."""
@@ -51,24 +54,32 @@ class Figures:
         return {name: interval.rounded(4) for name, interval in self.metrics.items()} | losses
 
 
-def over_seeds(files: Sequence[Sequence[Mapping[str, Any]]]) -> list[Scored]:
-    """One run's example rows at each seed -> one row an example, every score the mean over seeds.
+def read_rows(rows: Sequence[Mapping[str, Any]]) -> list[Scored]:
+    """A run's example rows at one seed, as results have them.
 
-    A run that wrote no predictions has its loss alone, and turns of the source (lead, random) have no loss. Where each
-    seed draws other test sets, an example counts for each client that had it, over the seeds in which it did.
+    A run that wrote no predictions has its loss alone, and turns of the source (lead, random) have no loss.
     """
-    merged = []
-    by_example: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for file in files:
-        for row in file:
-            by_example.setdefault((row["client"], row["id"]), []).append(row)
-    for (client, identity), rows in by_example.items():
-        first = rows[0]
-        values = {m: sum(row[m] for row in rows) / len(rows) for m in first if m not in NO_SCORES}
-        if "loss_sum" in first:
-            values[LOSS] = sum(row["loss_sum"] for row in rows) / len(rows)
-        merged.append(Scored(identity, client, first["meeting"], first.get("tokens", 0), values))
-    return merged
+
+    def values(row: Mapping[str, Any]) -> dict[str, float]:
+        found = {name: float(value) for name, value in row.items() if name not in NO_SCORES}
+        return found | ({LOSS: float(row["loss_sum"])} if "loss_sum" in row else {})
+
+    return [Scored(row["id"], row["client"], row["meeting"], row.get("tokens", 0), values(row)) for row in rows]
+
+
+def over_seeds(seeds: Iterable[Sequence[Scored]]) -> list[Scored]:
+    """One run's rows at each seed -> one row an example, every score the mean over seeds.
+
+    Where each seed draws other test sets, an example counts for each client that had it, over the seeds in which it
+    did.
+    """
+    by_example: dict[tuple[str, str], list[Scored]] = {}
+    for row in chain.from_iterable(seeds):
+        by_example.setdefault((row.client, row.id), []).append(row)
+    return [
+        replace(rows[0], values={m: sum(row.values[m] for row in rows) / len(rows) for m in rows[0].values})
+        for rows in by_example.values()
+    ]
 
 
 def clusters_of(rows: Sequence[Scored], metric: str) -> dict[str, Clusters]:
@@ -92,67 +103,78 @@ Runs = Mapping[str, Sequence[Scored]]
 """Run -> its examples' scores."""
 
 
-def contrast(runs: Runs, terms: Mapping[str, float], metric: str) -> dict[str, Clusters] | None:
-    """Client -> Σ coefficient · metric by meeting, over the examples that all runs have; a loss has the other sign.
+@dataclass(frozen=True)
+class ScoresBySeed:
+    """Scores of several runs, to compare them by.
+
+    Attributes:
+        runs: seed -> its runs.
+        metrics: name -> metric.
+    """
+
+    runs: Mapping[int, Runs]
+    metrics: Mapping[str, Metric]
+
+    def contrast(self, terms: Mapping[str, float], metric: str, seed: int | None) -> dict[str, Clusters] | None:
+        """Compute a contrast's values by group; see `comparisons.Contrast`."""
+        return contrast(self._shared(terms, seed), terms, self.metrics[metric])
+
+    def at_length(self, terms: Mapping[str, float], metric: str, seed: int | None) -> dict[str, AtLength] | None:
+        """Compute a contrast at equal length; see `comparisons.Lengths`."""
+        return at_length(self._shared(terms, seed), terms, self.metrics[metric])
+
+    def _shared(self, terms: Mapping[str, float], seed: int | None) -> Runs:
+        """The means over the seeds at which all runs of a contrast have results, or one seed's scores."""
+        seeds = [own for at, own in self.runs.items() if seed in (None, at) and set(terms) <= set(own)]
+        return {run: over_seeds(own[run] for own in seeds) for run in terms}
+
+
+def contrast(runs: Runs, terms: Mapping[str, float], metric: Metric) -> dict[str, Clusters] | None:
+    """Client -> Σ coefficient · metric by meeting, over the examples that all runs have; positive where it is better.
 
     None where a run or its metric is missing.
     """
-    rows = _combined(runs, terms, (metric,))
-    if not rows:
-        return None
-    sign = -1.0 if metric == LOSS else 1.0
-    return clusters_of(
-        [Scored(r.id, r.client, r.meeting, r.tokens, {metric: sign * r.values[metric]}) for r in rows], metric
-    )
+    rows = _combined(runs, terms, metric, ())
+    return clusters_of(rows, metric.name) if rows else None
 
 
-def at_length(runs: Runs, terms: Mapping[str, float], metric: str) -> dict[str, AtLength] | None:
+def at_length(runs: Runs, terms: Mapping[str, float], metric: Metric) -> dict[str, AtLength] | None:
     """Client -> its examples' contrasts of a metric of texts, and of the log of their lengths in words.
 
     None for the loss, and where a run wrote no texts. A text of no words counts as one word.
     """
-    if metric == LOSS:
+    if metric.name == LOSS:
         return None
     logs = {
         run: [
-            Scored(r.id, r.client, r.meeting, r.tokens, r.values | {LENGTH: _log(r)})
-            for r in runs.get(run, ())
-            if LENGTH in r.values
+            replace(row, values=row.values | {LOG_LENGTH: math.log(max(row.values[LENGTH], 1.0))})
+            for row in runs.get(run, ())
+            if LENGTH in row.values
         ]
         for run in terms
     }
-    rows = _combined(logs, terms, (metric, LENGTH))
+    rows = _combined(logs, terms, metric, (LOG_LENGTH,))
     return {
         client: AtLength(
-            np.array([row.values[metric] for row in own]),
-            np.array([row.values[LENGTH] for row in own]),
+            np.array([row.values[metric.name] for row in own]),
+            np.array([row.values[LOG_LENGTH] for row in own]),
             [row.meeting for row in own],
         )
         for client, own in by_client(rows).items()
     } or None
 
 
-def _log(row: Scored) -> float:
-    return math.log(max(row.values[LENGTH], 1.0))
-
-
-def _combined(runs: Runs, terms: Mapping[str, float], metrics: Sequence[str]) -> list[Scored]:
-    """Σ coefficient · metric of each example that all runs have with these metrics."""
+def _combined(runs: Runs, terms: Mapping[str, float], metric: Metric, more: Sequence[str]) -> list[Scored]:
+    """Σ coefficient · figure of each example that all runs have with these figures; the metric has its sign."""
+    signs = {metric.name: metric.sign} | dict.fromkeys(more, 1)
     known = [
-        (weight, {(row.client, row.id): row for row in runs.get(run, ()) if all(m in row.values for m in metrics)})
+        (weight, {(row.client, row.id): row for row in runs.get(run, ()) if set(signs) <= set(row.values)})
         for run, weight in terms.items()
     ]
-    shared = [key for key in known[0][1] if all(key in own for _, own in known)]
     return [
-        Scored(
-            first.id,
-            first.client,
-            first.meeting,
-            first.tokens,
-            {m: sum(w * own[key].values[m] for w, own in known) for m in metrics},
-        )
-        for key in shared
-        for first in (known[0][1][key],)
+        replace(first, values={m: sum(sign * w * own[key].values[m] for w, own in known) for m, sign in signs.items()})
+        for key, first in known[0][1].items()
+        if all(key in own for _, own in known)
     ]
 
 

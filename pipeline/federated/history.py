@@ -56,11 +56,6 @@ class Round:
         """Bytes received and sent."""
         return self.bytes_down + self.bytes_up
 
-    @property
-    def cross_entropy(self) -> float | None:
-        """The part of the training loss that is about the references; all of it if the objective has no other part."""
-        return self.figures.get("cross_entropy", self.train_loss)
-
     def known_loss(self, owner: Owner) -> float | None:
         """The validation loss of the client's own model, or the server's; None if there is no such model."""
         return self.local_validation_loss if owner == "local" else self.server_validation_loss

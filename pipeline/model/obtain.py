@@ -85,7 +85,7 @@ def _from_hub(name: str, preset: Preset | EncoderPreset, auto: Any, weights: Pat
     if weights is None:
         say(f"backbone: asking the model hub for {preset.identifier}")
     elif not weights.is_dir():
-        raise QuorumError(f"weights: {weights}: is no folder; correct it in params.yaml")
+        raise QuorumError(f"weights: {weights}: is not a folder; correct it in params.yaml")
     try:
         model = auto.from_pretrained(source, dtype=torch.float32, local_files_only=local)
         return model, AutoTokenizer.from_pretrained(source, local_files_only=local)
@@ -97,8 +97,8 @@ def _from_hub(name: str, preset: Preset | EncoderPreset, auto: Any, weights: Pat
                 "model.safetensors and the tokenizer's files, as the hub has them"
             ) from None
         raise QuorumError(
-            f"backbone: {name}: {preset.identifier} could not be had from the model hub ({reason}); check the network "
-            f"and the name, or set backbone: {OFFLINE if name in PRESETS else OFFLINE_ENCODER}, which works offline"
+            f"backbone: {name}: {preset.identifier} could not be fetched from the model hub ({reason}); check the "
+            f"network and name, or set backbone: {OFFLINE if name in PRESETS else OFFLINE_ENCODER}, which works offline"
         ) from None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from pipeline.evaluation.comparisons import Contrast, compare, read_comparisons
+from pipeline.evaluation.comparisons import Contrast, compare, on_known_metrics, read_comparisons
 from pipeline.evaluation.intervals import Clusters
 from pipeline.federated.history import CLOCK
 from pipeline.plan.orders import read_order
@@ -13,7 +13,7 @@ from pipeline.plan.text_orders import TextPageOrder, TextRow
 from pipeline.report.effects import effect_records, effect_row
 from pipeline.report.faults_page import AtSeed, draw, render, tables_of
 from pipeline.runs.text_tracking import project
-from pipeline.tasks.task import load_task
+from pipeline.tasks.task import Metric, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_json, write_text
 from pipeline.workspace.progress import say
@@ -27,44 +27,39 @@ def run() -> None:
     metrics = {name: load_task(module).metrics[0] for name, module in order.datasets.items()}
     results = {row.name: _results_of(row, metrics[row.dataset].name) for row in order.runs}
     config, metric = read_comparisons(layout.COMPARISONS), next(iter(metrics.values()))
-    effects = compare(
-        config.comparisons, _contrast_of(results), sorted(set().union(*results.values())), order.sign_flips
-    )
-    shown = [effect_row(one, metric, {}) for one in effects]
+    comparisons = on_known_metrics(layout.COMPARISONS, config.comparisons, {run: [metric.name] for run in results})
+    seeds = sorted(set().union(*results.values()))
+    effects = compare(comparisons, _contrast_of(results, metric), seeds, order.sign_flips)
+    shown = [effect_row(one, metric, {seed: f"seed {seed}" for seed in seeds}) for one in effects]
     tables = tables_of(results, order.tables)
     for name, rows in tables.items():
         write_table(layout.TABLES / f"{name}.csv", rows)
     notes = {name: read_json(layout.notes(name)) for name in order.datasets}
     samples = sorted(name for name, about in notes.items() if about["source"]["source"] == "sample")
-    seeds = max(len(own) for own in results.values())
     figures = draw(results, order.tables, effects, metric, layout.FIGURES)
     write_table(layout.COMPARISONS_TABLE, effect_records(effects))
-    write_text(layout.REPORT, render(config.question, shown, tables, figures, seeds, samples))
+    write_text(layout.REPORT, render(config.question, shown, tables, figures, len(seeds), samples))
     remove_others(layout.TABLES, {*tables, layout.COMPARISONS_TABLE.stem})
     remove_others(layout.FIGURES, figures.keys())
     write_json(layout.METRICS, {row["run"]: row["accuracy"] for rows in tables.values() for row in rows})
     say(f"page: {layout.REPORT} is ready")
     scores = {
-        name: {seed: {metrics[_dataset(order, name)].name: one.score} for seed, one in own.items()}
-        for name, own in results.items()
+        row.name: {seed: {metrics[row.dataset].name: one.score} for seed, one in results[row.name].items()}
+        for row in order.runs
     }
     project(order, scores)
 
 
-def _contrast_of(results: Mapping[str, Mapping[int, AtSeed]]) -> Contrast:
+def _contrast_of(results: Mapping[str, Mapping[int, AtSeed]], metric: Metric) -> Contrast:
     """A contrast whose score at a seed is the only group of the only client."""
 
     def contrast(terms: Mapping[str, float], _metric: str, seed: int | None) -> dict[str, Clusters] | None:
         if seed is None or any(seed not in results.get(run, {}) for run in terms):
             return None
-        value = sum(weight * results[run][seed].score for run, weight in terms.items())
+        value = sum(metric.sign * weight * results[run][seed].score for run, weight in terms.items())
         return {"all": Clusters.of(["all"], [value], [1.0])}
 
     return contrast
-
-
-def _dataset(order: TextPageOrder, run: str) -> str:
-    return next(row.dataset for row in order.runs if row.name == run)
 
 
 def _results_of(row: TextRow, metric: str) -> dict[int, AtSeed]:

@@ -7,8 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from pipeline.clients.skews import SERVER
-from pipeline.errors import QuorumError
-from pipeline.evaluation.comparisons import Comparison, Effect, compare, read_comparisons
+from pipeline.evaluation.comparisons import Comparison, Effect, compare, on_known_metrics, read_comparisons
 from pipeline.evaluation.intervals import Clusters
 from pipeline.evaluation.text_scores import LabelCounts, combined, value_of
 from pipeline.plan.orders import read_order
@@ -78,12 +77,11 @@ def effects_of(
     """Compute the comparisons' effects over the test texts of their runs.
 
     Raises:
-        QuorumError: no task has a metric of this name.
+        QuorumError: a run's task has no metric of this name.
     """
     known = {metric.name for own in metrics.values() for metric in own}
-    for one in comparisons:
-        if set(one.terms) <= set(by_run) and (strange := set(one.effects) - known):
-            raise QuorumError(f"{layout.COMPARISONS}: {one.name}.effects: no metric {min(strange)!r}; correct it")
+    own = {run: {metric.name: metric for metric in metrics[one.row.dataset]} for run, one in by_run.items()}
+    comparisons = on_known_metrics(layout.COMPARISONS, comparisons, own)
     comparisons = [one for one in comparisons if set(one.effects) <= known]
 
     def contrast(terms: Mapping[str, float], name: str, seed: int | None) -> dict[str, Clusters] | None:
@@ -94,9 +92,9 @@ def effects_of(
         seeds = shared if seed is None else shared & {seed}
         if not seeds:
             return None
-        metric = next(one for one in metrics[by_run[next(iter(terms))].row.dataset] if one.name == name)
-        rows = [(weight, {s: by_run[run].scored[s] for s in sorted(seeds)}) for run, weight in terms.items()]
-        return combined(rows, metric)
+        metric = own[next(iter(terms))][name]
+        runs = {run: {s: by_run[run].scored[s] for s in sorted(seeds)} for run in terms}
+        return combined([(metric.sign * weight, runs[run]) for run, weight in terms.items()], metric)
 
     return compare(comparisons, contrast, sorted({seed for one in by_run.values() for seed in one.scored}), samples)
 

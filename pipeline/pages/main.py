@@ -7,13 +7,14 @@ decides which runs are shown: a run that is removed from params.yaml disappears 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from string import ascii_uppercase
 from typing import Any
 
-from pipeline.evaluation.comparisons import compare, read_comparisons
+from pipeline.evaluation.comparisons import compare, on_known_metrics, read_comparisons, unknown_runs
+from pipeline.evaluation.scores import ScoresBySeed
 from pipeline.federated.methods import OURS
-from pipeline.plan.orders import MainOrder, ReportOrder, RunRow, read_order
+from pipeline.plan.orders import MainOrder, ReportOrder, RunRow, planned_runs, read_order
 from pipeline.report.effects import effect_records, sensitivity_records
 from pipeline.report.main_data import MainData
 from pipeline.report.main_figures import draw
@@ -21,9 +22,9 @@ from pipeline.report.main_page import render
 from pipeline.report.main_tables import history_rows, main_table
 from pipeline.runs.identity import record_identities
 from pipeline.runs.metrics import plain, small_metrics, write_metrics
-from pipeline.runs.result_files import read_results_of, rounds_of
+from pipeline.runs.result_files import deleted_results, read_results_of
 from pipeline.runs.results import Results, knob_of, results_of, scores_of
-from pipeline.runs.sensitivities import BySeed, sensitivities
+from pipeline.runs.sensitivities import effects_with
 from pipeline.runs.truncation import Cut
 from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace import layout
@@ -36,7 +37,7 @@ def run() -> None:
     """Render the page.
 
     Raises:
-        QuorumError: no run has a result, or comparisons.yaml is wrong.
+        QuorumError: no run has a result, or comparisons.yaml is wrong or has a misspelt run.
     """
     data, every = _read()
     folder = layout.figures(layout.MAIN)
@@ -47,56 +48,57 @@ def run() -> None:
     write_table(layout.MAIN_TABLE, main_table(data))
     write_table(layout.HISTORY, *history_rows(every.histories))
     write_json(layout.METRICS, small_metrics(data.results.metrics, tuple(data.compared)))
-    write_metrics(layout.MAIN, data.results.metrics, {} if data.parts else data.results.by_seed)
-    for seed, own in zip(data.seeds, data.parts.values(), strict=False):
-        write_json(layout.seed_metrics(layout.MAIN, seed), plain(own.by_seed[seed]))
+    write_metrics(layout.MAIN, data.results.metrics, {})
+    for seed, own in data.results.by_seed.items():
+        write_json(layout.seed_metrics(layout.MAIN, seed), plain(own))
     if all(layout.encoded_index(row.id).is_file() for row in data.order.runs):
         record_identities(layout.MAIN, data.order.runs)
     draw(data, folder)
     write_text(layout.REPORT, render(data, folder))
+    _say_missing(data)
     say(f"main: {layout.REPORT} is ready")
 
 
 def _read() -> tuple[MainData, Results]:
     """The page's data; and all results, including those of incomplete runs."""
     order, config = read_order(layout.order("main"), MainOrder), read_comparisons(layout.COMPARISONS)
-    rows = _planned(order)
+    metrics, samples, rows = (*load_task(order.task).metrics, LOSS), order.sign_flips, _planned(order)
+    by_name = {one.name: one for one in metrics}
+    named = {run: tuple(by_name) for one in config.comparisons for run in one.terms}
+    comparisons = on_known_metrics(layout.COMPARISONS, config.comparisons, named)
+    if foreign := {name for one in config.comparisons for name in one.effects} - set(by_name):
+        say(f"main: {layout.COMPARISONS}: the task has no {', '.join(sorted(foreign))}; runs are not compared by it")
+    if unknown := unknown_runs(layout.COMPARISONS, config.comparisons, [row.name for row in planned_runs()]):
+        say(f"main: {layout.COMPARISONS}: params.yaml has no {', '.join(unknown)}; their comparisons are not run")
     files = read_results_of(rows)
-    known = [row for row in rows if row.id in files]
-    scores = {run: result["scores"] for run, result in files.items()}
-    rounds = {row.id: rounds_of(files[row.id], row.seed) for row in known}
-    every, samples = scores_of(known, scores, rounds), order.sign_flips
-    complete = _complete(known)
-    results = results_of(complete, scores, rounds, samples, "main")
-    by_seed: BySeed = {
-        seed: {row.name: scores[row.id]["examples"] for row in known if row.seed == seed}
-        for seed in every.scored_by_seed
-    }
-    effects = compare(config.comparisons, every.contrast, list(by_seed), samples, every.at_length)
-    ours = next((name for name, own in results.rows.items() if own[0].method == OURS), None)
-    seeds = dict(zip(by_seed, ascii_uppercase, strict=False)) if len(by_seed) > 1 else {}
-    record = files[complete[0].id]
+    every = scores_of(rows, files)
+    complete = _complete([row for own in every.rows.values() for row in own])
+    seeds = dict(zip(every.scored_by_seed, ascii_uppercase, strict=False)) if len(every.scored_by_seed) > 1 else {}
     alone = {
-        f"Run {letter} alone: seed {seed}": results_of(
-            [row for row in known if row.seed == seed], scores, rounds, samples, f"seed {seed}"
-        )
-        for seed, letter in seeds.items()
+        seed: results_of([row for row in rows if row.seed == seed], files, samples, f"seed {seed}") for seed in seeds
     }
+    results = results_of(complete, files, samples, "main", {seed: own.metrics for seed, own in alone.items()})
+    scores = ScoresBySeed(every.scored_by_seed, by_name)
+    ours = next((name for name, own in results.rows.items() if own[0].method == OURS), None)
+    record = files[complete[0].id]
     data = MainData(
         order=order.model_copy(update={"precision": record["precision"], "runs": rows}),
         comparisons=config,
-        effects=effects,
-        sensitivities=sensitivities(config, by_seed, samples),
+        effects=compare(comparisons, scores.contrast, list(scores.runs), samples, scores.at_length),
+        sensitivities=[
+            (one.title, effects_with(one, comparisons, scores.runs, by_name, samples)) for one in config.sensitivities
+        ],
         source=record["source"]["qmsum"],
-        cut=Cut(**record["cut"]),
+        cut=Cut(**record["cut"]) if record["cut"] else None,
         results=results,
-        metrics=(*load_task(order.task).metrics, LOSS),
+        metrics=metrics,
         paper=read_table(layout.PAPER_RESULTS),
         selective=ours,
         tau=knob_of(results, ours, "tau") if ours else math.nan,
         seeds=seeds,
-        parts=alone,
-        missing=_missing(rows, files),
+        parts={f"Run {seeds[seed]} alone: seed {seed}": own for seed, own in alone.items()},
+        missing=list(dict.fromkeys(f"{row.name}-{row.seed}" for row in rows if row.id not in files)),
+        deleted=deleted_results(rows),
         pos=_table(layout.POS_SHARES),
         shares=_table(layout.WORD_SHARES),
         examples=layout.EXAMPLES_PAGE.is_file(),
@@ -118,8 +120,14 @@ def _complete(rows: Sequence[RunRow]) -> list[RunRow]:
     return [row for row in rows if row.name in names]
 
 
-def _missing(rows: Sequence[RunRow], files: Mapping[str, Any]) -> list[str]:
-    return list(dict.fromkeys(f"{row.name}-{row.seed}" for row in rows if row.id not in files))
+def _say_missing(data: MainData) -> None:
+    """Print one line on the planned runs that the page lacks, and how to get them."""
+    if data.deleted:
+        files = " ".join(data.deleted)
+        say(f"main: warning: the page is without deleted results; `git checkout {files}` restores them")
+    elif data.missing:
+        train = "make repro-full" if layout.workspace().name == "full" else "dvc repro"
+        say(f"main: no result yet of {', '.join(data.missing)}; `{train}` trains them")
 
 
 def _table(path: Any) -> list[dict[str, str]]:

@@ -19,8 +19,10 @@ import jinja2
 import yaml
 
 from pipeline.errors import QuorumError
+from pipeline.evaluation.intervals import Interval
 from pipeline.report.page import signed
 from pipeline.workspace.files import write_text
+from pipeline.workspace.words import number
 
 ROOT = Path(__file__).parents[2]
 PLACES = ("README.md.j2", "docs/*.md.j2", "benchmarks/*.md.j2", "experiments/*/README.md.j2")
@@ -72,14 +74,13 @@ def row(rows: Sequence[Mapping[str, str]], **wanted: str) -> Mapping[str, str]:
 
 def num(value: float | str, digits: int = 0, times: float = 1) -> str:
     """A number, multiplied, as in `1,234.50` or `−0.20`: with a sign only below 0."""
-    text = f"{times * float(value):,.{digits}f}".replace("-", "−")
-    return text if text.strip("−0.") else text.removeprefix("−")
+    return number(times * float(value), digits)
 
 
 def span(interval: Mapping[str, float | str], digits: int, times: float = 1) -> str:
     """The ends `low` and `high` of an interval, multiplied, the lower first, as in `−0.35 … 0.30`."""
     low, high = sorted(times * float(interval[end]) for end in ("low", "high"))
-    return f"{num(low, digits)} … {num(high, digits)}"
+    return Interval(low, low, high).span(digits)
 
 
 def grid(rows: Sequence[Mapping[str, str]]) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.evaluation.comparisons import Effect
-from pipeline.evaluation.intervals import Interval
-from pipeline.report.figures.forest import terms_text
+from pipeline.evaluation.intervals import columns
+from pipeline.report.figures.forest import label, terms_text
 from pipeline.report.page import gain_digits, gain_text, p_value, signed
 from pipeline.tasks.task import LOSS, Metric
 
@@ -31,31 +31,38 @@ def effect_row(effect: Effect, metric: Metric, seeds: Mapping[int, str]) -> dict
     """The texts that the page shows of an effect.
 
     Args:
-        seeds: seed -> its name on the page.
+        seeds: every seed -> its name on the page.
     """
-    digits = digits_of(effect, metric)
+    digits, alone = digits_of(effect, metric), effect.by_seed
     paper = "" if effect.paper is None else signed(effect.paper, digits)
     if effect.comparison.band:
         paper = " … ".join(signed(end, digits) for end in effect.comparison.band)
-    notes = ["the runs disagree: their own spread gives the interval"] if effect.disagree else []
-    if len(effect.by_seed) == 1 < len(seeds):
-        notes.append(f"run {seeds[next(iter(effect.by_seed))]} alone")
+    notes = []
+    if effect.pooled is not None:
+        pooled = gain_text(effect.pooled, digits)
+        notes.append(f"the runs disagree: their own spread gives the interval; pooled {pooled}")
+    if 0 < len(alone) < len(seeds):
+        notes.append(f"of {' and '.join(seeds[seed] for seed in alone)} alone")
     if effect.at_equal_length is not None:
         notes.append(f"at equal length {gain_text(effect.at_equal_length, digits)}")
     return {
         "name": effect.comparison.name,
         "statement": effect.comparison.statement,
-        "terms": terms_text(effect.comparison.terms),
+        "terms": label(effect.comparison),
         "metric": metric.title,
         "effect": effect_text(effect, metric) or "not run",
         "notes": "; ".join(notes),
-        "p": p_value(effect.p_holm) if effect.p_holm is not None else p_value(effect.p) if effect.p is not None else "",
-        "corrected": "" if effect.p_holm is not None or effect.p is None else "uncorrected",
-        "by_seed": ", ".join(f"{seeds.get(s, s)} {signed(v, digits)}" for s, v in effect.by_seed.items())
-        if len(effect.by_seed) > 1
-        else "",
+        "p": p_text(effect),
+        "by_seed": ", ".join(f"{seeds[s]} {signed(v, digits)}" for s, v in alone.items()) if len(alone) > 1 else "",
+        "p_seeds": "" if effect.p_seeds is None else p_value(effect.p_seeds),
         "paper": paper,
     }
+
+
+def p_text(effect: Effect) -> str:
+    """Holm's p; of a comparison without a family, which is marked, its own; empty where there is none."""
+    p = effect.p if effect.p_holm is None else effect.p_holm
+    return "" if p is None else p_value(p)
 
 
 def effect_records(effects: Sequence[Effect]) -> list[dict[str, Any]]:
@@ -67,11 +74,12 @@ def effect_records(effects: Sequence[Effect]) -> list[dict[str, Any]]:
             "metric": one.metric,
             "terms": terms_text(one.comparison.terms),
             "family": one.comparison.family,
-            **_ends(one.interval, "effect", "low", "high"),
+            **columns(one.interval, "effect", "low", "high"),
             "p": _rounded(one.p),
             "p_holm": _rounded(one.p_holm),
             "p_seeds": _rounded(one.p_seeds),
-            **_ends(one.at_equal_length, "equal_length", "equal_length_low", "equal_length_high"),
+            **columns(one.pooled, "pooled", "pooled_low", "pooled_high"),
+            **columns(one.at_equal_length, "equal_length", "equal_length_low", "equal_length_high"),
             "groups": one.groups or None,
             "paper": one.paper,
             **{f"seed_{seed}": _rounded(one.by_seed.get(seed)) for seed in seeds},
@@ -82,54 +90,50 @@ def effect_records(effects: Sequence[Effect]) -> list[dict[str, Any]]:
 
 def sensitivity_records(found: Sequence[tuple[str, Sequence[Effect]]]) -> list[dict[str, Any]]:
     """Rows of sensitivities.csv."""
-    columns = ("name", "metric", "effect", "low", "high", "p")
+    shown = ("name", "metric", "effect", "low", "high", "p", "p_holm", "p_seeds", "pooled", "pooled_low", "pooled_high")
     return [
-        {"changed": title} | {column: row[column] for column in columns}
+        {"changed": title} | {column: row[column] for column in shown}
         for title, effects in found
         for row in effect_records(effects)
     ]
 
 
-def sensitivity_lines(
-    found: Sequence[tuple[str, Sequence[Effect]]], metrics: Mapping[str, Metric], family: str
-) -> list[tuple[str, list[str]]]:
-    """(What is changed, a text a metric): the effects of the first family, in the order of the table."""
-    lines = []
-    for title, effects in found:
-        own = [one for one in effects if one.comparison.family == family]
-        texts = [
-            f"{metric.title}: "
-            + "; ".join(f"{terms_text(one.comparison.terms)} {effect_text(one, metric)}" for one in shown)
-            for name, metric in metrics.items()
-            if (shown := [one for one in own if one.metric == name])
-        ]
-        lines.append((title, texts))
-    return lines
+def sensitivity_rows(
+    effects: Sequence[Effect], found: Sequence[tuple[str, Sequence[Effect]]], metrics: Mapping[str, Metric]
+) -> list[dict[str, Any]]:
+    """A row an effect that some sensitivity has: its contrast, its metric, and under each change its effect and p."""
+    changed = [{(one.comparison.name, one.metric): one for one in own} for _, own in found]
+    rows = []
+    for effect in effects:
+        metric, own = metrics[effect.metric], [one.get((effect.comparison.name, effect.metric)) for one in changed]
+        cells = [_changed(one, metric) if one else {"effect": "–", "note": ""} for one in own]
+        if any(own):
+            rows.append({"terms": label(effect.comparison), "metric": metric.title, "cells": cells})
+    return rows
+
+
+def _changed(effect: Effect, metric: Metric) -> dict[str, str]:
+    notes = [f"p {p_text(effect)}"] if p_text(effect) else []
+    notes += ["the runs disagree"] if effect.disagree else []
+    return {"effect": effect_text(effect, metric), "note": "; ".join(notes)}
 
 
 def answer_of(effects: Sequence[Effect], metrics: Mapping[str, Metric]) -> str:
     """The first comparison in one sentence with its numbers; empty while it has not been run."""
-    first = [one for one in effects if one.comparison == effects[0].comparison and one.interval] if effects else []
+    first = [one for one in effects if one.comparison == effects[0].comparison and one.interval]
     if not first:
         return ""
     numbers = [
         f"{effect_text(one, metrics[one.metric])} {_unit(metrics[one.metric])}"
         + (f" (the paper: {signed(one.paper, 2)})" if one.paper is not None else "")
         for one in first
-        if one.metric in metrics
     ]
     comparison = first[0].comparison
-    return f"{comparison.statement}? {terms_text(comparison.terms)}: {', '.join(numbers)}."
+    return f"“{comparison.statement}”: {terms_text(comparison.terms)} is {', '.join(numbers)}."
 
 
 def _unit(metric: Metric) -> str:
     return f"{metric.unit} of {metric.title}" if metric.name == LOSS.name else metric.title
-
-
-def _ends(interval: Interval | None, *names: str) -> dict[str, float | None]:
-    """Value, low and high by these names."""
-    values = (None,) * 3 if interval is None else (interval.value, *interval.ends)
-    return dict(zip(names, map(_rounded, values), strict=True))
 
 
 def _rounded(value: float | None) -> float | None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 
 from markupsafe import Markup
-from scipy.stats import t as student
 
 from pipeline.evaluation.comparisons import Effect
+from pipeline.evaluation.intervals import of_few
 from pipeline.report.figures import forest
 from pipeline.report.figures.faults import draw_bars, draw_by_time
 from pipeline.report.figures.style import save
@@ -19,6 +18,7 @@ from pipeline.report.page import embedded, page, piece
 from pipeline.tasks.task import Metric
 
 COMMAND = "dvc repro page"
+FOREST = "Effects with 95% intervals. An asterisk: p is not corrected."
 POISONED = {"clean": "none", "one": "one of ten", "two": "two of ten"}
 DEFENCES = {
     "mean": "mean",
@@ -48,30 +48,22 @@ Outcomes = Mapping[str, Mapping[int, AtSeed]]
 """Run -> seed -> its results."""
 
 
-def mean_with_interval(values: Sequence[float]) -> tuple[float, float]:
-    """(mean over seeds, half the width of its 95% interval by Student's t)."""
-    if len(values) < 2:
-        return fmean(values), math.nan
-    return fmean(values), float(student.ppf(0.975, len(values) - 1)) * stdev(values) / math.sqrt(len(values))
-
-
 def row_of(run: str, seeds: Mapping[int, AtSeed], against: Mapping[int, AtSeed]) -> Row:
     """One run of a table; differences are taken seed by seed, so that the seeds' common variation cancels."""
-    score, half = mean_with_interval([one.score for one in seeds.values()])
-    shared = [seeds[seed].score - against[seed].score for seed in seeds if seed in against]
-    difference, difference_half = mean_with_interval(shared)
-    loss, loss_half = mean_with_interval([one.losses[-1] for one in seeds.values()])
+    score = of_few([one.score for one in seeds.values()])
+    difference = of_few([seeds[seed].score - against[seed].score for seed in seeds if seed in against])
+    loss = of_few([one.losses[-1] for one in seeds.values()])
     minutes = fmean((one.clock[-1] if one.clock else 0.0) for one in seeds.values()) / 60
     kinds = sorted({kind for one in seeds.values() for kind in one.events if kind != "arrived"})
     counts = {kind: fmean(one.events.get(kind, 0) for one in seeds.values()) for kind in kinds}
     return {
         "run": run,
-        "accuracy": round(score, 2),
-        "half_interval": round(half, 2),
-        "less_undisturbed": round(difference, 2),
-        "half_interval_of_it": round(difference_half, 2),
-        "development_loss": round(loss, 4),
-        "half_interval_of_loss": round(loss_half, 4),
+        "accuracy": round(score.value, 2),
+        "half_interval": round(score.half, 2),
+        "less_undisturbed": round(difference.value, 2),
+        "half_interval_of_it": round(difference.half, 2),
+        "development_loss": round(loss.value, 4),
+        "half_interval_of_loss": round(loss.half, 4),
         "simulated_minutes": round(minutes, 1),
         "events": ", ".join(f"{count:.1f} {kind}" for kind, count in counts.items()) or "none",
     }
@@ -104,9 +96,7 @@ def draw(
         for name in ("dropout", "stragglers")
     }
     bars = {
-        DEFENCES[kind]: [
-            mean_with_interval([one.score for one in outcomes[f"{count}-{kind}"].values()]) for count in POISONED
-        ]
+        DEFENCES[kind]: [of_few([one.score for one in outcomes[f"{count}-{kind}"].values()]) for count in POISONED]
         for kind in DEFENCES
         if all(f"{count}-{kind}" in outcomes for count in POISONED)
     }
@@ -117,7 +107,7 @@ def draw(
     figures = {}
     if any(effect.interval for effect in effects):
         save(forest.draw(effects, {metric.name: metric}), folder, "forest")
-        figures["forest"] = embedded(folder / "forest.svg", f"Effects with 95% intervals. To draw it again: {COMMAND}.")
+        figures["forest"] = embedded(folder / "forest.svg", f"{FOREST} To draw it again: {COMMAND}.")
     for name, own in curves.items():
         if own:
             save(draw_by_time(own), folder, name)

@@ -25,7 +25,7 @@ class MainData:
         effects: the effects of the comparisons, on their metrics.
         sensitivities: (what is changed, the effects with that change).
         source: where the meetings are from.
-        cut: what truncation lost.
+        cut: what truncation lost, where it is known.
         results: of the runs that have results at all seeds.
         metrics: the task's, the main one first, and the loss last.
         selective: the run that distils selectively.
@@ -33,6 +33,7 @@ class MainData:
         seeds: seed -> its name on the page.
         parts: title -> the figures of one seed alone, where each seed tests other meetings.
         missing: planned runs that have no result at some seed.
+        deleted: files of results that git has and the workspace lacks.
         pos, shares: rows of pos_kd.csv and word_shares.csv, where the models are at hand.
         examples: whether there is a page that quotes texts.
     """
@@ -41,7 +42,7 @@ class MainData:
     comparisons: Comparisons
     effects: Sequence[Effect]
     source: Mapping[str, Any]
-    cut: Cut
+    cut: Cut | None
     results: Results
     metrics: Sequence[Metric]
     paper: PaperScores
@@ -51,6 +52,7 @@ class MainData:
     seeds: Mapping[int, str] = field(default_factory=dict)
     parts: Mapping[str, Results] = field(default_factory=dict)
     missing: Sequence[str] = ()
+    deleted: Sequence[str] = ()
     pos: Sequence[Mapping[str, Any]] = ()
     shares: Sequence[Mapping[str, Any]] = ()
     examples: bool = False

@@ -15,7 +15,7 @@ def draw(data: MainData, folder: Path) -> None:
     named, coloured, results = labels(data.order.runs), colours(data.order.runs), data.results
     by_seed, endpoints = list(results.by_seed.values()), tuple(data.compared.values())
     if any(effect.interval for effect in data.effects):
-        save(forest.draw(data.effects, data.compared), folder, "forest")
+        save(forest.draw(data.effects, {one.name: one for one in data.metrics}), folder, "forest")
     save(comparison.draw_means(results.metrics, by_seed, named, coloured, endpoints), folder, "main_scores")
     trained = {run: history for run, history in results.histories.items() if history}
     curves = {named[run]: history for run, history in trained.items()}

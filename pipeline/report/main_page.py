@@ -13,7 +13,7 @@ from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import MEAN, Figures, by_client
 from pipeline.federated.history import best_rounds
 from pipeline.plan.orders import CommonKnobs
-from pipeline.report.effects import answer_of, effect_row, sensitivity_lines
+from pipeline.report.effects import answer_of, effect_row, sensitivity_rows
 from pipeline.report.figures.parts_of_speech import share_text
 from pipeline.report.limits import limits, random_weights, truncation
 from pipeline.report.main_data import MainData
@@ -46,7 +46,7 @@ def render(data: MainData, figures: Path) -> str:
         figure=figure,
         sample=data.source.get("source") == "sample",
         random_weights=random_weights(order.backbone),
-        truncation=truncation(data.cut),
+        truncation=truncation(data.cut) if data.cut else "",
         facts=_facts(data),
         limits=limits(order.backbone, order.runs, {order.runs[0].setting: _meetings(data.results)}, data.results),
         **_of_effects(data),
@@ -58,14 +58,12 @@ def render(data: MainData, figures: Path) -> str:
 
 
 def _of_effects(data: MainData) -> dict[str, Any]:
-    metrics = data.compared
-    rows = [effect_row(one, metrics[one.metric], data.seeds) for one in data.effects if one.metric in metrics]
-    first = data.effects[0].comparison.family if data.effects else ""
+    metrics = {one.name: one for one in data.metrics}
     return {
         "answer": answer_of(data.effects, metrics),
-        "effects": piece("effects", rows=rows),
+        "effects": piece("effects", rows=[effect_row(one, metrics[one.metric], data.seeds) for one in data.effects]),
         "forest": any(one.interval for one in data.effects),
-        "lines": sensitivity_lines(data.sensitivities, metrics, first),
+        "sensitivities": sensitivity_rows(data.effects, data.sensitivities, metrics),
     }
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.evaluation.intervals import Interval
+from pipeline.evaluation.intervals import columns
 from pipeline.federated.history import History, best_rounds, columns_of
 from pipeline.report.main_data import MainData
 from pipeline.report.naming import labels
-
-ENDS = ("low", "high")
 
 
 def main_table(data: MainData) -> list[dict[str, Any]]:
@@ -23,19 +21,11 @@ def main_table(data: MainData) -> list[dict[str, Any]]:
             for metric in data.metrics:
                 one = figures[client].metrics.get(metric.name)
                 if metric.over is not None and metric.over in figures[client].metrics:
-                    row[metric.over] = figures[client].metrics[metric.over].value
-                row |= dict(zip((metric.name, *(f"{metric.name}_{end}" for end in ENDS)), _cells(one), strict=True))
+                    row[metric.over] = round(figures[client].metrics[metric.over].value, 6)
+                row |= columns(one, metric.name, f"{metric.name}_low", f"{metric.name}_high")
             best = best_rounds(data.results.histories[run], client)
-            rows.append({k: round(v, 6) if isinstance(v, float) else v for k, v in row.items()})
-            rows[-1]["best_round"] = "/".join(map(str, best))
+            rows.append(row | {"best_round": "/".join(map(str, best))})
     return rows
-
-
-def _cells(one: Interval | None) -> tuple[float | None, ...]:
-    """(value, low, high): a point has no ends, and a run that wrote nothing has but its loss."""
-    if one is None:
-        return None, None, None
-    return (one.value, None, None) if one.is_point else (one.value, *one.ends)
 
 
 def history_rows(histories: Mapping[str, History]) -> tuple[list[dict[str, Any]], list[str]]:

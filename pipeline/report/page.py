@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from pipeline.evaluation.intervals import Interval
 from pipeline.report.figures.style import save
 from pipeline.tasks.task import LOSS, Metric
 from pipeline.workspace import layout
+from pipeline.workspace.words import number
 
 MAIN_COMMAND, REPORT_COMMAND = "dvc repro main", "dvc repro report"
 TEMPLATES = Path(__file__).parent / "templates"
@@ -30,8 +31,6 @@ def _environment() -> jinja2.Environment:
         loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
     )
     environment.filters["signed"] = signed
-    environment.filters["gain"] = gain_text
-    environment.filters["gain_digits"] = gain_digits
     environment.filters["thousands"] = "{:,}".format
     return environment
 
@@ -90,13 +89,11 @@ def gain_digits(metric: Metric) -> int:
     return metric.digits + (metric.name == LOSS.name)
 
 
-def signed(value: float, digits: int) -> str:
-    """As in `+0.51` or `−0.20`; a number that is shown as 0 has no sign."""
-    text = f"{value:+.{digits}f}".replace("-", "−")
-    return text if text.strip("+−0.") else text[1:]
+signed = partial(number, sign="+")
+"""As in `+0.51` or `−0.20`; a number that is shown as 0 has no sign."""
 
 
 def gain_text(gain: Interval, digits: int) -> str:
     """As in `+0.51 (+0.16 … +0.85)`; a point without an interval as in `+0.51`."""
     value = signed(gain.value, digits)
-    return value if gain.is_point else f"{value} ({signed(gain.low, digits)} … {signed(gain.high, digits)})"
+    return value if gain.is_point else f"{value} ({gain.span(digits, '+')})"

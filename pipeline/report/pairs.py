@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from pipeline.evaluation.intervals import Interval, interval_of
-from pipeline.evaluation.scores import contrast
+from pipeline.evaluation.intervals import Interval, columns, interval_of
+from pipeline.evaluation.scores import ScoresBySeed
 from pipeline.federated.methods import OURS
 from pipeline.report.page import gain_digits, gain_text
 from pipeline.runs.results import Results, common_clients
@@ -31,30 +31,31 @@ class Pair:
 
     def to_row(self) -> dict[str, Any]:
         """A row of pairs.csv."""
-        gain = self.gain.rounded(6)
         return {
             "study": self.study,
             "metric": self.metric.name,
             "run": self.run,
             "against": self.against,
-            "gain": gain["value"],
-            "low": gain.get("low"),
-            "high": gain.get("high"),
+            **columns(self.gain, "gain", "low", "high"),
         }
 
 
 def pairs_of(study: str, runs: Sequence[str], results: Results, metrics: Sequence[Metric], samples: int) -> list[Pair]:
-    """A study's pairs on each metric that both runs have; a run without summaries has the loss alone.
+    """A study's pairs on each metric that both runs have, at the seeds of both; without summaries, on the loss alone.
 
     Args:
         samples: random signs of meetings behind each interval.
     """
     common, _ = common_clients({run: results.metrics[run] for run in runs})
-    scored = {run: [row for row in results.scored[run] if row.client in common] for run in runs}
+    of_common = {
+        seed: {run: [row for row in rows if row.client in common] for run, rows in own.items() if run in runs}
+        for seed, own in results.scored_by_seed.items()
+    }
+    scores = ScoresBySeed(of_common, {metric.name: metric for metric in metrics})
     pairs = []
     for metric in metrics:
         for run, against in combinations(runs, 2):
-            found = contrast(scored, {run: 1, against: -1}, metric.name)
+            found = scores.contrast({run: 1, against: -1}, metric.name, None)
             if found is not None:
                 pairs.append(Pair(study, metric, run, against, interval_of(found, samples)))
     return pairs

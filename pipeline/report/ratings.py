@@ -84,7 +84,7 @@ def import_ratings(files: Sequence[Path]) -> None:
     """Check filled sheets and join them into data/ratings/ratings.csv, where they replace former ratings of the sheets.
 
     Raises:
-        QuorumError: a file is no filled sheet, a sheet has two raters, or a rater has rated a pair twice.
+        QuorumError: a file is not a filled sheet, a sheet has two raters, or a rater has rated a pair twice.
     """
     path = layout.ratings_table()
     former = read_table(path) if path.is_file() else []
@@ -119,7 +119,7 @@ def _read(file: Path) -> list[dict[str, str]]:
         filled = _of_csv(text, file.stem) if is_csv else [FilledSheet.model_validate_json(text)]
     except (ValueError, KeyError) as error:
         problem = first_problem(error) if isinstance(error, ValidationError) else repr(error)
-        raise QuorumError(f"{file}: is no filled sheet ({problem}); correct it, or export it again") from None
+        raise QuorumError(f"{file}: is not a filled sheet ({problem}); correct it, or export it again") from None
     rows = []
     for sheet, item, choices in [(one, *answer) for one in filled for answer in one.answers.items()]:
         path = layout.rating_key(sheet.sheet)

@@ -38,7 +38,7 @@ TITLES = {"classify": "Classifying", "tag": "Tagging", "answer": "Answering", "t
 Tables = dict[str, list[Row]]
 WHOLE = "whole-"
 """Prefix of the names of settings that are drawn and have no training."""
-FOREST = "Effects with 95% intervals; rings are the effects of single seeds."
+FOREST = "Effects with 95% intervals; rings are the effects of single seeds. An asterisk: p is not corrected."
 
 
 def _theirs(method: str) -> str:
@@ -181,7 +181,7 @@ class TextPage:
 
     def _effect(self, effect: Effect) -> dict[str, str]:
         run = next(iter(effect.comparison.terms))
-        seeds = {seed: f"seed {seed}:" for seed in effect.by_seed}
+        seeds = {seed: f"seed {seed}" for one in self.outcomes.values() for seed in sorted(one.scored)}
         return effect_row(effect, self._metric_of(run, effect.metric), seeds)
 
     def _metric_of(self, run: str, name: str) -> Metric:

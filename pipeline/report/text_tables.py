@@ -65,11 +65,6 @@ def ends_of(shown: Interval) -> Row:
     return {"low": round(max(shown.low, 0.0), 2), "high": round(shown.high, 2)}
 
 
-def figure_of(run: RunOutcome, metric: Metric, samples: int) -> Interval:
-    """A run's metric over all test texts, with its interval."""
-    return with_interval(run.scored, metric, samples)
-
-
 def method_row(
     run: RunOutcome, metrics: Sequence[Metric], label_counts: Mapping[int, LabelCounts], samples: int
 ) -> Row:
@@ -82,13 +77,13 @@ def method_row(
     judged = {seed: _of_clients(run.scored[seed], label_counts[seed], first) for seed in seeds}
     missing = fmean(len(label_counts[seed]) - len(own) for seed, own in judged.items()) if seeds else 0.0
     own = [list(values.values()) for values in judged.values() if values]
-    shown = figure_of(run, first, samples)
+    shown = with_interval(run.scored, first, samples)
     return {
         "run": run.row.name,
         "method": run.row.method,
         first.name: round(shown.value, 2),
         **ends_of(shown),
-        **{one.name: round(figure_of(run, one, samples).value, 2) for one in metrics[1:]},
+        **{one.name: round(with_interval(run.scored, one, samples).value, 2) for one in metrics[1:]},
         "by_seed": " / ".join(f"{value_of(rows, first):.1f}" for rows in run.scored.values()),
         "loss": round(fmean(value_of(rows, LOSS) for rows in run.scored.values()), 3),
         "at_best_round": round(fmean(run.best.values()), 2) if run.best else "",
@@ -174,7 +169,7 @@ def federation_row(name: str, label_counts: LabelCounts, batch_size: int | None 
 
 def cost_row(run: RunOutcome, metric: Metric, samples: int, paper: float | None) -> Row:
     """A row of Table 3 and Fig. 7: trainable numbers, MB sent, score."""
-    shown = figure_of(run, metric, samples)
+    shown = with_interval(run.scored, metric, samples)
     return {
         "run": run.row.name,
         "frozen": run.row.training.view.frozen,

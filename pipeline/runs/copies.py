@@ -39,7 +39,7 @@ def _lay(copy: Path, knobs: Mapping[str, str]) -> None:
     if not copy.exists():
         _git("clone", "--quiet", "--shared", ".", str(copy))
     if not (copy / ".git").is_dir():
-        raise QuorumError(f"{copy}: is no copy of the workspace; delete it and run the same command again")
+        raise QuorumError(f"{copy}: is not a copy of the workspace; delete it and run the same command again")
     _git("update-index", "-q", "--refresh")  # a file that was only touched would make the stash fail
     now = _git("stash", "create") or _git("rev-parse", "HEAD")
     _git("-C", str(copy), "checkout", "--quiet", "--force", "--detach", now)

@@ -2,32 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
+from pipeline.corpora.example import SPLITS
 from pipeline.corpora.organisation import check
+from pipeline.corpora.transcripts import READERS
 from pipeline.errors import QuorumError
-
-COLUMNS = ("file", "format", "turns", "speakers", "words", "queries", "wrong")
+from pipeline.workspace.words import printable
 
 
 def check_folder(folder: str) -> None:
-    """Print a table with one row for each file.
+    """Print one line for each file: as text, so that a narrow terminal wraps it and cuts nothing off.
 
     Raises:
-        QuorumError: a file cannot be read.
+        QuorumError: a file cannot be used.
     """
     rows = [one.to_row() for one in check(Path(folder))]
-    table = Table(*COLUMNS[:-1], "what is wrong, and where")
+    others = _others(Path(folder))
     for row in rows:
-        table.add_row(*(str(row.get(name, "")) for name in COLUMNS))
-    Console(markup=False, emoji=False).print(table)
-    unread = [row["file"] for row in rows if "turns" not in row]
-    print(
-        f"{len(rows) - len(unread)} meetings can be read; {sum(int(row.get('queries', 0)) for row in rows)} summaries"
-    )
+        _print_line(_text(row))
+    for name in others:
+        _print_line(f"{name}: is not read; export the meeting as {', '.join(READERS)}, out of any archive")
+    unread = list(dict.fromkeys(str(row["file"]) for row in rows if "turns" not in row))
+    read = [row for row in rows if "turns" in row]
+    print(f"{len(read)} meetings can be read; {sum(int(row['queries']) for row in read)} summaries")
     if unread:
-        names = list(dict.fromkeys(unread))
-        raise QuorumError(f"{folder}: {len(names)} files cannot be used: {', '.join(names)}; the table says why")
+        raise QuorumError(f"{folder}: {len(unread)} files cannot be used: {', '.join(unread)}; the lines above say why")
+
+
+def _text(row: Mapping[str, Any]) -> str:
+    """A line on one file: what was read, then what is wrong."""
+    if "turns" not in row:
+        return f"{row['file']}: {row['wrong']}"
+    counts = f"{row['turns']} turns, {row['words']} words, {row['queries']} summaries, speakers {row['speakers']}"
+    return f"{row['file']}: {counts}" + (f"; {row['wrong']}" if row["wrong"] else "")
+
+
+def _others(folder: Path) -> list[str]:
+    """The visible files of a folder, or of its folders of splits, that are no meeting, summary, table or note."""
+    folders = [folder / split for split in SPLITS if (folder / split).is_dir()] or [folder]
+    used = (*READERS, ".csv", ".md")
+    paths = [path for one in folders for path in sorted(one.iterdir()) if path.is_file()]
+    return [path.name for path in paths if path.suffix.lower() not in used and not path.name.startswith(".")]
+
+
+def _print_line(text: str) -> None:
+    print(printable(text).replace("\n", "\\n"))

@@ -8,13 +8,11 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from pipeline.evaluation.comparisons import AtLength
-from pipeline.evaluation.intervals import Clusters
-from pipeline.evaluation.scores import MEAN, Figures, Scored, at_length, contrast, figures_of, over_seeds
+from pipeline.evaluation.scores import MEAN, Figures, Scored, figures_of, over_seeds, read_rows
 from pipeline.federated.history import Round, ended_by_cap
 from pipeline.federated.objectives.threshold import Threshold
 from pipeline.plan.orders import ReportOrder, RunRow
-from pipeline.runs.result_files import read_results_of, rounds_of
+from pipeline.runs.result_files import Result, read_results_of
 from pipeline.workspace.progress import progress
 
 Metrics = dict[str, dict[str, Figures]]
@@ -37,14 +35,6 @@ class Results:
         row = self.rows[run][0]
         return row.training is not None and ended_by_cap(self.histories[run], row.patience)
 
-    def contrast(self, terms: Mapping[str, float], metric: str, seed: int | None) -> dict[str, Clusters] | None:
-        """Compute a contrast's values by group; see `comparisons.Contrast`."""
-        return contrast(self.scored if seed is None else self.scored_by_seed.get(seed, {}), terms, metric)
-
-    def at_length(self, terms: Mapping[str, float], metric: str) -> dict[str, AtLength] | None:
-        """Compute a contrast at equal length; see `comparisons.Lengths`."""
-        return at_length(self.scored, terms, metric)
-
 
 def read_results(rows: Sequence[RunRow], samples: int, label: str) -> Results:
     """Read the results behind tables and figures, with intervals from `samples` random sign flips of meetings.
@@ -52,69 +42,56 @@ def read_results(rows: Sequence[RunRow], samples: int, label: str) -> Results:
     Raises:
         QuorumError: no run has a result.
     """
-    files = read_results_of(rows)
-    known = [row for row in rows if row.id in files and files[row.id]["scores"]["examples"]]  # others are left out
-    scores = {run: result["scores"] for run, result in files.items()}
-    return results_of(known, scores, {row.id: rounds_of(files[row.id], row.seed) for row in known}, samples, label)
+    return results_of(rows, read_results_of(rows), samples, label)
 
 
 def results_of(
     rows: Sequence[RunRow],
-    files: Mapping[str, Any],
-    rounds: Mapping[str, Sequence[Round]],
+    files: Mapping[str, Result],
     samples: int,
     label: str,
+    by_seed: Mapping[int, Metrics] | None = None,
 ) -> Results:
-    """Compute figures from results that were read; see `scores_of` for the arguments."""
-    found = scores_of(rows, files, rounds)
+    """Compute figures from results that were read; see `scores_of` for the arguments.
+
+    Args:
+        by_seed: the figures of each seed alone, where they are known.
+    """
+    found = scores_of(rows, files)
     metrics: Metrics = {}
     with progress(f"{label}: intervals", len(found.rows)) as advance:
         for name, own in found.rows.items():
-            metrics[name] = _with_other_losses(figures_of(found.scored[name], samples), [files[row.id] for row in own])
+            scores = [files[row.id]["scores"] for row in own]
+            metrics[name] = _with_other_losses(figures_of(found.scored[name], samples), scores)
             advance(1)
-    alone = found.scored_by_seed
-    by_seed = dict.fromkeys(alone, metrics) if len(alone) == 1 else _by_seed(found.rows, files, alone, samples)
-    return replace(found, metrics=metrics, by_seed=by_seed)
+    seeds = list(found.scored_by_seed)
+    by_seed = by_seed or {
+        seed: metrics
+        if len(seeds) == 1
+        else results_of([row for row in rows if row.seed == seed], files, samples, f"{label}: seed {seed}").metrics
+        for seed in seeds
+    }
+    return replace(found, metrics=metrics, by_seed=dict(by_seed))
 
 
-def scores_of(rows: Sequence[RunRow], files: Mapping[str, Any], rounds: Mapping[str, Sequence[Round]]) -> Results:
+def scores_of(rows: Sequence[RunRow], files: Mapping[str, Result]) -> Results:
     """Collect scores and histories without figures, whose intervals take long.
 
     Args:
-        files: run id -> its scores, of every row.
-        rounds: run id -> its history.
+        files: run id -> its result; rows that have none, or none with examples, are left out.
     """
+    rows = [row for row in rows if row.id in files and files[row.id]["scores"]["examples"]]
     by_name: dict[str, list[RunRow]] = {}
+    alone: dict[int, dict[str, list[Scored]]] = {}
     for row in rows:
         by_name.setdefault(row.name, []).append(row)
-    scored = {name: over_seeds([files[r.id]["examples"] for r in own]) for name, own in by_name.items()}
-    histories = {name: [one for row in own for one in rounds[row.id]] for name, own in by_name.items()}
-    return Results(by_name, scored, _alone(by_name, files), {}, {}, histories)
-
-
-def _alone(by_name: Mapping[str, Sequence[RunRow]], files: Mapping[str, Any]) -> dict[int, dict[str, list[Scored]]]:
-    """Seed -> run -> its examples' scores at that seed."""
-    found: dict[int, dict[str, list[Scored]]] = {}
-    for name, rows in by_name.items():
-        for row in rows:
-            found.setdefault(row.seed, {})[name] = over_seeds([files[row.id]["examples"]])
-    return dict(sorted(found.items()))
-
-
-def _by_seed(
-    by_name: Mapping[str, Sequence[RunRow]],
-    files: Mapping[str, Any],
-    alone: Mapping[int, Mapping[str, Sequence[Scored]]],
-    samples: int,
-) -> dict[int, Metrics]:
-    """The figures of each seed alone."""
-    ids = {(row.name, row.seed): row.id for rows in by_name.values() for row in rows}
-    return {
-        seed: {
-            name: _with_other_losses(figures_of(rows, samples), [files[ids[name, seed]]]) for name, rows in own.items()
-        }
-        for seed, own in alone.items()
+        alone.setdefault(row.seed, {})[row.name] = read_rows(files[row.id]["scores"]["examples"])
+    scored = {name: over_seeds(alone[row.seed][name] for row in own) for name, own in by_name.items()}
+    histories = {
+        name: [Round.of_row(one, row.seed) for row in own for one in files[row.id]["history"]]
+        for name, own in by_name.items()
     }
+    return Results(by_name, scored, dict(sorted(alone.items())), {}, {}, histories)
 
 
 def _with_other_losses(figures: Mapping[str, Figures], seeds: Sequence[Mapping[str, Any]]) -> dict[str, Figures]:

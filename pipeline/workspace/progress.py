@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
+from pipeline.workspace.words import printable
+
 PLAIN_LINE_SECONDS = 20.0
 
 
@@ -43,5 +45,5 @@ def _plain(label: str, total: int) -> Callable[[int], None]:
 
 
 def say(line: str) -> None:
-    """Print a line to standard error."""
-    print(line, file=sys.stderr, flush=True)
+    """Print a line to standard error, with control characters escaped."""
+    print(printable(line), file=sys.stderr, flush=True)

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pipeline.workspace.words import nearest
+
+ALIKE = 0.75
+"""From this similarity on (difflib's, 0 to 1), a known key is suggested for an unknown one."""
 
 
 class Record(BaseModel):
@@ -11,8 +18,12 @@ class Record(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False)
 
 
-def first_problem(error: ValidationError) -> str:
-    """The most helpful of a validation's errors, as one line that begins with the key."""
+def first_problem(error: ValidationError, known: Iterable[str] = ()) -> str:
+    """The most helpful of a validation's errors, as one line that begins with the key.
+
+    Args:
+        known: keys that may be suggested for an unknown one, besides those of all records.
+    """
     problems = error.errors()
     # A misspelt key is both unknown and missing; the name that was written helps more.
     problem = next((p for p in problems if p["type"] == "extra_forbidden"), problems[0])
@@ -22,7 +33,8 @@ def first_problem(error: ValidationError) -> str:
     where = ".".join(map(str, place))
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "extra_forbidden":
-        return f"{where}: unknown key"
+        near = nearest(str(place[-1]), [*known, *_keys(Record)], ALIKE)
+        return f"{where}: unknown key" + (f"; did you mean {near}?" if near else "")
     if problem["type"] == "missing":
         return f"{where}: is missing"
     if problem["type"] == "value_error" and not where:
@@ -31,3 +43,10 @@ def first_problem(error: ValidationError) -> str:
     prefix = f"{where}: " if where else ""
     said = problem["type"] == "value_error" and found in message
     return f"{prefix}{message}" if said else f"{prefix}{message} (found {found})"
+
+
+def _keys(kind: type[BaseModel]) -> Iterator[str]:
+    """The keys of all records that are derived from one, as files spell them."""
+    for own in kind.__subclasses__():
+        yield from (field.alias or name for name, field in own.model_fields.items())
+        yield from _keys(own)

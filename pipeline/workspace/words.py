@@ -25,3 +25,9 @@ def printable(text: str) -> str:
     'a\\x1b[2Jb'
     """
     return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+
+
+def number(value: float, digits: int, sign: str = "") -> str:
+    """As in `1,234.50` or `−0.20`; with the sign "+" as in `+0.51`. A number that is shown as 0 has no sign."""
+    text = f"{value:{sign},.{digits}f}".replace("-", "−")
+    return text if text.strip("+−0.") else text.lstrip("+−")

@@ -180,7 +180,7 @@ def test_a_damaged_corpus_file_is_one_line(small_mirror: Path, content: bytes | 
     assert str(path) in str(caught.value)
 
 
-@pytest.mark.parametrize(("name", "message"), [("", "set QUORUM_MIRROR"), ("gone", "gone: is no folder")])
+@pytest.mark.parametrize(("name", "message"), [("", "set QUORUM_MIRROR"), ("gone", "gone: is not a folder")])
 def test_no_mirror_is_one_line(name: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("QUORUM_MIRROR", name and str(tmp_path / name))
     with pytest.raises(QuorumError, match=message):

@@ -47,7 +47,7 @@ def test_every_file_has_its_row_and_its_fault(tmp_path: Path) -> None:
     assert {name: row["wrong"] for name, row in rows.items() if row["wrong"]} == {
         "may.txt": "no summary, so it cannot train",
         "june.txt": "line 1: no speaker; begin lines with `Speaker: `",
-        "all.csv": "line 2: 'gone.txt' is no meeting of this folder",
+        "all.csv": "line 2: this folder has no meeting 'gone.txt'",
     }
 
 
@@ -70,12 +70,12 @@ def test_a_wrong_summary_is_named(files: dict[str, str], message: str, tmp_path:
 
 @pytest.mark.parametrize(
     ("files", "message"),
-    [({}, "holds no meeting"), ({"may__txt": TALK, "may__vtt": "WEBVTT\n"}, r"may.vtt: may.txt has the same name")],
+    [({}, "has no meeting"), ({"may__txt": TALK, "may__vtt": "WEBVTT\n"}, r"may.vtt: may.txt has the same name")],
 )
 def test_a_folder_that_cannot_be_used_is_named(files: dict[str, str], message: str, tmp_path: Path) -> None:
     with pytest.raises(QuorumError, match=message):
         check(lay(tmp_path / "f", **files))
-    with pytest.raises(QuorumError, match="is no folder"):
+    with pytest.raises(QuorumError, match="is not a folder"):
         check(tmp_path / "gone")
 
 
@@ -97,10 +97,25 @@ def test_a_fault_of_any_file_is_a_row_and_hides_no_other(tmp_path: Path) -> None
     assert isinstance(done.exception, QuorumError)
     assert "5 files cannot be used: cut.docx, deep.json, a.csv, b.csv, c.csv" in str(done.exception)
     assert "1 meetings can be read; 1 summaries" in done.output
-    for reason in ("is no Word document", "malformed JSON", "has no column 'file'", "'[/x]' is no meeting"):
+    for reason in ("is no Word document", "malformed JSON", "has no column 'file'", "has no meeting '[/x]'"):
         assert reason in done.output
     found = [one.wrong.partition(":")[0] for one in check(tmp_path) if one.path.name == "b.csv"]
     assert found == ["line 3", "line 4", "line 5"]
+
+
+def test_a_line_names_a_file_in_full_and_escapes_control_characters(tmp_path: Path) -> None:
+    """At 30 columns, too; an archive is named, and a note in Markdown is not."""
+    long = "a ward round of the internal medicine department"
+    lay(tmp_path, **{f"{long}__txt": TALK, "e\x1b[2Jf__vtt": "x", "zoom__zip": "x", "README__md": "x"})
+    done = CliRunner().invoke(app, ["meetings", "check", str(tmp_path)], env={"COLUMNS": "30"})
+    expected = (
+        f"{long}.txt: 3 turns, 11 words, 0 summaries, speakers 2: Ann Lee, Bob Ray; no summary, so it cannot train"
+    )
+    first, second, third, last = done.output.splitlines()
+    assert first == expected
+    assert second.startswith("e\\x1b[2Jf.vtt: is no WebVTT")
+    assert third.startswith("zoom.zip: is not read")
+    assert last == "1 meetings can be read; 0 summaries"
 
 
 @pytest.mark.parametrize("roles", [False, True])

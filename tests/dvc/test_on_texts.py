@@ -658,7 +658,7 @@ def test_a_runs_knob_changes_its_own_training_alone(tmp_path: Path) -> None:
             "a.json: is not in data/own/, where DVC looks; move it there, and set data/own/a.json",
         ),
         ({"runs": {}, "tables": {}}, "params.yaml: runs: names none; add one; correct it$"),
-        ({"scale": "huge"}, "scale: 'huge' is none of scales"),
+        ({"scale": "huge"}, "scale: 'huge' is not in scales"),
         (
             {"settings": SETTINGS | {"news": {"data": "x", "kind": "skewed", "clients": 2}}},
             "no data set 'x'; known: answers,",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.evaluation.intervals import Interval
-from pipeline.evaluation.scores import Figures, Scored, figures_of, over_seeds
+from pipeline.evaluation.scores import Figures, Scored, figures_of, over_seeds, read_rows
 
 
 def example(identity: str, meeting: str, rouge: float, loss: float, tokens: int = 10) -> dict[str, object]:
@@ -12,23 +12,23 @@ def example(identity: str, meeting: str, rouge: float, loss: float, tokens: int 
 
 
 def test_seeds_are_averaged_an_example_first() -> None:
-    rows = over_seeds([[example("x", "m", 10, 20)], [example("x", "m", 30, 40)]])
+    rows = over_seeds(read_rows([example("x", "m", *scores)]) for scores in ((10, 20), (30, 40)))
     assert rows[0].values == {"average": 20.0, "rouge1": 20.0, "loss": 30.0}
 
 
 def test_a_run_that_wrote_nothing_has_but_its_loss() -> None:
     scored = {"id": "x", "client": "A", "meeting": "m", "tokens": 10, "loss_sum": 20.0}
-    assert over_seeds([[scored]]) == [Scored("x", "A", "m", 10, {"loss": 20.0})]
+    assert read_rows([scored]) == [Scored("x", "A", "m", 10, {"loss": 20.0})]
 
 
 def test_turns_of_the_source_have_no_loss() -> None:
     scored = {"id": "x", "client": "A", "meeting": "m", "average": 20.0}
-    assert over_seeds([[scored]]) == [Scored("x", "A", "m", 0, {"average": 20.0})]
+    assert read_rows([scored]) == [Scored("x", "A", "m", 0, {"average": 20.0})]
 
 
 def test_loss_is_a_mean_over_tokens_rouge_over_examples() -> None:
     """30 nats over 10 tokens and 30 over 20: 60 / 30."""
-    rows = over_seeds([[example("x", "m", 10, 30, tokens=10), example("y", "n", 20, 30, tokens=20)]])
+    rows = read_rows([example("x", "m", 10, 30, tokens=10), example("y", "n", 20, 30, tokens=20)])
     figures = figures_of(rows, 200)
     assert figures["A"].metrics["loss"].value == 2.0
     assert figures["A"].metrics["rouge1"].value == 15.0
@@ -70,7 +70,7 @@ def test_test_sets_that_are_drawn_anew_are_joined() -> None:
     """Seed 2 tests another example, and one of the first seed's with another client: each counts where it was held."""
     first = [example("x", "m", 10, 20)]
     second = [example("y", "m", 30, 40), example("x", "m", 50, 60) | {"client": "B"}]
-    rows = over_seeds([first, second])
+    rows = over_seeds(map(read_rows, (first, second)))
     assert [(row.client, row.id, row.values["rouge1"]) for row in rows] == [
         ("A", "x", 10),
         ("A", "y", 30),

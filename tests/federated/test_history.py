@@ -42,12 +42,6 @@ def test_the_columns_are_all_fields_but_the_clock_and_then_figures_by_name() -> 
     assert columns_of(rows) == [*COLUMNS, "entropy", "tau"]
 
 
-def test_cross_entropy_is_the_training_loss_unless_there_is_a_figure() -> None:
-    assert Round(1, 1, "A", 2.5).cross_entropy == 2.5
-    assert Round(1, 1, "A", 2.5, figures={"cross_entropy": 3.0}).cross_entropy == 3.0
-    assert Round(1, 1, "A").cross_entropy is None
-
-
 # -- the best rounds --------------------------------------------------------------------------------------------------
 
 

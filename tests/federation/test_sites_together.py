@@ -159,8 +159,8 @@ def test_a_missing_folder_is_one_line(here: Path, own: dict[str, Any], message: 
     [
         ({"method": "ZeroShot"}, "trains nothing; choose another run in federation.yaml"),
         ({"method": "AdaCentralized"}, "pools all data in one place, which a federation does not"),
-        ({"method": "AdaSingle"}, "nothing of it travels; run it at each organisation by itself"),
-        ({"method": "AdaFedAvg", "faults": {"duplicated": 0.1}}, "faults are of the simulation"),
+        ({"method": "AdaSingle"}, "sends no adapter, so it needs no federation; run it in each organisation"),
+        ({"method": "AdaFedAvg", "faults": {"duplicated": 0.1}}, "only a simulation has faults"),
     ],
 )
 def test_a_run_that_no_federation_can_train_is_refused(here: Path, run: dict[str, Any], message: str) -> None:

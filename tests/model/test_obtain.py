@@ -41,7 +41,7 @@ def test_a_gpu_is_used_or_missed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("weights", "message"), [("", "holds no model that can be read"), ("gone", "gone: is no folder")]
+    ("weights", "message"), [("", "holds no model that can be read"), ("gone", "gone: is not a folder")]
 )
 def test_a_folder_without_weights_is_refused(tmp_path: Path, weights: str, message: str) -> None:
     with pytest.raises(QuorumError, match=message):

@@ -19,7 +19,7 @@ from pipeline.plan import changes, packages
 from pipeline.plan import code as closure
 from pipeline.plan import resolve as resolving
 from pipeline.plan.changes import brief, report_changes
-from pipeline.plan.orders import MainOrder, TrainOrder, read_order
+from pipeline.plan.orders import MainOrder, TrainOrder, planned_run, read_order
 from pipeline.plan.outdated import outdated
 from pipeline.plan.resolve import resolve
 from pipeline.plan.schema import read_params
@@ -41,6 +41,14 @@ def further(**runs: dict[str, Any]) -> dict[str, Any]:
     return {"more_runs": runs, "studies": {}, "tune": {"seed": 9, "families": {}, "trials": {}}}
 
 
+def test_a_run_that_is_not_planned_is_refused_with_the_nearest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_json(tmp_path / layout.order("main"), planned(tmp_path)["main.json"])
+    monkeypatch.chdir(tmp_path)
+    assert planned_run("main/fedkd-1").name == "fedkd"
+    with pytest.raises(QuorumError, match=r"main/fedkd-2: no such run at this seed in params.yaml; .* main/fedkd-1"):
+        planned_run("main/fedkd-2")
+
+
 ALONE_IN_A_SETTING: dict[str, Any] = {"method": "AdaSingle", "decode": False}
 
 
@@ -54,7 +62,7 @@ def test_methods_without_a_server_know_no_drawing_of_clients(tmp_path: Path) -> 
     ("knobs", "message"),
     [
         ({"evaluate": "server"}, "more_runs.x.evaluate: server, but AdaSingle has no server"),
-        ({"clients_per_round": 2}, "clients_per_round are of federated methods; AdaSingle is none"),
+        ({"clients_per_round": 2}, "only federated methods have late and clients_per_round; AdaSingle is not one"),
     ],
 )
 def test_a_method_that_does_not_communicate_has_no_server(tmp_path: Path, knobs: Any, message: str) -> None:

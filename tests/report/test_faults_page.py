@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import pytest
@@ -11,25 +10,13 @@ from made_results import AVERAGE
 
 from pipeline.plan.text_resolve import resolve_texts
 from pipeline.plan.texts import read_text_params
-from pipeline.report.faults_page import AtSeed, draw, mean_with_interval, render, row_of, tables_of
+from pipeline.report.faults_page import AtSeed, draw, render, row_of, tables_of
 
 PLAIN = {1: AtSeed(60.0, [2.0, 1.0], [60.0, 120.0], {}), 2: AtSeed(64.0, [2.0, 1.2], [60.0, 180.0], {})}
 WORSE = {
     1: AtSeed(55.0, [2.0, 1.5], [60.0, 120.0], {"missing": 3, "arrived": 9}),
     2: AtSeed(57.0, [2.0, 1.5], [60.0, 120.0], {"missing": 1, "skipped": 1}),
 }
-
-
-def test_an_interval_over_two_seeds() -> None:
-    """Of 1 and 3: mean 2, standard deviation √2, its error √2 / √2 = 1, and t(0.975, 1) = 12.706."""
-    mean, half = mean_with_interval([1.0, 3.0])
-    assert (mean, half) == (2.0, pytest.approx(12.706, abs=1e-3))
-
-
-def test_of_one_seed_there_is_no_interval() -> None:
-    mean, half = mean_with_interval([5.0])
-    assert mean == 5.0
-    assert math.isnan(half)
 
 
 def test_differences_are_taken_seed_by_seed() -> None:

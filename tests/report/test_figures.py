@@ -77,11 +77,11 @@ def test_a_run_that_sends_nothing_has_no_bar() -> None:
 
 
 def test_a_forest_plot_has_a_row_an_effect_and_the_papers_as_a_dashed_line() -> None:
-    """The metric that no effect has gets no panel; a comparison that was not run gets no row."""
+    """The metric that no effect has gets no panel; a comparison that was not run gets no row. * is not corrected."""
     one = Comparison(name="c", statement="", terms={"a": 1, "b": -1}, effects={"average": 2.0})
     effects = [Effect(one, "average", Interval(1.0, 0.5, 1.5), by_seed={1: 0.9, 2: 1.1}), Effect(one, "loss")]
     (axis,) = forest.draw(effects, {"average": AVERAGE, "loss": LOSS}).axes
-    assert [label.get_text() for label in axis.get_yticklabels()] == ["a − b"]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["a − b *"]
     assert [list(line.get_xdata()) for line in axis.lines if line.get_linestyle() == "--"] == [[2.0, 2.0]]
     assert [0.9, 1.1] in [list(line.get_xdata()) for line in axis.lines]
 

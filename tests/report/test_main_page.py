@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import ROOT
 from made_results import figures, results_of, round_of, run_of
 
-from pipeline.evaluation.comparisons import Comparisons
+from pipeline.evaluation.comparisons import Comparison, Comparisons, Effect
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Figures, Scored
 from pipeline.federated.history import Round
 from pipeline.plan.orders import MainOrder, RunRow
 from pipeline.report.main_data import MainData
-from pipeline.report.main_page import _paper_rows, _pos_shares, main_rows, rows_are_of
+from pipeline.report.main_figures import draw
+from pipeline.report.main_page import _paper_rows, _pos_shares, main_rows, render, rows_are_of
 from pipeline.report.naming import colours, labels
 from pipeline.report.summaries import cases, lens
 from pipeline.runs.results import Results
 from pipeline.runs.truncation import Cut
+from pipeline.stages.main import _say_missing
 from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace.tables import read_table
 
@@ -55,6 +59,24 @@ def page_of(results: Results, **parts: Any) -> MainData:
         "paper": (),
     }
     return MainData(order=order, results=results, metrics=METRICS, **known | parts)
+
+
+@pytest.mark.parametrize(
+    ("parts", "line"),
+    [
+        ({}, ""),
+        ({"missing": ["x-1"]}, "main: no result yet of x-1; `dvc repro` trains them\n"),
+        (
+            {"missing": ["x-1"], "deleted": ["results/x.gz"]},
+            "main: warning: the page is without deleted results; `git checkout results/x.gz` restores them\n",
+        ),
+    ],
+)
+def test_what_a_page_lacks_is_printed_with_the_remedy(
+    parts: dict[str, Any], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _say_missing(page_of(results_of(), **parts))
+    assert capsys.readouterr().err == line
 
 
 # --- the main table -------------------------------------------------------------------------------------------------
@@ -171,6 +193,62 @@ def test_a_table_says_at_which_seeds_its_rows_were_trained_and_on_how_many_meeti
         1: "These rows are of seed 11 alone, tested on 3 meetings.",
         3: "These rows are of seeds 11, 12 and 13, tested on 3 meetings.",
     }
+
+
+# --- the page --------------------------------------------------------------------------------------------------------
+
+
+def rendered(folder: Path, **parts: Any) -> str:
+    """The page of two runs, each with two rounds on client A at seeds 11 and 12; its figures are cut out."""
+    runs = {run: [run_of(run)[0].model_copy(update={"seed": seed}) for seed in (11, 12)] for run in ("ours", "theirs")}
+    scored = [Scored(f"e{n}", "A", f"m{n}", 1, {"loss": 2.0}) for n in range(3)]
+    results = results_of(
+        rows=runs,
+        scored=dict.fromkeys(runs, scored),
+        metrics={run: {"A": replace(scores(), other_losses={"last": 2.5}), "mean": scores()} for run in runs},
+        histories={run: [replace(one, seed=seed) for seed in (11, 12) for one in history(1, 2)] for run in runs},
+        by_seed={seed: {run: {"A": scores(), "mean": scores()} for run in runs} for seed in (11, 12)},
+    )
+    known: dict[str, Any] = {
+        "source": {"source": "qmsum", "commit": "abc"},
+        "paper": read_table(ROOT / "data" / "paper_results.csv"),
+        "seeds": {11: "A", 12: "B"},
+    }
+    data = page_of(results, **known | parts)
+    draw(data, folder)
+    return re.sub(r'src="data:[^"]*"', "", render(data, folder))
+
+
+def texts_of(page: str) -> list[str]:
+    """The text of each cell of its tables, in order, with its small print."""
+    return [re.sub(r"<[^>]*>", " ", cell).strip() for cell in re.findall(r"<td[^>]*>(.*?)</td>", page, re.DOTALL)]
+
+
+def test_a_page_has_effects_sensitivities_and_scores(tmp_path: Path) -> None:
+    one = Comparison(name="c", statement="S", terms={"ours": 1, "theirs": -1}, effects={"average": 0.93})
+    effect = Effect(one, "average", Interval(0.5, 0.1, 0.9), p=0.02, by_seed={11: 0.4, 12: 0.6}, p_seeds=0.25)
+    changed = replace(effect, interval=Interval(0.7, 0.3, 1.1))
+    comparisons = Comparisons(question="Q?", deviations="Otherwise.")
+    text = rendered(
+        tmp_path,
+        comparisons=comparisons,
+        effects=[effect],
+        sensitivities=[("changed thus", [changed])],
+        missing=["x-1"],
+    )
+    cells = texts_of(text)
+    for cell in ("S ours − theirs *", "+0.50 (+0.10 … +0.90)", "0.020", "A +0.40, B +0.60 Q: p 0.250", "+0.93"):
+        assert cell in cells
+    assert "+0.70 (+0.30 … +1.10) p 0.020" in cells
+    for part in ("Q?", "x-1", 'id="deviations"', 'href="#deviations"', "changed thus"):
+        assert part in text
+
+
+def test_a_page_without_comparisons_has_no_empty_parts(tmp_path: Path) -> None:
+    text = rendered(tmp_path, cut=None)
+    for part in ("forest", 'id="sensitivities"', "#deviations", 'class="answer"', "SAMPLE"):
+        assert part not in text
+    assert "SAMPLE" in rendered(tmp_path, source={"source": "sample", "commit": None})
 
 
 # --- names ----------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ def three_runs() -> Results:
     clients = {name: list(dict.fromkeys(row.client for row in rows)) for name, rows in own.items()}
     return results_of(
         rows={name: run_of(name) for name in own},
-        scored=own,
+        scored_by_seed={1: own},
         metrics={name: {client: figures() for client in [*held, "mean"]} for name, held in clients.items()},
     )
 
@@ -45,6 +45,15 @@ def test_a_pair_is_the_mean_over_the_clients_that_all_runs_have() -> None:
 def test_a_run_without_summaries_is_compared_in_loss_alone() -> None:
     pairs = pairs_of("extreme", ["fedselectkd", "mute"], three_runs(), (AVERAGE, LOSS), 2000)
     assert [one.metric.name for one in pairs] == ["loss"]
+
+
+def test_a_pair_is_of_the_seeds_that_both_runs_have() -> None:
+    """At a second seed, which `wide` lacks, `fedselectkd` scores 20 points more."""
+    results = three_runs()
+    own = {"fedselectkd": scored("A", 40.0, 2.0) + scored("B", 44.0, 3.0)}
+    results = replace(results, scored_by_seed=results.scored_by_seed | {2: own})
+    (pair,) = pairs_of("extreme", ["fedselectkd", "wide"], results, (AVERAGE,), 2000)
+    assert pair.gain.value == 2.0
 
 
 def test_what_the_reference_is_ahead_by_is_told_from_its_side() -> None:

@@ -161,7 +161,7 @@ JSON, HEAD = '{"sheet": "%s", "rater": "%s", "answers": {"i": {"%s": "%s"}}}', f
         ("x.json", JSON % ("a", "r", FIRST, "C"), "found 'C'"),
         ("x.json", JSON % ("a", "r", FIRST, "A"), "item 'i' has no key"),
         ("x.json", JSON % ("../keys", "r", FIRST, "A"), "sheet: "),
-        ("x.json", "\xff", "x.json: is no filled sheet"),
+        ("x.json", "\xff", "x.json: is not a filled sheet"),
         ("x.csv", "", "has no ratings"),
         ("x.csv", "sheet,item\na,i\n", FIRST),
     ],

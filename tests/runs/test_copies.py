@@ -80,7 +80,7 @@ def test_a_folder_that_is_no_copy_is_refused(here: Workspace) -> None:
     git, away = layout.try_copy() / ".git", layout.try_copy() / ".away"
     if git.exists():
         git.rename(away)
-    with pytest.raises(QuorumError, match="is no copy of the workspace; delete it"):
+    with pytest.raises(QuorumError, match="is not a copy of the workspace; delete it"):
         copies.lay_try()
     if away.exists():
         away.rename(git)

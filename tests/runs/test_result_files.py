@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import gzip
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,16 @@ from made_results import run_of
 
 from pipeline.errors import QuorumError
 from pipeline.plan.orders import RunRow
-from pipeline.runs.result_files import has_result, read_result, read_results_of, refuse_to_retrain, write_result
+from pipeline.plan.resolve import resolve
+from pipeline.plan.schema import read_params
+from pipeline.runs.result_files import (
+    deleted_results,
+    has_result,
+    read_result,
+    read_results_of,
+    refuse_to_retrain,
+    write_result,
+)
 from pipeline.workspace import layout
 
 
@@ -22,7 +32,8 @@ def row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunRow:
 
 
 def save(row: RunRow, **changes: Any) -> Path:
-    result = {"fingerprint": "f", "precision": "fp32", "scores": {"clients": {}, "examples": []}, "history": []}
+    scores = {"clients": {}, "examples": []}
+    result = {"fingerprint": "f", "precision": "fp32", "source": {}, "cut": {}, "scores": scores, "history": []}
     write_result(layout.result(row.id), result | changes)
     return layout.result(row.id)
 
@@ -40,10 +51,35 @@ def test_a_result_of_other_knobs_is_none(row: RunRow) -> None:
     assert not has_result(row.model_copy(update={"fingerprint": "g"}))
 
 
-def test_a_damaged_file_is_named_with_the_remedy(row: RunRow) -> None:
-    save(row).write_bytes(b"cut")
-    with pytest.raises(QuorumError, match=r"ours-1.json.gz: is damaged; run `git checkout"):
-        read_result(layout.result(row.id))
+def damaged(path: Path, content: bytes) -> str:
+    """What reading a file of this content reports."""
+    path.write_bytes(content)
+    with pytest.raises(QuorumError) as caught:
+        read_result(path)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"cut", "is damaged;"),
+        (gzip.compress(b"[]"), "is damaged (no fingerprint);"),
+        (gzip.compress(b'{"fingerprint": "f"}'), "is damaged (no precision);"),
+    ],
+)
+def test_a_damaged_file_is_named_with_the_remedy(row: RunRow, content: bytes, found: str) -> None:
+    assert f"ours-1.json.gz: {found} run `git checkout" in damaged(save(row), content)
+
+
+def test_a_result_that_git_has_and_the_folder_lacks_is_deleted(row: RunRow) -> None:
+    other = run_of("theirs")[0]
+    assert deleted_results([row]) == []  # outside git
+    path = save(row)
+    for command in ("init", "add ."):
+        subprocess.run(["git", *command.split()], check=True, capture_output=True)
+    assert deleted_results([row]) == []
+    path.unlink()
+    assert deleted_results([row, row, other]) == [str(layout.result(row.id))]
 
 
 def test_two_precisions_share_no_table(row: RunRow) -> None:
@@ -71,12 +107,17 @@ def test_a_committed_result_is_not_trained_again_unasked(row: RunRow, monkeypatc
     refuse_to_retrain(row)
 
 
-def test_committed_results_are_of_the_planned_runs() -> None:
-    """Every file below results/ can be read, and has scores by example."""
-    root = Path(__file__).parents[2]
-    files = [*root.glob("results/*/*.gz"), *root.glob("experiments/*/results/*/*.gz")]
+@pytest.mark.parametrize("folder", [".", "experiments/full", "experiments/ablations"])
+def test_committed_results_are_of_the_planned_runs(folder: str) -> None:
+    """Every file below results/ has a planned run's fingerprint, and scores by example; else no page shows it."""
+    root = Path(__file__).parents[2] / folder
+    planned = {
+        row["id"]: row["fingerprint"] for row in resolve(read_params(root / "params.yaml"))["report.json"]["runs"]
+    }
+    files = {
+        f"{path.parent.name}/{path.name.removesuffix('.json.gz')}": path for path in root.glob("results/*/*.json.gz")
+    }
     assert files
-    for path in files:
-        result = read_result(path)
-        assert result["scores"]["examples"], path
-        json.dumps(result)
+    results = {run: read_result(path) for run, path in files.items()}
+    assert [run for run in results if results[run]["fingerprint"] != planned.get(run)] == []
+    assert all(result["scores"]["examples"] for result in results.values())

@@ -88,7 +88,8 @@ def save(
     ]
     history = [{k: "" if v is None else str(v) for k, v in row.items()} for row in history]
     scores = {"examples": examples, "clients": {c: other or {} for c in losses}}
-    write_result(layout.result(run), {"fingerprint": "", "precision": "fp32", "scores": scores, "history": history})
+    about = {"fingerprint": "", "precision": "fp32", "source": {}, "cut": {}}
+    write_result(layout.result(run), about | {"scores": scores, "history": history})
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
+from pipeline.evaluation.intervals import Interval
 from pipeline.report.figures.style import colour, marker
 
 
@@ -23,8 +24,8 @@ def draw_by_time(curves: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
     return figure
 
 
-def draw_bars(groups: Mapping[str, Sequence[tuple[float, float]]], names: Sequence[str]) -> Figure:
-    """A group of bars a defence, one a number of poisoned clients: (score, half its interval)."""
+def draw_bars(groups: Mapping[str, Sequence[Interval]], names: Sequence[str]) -> Figure:
+    """A group of bars a defence, one a number of poisoned clients: its score with its interval."""
     figure = Figure(figsize=(6.2, 3.2))
     axis = figure.subplots()
     width = 0.8 / len(names)
@@ -32,9 +33,9 @@ def draw_bars(groups: Mapping[str, Sequence[tuple[float, float]]], names: Sequen
         own = [values[place] for values in groups.values()]
         axis.bar(
             [at + place * width for at in range(len(groups))],
-            [value for value, _ in own],
+            [one.value for one in own],
             width,
-            yerr=[half for _, half in own],
+            yerr=[one.half for one in own],
             color=colour(place + 1),
             error_kw={"linewidth": 1},
             label=name,

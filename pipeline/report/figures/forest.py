@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
-from pipeline.evaluation.comparisons import Effect
+from pipeline.evaluation.comparisons import Comparison, Effect
 from pipeline.report.figures.style import colour, interval_row
 from pipeline.tasks.task import Metric
 
@@ -14,11 +14,14 @@ from pipeline.tasks.task import Metric
 def draw(effects: Sequence[Effect], metrics: Mapping[str, Metric]) -> Figure:
     """Each effect with its 95% interval, each seed's effect as a ring, the paper's effect as a dashed line.
 
+    A comparison that is not corrected has an asterisk.
+
     Args:
         metrics: name -> metric; a metric that no effect has gets no panel.
     """
     known = [one for one in effects if one.interval is not None and one.metric in metrics]
-    names = list(dict.fromkeys(one.comparison.name for one in known))
+    labels = {one.comparison.name: label(one.comparison) for one in known}
+    names = list(labels)
     panels = [name for name in metrics if any(one.metric == name for one in known)]
     figure = Figure(figsize=(3.2 + 3.2 * len(panels), 0.9 + 0.34 * len(names)))
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
@@ -32,14 +35,15 @@ def draw(effects: Sequence[Effect], metrics: Mapping[str, Metric]) -> Figure:
                 axis.plot([effect.paper] * 2, [row - 0.4, row + 0.4], color=colour(6), linestyle="--", linewidth=1.4)
         axis.set_xlabel(f"{metrics[name].title}, {metrics[name].unit} (right: first is better)")
         axis.grid(axis="y", visible=False)
-    axes[0].set_yticks(range(len(names)), [_label(effects, name) for name in names])
+    axes[0].set_yticks(range(len(names)), list(labels.values()))
     axes[0].invert_yaxis()
     figure.tight_layout()
     return figure
 
 
-def _label(effects: Sequence[Effect], name: str) -> str:
-    return terms_text(next(one.comparison.terms for one in effects if one.comparison.name == name))
+def label(comparison: Comparison) -> str:
+    """A comparison's contrast, with an asterisk where its p is not corrected by Holm: it has no family."""
+    return terms_text(comparison.terms) + ("" if comparison.family else " *")
 
 
 def terms_text(terms: Mapping[str, float]) -> str:

@@ -1,0 +1,149 @@
+"""Effects as rows of pages and of CSV files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from made_results import AVERAGE
+
+from pipeline.evaluation.comparisons import Comparison, Effect
+from pipeline.evaluation.intervals import Interval
+from pipeline.report.effects import (
+    answer_of,
+    digits_of,
+    effect_records,
+    effect_row,
+    p_text,
+    sensitivity_records,
+    sensitivity_rows,
+)
+from pipeline.report.page import p_value
+from pipeline.tasks.task import LOSS
+
+METRICS = {"average": AVERAGE, "loss": LOSS}
+SEEDS = {11: "A", 12: "B", 13: "C"}
+POINT = Interval(0.5, float("nan"), float("nan"))
+
+
+def comparison(**changes: Any) -> Comparison:
+    plain = {"name": "c", "statement": "a beats b", "terms": {"a": 1, "b": -1}, "effects": {"average": 0.93}}
+    return Comparison.model_validate(plain | {"family": "main"} | changes)
+
+
+def effect(metric: str = "average", interval: Interval | None = None, **changes: Any) -> Effect:
+    """0.51 from 0.16 to 0.85, unless it has another interval."""
+    one = comparison(effects={"average": 0.93, "loss": None}, **changes.pop("about", {}))
+    return Effect(one, metric, interval or Interval(0.51, 0.16, 0.85), **changes)
+
+
+@pytest.mark.parametrize(("p", "text"), [(0.0124, "0.012"), (1.0, "1.000"), (0.001, "0.001"), (0.0009, "<0.001")])
+def test_a_p_value_has_three_digits_or_is_below_the_least(p: float, text: str) -> None:
+    assert p_value(p) == text
+
+
+def test_p_is_holms_where_there_is_a_family() -> None:
+    assert [p_text(effect(p=0.01, p_holm=0.04)), p_text(effect(p=0.01)), p_text(effect())] == ["0.040", "0.010", ""]
+
+
+@pytest.mark.parametrize(
+    ("metric", "interval", "digits"),
+    [
+        ("average", Interval(0.51, 0.16, 0.85), 2),
+        ("loss", Interval(0.03, 0.02, 0.04), 4),
+        ("loss", Interval(0.0005, 0.0, 0.0019), 5),
+        ("average", POINT, 2),
+    ],
+)
+def test_a_narrow_interval_has_a_digit_more(metric: str, interval: Interval, digits: int) -> None:
+    assert digits_of(effect(metric, interval), METRICS[metric]) == digits
+
+
+def test_a_row_has_the_effect_its_p_each_run_and_cochrans_p() -> None:
+    shown = effect(p=0.01, p_holm=0.04, p_seeds=0.2, by_seed={11: 0.4, 12: -0.2, 13: 1.0})
+    assert effect_row(shown, AVERAGE, SEEDS) == {
+        "name": "c",
+        "statement": "a beats b",
+        "terms": "a − b",
+        "metric": "average ROUGE",
+        "effect": "+0.51 (+0.16 … +0.85)",
+        "notes": "",
+        "p": "0.040",
+        "by_seed": "A +0.40, B −0.20, C +1.00",
+        "p_seeds": "0.200",
+        "paper": "+0.93",
+    }
+
+
+def test_where_the_runs_disagree_the_pooled_effect_is_a_note() -> None:
+    by_seed = dict.fromkeys(SEEDS, 0.5)
+    row = effect_row(effect(by_seed=by_seed, p_seeds=0.01, pooled=Interval(0.4, 0.3, 0.5)), AVERAGE, SEEDS)
+    assert row["notes"].endswith("pooled +0.40 (+0.30 … +0.50)")
+
+
+@pytest.mark.parametrize(
+    ("by_seed", "note"), [({11: 1.0, 13: 2.0}, "of A and C alone"), ({12: 1.0}, "of B alone"), ({}, "")]
+)
+def test_an_effect_of_some_seeds_names_them(by_seed: dict[int, float], note: str) -> None:
+    assert effect_row(effect(by_seed=by_seed), AVERAGE, SEEDS)["notes"] == note
+
+
+def test_what_was_not_run_has_no_numbers_and_a_band_stands_for_the_papers_effect() -> None:
+    missing = Effect(comparison(effects={"average": None}, band=(-1, 1)), "average")
+    row = effect_row(missing, AVERAGE, SEEDS)
+    assert (row["effect"], row["p"], row["by_seed"], row["paper"]) == ("not run", "", "", "−1.00 … +1.00")
+
+
+def test_a_comparison_without_a_family_has_an_asterisk() -> None:
+    assert effect_row(effect(about={"family": ""}), AVERAGE, SEEDS)["terms"] == "a − b *"
+
+
+def test_a_record_has_six_digits_and_a_column_a_seed() -> None:
+    shown = effect(interval=Interval(0.12345678, 0.1, 0.2), by_seed={11: 0.1}, pooled=Interval(0.3, 0.2, 0.4), groups=9)
+    other = effect("loss", POINT, by_seed={12: 0.2})
+    first, second = effect_records([shown, other])
+    assert (first["effect"], first["low"], first["high"], first["groups"], first["paper"]) == (
+        0.123457,
+        0.1,
+        0.2,
+        9,
+        0.93,
+    )
+    assert (first["pooled"], first["pooled_low"], first["pooled_high"]) == (0.3, 0.2, 0.4)
+    assert (first["seed_11"], first["seed_12"], second["seed_12"]) == (0.1, None, 0.2)
+    assert (second["effect"], second["low"], second["pooled"], second["groups"]) == (0.5, None, None, None)
+
+
+def test_a_sensitivity_is_a_row_an_effect_in_its_file_with_holms_and_cochrans_p() -> None:
+    (row,) = sensitivity_records([("changed thus", [effect(p=0.01, p_holm=0.03, p_seeds=0.5)])])
+    known = {
+        "changed": "changed thus",
+        "name": "c",
+        "metric": "average",
+        "effect": 0.51,
+        "p_holm": 0.03,
+        "p_seeds": 0.5,
+    }
+    assert known.items() <= row.items()
+
+
+def test_sensitivities_are_columns_of_all_families() -> None:
+    """The second change lacks the comparison without a family; a third comparison was run under neither."""
+    first, second = effect(p_holm=0.04), effect(about={"name": "d", "family": ""}, p=0.02, p_seeds=0.01)
+    gone = effect(about={"name": "gone"})
+    rows = sensitivity_rows([first, second, gone], [("one", [first, second]), ("two", [first])], METRICS)
+    text = "+0.51 (+0.16 … +0.85)"
+    assert [(row["terms"], row["cells"]) for row in rows] == [
+        ("a − b", [{"effect": text, "note": "p 0.040"}] * 2),
+        ("a − b *", [{"effect": text, "note": "p 0.020; the runs disagree"}, {"effect": "–", "note": ""}]),
+    ]
+
+
+def test_the_answer_is_the_first_comparison_on_all_of_its_metrics() -> None:
+    own = [effect(), effect("loss", Interval(0.03, 0.02, 0.04)), effect(about={"name": "other"})]
+    assert answer_of(own, METRICS) == (
+        "“a beats b”: a − b is +0.51 (+0.16 … +0.85) average ROUGE (the paper: +0.93), "
+        "+0.0300 (+0.0200 … +0.0400) nats a token of test loss."
+    )
+    assert answer_of([Effect(comparison(), "average"), effect(about={"name": "other"})], METRICS) == ""
+    assert answer_of([], METRICS) == ""
