@@ -21,7 +21,7 @@ LOG_LENGTH = "log_length"
 
 MEETINGS = 30
 """Of a client alone, fewer give a point without an interval."""
-NO_SCORES = ("id", "client", "meeting", "tokens", "loss_sum")
+NO_SCORES = ("id", "client", "group", "label", "items", "loss_sum")
 """The fields of an example's row of scores that are no metrics."""
 
 
@@ -64,7 +64,7 @@ def read_rows(rows: Sequence[Mapping[str, Any]]) -> list[Scored]:
         found = {name: float(value) for name, value in row.items() if name not in NO_SCORES}
         return found | ({LOSS: float(row["loss_sum"])} if "loss_sum" in row else {})
 
-    return [Scored(row["id"], row["client"], row["meeting"], row.get("tokens", 0), values(row)) for row in rows]
+    return [Scored(row["id"], row["client"], row["group"], row.get("items", 0), values(row)) for row in rows]
 
 
 def over_seeds(seeds: Iterable[Sequence[Scored]]) -> list[Scored]:

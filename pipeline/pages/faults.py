@@ -2,52 +2,52 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 from pipeline.evaluation.comparisons import Contrast, compare, on_known_metrics, read_comparisons
 from pipeline.evaluation.intervals import Clusters
 from pipeline.federated.history import CLOCK
-from pipeline.plan.orders import read_order
-from pipeline.plan.text_orders import TextPageOrder, TextRow
+from pipeline.pages.gallery import write_gallery
+from pipeline.plan.orders import ReportOrder
 from pipeline.report.effects import effect_records, effect_row
 from pipeline.report.faults_page import AtSeed, draw, render, tables_of
-from pipeline.runs.text_tracking import project
+from pipeline.runs.identity import record_identities
+from pipeline.runs.metrics import write_pooled_metrics
+from pipeline.runs.result_files import Result, read_results_of
 from pipeline.tasks.task import Metric, load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, write_json, write_text
-from pipeline.workspace.progress import say
-from pipeline.workspace.reports import remove_others
-from pipeline.workspace.tables import read_table, write_table
+from pipeline.workspace.files import empty_folder, write_text
+from pipeline.workspace.tables import write_table
 
 
-def run() -> None:
-    """Render the page, write tables, figures and metrics, and log the runs in MLflow."""
-    order = read_order(layout.order("page"), TextPageOrder)
-    metrics = {name: load_task(module).metrics[0] for name, module in order.datasets.items()}
-    results = {row.name: _results_of(row, metrics[row.dataset].name) for row in order.runs}
-    config, metric = read_comparisons(layout.COMPARISONS), next(iter(metrics.values()))
+def run(order: ReportOrder) -> None:
+    """Render the page, and write tables, figures and metrics.
+
+    Raises:
+        QuorumError: no run has a result, or comparisons.yaml is wrong.
+    """
+    metric = load_task(next(iter(order.data.values()))).metrics[0]
+    files = read_results_of(order.runs)
+    results: dict[str, dict[int, AtSeed]] = {}
+    for row in (row for row in order.runs if row.id in files):
+        results.setdefault(row.name, {})[row.seed] = _at_seed(files[row.id], metric.name)
+    config = read_comparisons(layout.COMPARISONS)
     comparisons = on_known_metrics(layout.COMPARISONS, config.comparisons, {run: [metric.name] for run in results})
     seeds = sorted(set().union(*results.values()))
     effects = compare(comparisons, _contrast_of(results, metric), seeds, order.sign_flips)
     shown = [effect_row(one, metric, {seed: f"seed {seed}" for seed in seeds}) for one in effects]
-    tables = tables_of(results, order.tables)
+    tables = tables_of(results, order.sections)
+    for folder in (layout.TABLES, layout.FIGURES, layout.all_metrics().parent):
+        empty_folder(folder)
     for name, rows in tables.items():
         write_table(layout.TABLES / f"{name}.csv", rows)
-    notes = {name: read_json(layout.notes(name)) for name in order.datasets}
-    samples = sorted(name for name, about in notes.items() if about["source"]["source"] == "sample")
-    figures = draw(results, order.tables, effects, metric, layout.FIGURES)
+    samples = sorted({name for own in files.values() for name, one in own["source"].items() if one["source"] == "sample"})
+    figures = draw(results, order.sections, effects, metric, layout.FIGURES)
     write_table(layout.COMPARISONS_TABLE, effect_records(effects))
     write_text(layout.REPORT, render(config.question, shown, tables, figures, len(seeds), samples))
-    remove_others(layout.TABLES, {*tables, layout.COMPARISONS_TABLE.stem})
-    remove_others(layout.FIGURES, figures.keys())
-    write_json(layout.METRICS, {row["run"]: row["accuracy"] for rows in tables.values() for row in rows})
-    say(f"page: {layout.REPORT} is ready")
-    scores = {
-        row.name: {seed: {metrics[row.dataset].name: one.score} for seed, one in results[row.name].items()}
-        for row in order.runs
-    }
-    project(order, scores)
+    write_gallery(order)
+    write_pooled_metrics({run: {s: {metric.name: one.score} for s, one in own.items()} for run, own in results.items()})
+    record_identities({row.id: row for row in order.runs}, files)
 
 
 def _contrast_of(results: Mapping[str, Mapping[int, AtSeed]], metric: Metric) -> Contrast:
@@ -62,15 +62,9 @@ def _contrast_of(results: Mapping[str, Mapping[int, AtSeed]], metric: Metric) ->
     return contrast
 
 
-def _results_of(row: TextRow, metric: str) -> dict[int, AtSeed]:
-    scores = read_json(layout.scores(f"{layout.ON_TEXTS}/{row.name}"))
-    found = {}
-    for seed, own in scores.items():
-        run_id = layout.run_on_texts(row.name, int(seed))
-        rounds = read_table(layout.history(run_id))
-        events = read_table(layout.events(run_id)) if layout.events(run_id).is_file() else []
-        score = sum(one[metric] for one in own["examples"]) / len(own["examples"])
-        losses = [float(one["validation_loss"]) for one in rounds]
-        clock = [float(one[CLOCK]) for one in rounds if one.get(CLOCK)]
-        found[int(seed)] = AtSeed(score, losses, clock, Counter(one["kind"] for one in events))
-    return found
+def _at_seed(result: Result, metric: str) -> AtSeed:
+    rows, rounds = result["scores"]["examples"], result["history"]
+    score = sum(one[metric] for one in rows) / len(rows)
+    losses = [float(one["validation_loss"]) for one in rounds]
+    clock = [float(one[CLOCK]) for one in rounds if one.get(CLOCK)]
+    return AtSeed(score, losses, clock, result["events"])

@@ -14,7 +14,8 @@ from typing import Any
 from pipeline.evaluation.comparisons import compare, on_known_metrics, read_comparisons, unknown_runs
 from pipeline.evaluation.scores import ScoresBySeed
 from pipeline.federated.methods import OURS
-from pipeline.plan.orders import MainOrder, ReportOrder, RunRow, planned_runs, read_order
+from pipeline.pages.gallery import write_gallery
+from pipeline.plan.orders import ReportOrder, RunRow
 from pipeline.report.effects import effect_records, sensitivity_records
 from pipeline.report.main_data import MainData
 from pipeline.report.main_figures import draw
@@ -33,42 +34,41 @@ from pipeline.workspace.progress import say
 from pipeline.workspace.tables import read_table, write_table
 
 
-def run() -> None:
+def run(order: ReportOrder) -> None:
     """Render the page.
 
     Raises:
         QuorumError: no run has a result, or comparisons.yaml is wrong or has a misspelt run.
     """
-    data, every = _read()
-    folder = layout.figures(layout.MAIN)
-    empty_folder(folder)
+    data, every, files = _read(order)
+    for folder in (layout.TABLES, layout.FIGURES, layout.all_metrics().parent):
+        empty_folder(folder)
     write_table(layout.COMPARISONS_TABLE, effect_records(data.effects))
     if data.sensitivities:
         write_table(layout.SENSITIVITIES_TABLE, sensitivity_records(data.sensitivities))
     write_table(layout.MAIN_TABLE, main_table(data))
     write_table(layout.HISTORY, *history_rows(every.histories))
     write_json(layout.METRICS, small_metrics(data.results.metrics, tuple(data.compared)))
-    write_metrics(layout.MAIN, data.results.metrics, {})
-    for seed, own in data.results.by_seed.items():
-        write_json(layout.seed_metrics(layout.MAIN, seed), plain(own))
-    if all(layout.encoded_index(row.id).is_file() for row in data.order.runs):
-        record_identities(layout.MAIN, data.order.runs)
-    draw(data, folder)
-    write_text(layout.REPORT, render(data, folder))
+    write_metrics(data.results.metrics, {} if data.parts else data.results.by_seed)
+    for seed, own in zip(data.seeds, data.parts.values(), strict=False):
+        write_json(layout.seed_metrics(seed), plain(own.by_seed[seed]))
+    record_identities({row.id: row for row in order.runs}, files)
+    draw(data, layout.FIGURES)
+    write_text(layout.REPORT, render(data, layout.FIGURES))
+    write_gallery(order)
     _say_missing(data)
-    say(f"main: {layout.REPORT} is ready")
 
 
-def _read() -> tuple[MainData, Results]:
-    """The page's data; and all results, including those of incomplete runs."""
-    order, config = read_order(layout.order("main"), MainOrder), read_comparisons(layout.COMPARISONS)
-    metrics, samples, rows = (*load_task(order.task).metrics, LOSS), order.sign_flips, _planned(order)
+def _read(order: ReportOrder) -> tuple[MainData, Results, dict[str, Any]]:
+    """The page's data; all results, including those of incomplete runs; and their files."""
+    config, rows = read_comparisons(layout.COMPARISONS), [row for row in order.runs if not row.left_out]
+    metrics, samples = (*load_task(next(iter(order.data.values()))).metrics, LOSS), order.sign_flips
     by_name = {one.name: one for one in metrics}
     named = {run: tuple(by_name) for one in config.comparisons for run in one.terms}
     comparisons = on_known_metrics(layout.COMPARISONS, config.comparisons, named)
     if foreign := {name for one in config.comparisons for name in one.effects} - set(by_name):
         say(f"main: {layout.COMPARISONS}: the task has no {', '.join(sorted(foreign))}; runs are not compared by it")
-    if unknown := unknown_runs(layout.COMPARISONS, config.comparisons, [row.name for row in planned_runs()]):
+    if unknown := unknown_runs(layout.COMPARISONS, config.comparisons, [row.name for row in order.runs]):
         say(f"main: {layout.COMPARISONS}: params.yaml has no {', '.join(unknown)}; their comparisons are not run")
     files = read_results_of(rows)
     every = scores_of(rows, files)
@@ -88,11 +88,11 @@ def _read() -> tuple[MainData, Results]:
         sensitivities=[
             (one.title, effects_with(one, comparisons, scores.runs, by_name, samples)) for one in config.sensitivities
         ],
-        source=record["source"]["qmsum"],
+        source=next(iter(record["source"].values())),
         cut=Cut(**record["cut"]) if record["cut"] else None,
         results=results,
         metrics=metrics,
-        paper=read_table(layout.PAPER_RESULTS),
+        paper=read_table(layout.paper(order.paper)) if order.paper else (),
         selective=ours,
         tau=knob_of(results, ours, "tau") if ours else math.nan,
         seeds=seeds,
@@ -103,14 +103,7 @@ def _read() -> tuple[MainData, Results]:
         shares=_table(layout.WORD_SHARES),
         examples=layout.EXAMPLES_PAGE.is_file(),
     )
-    return data, every
-
-
-def _planned(order: MainOrder) -> list[RunRow]:
-    """The main table's runs, and in an experiment, whose page has all runs, the others too."""
-    if layout.workspace().parts:
-        return read_order(layout.order("report"), ReportOrder).runs
-    return order.runs
+    return data, every, files
 
 
 def _complete(rows: Sequence[RunRow]) -> list[RunRow]:

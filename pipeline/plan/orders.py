@@ -243,7 +243,8 @@ class RunRow(Record):
 
     `part`: what tables call it: its method; AdaFedAvg's clients before aggregation are a separate row. `orders`: the
     hash of all its orders. `fingerprint`: the hash of its knobs, setting and fold, which identifies a result
-    independently of the code. `training`: None for a run that trains nothing.
+    independently of the code. `training`: None for a run that trains nothing. `patience`: without improvement a training
+    ends after so many rounds, unless it is prolonged.
     """
 
     id: str
@@ -257,18 +258,20 @@ class RunRow(Record):
     orders: str
     fingerprint: str
     training: TrainingKnobs | None
+    patience: int
     evaluate: Literal["local", "server"] | None
     left_out: str | None = OPTIONAL
 
 
 class AnalyzeOrder(Order):
-    """The runs whose teachers are analysed, those whose adapters are tested on all clients, and the partitions.
+    """The settings, the runs whose teachers are analysed, those whose adapters are tested on all clients, and the partitions.
 
-    `topics`: the number of clusters of the sources of all clients. `sign_flips`: behind each interval.
+    `settings`: setting -> its seeds. `topics`: the number of clusters of the sources of all clients. `sign_flips`: behind each interval.
     """
 
     task: str
     data: list[str]
+    settings: dict[str, list[int]]
     distilling: list[str]
     crossed: list[str]
     partitions: list[str]
@@ -281,6 +284,7 @@ class ReportOrder(Order):
 
     Attributes:
         data: data set -> its task's module.
+        paper: the file in data/ with the paper's numbers.
         published: the data sets that are no user's file.
         settings: setting -> its record.
         knobs: the knobs that the page names.
@@ -292,12 +296,18 @@ class ReportOrder(Order):
     scale: str
     precision: Precision
     sign_flips: int
+    paper: str | None
     data: dict[str, str]
     published: list[str]
     settings: dict[str, AnySetting]
     knobs: dict[str, Any]
     runs: list[RunRow]
     sections: dict[str, list[str]]
+
+    @property
+    def backbone(self) -> str:
+        """The backbone of the first run that has one."""
+        return next(row.learner.view.backbone for row in self.runs if row.learner is not None)
 
 
 AnyOrder = TypeVar("AnyOrder", bound=BaseModel)

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from pipeline.plan.schema import Params
 
 TEMPLATES = Path(__file__).parents[1] / "report" / "templates"
-STYLE = ("base.html.j2", "pieces.html.j2", "page.css")
+STYLE = ("base.html.j2", "pieces.html.j2", "gallery.html.j2", "page.css")
 
 PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "main": ("pipeline.pages.main", ("main_page.html.j2",)),
     "paper": ("pipeline.pages.paper", ("paper_page.html.j2", "../paper.yaml")),
-    "fednlp": ("pipeline.pages.fednlp", ("texts_page.html.j2",)),
+    "tasks": ("pipeline.pages.tasks", ("task_page.html.j2",)),
     "faults": ("pipeline.pages.faults", ("faults_page.html.j2",)),
 }
 """Page -> its module, which has `run`, and its templates."""
@@ -41,8 +41,8 @@ def is_called_after(run: str, setting: str) -> bool:
 
 
 def unshown(params: Params) -> dict[str, str]:
-    """Run of this scale that no section of FedNLP's page shows -> how to show it."""
-    if params.page != "fednlp":
+    """Run of this scale that no section of the page of tasks shows -> how to show it."""
+    if params.page != "tasks":
         return {}
     methods = params.sections.get("methods", list(params.settings))
     named = {run for section, runs in params.sections.items() if section != "methods" for run in runs}

@@ -246,6 +246,7 @@ def _rows(params: Params, name: str, stages: Mapping[str, Order]) -> list[RunRow
                 orders=sha256_json([orders, seed]),
                 fingerprint=sha256_json([known, *_drawn_from(params, name, seed)]),
                 training=knobs,
+                patience=int(run.knobs.get("patience", params.patience)),
                 evaluate=train.evaluate,
                 left_out=train.left_out,
             )
@@ -282,6 +283,7 @@ def _analyze(params: Params, rows: Sequence[RunRow]) -> AnalyzeOrder:
         packages=packages_of("analyze"),
         task=TASKS["summarize"],
         data=list(data),
+        settings={name: partition_order(params, name).seeds for name in params.settings},
         distilling=ids(OURS),
         crossed=ids("AdaSingle", OURS),
         partitions=[f"{name}/{seed}" for name in _distinct(params, meetings) for seed in params.seeds],
@@ -302,6 +304,10 @@ def _distinct(params: Params, names: Sequence[str]) -> list[str]:
     return list(found.values())
 
 
+def _span_end(params: Params) -> dict[str, Any]:
+    return {"span_end": data.span_end for data in params.data.values() if data.source == "qmsum"}
+
+
 def _report(params: Params, rows: Sequence[RunRow]) -> ReportOrder:
     tasks = {TASKS[data.task] for data in params.data.values()}
     return ReportOrder(
@@ -311,10 +317,11 @@ def _report(params: Params, rows: Sequence[RunRow]) -> ReportOrder:
         scale=params.scale,
         precision=precision_of(params),
         sign_flips=params.sign_flips,
+        paper=params.paper,
         data={name: TASKS[data.task] for name, data in params.data.items()},
         published=[name for name, data in params.data.items() if data.file is None],
         settings={name: params.setting_of(name) for name in params.settings},
-        knobs={knob: getattr(params, knob) for knob in SHOWN},
+        knobs={knob: getattr(params, knob) for knob in SHOWN} | _span_end(params),
         runs=list(rows),
         sections=params.sections,
     )

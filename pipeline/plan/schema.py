@@ -27,7 +27,7 @@ from pipeline.plan.tune import Tune
 from pipeline.workspace.layout import PARAMS
 from pipeline.workspace.record import Record, first_problem
 
-Page = Literal["main", "paper", "fednlp", "faults"]
+Page = Literal["main", "paper", "tasks", "faults"]
 
 GLOBAL = ("tau", "lambda", "local_start")
 """The hyperparameters at the top of params.yaml, for all runs whose algorithm has them."""
@@ -47,6 +47,7 @@ class Params(CommonKnobs):
 
     Attributes:
         page: which tables and figures the experiment's page has.
+        paper: the file in the root's data/ with the paper's numbers.
         scale: a row of `scales`, or just a name if there are none.
         seeds: each run is trained once a seed, which draws examples, initial tensors and batches.
         keep_rounds: the seeds at which the models of every round are saved in work/rounds.
@@ -73,6 +74,7 @@ class Params(CommonKnobs):
     """
 
     page: Page = "main"
+    paper: str | None = None
     scale: str
     seeds: list[int] = Field(min_length=1)
     keep_rounds: list[int] = Field(default_factory=list)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pipeline.evaluation.comparisons import Comparisons, Effect
 from pipeline.evaluation.scores import MEAN
-from pipeline.plan.orders import MainOrder
+from pipeline.plan.orders import ReportOrder
 from pipeline.report.paper import PaperScores
 from pipeline.runs.results import Results
 from pipeline.runs.truncation import Cut
@@ -38,7 +38,7 @@ class MainData:
         examples: whether there is a page that quotes texts.
     """
 
-    order: MainOrder
+    order: ReportOrder
     comparisons: Comparisons
     effects: Sequence[Effect]
     source: Mapping[str, Any]

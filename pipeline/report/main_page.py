@@ -140,7 +140,7 @@ def _interval(figures: Mapping[str, Interval], metric: Metric) -> dict[str, str]
 
 def _facts(data: MainData) -> list[tuple[str, str]]:
     order, source = data.order, data.source
-    cap = "all" if order.validation_examples is None else f"at most {order.validation_examples} a client"
+    cap = "all" if order.knobs['validation_examples'] is None else f"at most {order.knobs['validation_examples']} a client"
     trained = next((row.training for row in order.runs if row.name == data.selective), None)
     knobs = (
         {**trained.hyperparameters, **trained.model_dump(include={*CommonKnobs.model_fields, "learning_rate"})}
@@ -152,13 +152,19 @@ def _facts(data: MainData) -> list[tuple[str, str]]:
         ("data", f"QMSum, {source['source']}" + (f" @ {source['commit']}" if source["commit"] else "")),
         ("backbone", order.backbone),
         ("products with its weights", order.precision),
-        ("span_end", order.span_end),
-        ("source / target tokens", f"{order.source_tokens} / {order.target_tokens}"),
-        ("training examples", f"{100 * order.train_fraction:g}% of every client"),
+        ("span_end", order.knobs.get("span_end", "")),
+        ("source / target tokens", f"{_tokens(data)}"),
+        ("training examples", f"{100 * order.knobs['train_fraction']:g}% of every client"),
         ("validation examples", cap),
         ("seeds", ", ".join(str(seed) for seed in sorted({row.seed for row in order.runs}))),
         *((f"{data.selective}: {name}", str(value)) for name, value in knobs.items()),
     ]
+
+
+def _tokens(data: MainData) -> str:
+    """The most tokens that are read and learned, of the first run that has a model."""
+    view = next(row.learner.view for row in data.order.runs if row.learner is not None)
+    return f"{view.source_tokens} / {view.target_tokens}"
 
 
 def main_rows(data: MainData, results: Results, named: Mapping[str, str]) -> list[dict[str, Any]]:

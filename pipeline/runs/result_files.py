@@ -12,6 +12,7 @@ import os
 import platform
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -43,6 +44,7 @@ def result_of(row: RunRow, scores: Mapping[str, Any]) -> dict[str, Any]:
     """A run's result at one seed, from its scores, its rounds and its plan."""
     manifest, learner = read_manifest(row.setting, row.seed), row.learner
     index = None if learner is None else read_index(row.setting, row.name)
+    trained = [identity for own in manifest.values() for identity in own["train"]]
     cut = None if index is None or learner is None else asdict(cut_of(index, manifest, learner.view.target_tokens))
     return {
         "fingerprint": row.fingerprint,
@@ -52,7 +54,10 @@ def result_of(row: RunRow, scores: Mapping[str, Any]) -> dict[str, Any]:
         "threads": None if learner is None else learner.threads,
         "source": {name: read_json(layout.notes(name))["source"] for name in row.data},
         "cut": cut,
+        "unlearned": 0 if index is None else sum(not index.entries[i][0].tokens for i in trained),
         "parameters": parameters_of(row.id),
+        "backbone_bytes": None if learner is None else (layout.backbone(learner.view.backbone) / layout.WEIGHTS).stat().st_size,
+        "events": dict(Counter(one["kind"] for one in read_table(layout.events(row.id)))) if layout.events(row.id).is_file() else {},
         "training": read_json(layout.trained_as(row.id))["training"],
         "training_seconds": timed_training(row.id).get("seconds"),
         "scores": scores,

@@ -105,7 +105,7 @@ def _with_other_losses(figures: Mapping[str, Figures], seeds: Sequence[Mapping[s
     filled = {}
     for client, own in figures.items():
         known = [one["clients"].get(client, {}) for one in seeds]
-        tokens = [sum(row.get("tokens", 0) for row in one["examples"] if row["client"] == client) for one in seeds]
+        tokens = [sum(row.get("items", 0) for row in one["examples"] if row["client"] == client) for one in seeds]
         losses = {
             other: fmean((one[f"{other}_loss"] for one in known), weights=tokens)
             for other in ("last", "local", "server")

@@ -6,15 +6,17 @@ clients' data diverge.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pipeline.clients.skews import SERVER
 from pipeline.corpora.prepared import examples_of
 from pipeline.plan.orders import AnalyzeOrder, RunRow, planned_run, read_order
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import empty_folder, write_json
+from pipeline.workspace.files import empty_folder, read_json, write_json
 from pipeline.workspace.progress import progress
 from pipeline.workspace.tables import write_table
 
@@ -34,6 +36,8 @@ def run() -> None:
     order = read_order(layout.order("analyze"), AnalyzeOrder)
     empty_folder(layout.ANALYSIS)
     write_json(layout.ANALYSIS / "about.json", order.model_dump(mode="json", exclude={"code", "packages"}))
+    for setting, seeds in order.settings.items():
+        write_json(layout.clients_of(setting), {"seeds": {str(seed): _clients(setting, seed) for seed in seeds}})
     examples = examples_of(order.data, load_task(order.task).kind)
     with progress("analyze", len(order.distilling) + len(order.crossed) + len(order.partitions)) as advance:
         _words([planned_run(identity) for identity in order.distilling], examples, order.sign_flips)
@@ -52,6 +56,19 @@ def run() -> None:
 
             write_json(_path("divergence", name), divergence_of(examples, name, order.topics))
             advance(1)
+
+
+def _clients(setting: str, seed: int) -> dict[str, Any]:
+    """Client -> label -> its training examples; and how many examples neither a client nor the server has."""
+    partition = read_json(layout.partition(setting, seed))
+    labels, manifest = partition["labels"], partition["manifest"]
+    clients = {
+        client: dict(Counter(labels[identity] for identity in own["train"]))
+        for client, own in manifest.items()
+        if client != SERVER
+    }
+    given = sum(len(ids) for own in manifest.values() for ids in own.values())
+    return {"clients": clients, "unassigned": len(labels) - given}
 
 
 def _words(rows: list[RunRow], examples: Mapping[str, Any], samples: int) -> None:

@@ -18,8 +18,6 @@ BASE = Path(os.environ.get("QUORUM_BASE", "."))
 
 PARAMS = Path("params.yaml")
 SAMPLE = BASE / "data/sample"
-PAPER_RESULTS = BASE / "data/paper_results.csv"
-FEDNLP_RESULTS = BASE / "data/fednlp_results.csv"
 OWN = Path("data/own")
 
 PLAN = Path("data/plan")
@@ -153,6 +151,11 @@ def run_id(name: str, seed: int) -> str:
     return f"{name}/{seed}"
 
 
+def paper(name: str) -> Path:
+    """A paper's numbers, such as `paper_results.csv`."""
+    return BASE / "data" / name
+
+
 def raw(corpus: str) -> Path:
     """A corpus as it was published."""
     return RAW / corpus
@@ -186,6 +189,11 @@ def all_metrics() -> Path:
 def identities() -> Path:
     """The identities of the runs behind the metrics."""
     return REPORTS / "metrics" / "identities.json"
+
+
+def clients_of(setting: str) -> Path:
+    """How many training examples of each label a setting's clients have, at each seed."""
+    return ANALYSIS / "clients" / f"{setting}.json"
 
 
 def data_statistics(corpus: str) -> Path:

@@ -11,14 +11,15 @@ from typing import Any
 from markupsafe import Markup
 
 from pipeline.evaluation.comparisons import Effect
-from pipeline.evaluation.text_scores import LabelCounts, divergences, roughness
-from pipeline.plan.text_orders import TextPageOrder, TextRow, is_called_after
+from pipeline.evaluation.pooled import LabelCounts, divergences, roughness
+from pipeline.plan.orders import ReportOrder, RunRow
+from pipeline.plan.pages import is_called_after
 from pipeline.report.effects import effect_records, effect_row
 from pipeline.report.figures import forest
-from pipeline.report.figures.federations import draw_costs, draw_curves, draw_distances, draw_gallery
+from pipeline.report.figures.federations import draw_costs, draw_curves, draw_distances
 from pipeline.report.figures.style import save
 from pipeline.report.page import embedded, page, piece
-from pipeline.report.text_tables import (
+from pipeline.report.task_tables import (
     THEIRS,
     PaperRows,
     Row,
@@ -46,17 +47,12 @@ def _theirs(method: str) -> str:
     return method.removeprefix("Ada")
 
 
-def gallery_figure(setting: str) -> str:
-    """The name of the gallery's figure of a setting."""
-    return f"federation-{setting}"
-
-
-class TextPage:
+class TaskPage:
     """The tables, figures and page of an experiment on labelled texts, from its results."""
 
     def __init__(
         self,
-        order: TextPageOrder,
+        order: ReportOrder,
         outcomes: Mapping[str, RunOutcome],
         label_counts: Mapping[str, Mapping[int, LabelCounts]],
         metrics: Mapping[str, Sequence[Metric]],
@@ -83,16 +79,26 @@ class TextPage:
 
     def metric(self, run: str) -> Metric:
         """The first metric of a run's task."""
-        return self.metrics[self.outcomes[run].row.dataset][0]
+        return self.metrics[self.outcomes[run].row.data[0]][0]
+
+    def data_set(self, setting: str) -> str:
+        """A setting's data set."""
+        return self.order.settings[setting].data_sets[0]
+
+    def sections(self, name: str) -> list[str]:
+        """A section's settings or runs; `methods` has every setting with runs, unless the file lists some."""
+        if name in self.order.sections or name != "methods":
+            return self.order.sections.get(name, [])
+        return [setting for setting in self.order.settings if any(r.row.setting == setting for r in self.outcomes.values())]
 
     def task(self, setting: str) -> str:
         """The task of a setting's data set."""
-        return self.order.datasets[self.order.settings[setting].data].rpartition(".")[2]
+        return self.order.data[self.data_set(setting)].rpartition(".")[2]
 
     def title(self, setting: str) -> str:
         """The page's name of a setting of Table 2: its task and data set, and its own name where others share these."""
-        data = self.order.settings[setting].data
-        alone = [self.order.settings[one].data for one in self.order.tables["methods"]].count(data) == 1
+        data = self.data_set(setting)
+        alone = [self.data_set(one) for one in self.sections("methods")].count(data) == 1
         task = TITLES.get(self.task(setting), self.task(setting))
         return f"{task} ({data})" if alone else f"{task} ({data}, {setting})"
 
@@ -100,7 +106,7 @@ class TextPage:
 
     def tables(self) -> Tables:
         """Name of a CSV -> its rows, for tables with rows; the paper's numbers are shown with published data alone."""
-        found = {f"methods-{setting}": self._methods(setting) for setting in self.order.tables["methods"]}
+        found = {f"methods-{setting}": self._methods(setting) for setting in self.sections("methods")}
         natural = self._natural()
         tables = {
             "comparisons": effect_records(self.effects),
@@ -121,14 +127,14 @@ class TextPage:
         runs = [self.outcomes[run] for run in self._called_after(setting)]
         if not runs:
             return []
-        metrics, label_counts = self.metrics[runs[0].row.dataset], self.label_counts[setting]
+        metrics, label_counts = self.metrics[runs[0].row.data[0]], self.label_counts[setting]
         rows = [method_row(run, metrics, label_counts, self.order.sign_flips) for run in runs]
         counts: dict[str, int] = {}
         for labels in next(iter(label_counts.values())).values():
             for label, count in labels.items():
                 counts[label] = counts.get(label, 0) + count
         major = majority_row(runs[0].scored, metrics[0], counts)
-        published = self.order.settings[setting].data in self.order.published and setting not in self.altered
+        published = self.data_set(setting) in self.order.published and setting not in self.altered
         theirs = THEIRS.get(self.task(setting), "") if published else ""
         return with_paper(rows, self.paper, theirs) + ([major] if major else [])
 
@@ -144,7 +150,7 @@ class TextPage:
         ]
 
     def _federation(self, setting: str) -> Row:
-        sizes = {run.row.training.batch_size for run in self.outcomes.values() if run.row.setting == setting}
+        sizes = {run.row.training.batch_size for run in self.outcomes.values() if run.row.setting == setting and run.row.training}
         knobs = dict(zip(("alpha", "beta"), self._skew(setting), strict=True))
         shown = federation_row(setting, next(iter(self.label_counts[setting].values())), max(sizes, default=None))
         drawn = {knob: "" if value is None else value for knob, value in knobs.items()}
@@ -157,15 +163,15 @@ class TextPage:
 
     def _listed(self, table: str) -> list[str]:
         """A table's runs that have results."""
-        return [run for run in self.order.tables[table] if run in self.outcomes]
+        return [run for run in self.sections(table) if run in self.outcomes]
 
     def _cuts(self) -> list[Row]:
         return [self._cost(run, self._paper_cut(self.outcomes[run].row)) for run in self._listed("cuts")]
 
-    def _paper_cut(self, run: TextRow) -> float | None:
-        if run.training.above != "layers" or run.setting in self.altered:
+    def _paper_cut(self, run: RunRow) -> float | None:
+        if run.learner.above != "layers" or run.setting in self.altered:
             return None
-        name = f"{_theirs(run.method)} frozen={run.training.view.frozen}"
+        name = f"{_theirs(run.method)} frozen={run.learner.view.frozen}"
         return next((float(row["value"]) for row in self.paper if row["table"] == "3" and row["method"] == name), None)
 
     def _cost(self, run: str, paper: float | None) -> Row:
@@ -174,7 +180,7 @@ class TextPage:
     def _natural(self) -> Tables:
         found: Tables = {}
         for run in self._listed("natural"):
-            found.setdefault(self.outcomes[run].row.dataset, []).append(
+            found.setdefault(self.outcomes[run].row.data[0], []).append(
                 client_rows(self.outcomes[run], self.metric(run))
             )
         return found
@@ -186,7 +192,7 @@ class TextPage:
 
     def _metric_of(self, run: str, name: str) -> Metric:
         """A metric of a run by its name; for a run without results, the first metric with that name."""
-        own = self.metrics[self.outcomes[run].row.dataset] if run in self.outcomes else ()
+        own = self.metrics[self.outcomes[run].row.data[0]] if run in self.outcomes else ()
         return next(one for group in (own, *self.metrics.values()) for one in group if one.name == name)
 
     # -- figures --
@@ -204,18 +210,18 @@ class TextPage:
         return found
 
     def _figures(self) -> list[tuple[str, Any, str]]:
-        settings = [s for s in self.order.tables["methods"] if self._curves_of(s)]
+        settings = [s for s in self.sections("methods") if self._curves_of(s)]
         figures: list[tuple[str, Any, str]] = []
         rounds, loss = "round", "development loss, nats an item"
         if settings:
             panels = {self.title(s): self._curves_of(s) for s in settings}
             figures.append(("curves", draw_curves(panels, rounds, loss), "Development loss by round, mean over seeds."))
-        if curves := self._named(self.order.tables["partitions"]):
+        if curves := self._named(self.sections("partitions")):
             figures.append(
                 ("partition_curves", draw_curves({"": curves}, rounds, loss), "Development loss by federation.")
             )
         panels = {}
-        for run, curve in self._named(self.order.tables["cuts"]).items():
+        for run, curve in self._named(self.sections("cuts")).items():
             panels.setdefault(_theirs(self.outcomes[run].row.method), {})[run] = curve
         if panels:
             figures.append(("cut_curves", draw_curves(panels, rounds, loss), "Where the encoder is cut."))
@@ -260,7 +266,7 @@ class TextPage:
         """The page as HTML, from the results of `draw` and `tables`."""
         names = ("forest", "curves", "partition_curves", "cut_curves", "size_curves", "size_figure", "distances")
         return page(
-            "texts_page.html.j2",
+            "task_page.html.j2",
             samples=samples,
             ours=not self.order.published,
             writes=any(metric.name == "coco" for own in self.metrics.values() for metric in own),
@@ -270,7 +276,7 @@ class TextPage:
             sign_flips=self.order.sign_flips,
             command=COMMAND,
             methods={
-                self.title(s): tables[f"methods-{s}"] for s in self.order.tables["methods"] if f"methods-{s}" in tables
+                self.title(s): tables[f"methods-{s}"] for s in self.sections("methods") if f"methods-{s}" in tables
             },
             natural={name.partition("-")[2]: rows for name, rows in tables.items() if name.startswith("natural-")},
             question=self.question,
@@ -278,19 +284,3 @@ class TextPage:
             **{name: tables.get(name, []) for name in ("data", "federations", "partitions", "cuts", "sizes")},
             **{name: figures.get(name, "") for name in names},
         )
-
-    def gallery(self, folder: Path) -> str:
-        """The gallery as HTML: every federation as pictures, which are saved in a folder."""
-        shown = []
-        for name, own in self.label_counts.items():
-            label_counts = next(iter(own.values()))
-            save(draw_gallery(label_counts, divergences(label_counts)), folder, gallery_figure(name))
-            row = federation_row(name, label_counts)
-            about = (
-                f"{row['clients']} clients, {row['least']} to {row['most']} texts each (coefficient of variation "
-                f"{row['cv']}); {row['divergence_bits']} bits apart on average."
-            )
-            drawn = [f"{letter} = {value:g}" for letter, value in zip("αβ", self._skew(name), strict=True) if value]
-            caption = f"{name}, {', '.join(drawn)}." if drawn else f"{name}."
-            shown.append((name, about, embedded(folder / f"{gallery_figure(name)}.svg", caption)))
-        return page("gallery.html.j2", federations=shown, command=COMMAND)

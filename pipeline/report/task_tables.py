@@ -12,7 +12,7 @@ import numpy as np
 from pipeline.clients.batches import LEAST_STEPS, batch_sizes
 from pipeline.clients.skews import SERVER
 from pipeline.evaluation.intervals import Interval
-from pipeline.evaluation.text_scores import (
+from pipeline.evaluation.pooled import (
     LOSS,
     BySeed,
     LabelCounts,
@@ -24,7 +24,7 @@ from pipeline.evaluation.text_scores import (
     with_interval,
     worst_tenth,
 )
-from pipeline.plan.text_orders import TextRow
+from pipeline.plan.orders import RunRow
 from pipeline.tasks.task import Metric
 
 Row = dict[str, Any]
@@ -50,7 +50,7 @@ class RunOutcome:
     seeds. `parameters`: how many numbers train.
     """
 
-    row: TextRow
+    row: RunRow
     scored: BySeed
     best: Mapping[int, float]
     curves: Curves
@@ -172,7 +172,7 @@ def cost_row(run: RunOutcome, metric: Metric, samples: int, paper: float | None)
     shown = with_interval(run.scored, metric, samples)
     return {
         "run": run.row.name,
-        "frozen": run.row.training.view.frozen,
+        "frozen": run.row.learner.view.frozen if run.row.learner else "",
         "parameters": run.parameters,
         "sent_mb": round(run.sent / 1e6, 1),
         metric.name: round(shown.value, 2),
