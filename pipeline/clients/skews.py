@@ -17,7 +17,6 @@ from pipeline.clients.setting import Count, OfData, is_client_name
 from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
 from pipeline.workspace.layout import OWN
-from pipeline.workspace.record import Record
 
 SERVER = "server"
 """The manifest's entry for the development and test sets."""

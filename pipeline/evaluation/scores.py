@@ -21,7 +21,7 @@ LOG_LENGTH = "log_length"
 
 MEETINGS = 30
 """Of a client alone, fewer give a point without an interval."""
-NO_SCORES = ("id", "client", "group", "label", "items", "loss_sum")
+NO_SCORES = ("id", "client", "group", "label", "items", "loss_sum", "text")
 """The fields of an example's row of scores that are no metrics."""
 
 

@@ -1,4 +1,4 @@
-"""An organisation's data for a federation's run: its folder of meetings or its file of texts, drawn and encoded alone."""
+"""An organisation's data for a federation's run: its folder of meetings or file of texts, drawn and encoded alone."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_file, write_json
 from pipeline.workspace.progress import say
 
-NO_METRICS = ("client", "id", "group", "label", "loss_sum", "items")
+NO_METRICS = ("client", "id", "group", "label", "text", "loss_sum", "items")
 """Columns of a row of scores that are no metrics."""
 
 

@@ -41,7 +41,9 @@ def run(order: ReportOrder) -> None:
         empty_folder(folder)
     for name, rows in tables.items():
         write_table(layout.TABLES / f"{name}.csv", rows)
-    samples = sorted({name for own in files.values() for name, one in own["source"].items() if one["source"] == "sample"})
+    samples = sorted(
+        {name for own in files.values() for name, one in own["source"].items() if one["source"] == "sample"}
+    )
     figures = draw(results, order.sections, effects, metric, layout.FIGURES)
     write_table(layout.COMPARISONS_TABLE, effect_records(effects))
     write_text(layout.REPORT, render(config.question, shown, tables, figures, len(seeds), samples))

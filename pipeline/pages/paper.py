@@ -1,107 +1,82 @@
-"""Scores of all runs -> a page with a section for each table or figure of the paper, or each study."""
+"""Results -> a page with a section for each table or figure of the paper, or for each of params.yaml."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from pipeline.model.loading import weights_bytes
-from pipeline.plan.orders import ReportOrder, read_order
+from pipeline.pages.gallery import write_gallery
+from pipeline.plan.orders import ReportOrder, RunRow
 from pipeline.report.main_tables import history_rows
 from pipeline.report.pairs import pairs_of
 from pipeline.report.paper import Section, read_paper
 from pipeline.report.paper_page import PaperPage, render
-from pipeline.report.paper_pieces import AVERAGING, SELECTIVE, Material, draw, extra_pieces, sweeps
+from pipeline.report.paper_pieces import Material, draw, extra_pieces
 from pipeline.report.ratings import current_ratings
 from pipeline.runs.identity import record_identities
-from pipeline.runs.index import planned_key, read_encoded, target_limit
 from pipeline.runs.metrics import small_metrics, write_metrics
-from pipeline.runs.results import Results, first_runs, read_results, side_by_side
+from pipeline.runs.result_files import Result, read_results_of
+from pipeline.runs.results import first_runs, results_of, side_by_side
 from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import empty_folder, read_json, read_jsonl, write_json, write_text
-from pipeline.workspace.progress import say
+from pipeline.workspace.files import empty_folder, read_json, write_json, write_text
 from pipeline.workspace.tables import read_table, write_table
 
 
-def run() -> None:
-    """Render the page, and write the figures and metrics of the runs beyond the main table.
+def run(order: ReportOrder) -> None:
+    """Render the page, and write tables, figures and metrics.
 
     Raises:
-        QuorumError: a run's scores or history, or what `analyze` found, are missing.
+        QuorumError: no run has a result, or what `analyze` found is missing.
     """
-    order = read_order(layout.order("report"), ReportOrder)
-    samples = order.sign_flips
-    results = read_results(order.runs, samples, "report")
-    figures = layout.figures(layout.MORE)
-    for folder in (figures, layout.metrics_of_seeds(layout.MORE)):
+    samples, rows = order.sign_flips, [row for row in order.runs if not row.left_out]
+    files = read_results_of(rows)
+    results = results_of(rows, files, samples, "report")
+    for folder in (layout.TABLES, layout.FIGURES, layout.all_metrics().parent):
         empty_folder(folder)
-    further = [name for name, rows in results.rows.items() if layout.group_of(rows[0].id) == layout.MORE]
-    write_metrics(layout.MORE, {name: results.metrics[name] for name in further}, results.by_seed)
-    write_table(layout.HISTORY_MORE, *history_rows({name: results.histories[name] for name in further}))
-    record_identities(layout.MORE, [row for name in further for row in results.rows[name]])
-    compared = {study: side_by_side(results, names, samples) for study, names in order.studies.items()}
-    endpoints = (load_task(order.task).metrics[0], LOSS)
-    pairs = {study: pairs_of(study, list(own), results, endpoints, samples) for study, own in compared.items()}
-    write_table(layout.HISTORY_MORE.with_name("pairs.csv"), [one.to_row() for own in pairs.values() for one in own])
-    draw(order, compared, list(results.by_seed.values()), figures)
-    first = first_runs(order, results)
-    known: dict[str, Any] = {
-        "order": order,
-        "results": results,
-        "notes": {corpus: read_json(layout.notes(corpus)) for corpus in order.corpora},
-        "statistics": {corpus: read_table(layout.data_statistics(corpus)) for corpus in order.corpora},
-        "compared": compared,
-        "pairs": pairs,
-        "indices": {setting: read_encoded(run).index for setting, run in first.items()},
-        "limits": {setting: target_limit(run) for setting, run in first.items()},
-        "trainings": {row.id: planned_key(row.id) for rows in results.rows.values() for row in rows},
-    }
-    # An experiment has no main table: its page has only its studies.
-    if any(layout.group_of(row.id) == layout.MAIN for row in order.runs):
-        page, data = layout.PAPER_REPORT, _on_the_paper(order, results, known)
-    else:
-        page, data = layout.REPORT, _on_studies(order, results, known)
-        write_json(layout.METRICS, small_metrics(results.metrics, [one.name for one in endpoints]))
-    write_text(page, render(data, figures))
-    say(f"report: {page} is ready")
-
-
-def _on_the_paper(order: ReportOrder, results: Results, known: dict[str, Any]) -> PaperPage:
-    paper = read_paper()
-    return PaperPage(
-        **known,
-        title="The paper’s tables and figures, regenerated",
-        sections=paper.with_studies(order.studies),
-        paper=read_table(layout.PAPER_RESULTS),
-        extra=extra_pieces(order, results, _material(order, results), layout.figures(layout.MORE)),
+    write_metrics(results.metrics, results.by_seed)
+    write_table(layout.HISTORY, *history_rows(results.histories))
+    record_identities({row.id: row for row in rows}, files)
+    compared = {section: side_by_side(results, names, samples) for section, names in order.sections.items()}
+    endpoints = (load_task(next(iter(order.data.values()))).metrics[0], LOSS)
+    pairs = {section: pairs_of(section, list(own), results, endpoints, samples) for section, own in compared.items()}
+    write_table(layout.TABLES / "pairs.csv", [one.to_row() for own in pairs.values() for one in own])
+    write_json(layout.METRICS, small_metrics(results.metrics, [one.name for one in endpoints]))
+    draw(order, compared, list(results.by_seed.values()), layout.FIGURES)
+    paper = read_paper() if order.paper else None
+    data = PaperPage(
+        order=order,
+        results=results,
+        notes={name: read_json(layout.notes(name)) for name in order.data},
+        statistics={name: read_table(layout.data_statistics(name)) for name in order.data},
+        compared=compared,
+        pairs=pairs,
+        of_settings={setting: files[run] for setting, run in first_runs(order, results).items() if run in files},
+        trainings={run: own["training"] for run, own in files.items()},
+        title="The paper’s tables and figures, rebuilt" if paper else layout.workspace().name or "sections",
+        sections=paper.with_studies(order.sections) if paper else _sections(order),
+        paper=read_table(layout.paper(order.paper)) if order.paper else (),
+        extra=extra_pieces(order, results, _material(rows, files), layout.FIGURES),
     )
+    write_text(layout.REPORT, render(data, layout.FIGURES))
+    write_gallery(order)
 
 
-def _on_studies(order: ReportOrder, results: Results, known: dict[str, Any]) -> PaperPage:
-    return PaperPage(
-        **known,
-        title=layout.workspace().name or "studies",
-        sections=[Section(study=name, source="study", title=name) for name in order.studies],
-        paper=(),
-        extra=sweeps(order, results, layout.figures(layout.MORE)),
-    )
+def _sections(order: ReportOrder) -> list[Section]:
+    return [Section(study=name, source="study", title=name) for name in order.sections]
 
 
-def _material(order: ReportOrder, results: Results) -> Material:
-    pair = [name for name in (SELECTIVE, AVERAGING) if name in results.rows]
-    analysis: dict[str, dict[str, Any]] = {
-        folder.name: {path.stem: read_json(path) for path in sorted(folder.glob("*.json"))}
-        for folder in sorted(layout.ANALYSIS.iterdir())
+def _material(rows: Sequence[RunRow], files: Mapping[str, Result]) -> Material:
+    folders = [
+        path for path in sorted(layout.ANALYSIS.iterdir()) if path.is_dir() and path != layout.clients_of("").parent
+    ]
+    analysis = {
+        folder.name: {path.stem: read_json(path) for path in sorted(folder.glob("*.json"))} for folder in folders
     }
     return Material(
         shares=read_table(layout.WORD_SHARES),
         pos=read_table(layout.POS_SHARES),
-        ratings=current_ratings(order.runs),
+        ratings=current_ratings(rows, files),
         trials=read_table(layout.TUNING_TABLE) if layout.TUNING_TABLE.is_file() else [],
         analysis=analysis,
-        texts={
-            name: {row["id"]: row for row in read_jsonl(layout.predictions(results.rows[name][0].id))} for name in pair
-        },
-        model_bytes=weights_bytes(layout.BACKBONE),
-        main_figures=layout.figures(layout.MAIN),
+        model_bytes=next(own["backbone_bytes"] for own in files.values() if own["backbone_bytes"]),
     )

@@ -49,7 +49,9 @@ def run(order: ReportOrder) -> None:
         name: THEIRS.get(module.rpartition(".")[2], "") if name in order.published else ""
         for name, module in order.data.items()
     }
-    data = [data_row(name, about, _unlearned(name, by_run, results), theirs[name], paper) for name, about in notes.items()]
+    data = [
+        data_row(name, about, _unlearned(name, by_run, results), theirs[name], paper) for name, about in notes.items()
+    ]
     page = TaskPage(order, by_run, label_counts, metrics, config.question, effects, data, paper, skewed, unassigned)
     tables = page.tables()
     for folder in (layout.TABLES, layout.FIGURES, layout.all_metrics().parent):

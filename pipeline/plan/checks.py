@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from pipeline.clients.setting import Balanced, Domains, Iid, is_client_name
-from pipeline.clients.skews import Natural, Skewed
+from pipeline.clients.setting import Iid, is_client_name
+from pipeline.clients.skews import Given, Natural, Skewed
 from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.qmsum import DOMAINS
 from pipeline.corpora.readers import CLIENT_OF
@@ -20,7 +20,6 @@ from pipeline.workspace.layout import OWN
 
 if TYPE_CHECKING:
     from pipeline.plan.orders import CommonKnobs
-    from pipeline.plan.run import Run
     from pipeline.plan.schema import Params
 
 CLIENTS = (*DOMAINS, *CLIENT_OF.values())
@@ -72,13 +71,13 @@ def _setting(params: Params, name: str) -> None:
     for key in OF_ONE if len(own) > 1 else ():
         if any(getattr(data, key) is not None for data in own):
             raise ValueError(f"settings.{name}.data: of several data sets none can have its own {key}; set it in runs")
-    if not isinstance(setting, Domains | Iid | Balanced):
+    if isinstance(setting, Skewed | Natural | Given):
         if len(own) > 1:
             raise ValueError(f"settings.{name}.data: kind: {setting.kind} divides one data set; name one")
         return
     if load_task(TASKS[own[0].task]).kind is not Conversation:
         raise ValueError(f"settings.{name}.kind: {setting.kind} is of meetings; choose skewed, natural or given")
-    clients: list[str] = setting.of if isinstance(setting, Iid) else setting.clients
+    clients = setting.of if isinstance(setting, Iid) else getattr(setting, "clients", [])
     if strange := [client for client in clients if client not in CLIENTS]:
         raise ValueError(f"settings.{name}: unknown client {strange[0]!r}; known: {', '.join(CLIENTS)}")
     for client in clients:

@@ -241,10 +241,12 @@ class EvaluateOrder(Order):
 class RunRow(Record):
     """A run at one seed, as tables name it.
 
-    `part`: what tables call it: its method; AdaFedAvg's clients before aggregation are a separate row. `orders`: the
-    hash of all its orders. `fingerprint`: the hash of its knobs, setting and fold, which identifies a result
-    independently of the code. `training`: None for a run that trains nothing. `patience`: without improvement a training
-    ends after so many rounds, unless it is prolonged.
+    Attributes:
+        part: what tables call it: its method; AdaFedAvg's clients before aggregation are a separate row.
+        orders: the hash of all its orders.
+        fingerprint: the hash of its knobs, setting and fold, which identifies a result independently of the code.
+        training: None for a run that trains nothing.
+        patience: a training ends after so many rounds without improvement, unless it is prolonged.
     """
 
     id: str
@@ -264,9 +266,15 @@ class RunRow(Record):
 
 
 class AnalyzeOrder(Order):
-    """The settings, the runs whose teachers are analysed, those whose adapters are tested on all clients, and the partitions.
+    """What is analysed.
 
-    `settings`: setting -> its seeds. `topics`: the number of clusters of the sources of all clients. `sign_flips`: behind each interval.
+    Attributes:
+        settings: setting -> its seeds.
+        distilling: the runs whose teachers are analysed.
+        crossed: the runs whose adapters are tested on all clients.
+        partitions: those whose clients' data are compared.
+        topics: the number of clusters of the sources of all clients.
+        sign_flips: behind each interval.
     """
 
     task: str

@@ -305,7 +305,8 @@ def _distinct(params: Params, names: Sequence[str]) -> list[str]:
 
 
 def _span_end(params: Params) -> dict[str, Any]:
-    return {"span_end": data.span_end for data in params.data.values() if data.source == "qmsum"}
+    ends = [data.span_end for data in params.data.values() if data.source == "qmsum"]
+    return {"span_end": ends[0]} if ends else {}
 
 
 def _report(params: Params, rows: Sequence[RunRow]) -> ReportOrder:

@@ -50,7 +50,11 @@ def learner_of(params: Params, name: str) -> Learner | None:
         if found is None and (key == "source_tokens" or writes(load_task(TASKS[data.task]))):
             raise QuorumError(f"params.yaml: data.{setting.data_sets[0]}.{key}: is missing; add it here or in `scales`")
         limits[key] = found or 1
-    how: dict[str, Any] = {"device": params.device, "precision": precision_of(params), "threads": threads_of(params.threads)}
+    how: dict[str, Any] = {
+        "device": params.device,
+        "precision": precision_of(params),
+        "threads": threads_of(params.threads),
+    }
     above, size = run.above or params.above, run.size or params.size
     if backbone in ENCODERS:
         frozen = run.frozen or data.frozen or "none"
@@ -215,7 +219,7 @@ def precision_of(params: Params) -> Precision:
 
 
 def left_out(params: Params, name: str) -> str | None:
-    """Why a run is not made: it is of another scale, or this backbone or these rounds do not allow it; None if it is."""
+    """Why a run is left out: it is of another scale, or its backbone or rounds do not allow it; None if it is not."""
     run = params.runs[name]
     if name not in params.runs_of_scale:
         return f"is a run of scale {run.at}"

@@ -7,7 +7,8 @@ from typing import Any
 
 from pipeline.corpora.example import SPLITS
 from pipeline.report.limits import truncation
-from pipeline.runs.truncation import cut_of
+from pipeline.runs.result_files import Result
+from pipeline.runs.truncation import Cut
 
 STATISTICS = ("pairs", "turns", "speakers", "words", "summary_words")
 
@@ -52,20 +53,15 @@ def readings(statistics: Statistics) -> dict[str, int] | None:
     return same | {"rows": len(rows)}
 
 
-def settings(indices: Mapping[str, Mapping[str, Any]], limits: Mapping[str, int]) -> list[dict[str, Any]]:
+def settings(results: Mapping[str, Result]) -> list[dict[str, Any]]:
     """A row a setting: the number of examples of each client, and what truncation lost.
 
     Args:
-        indices: setting -> the index of its examples.
-        limits: setting -> the most tokens that it reads of a reference.
+        results: setting -> the result of one of its runs.
     """
     rows = []
-    for name, index in indices.items():
-        clients = [
-            f"{client} {'/'.join(str(len(splits[split])) for split in SPLITS)}"
-            for client, splits in index["clients"].items()
-        ]
-        rows.append(
-            {"name": name, "clients": ", ".join(clients), "truncation": truncation(cut_of(index, limits[name]))}
-        )
+    for name, result in results.items():
+        sizes = [f"{client} {'/'.join(str(own[s]) for s in SPLITS)}" for client, own in result["sizes"].items()]
+        lost = truncation(Cut(**result["cut"])) if result["cut"] else ""
+        rows.append({"name": name, "clients": ", ".join(sizes), "truncation": lost})
     return rows

@@ -27,7 +27,7 @@ def limits(
     """
     trained = [row.training for row in runs if row.training is not None]
     rates = sorted({one.learning_rate for one in trained})
-    layers = sorted({one.learner.view.adapted_layers for one in trained})
+    layers = sorted({one.learner.view.adapted_layers or 0 for one in trained})
     first, distilling = first_rounds(results) if results is not None else (0, 0)
     facts = {
         "few_meetings": _few_meetings(meetings),

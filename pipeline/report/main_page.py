@@ -140,7 +140,11 @@ def _interval(figures: Mapping[str, Interval], metric: Metric) -> dict[str, str]
 
 def _facts(data: MainData) -> list[tuple[str, str]]:
     order, source = data.order, data.source
-    cap = "all" if order.knobs['validation_examples'] is None else f"at most {order.knobs['validation_examples']} a client"
+    cap = (
+        "all"
+        if order.knobs["validation_examples"] is None
+        else f"at most {order.knobs['validation_examples']} a client"
+    )
     trained = next((row.training for row in order.runs if row.name == data.selective), None)
     knobs = (
         {**trained.hyperparameters, **trained.model_dump(include={*CommonKnobs.model_fields, "learning_rate"})}

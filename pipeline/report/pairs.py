@@ -13,7 +13,6 @@ from pipeline.federated.methods import OURS
 from pipeline.report.page import gain_digits, gain_text
 from pipeline.runs.results import Results, common_clients
 from pipeline.tasks.task import Metric
-from pipeline.workspace import layout
 
 
 @dataclass(frozen=True)
@@ -62,10 +61,9 @@ def pairs_of(study: str, runs: Sequence[str], results: Results, metrics: Sequenc
 
 
 def reference_of(runs: Sequence[str], results: Results) -> str | None:
-    """The run with which the page compares a study's others: one of our method, of the main table if there is one."""
-    ours = [run for run in runs if results.rows[run][0].part == OURS]
-    of_main = [run for run in ours if layout.group_of(results.rows[run][0].id) == layout.MAIN]
-    return next(iter(of_main + ours), None)
+    """The run with which the page compares a section's others: the first of our method in the order of params.yaml."""
+    ours = [run for run in results.rows if run in runs and results.rows[run][0].part == OURS]
+    return next(iter(ours), None)
 
 
 def ahead_by(pairs: Sequence[Pair], reference: str | None) -> dict[str, dict[str, str]]:

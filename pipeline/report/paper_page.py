@@ -14,14 +14,15 @@ from pipeline.clients.batches import batch_sizes
 from pipeline.corpora.prepared import is_sample
 from pipeline.evaluation.scores import MEAN, Figures
 from pipeline.federated.history import best_rounds
-from pipeline.plan.orders import ReportOrder, TrainingKnobs
+from pipeline.plan.orders import ReportOrder, RunRow, TrainingKnobs
 from pipeline.report import data_tables
 from pipeline.report.limits import limits, random_weights, truncation
 from pipeline.report.page import REPORT_COMMAND, embedded, page, piece
 from pipeline.report.pairs import Pair, ahead_by, reference_of
 from pipeline.report.paper import PaperScores, Section, average_of
+from pipeline.runs.result_files import Result
 from pipeline.runs.results import Metrics, Results, common_clients
-from pipeline.runs.truncation import cut_of, meetings_tested
+from pipeline.runs.truncation import Cut
 from pipeline.tasks.rouge import AVERAGED
 from pipeline.tasks.task import Metric, load_task
 
@@ -30,10 +31,9 @@ from pipeline.tasks.task import Metric, load_task
 class PaperPage:
     """Everything the page shows.
 
-    `notes`: corpus -> its source and how it was read. `indices`: setting -> the index of its examples. `limits`:
-    setting -> the most tokens that it reads of a reference. `compared`: study -> the figures of its runs. `pairs`:
-    study -> the difference of every two runs. `trainings`: run at a seed -> its training's name; runs can share one.
-    `extra`: study -> pieces of the page that are no comparison.
+    `notes`: data set -> its source and how it was read. `of_settings`: setting -> the result of one of its runs.
+    `compared`: section -> the figures of its runs. `pairs`: section -> the difference of every two runs. `trainings`:
+    run at a seed -> its training's name; runs can share one. `extra`: section -> pieces that are no comparison.
     """
 
     order: ReportOrder
@@ -45,8 +45,7 @@ class PaperPage:
     statistics: Mapping[str, Sequence[Mapping[str, str]]]
     compared: Mapping[str, Metrics]
     pairs: Mapping[str, Sequence[Pair]]
-    indices: Mapping[str, Mapping[str, Any]]
-    limits: Mapping[str, int]
+    of_settings: Mapping[str, Result]
     trainings: Mapping[str, str | None]
     extra: Mapping[str, Sequence[Markup]] = field(default_factory=dict)
 
@@ -63,11 +62,11 @@ def render(data: PaperPage, figures: Path) -> str:
         sections=[_section(section, data, figures) for section in data.sections],
         corpora=data_tables.corpora(data.statistics, data.notes),
         readings=data_tables.readings(data.statistics),
-        settings=data_tables.settings(data.indices, data.limits),
+        settings=data_tables.settings(data.of_settings),
         limits=limits(
             data.order.backbone,
             data.order.runs,
-            {setting: meetings_tested(index) for setting, index in data.indices.items()},
+            {setting: meetings_tested(result) for setting, result in data.of_settings.items()},
             data.results,
         ),
         command=REPORT_COMMAND,
@@ -84,16 +83,16 @@ def _facts(data: PaperPage) -> list[tuple[str, str]]:
         ("products with its weights", order.precision),
         ("runs", f"{len(runs)}, of {len(set(data.trainings.values()) - {None})} trainings"),
         ("seeds", ", ".join(map(str, sorted({row.seed for row in order.runs})))),
-        ("source / target tokens", f"{order.source_tokens} / {order.target_tokens}"),
+        ("source / target tokens", ", ".join(sorted({_tokens(row) for row in runs if row.learner is not None}))),
         ("rounds", ", ".join(str(n) for n in sorted({one.rounds for one in trained}))),
         ("learning rate", ", ".join(f"{rate:g}" for rate in sorted({one.learning_rate for one in trained}))),
-        ("training examples", f"{100 * order.train_fraction:g}% of a client's, or as each part says"),
+        ("training examples", f"{100 * order.knobs['train_fraction']:g}% of a client's, or as each part says"),
     ]
 
 
 def _section(section: Section, data: PaperPage, figures: Path) -> dict[str, Any]:
     compared = data.compared.get(section.study, {})
-    runs, metric = list(compared), load_task(data.order.task).metrics[0]
+    runs, metric = list(compared), load_task(next(iter(data.order.data.values()))).metrics[0]
     common, clients = common_clients(compared)
     reference = reference_of(runs, data.results)
     ahead = ahead_by(data.pairs.get(section.study, ()), reference)
@@ -190,15 +189,28 @@ def _trained_on(runs: Sequence[str], data: PaperPage) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "clients": _steps(data.indices[name], training),
-            "truncation": truncation(cut_of(data.indices[name], data.limits[name])),
+            "clients": _steps(data.of_settings[name], training),
+            "truncation": truncation(Cut(**data.of_settings[name]["cut"])),
         }
         for name, training in settings.items()
     ]
 
 
-def _steps(index: Mapping[str, Any], training: TrainingKnobs) -> list[dict[str, Any]]:
-    counts = {client: len(splits["train"]) for client, splits in index["clients"].items()}
+def _tokens(row: RunRow) -> str:
+    assert row.learner is not None
+    return f"{row.learner.view.source_tokens} / {row.learner.view.target_tokens}"
+
+
+def meetings_tested(result: Result) -> dict[str, int]:
+    """Client -> on how many meetings it is tested."""
+    groups: dict[str, set[str]] = {}
+    for row in result["scores"]["examples"]:
+        groups.setdefault(row["client"], set()).add(row["group"])
+    return {client: len(own) for client, own in groups.items()}
+
+
+def _steps(result: Result, training: TrainingKnobs) -> list[dict[str, Any]]:
+    counts = {client: own["train"] for client, own in result["sizes"].items()}
     weights = {client: count * training.weights.get(client, 1.0) for client, count in counts.items()}
     total = sum(weights.values())
     return [

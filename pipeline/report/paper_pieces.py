@@ -11,10 +11,10 @@ from markupsafe import Markup
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import ReportOrder
 from pipeline.report import pieces, sending
-from pipeline.report.figures import comparison
+from pipeline.report.figures import comparison, parts_of_speech
 from pipeline.report.figures.style import save
 from pipeline.report.naming import colours, labels
-from pipeline.report.page import MAIN_COMMAND, REPORT_COMMAND, Canvas, embedded, piece
+from pipeline.report.page import REPORT_COMMAND, Canvas
 from pipeline.report.pieces import Analysis, Rows
 from pipeline.runs.results import Metrics, Results
 from pipeline.tasks.task import LOSS, load_task
@@ -27,22 +27,20 @@ SENDING = ("algorithms", "hard")
 
 @dataclass(frozen=True)
 class Material:
-    """The inputs of the pieces: tables of other stages, summaries by run and example, and the model's size in bytes."""
+    """The inputs of the pieces: tables of other stages, and the model's size in bytes."""
 
     shares: Rows
     pos: Rows
     ratings: Rows
     trials: Rows
     analysis: Analysis
-    texts: Mapping[str, Mapping[str, Mapping[str, str]]]
     model_bytes: int
-    main_figures: Path
 
 
 def extra_pieces(order: ReportOrder, results: Results, material: Material, folder: Path) -> dict[str, list[Markup]]:
     """Section -> its pieces; their figures are saved in a folder."""
-    canvas, studies = Canvas(folder, REPORT_COMMAND), order.studies
-    metric = load_task(order.task).metrics[0]
+    canvas, studies = Canvas(folder, REPORT_COMMAND), order.sections
+    metric = load_task(next(iter(order.data.values()))).metrics[0]
 
     def runs(study: str) -> Sequence[str]:
         """A study's runs."""
@@ -55,8 +53,7 @@ def extra_pieces(order: ReportOrder, results: Results, material: Material, folde
         "noniid": pieces.untrained(results.metrics, "zeroshot", metric),
         "human": pieces.ratings(canvas, material.ratings, OURS, order.sign_flips),
         "sampling": pieces.rounds_of_clients(results, runs("sampling")),
-        "words": [*pieces.words_learned(material.shares, material.pos), *_parts_of_speech(material)],
-        "case": pieces.median_cases(results, material.texts, SELECTIVE, AVERAGING, metric),
+        "words": [*pieces.words_learned(material.shares, material.pos), *_parts_of_speech(canvas, material)],
         "mechanism": [
             *pieces.teacher_and_student(canvas, results, SELECTIVE),
             *pieces.teacher_deciles(canvas, results, material.analysis),
@@ -71,20 +68,19 @@ def extra_pieces(order: ReportOrder, results: Results, material: Material, folde
 
 def sweeps(order: ReportOrder, results: Results, folder: Path) -> dict[str, list[Markup]]:
     """Sweeps of τ and λ over the runs of the studies `tau` and `lambda`."""
-    canvas, metric = Canvas(folder, REPORT_COMMAND), load_task(order.task).metrics[0]
+    canvas, metric = Canvas(folder, REPORT_COMMAND), load_task(next(iter(order.data.values()))).metrics[0]
     return {
-        knob: pieces.knob_sweep(canvas, results, order.studies.get(knob, ()), knob, name, SELECTIVE, metric)
+        knob: pieces.knob_sweep(canvas, results, order.sections.get(knob, ()), knob, name, SELECTIVE, metric)
         for knob, name in (("tau", "τ"), ("lambda", "λ"))
     }
 
 
-def _parts_of_speech(material: Material) -> list[Markup]:
-    """The main page's figures of Fig. 11."""
+def _parts_of_speech(canvas: Canvas, material: Material) -> list[Markup]:
+    """A figure for each client of what was distilled, by part of speech (Fig. 11)."""
     run = [row["run"] for row in material.shares][:1]
     return [
-        embedded(
-            material.main_figures / f"pos_{client}.svg",
-            piece("parts_of_speech", client=client, runs=run, command=MAIN_COMMAND).striptags(),
+        canvas.place(
+            parts_of_speech.draw(material.pos, client), f"pos_{client}", "parts_of_speech", client=client, runs=run
         )
         for client in dict.fromkeys(row["client"] for row in material.pos)
     ]
@@ -93,7 +89,7 @@ def _parts_of_speech(material: Material) -> list[Markup]:
 def draw(order: ReportOrder, compared: Mapping[str, Metrics], by_seed: Sequence[Metrics], folder: Path) -> None:
     """Save a figure for each study that compares runs."""
     named, coloured = labels(order.runs), colours(order.runs)
-    endpoints = (load_task(order.task).metrics[0], LOSS)
+    endpoints = (load_task(next(iter(order.data.values()))).metrics[0], LOSS)
     for study, shown in compared.items():
         if shown:
             save(comparison.draw(shown, by_seed, named, coloured, endpoints), folder, study)

@@ -15,7 +15,7 @@ from pipeline.evaluation.agreement import kappa, shares
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import MEAN, Scored
 from pipeline.federated.history import best_validation_loss, client_rounds
-from pipeline.plan.orders import RunRow, TrainingKnobs
+from pipeline.plan.orders import RunRow
 from pipeline.report.figures import heatmap, human, learning_curves, sweep, teacher
 from pipeline.report.figures.parts_of_speech import share_text
 from pipeline.report.figures.style import colour
@@ -110,23 +110,23 @@ def ratings(canvas: Canvas, rows: Rows, ours: str, samples: int) -> list[Markup]
     return [canvas.place(human.draw(found, ours), "human", "human", **about), piece("table", head=head, rows=cells)]
 
 
-def median_cases(results: Results, texts: Texts, ours: str, theirs: str, metric: Metric) -> list[Markup]:
+def median_cases(scored: Mapping[str, Sequence[Scored]], texts: Texts, metric: Metric) -> list[Markup]:
     """Table VIII by a rule: each client's test example with the median of ours − theirs in a metric.
 
-    Only examples whose summaries are in `texts` count: where seeds test other meetings, those of the first seed.
+    Args:
+        scored: ours and theirs -> the scores of its examples at one seed.
+        texts: the same two -> example -> its query, reference and prediction.
     """
-    if ours not in results.scored or theirs not in results.scored:
-        return []
-    other = {row.id: row for row in results.scored[theirs]}
+    ours, theirs = scored
+    other = {row.id: row for row in scored[theirs]}
 
     def gain(row: Scored) -> float:
         """Ours − theirs on an example."""
         return row.values[metric.name] - other[row.id].values[metric.name]
 
     pieces = []
-    for client in dict.fromkeys(row.client for row in results.scored[ours]):
-        here = [row for row in results.scored[ours] if row.client == client and row.id in texts[ours]]
-        own = sorted(here, key=lambda row: (gain(row), row.id))
+    for client in dict.fromkeys(row.client for row in scored[ours]):
+        own = sorted((row for row in scored[ours] if row.client == client), key=lambda row: (gain(row), row.id))
         chosen = own[len(own) // 2]
         mine, others = texts[ours][chosen.id], texts[theirs][chosen.id]
         pieces.append(
@@ -138,7 +138,6 @@ def median_cases(results: Results, texts: Texts, ours: str, theirs: str, metric:
                 ours=mine["prediction"],
                 theirs=others["prediction"],
                 gain=gain(chosen),
-                seeds=len(results.rows[ours]),
             )
         )
     return pieces
@@ -146,7 +145,7 @@ def median_cases(results: Results, texts: Texts, ours: str, theirs: str, metric:
 
 def teacher_deciles(canvas: Canvas, results: Results, analysis: Analysis) -> list[Markup]:
     """The teacher against the student by decile of the teacher's entropy, a figure a run."""
-    runs = {row.id.rpartition("/")[2]: name for name, rows in results.rows.items() for row in rows}
+    runs = {row.id.replace("/", "-"): name for name, rows in results.rows.items() for row in rows}
     taus = {run: knob_of(results, runs[run], "tau") for run in analysis.get("deciles", {})}
     return [
         canvas.place(
@@ -199,24 +198,19 @@ def tuned(results: Results, trials: Rows, runs: Sequence[str]) -> list[Markup]:
     Args:
         trials: rows of tuning.csv.
     """
-    tried = {run: own for run in runs if (own := [row for row in trials if row["chooses"] == run])}
-    texts = [_chosen(run, own, results.rows.get(run, ())) for run, own in tried.items()]
+    tried = {run: [row for row in trials if row["run"] == run and row["chooses"].startswith("runs.")] for run in runs}
+    texts = [_chosen(run, own, results.rows.get(run, ())) for run, own in tried.items() if own]
     return [piece("chosen", trials="; ".join(texts))] if texts else []
 
 
 def _chosen(run: str, trials: Rows, rows: Sequence[RunRow]) -> str:
     best = next(row for row in trials if row["chosen"] == "1")
-    edge = ", the end of what was tried" if _is_at_an_end(best["knobs"], [row["knobs"] for row in trials]) else ""
+    values, knob = [float(row["value"]) for row in trials], best["chooses"].rpartition(".")[2]
+    edge = ", the end of what was tried" if float(best["value"]) in (min(values), max(values)) else ""
     training = rows[0].training if rows else None
-    other = "" if training is None or _has(training, best["knobs"]) else " (the run has another)"
-    return f"{run} {best['knobs']} of {len(trials)} trials{edge}{other}"
-
-
-def _has(training: TrainingKnobs, knobs: str) -> bool:
-    """Whether a training has the knobs of a trial, as in `tau=5 lambda=0.2`."""
-    known = training.model_dump() | training.hyperparameters
-    pairs = [knob.partition("=")[::2] for knob in knobs.split()]
-    return all(_same(value, str(known.get(name))) for name, value in pairs)
+    known = {} if training is None else training.model_dump() | training.hyperparameters
+    other = "" if training is None or _same(best["value"], str(known.get(knob))) else " (the run has another)"
+    return f"{run} {knob}={best['value']} of {len(trials)} trials{edge}{other}"
 
 
 def _same(one: str, other: str) -> bool:
@@ -224,14 +218,3 @@ def _same(one: str, other: str) -> bool:
         return float(one) == float(other)
     except ValueError:
         return one == other
-
-
-def _is_at_an_end(best: str, tried: Sequence[str]) -> bool:
-    """Whether the trials have one knob with numbers, as in `mu=0.1`, and the best is the least or the most of them."""
-    if any(len(knobs.split()) > 1 for knobs in tried):
-        return False
-    try:
-        values = {knob: float(knob.partition("=")[2]) for knob in tried}
-    except ValueError:  # no numbers, so there is no end
-        return False
-    return values[best] in (min(values.values()), max(values.values()))

@@ -2,7 +2,7 @@
 
 A rater compares AdaFedSelectKD's summary with another method's, in random order, and chooses the better one or a tie
 by each criterion. A sheet is an HTML page that works from disk, and the same as CSV. A separate key names the methods
-behind A and B. Keys and ratings are in data/ratings and quote no text.
+behind A and B. Keys and ratings are in results/ and quote no text.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, StringConstraints, ValidationError
 
+from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.hash_order import hash_order
 from pipeline.corpora.prepared import examples_of
 from pipeline.errors import QuorumError
 from pipeline.federated.methods import OURS
-from pipeline.plan.orders import EncodeOrder, MainOrder, RunRow, read_order
+from pipeline.plan.orders import RunRow, planned_runs
 from pipeline.report.page import page
-from pipeline.tasks.task import load_task
+from pipeline.runs.result_files import Result
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, read_jsonl, sha256_json, write_json, write_text
 from pipeline.workspace.progress import say
@@ -38,16 +39,17 @@ COLUMNS = ("sheet", "rater", "item", "client", "meeting", "example", "against", 
 
 
 def export(raters: int, seed: int) -> None:
-    """Write sheets `rater-N.html` and `rater-N.csv` into reports/ratings, and their keys into data/ratings/keys.
+    """Write sheets `rater-N.html` and `rater-N.csv` into reports/ratings, and their keys into results/ratings.
 
     Raises:
-        QuorumError: the main table has no run of one of the four methods.
+        QuorumError: params.yaml has no run of one of the four methods.
     """
-    pairs = _pairs(read_order(layout.order("main"), MainOrder).runs)
+    compared = _compared(planned_runs())
+    lines = {method: read_jsonl(layout.predictions(row.id)) for method, row in compared.items()}
+    pairs = _pairs({method: {(o["client"], o["id"]): o["prediction"] for o in own} for method, own in lines.items()})
     if missing := [method for method in METHODS if not any(method in pair for pair in pairs.values())]:
-        raise QuorumError(f"ratings: no run of {missing[0]} in params.yaml's runs; add one and run `dvc repro main`")
-    order = read_order(layout.order("encode", layout.MAIN), EncodeOrder)
-    examples = examples_of(order.corpora, load_task(order.task).kind)
+        raise QuorumError(f"ratings: no run of {missing[0]} in params.yaml's runs; add one and run `dvc repro`")
+    examples = examples_of(compared[OURS].data, Conversation)
     drawn: set[str] = set()
     for client in {client for client, _, _ in pairs}:
         drawn |= set(draw({name: examples[name].meeting for own, name, _ in pairs if own == client}, EXAMPLES, seed))
@@ -56,7 +58,12 @@ def export(raters: int, seed: int) -> None:
         for (client, name, other), pair in pairs.items():
             if name in drawn:
                 sides, example = dict(zip("AB", shuffled.sample([OURS, other], 2), strict=True)), examples[name]
-                key = {"client": client, "meeting": example.meeting, "example": name, "texts": _hash_of(pair)}
+                key = {
+                    "client": client,
+                    "meeting": example.meeting,
+                    "example": name,
+                    "texts": _hash_of({method: text_hash(text) for method, text in pair.items()}),
+                }
                 # A letter comes first: spreadsheets take a hash like 12e45678 for a number.
                 item = "i" + sha256_json(key | {"other": other})[:11]
                 keys[item] = key | sides
@@ -81,7 +88,7 @@ def draw(meetings: Mapping[str, str], count: int, seed: int) -> list[str]:
 
 
 def import_ratings(files: Sequence[Path]) -> None:
-    """Check filled sheets and join them into data/ratings/ratings.csv, where they replace former ratings of the sheets.
+    """Check filled sheets and join them into results/ratings.csv, where they replace former ratings of the sheets.
 
     Raises:
         QuorumError: a file is not a filled sheet, a sheet has two raters, or a rater has rated a pair twice.
@@ -148,12 +155,20 @@ def _of_csv(text: str, rater: str) -> list[FilledSheet]:
     return filled
 
 
-def current_ratings(runs: Sequence[RunRow]) -> list[dict[str, str]]:
-    """The ratings of the main table's summaries; those of summaries that have changed are left out, and reported."""
+def current_ratings(runs: Sequence[RunRow], files: Mapping[str, Result]) -> list[dict[str, str]]:
+    """The ratings of these runs' summaries; those of summaries that have changed are left out, and reported.
+
+    Args:
+        files: run at a seed -> its result.
+    """
     path = layout.ratings_table()
     if not path.is_file():
         return []
-    ratings, pairs = read_table(path), _pairs(runs)
+    rows = {method: row for method, row in _compared(runs).items() if row.id in files}
+    hashes = {
+        m: {(o["client"], o["id"]): o["text"] for o in files[row.id]["scores"]["examples"]} for m, row in rows.items()
+    }
+    ratings, pairs = read_table(path), _pairs(hashes)
     now = {(name, other, _hash_of(pair)) for (_, name, other), pair in pairs.items()}
     current = [row for row in ratings if (row["example"], row["against"], row["texts"]) in now]
     if len(current) < len(ratings):
@@ -161,18 +176,30 @@ def current_ratings(runs: Sequence[RunRow]) -> list[dict[str, str]]:
     return current
 
 
-def _pairs(runs: Sequence[RunRow]) -> dict[tuple[str, str, str], dict[str, str]]:
-    """(Client, test example, other method) -> method -> its summary, by the main table's runs at the first seed."""
-    main = {run.part: run.id for run in reversed(runs) if layout.group_of(run.id) == layout.MAIN}
-    lines = {method: read_jsonl(layout.predictions(main[method])) for method in METHODS if method in main}
-    ours = {(line["client"], line["id"]): line["prediction"] for line in lines.pop(OURS, [])}
-    theirs = {(line["id"], other): line["prediction"] for other, own in lines.items() for line in own}
+def _compared(runs: Sequence[RunRow]) -> dict[str, RunRow]:
+    """Method -> its first run at its first seed, in the setting of the first run of ours."""
+    setting = next((row.setting for row in runs if row.part == OURS), "")
+    return {row.part: row for row in reversed(runs) if row.part in METHODS and row.setting == setting}
+
+
+def _pairs(texts: Mapping[str, Mapping[tuple[str, str], str]]) -> dict[tuple[str, str, str], dict[str, str]]:
+    """(Client, test example, other method) -> method -> its summary, or a hash of it.
+
+    Args:
+        texts: method -> (client, example) -> its summary, or a hash of it.
+    """
+    ours = texts.get(OURS, {})
     return {
-        (client, name, other): {OURS: summary, other: theirs[name, other]}
-        for (client, name), summary in ours.items()
-        for other in lines
-        if (name, other) in theirs
+        (*key, other): {OURS: summary, other: texts[other][key]}
+        for key, summary in ours.items()
+        for other in METHODS[1:]
+        if key in texts.get(other, {})
     }
+
+
+def text_hash(text: str) -> str:
+    """The hash by which ratings know a summary."""
+    return sha256_json(text)[:12]
 
 
 def _hash_of(pair: Mapping[str, str]) -> str:

@@ -89,7 +89,9 @@ class TaskPage:
         """A section's settings or runs; `methods` has every setting with runs, unless the file lists some."""
         if name in self.order.sections or name != "methods":
             return self.order.sections.get(name, [])
-        return [setting for setting in self.order.settings if any(r.row.setting == setting for r in self.outcomes.values())]
+        return [
+            setting for setting in self.order.settings if any(r.row.setting == setting for r in self.outcomes.values())
+        ]
 
     def task(self, setting: str) -> str:
         """The task of a setting's data set."""
@@ -150,7 +152,11 @@ class TaskPage:
         ]
 
     def _federation(self, setting: str) -> Row:
-        sizes = {run.row.training.batch_size for run in self.outcomes.values() if run.row.setting == setting and run.row.training}
+        sizes = {
+            run.row.training.batch_size
+            for run in self.outcomes.values()
+            if run.row.setting == setting and run.row.training
+        }
         knobs = dict(zip(("alpha", "beta"), self._skew(setting), strict=True))
         shown = federation_row(setting, next(iter(self.label_counts[setting].values())), max(sizes, default=None))
         drawn = {knob: "" if value is None else value for knob, value in knobs.items()}
@@ -169,7 +175,7 @@ class TaskPage:
         return [self._cost(run, self._paper_cut(self.outcomes[run].row)) for run in self._listed("cuts")]
 
     def _paper_cut(self, run: RunRow) -> float | None:
-        if run.learner.above != "layers" or run.setting in self.altered:
+        if run.learner is None or run.learner.above != "layers" or run.setting in self.altered:
             return None
         name = f"{_theirs(run.method)} frozen={run.learner.view.frozen}"
         return next((float(row["value"]) for row in self.paper if row["table"] == "3" and row["method"] == name), None)

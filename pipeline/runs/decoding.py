@@ -17,8 +17,8 @@ from pipeline.model.encoder import Encoder
 from pipeline.model.entry import Entry
 from pipeline.model.processor import return_large_tensors
 from pipeline.model.store import PrefixStore
-from pipeline.runs.even_batches import in_batches
 from pipeline.runs.encoding import Reading
+from pipeline.runs.even_batches import in_batches
 from pipeline.runs.jobs import Job
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout

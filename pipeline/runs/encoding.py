@@ -106,7 +106,7 @@ def encode(
         entries = {i: [_entry(*pair, learner.uncached) for pair in zip(keys[i], windows[i], strict=True)] for i in used}
         content = {"digest": digest, "encoding": encoding, "classes": list(classes), "entries": entries}
         content["read"] = {i: [w[0].transcript_tokens, w[0].transcript_read] for i, w in windows.items()}
-        indices |= {run: content for run in runs}
+        indices |= dict.fromkeys(runs, content)
     return indices, computed
 
 

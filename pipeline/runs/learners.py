@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # these imports take seconds, and a finished training needs n
     from pipeline.model.encoder import Encoder
 
 CACHE_BYTES = 2_000_000_000
-"""How much of the store a training above an encoder has in memory: opening a short text takes longer than reading it."""
+"""How much of the store a training above an encoder caches: opening the file of a text takes longer than reading."""
 
 
 def model_of(learner: Learner) -> Backbone | Encoder:

@@ -20,7 +20,7 @@ from pipeline.plan.learner import Learner
 from pipeline.runs.decoding import decode, steps_of
 from pipeline.runs.encoding import Reading
 from pipeline.runs.index import Index
-from pipeline.runs.jobs import EVALUATED, Job, label, sharing_with
+from pipeline.runs.jobs import Job, label, sharing_with
 from pipeline.runs.learners import model_of, reading
 from pipeline.tasks.encoded import EncoderWithHead
 from pipeline.tasks.task import EncoderTask, Prediction, load_task

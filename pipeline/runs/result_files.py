@@ -54,10 +54,15 @@ def result_of(row: RunRow, scores: Mapping[str, Any]) -> dict[str, Any]:
         "threads": None if learner is None else learner.threads,
         "source": {name: read_json(layout.notes(name))["source"] for name in row.data},
         "cut": cut,
+        "sizes": {client: {split: len(ids) for split, ids in own.items()} for client, own in manifest.items()},
         "unlearned": 0 if index is None else sum(not index.entries[i][0].tokens for i in trained),
         "parameters": parameters_of(row.id),
-        "backbone_bytes": None if learner is None else (layout.backbone(learner.view.backbone) / layout.WEIGHTS).stat().st_size,
-        "events": dict(Counter(one["kind"] for one in read_table(layout.events(row.id)))) if layout.events(row.id).is_file() else {},
+        "backbone_bytes": None
+        if learner is None
+        else (layout.backbone(learner.view.backbone) / layout.WEIGHTS).stat().st_size,
+        "events": dict(Counter(one["kind"] for one in read_table(layout.events(row.id))))
+        if layout.events(row.id).is_file()
+        else {},
         "training": read_json(layout.trained_as(row.id))["training"],
         "training_seconds": timed_training(row.id).get("seconds"),
         "scores": scores,

@@ -183,8 +183,9 @@ def _of_training(row: RunRow) -> dict[str, Any]:
     training: dict[str, Any] = {} if row.training is None else row.training.model_dump(mode="json", exclude={"learner"})
     hyperparameters: dict[str, Any] = training.pop("hyperparameters", {})
     learner: dict[str, Any] = {} if row.learner is None else row.learner.model_dump(mode="json")
+    view: dict[str, Any] = learner.pop("view", {})
     named: dict[str, Any] = {"method": row.method, "setting": row.setting, "seed": row.seed, "evaluate": row.evaluate}
-    return named | learner.pop("view", {}) | learner | hyperparameters | training
+    return named | view | learner | hyperparameters | training
 
 
 def _project_page(store: Store, order: ReportOrder) -> None:

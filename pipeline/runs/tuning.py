@@ -3,8 +3,8 @@
 A search of `tune` trains its runs with each value of one grid, and chooses the value with the least validation loss, of
 the round that tables evaluate, averaged over clients. If the best value of any run is at an end of the grid, the grid
 gets one more value there, for all. Later searches have the values that earlier ones chose. Test examples are left out
-before anything is drawn, read or encoded. Trials end by patience. Each is a file in git, with its precision and code, and
-the table shows from which values those of params.yaml were chosen.
+before anything is drawn, read or encoded. Trials end by patience. Each is a file in git, with its precision and code,
+and the table shows from which values those of params.yaml were chosen.
 """
 
 from __future__ import annotations
@@ -126,9 +126,8 @@ def _searched(params: Params, name: str, search: Search, drawn: dict[str, Drawn]
         more = [value for end in sorted(best) if (value := beyond(grid, end)) is not None]
         if not more or not left:
             break
-        say(
-            f"tune: {name}: the best of {', '.join(f'{v:g}' for v in grid)} is at an end: also {', '.join(map(str, more))}"
-        )
+        tried = ", ".join(f"{value:g}" for value in grid)
+        say(f"tune: {name}: the best of {tried} is at an end: also {', '.join(map(str, more))}")
         grid = sorted({*grid, *more})
     _report(name, rows, grid)
     return rows
@@ -149,9 +148,8 @@ def _report(name: str, rows: Sequence[Row], grid: Sequence[float]) -> None:
             and one["validation_loss"] <= loss + NEAR
         ]
         if near:
-            say(
-                f"tune: {name}: {row['chooses']}: the cap on rounds ended {', '.join(near)}, near the best: try more rounds"
-            )
+            values = ", ".join(near)
+            say(f"tune: {name}: {row['chooses']}: the cap on rounds ended {values}, near the best: try more rounds")
 
 
 def beyond(grid: Sequence[float], best: float) -> float | None:

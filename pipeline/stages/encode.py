@@ -32,5 +32,5 @@ def run(setting: str) -> None:
         if computed:
             write_json(layout.timing("encode", setting), {"seconds": time.monotonic() - began, "examples": computed})
     empty_folder(layout.ENCODED / setting)
-    for run_name, content in (indices | dict.fromkeys(order.unread, {})).items():  # DVC wants a file for each run
+    for run_name, content in (indices | {name: {} for name in order.unread}).items():  # DVC wants a file for each run
         write_json(layout.encoded(setting, run_name), content)

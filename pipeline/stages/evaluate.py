@@ -10,7 +10,7 @@ from pipeline.plan.orders import EvaluateOrder, planned_run, read_order
 from pipeline.runs.result_files import result_of, write_result
 from pipeline.tasks.task import Prediction, load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, read_jsonl
+from pipeline.workspace.files import read_json, read_jsonl, sha256_json
 from pipeline.workspace.progress import say
 
 
@@ -51,7 +51,8 @@ def _scored(
     predictions = [Prediction(row["prediction"], row["ended"]) for row in rows]
     task = load_task(order.task)
     scores = task.score([examples[row["id"]] for row in rows], predictions, use_stemmer=order.use_stemmer)
-    return [{**row, **own} for row, own in zip(plain, scores, strict=True)]
+    hashes = [sha256_json(one.text)[:12] for one in predictions]  # by which human ratings know the text
+    return [{**row, "text": text, **own} for row, text, own in zip(plain, hashes, scores, strict=True)]
 
 
 def _row(row: dict[str, Any], example: Any, labels: Mapping[str, str]) -> dict[str, Any]:

@@ -1,40 +1,67 @@
-"""Predictions and the teacher's certainty -> reports/examples.html, which quotes texts of the corpus."""
+"""Predictions and the teacher's certainty -> reports/examples.html, which quotes texts of the data."""
 
 from __future__ import annotations
 
-from pipeline.corpora.prepared import is_sample
+from typing import Any
+
+from pipeline.corpora.prepared import sampled
+from pipeline.evaluation.scores import read_rows
 from pipeline.federated.methods import OURS, TURNS
 from pipeline.federated.objectives.threshold import Threshold
-from pipeline.plan.orders import MainOrder, read_order
+from pipeline.plan.orders import ReportOrder, RunRow, read_order
 from pipeline.report.limits import random_weights
 from pipeline.report.naming import labels
 from pipeline.report.page import page
+from pipeline.report.pieces import median_cases
 from pipeline.report.summaries import cases, lens
+from pipeline.runs.result_files import read_result
+from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, read_jsonl, write_text
 from pipeline.workspace.progress import say
 
+AVERAGING = "AdaFedAvg"
+
 
 def run() -> None:
-    """Render the page from the first seed's summaries."""
-    order = read_order(layout.order("main"), MainOrder)
-    seeds = sorted({row.seed for row in order.runs})
-    first = [row for row in order.runs if row.seed == seeds[0] and row.method not in TURNS]
+    """Render the page from the first seed's predictions of the first section's runs on conversations."""
+    order = read_order(layout.order("report"), ReportOrder)
+    first = _first(order)
     predictions = {row.name: read_jsonl(layout.predictions(row.id)) for row in first}
-    ours = next((row for row in first if row.method == OURS), None)
+    ours = next((row for row in first if row.part == OURS), None)
+    theirs = next((row for row in first if row.part == AVERAGING), None)
     tau = Threshold.parse(ours.training.hyperparameters["tau"]).nats if ours and ours.training else 0.0
-    named = labels(order.runs)
+    named, seeds = labels(order.runs), {row.seed for row in order.runs}
+    about = read_json(layout.models_behind(ours.id))["lens"] if ours else []
     write_text(
         layout.EXAMPLES_PAGE,
         page(
             "examples_page.html.j2",
-            sample=is_sample(read_json(layout.notes("qmsum"))),
+            sample=bool(first and sampled(first[0].data)),
             random_weights=random_weights(order.backbone),
-            seed="" if len(seeds) == 1 else f", of seed {seeds[0]}",
+            seed="" if len(seeds) == 1 or not first else f", of seed {first[0].seed}",
             cases=cases(predictions, named),
-            lens=lens(read_json(layout.lens(ours.id)), tau, predictions) if ours else [],
+            medians=_medians(order, ours, theirs, predictions) if ours and theirs else [],
+            lens=lens(about, tau, predictions),
             ours=named[ours.name] if ours else OURS,
             tau=f"{tau:g}",
         ),
     )
     say(f"examples: {layout.EXAMPLES_PAGE} is ready")
+
+
+def _first(order: ReportOrder) -> list[RunRow]:
+    """The first section's runs at the first seed, if they write predictions beside a reference."""
+    named = next(iter(order.sections.values()), [row.name for row in order.runs])
+    rows = [row for row in order.runs if row.name in named and row.method not in TURNS and not row.left_out]
+    rows = [row for row in rows if row.seed == min(one.seed for one in rows)]
+    return [row for row in rows if any(line.get("reference") for line in read_jsonl(layout.predictions(row.id))[:1])]
+
+
+def _medians(order: ReportOrder, ours: RunRow, theirs: RunRow, predictions: dict[str, Any]) -> list[Any]:
+    """Each client's example with the median of what ours gains."""
+    metric = load_task(order.data[ours.data[0]]).metrics[0]
+    rows = (ours, theirs)
+    scored = {row.name: read_rows(read_result(row.name)[row.seed]["scores"]["examples"]) for row in rows}
+    texts = {row.name: {line["id"]: line for line in predictions[row.name]} for row in rows}
+    return median_cases(scored, texts, metric)

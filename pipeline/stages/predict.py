@@ -56,7 +56,7 @@ def _write_answers(name: str, order: PredictOrder, examples: Mapping[str, Any]) 
     predictor = Predictor.of(order.learner, examples)
     by_seed = {seed: jobs_of(layout.run_id(name, seed)) for seed in order.seeds}
     predictor.texts([job for jobs in by_seed.values() for job in jobs])
-    for seed, jobs in by_seed.items():
+    for jobs in by_seed.values():
         made = {job.which: predictor.predict(job) for job in jobs}
         evaluated = next(job for job in jobs if job.which == EVALUATED)
         run_id = evaluated.run_id

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from pipeline.evaluation.text_scores import LabelCounts
+from pipeline.evaluation.pooled import LabelCounts
 from pipeline.report.figures.style import colour, marker
 
 Array = NDArray[np.float64]
