@@ -61,7 +61,7 @@ def run(order: ReportOrder) -> None:
 
 def _read(order: ReportOrder) -> tuple[MainData, Results, dict[str, Any]]:
     """The page's data; all results, including those of incomplete runs; and their files."""
-    config, rows = read_comparisons(layout.COMPARISONS), [row for row in order.runs if not row.left_out]
+    config, rows = read_comparisons(layout.COMPARISONS), _shown(order)
     metrics, samples = (*load_task(next(iter(order.data.values()))).metrics, LOSS), order.sign_flips
     by_name = {one.name: one for one in metrics}
     named = {run: tuple(by_name) for one in config.comparisons for run in one.terms}
@@ -104,6 +104,14 @@ def _read(order: ReportOrder) -> tuple[MainData, Results, dict[str, Any]]:
         examples=layout.EXAMPLES_PAGE.is_file(),
     )
     return data, every, files
+
+
+def _shown(order: ReportOrder) -> list[RunRow]:
+    """The runs of one setting, whose tests are the same: that of the first run."""
+    setting = order.runs[0].setting
+    if others := sorted({row.name for row in order.runs if row.setting != setting}):
+        say(f"report: {', '.join(others)} are of other settings than {setting}, and are not shown; set page: paper")
+    return [row for row in order.runs if row.setting == setting and not row.left_out]
 
 
 def _complete(rows: Sequence[RunRow]) -> list[RunRow]:

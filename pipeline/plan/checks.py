@@ -84,7 +84,7 @@ def _setting(params: Params, name: str) -> None:
         source = next((source for source, one in CLIENT_OF.items() if one == client), "qmsum")
         if source not in {data.source for data in own}:
             raise ValueError(f"settings.{name}.data: client {client} needs {source}; add its data set")
-    if not params.setting_of(name).clients:
+    if not getattr(params.setting_of(name), "clients", ()):
         raise ValueError(f"settings.{name}.clients: is empty, and no own clients join them; add one")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from pipeline.evaluation.scores import MEETINGS
-from pipeline.model.presets import OFFLINE, PRESETS
+from pipeline.model.presets import ENCODERS, OFFLINE, PRESETS
 from pipeline.plan.orders import RunRow
 from pipeline.report.page import piece
 from pipeline.runs.results import Results
@@ -44,7 +44,8 @@ def limits(
 
 def random_weights(backbone: str) -> Markup:
     """A warning for the top of the page if the backbone has random weights."""
-    return piece("random_weights") if PRESETS[backbone].origin == "tiny" else Markup("")
+    preset = PRESETS.get(backbone) or ENCODERS[backbone]
+    return piece("random_weights") if preset.origin == "tiny" else Markup("")
 
 
 def _few_meetings(meetings: Mapping[str, Mapping[str, int]]) -> str:
