@@ -297,16 +297,6 @@ def rating_key(sheet: str) -> Path:
     return RESULTS / "ratings" / f"{sheet}.json"
 
 
-def trial(key: str) -> Path:
-    """The outcome of a trial of `make tune`; committed, as tuning takes hours."""
-    return RESULTS / "tuning" / f"{key}.json"
-
-
-def trial_lock(trial_file: Path) -> Path:
-    """The lock of a trial while it runs."""
-    return work() / "tuning" / f"{trial_file.stem}.lock"
-
-
 def last_plan() -> Path:
     """Hashes of the last plan's orders, to report what a new plan changes."""
     return work() / "plans" / workspace() / "plan.json"
