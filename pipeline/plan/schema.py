@@ -27,7 +27,7 @@ from pipeline.plan.tune import Tune
 from pipeline.workspace.layout import PARAMS
 from pipeline.workspace.record import Record, first_problem
 
-Page = Literal["main", "paper", "tasks", "faults"]
+Page = Literal["tour", "main", "paper", "tasks", "faults"]
 
 GLOBAL = ("tau", "lambda", "local_start")
 """The hyperparameters at the top of params.yaml, for all runs whose algorithm has them."""

@@ -21,7 +21,7 @@ from pipeline.tasks.task import LOSS, Metric
 from pipeline.workspace import layout
 from pipeline.workspace.words import number
 
-MAIN_COMMAND, REPORT_COMMAND = "dvc repro main", "dvc repro report"
+MAIN_COMMAND = REPORT_COMMAND = "dvc repro report"
 TEMPLATES = Path(__file__).parent / "templates"
 
 

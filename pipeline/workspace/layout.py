@@ -16,6 +16,8 @@ from pathlib import Path
 BASE = Path(os.environ.get("QUORUM_BASE", "."))
 """The path from the workspace to the repository's root: `.`, or from an experiment's folder `../..`."""
 
+RESULT = BASE / "experiments/full"
+"""The experiment whose committed pages are the project's result."""
 PARAMS = Path("params.yaml")
 SAMPLE = BASE / "data/sample"
 OWN = Path("data/own")
