@@ -21,6 +21,7 @@ from pipeline.report.main_data import MainData
 from pipeline.report.main_figures import draw
 from pipeline.report.main_page import render
 from pipeline.report.main_tables import history_rows, main_table
+from pipeline.report.naming import labels
 from pipeline.runs.identity import record_identities
 from pipeline.runs.metrics import plain, small_metrics, write_metrics
 from pipeline.runs.result_files import deleted_results, read_results_of
@@ -57,7 +58,7 @@ def write_files(order: ReportOrder) -> MainData:
         write_table(layout.COMPARISONS_TABLE, effect_records(data.effects))
     if data.sensitivities:
         write_table(layout.SENSITIVITIES_TABLE, sensitivity_records(data.sensitivities))
-    write_table(layout.MAIN_TABLE, main_table(data))
+    write_table(layout.MAIN_TABLE, main_table(data.results, data.metrics, labels(order.runs)))
     write_table(layout.HISTORY, *history_rows(every.histories))
     write_json(layout.METRICS, small_metrics(data.results.metrics, tuple(data.compared)))
     write_metrics(data.results.metrics, {} if data.parts else data.results.by_seed)

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from pipeline.pages.gallery import write_gallery
 from pipeline.plan.orders import ReportOrder, RunRow
-from pipeline.report.main_tables import history_rows
+from pipeline.report.main_tables import history_rows, main_table
+from pipeline.report.naming import labels
 from pipeline.report.pairs import pairs_of
 from pipeline.report.paper import Section, read_paper
 from pipeline.report.paper_page import PaperPage, render
@@ -34,10 +35,12 @@ def run(order: ReportOrder) -> None:
     for folder in (layout.TABLES, layout.FIGURES, layout.all_metrics().parent):
         empty_folder(folder)
     write_metrics(results.metrics, results.by_seed)
+    metrics = (*load_task(next(iter(order.data.values()))).metrics, LOSS)
+    write_table(layout.MAIN_TABLE, main_table(results, metrics, labels(rows)))
     write_table(layout.HISTORY, *history_rows(results.histories))
     record_identities({row.id: row for row in rows}, files)
     compared = {section: side_by_side(results, names, samples) for section, names in order.sections.items()}
-    endpoints = (load_task(next(iter(order.data.values()))).metrics[0], LOSS)
+    endpoints = (metrics[0], LOSS)
     pairs = {section: pairs_of(section, list(own), results, endpoints, samples) for section, own in compared.items()}
     write_table(layout.TABLES / "pairs.csv", [one.to_row() for own in pairs.values() for one in own])
     write_json(layout.METRICS, small_metrics(results.metrics, [one.name for one in endpoints]))
