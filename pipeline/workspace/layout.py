@@ -75,8 +75,9 @@ def is_copy() -> bool:
 
 
 def work() -> Path:
-    """Git-ignored state that outlives a stage: the prefix store, checkpoints, timings, downloads."""
-    return home() / "work"
+    """State that outlives a stage (prefix store, checkpoints, timings, downloads): `QUORUM_WORK`, else `work/`."""
+    elsewhere = os.environ.get("QUORUM_WORK")
+    return Path(elsewhere) if elsewhere else home() / "work"
 
 
 def store() -> Path:
