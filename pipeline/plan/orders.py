@@ -24,7 +24,7 @@ from pipeline.model.precision import Precision
 from pipeline.plan.learner import Learner
 from pipeline.workspace.files import read_json
 from pipeline.workspace.layout import order
-from pipeline.workspace.record import Record
+from pipeline.workspace.record import Number, Record
 from pipeline.workspace.words import nearest
 
 REMEDY = "run `dvc repro plan`"
@@ -101,8 +101,8 @@ class PartitionOrder(Order):
     contents: str | None = None
     take: Takes = Field(default_factory=Takes)
     seeds: list[int]
-    folds: dict[int, Fold] = Field(default_factory=dict)
-    batch: tuple[int, int] | None = None
+    folds: dict[Number, Fold] = Field(default_factory=dict)
+    batch: tuple[int, int] | None = Field(default=None, strict=False)
 
 
 class EncodeOrder(Order):

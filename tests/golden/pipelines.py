@@ -36,13 +36,11 @@ def laid(folder: Path) -> dict[str, Workspace]:
     many = {"data": "news", "kind": "skewed", "clients": 12}
     found["faults"] = labelled.laid(
         folder / "faults",
-        page="faults",
         sources=["20news"],
         backbones=["tiny-bert"],
         data={"news": labelled.TASKS["news"]},
         settings={"many": many, "ten": many | {"clients": 10, "alpha": 100.0}},
         runs={name: knobs | {"rounds": 2, "seeds": [1]} for name, knobs in _runs("faults").items()},
         sections={},
-        clients_per_round=10,
     )
     return found
