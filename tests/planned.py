@@ -12,7 +12,7 @@ from labelled import TASKS
 from workspaces import DOMAINS, QUERY
 
 from pipeline.plan.resolve import resolve
-from pipeline.plan.schema import Params, read_params
+from pipeline.plan.schema import Params
 
 GONE = object()
 """The change that removes a key."""
@@ -85,10 +85,3 @@ def params_of(**changes: Any) -> Params:
 def planned(**changes: Any) -> Orders:
     """The orders of the small params.yaml with changes."""
     return resolve(params_of(**changes))
-
-
-def line_of(folder: Path, content: Mapping[str, Any]) -> Params:
-    """Read and resolve a params.yaml."""
-    params = read_params(written(folder, content))
-    resolve(params)
-    return params

@@ -24,7 +24,7 @@ from pipeline.model.precision import Precision
 from pipeline.plan.learner import Learner
 from pipeline.workspace.files import read_json
 from pipeline.workspace.layout import order
-from pipeline.workspace.record import Number, Record
+from pipeline.workspace.record import Record
 from pipeline.workspace.words import nearest
 
 REMEDY = "run `dvc repro plan`"
@@ -101,8 +101,8 @@ class PartitionOrder(Order):
     contents: str | None = None
     take: Takes = Field(default_factory=Takes)
     seeds: list[int]
-    folds: dict[Number, Fold] = Field(default_factory=dict)
-    batch: tuple[int, int] | None = Field(default=None, strict=False)
+    folds: dict[int, Fold] = Field(default_factory=dict)
+    batch: tuple[int, int] | None = None
 
 
 class EncodeOrder(Order):
@@ -329,7 +329,7 @@ def read_order(path: Path, kind: type[AnyOrder]) -> AnyOrder:
     """
     data = read_json(path, remedy=REMEDY)
     try:
-        return kind.model_validate(data)
+        return kind.model_validate(data, strict=False)  # JSON has neither tuples nor integers as keys
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors()[0]["loc"])
         raise QuorumError(f"{path}: not a {kind.__name__} ({where}: {error.errors()[0]['msg']}); {REMEDY}") from None
