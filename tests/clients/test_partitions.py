@@ -38,7 +38,9 @@ def iid_of(*of: str, unit: Unit = "example") -> Iid:
 
 
 def balanced_of(clients: list[str], *counts: int) -> Balanced:
-    return Balanced(data="qmsum", kind="balanced", clients=clients, counts=Counts(**dict(zip(SPLITS, counts, strict=True))))
+    return Balanced(
+        data="qmsum", kind="balanced", clients=clients, counts=Counts(**dict(zip(SPLITS, counts, strict=True)))
+    )
 
 
 def corpus(**sizes: Sizes) -> dict[str, Conversation]:

@@ -38,7 +38,9 @@ def trainings(folder: str, scale: str) -> Knobs:
     found: Knobs = {}
     for path, order in orders.items():
         if path.startswith("train/"):
-            kept = {key: order[key] for key in ("setting", "seeds", "evaluate", "evaluated", "left_out") if key in order}
+            kept = {
+                key: order[key] for key in ("setting", "seeds", "evaluate", "evaluated", "left_out") if key in order
+            }
             found[Path(path).stem] = {"training": _portable(order["training"]), **kept}
     return found
 

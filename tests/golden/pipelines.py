@@ -25,7 +25,8 @@ def _runs(experiment: str) -> dict[str, dict[str, Any]]:
 
 def laid(folder: Path) -> dict[str, Workspace]:
     """Every kind of run on meetings; the runs of `full` and `ablations`; every task and federation; the faults."""
-    found = {"root": Workspace.laid(folder / "root", **BOTH)}
+    samsum = {"samsum": BOTH["data"]["samsum"] | {"query": "Summarize the conversation."}}
+    found = {"root": Workspace.laid(folder / "root", **BOTH | {"data": BOTH["data"] | samsum})}
     for name in ("full", "ablations"):
         runs = {
             run: {"setting": "domains"} | {key: value for key, value in knobs.items() if key not in SIZES}
