@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -17,7 +16,7 @@ from pipeline.corpora.sources import CORPORA
 from pipeline.model.frozen_part import FrozenPart
 from pipeline.plan.run import Method, Rates
 from pipeline.tasks import TASKS
-from pipeline.workspace.record import Record
+from pipeline.workspace.record import FilePath, Record
 
 SOURCES = (*CORPORA, *ARCHIVES)
 """The published sources."""
@@ -44,7 +43,7 @@ class Data(Record):
 
     task: str
     source: str
-    file: Path | None = None
+    file: FilePath | None = None
     span_end: SpanEnd = "inclusive"
     query: str | None = None
     headers: Literal["all", "subject"] = "all"

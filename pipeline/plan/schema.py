@@ -25,7 +25,7 @@ from pipeline.plan.reading import located, read_scales
 from pipeline.plan.run import Rates, Run
 from pipeline.plan.tune import Tune
 from pipeline.workspace.layout import PARAMS
-from pipeline.workspace.record import Record, first_problem
+from pipeline.workspace.record import FilePath, Number, Record, first_problem
 
 Page = Literal["tour", "main", "paper", "tasks", "faults"]
 
@@ -38,7 +38,7 @@ OF_DATA = ("rounds", "clients_per_round", "batch_size")
 class OwnClient(Record):
     """A user's folder of meetings, in any format that is read; `roles`: whether speakers' names are replaced."""
 
-    folder: Path
+    folder: FilePath
     roles: bool = False
 
 
@@ -90,7 +90,7 @@ class Params(CommonKnobs):
     scale: str
     seeds: list[int] = Field(min_length=1)
     keep_rounds: list[int] = Field(default_factory=list)
-    folds: dict[int, Fold] = Field(default_factory=dict)
+    folds: dict[Number, Fold] = Field(default_factory=dict)
     device: Literal["auto", "cpu", "cuda"] = "auto"
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     threads: Count | None = None
@@ -104,7 +104,7 @@ class Params(CommonKnobs):
     alpha: PositiveFloat = 1.0
 
     backbone: str | None = None
-    weights: Path | None = None
+    weights: FilePath | None = None
     adapted_layers: Count | None = None
     above: Above | None = None
     size: Count | None = None
