@@ -14,10 +14,9 @@ from pipeline.evaluation.intervals import of_few
 from pipeline.report.figures import forest
 from pipeline.report.figures.faults import draw_bars, draw_by_time
 from pipeline.report.figures.style import save
-from pipeline.report.page import embedded, page, piece
+from pipeline.report.page import COMMAND, embedded, page, piece
 from pipeline.tasks.task import Metric
 
-COMMAND = "dvc repro page"
 FOREST = "Effects with 95% intervals. An asterisk: p is not corrected."
 POISONED = {"clean": "none", "one": "one of ten", "two": "two of ten"}
 DEFENCES = {
