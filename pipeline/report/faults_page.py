@@ -73,7 +73,7 @@ def tables_of(outcomes: Outcomes, wanted: Mapping[str, Sequence[str]]) -> dict[s
     found = {}
     for name, runs in wanted.items():
         there = [run for run in runs if run in outcomes]
-        first = "clean-mean" if name in POISONED and "clean-mean" in outcomes else there[0]
+        first = "clean-mean" if name in POISONED and "clean-mean" in outcomes else next(iter(there), "")
         found[name] = [row_of(run, outcomes[run], outcomes[first]) for run in there]
     return found
 

@@ -58,7 +58,6 @@ def render(data: PaperPage, figures: Path) -> str:
         random_weights=random_weights(data.order.backbone),
         facts=_facts(data),
         title=data.title,
-        on_the_paper=bool(data.paper),
         sections=[_section(section, data, figures) for section in data.sections],
         corpora=data_tables.corpora(data.statistics, data.notes),
         readings=data_tables.readings(data.statistics),
@@ -190,7 +189,7 @@ def _trained_on(runs: Sequence[str], data: PaperPage) -> list[dict[str, Any]]:
         {
             "name": name,
             "clients": _steps(data.of_settings[name], training),
-            "truncation": truncation(Cut(**data.of_settings[name]["cut"])),
+            "truncation": truncation(Cut(**cut)) if (cut := data.of_settings[name]["cut"]) else "",
         }
         for name, training in settings.items()
     ]
