@@ -89,6 +89,7 @@ def save_results(*rows: RunRow, scores: Sequence[dict[str, Any]], **changes: Any
     """Write the file of one run, with the same scores at each seed, and two rounds of its clients."""
     clients = list(dict.fromkeys(one["client"] for one in scores))
     rounds = [round_of(n, client, 3.0 - n, best=n == 2, steps=1).to_row() for n in (1, 2) for client in clients]
+    losses = {client: {"last_loss": 2.5} for client in clients if rows[0].training}
     result = {
         "fingerprint": rows[0].fingerprint,
         "precision": rows[0].learner and rows[0].learner.precision,
@@ -100,7 +101,7 @@ def save_results(*rows: RunRow, scores: Sequence[dict[str, Any]], **changes: Any
         "backbone_bytes": 1000,
         "events": {},
         "training": rows[0].name,
-        "scores": {"clients": {client: {"last_loss": 2.5} for client in clients}, "examples": list(scores)},
+        "scores": {"clients": losses, "examples": list(scores)},
         "history": [{k: "" if v is None else str(v) for k, v in one.items()} for one in rounds],
     }
     write_result(layout.result(rows[0].name), {"seeds": {str(row.seed): result | changes for row in rows}})
