@@ -137,7 +137,7 @@ def render(
         "faults_page.html.j2",
         question=question,
         effects=piece("effects", rows=effects),
-        tables=tables,
+        tables={name: tables.get(name, []) for name in ("dropout", "stragglers", *POISONED)},
         figures={name: figures.get(name, "") for name in ("forest", "dropout", "stragglers", "poison")},
         seeds=seeds,
         samples=samples,
