@@ -67,7 +67,7 @@ def test_a_client_that_was_tested_on_few_meetings_gets_a_point() -> None:
 
 
 def test_test_sets_that_are_drawn_anew_are_joined() -> None:
-    """Seed 2 tests another example, and one of the first seed's with another client: each counts for the client that had it."""
+    """Seed 2 tests another example, and one of the first seed's with another client: each counts where it was."""
     first = [example("x", "m", 10, 20)]
     second = [example("y", "m", 30, 40), example("x", "m", 50, 60) | {"client": "B"}]
     rows = over_seeds(map(read_rows, (first, second)))

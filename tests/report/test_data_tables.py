@@ -47,7 +47,7 @@ def test_a_corpus_has_its_statistics_as_it_was_read_and_the_papers() -> None:
 
 
 def test_a_setting_has_its_clients_examples_and_what_truncation_lost() -> None:
-    sizes = dict.fromkeys("AB", {"train": 3, "val": 1, "test": 2})
+    sizes = {client: {"train": 3, "val": 1, "test": 2} for client in "AB"}
     cut = {"examples": 12, "cut": 6, "of_tokens": 0.75, "of_transcript": 0.5, "full": 0, "limit": 9}
     first, second = data_tables.settings({"base": {"sizes": sizes, "cut": cut}, "lead": {"sizes": {}, "cut": None}})
     assert (first["name"], first["clients"]) == ("base", "A 3/1/2, B 3/1/2")

@@ -89,7 +89,10 @@ def test_without_adapters_of_the_first_round_there_is_no_such_limit() -> None:
 
 
 def test_a_server_has_no_adapters_that_a_client_made() -> None:
-    results = results_of(rows={"server": [row_of("server", evaluate="server")]}, histories={"server": [round_of(1, "A", 1, best=True, figures=KD)]})
+    results = results_of(
+        rows={"server": [row_of("server", evaluate="server")]},
+        histories={"server": [round_of(1, "A", 1, best=True, figures=KD)]},
+    )
     assert first_rounds(results) == (0, 0)
 
 

@@ -240,7 +240,9 @@ def test_a_second_run_of_a_method_adds_its_own_name() -> None:
 
 
 def test_a_method_has_one_colour() -> None:
-    found = colours([row_of(name, part=part) for name, part in (("a", "AdaFedKD"), ("fedavg", "AdaFedAvg"), ("b", "AdaFedKD"))])
+    found = colours(
+        [row_of(name, part=part) for name, part in (("a", "AdaFedKD"), ("fedavg", "AdaFedAvg"), ("b", "AdaFedKD"))]
+    )
     assert found["a"] == found["b"] != found["fedavg"]
 
 

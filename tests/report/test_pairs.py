@@ -82,7 +82,11 @@ def test_a_gain_in_loss_has_four_digits() -> None:
 
 
 def test_the_reference_is_the_first_run_of_our_method_in_params() -> None:
-    rows = {"other": [row_of("other", part="AdaFedAvg")], "fedselectkd": run_of("fedselectkd"), "tau-2": run_of("tau-2")}
+    rows = {
+        "other": [row_of("other", part="AdaFedAvg")],
+        "fedselectkd": run_of("fedselectkd"),
+        "tau-2": run_of("tau-2"),
+    }
     results = results_of(rows=rows)
     assert reference_of(["tau-2", "fedselectkd"], results) == "fedselectkd"
     assert reference_of(["other", "tau-2"], results) == "tau-2"

@@ -220,7 +220,7 @@ def swept(tmp_path: Path, best_loss: dict[str, float], **changed: list[RunRow]) 
     rows = {f"tau-{tau}": run_of(f"tau-{tau}", tau=float(tau)) for tau in best_loss} | changed
     results = results_of(
         rows=rows,
-        metrics=dict.fromkeys(rows, {"mean": figures(spread=0.5, loss=2.0, average=2.0)}),
+        metrics={run: {"mean": figures(spread=0.5, loss=2.0, average=2.0)} for run in rows},
         histories={f"tau-{tau}": [round_of(1, "A", loss, best=True)] for tau, loss in best_loss.items()},
     )
     shown = pieces.knob_sweep(Canvas(tmp_path), results, [*rows, "gone"], "tau", "τ", "tau-3", AVERAGE)
@@ -263,7 +263,7 @@ MU = tried("prox", "mu", "0.1", "0.01", "0.1", "1")
         (MU, [], "prox mu=0.1 of 3 trials"),
         (tried("prox", "mu", "1", "0.1", "1"), [], "prox mu=1 of 2 trials, the end of what was tried"),
         (tried("prox", "mu", "0.1", "0.1", "1"), [], "prox mu=0.1 of 2 trials, the end of what was tried"),
-        (tried("prox", "learning_rate", "1e-3", "0.0001", "1e-3", "0.01"), run_of("prox"), "prox learning_rate=1e-3 of 3 trials"),
+        (tried("prox", "batch_size", "4.0", "2.0", "4.0", "8.0"), run_of("prox"), "prox batch_size=4.0 of 3 trials"),
         ([*MU, *tried("prox", "eta", "2", "1", "2", "3")], [], "prox mu=0.1 of 3 trials; prox eta=2 of 3 trials"),
     ],
     ids=["as chosen", "another value", "not made", "the most", "the least", "a common knob", "two searches"],
