@@ -18,7 +18,7 @@ SKEWED: dict[str, Any] = {"data": "news", "kind": "skewed", "clients": 2}
 
 @pytest.fixture
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The page of a setting with two seeds, one that nobody has drawn, and one whose clients have nothing."""
+    """The page of a setting with two seeds, one that is not drawn, and one whose clients have nothing."""
     monkeypatch.chdir(tmp_path)
     first, second = {"1": {"x": 3}, "2": {"x": 1, "y": 4}}, {"1": {"y": 9}}
     write_json(layout.clients_of("tc"), {"seeds": {"1": {"clients": first}, "2": {"clients": second}}})

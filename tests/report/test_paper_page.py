@@ -23,7 +23,7 @@ def test_steps_and_weights_follow_from_the_examples() -> None:
 
 
 def test_a_client_of_which_less_was_drawn_has_the_weight_of_its_true_size() -> None:
-    """Ten dialogues that stand for nine each are 90 of 100 examples."""
+    """Ten dialogues that count for nine each are 90 of 100 examples."""
     sizes = {client: {"train": 10} for client in ("A", "SAMSum")}
     found = _steps({"sizes": sizes}, TRAINING.model_copy(update={"weights": {"SAMSum": 9.0}}))
     assert [one["share"] for one in found] == ["10%", "90%"]
