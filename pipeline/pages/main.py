@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from string import ascii_uppercase
 from typing import Any
 
+from pipeline.errors import QuorumError
 from pipeline.evaluation.comparisons import compare, on_known_metrics, read_comparisons, unknown_runs
 from pipeline.evaluation.scores import ScoresBySeed
 from pipeline.federated.methods import OURS
@@ -74,14 +75,14 @@ def write_files(order: ReportOrder) -> MainData:
 def _read(order: ReportOrder) -> tuple[MainData, Results, dict[str, Any]]:
     """The page's data; all results, including those of incomplete runs; and their files."""
     config, rows = read_comparisons(layout.COMPARISONS), _shown(order)
-    metrics, samples = (*load_task(next(iter(order.data.values()))).metrics, LOSS), order.sign_flips
+    metrics, samples = (*load_task(order.data[rows[0].data[0]]).metrics, LOSS), order.sign_flips
     by_name = {one.name: one for one in metrics}
     named = {run: tuple(by_name) for one in config.comparisons for run in one.terms}
     comparisons = on_known_metrics(layout.COMPARISONS, config.comparisons, named)
     if foreign := {name for one in config.comparisons for name in one.effects} - set(by_name):
-        say(f"main: {layout.COMPARISONS}: the task has no {', '.join(sorted(foreign))}; runs are not compared by it")
+        say(f"report: {layout.COMPARISONS}: the task has no {', '.join(sorted(foreign))}; runs are not compared by it")
     if unknown := unknown_runs(layout.COMPARISONS, config.comparisons, [row.name for row in order.runs]):
-        say(f"main: {layout.COMPARISONS}: params.yaml has no {', '.join(unknown)}; their comparisons are not run")
+        say(f"report: {layout.COMPARISONS}: params.yaml has no {', '.join(unknown)}; their comparisons are not run")
     files = read_results_of(rows)
     every = scores_of(rows, files)
     complete = _complete([row for own in every.rows.values() for row in own])
@@ -92,7 +93,7 @@ def _read(order: ReportOrder) -> tuple[MainData, Results, dict[str, Any]]:
     results = results_of(complete, files, samples, "main", {seed: own.metrics for seed, own in alone.items()})
     scores = ScoresBySeed(every.scored_by_seed, by_name)
     ours = next((name for name, own in results.rows.items() if own[0].method == OURS), None)
-    record = files[complete[0].id]
+    record = files[next((row for row in complete if row.learner), complete[0]).id]
     data = MainData(
         order=order.model_copy(update={"precision": record["precision"], "runs": rows}),
         comparisons=config,
@@ -119,11 +120,18 @@ def _read(order: ReportOrder) -> tuple[MainData, Results, dict[str, Any]]:
 
 
 def _shown(order: ReportOrder) -> list[RunRow]:
-    """The runs of one setting, whose tests are the same: that of the first run."""
-    setting = order.runs[0].setting
-    if others := sorted({row.name for row in order.runs if row.setting != setting}):
+    """The runs of one setting, whose tests are the same: that of the first run that is not left out.
+
+    Raises:
+        QuorumError: all runs are left out.
+    """
+    made = [row for row in order.runs if not row.left_out]
+    if not made:
+        raise QuorumError(f"{layout.PARAMS}: runs: all are left out at scale {order.scale}; choose another")
+    setting = made[0].setting
+    if others := sorted({row.name for row in made if row.setting != setting}):
         say(f"report: {', '.join(others)} are of other settings than {setting}, and are not shown; set page: paper")
-    return [row for row in order.runs if row.setting == setting and not row.left_out]
+    return [row for row in made if row.setting == setting]
 
 
 def _complete(rows: Sequence[RunRow]) -> list[RunRow]:
@@ -137,10 +145,10 @@ def _say_missing(data: MainData) -> None:
     """Print one line on the planned runs that the page lacks, and how to get them."""
     if data.deleted:
         files = " ".join(data.deleted)
-        say(f"main: warning: the page is without deleted results; `git checkout {files}` restores them")
+        say(f"report: warning: the page is without deleted results; `git checkout {files}` restores them")
     elif data.missing:
         train = "make repro-full" if layout.workspace().name == "full" else "dvc repro"
-        say(f"main: no result yet of {', '.join(data.missing)}; `{train}` trains them")
+        say(f"report: no result yet of {', '.join(data.missing)}; `{train}` trains them")
 
 
 def _table(path: Any) -> list[dict[str, str]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import Any
 
 from pipeline.pages.gallery import write_gallery
-from pipeline.plan.orders import ReportOrder, RunRow
+from pipeline.plan.orders import ReportOrder
 from pipeline.report.main_tables import history_rows, main_table
 from pipeline.report.naming import labels
 from pipeline.report.pairs import pairs_of
@@ -58,7 +59,7 @@ def run(order: ReportOrder) -> None:
         title="The paper’s tables and figures, rebuilt" if paper else layout.workspace().name or "sections",
         sections=paper.with_studies(order.sections) if paper else _sections(order),
         paper=read_table(layout.paper(order.paper)) if order.paper else (),
-        extra=extra_pieces(order, results, _material(rows, files), layout.FIGURES),
+        extra=extra_pieces(order, results, _material(order, files), layout.FIGURES),
     )
     write_text(layout.REPORT, render(data, layout.FIGURES))
     write_gallery(order)
@@ -68,18 +69,17 @@ def _sections(order: ReportOrder) -> list[Section]:
     return [Section(study=name, source="study", title=name) for name in order.sections]
 
 
-def _material(rows: Sequence[RunRow], files: Mapping[str, Result]) -> Material:
-    folders = [
-        path for path in sorted(layout.ANALYSIS.iterdir()) if path.is_dir() and path != layout.clients_of("").parent
-    ]
-    analysis = {
-        folder.name: {path.stem: read_json(path) for path in sorted(folder.glob("*.json"))} for folder in folders
-    }
+def _material(order: ReportOrder, files: Mapping[str, Result]) -> Material:
+    trials = read_table(layout.TUNING_TABLE) if layout.TUNING_TABLE.is_file() else []
+    shares, pos = read_table(layout.WORD_SHARES), read_table(layout.POS_SHARES)
+    analysis: dict[str, dict[str, Any]] = {}
+    for path in sorted(layout.ANALYSIS.glob("*/*.json")):
+        analysis.setdefault(path.parent.name, {})[path.stem] = read_json(path)
     return Material(
-        shares=read_table(layout.WORD_SHARES),
-        pos=read_table(layout.POS_SHARES),
-        ratings=current_ratings(rows, files),
-        trials=read_table(layout.TUNING_TABLE) if layout.TUNING_TABLE.is_file() else [],
+        shares=shares,
+        pos=pos,
+        ratings=current_ratings(order.runs, files),
+        trials=[row for row in trials if row["scale"] == order.scale],
         analysis=analysis,
         model_bytes=next(own["backbone_bytes"] for own in files.values() if own["backbone_bytes"]),
     )

@@ -12,7 +12,7 @@ from pipeline.report.limits import random_weights
 from pipeline.report.main_data import MainData
 from pipeline.report.main_page import rows_are_of, summary
 from pipeline.report.naming import labels
-from pipeline.report.page import MAIN_COMMAND, embedded, page, piece, signed
+from pipeline.report.page import COMMAND, embedded, page, piece, signed
 from pipeline.report.summaries import cases, lens
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, read_jsonl, write_text
@@ -61,7 +61,7 @@ def run(order: ReportOrder) -> None:
 
 
 def _figure(name: str, caption: str, runs: list[str], **about: Any) -> str:
-    text = piece(caption, runs=runs, command=MAIN_COMMAND, **about).striptags()
+    text = piece(caption, runs=runs, command=COMMAND, **about).striptags()
     return embedded(layout.FIGURES / f"{name}.svg", text)
 
 

@@ -18,7 +18,7 @@ from pipeline.report.figures.parts_of_speech import share_text
 from pipeline.report.limits import limits, random_weights, truncation
 from pipeline.report.main_data import MainData
 from pipeline.report.naming import labels
-from pipeline.report.page import MAIN_COMMAND, embedded, page, piece
+from pipeline.report.page import COMMAND, embedded, page, piece
 from pipeline.report.paper import PaperScores
 from pipeline.runs.results import Metrics, Results
 from pipeline.tasks.rouge import AVERAGED
@@ -37,7 +37,7 @@ def render(data: MainData, figures: Path) -> str:
     def figure(name: str, caption: str, runs: Sequence[str], **about: Any) -> Markup:
         """A saved figure with its caption."""
         return embedded(
-            figures / f"{name}.svg", piece(caption, runs=list(runs), command=MAIN_COMMAND, **about).striptags()
+            figures / f"{name}.svg", piece(caption, runs=list(runs), command=COMMAND, **about).striptags()
         )
 
     return page(
@@ -84,7 +84,7 @@ def _of_paper(data: MainData) -> dict[str, Any]:
     table = PAPER_TABLES.get(data.order.backbone, PAPER_TABLES["bart-base"])
     return {
         "paper_clients": DOMAINS,
-        "paper": _paper_rows(data.paper, table[0]),
+        "paper": _paper_rows(data.paper, table[0]) if data.paper else [],
         "paper_table": table,
         "same_backbone": data.order.backbone in PAPER_TABLES,
     }

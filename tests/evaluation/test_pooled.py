@@ -1,4 +1,4 @@
-"""Figures of labelled texts, with numbers worked by hand."""
+"""Figures over the texts of all clients, and of each client, with numbers worked by hand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pipeline.clients.dirichlet import partition
-from pipeline.evaluation.text_scores import (
+from pipeline.evaluation.pooled import (
     combined,
     divergences,
     linear,
@@ -28,7 +28,7 @@ F1 = Metric("f1", "span F1", "", "more", 1, per="spans", sought="true")
 
 
 def rows(*scores: float, groups: str = "", **more: list[float]) -> list[dict[str, Any]]:
-    """Texts in order, each in a group of its own unless `groups` names them by letters."""
+    """Texts in order, each in another group unless `groups` names them by letters."""
     found = []
     for number, score in enumerate(scores):
         extra = {name: values[number] for name, values in more.items()}
@@ -71,21 +71,21 @@ def test_texts_of_a_group_share_a_sign() -> None:
 
 
 def test_a_clients_score_is_that_of_its_own_mixture() -> None:
-    """q = (.8, .2), recalls .9 and .5: .82, whatever the shares among the test texts are."""
+    """q = (.8, .2), recalls .9 and .5: .82 for any shares among the test texts."""
     judged = [{"id": f"a{i}", "group": "", "label": "a", "score": float(i < 9)} for i in range(10)]
     judged += [{"id": f"b{i}", "group": "", "label": "b", "score": float(i < 20)} for i in range(40)]
     assert per_client(judged, {"one": {"a": 8, "b": 2}}, SCORE) == {"one": pytest.approx(0.82)}
 
 
-def test_whose_texts_hold_no_span_is_not_judged_whatever_is_named() -> None:
+def test_a_client_whose_texts_hold_no_span_is_left_out() -> None:
     """Client b's label has no true span. One run names a span there, the other none: a is judged, 400 / 8, b never."""
-    held = {"a": {"LOC": 4}, "b": {"O": 4}}
+    label_counts = {"a": {"LOC": 4}, "b": {"O": 4}}
     for named in (1, 0):
         judged = [
             {"id": "t0", "group": "", "label": "LOC", "f1": 400.0, "spans": 8, "true": 4},
             {"id": "t1", "group": "", "label": "O", "f1": 0.0, "spans": named, "true": 0},
         ]
-        assert per_client(judged, held, F1) == {"a": 50.0}
+        assert per_client(judged, label_counts, F1) == {"a": 50.0}
 
 
 def test_clients_with_texts_of_their_own_are_judged_by_these() -> None:
@@ -130,11 +130,11 @@ def test_clients_are_as_far_apart_as_alpha_says(alpha: float, expected: float) -
     found = []
     for seed in range(10):
         clients = partition([str(i) for i in range(10_914)], labels, 100, seed=seed, dataset="20news", alpha=alpha)
-        held: dict[str, dict[str, int]] = {}
+        label_counts: dict[str, dict[str, int]] = {}
         for number, own in enumerate(clients):
             for identity in own:
-                counts = held.setdefault(str(number), {})
+                counts = label_counts.setdefault(str(number), {})
                 counts[labels[int(identity)]] = counts.get(labels[int(identity)], 0) + 1
-        matrix = divergences(held)
+        matrix = divergences(label_counts)
         found.append(matrix[~np.eye(100, dtype=bool)].mean())
     assert np.mean(found) == pytest.approx(expected, abs=0.03)

@@ -1,4 +1,4 @@
-"""Figures, intervals and tests, with numbers worked by hand."""
+"""Scores of examples and the figures of tables, with numbers worked by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pipeline.evaluation.scores import Figures, Scored, figures_of, over_seeds, 
 
 def example(identity: str, meeting: str, rouge: float, loss: float, tokens: int = 10) -> dict[str, object]:
     scores = dict.fromkeys(("average", "rouge1"), rouge)
-    return {"id": identity, "client": "A", "meeting": meeting, "tokens": tokens, "loss_sum": loss, **scores}
+    return {"id": identity, "client": "A", "group": meeting, "items": tokens, "loss_sum": loss, **scores}
 
 
 def test_seeds_are_averaged_an_example_first() -> None:
@@ -17,12 +17,12 @@ def test_seeds_are_averaged_an_example_first() -> None:
 
 
 def test_a_run_that_wrote_nothing_has_but_its_loss() -> None:
-    scored = {"id": "x", "client": "A", "meeting": "m", "tokens": 10, "loss_sum": 20.0}
+    scored = {"id": "x", "client": "A", "group": "m", "items": 10, "loss_sum": 20.0}
     assert read_rows([scored]) == [Scored("x", "A", "m", 10, {"loss": 20.0})]
 
 
 def test_turns_of_the_source_have_no_loss() -> None:
-    scored = {"id": "x", "client": "A", "meeting": "m", "average": 20.0}
+    scored = {"id": "x", "client": "A", "group": "m", "average": 20.0}
     assert read_rows([scored]) == [Scored("x", "A", "m", 0, {"average": 20.0})]
 
 
@@ -67,7 +67,7 @@ def test_a_client_that_was_tested_on_few_meetings_gets_a_point() -> None:
 
 
 def test_test_sets_that_are_drawn_anew_are_joined() -> None:
-    """Seed 2 tests another example, and one of the first seed's with another client: each counts where it was held."""
+    """Seed 2 tests another example, and one of the first seed's with another client: each counts where it was."""
     first = [example("x", "m", 10, 20)]
     second = [example("y", "m", 30, 40), example("x", "m", 50, 60) | {"client": "B"}]
     rows = over_seeds(map(read_rows, (first, second)))
