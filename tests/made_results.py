@@ -7,9 +7,11 @@ from typing import Any
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Figures
 from pipeline.federated.history import Round
+from pipeline.plan.learner import Learner, View
 from pipeline.plan.orders import RunRow, TrainingKnobs
 from pipeline.runs.results import Results
 from pipeline.tasks.task import Metric
+from pipeline.workspace.layout import run_id
 
 AVERAGE = Metric("average", "average ROUGE", "F1 x 100", "more", 2)
 LENGTH = Metric("length", "words (over the reference's)", "words", None, 1, over="reference_length")
@@ -21,46 +23,38 @@ def round_of(number: int, client: str, loss: float, seed: int = 1, **more: Any) 
     return Round(seed, number, client, validation_loss=loss, **more)
 
 
-TRAINING = TrainingKnobs(
+LEARNER = Learner(
     task="pipeline.tasks.summarize",
-    algorithm="pipeline.federated.algorithms.fedselectkd",
-    hyperparameters={},
-    seed=1,
+    view=View(backbone="tiny-llama", adapted_layers=2, source_tokens=300, target_tokens=60),
+    above="bottleneck",
+    size=16,
     device="cpu",
     precision="fp32",
     threads=1,
-    adapted_layers=2,
-    bottleneck=16,
-    lora_rank=None,
+)
+TRAINING = TrainingKnobs(
+    learner=LEARNER,
+    algorithm="pipeline.federated.algorithms.fedselectkd",
+    hyperparameters={},
+    seed=1,
     rounds=2,
-    patience=3,
-    clients_per_round=None,
-    joins={},
-    client_optimizer="adamw",
-    client_schedule="constant",
-    weights={},
-    keep_rounds=False,
-    local_epochs=1,
     batch_size=4,
     learning_rate=0.001,
-    weight_decay=0.01,
-    dropout=0.0,
-    adapted_positions="targets",
-    uncached=False,
-    clip_norm=1.0,
 )
 
 
-def run_of(name: str, **hyperparameters: Any) -> list[RunRow]:
+def run_of(name: str, seed: int = 1, **hyperparameters: Any) -> list[RunRow]:
     """A run at one seed that is judged by its clients' own models."""
     return [
         RunRow(
-            id=f"more/{name}-1",
+            id=run_id(name, seed),
             name=name,
-            seed=1,
+            seed=seed,
             method="AdaFedSelectKD",
             part="AdaFedSelectKD",
             setting="domains",
+            data=["qmsum"],
+            learner=LEARNER,
             orders="",
             fingerprint="",
             training=TRAINING.model_copy(update={"hyperparameters": hyperparameters}),
