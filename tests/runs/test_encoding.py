@@ -135,7 +135,7 @@ def test_a_run_without_the_store_has_its_token_ids() -> None:
 
 
 def test_a_setting_that_is_too_long_for_its_backbone_is_refused() -> None:
-    with pytest.raises(QuorumError, match="settings.domains: .*1000000.*, or remove the setting and its runs"):
+    with pytest.raises(QuorumError, match=r"settings\.domains: .*1000000.*, or remove the setting and its runs"):
         computed(seen(WRITER, source_tokens=10**6))
 
 

@@ -72,8 +72,8 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Given:
             training = trial.order.training
             assert training is not None
             done.append(training)
-            owners = dict.fromkeys(("server", "local"), {"losses": [loss(training)], "best": [1]})
-            last = dict.fromkeys(owners, [loss(training) + 1])
+            owners = {owner: {"losses": [loss(training)], "best": [1]} for owner in ("server", "local")}
+            last = {owner: [loss(training) + 1] for owner in owners}
             about = {"code": sha256_json(training.code), "precision": "fp32", "rounds": 2, "ended": "patience"}
             write_json(file, about | {"owners": owners, "last": last})
 
