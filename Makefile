@@ -15,7 +15,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup setup-flower try repro repro-all repro-full missing page tune fednlp ablations federation chaos chaos-crashes chaos-federation test coverage check-results golden ui lint docs bench clean
+.PHONY: help setup setup-flower smoke repro repro-all repro-full missing page tune fednlp ablations federation chaos chaos-crashes chaos-federation test coverage check-results golden ui lint docs bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 18
@@ -42,10 +42,10 @@ REFUSE_SAMPLE = ! grep -q '"source": "sample"' $(CORPORA:%=$(1)/data/prepared/%/
 # What lies outside the workspace, and has changed or come within reach: dvc does not look there.
 RENEW = stages=$$(python -m pipeline outdated) && { [ -z "$$stages" ] || dvc repro --force --single-item $$stages; }
 
-try: setup  ## every file and page of the main table in 2 to 5 minutes: made-up meetings, random weights, in work/try
-	@$(GIT_IDENTITY) python -m pipeline copies try
-	@cd work/try && unset DVC_ROOT && for stage in train generate main examples; do dvc repro $$stage || exit 1; done
-	@echo "try: open work/try/reports/report.html; its runs: make ui STORE=work/try"
+smoke: setup  ## every file and page of the tour in 2 to 5 minutes: made-up meetings, random weights, in work/smoke
+	@$(GIT_IDENTITY) python -m pipeline copies smoke
+	@cd work/smoke && unset DVC_ROOT && dvc repro
+	@echo "smoke: open work/smoke/reports/report.html; its runs: make ui STORE=work/smoke"
 
 repro: setup  ## train and evaluate all methods, then reports/report.html
 	@$(RENEW)
@@ -138,7 +138,7 @@ tune: setup  ## learning rates and knobs, chosen on validation at each scale (ho
 	@cd experiments/ablations && $(IN_EXPERIMENT) tune
 
 STORE ?= .
-ui: setup  ## MLflow on the runs, at http://127.0.0.1:5000; those of make try: make ui STORE=work/try
+ui: setup  ## MLflow on the runs, at http://127.0.0.1:5000; those of make smoke: make ui STORE=work/smoke
 	@cd $(STORE) && python -m pipeline track
 	@echo "ui: open http://127.0.0.1:5000/#/experiments/1/runs?workflowType=machine_learning (Ctrl-C ends it)"
 	@cd $(STORE) && mlflow ui --backend-store-uri sqlite:///mlflow.db --host 127.0.0.1 --port 5000
