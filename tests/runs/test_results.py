@@ -62,7 +62,7 @@ def test_a_runs_knob_is_its_own_and_a_quantile_what_it_was_in_nats() -> None:
 def save(
     run: str, *seeds: dict[str, float], rounds: int = 1, other: Any = None, counts: tuple[int, ...] = (2, 2)
 ) -> None:
-    """A run's results at seeds 1, 2, …: each client's loss over so many examples, which are equal if as many; round 2 is the best.
+    """A run's results at seeds 1, 2, …: clients' losses over so many examples, equal if as many; round 2 is the best.
 
     Args:
         other: of each seed, the losses of its other models.
