@@ -193,7 +193,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
         if not done.is_file():
             shutil.rmtree(folder, ignore_errors=True)
             made = Workspace.laid(folder, **BOTH)
-            made.make("main", "more")
+            made.make()
             made.call("track")
             # Much faster than `dvc repro`, which starts Python for every stage; what dvc.lock then says is the same.
             made.run("dvc", "commit", "--force")

@@ -36,10 +36,30 @@ OF_DATA = ("rounds", "clients_per_round", "batch_size")
 
 
 class OwnClient(Record):
-    """A user's folder of meetings, in any format that is read; `roles`: whether speakers' names are replaced."""
+    """A user's data: one more client, or an organisation of a federation.
 
-    folder: FilePath
+    Attributes:
+        folder: of meetings, in any format that is read.
+        file: of labelled texts, of a federation on another task; a CSV or JSONL with the columns of the task.
+        roles: whether speakers' names in meetings are replaced.
+    """
+
+    folder: FilePath | None = None
+    file: FilePath | None = None
     roles: bool = False
+
+    @model_validator(mode="after")
+    def _has_one(self) -> OwnClient:
+        if (self.folder is None) is (self.file is None):
+            raise ValueError("needs a folder of meetings or a file of texts")
+        return self
+
+    @property
+    def path(self) -> Path:
+        """The folder or the file."""
+        found = self.folder or self.file
+        assert found is not None
+        return found
 
 
 class Params(CommonKnobs):
@@ -57,7 +77,7 @@ class Params(CommonKnobs):
         data_source: where published sources come from; auto takes the first that answers.
         sources: all that data sets use.
         backbones: all that runs use.
-        own: name -> a user's folder of meetings: one more client in settings of kind domains.
+        own: name -> a user's data; a folder of meetings is one more client in settings of kind domains.
         device: where models are computed.
         backbone: of all runs, unless a data set or a run has its own.
         source_tokens: the most tokens that are read of an example, its prompt included.
@@ -154,6 +174,11 @@ class Params(CommonKnobs):
         """The runs of this scale."""
         return [name for name, run in self.runs.items() if run.at in (None, self.scale)]
 
+    @property
+    def own_meetings(self) -> dict[str, Path]:
+        """Own client -> its folder of meetings, by name."""
+        return {name: own.folder for name, own in sorted(self.own.items()) if own.folder is not None}
+
     def data_of(self, name: str) -> Data:
         """A run's data set; of several, the first, since several have no knobs of their own."""
         return self.data[self.settings[self.runs[name].setting].data_sets[0]]
@@ -174,7 +199,7 @@ class Params(CommonKnobs):
             filled["train_fraction"] = wanted.train_fraction or self.train_fraction
             filled["validation_examples"] = wanted.validation_examples or self.validation_examples
         if isinstance(wanted, Domains) and wanted.own:
-            filled["clients"] = [*wanted.clients, *sorted(self.own)]
+            filled["clients"] = [*wanted.clients, *self.own_meetings]
         if isinstance(wanted, Skewed) and wanted.alpha is None and wanted.beta is None and not wanted.spread:
             filled["alpha"] = self.alpha
         return wanted.model_copy(update=filled)

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from pipeline.clients.manifest import Manifest
 from pipeline.corpora.example import SPLITS, Split
-from pipeline.corpora.prepared import examples_of
+from pipeline.corpora.prepared import examples_of, sampled
 from pipeline.errors import QuorumError
 from pipeline.plan.code import without_code
 from pipeline.plan.orders import TrainOrder
@@ -125,7 +125,8 @@ def _searched(params: Params, name: str, search: Search, drawn: dict[str, Drawn]
         others = [row for row in _known() if (row["scale"], row["search"]) != (params.scale, name)]
         write_table(layout.TUNING_TABLE, [*others, *rows], COLUMNS)
         best = {float(row["value"]) for row in rows if row["chosen"]}
-        more = [value for end in sorted(best) if (value := beyond(grid, end)) is not None]
+        further = [value for end in sorted(best) if (value := beyond(grid, end)) is not None]
+        more = [value for value in further if _can_have(params, search, value)]
         if not more or not left:
             break
         tried = ", ".join(f"{value:g}" for value in grid)
@@ -181,23 +182,43 @@ def with_value(params: Params, key: str, value: float) -> Params:
         table = table.setdefault(name, {}) if isinstance(table, dict) else None
     if not isinstance(table, dict):
         raise QuorumError(f"params.yaml: tune: {key}: is no key; correct it")
-    table[last] = value
+    table[last] = int(value) if value.is_integer() else value  # numbers of rounds and the like are integers
     try:
         return Params.model_validate(content)
     except ValidationError as error:
         raise QuorumError(f"params.yaml: tune: {first_problem(error)}; correct it") from None
 
 
-def _trial(params: Params, key: str, run: str, value: float, drawn: dict[str, Drawn]) -> Trial:
-    changed = with_value(params, key, value)
-    order = train_order(changed, run)
+def _can_have(params: Params, search: Search, value: float) -> bool:
+    """Whether all keys of a search can have a value."""
+    try:
+        for key, run in search.chooses.items():
+            _order(params, key, run, value)
+    except QuorumError:
+        return False
+    return True
+
+
+def _order(params: Params, key: str, run: str, value: float) -> TrainOrder:
+    """A run's training with a value at a key, at the seed of tuning.
+
+    Raises:
+        QuorumError: the key cannot have the value, or the run does not train with it.
+    """
+    order = train_order(with_value(params, key, value), run)
+    if order.left_out:
+        raise QuorumError(f"params.yaml: tune: {key}={value:g}: {order.left_out}; leave it out")
     if order.training is None:
         raise QuorumError(f"params.yaml: tune: {key}: run {run} trains nothing; choose another")
     training = order.training.model_copy(update={"seed": params.tune.seed, "keep_rounds": False})
+    return order.model_copy(update={"training": training})
+
+
+def _trial(params: Params, key: str, run: str, value: float, drawn: dict[str, Drawn]) -> Trial:
+    order = _order(params, key, run, value)
     if run not in drawn:
         drawn[run] = _drawn(params, run)
-    method = params.runs[run].method
-    return Trial(key, run, method, value, order.model_copy(update={"training": training}), drawn[run])
+    return Trial(key, run, params.runs[run].method, value, order, drawn[run])
 
 
 def _drawn(params: Params, run: str) -> Drawn:
@@ -207,7 +228,7 @@ def _drawn(params: Params, run: str) -> Drawn:
     order = order.model_copy(update={"take": order.take.model_copy(update={"test": None})})
     examples = without_tests(examples_of(order.data, load_task(task_of(params, name)).kind))
     there: list[Split] = [split for split in SPLITS if split != "test"]
-    one = draw(name, order, examples, seed, needed=there)
+    one = draw(name, order, examples, seed, sampled(order.data), needed=there)
     indices, _ = encode(name, encode_order(params, name, [run], [seed]), examples, {seed: one.manifest})
     index = index_of(indices[run])
     used = {i: asdict(examples[i]) for own in one.manifest.values() for split in there for i in own[split]}

@@ -85,9 +85,9 @@ def store() -> Path:
     return work() / "store"
 
 
-def try_copy() -> Path:
-    """The copy of the workspace in which `make try` runs."""
-    return work() / "try"
+def smoke_copy() -> Path:
+    """The copy of the workspace in which `make smoke` runs."""
+    return work() / "smoke"
 
 
 def checkpoints() -> Path:
