@@ -34,6 +34,13 @@ LEFT_OUT = ("results/", ".ci/", "benchmarks/", "deploy/", "docs/", "dvc.lock", "
 IDENTITY = {f"GIT_{who}_{what}": "t@t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
 
+class _Plain(yaml.SafeDumper):
+    """Writes no anchors for values that occur twice."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
 class Workspace:
     """A clone of the project as a stranger has it, with its own params.yaml."""
 
@@ -160,7 +167,11 @@ class Workspace:
     def params(self, **changes: Any) -> None:
         """Set keys of params.yaml; None removes one."""
         kept = {key: value for key, value in (self.read_params() | changes).items() if value is not None}
-        content = yaml.safe_dump(kept, sort_keys=False)
+        self.write_params(kept)
+
+    def write_params(self, params: dict[str, Any]) -> None:
+        """Write a params.yaml; anchors are not read."""
+        content = yaml.dump(params, Dumper=_Plain, sort_keys=False)
         (self.folder / "params.yaml").write_text(content, encoding="utf-8")
 
 
