@@ -21,6 +21,7 @@ from pipeline.runs.results import first_runs, results_of, side_by_side
 from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, read_json, write_json, write_text
+from pipeline.workspace.progress import say
 from pipeline.workspace.tables import read_table, write_table
 
 
@@ -30,6 +31,7 @@ def run(order: ReportOrder) -> None:
     Raises:
         QuorumError: no run has a result, or what `analyze` found is missing.
     """
+    order = _of_first_task(order)
     samples, rows = order.sign_flips, [row for row in order.runs if not row.left_out]
     files = read_results_of(rows)
     results = results_of(rows, files, samples, "report")
@@ -63,6 +65,18 @@ def run(order: ReportOrder) -> None:
     )
     write_text(layout.REPORT, render(data, layout.FIGURES))
     write_gallery(order)
+
+
+def _of_first_task(order: ReportOrder) -> ReportOrder:
+    """The order without the data sets and runs of other tasks than the first data set's, which share no scores."""
+    task = next(iter(order.data.values()))
+    rows = [row for row in order.runs if order.data[row.data[0]] == task]
+    others = sorted({row.name for row in order.runs} - {row.name for row in rows})
+    if others:
+        say(f"report: {', '.join(others)} are of other tasks, and are not shown; set page: tasks")
+    data = {name: module for name, module in order.data.items() if module == task}
+    sections = {name: own for name, own in order.sections.items() if not set(own) & set(others)}
+    return order.model_copy(update={"runs": rows, "data": data, "sections": sections})
 
 
 def _sections(order: ReportOrder) -> list[Section]:
