@@ -77,10 +77,20 @@ class Trial:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of its training's knobs and data, apart from the code."""
+        """A hash of its training's knobs and data, apart from the code, and of which model's loss is taken."""
         assert self.order.training is not None
         knobs = without_code(self.order.training.model_dump(mode="json"))
-        return sha256_json([knobs, self.drawn.digest])[:16]
+        return sha256_json([knobs, self.drawn.digest, self.order.evaluate, self.order.evaluated])[:16]
+
+    @property
+    def training_key(self) -> str:
+        """The name of its training's checkpoint."""
+        assert self.order.training is not None
+        return training_key(self.order.training, self.drawn.manifest, self.drawn.index)
+
+    def row(self) -> Row | None:
+        """Its row of the table, if it has been tried."""
+        return next((r for r in _known() if (r["fingerprint"], r["chooses"]) == (self.fingerprint, self.key)), None)
 
     def __str__(self) -> str:
         return f"{self.run}, {self.key.rpartition('.')[2]}={self.value:g}"
@@ -119,11 +129,11 @@ def _searched(params: Params, name: str, search: Search, drawn: dict[str, Drawn]
     for left in range(WIDENED, -1, -1):
         trials = [_trial(params, key, run, value, drawn) for key, run in search.chooses.items() for value in grid]
         for trial in trials:
-            if not any(row["fingerprint"] == trial.fingerprint for row in _known()):
+            if trial.row() is None:
                 write_table(layout.TUNING_TABLE, [*_known(), about | _try(trial) | {"chosen": 0}], COLUMNS)
-        rows = with_choices([about | _row_of(trial) for trial in trials])
-        others = [row for row in _known() if (row["scale"], row["search"]) != (params.scale, name)]
-        write_table(layout.TUNING_TABLE, [*others, *rows], COLUMNS)
+        # Only now: two keys may choose by different models of one training.
+        remove_checkpoints([layout.checkpoints() / trial.training_key for trial in trials])
+        rows = with_choices([_row_of(trial) | about for trial in trials])
         best = {float(row["value"]) for row in rows if row["chosen"]}
         further = [value for end in sorted(best) if (value := beyond(grid, end)) is not None]
         more = [value for value in further if _can_have(params, search, value)]
@@ -132,6 +142,8 @@ def _searched(params: Params, name: str, search: Search, drawn: dict[str, Drawn]
         tried = ", ".join(f"{value:g}" for value in grid)
         say(f"tune: {name}: the best of {tried} is at an end: also {', '.join(map(str, more))}")
         grid = sorted({*grid, *more})
+    others = [row for row in _known() if (row["scale"], row["search"]) != (params.scale, name)]
+    write_table(layout.TUNING_TABLE, [*others, *rows], COLUMNS)
     _report(name, rows, grid)
     return rows
 
@@ -241,14 +253,14 @@ def without_tests(examples: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _try(trial: Trial) -> Row:
-    """Train a trial and remove its checkpoint; its row of the table."""
+    """Train a trial; its row of the table."""
     order, drawn = trial.order, trial.drawn
     training = order.training
     assert training is not None
-    key = training_key(training, drawn.manifest, drawn.index)
     about = {"chooses": trial.key, "run": trial.run, "method": trial.method, "value": trial.value}
     about |= {"precision": training.learner.precision, "code": _code(trial), "fingerprint": trial.fingerprint}
     try:
+        key = trial.training_key
         finished = train_learner(training, drawn.manifest, drawn.index, key, str(trial), lambda rows: None)
         found = _found(finished, order)
     except QuorumError as error:
@@ -256,7 +268,6 @@ def _try(trial: Trial) -> Row:
             raise
         say(f"tune: {trial}: diverged: {error}")
         found = {"validation_loss": math.inf, "best_rounds": "", "rounds": 0, "ended": DIVERGED}
-    remove_checkpoints([layout.checkpoints() / key])
     return about | found
 
 
@@ -283,7 +294,8 @@ def _code(trial: Trial) -> str:
 
 def _row_of(trial: Trial) -> Row:
     """A trial's row in the table, with numbers."""
-    row = next(row for row in _known() if row["fingerprint"] == trial.fingerprint)
+    row = trial.row()
+    assert row is not None
     if row["code"] != _code(trial):
         say(f"tune: {trial}: was tried by an earlier version of this code")
     return row | {"value": float(row["value"]), "validation_loss": float(row["validation_loss"])}
