@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -101,9 +102,9 @@ comparisons:
 """
 
 
-def laid(folder: Path, **changes: Any) -> Workspace:
+def laid(folder: Path, params: Mapping[str, Any] = ALL, **changes: Any) -> Workspace:
     """A clone with an experiment on labelled texts at its root."""
     workspace = Workspace.laid(folder)
     (workspace.folder / "comparisons.yaml").write_text(COMPARED, encoding="utf-8")
-    workspace.write_params(ALL | changes)
+    workspace.write_params({**params, **changes})
     return workspace

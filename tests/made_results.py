@@ -1,73 +1,115 @@
-"""Results of runs as if they had been made: what the tests of pages and of claims share."""
+"""Plans and results of runs as if they had been made: what the tests of pages, of results and of comparisons share."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Figures
 from pipeline.federated.history import Round
-from pipeline.plan.orders import RunRow, TrainingKnobs
+from pipeline.plan.learner import Learner, View
+from pipeline.plan.orders import ReportOrder, RunRow, TrainingKnobs
+from pipeline.runs.result_files import write_result
 from pipeline.runs.results import Results
 from pipeline.tasks.task import Metric
+from pipeline.workspace import layout
 
 AVERAGE = Metric("average", "average ROUGE", "F1 x 100", "more", 2)
-LENGTH = Metric("length", "words (over the reference's)", "words", None, 1, over="reference_length")
-AT_LIMIT = Metric("at_limit", "cut at the limit, %", "%", "less", 1, ranked=False)
+
+SUMMARIZE, CLASSIFY = "pipeline.tasks.summarize", "pipeline.tasks.classify"
+LEARNER = Learner(
+    task=SUMMARIZE,
+    view=View(backbone="tiny-llama", adapted_layers=2, source_tokens=448, target_tokens=160),
+    above="bottleneck",
+    size=16,
+    device="cpu",
+    precision="fp32",
+    threads=1,
+)
+TRAINING = TrainingKnobs(
+    learner=LEARNER,
+    algorithm="pipeline.federated.algorithms.fedselectkd",
+    hyperparameters={},
+    seed=1,
+    rounds=2,
+    batch_size=4,
+    learning_rate=0.001,
+)
+
+
+def row_of(name: str, seed: int = 1, **changes: Any) -> RunRow:
+    """A run at one seed, whose clients' own models are evaluated."""
+    known = {
+        "id": layout.run_id(name, seed),
+        "name": name,
+        "seed": seed,
+        "method": "AdaFedSelectKD",
+        "part": "AdaFedSelectKD",
+        "setting": "domains",
+        "data": ["qmsum"],
+        "learner": LEARNER,
+        "orders": "",
+        "fingerprint": "",
+        "training": TRAINING,
+        "patience": TRAINING.patience,
+        "evaluate": "local",
+    }
+    return RunRow(**known | changes)
+
+
+def run_of(name: str, seed: int = 1, **hyperparameters: Any) -> list[RunRow]:
+    """The same with hyperparameters, as the only row of its run."""
+    return [row_of(name, seed, training=TRAINING.model_copy(update={"hyperparameters": hyperparameters}))]
+
+
+DOMAINS = {"data": "qmsum", "kind": "domains", "clients": ["A", "B"]}
+
+
+def order_of(runs: Sequence[RunRow], **changes: Any) -> ReportOrder:
+    """The order of a page on these runs, which are in one setting of one data set."""
+    known = {
+        "code": {},
+        "page": "main",
+        "scale": "laptop",
+        "precision": "fp32",
+        "sign_flips": 200,
+        "paper": None,
+        "data": {"qmsum": SUMMARIZE},
+        "published": ["qmsum"],
+        "settings": {"domains": DOMAINS},
+        "knobs": {"train_fraction": 1.0, "validation_examples": None, "span_end": "inclusive"},
+        "runs": list(runs),
+        "sections": {},
+    }
+    return ReportOrder.model_validate(known | changes)
+
+
+def save_results(*rows: RunRow, scores: Sequence[dict[str, Any]], **changes: Any) -> None:
+    """Write the file of one run, with the same scores at each seed, and two rounds of its clients."""
+    clients = list(dict.fromkeys(one["client"] for one in scores))
+    rounds = [round_of(n, client, 3.0 - n, best=n == 2, steps=1).to_row() for n in (1, 2) for client in clients]
+    losses = {client: {"last_loss": 2.5} for client in clients if rows[0].training}
+    result = {
+        "fingerprint": rows[0].fingerprint,
+        "precision": rows[0].learner and rows[0].learner.precision,
+        "source": {name: {"source": "mirror", "commit": None} for name in rows[0].data},
+        "cut": {"examples": 2, "cut": 0, "of_tokens": 1.0, "of_transcript": 1.0, "full": 0, "limit": 160},
+        "sizes": {client: {"train": 8, "val": 2, "test": 2} for client in clients},
+        "unlearned": 0,
+        "parameters": 10,
+        "backbone_bytes": 1000,
+        "events": {},
+        "training": rows[0].name,
+        "scores": {"clients": losses, "examples": list(scores)},
+        "history": [{k: "" if v is None else str(v) for k, v in one.items()} for one in rounds],
+    }
+    write_result(layout.result(rows[0].name), {"seeds": {str(row.seed): result | changes for row in rows}})
 
 
 def round_of(number: int, client: str, loss: float, seed: int = 1, **more: Any) -> Round:
     """A round of one client, with its validation loss; `figures` are the objective's."""
     return Round(seed, number, client, validation_loss=loss, **more)
-
-
-TRAINING = TrainingKnobs(
-    task="pipeline.tasks.summarize",
-    algorithm="pipeline.federated.algorithms.fedselectkd",
-    hyperparameters={},
-    seed=1,
-    device="cpu",
-    precision="fp32",
-    threads=1,
-    adapted_layers=2,
-    bottleneck=16,
-    lora_rank=None,
-    rounds=2,
-    patience=3,
-    clients_per_round=None,
-    joins={},
-    client_optimizer="adamw",
-    client_schedule="constant",
-    weights={},
-    keep_rounds=False,
-    local_epochs=1,
-    batch_size=4,
-    learning_rate=0.001,
-    weight_decay=0.01,
-    dropout=0.0,
-    adapted_positions="targets",
-    uncached=False,
-    clip_norm=1.0,
-)
-
-
-def run_of(name: str, **hyperparameters: Any) -> list[RunRow]:
-    """A run at one seed that is judged by its clients' own models."""
-    return [
-        RunRow(
-            id=f"more/{name}-1",
-            name=name,
-            seed=1,
-            method="AdaFedSelectKD",
-            part="AdaFedSelectKD",
-            setting="domains",
-            orders="",
-            fingerprint="",
-            training=TRAINING.model_copy(update={"hyperparameters": hyperparameters}),
-            patience=TRAINING.patience,
-            evaluate="local",
-        )
-    ]
 
 
 def figures(examples: int = 1, *, spread: float = 0.0, **metrics: float) -> Figures:

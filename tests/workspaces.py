@@ -129,26 +129,27 @@ class Workspace:
         with self.entered():
             importlib.import_module(f"pipeline.stages.{name}").run(*arguments)
 
-    def make_quickly(self, *runs: str) -> None:
-        """`make` with `stand_ins`."""
-        with stand_ins():
-            self.make(*runs)
-
-    def make(self, *runs: str) -> None:
-        """All stages, of these runs or of all, in this process."""
+    def make_until(self, last: str) -> None:
+        """All stages up to this one, in this process."""
         with self.entered():
             params = read_params()
         self.stage("plan")
         for stage, items in (
             *(("ingest", params.sources), ("prepare", params.data), ("backbone", params.backbones)),
             *(("partition", params.settings), ("encode", params.settings)),
-            *(("train", runs or params.runs), ("predict", runs or params.runs), ("evaluate", runs or params.runs)),
+            *(("train", params.runs), ("predict", params.runs), ("evaluate", params.runs)),
         ):
             for item in items:
                 self.stage(stage, item)
-        if not runs:
-            for page in ("analyze", "examples", "report"):
-                self.stage(page)
+            if stage == last:
+                return
+        for page in ("analyze", "examples", "report"):
+            self.stage(page)
+
+    def make(self) -> None:
+        """All stages, in this process; see `stand_ins`."""
+        with stand_ins():
+            self.make_until("report")
 
     @contextmanager
     def without(self, path: str) -> Iterator[None]:

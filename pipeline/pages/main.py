@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from string import ascii_uppercase
 from typing import Any
 
+from pipeline.errors import QuorumError
 from pipeline.evaluation.comparisons import compare, on_known_metrics, read_comparisons, unknown_runs
 from pipeline.evaluation.scores import ScoresBySeed
 from pipeline.federated.methods import OURS
@@ -21,6 +22,7 @@ from pipeline.report.main_data import MainData
 from pipeline.report.main_figures import draw
 from pipeline.report.main_page import render
 from pipeline.report.main_tables import history_rows, main_table
+from pipeline.report.naming import labels
 from pipeline.runs.identity import record_identities
 from pipeline.runs.metrics import plain, small_metrics, write_metrics
 from pipeline.runs.result_files import deleted_results, read_results_of
@@ -40,13 +42,24 @@ def run(order: ReportOrder) -> None:
     Raises:
         QuorumError: no run has a result, or comparisons.yaml is wrong or has a misspelt run.
     """
+    data = write_files(order)
+    write_text(layout.REPORT, render(data, layout.FIGURES))
+
+
+def write_files(order: ReportOrder) -> MainData:
+    """Write tables, figures, metrics and the gallery; the data of the page.
+
+    Raises:
+        QuorumError: no run has a result, or comparisons.yaml is wrong or has a misspelt run.
+    """
     data, every, files = _read(order)
     for folder in (layout.TABLES, layout.FIGURES, layout.all_metrics().parent):
         empty_folder(folder)
-    write_table(layout.COMPARISONS_TABLE, effect_records(data.effects))
+    if data.effects:
+        write_table(layout.COMPARISONS_TABLE, effect_records(data.effects))
     if data.sensitivities:
         write_table(layout.SENSITIVITIES_TABLE, sensitivity_records(data.sensitivities))
-    write_table(layout.MAIN_TABLE, main_table(data))
+    write_table(layout.MAIN_TABLE, main_table(data.results, data.metrics, labels(order.runs)))
     write_table(layout.HISTORY, *history_rows(every.histories))
     write_json(layout.METRICS, small_metrics(data.results.metrics, tuple(data.compared)))
     write_metrics(data.results.metrics, {} if data.parts else data.results.by_seed)
@@ -54,22 +67,22 @@ def run(order: ReportOrder) -> None:
         write_json(layout.seed_metrics(seed), plain(own.by_seed[seed]))
     record_identities({row.id: row for row in order.runs}, files)
     draw(data, layout.FIGURES)
-    write_text(layout.REPORT, render(data, layout.FIGURES))
     write_gallery(order)
     _say_missing(data)
+    return data
 
 
 def _read(order: ReportOrder) -> tuple[MainData, Results, dict[str, Any]]:
     """The page's data; all results, including those of incomplete runs; and their files."""
     config, rows = read_comparisons(layout.COMPARISONS), _shown(order)
-    metrics, samples = (*load_task(next(iter(order.data.values()))).metrics, LOSS), order.sign_flips
+    metrics, samples = (*load_task(order.data[rows[0].data[0]]).metrics, LOSS), order.sign_flips
     by_name = {one.name: one for one in metrics}
     named = {run: tuple(by_name) for one in config.comparisons for run in one.terms}
     comparisons = on_known_metrics(layout.COMPARISONS, config.comparisons, named)
     if foreign := {name for one in config.comparisons for name in one.effects} - set(by_name):
-        say(f"main: {layout.COMPARISONS}: the task has no {', '.join(sorted(foreign))}; runs are not compared by it")
+        say(f"report: {layout.COMPARISONS}: the task has no {', '.join(sorted(foreign))}; runs are not compared by it")
     if unknown := unknown_runs(layout.COMPARISONS, config.comparisons, [row.name for row in order.runs]):
-        say(f"main: {layout.COMPARISONS}: params.yaml has no {', '.join(unknown)}; their comparisons are not run")
+        say(f"report: {layout.COMPARISONS}: params.yaml has no {', '.join(unknown)}; their comparisons are not run")
     files = read_results_of(rows)
     every = scores_of(rows, files)
     complete = _complete([row for own in every.rows.values() for row in own])
@@ -80,7 +93,7 @@ def _read(order: ReportOrder) -> tuple[MainData, Results, dict[str, Any]]:
     results = results_of(complete, files, samples, "main", {seed: own.metrics for seed, own in alone.items()})
     scores = ScoresBySeed(every.scored_by_seed, by_name)
     ours = next((name for name, own in results.rows.items() if own[0].method == OURS), None)
-    record = files[complete[0].id]
+    record = files[next((row for row in complete if row.learner), complete[0]).id]
     data = MainData(
         order=order.model_copy(update={"precision": record["precision"], "runs": rows}),
         comparisons=config,
@@ -107,11 +120,18 @@ def _read(order: ReportOrder) -> tuple[MainData, Results, dict[str, Any]]:
 
 
 def _shown(order: ReportOrder) -> list[RunRow]:
-    """The runs of one setting, whose tests are the same: that of the first run."""
-    setting = order.runs[0].setting
-    if others := sorted({row.name for row in order.runs if row.setting != setting}):
+    """The runs of one setting, whose tests are the same: that of the first run that is not left out.
+
+    Raises:
+        QuorumError: all runs are left out.
+    """
+    made = [row for row in order.runs if not row.left_out]
+    if not made:
+        raise QuorumError(f"{layout.PARAMS}: runs: all are left out at scale {order.scale}; choose another")
+    setting = made[0].setting
+    if others := sorted({row.name for row in made if row.setting != setting}):
         say(f"report: {', '.join(others)} are of other settings than {setting}, and are not shown; set page: paper")
-    return [row for row in order.runs if row.setting == setting and not row.left_out]
+    return [row for row in made if row.setting == setting]
 
 
 def _complete(rows: Sequence[RunRow]) -> list[RunRow]:
@@ -125,10 +145,10 @@ def _say_missing(data: MainData) -> None:
     """Print one line on the planned runs that the page lacks, and how to get them."""
     if data.deleted:
         files = " ".join(data.deleted)
-        say(f"main: warning: the page is without deleted results; `git checkout {files}` restores them")
+        say(f"report: warning: the page is without deleted results; `git checkout {files}` restores them")
     elif data.missing:
         train = "make repro-full" if layout.workspace().name == "full" else "dvc repro"
-        say(f"main: no result yet of {', '.join(data.missing)}; `{train}` trains them")
+        say(f"report: no result yet of {', '.join(data.missing)}; `{train}` trains them")
 
 
 def _table(path: Any) -> list[dict[str, str]]:

@@ -34,8 +34,10 @@ class Data(Record):
         headers: of 20 Newsgroups: which headers are read.
         classes: the classes of its labels, where no site sees all of them; else those of the training examples.
         take: which examples of each split are used, in settings that divide one data set.
-        backbone, frozen, source_tokens, target_tokens, max_tokens: of the models that read it.
-        rounds, clients_per_round, batch_size, rates, seeds: of its runs.
+        backbone: of the models that read it.
+        frozen: where their encoder is cut.
+        source_tokens, target_tokens, max_tokens: of the models that read it, before the file's.
+        rounds, clients_per_round, batch_size, rates, seeds: of its runs, before the file's.
         knobs: method -> hyperparameters of its runs.
     """
 

@@ -14,10 +14,9 @@ from pipeline.evaluation.intervals import of_few
 from pipeline.report.figures import forest
 from pipeline.report.figures.faults import draw_bars, draw_by_time
 from pipeline.report.figures.style import save
-from pipeline.report.page import embedded, page, piece
+from pipeline.report.page import COMMAND, embedded, page, piece
 from pipeline.tasks.task import Metric
 
-COMMAND = "dvc repro page"
 FOREST = "Effects with 95% intervals. An asterisk: p is not corrected."
 POISONED = {"clean": "none", "one": "one of ten", "two": "two of ten"}
 DEFENCES = {
@@ -74,7 +73,7 @@ def tables_of(outcomes: Outcomes, wanted: Mapping[str, Sequence[str]]) -> dict[s
     found = {}
     for name, runs in wanted.items():
         there = [run for run in runs if run in outcomes]
-        first = "clean-mean" if name in POISONED and "clean-mean" in outcomes else there[0]
+        first = "clean-mean" if name in POISONED and "clean-mean" in outcomes else next(iter(there), "")
         found[name] = [row_of(run, outcomes[run], outcomes[first]) for run in there]
     return found
 
@@ -138,7 +137,7 @@ def render(
         "faults_page.html.j2",
         question=question,
         effects=piece("effects", rows=effects),
-        tables=tables,
+        tables={name: tables.get(name, []) for name in ("dropout", "stragglers", *POISONED)},
         figures={name: figures.get(name, "") for name in ("forest", "dropout", "stragglers", "poison")},
         seeds=seeds,
         samples=samples,

@@ -34,7 +34,7 @@ def limits(
         "seeds": len({row.seed for row in runs}),
         "rates": ", ".join(f"{rate:g}" for rate in rates) if rates not in ([], [PAPERS_RATE]) else "",
         "embedded_layers": " or ".join(map(str, layers)) if backbone == OFFLINE else "",
-        "depth": PRESETS[backbone].decoder_layers,
+        "depth": PRESETS[backbone].decoder_layers if backbone in PRESETS else 0,
         "first_rounds": first,
         "distilling": distilling,
         "scaffold": any(row.method == "SCAFFOLD" for row in runs),

@@ -18,7 +18,7 @@ from pipeline.report.figures.parts_of_speech import share_text
 from pipeline.report.limits import limits, random_weights, truncation
 from pipeline.report.main_data import MainData
 from pipeline.report.naming import labels
-from pipeline.report.page import MAIN_COMMAND, embedded, page, piece
+from pipeline.report.page import COMMAND, embedded, page, piece
 from pipeline.report.paper import PaperScores
 from pipeline.runs.results import Metrics, Results
 from pipeline.tasks.rouge import AVERAGED
@@ -36,9 +36,7 @@ def render(data: MainData, figures: Path) -> str:
 
     def figure(name: str, caption: str, runs: Sequence[str], **about: Any) -> Markup:
         """A saved figure with its caption."""
-        return embedded(
-            figures / f"{name}.svg", piece(caption, runs=list(runs), command=MAIN_COMMAND, **about).striptags()
-        )
+        return embedded(figures / f"{name}.svg", piece(caption, runs=list(runs), command=COMMAND, **about).striptags())
 
     return page(
         "main_page.html.j2",
@@ -70,7 +68,7 @@ def _of_effects(data: MainData) -> dict[str, Any]:
 def _of_runs(data: MainData, named: Mapping[str, str]) -> dict[str, Any]:
     histories = {name: rows for name, rows in data.results.histories.items() if rows}
     return {
-        "summary": _summary(data, named),
+        "summary": summary(data, named),
         "rows_are_of": rows_are_of(data.results),
         "tables": {"": data.results, **data.parts},
         "rows_of": lambda own: main_rows(data, own, named),
@@ -84,7 +82,7 @@ def _of_paper(data: MainData) -> dict[str, Any]:
     table = PAPER_TABLES.get(data.order.backbone, PAPER_TABLES["bart-base"])
     return {
         "paper_clients": DOMAINS,
-        "paper": _paper_rows(data.paper, table[0]),
+        "paper": _paper_rows(data.paper, table[0]) if data.paper else [],
         "paper_table": table,
         "same_backbone": data.order.backbone in PAPER_TABLES,
     }
@@ -103,7 +101,7 @@ def _meetings(results: Results) -> dict[str, int]:
     return {client: len({row.meeting for row in own}) for client, own in by_client(rows).items()}
 
 
-def _summary(data: MainData, named: Mapping[str, str]) -> list[dict[str, Any]]:
+def summary(data: MainData, named: Mapping[str, str]) -> list[dict[str, Any]]:
     """Rows of the small table: every run's mean over clients."""
     results, rates = data.results, _rates(data.results)
     rows = []

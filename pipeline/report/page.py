@@ -21,7 +21,8 @@ from pipeline.tasks.task import LOSS, Metric
 from pipeline.workspace import layout
 from pipeline.workspace.words import number
 
-MAIN_COMMAND, REPORT_COMMAND = "dvc repro main", "dvc repro report"
+COMMAND = "dvc repro report"
+"""Renders every page and its figures."""
 TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -58,10 +59,9 @@ def embedded(path: Path, caption: str) -> Markup:
 
 @dataclass(frozen=True)
 class Canvas:
-    """A folder of figures, and the command that draws them."""
+    """A folder of figures."""
 
     folder: Path
-    command: str
 
     def place(self, figure: Any, name: str, caption: str, **about: Any) -> Markup:
         """Save a figure, and return the HTML that embeds it with its caption.
@@ -71,12 +71,12 @@ class Canvas:
             about: the macro's arguments, without the command.
 
         Raises:
-            QuorumError: a study has the figure's name.
+            QuorumError: a section has the figure's name.
         """
         if (self.folder / f"{name}.svg").exists():
-            raise QuorumError(f"{layout.PARAMS}: studies.{name}: is the name of a figure; give the study another")
+            raise QuorumError(f"{layout.PARAMS}: sections.{name}: is the name of a figure; give the section another")
         save(figure, self.folder, name)
-        return embedded(self.folder / f"{name}.svg", piece(caption, command=self.command, **about).striptags())
+        return embedded(self.folder / f"{name}.svg", piece(caption, command=COMMAND, **about).striptags())
 
 
 def p_value(value: float) -> str:

@@ -16,13 +16,12 @@ from pipeline.evaluation.scores import MEAN, Figures
 from pipeline.federated.history import best_rounds
 from pipeline.plan.orders import ReportOrder, RunRow, TrainingKnobs
 from pipeline.report import data_tables
-from pipeline.report.limits import limits, random_weights, truncation
-from pipeline.report.page import REPORT_COMMAND, embedded, page, piece
+from pipeline.report.limits import limits, random_weights
+from pipeline.report.page import COMMAND, embedded, page, piece
 from pipeline.report.pairs import Pair, ahead_by, reference_of
 from pipeline.report.paper import PaperScores, Section, average_of
 from pipeline.runs.result_files import Result
 from pipeline.runs.results import Metrics, Results, common_clients
-from pipeline.runs.truncation import Cut
 from pipeline.tasks.rouge import AVERAGED
 from pipeline.tasks.task import Metric, load_task
 
@@ -58,7 +57,6 @@ def render(data: PaperPage, figures: Path) -> str:
         random_weights=random_weights(data.order.backbone),
         facts=_facts(data),
         title=data.title,
-        on_the_paper=bool(data.paper),
         sections=[_section(section, data, figures) for section in data.sections],
         corpora=data_tables.corpora(data.statistics, data.notes),
         readings=data_tables.readings(data.statistics),
@@ -69,7 +67,7 @@ def render(data: PaperPage, figures: Path) -> str:
             {setting: meetings_tested(result) for setting, result in data.of_settings.items()},
             data.results,
         ),
-        command=REPORT_COMMAND,
+        command=COMMAND,
     )
 
 
@@ -96,7 +94,7 @@ def _section(section: Section, data: PaperPage, figures: Path) -> dict[str, Any]
     common, clients = common_clients(compared)
     reference = reference_of(runs, data.results)
     ahead = ahead_by(data.pairs.get(section.study, ()), reference)
-    caption = piece("comparison", title=section.title, runs=runs, command=REPORT_COMMAND).striptags()
+    caption = piece("comparison", title=section.title, runs=runs, command=COMMAND).striptags()
     return {
         **section.model_dump(exclude={"tables"}),
         "paper": [paper_table(data.paper, table) for table in section.tables],
@@ -190,7 +188,7 @@ def _trained_on(runs: Sequence[str], data: PaperPage) -> list[dict[str, Any]]:
         {
             "name": name,
             "clients": _steps(data.of_settings[name], training),
-            "truncation": truncation(Cut(**data.of_settings[name]["cut"])),
+            "truncation": data_tables.lost(data.of_settings[name]),
         }
         for name, training in settings.items()
     ]

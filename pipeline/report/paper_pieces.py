@@ -14,7 +14,7 @@ from pipeline.report import pieces, sending
 from pipeline.report.figures import comparison, parts_of_speech
 from pipeline.report.figures.style import save
 from pipeline.report.naming import colours, labels
-from pipeline.report.page import REPORT_COMMAND, Canvas
+from pipeline.report.page import Canvas
 from pipeline.report.pieces import Analysis, Rows
 from pipeline.runs.results import Metrics, Results
 from pipeline.tasks.task import LOSS, load_task
@@ -39,7 +39,7 @@ class Material:
 
 def extra_pieces(order: ReportOrder, results: Results, material: Material, folder: Path) -> dict[str, list[Markup]]:
     """Section -> its pieces; their figures are saved in a folder."""
-    canvas, studies = Canvas(folder, REPORT_COMMAND), order.sections
+    canvas, studies = Canvas(folder), order.sections
     metric = load_task(next(iter(order.data.values()))).metrics[0]
 
     def runs(study: str) -> Sequence[str]:
@@ -68,7 +68,7 @@ def extra_pieces(order: ReportOrder, results: Results, material: Material, folde
 
 def sweeps(order: ReportOrder, results: Results, folder: Path) -> dict[str, list[Markup]]:
     """Sweeps of τ and λ over the runs of the studies `tau` and `lambda`."""
-    canvas, metric = Canvas(folder, REPORT_COMMAND), load_task(next(iter(order.data.values()))).metrics[0]
+    canvas, metric = Canvas(folder), load_task(next(iter(order.data.values()))).metrics[0]
     return {
         knob: pieces.knob_sweep(canvas, results, order.sections.get(knob, ()), knob, name, SELECTIVE, metric)
         for knob, name in (("tau", "τ"), ("lambda", "λ"))

@@ -193,13 +193,16 @@ def _point(results: Results, run: str, knob: str, metric: Metric) -> sweep.Point
 
 
 def tuned(results: Results, trials: Rows, runs: Sequence[str]) -> list[Markup]:
-    """The chosen trial of each tuned run, whether the run has its knobs, and whether it lies at the end of its grid.
+    """The chosen trial of each tuned knob of some runs, and whether it lies at the end of its grid.
 
     Args:
-        trials: rows of tuning.csv.
+        trials: rows of tuning.csv, of one scale.
     """
-    tried = {run: [row for row in trials if row["run"] == run and row["chooses"].startswith("runs.")] for run in runs}
-    texts = [_chosen(run, own, results.rows.get(run, ())) for run, own in tried.items() if own]
+    tried: dict[str, list[Mapping[str, str]]] = {}
+    for row in trials:
+        tried.setdefault(row["chooses"], []).append(row)
+    keys = [(run, key) for run in runs for key in tried if key.rpartition(".")[0] == f"runs.{run}"]
+    texts = [_chosen(run, tried[key], results.rows.get(run, ())) for run, key in keys]
     return [piece("chosen", trials="; ".join(texts))] if texts else []
 
 

@@ -46,7 +46,9 @@ def export(raters: int, seed: int) -> None:
     """
     compared = _compared(planned_runs())
     lines = {method: read_jsonl(layout.predictions(row.id)) for method, row in compared.items()}
-    pairs = _pairs({method: {(o["client"], o["id"]): o["prediction"] for o in own} for method, own in lines.items()})
+    pairs = _pairs(
+        {m: {(o["client"], o["id"]): o["prediction"] for o in own if o["prediction"]} for m, own in lines.items()}
+    )
     if missing := [method for method in METHODS if not any(method in pair for pair in pairs.values())]:
         raise QuorumError(f"ratings: no run of {missing[0]} in params.yaml's runs; add one and run `dvc repro`")
     examples = examples_of(compared[OURS].data, Conversation)
@@ -165,9 +167,8 @@ def current_ratings(runs: Sequence[RunRow], files: Mapping[str, Result]) -> list
     if not path.is_file():
         return []
     rows = {method: row for method, row in _compared(runs).items() if row.id in files}
-    hashes = {
-        m: {(o["client"], o["id"]): o["text"] for o in files[row.id]["scores"]["examples"]} for m, row in rows.items()
-    }
+    scored = {method: files[row.id]["scores"]["examples"] for method, row in rows.items()}
+    hashes = {m: {(o["client"], o["id"]): o["text"] for o in own if "text" in o} for m, own in scored.items()}
     ratings, pairs = read_table(path), _pairs(hashes)
     now = {(name, other, _hash_of(pair)) for (_, name, other), pair in pairs.items()}
     current = [row for row in ratings if (row["example"], row["against"], row["texts"]) in now]
@@ -177,9 +178,10 @@ def current_ratings(runs: Sequence[RunRow], files: Mapping[str, Result]) -> list
 
 
 def _compared(runs: Sequence[RunRow]) -> dict[str, RunRow]:
-    """Method -> its first run at its first seed, in the setting of the first run of ours."""
-    setting = next((row.setting for row in runs if row.part == OURS), "")
-    return {row.part: row for row in reversed(runs) if row.part in METHODS and row.setting == setting}
+    """Method -> its first run at its first seed, in the setting of the first run of ours; left out are no runs."""
+    made = [row for row in runs if not row.left_out]
+    setting = next((row.setting for row in made if row.part == OURS), "")
+    return {row.part: row for row in reversed(made) if row.part in METHODS and row.setting == setting}
 
 
 def _pairs(texts: Mapping[str, Mapping[tuple[str, str], str]]) -> dict[tuple[str, str, str], dict[str, str]]:

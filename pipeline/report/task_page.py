@@ -18,7 +18,7 @@ from pipeline.report.effects import effect_records, effect_row
 from pipeline.report.figures import forest
 from pipeline.report.figures.federations import draw_costs, draw_curves, draw_distances
 from pipeline.report.figures.style import save
-from pipeline.report.page import embedded, page, piece
+from pipeline.report.page import COMMAND, embedded, page, piece
 from pipeline.report.task_tables import (
     THEIRS,
     PaperRows,
@@ -33,7 +33,6 @@ from pipeline.report.task_tables import (
 )
 from pipeline.tasks.task import Metric
 
-COMMAND = "dvc repro"
 TITLES = {"classify": "Classifying", "tag": "Tagging", "answer": "Answering", "title": "Writing titles"}
 """Task -> its name on pages."""
 Tables = dict[str, list[Row]]

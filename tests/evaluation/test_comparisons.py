@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
 from pipeline.errors import QuorumError
 from pipeline.evaluation.comparisons import (
@@ -20,6 +21,7 @@ from pipeline.evaluation.comparisons import (
     compare,
     on_known_metrics,
     read_comparisons,
+    unknown_runs,
     with_holm,
 )
 from pipeline.evaluation.intervals import Clusters, Interval
@@ -42,7 +44,7 @@ def comparison(**changes: Any) -> Comparison:
 
 
 def of(by_seed: Mapping[int | None, Clusters]) -> Any:
-    """A contrast that is the same whatever is asked for, by seed."""
+    """A contrast by seed, the same for all terms and metrics."""
     return lambda terms, metric, seed: {"client": by_seed[seed]} if seed in by_seed else None
 
 
@@ -225,6 +227,21 @@ def test_a_misspelt_metric_is_refused_and_one_of_another_task_is_left_out() -> N
     assert [one.effects for one in on_known_metrics(path, [two, other], known)] == [{"score": 1.0}, {"coco": None}]
 
 
+def test_a_misspelt_run_is_refused_with_the_name_that_is_near() -> None:
+    """Of the 23 letters of `fedavg-locl` and `fedavg-local` 22 agree: 0.96."""
+    one = comparison(terms={"a": 1, "fedavg-locl": -1})
+    with pytest.raises(QuorumError, match=r"c\.terms\.fedavg-locl: no such run .* did you mean fedavg-local\?"):
+        unknown_runs(Path("comparisons.yaml"), [one], ["a", "fedavg-local"])
+
+
+@pytest.mark.parametrize("run", ["single", "fedselectkd-own"])
+def test_a_run_that_a_plan_leaves_out_is_listed(run: str) -> None:
+    """Of the 26 letters of `fedselectkd-own` and `fedselectkd` 22 agree: 0.85."""
+    one = comparison(terms={"fedselectkd": 1, run: -1})
+    for known, unknown in (["fedselectkd"], [run]), (["fedselectkd", run], []):
+        assert unknown_runs(Path("comparisons.yaml"), [one], known) == unknown
+
+
 def test_lengths_are_compared_by_their_logs() -> None:
     found = at_length(RUNS, {"a": 1, "b": -1}, SCORE)
     assert found is not None
@@ -245,10 +262,7 @@ def test_a_wrong_file_is_one_line_that_names_it(tmp_path: Path, content: str, wh
     assert str(path) in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "folder", [".", *(f"experiments/{e}" for e in ["full", "ablations", "fednlp", "faults", "own"])]
-)
-def test_every_folder_has_comparisons_with_names_of_their_own(folder: str) -> None:
-    asked = read_comparisons(Path(__file__).parents[2] / folder / "comparisons.yaml")
-    names = [one.name for one in asked.comparisons]
+@pytest.mark.parametrize("path", [ROOT / "comparisons.yaml", *sorted(ROOT.glob("experiments/*/comparisons.yaml"))])
+def test_the_comparisons_of_a_file_have_different_names(path: Path) -> None:
+    names = [one.name for one in read_comparisons(path).comparisons]
     assert len(names) == len(set(names))

@@ -1,4 +1,4 @@
-"""What faults cost, by hand; and the experiment that ships is one that can be planned."""
+"""What faults cost, worked by hand; and the plan of the experiment that ships."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from conftest import ROOT
 from made_results import AVERAGE
 
-from pipeline.plan.text_resolve import resolve_texts
-from pipeline.plan.texts import read_text_params
+from pipeline.plan.resolve import resolve
+from pipeline.plan.schema import read_params
 from pipeline.report.faults_page import AtSeed, draw, render, row_of, tables_of
 
 PLAIN = {1: AtSeed(60.0, [2.0, 1.0], [60.0, 120.0], {}), 2: AtSeed(64.0, [2.0, 1.2], [60.0, 180.0], {})}
@@ -38,6 +38,12 @@ def test_a_poisoned_run_is_compared_with_the_clean_mean() -> None:
     assert (first["less_undisturbed"], second["less_undisturbed"]) == (-6.0, 0.0)
 
 
+def test_a_table_without_results_has_no_rows() -> None:
+    tables = tables_of({}, {"dropout": ["dropout-0"], "one": ["one-mean"]})
+    assert tables == {"dropout": [], "one": []}
+    assert "dropout-0" not in render("Q?", [], tables, {}, 1, [])
+
+
 def test_the_page_has_every_table_and_figure(tmp_path: Path) -> None:
     kinds = ("mean", "median", "trimmed", "clipped", "krum")
     made = {f"{count}-{kind}": PLAIN for count in ("clean", "one", "two") for kind in kinds}
@@ -55,11 +61,12 @@ def test_the_page_has_every_table_and_figure(tmp_path: Path) -> None:
     assert "dropout-40" not in text
 
 
-def test_the_experiment_that_ships_can_be_planned() -> None:
-    params = read_text_params(ROOT / "experiments" / "faults" / "params.yaml")
-    orders = resolve_texts(params)
+def test_the_experiment_that_ships_can_be_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT / "experiments" / "faults")
+    params = read_params()
+    orders = resolve(params)
     assert orders["train/dropout-40.json"]["training"]["faults"]["dropout"] == 0.4
     assert orders["train/slow-buffer.json"]["training"]["hyperparameters"]["buffer"] == 5
     assert "faults" not in orders["train/clean-mean.json"]["training"]
-    assert any("faults_page" in name for name in orders["page.json"]["code"])
-    assert {run for runs in params.tables.values() for run in runs} == set(params.runs)
+    assert any("pages.faults" in name for name in orders["report.json"]["code"])
+    assert {run for runs in params.sections.values() for run in runs} == set(params.runs)

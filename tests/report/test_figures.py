@@ -1,4 +1,4 @@
-"""What stands in figures: points, bars and cells, from numbers worked by hand."""
+"""What figures show: points, bars and cells, from numbers worked by hand."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def clients(**values: float) -> dict[str, Figures]:
 
 
 def test_seeds_are_points_and_their_mean_is_over_the_clients_that_all_have() -> None:
-    """One run has B besides: the mean is A's alone. Two seeds, two points a panel."""
+    """One run has B too: the mean is A's alone. Two seeds, two points a panel."""
     metrics = {"x": clients(A=2.0, B=9.0, mean=2.0), "y": clients(A=2.0, mean=2.0)}
     seeds = [{"x": clients(A=a, B=9.0, mean=5.0), "y": clients(A=a, mean=a)} for a in (1.0, 3.0)]
     of_mean = comparison.draw(metrics, seeds, SAME, BLACK, (AVERAGE, LOSS)).axes[2]
@@ -178,9 +178,6 @@ def test_means_over_clients_have_a_panel_an_endpoint_and_a_row_a_run() -> None:
     panels = comparison.draw_means(metrics, [metrics], SAME, BLACK, (AVERAGE, LOSS)).axes
     values = [[float(line.get_xdata()[0]) for line in panel.lines if line.get_markersize() == 6] for panel in panels]
     assert values == [[2.0, 3.0], [2.0, 3.0]]
-
-
-# --- start by loss --------------------------------------------------------------------------------------------------
 
 
 # --- a knob ---------------------------------------------------------------------------------------------------------

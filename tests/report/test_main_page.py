@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from conftest import ROOT
-from made_results import figures, results_of, round_of, run_of
+from made_results import SUMMARIZE, figures, order_of, results_of, round_of, row_of, run_of
 
 from pipeline.evaluation.comparisons import Comparison, Comparisons, Effect
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Figures, Scored
 from pipeline.federated.history import Round
-from pipeline.plan.orders import MainOrder, RunRow
+from pipeline.pages.main import _say_missing
 from pipeline.report.main_data import MainData
 from pipeline.report.main_figures import draw
 from pipeline.report.main_page import _paper_rows, _pos_shares, main_rows, render, rows_are_of
@@ -23,34 +23,19 @@ from pipeline.report.naming import colours, labels
 from pipeline.report.summaries import cases, lens
 from pipeline.runs.results import Results
 from pipeline.runs.truncation import Cut
-from pipeline.stages.main import _say_missing
 from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace.tables import read_table
 
-METRICS = (*load_task("pipeline.tasks.summarize").metrics, LOSS)
+METRICS = (*load_task(SUMMARIZE).metrics, LOSS)
 
 
 def scores(**values: float) -> Figures:
-    """Every metric of the page, 1 unless said, with intervals of half a point to both sides."""
+    """Every metric of the page, by default 1, with intervals of half a point to both sides."""
     return figures(7, spread=0.5, **{metric.name: values.get(metric.name, 1.0) for metric in METRICS})
 
 
 def page_of(results: Results, **parts: Any) -> MainData:
-    order = MainOrder(
-        code={},
-        task="pipeline.tasks.summarize",
-        scale="laptop",
-        backbone="tiny-llama",
-        precision="fp32",
-        span_end="inclusive",
-        source_tokens=448,
-        target_tokens=160,
-        train_fraction=1.0,
-        validation_examples=None,
-        use_stemmer=False,
-        sign_flips=200,
-        runs=[row for rows in results.rows.values() for row in rows],
-    )
+    order = order_of([row for rows in results.rows.values() for row in rows])
     known = {
         "comparisons": Comparisons(question="Q?"),
         "effects": (),
@@ -65,10 +50,10 @@ def page_of(results: Results, **parts: Any) -> MainData:
     ("parts", "line"),
     [
         ({}, ""),
-        ({"missing": ["x-1"]}, "main: no result yet of x-1; `dvc repro` trains them\n"),
+        ({"missing": ["x-1"]}, "report: no result yet of x-1; `dvc repro` trains them\n"),
         (
             {"missing": ["x-1"], "deleted": ["results/x.gz"]},
-            "main: warning: the page is without deleted results; `git checkout results/x.gz` restores them\n",
+            "report: warning: the page is without deleted results; `git checkout results/x.gz` restores them\n",
         ),
     ],
 )
@@ -128,23 +113,19 @@ def test_of_losses_the_least_is_the_best() -> None:
 
 
 @pytest.mark.parametrize("metric", ["length", "repetition"])
-def test_what_no_run_should_be_chosen_by_is_not_ranked(metric: str) -> None:
+def test_length_and_repetition_are_not_ranked(metric: str) -> None:
     """A summary is no better for being long, and n-grams that repeat are blocked."""
     assert {rank for _, rank in cells(group_of(metric, x=1.0, y=2.0), metric).values()} == {""}
 
 
-def test_what_reads_alike_is_marked_alike() -> None:
-    """21.001 and 21.004 both read 21.00."""
-    found = cells(group_of("average", x=21.001, y=21.004, z=20.0), "average")
-    assert {run: rank for run, (_, rank) in found.items()} == {"x": "best", "y": "best", "z": "second"}
+@pytest.mark.parametrize(("third", "ranks"), [(20.0, ["best", "best", "second"]), (21.0, ["", "", ""])])
+def test_numbers_that_are_shown_alike_are_marked_alike(third: float, ranks: list[str]) -> None:
+    """21.001 and 21.004 are both shown as 21.00; if all three are, none is the best."""
+    found = cells(group_of("average", x=21.001, y=21.004, z=third), "average")
+    assert [rank for _, rank in found.values()] == ranks
 
 
-def test_where_all_read_alike_nobody_is_best() -> None:
-    found = cells(group_of("average", x=21.001, y=21.004, z=21.0), "average")
-    assert {run: rank for run, (_, rank) in found.items()} == {"x": "", "y": "", "z": ""}
-
-
-def test_a_mean_length_stands_beside_the_references() -> None:
+def test_a_mean_length_has_its_ratio_to_the_references() -> None:
     """44 words where the references have 40."""
     own = replace(scores(length=44.0), metrics=scores(length=44.0).metrics | {"reference_length": Interval(40, 39, 41)})
     results = results_of(rows={"x": run_of("x")}, metrics={"x": {"A": own, "mean": own}}, histories={"x": []})
@@ -161,14 +142,13 @@ def history(best: int, last: int) -> list[Round]:
 
 
 def note(rounds: list[Round], *, patience: int) -> str:
-    """Beside A's row, of a run whose last rounds have a mean test loss of 2.5."""
-    row = run_of("x")[0].model_copy(update={"patience": patience})
+    """The note in A's row, of a run whose last rounds have a mean test loss of 2.5."""
     own = {"A": replace(scores(), other_losses={"last": 2.5}), "mean": scores()}
-    results = results_of(rows={"x": [row]}, metrics={"x": own}, histories={"x": rounds})
+    results = results_of(rows={"x": [row_of("x", patience=patience)]}, metrics={"x": own}, histories={"x": rounds})
     return str(main_rows(page_of(results), results, {"x": "x"})[0]["rows"][0]["note"])
 
 
-def test_an_earlier_best_round_stands_beside_the_last_ones_loss() -> None:
+def test_an_earlier_best_round_is_shown_with_the_last_ones_loss() -> None:
     assert note(history(2, 3), patience=1) == "2 (test loss of round 3: 2.500)"
 
 
@@ -186,10 +166,9 @@ def test_a_table_says_at_which_seeds_its_rows_were_trained_and_on_how_many_meeti
     """m1 and m2 of client A, m3 of client B; m1 has two examples."""
     places = (("e1", "A", "m1"), ("e2", "A", "m1"), ("e3", "A", "m2"), ("e4", "B", "m3"))
     scored = {"x": [Scored(example, client, meeting, 1, {"loss": 2.0}) for example, client, meeting in places]}
-    (row,) = run_of("x")
-    rows = [row.model_copy(update={"seed": seed}) for seed in (11, 12, 13)]
-    told = {count: rows_are_of(results_of(rows={"x": rows[:count]}, scored=scored)) for count in (1, 3)}
-    assert told == {
+    rows = [row_of("x", seed) for seed in (11, 12, 13)]
+    found = {count: rows_are_of(results_of(rows={"x": rows[:count]}, scored=scored)) for count in (1, 3)}
+    assert found == {
         1: "These rows are of seed 11 alone, tested on 3 meetings.",
         3: "These rows are of seeds 11, 12 and 13, tested on 3 meetings.",
     }
@@ -200,7 +179,7 @@ def test_a_table_says_at_which_seeds_its_rows_were_trained_and_on_how_many_meeti
 
 def rendered(folder: Path, **parts: Any) -> str:
     """The page of two runs, each with two rounds on client A at seeds 11 and 12; its figures are cut out."""
-    runs = {run: [run_of(run)[0].model_copy(update={"seed": seed}) for seed in (11, 12)] for run in ("ours", "theirs")}
+    runs = {run: [row_of(run, seed) for seed in (11, 12)] for run in ("ours", "theirs")}
     scored = [Scored(f"e{n}", "A", f"m{n}", 1, {"loss": 2.0}) for n in range(3)]
     results = results_of(
         rows=runs,
@@ -228,7 +207,7 @@ def test_a_page_has_effects_sensitivities_and_scores(tmp_path: Path) -> None:
     one = Comparison(name="c", statement="S", terms={"ours": 1, "theirs": -1}, effects={"average": 0.93})
     effect = Effect(one, "average", Interval(0.5, 0.1, 0.9), p=0.02, by_seed={11: 0.4, 12: 0.6}, p_seeds=0.25)
     changed = replace(effect, interval=Interval(0.7, 0.3, 1.1))
-    comparisons = Comparisons(question="Q?", deviations="Otherwise.")
+    comparisons = Comparisons(question="Q?", deviations="D.")
     text = rendered(
         tmp_path,
         comparisons=comparisons,
@@ -254,25 +233,23 @@ def test_a_page_without_comparisons_has_no_empty_parts(tmp_path: Path) -> None:
 # --- names ----------------------------------------------------------------------------------------------------------
 
 
-def row_of(name: str, part: str) -> RunRow:
-    return run_of(name)[0].model_copy(update={"part": part})
-
-
 def test_a_second_run_of_a_method_adds_its_own_name() -> None:
     parts = (("fedavg", "AdaFedAvg"), ("slow", "AdaFedAvg"), ("fedavg-local", "AdaFedAvg-local"))
-    found = labels([row_of(name, part) for name, part in parts])
+    found = labels([row_of(name, part=part) for name, part in parts])
     assert found == {"fedavg": "AdaFedAvg", "slow": "AdaFedAvg (slow)", "fedavg-local": "AdaFedAvg-local"}
 
 
 def test_a_method_has_one_colour() -> None:
-    found = colours([row_of("a", "AdaFedKD"), row_of("fedavg", "AdaFedAvg"), row_of("b", "AdaFedKD")])
+    found = colours(
+        [row_of(name, part=part) for name, part in (("a", "AdaFedKD"), ("fedavg", "AdaFedAvg"), ("b", "AdaFedKD"))]
+    )
     assert found["a"] == found["b"] != found["fedavg"]
 
 
 # --- words, summaries, the paper's table ----------------------------------------------------------------------------
 
 
-def test_a_clients_distilled_words_stand_beside_the_papers() -> None:
+def test_a_clients_distilled_words_are_shown_with_the_papers() -> None:
     shares = [
         {"client": "Academic", "share": share, "value": value, "low": low, "high": high}
         for share, value, low, high in (

@@ -1,10 +1,10 @@
-"""Every two runs that a study compares, from scores worked by hand."""
+"""Every two runs that a section compares, from scores worked by hand."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from made_results import AVERAGE, figures, results_of, run_of
+from made_results import AVERAGE, figures, results_of, row_of, run_of
 
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Scored
@@ -19,7 +19,7 @@ def scored(client: str, average: float, loss: float) -> list[Scored]:
 
 
 def three_runs() -> Results:
-    """Clients A and B; `wide` has SAMSum besides, and `mute` wrote no summaries."""
+    """Clients A and B; `wide` has SAMSum too, and `mute` wrote no summaries."""
     own = {
         "fedselectkd": scored("A", 20.0, 2.0) + scored("B", 24.0, 3.0),
         "wide": scored("A", 19.0, 2.5) + scored("B", 21.0, 3.1) + scored("SAMSum", 40.0, 1.0),
@@ -29,7 +29,7 @@ def three_runs() -> Results:
     return results_of(
         rows={name: run_of(name) for name in own},
         scored_by_seed={1: own},
-        metrics={name: {client: figures() for client in [*held, "mean"]} for name, held in clients.items()},
+        metrics={name: {client: figures() for client in [*those, "mean"]} for name, those in clients.items()},
     )
 
 
@@ -56,8 +56,7 @@ def test_a_pair_is_of_the_seeds_that_both_runs_have() -> None:
     assert pair.gain.value == 2.0
 
 
-def test_what_the_reference_is_ahead_by_is_told_from_its_side() -> None:
-    """Whichever of the two a pair names first."""
+def test_what_the_reference_is_ahead_by_does_not_depend_on_the_order_of_a_pair() -> None:
     results = three_runs()
     for runs in (["fedselectkd", "wide"], ["wide", "fedselectkd"]):
         ahead = ahead_by(pairs_of("x", runs, results, (AVERAGE,), 2000), "fedselectkd")
@@ -77,15 +76,17 @@ def test_two_equal_runs_gain_nothing_in_either_direction() -> None:
     assert both == [{other: {"average": "0.00 (0.00 … 0.00)"}} for other in ("fedselectkd", "wide")]
 
 
-def test_a_gain_in_loss_is_told_to_its_fourth_digit() -> None:
+def test_a_gain_in_loss_has_four_digits() -> None:
     pairs = pairs_of("x", ["fedselectkd", "wide"], three_runs(), (LOSS,), 2000)
     assert ahead_by(pairs, "fedselectkd")["wide"]["loss"].startswith("+0.3000 (+")
 
 
-def test_the_reference_is_our_method_that_of_the_main_table_first() -> None:
-    rows = {name: run_of(name) for name in ("tau-2", "fedselectkd", "other")}
-    rows["fedselectkd"] = [rows["fedselectkd"][0].model_copy(update={"id": "main/fedselectkd-1"})]
-    rows["other"] = [rows["other"][0].model_copy(update={"part": "AdaFedAvg"})]
+def test_the_reference_is_the_first_run_of_our_method_in_params() -> None:
+    rows = {
+        "other": [row_of("other", part="AdaFedAvg")],
+        "fedselectkd": run_of("fedselectkd"),
+        "tau-2": run_of("tau-2"),
+    }
     results = results_of(rows=rows)
     assert reference_of(["tau-2", "fedselectkd"], results) == "fedselectkd"
     assert reference_of(["other", "tau-2"], results) == "tau-2"

@@ -14,8 +14,8 @@ from pipeline.report.paper_page import _ending, _other_loss, _row, _span, _steps
 
 def test_steps_and_weights_follow_from_the_examples() -> None:
     """Batches of 4: 16 examples are 4 steps, 8 are 2; a fifth example joins the first four; 16 of 29 are 55%."""
-    index = {"clients": {"A": {"train": ["e"] * 16}, "B": {"train": ["e"] * 8}, "C": {"train": ["e"] * 5}}}
-    assert _steps(index, TRAINING) == [
+    sizes = {client: {"train": count} for client, count in (("A", 16), ("B", 8), ("C", 5))}
+    assert _steps({"sizes": sizes}, TRAINING) == [
         {"name": "A", "examples": 16, "share": "55%", "steps": 4},
         {"name": "B", "examples": 8, "share": "28%", "steps": 2},
         {"name": "C", "examples": 5, "share": "17%", "steps": 1},
@@ -23,10 +23,10 @@ def test_steps_and_weights_follow_from_the_examples() -> None:
 
 
 def test_a_client_of_which_less_was_drawn_has_the_weight_of_its_true_size() -> None:
-    """Ten dialogues that stand for nine each are 90 of 100 examples."""
-    index = {"clients": {"A": {"train": ["e"] * 10}, "SAMSum": {"train": ["e"] * 10}}}
-    told = _steps(index, TRAINING.model_copy(update={"weights": {"SAMSum": 9.0}}))
-    assert [one["share"] for one in told] == ["10%", "90%"]
+    """Ten dialogues that count for nine each are 90 of 100 examples."""
+    sizes = {client: {"train": 10} for client in ("A", "SAMSum")}
+    found = _steps({"sizes": sizes}, TRAINING.model_copy(update={"weights": {"SAMSum": 9.0}}))
+    assert [one["share"] for one in found] == ["10%", "90%"]
 
 
 def with_losses(**losses: float) -> Figures:
@@ -39,23 +39,23 @@ def test_the_last_rounds_loss_is_over_the_clients_of_the_best_one() -> None:
     assert _ending(own, ["A", "B"]) == "last round: 2.750"
 
 
-def test_a_last_round_that_not_all_clients_have_is_not_told() -> None:
+def test_a_last_round_that_not_all_clients_have_is_left_out() -> None:
     assert _ending({"A": with_losses(), "B": with_losses(last=2.5)}, ["A", "B"]) == ""
 
 
-@pytest.mark.parametrize(("losses", "told"), [({"server": 2.0}, "2.000"), ({"local": 3.0}, "3.000"), ({}, "")])
-def test_the_loss_of_a_methods_other_model_is_told(losses: dict[str, float], told: str) -> None:
+@pytest.mark.parametrize(("losses", "text"), [({"server": 2.0}, "2.000"), ({"local": 3.0}, "3.000"), ({}, "")])
+def test_the_loss_of_a_methods_other_model_is_shown(losses: dict[str, float], text: str) -> None:
     found = _other_loss({"A": with_losses(**losses)}, ["A"])
-    assert found.rpartition(" ")[2] == told
+    assert found.rpartition(" ")[2] == text
 
 
 @pytest.mark.parametrize(("rounds", "text"), [([], ""), ([2, 2], "2"), ([3, 1, 2], "1–3")])
-def test_best_rounds_are_told_as_a_span(rounds: list[int], text: str) -> None:
+def test_best_rounds_are_shown_as_a_span(rounds: list[int], text: str) -> None:
     assert _span(rounds) == text
 
 
 def row(**more: Any) -> dict[str, Any]:
-    """Of a run whose clients A and B are best in rounds 1 and 2 of 2; the mean beside others is A's alone."""
+    """Of a run whose clients A and B are best in rounds 1 and 2 of 2; the mean next to others is A's alone."""
     rounds = [round_of(n, client, 2.0, best=n == best) for client, best in (("A", 1), ("B", 2)) for n in (1, 2)]
     known = {"length": 30.4, "reference_length": 20.0, "similarity": 0.5, "repetition": 1.25} | more
     own = {client: figures(spread=0.5, loss=2.0, average=20.0, **known) for client in ("A", "B", "mean")}

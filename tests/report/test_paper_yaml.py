@@ -1,4 +1,4 @@
-"""The paper's effects and sections, compared with the params.yaml that ships: what is compared with what."""
+"""The paper's effects and sections, compared with the experiments that ship."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 import yaml
 from conftest import ROOT
 from pydantic import ValidationError
-from shipped import SHIPPED
 
 from pipeline.evaluation.comparisons import read_comparisons
 from pipeline.plan.schema import Params, read_params
@@ -25,14 +24,10 @@ def paper() -> Paper:
 
 @pytest.fixture(scope="module")
 def params() -> Params:
-    return read_params(ROOT / "params.yaml")
+    return read_params(ROOT / "experiments" / "paper" / "params.yaml")
 
 
-@pytest.fixture(scope="module")
-def full() -> Params:
-    return read_params(ROOT / "experiments" / "full" / "params.yaml")
-
-
+FULL, PAPER_RESULTS = ROOT / "experiments" / "full", ROOT / layout.paper("paper_results.csv")
 METHODS = {
     "centralized": "AdaCentralized",
     "single": "AdaSingle",
@@ -45,10 +40,9 @@ METHODS = {
 @pytest.mark.parametrize("name", ["fedavg", "single", "fedkd", "pooled", "centralized"])
 def test_an_effect_of_the_paper_is_the_mean_of_its_three_tables(name: str) -> None:
     """The gain of AdaFedSelectKD over AdaFedAvg is 1.07, 0.84 and 0.88: 0.93."""
-    rows = read_table(ROOT / layout.PAPER_RESULTS)
-    for folder in (ROOT, ROOT / "experiments" / "full"):
-        asked = read_comparisons(folder / "comparisons.yaml")
-        one = next(one for one in asked.comparisons if one.name == name)
+    rows = read_table(PAPER_RESULTS)
+    for path in (ROOT / "comparisons.yaml", FULL / "comparisons.yaml"):
+        one = next(one for one in read_comparisons(path).comparisons if one.name == name)
         gains = [
             sum(
                 weight
@@ -60,40 +54,34 @@ def test_an_effect_of_the_paper_is_the_mean_of_its_three_tables(name: str) -> No
         assert fmean(gains) == pytest.approx(one.effects["average"], abs=0.006)
 
 
-def test_compared_runs_share_a_setting_and_write_summaries_where_rouge_is_compared(full: Params) -> None:
-    for one in read_comparisons(ROOT / "experiments" / "full" / "comparisons.yaml").comparisons:
-        runs = [full.all_runs[run] for run in one.terms]
+def test_compared_runs_share_a_setting_and_write_summaries_where_rouge_is_compared() -> None:
+    full = read_params(FULL / "params.yaml")
+    for one in read_comparisons(FULL / "comparisons.yaml").comparisons:
+        runs = [full.runs[run] for run in one.terms]
         assert len({run.setting for run in runs}) == 1, one.name
         assert "average" not in one.effects or all(run.decode for run in runs), one.name
 
 
-WITHOUT_A_STUDY = {"mechanism", "human", "words", "case", "matrix", "divergence", "communication"}
+WITHOUT_RUNS = {"mechanism", "human", "words", "case", "matrix", "divergence", "communication"}
 """Sections about what is no comparison of runs."""
 
 
-def test_every_section_has_a_study_or_is_no_comparison(paper: Paper) -> None:
-    sections = [section.study for section in paper.sections]
-    assert len(set(sections)) == len(sections)
-    assert set(sections) - set(SHIPPED["studies"]) == WITHOUT_A_STUDY
-
-
-def test_every_study_of_the_shipped_file_has_a_section(paper: Paper) -> None:
-    assert set(SHIPPED["studies"]) <= {section.study for section in paper.sections}
-
-
-def test_every_run_of_a_study_is_planned(params: Params) -> None:
-    assert {run for runs in params.studies.values() for run in runs} <= set(params.all_runs)
+def test_every_part_of_the_paper_has_a_section_with_runs_or_is_no_comparison(paper: Paper, params: Params) -> None:
+    parts = [section.study for section in paper.sections]
+    assert len(set(parts)) == len(parts)
+    assert set(parts) - set(params.sections) == WITHOUT_RUNS
+    assert set(params.sections) <= set(parts)
 
 
 def test_the_tables_of_a_section_are_the_papers(paper: Paper) -> None:
-    """Each of the paper's tables of scores stands in one section."""
-    rows = read_table(ROOT / layout.PAPER_RESULTS)
+    """Each of the paper's tables of scores is in one section."""
+    rows = read_table(PAPER_RESULTS)
     named = [table for section in paper.sections for table in section.tables]
     assert sorted(named) == sorted({row["table"] for row in rows})
 
 
-def test_a_study_of_ones_own_is_a_section_at_the_end(paper: Paper) -> None:
-    found = paper.with_studies([*SHIPPED["studies"], "mine"])
+def test_a_users_section_is_at_the_end(paper: Paper, params: Params) -> None:
+    found = paper.with_studies([*params.sections, "mine"])
     assert found[:-1] == list(paper.sections)
     assert (found[-1].study, found[-1].says, found[-1].tables) == ("mine", "", ())
     assert paper.with_studies([]) == list(paper.sections)

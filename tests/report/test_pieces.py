@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_results import AVERAGE, figures, results_of, round_of, run_of
+from made_results import AVERAGE, figures, results_of, round_of, row_of, run_of
 from markupsafe import Markup
 
 from pipeline.errors import QuorumError
 from pipeline.evaluation.scores import Scored
+from pipeline.plan.orders import RunRow
 from pipeline.report import pieces
 from pipeline.report.figures import heatmap
 from pipeline.report.page import Canvas
@@ -20,10 +21,9 @@ from pipeline.report.page import Canvas
 
 @dataclass(frozen=True)
 class Noted(Canvas):
-    """A canvas that keeps what is placed on it: name -> (the figure, what its caption is told)."""
+    """A canvas that records what is placed on it: name -> (the figure, the arguments of its caption)."""
 
     folder: Path = Path()
-    command: str = ""
     placed: dict[str, tuple[Any, dict[str, Any]]] = field(default_factory=dict)
 
     def place(self, figure: Any, name: str, caption: str, **about: Any) -> Markup:
@@ -41,43 +41,42 @@ def rows_of(piece: Markup) -> list[list[str]]:
 
 def test_a_figure_is_saved_twice_and_embedded_with_its_caption(tmp_path: Path) -> None:
     drawn = heatmap.draw({"t": {"a": {"x": 0.0}}}, "", "")
-    placed = Canvas(tmp_path, "dvc repro x").place(drawn, "name", "crossed", runs=["one", "two"])
+    placed = Canvas(tmp_path).place(drawn, "name", "crossed", runs=["one", "two"])
     assert {path.name for path in tmp_path.iterdir()} == {"name.png", "name.svg"}
     assert placed.count("<img ") == placed.count("<figcaption>") == 1
-    assert "Runs: one, two. To draw it again: dvc repro x." in placed
+    assert "Runs: one, two. To draw it again: dvc repro report." in placed
 
 
-def test_a_study_that_is_called_like_a_figure_is_refused(tmp_path: Path) -> None:
+def test_a_section_with_the_name_of_a_figure_is_refused(tmp_path: Path) -> None:
     (tmp_path / "crossed.svg").touch()
-    with pytest.raises(QuorumError, match=r"params.yaml: studies.crossed: is the name of a figure"):
-        Canvas(tmp_path, "").place(None, "crossed", "crossed", runs=[])
+    with pytest.raises(QuorumError, match=r"params.yaml: sections.crossed: is the name of a figure"):
+        Canvas(tmp_path).place(None, "crossed", "crossed", runs=[])
 
 
 # --- summaries ------------------------------------------------------------------------------------------------------
 
-GAINS = {"x": 9.0, "y": -4.0, "z": 1.0}
+GAINS = {"x": 9.0, "y": -4.0, "z": 1.0, "w": 3.0}
+CLIENT = dict(zip("xyzw", "AAAB", strict=True))
 
 
 def cases(**runs: list[Scored]) -> list[Markup]:
     texts = {
         run: {i: {"query": f"Q {i}?", "reference": "R", "prediction": f"{run} on {i}"} for i in GAINS} for run in runs
     }
-    results = results_of(rows={run: run_of(run) for run in runs}, scored=runs)
-    return pieces.median_cases(results, texts, "ours", "theirs", AVERAGE)
+    return pieces.median_cases(runs, texts, AVERAGE)
 
 
 def test_the_case_is_the_median_gain_not_the_best() -> None:
-    """Gains of 9, −4 and 1: the third example is shown."""
-    ours = [Scored(i, "A", "m", 1, {"average": 20 + gain}) for i, gain in GAINS.items()]
-    theirs = [Scored(i, "A", "m", 1, {"average": 20.0}) for i in GAINS]
-    (piece,) = cases(ours=ours, theirs=theirs)
-    assert re.findall(r"<dd>(.*?)</dd>", piece) == ["R", "ours on z", "theirs on z"]
-    assert "A: Q z?" in piece
-    assert "+1.00" in piece
-    assert cases(ours=ours) == [], "with nothing to compare"
+    """Gains of 9, −4 and 1: the third example is shown, and client B's only one."""
+    ours = [Scored(i, CLIENT[i], "m", 1, {"average": 20 + gain}) for i, gain in GAINS.items()]
+    theirs = [Scored(i, CLIENT[i], "m", 1, {"average": 20.0}) for i in GAINS]
+    first, second = cases(ours=ours, theirs=theirs)
+    assert re.findall(r"<dd>(.*?)</dd>", first) == ["R", "ours on z", "theirs on z"]
+    assert [text in first for text in ("A: Q z?", "+1.00")] == [True, True]
+    assert [text in second for text in ("B: Q w?", "+3.00")] == [True, True]
 
 
-def test_what_nobody_trained_is_shown_a_client() -> None:
+def test_the_untrained_backbone_has_a_score_for_each_client() -> None:
     own = {client: figures(average=value) for client, value in (("A", 12.4), ("B", 17.2), ("mean", 14.8))}
     (piece,) = pieces.untrained({"zeroshot": own}, "zeroshot", AVERAGE)
     assert "A 12.40, B 17.20" in piece
@@ -92,8 +91,8 @@ def test_parts_of_speech_say_how_often_they_are_distilled() -> None:
     shares = [{"client": "A", "share": "distilled", "value": "0.86", "low": "0.8", "high": "0.9"}]
     pos = [{"client": client, "pos": "NOUN", "distilled_given_pos": "0.756", "lift": "0.858"} for client in "AB"]
     pos.append({"client": "A", "pos": "VERB", "distilled_given_pos": "0.5", "lift": "1.1"})
-    told, table, _ = pieces.words_learned(shares, pos)
-    assert "A 86.0% (80.0 … 90.0)" in told
+    text, table, _ = pieces.words_learned(shares, pos)
+    assert "A 86.0% (80.0 … 90.0)" in text
     assert rows_of(table)[0][1:] == ["A", "B"]
     assert rows_of(table)[1:] == [["NOUN", "76% (0.86)", "76% (0.86)"], ["VERB", "50% (1.10)", "–"]]
     assert pieces.words_learned([], []) == []
@@ -112,7 +111,7 @@ def test_the_deciles_threshold_is_the_runs_own() -> None:
     assert list(figure.axes[0].lines[-1].get_xdata()) == [3.0, 3.0]
 
 
-def test_the_teacher_stands_beside_the_student_where_there_is_one() -> None:
+def test_the_losses_of_student_and_teacher_are_in_one_figure() -> None:
     """The teacher as it was sent: 4.0 and 3.5, after rounds in which the student came to 2.0 and 1.0."""
     rows = [round_of(n, "A", 3.0 - n, sent_validation_loss=loss) for n, loss in ((1, 4.0), (2, 3.5))]
     results = results_of(rows={"kd": run_of("kd")}, histories={"kd": rows})
@@ -186,7 +185,7 @@ def rated(outcomes: list[str], rater: str = "r") -> list[dict[str, str]]:
     ]
 
 
-def test_ratings_are_drawn_and_their_numbers_stand_below() -> None:
+def test_ratings_are_drawn_and_their_numbers_are_in_a_table() -> None:
     """Of ten examples seven are won, one is tied and two are lost."""
     canvas = Noted()
     _, table = pieces.ratings(canvas, rated(["win"] * 7 + ["tie"] + ["loss"] * 2), "AdaFedSelectKD", 200)
@@ -198,7 +197,7 @@ def test_ratings_are_drawn_and_their_numbers_stand_below() -> None:
     assert about == {"raters": 1, "methods": ["AdaFedSelectKD", "AdaFedAvg"]}
 
 
-def test_two_raters_are_told_how_far_they_agree() -> None:
+def test_the_agreement_of_two_raters_is_in_the_table() -> None:
     """On three of four pairs; of eight ratings five are wins: κ = (3/4 − 34/64) / (1 − 34/64) = 0.47."""
     canvas = Noted()
     rows = rated(["win", "win", "loss", "loss"], "r") + rated(["win", "win", "loss", "win"], "s")
@@ -207,7 +206,73 @@ def test_two_raters_are_told_how_far_they_agree() -> None:
     assert rows_of(table)[1][-2:] == ["0.47", "4"]
 
 
-def test_where_nobody_has_rated_nothing_is_drawn() -> None:
+def test_without_ratings_nothing_is_drawn() -> None:
     canvas = Noted()
     assert len(pieces.ratings(canvas, [], "AdaFedSelectKD", 200)) == 1
     assert canvas.placed == {}
+
+
+# --- sweeps of a knob -----------------------------------------------------------------------------------------------
+
+
+def swept(tmp_path: Path, best_loss: dict[str, float], **changed: list[RunRow]) -> list[str]:
+    """The piece on runs tau-2, tau-3, …, whose best round has this validation loss, and on one that is not made."""
+    rows = {f"tau-{tau}": run_of(f"tau-{tau}", tau=float(tau)) for tau in best_loss} | changed
+    results = results_of(
+        rows=rows,
+        metrics={run: {"mean": figures(spread=0.5, loss=2.0, average=2.0)} for run in rows},
+        histories={f"tau-{tau}": [round_of(1, "A", loss, best=True)] for tau, loss in best_loss.items()},
+    )
+    shown = pieces.knob_sweep(Canvas(tmp_path), results, [*rows, "gone"], "tau", "τ", "tau-3", AVERAGE)
+    return [str(one) for one in shown]
+
+
+def test_a_sweep_names_the_value_with_the_least_validation_loss(tmp_path: Path) -> None:
+    (piece,) = swept(tmp_path, {"2": 3.0, "3": 2.8, "4": 2.5})
+    assert "would choose 4," in piece
+    assert "Runs: tau-2, tau-3, tau-4." in piece
+    assert (tmp_path / "sweep_tau.png").is_file()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{}, {"tau-3": run_of("tau-3", **{"lambda": 0.2})}, {"tau-3": [row_of("tau-3", training=None)]}],
+    ids=["no other run", "a run without the knob", "the untrained backbone"],
+)
+def test_one_value_is_no_sweep(tmp_path: Path, other: dict[str, list[RunRow]]) -> None:
+    assert swept(tmp_path, {"2": 3.0, **dict.fromkeys((name[-1] for name in other), 2.5)}, **other) == []
+
+
+# --- trials of tuning -----------------------------------------------------------------------------------------------
+
+
+def tried(run: str, knob: str, chosen: str, *values: str) -> list[dict[str, str]]:
+    """Rows of results/tuning.csv."""
+    about = {"scale": "laptop", "search": knob, "chooses": f"runs.{run}.{knob}", "run": run, "method": "AdaFedProx"}
+    return [about | {"value": value, "chosen": str(int(value == chosen))} for value in values]
+
+
+MU = tried("prox", "mu", "0.1", "0.01", "0.1", "1")
+
+
+@pytest.mark.parametrize(
+    ("trials", "rows", "text"),
+    [
+        (MU, run_of("prox", mu=0.10), "prox mu=0.1 of 3 trials"),
+        (MU, run_of("prox", mu=2.0), "prox mu=0.1 of 3 trials (the run has another)"),
+        (MU, [], "prox mu=0.1 of 3 trials"),
+        (tried("prox", "mu", "1", "0.1", "1"), [], "prox mu=1 of 2 trials, the end of what was tried"),
+        (tried("prox", "mu", "0.1", "0.1", "1"), [], "prox mu=0.1 of 2 trials, the end of what was tried"),
+        (tried("prox", "batch_size", "4.0", "2.0", "4.0", "8.0"), run_of("prox"), "prox batch_size=4.0 of 3 trials"),
+        ([*MU, *tried("prox", "eta", "2", "1", "2", "3")], [], "prox mu=0.1 of 3 trials; prox eta=2 of 3 trials"),
+    ],
+    ids=["as chosen", "another value", "not made", "the most", "the least", "a common knob", "two searches"],
+)  # fmt: skip
+def test_a_tuned_run_has_its_chosen_trials(trials: list[dict[str, str]], rows: list[RunRow], text: str) -> None:
+    (piece,) = pieces.tuned(results_of(rows={"prox": rows} if rows else {}), trials, ["prox", "gone"])
+    assert f" {text}.</p>" in piece
+
+
+def test_runs_of_other_sections_and_keys_of_no_run_have_no_trials_here() -> None:
+    rate = [row | {"chooses": "rates.server"} for row in MU]
+    assert pieces.tuned(results_of(), [*tried("ditto", "mu", "1", "1", "2"), *rate], ["prox"]) == []

@@ -7,20 +7,24 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
-from made_results import run_of
+from made_results import SUMMARIZE, order_of, row_of, save_results
+from workspaces import stand_ins
 
 from pipeline.corpora.conversation import Conversation, Turn
 from pipeline.corpora.example import write_examples
+from pipeline.corpora.prepared import examples_of
 from pipeline.errors import QuorumError
 from pipeline.federated.methods import OURS
-from pipeline.plan.orders import EncodeOrder, MainOrder, RunRow
-from pipeline.report import ratings
+from pipeline.plan.orders import EvaluateOrder, RunRow
 from pipeline.report.page import page
 from pipeline.report.ratings import CRITERIA, METHODS, current_ratings, draw, export, import_ratings
-from pipeline.workspace.files import write_jsonl
-from pipeline.workspace.layout import RATING_SHEETS, examples, predictions, rating_key, ratings_table
+from pipeline.runs.result_files import read_results_of
+from pipeline.stages.evaluate import _scored
+from pipeline.workspace.files import read_jsonl, write_jsonl, write_text
+from pipeline.workspace.layout import RATING_SHEETS, examples, order, predictions, rating_key, ratings_table
 from pipeline.workspace.tables import read_table
 
 Sheet = list[dict[str, str]]
@@ -38,18 +42,39 @@ def test_the_draw_is_even_over_meetings(count: int, expected: str) -> None:
 
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[RunRow]:
-    """A main table of four methods, with one client and 24 test examples of 6 meetings."""
+    """A main table of four methods, with one client and 24 test examples of 6 meetings; and runs that do not count.
+
+    These are a run of another setting, one that is left out, and a second run and seed of a method.
+    """
     monkeypatch.chdir(tmp_path)
-    found = [run_of(m)[0].model_copy(update={"id": f"main/{m}-1", "part": m}) for m in METHODS]
-    orders = {MainOrder: {"runs": found}, EncodeOrder: {"corpora": ["qmsum"], "task": "pipeline.tasks.summarize"}}
-    monkeypatch.setattr(ratings, "read_order", lambda _, form: form.model_construct(**orders[form]))
+    found = [row_of(m, part=m) for m in METHODS]
+    out = row_of("out", part="AdaFedAvg", left_out="is a run of scale full")
+    others = [row_of("other", part="AdaFedAvg", setting="iid"), out]
+    again = [row_of("AdaFedAvg", 2, part="AdaFedAvg"), row_of("again", part="AdaFedAvg")]
+    write_text(order("report"), order_of([*others, *found, *again], settings={}).model_dump_json())
     turns = (Turn("Ann", "We </script> agree."),)
     tests = [Conversation(f"e{n}", "qmsum", "A", "test", f"m{n % 6}", "Q?", turns, "Agreed.") for n in range(24)]
     write_examples(examples("qmsum"), tests)
     for n, run in enumerate(found):
-        lines = ({"id": one.id, "client": "A", "prediction": f"{n} on {one.id}"} for one in tests)
-        write_jsonl(predictions(run.id), lines)
-    return found
+        predict(run, {one.id: f"{n} on {one.id}" for one in tests})
+    return [*others, *found, *again]
+
+
+def predict(run: RunRow, texts: dict[str, str | None]) -> None:
+    """Write a run's predictions: example -> text, or None where it writes none."""
+    write_jsonl(predictions(run.id), ({"id": i, "client": "A", "prediction": text} for i, text in texts.items()))
+
+
+def evaluated(runs: list[RunRow]) -> dict[str, Any]:
+    """The results of the runs that have predictions, with the hashes that `evaluate` writes."""
+    made = [run for run in runs if predictions(run.id).is_file()]
+    tests = examples_of(["qmsum"], Conversation)
+    how = EvaluateOrder(code={}, task=SUMMARIZE, data=["qmsum"], setting="domains", seeds=[1], use_stemmer=False)
+    for run in made:
+        lines = [line | {"ended": True} for line in read_jsonl(predictions(run.id))]
+        with stand_ins():
+            save_results(run, scores=_scored(how, lines, tests))
+    return read_results_of(made)
 
 
 @pytest.fixture
@@ -97,7 +122,7 @@ def test_the_key_names_the_methods_behind_a_and_b(sheets: list[Sheet]) -> None:
 
 
 def test_a_table_without_one_of_the_methods_is_refused(runs: list[RunRow]) -> None:
-    del runs[2:]
+    write_text(order("report"), order_of(runs[:4], settings={}).model_dump_json())
     with pytest.raises(QuorumError, match="no run of AdaFedAvg"):
         export(1, 1)
 
@@ -175,14 +200,17 @@ def test_a_wrong_file_is_refused(tmp_path: Path, name: str, content: str, messag
 def test_ratings_of_former_summaries_are_left_out(
     runs: list[RunRow], sheets: list[Sheet], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """AdaFedKD's summaries change after they were rated: the ratings against it no longer count."""
-    assert current_ratings(runs) == []
+    """AdaFedKD's summaries change after they were rated, and AdaFedAvg writes none: both ratings are left out."""
+    assert current_ratings(runs, evaluated(runs)) == []
     items = {one["B"] if one["A"] == OURS else one["A"]: item for item, one in key_of(sheets[0]).items()}
     import_ratings([exported(sheets[0], {item: {FIRST: "A"} for item in items.values()})])
-    assert {row["against"] for row in current_ratings(runs)} == set(METHODS[1:])
-    write_jsonl(predictions("main/AdaFedKD-1"), ({"id": f"e{n}", "prediction": "new"} for n in range(24)))
-    assert {row["against"] for row in current_ratings(runs)} == {"AdaCentralized", "AdaFedAvg"}
-    assert "1 of 3 are of summaries that have changed" in capsys.readouterr().err
+    assert {row["against"] for row in current_ratings(runs, evaluated(runs))} == set(METHODS[1:])
+    predict(row_of("AdaFedKD"), {f"e{n}": "new" for n in range(24)})
+    predict(row_of("AdaFedAvg"), {f"e{n}": None for n in range(24)})
+    assert {row["against"] for row in current_ratings(runs, evaluated(runs))} == {"AdaCentralized"}
+    assert "2 of 3 are of summaries that have changed" in capsys.readouterr().err
+    with pytest.raises(QuorumError, match="no run of AdaFedAvg"):
+        export(1, 1)
 
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="left out: no Chromium to open the page in")

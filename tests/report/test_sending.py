@@ -46,7 +46,7 @@ def test_who_reaches_the_best_loss_of_averaging_with_how_much(tmp_path: Path) ->
     names = {name: name.upper() for name in histories}
     results = results_of(histories=histories, metrics=metrics)
     figure, table = bytes_sent(
-        Canvas(tmp_path, ""), results, [*histories, "gone"], names, dict.fromkeys(histories, "#000000"), 10_000_000
+        Canvas(tmp_path), results, [*histories, "gone"], names, dict.fromkeys(histories, "#000000"), 10_000_000
     )
     assert figure.count("<img ") == 1
     assert rows_of(table) == [
@@ -58,4 +58,4 @@ def test_who_reaches_the_best_loss_of_averaging_with_how_much(tmp_path: Path) ->
 
 def test_without_averaging_there_is_nothing_to_reach(tmp_path: Path) -> None:
     results = results_of(histories={"kd": losses(1.0)}, metrics={"kd": {"mean": figures(loss=1.0)}})
-    assert bytes_sent(Canvas(tmp_path, ""), results, ["avg", "kd"], {}, {}, 10) == []
+    assert bytes_sent(Canvas(tmp_path), results, ["avg", "kd"], {}, {}, 10) == []

@@ -1,0 +1,140 @@
+"""Figures over the texts of all clients, and of each client, with numbers worked by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.clients.dirichlet import partition
+from pipeline.evaluation.pooled import (
+    combined,
+    divergences,
+    linear,
+    of_own_texts,
+    per_client,
+    roughness,
+    value_of,
+    with_interval,
+    worst_tenth,
+)
+from pipeline.tasks.task import Metric
+
+SCORE = Metric("score", "score", "", "more", 1)
+OF_SPANS = replace(SCORE, per="spans")
+F1 = Metric("f1", "span F1", "", "more", 1, per="spans", sought="true")
+
+
+def rows(*scores: float, groups: str = "", **more: list[float]) -> list[dict[str, Any]]:
+    """Texts in order, each in another group unless `groups` names them by letters."""
+    found = []
+    for number, score in enumerate(scores):
+        extra = {name: values[number] for name, values in more.items()}
+        group = groups[number] if groups else str(number)
+        found.append({"id": f"t{number}", "group": group, "label": "x", "score": score, **extra})
+    return found
+
+
+def test_a_mean_is_over_texts_and_a_ratio_over_what_is_counted() -> None:
+    """A mean of 50. Two of two spans are 400 over 4 named and true; none of three is 0 over 3: 400 / 7 in all."""
+    assert value_of(rows(100.0, 0.0, 50.0), SCORE) == 50.0
+    counted = rows(400.0, 0.0, spans=[4, 3])
+    assert value_of(counted, OF_SPANS) == pytest.approx(400 / 7)
+    assert value_of(rows(0.0, spans=[0]), OF_SPANS) == 0.0
+
+
+def test_what_texts_add_has_the_metric_as_its_mean() -> None:
+    counted = {1: rows(400.0, 0.0, 100.0, spans=[4, 3, 2])}
+    added = [value for _, value in linear(counted, OF_SPANS).values()]
+    assert np.mean(added) == pytest.approx(500 / 9)
+
+
+def test_seeds_are_averaged_text_by_text() -> None:
+    """(1 + 3) / 2 and (5 + 1) / 2: 2 and 3, whose mean is 2.5."""
+    both = {1: rows(1.0, 5.0), 2: rows(3.0, 1.0)}
+    assert [value for _, value in linear(both, SCORE).values()] == [2.0, 3.0]
+    assert with_interval(both, SCORE, 100).value == 2.5
+
+
+def test_a_combination_is_of_texts_that_all_were_judged_on() -> None:
+    """Twice the first less the second, of t0 and t1: (2 · 3 − 1, 2 · 5 − 2) = 5, 8; t2 has one run alone."""
+    first, second = {1: rows(3.0, 5.0, 9.0)}, {1: rows(1.0, 2.0)}
+    (clusters,) = combined([(2.0, first), (-1.0, second)], SCORE).values()
+    assert sorted(clusters.numerator.tolist()) == pytest.approx([5.0, 8.0])
+
+
+def test_texts_of_a_group_share_a_sign() -> None:
+    (clusters,) = combined([(1.0, {1: rows(1.0, 2.0, 4.0, groups="aab")})], SCORE).values()
+    assert (clusters.numerator.tolist(), clusters.denominator.tolist()) == ([3.0, 4.0], [2.0, 1.0])
+
+
+def test_a_clients_score_is_that_of_its_own_mixture() -> None:
+    """q = (.8, .2), recalls .9 and .5: .82 for any shares among the test texts."""
+    judged = [{"id": f"a{i}", "group": "", "label": "a", "score": float(i < 9)} for i in range(10)]
+    judged += [{"id": f"b{i}", "group": "", "label": "b", "score": float(i < 20)} for i in range(40)]
+    assert per_client(judged, {"one": {"a": 8, "b": 2}}, SCORE) == {"one": pytest.approx(0.82)}
+
+
+def test_a_client_whose_texts_hold_no_span_is_left_out() -> None:
+    """Client b's label has no true span. One run names a span there, the other none: a is judged, 400 / 8, b never."""
+    label_counts = {"a": {"LOC": 4}, "b": {"O": 4}}
+    for named in (1, 0):
+        judged = [
+            {"id": "t0", "group": "", "label": "LOC", "f1": 400.0, "spans": 8, "true": 4},
+            {"id": "t1", "group": "", "label": "O", "f1": 0.0, "spans": named, "true": 0},
+        ]
+        assert per_client(judged, label_counts, F1) == {"a": 50.0}
+
+
+def test_clients_with_texts_of_their_own_are_judged_by_these() -> None:
+    """a: 400 / 8 and 0 / 2 are 400 / 10; b names a span where there is none, and is not judged."""
+    judged = [
+        {"id": "t0", "client": "a", "f1": 400.0, "spans": 8, "true": 4},
+        {"id": "t1", "client": "a", "f1": 0.0, "spans": 2, "true": 1},
+        {"id": "t2", "client": "b", "f1": 0.0, "spans": 1, "true": 0},
+    ]
+    assert of_own_texts(judged, F1) == {"a": 40.0}
+
+
+def test_a_text_that_a_seed_lacks_costs_nothing() -> None:
+    """Seed 1 judges t0 alone: (100 + (100 + 50) / 2) / 2 = 87.5, the mean of the seeds' means."""
+    assert with_interval({1: rows(100.0), 2: rows(100.0, 50.0)}, SCORE, 100).value == 87.5
+
+
+def test_the_worst_tenth_of_twenty_are_two() -> None:
+    assert worst_tenth([float(i) for i in range(20)]) == 0.5
+    assert worst_tenth([3.0, 1.0]) == 1.0
+
+
+def test_roughness_looks_at_the_last_half() -> None:
+    """The last half is 1 → 3 → 1: its changes are +2 and −2, whose standard deviation is 2."""
+    assert roughness([9.0, 0.0, 9.0, 1.0, 3.0, 1.0]) == 2.0
+
+
+def test_divergence_of_nothing_in_common_is_one_bit() -> None:
+    """(1, 0) and (0, 1): 1 bit. (.5, .5) and (1, 0): H(.75, .25) = .8113, less the mean of 1 and 0: .3113."""
+    assert divergences({"a": {"x": 1}, "b": {"y": 1}})[0, 1] == 1.0
+    assert divergences({"a": {"x": 1, "y": 1}, "b": {"x": 2}})[0, 1] == pytest.approx(0.3113, abs=1e-4)
+
+
+NEWSGROUPS = (357, 445, 460, 526, 544, 558, 564, 565, 570, 571, 571, 573, 573, 574, 574, 575, 577, 578, 579, 580)
+"""How many training posts each group of 20 Newsgroups has, less 20 for development: 10,914 of 11,314."""
+
+
+@pytest.mark.parametrize(("alpha", "expected"), [(1.0, 0.803), (5.0, 0.592), (10.0, 0.444), (100.0, 0.085)])
+def test_clients_are_as_far_apart_as_alpha_says(alpha: float, expected: float) -> None:
+    """20 Newsgroups over 100 clients, the mean over ten seeds."""
+    labels = [str(label) for label, count in enumerate(NEWSGROUPS) for _ in range(count)]
+    found = []
+    for seed in range(10):
+        clients = partition([str(i) for i in range(10_914)], labels, 100, seed=seed, dataset="20news", alpha=alpha)
+        label_counts: dict[str, dict[str, int]] = {}
+        for number, own in enumerate(clients):
+            for identity in own:
+                counts = label_counts.setdefault(str(number), {})
+                counts[labels[int(identity)]] = counts.get(labels[int(identity)], 0) + 1
+        matrix = divergences(label_counts)
+        found.append(matrix[~np.eye(100, dtype=bool)].mean())
+    assert np.mean(found) == pytest.approx(expected, abs=0.03)

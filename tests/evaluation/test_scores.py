@@ -1,0 +1,78 @@
+"""Scores of examples and the figures of tables, with numbers worked by hand."""
+
+from __future__ import annotations
+
+from pipeline.evaluation.intervals import Interval
+from pipeline.evaluation.scores import Figures, Scored, figures_of, over_seeds, read_rows
+
+
+def example(identity: str, meeting: str, rouge: float, loss: float, tokens: int = 10) -> dict[str, object]:
+    scores = dict.fromkeys(("average", "rouge1"), rouge)
+    return {"id": identity, "client": "A", "group": meeting, "items": tokens, "loss_sum": loss, **scores}
+
+
+def test_seeds_are_averaged_an_example_first() -> None:
+    rows = over_seeds(read_rows([example("x", "m", *scores)]) for scores in ((10, 20), (30, 40)))
+    assert rows[0].values == {"average": 20.0, "rouge1": 20.0, "loss": 30.0}
+
+
+def test_a_run_that_wrote_nothing_has_but_its_loss() -> None:
+    scored = {"id": "x", "client": "A", "group": "m", "items": 10, "loss_sum": 20.0}
+    assert read_rows([scored]) == [Scored("x", "A", "m", 10, {"loss": 20.0})]
+
+
+def test_turns_of_the_source_have_no_loss() -> None:
+    scored = {"id": "x", "client": "A", "group": "m", "average": 20.0}
+    assert read_rows([scored]) == [Scored("x", "A", "m", 0, {"average": 20.0})]
+
+
+def test_loss_is_a_mean_over_tokens_rouge_over_examples() -> None:
+    """30 nats over 10 tokens and 30 over 20: 60 / 30."""
+    rows = read_rows([example("x", "m", 10, 30, tokens=10), example("y", "n", 20, 30, tokens=20)])
+    figures = figures_of(rows, 200)
+    assert figures["A"].metrics["loss"].value == 2.0
+    assert figures["A"].metrics["rouge1"].value == 15.0
+    assert figures["A"].examples == figures["mean"].examples == 2
+
+
+def test_figures_are_of_each_client_and_of_their_mean() -> None:
+    """B has one example of 40, A two of 10: the mean over clients is 25, over examples 20."""
+    rows = [
+        Scored(f"{c}{i}", c, f"{c}{i}", 1, {"average": v}) for c, i, v in (("A", 0, 10), ("A", 1, 10), ("B", 0, 40))
+    ]
+    figures = figures_of(rows, 200)
+    assert {client: (own.examples, own.metrics["average"].value) for client, own in figures.items()} == {
+        "A": (2, 10.0),
+        "B": (1, 40.0),
+        "mean": (3, 25.0),
+    }
+
+
+def test_figures_are_written_to_four_digits() -> None:
+    """Each with its interval and its standard error; the losses of other models are numbers."""
+    figures = Figures(3, {"loss": Interval(2.00004, 1.99996, 2.1, 0.05)}, {"last": 2.123456})
+    assert figures.to_json() == {
+        "loss": {"value": 2.0, "low": 2.0, "high": 2.1, "standard_error": 0.05},
+        "last_loss": 2.1235,
+    }
+
+
+def test_a_client_that_was_tested_on_few_meetings_gets_a_point() -> None:
+    """29 meetings are too few, 30 are enough; the mean over clients has an interval either way."""
+    for meetings, is_point in ((29, True), (30, False)):
+        rows = [Scored(str(i), "A", f"m{i}", 1, {"average": float(i % 7)}) for i in range(meetings)]
+        figures = figures_of(rows, 200)
+        assert figures["A"].metrics["average"].is_point == is_point
+        assert not figures["mean"].metrics["average"].is_point
+
+
+def test_test_sets_that_are_drawn_anew_are_joined() -> None:
+    """Seed 2 tests another example, and one of the first seed's with another client: each counts where it was."""
+    first = [example("x", "m", 10, 20)]
+    second = [example("y", "m", 30, 40), example("x", "m", 50, 60) | {"client": "B"}]
+    rows = over_seeds(map(read_rows, (first, second)))
+    assert [(row.client, row.id, row.values["rouge1"]) for row in rows] == [
+        ("A", "x", 10),
+        ("A", "y", 30),
+        ("B", "x", 50),
+    ]

@@ -1,0 +1,127 @@
+"""The pages on tasks with labels and on faults, from results in files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_results import CLASSIFY, LEARNER, TRAINING, order_of, row_of, save_results
+from workspaces import stand_ins
+
+from pipeline.pages import faults, tasks
+from pipeline.plan.orders import RunRow
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json, write_json
+from pipeline.workspace.tables import read_table, write_table
+
+ENCODER = LEARNER.model_copy(
+    update={"task": CLASSIFY, "above": "layers", "view": LEARNER.view.model_copy(update={"frozen": "e,0-1"})}
+)
+SKEWED: dict[str, Any] = {"data": "news", "kind": "skewed", "clients": 2}
+SETTINGS = {"tc": SKEWED | {"alpha": 1.0}, "tc-10": SKEWED | {"alpha": 10.0}}
+PAPER = [
+    {"table": table, "task": "text classification", "dataset": "20news", "metric": "accuracy_fraction", "value": value}
+    | {"method": method}
+    for table, method, value in (("2", "FedAvg", "0.5"), ("3", "FedAvg frozen=e,0-1", "61.5"))
+]
+
+
+def run_on(name: str, setting: str = "tc", **changes: Any) -> RunRow:
+    """A run of AdaFedAvg on data set `news`, with the frozen part e,0-1."""
+    own = {"method": "AdaFedAvg", "part": "AdaFedAvg", "evaluate": "server", "learner": ENCODER, "data": ["news"]}
+    return row_of(
+        name, setting=setting, **own | {"training": TRAINING.model_copy(update={"learner": ENCODER})} | changes
+    )
+
+
+def scores(*accuracies: float) -> list[dict[str, Any]]:
+    """Test texts of the server, of label x, at one nat each."""
+    about = {"client": "server", "label": "x", "loss_sum": 1.0, "items": 1}
+    return [{"id": f"t{n}", "group": f"t{n}", "accuracy": value} | about for n, value in enumerate(accuracies)]
+
+
+FIRST, SECOND, OTHER = run_on("tc-fedavg"), run_on("tc-prox", method="AdaFedProx"), run_on("tc-10-fedavg", "tc-10")
+
+
+@pytest.fixture(autouse=True)
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An experiment's folder with the results of three runs, and the files of other stages that the pages read."""
+    monkeypatch.chdir(tmp_path)
+    comparison = "{name: c, statement: S, terms: {tc-prox: 1, tc-fedavg: -1}, effects: {accuracy: 3.0}, over: seeds}"
+    layout.COMPARISONS.write_text(
+        f"question: Q?\ncomparisons: [{comparison}]\nsettings: {{tc-10: {{alpha: 5.0}}}}\n", encoding="utf-8"
+    )
+    about = {"train": 8, "val": 2, "test": 4, "labels": 1, "owners": 0, "source": {"source": "mirror", "commit": None}}
+    write_json(layout.notes("news"), about)
+    for setting in SETTINGS:
+        clients = {"clients": {"1": {"x": 6}, "2": {"x": 2}}, "unassigned": 3}
+        write_json(layout.clients_of(setting), {"seeds": {"1": clients}})
+    write_table(layout.paper("paper.csv"), PAPER)
+    for row, accuracies in ((FIRST, (100, 0, 0, 0)), (SECOND, (100, 100, 0, 0)), (OTHER, (100, 100, 100, 0))):
+        save_results(row, scores=scores(*accuracies))
+
+
+def render(published: bool = True, **sections: list[str]) -> str:
+    """The page on tasks of these runs and of one that is left out."""
+    runs = [run_on("tc-deep", left_out="is a run of scale full"), FIRST, SECOND, OTHER]
+    about = {"data": {"news": CLASSIFY}, "settings": SETTINGS, "sections": sections, "paper": "paper.csv"}
+    with stand_ins():
+        tasks.run(order_of(runs, published=["news"] if published else [], **about))
+    return layout.REPORT.read_text(encoding="utf-8")
+
+
+def column(table: str, name: str) -> dict[str, str]:
+    """Run -> its cell in a column of a table in a file."""
+    return {row["run"]: row[name] for row in read_table(layout.TABLES / f"{table}.csv")}
+
+
+def test_each_setting_has_a_table_of_its_runs_with_the_papers_numbers() -> None:
+    """The runs of `tc` and the majority label. The paper has FedAvg; `tc-10` is skewed differently from its."""
+    page = render()
+    assert column("methods-tc", "accuracy") == {"tc-fedavg": "25.0", "tc-prox": "50.0", "always x": "100.0"}
+    assert column("methods-tc", "paper") == {"tc-fedavg": "50.0", "tc-prox": "", "always x": ""}
+    assert list(column("methods-tc-10", "accuracy")) == ["tc-10-fedavg", "always x"]
+    assert "paper" not in read_table(layout.TABLES / "methods-tc-10.csv")[0]
+    assert "Skewed differently from the paper: tc-10." in page
+    assert "tc-deep" not in page
+
+
+def test_comparisons_and_metrics_are_of_all_test_texts() -> None:
+    """50 − 25 = 25 points."""
+    render()
+    assert [row["effect"] for row in read_table(layout.COMPARISONS_TABLE)] == ["25.0"]
+    assert read_json(layout.METRICS)["tc-10-fedavg"] == {"accuracy": 75.0}
+
+
+def test_sections_choose_tables_and_runs() -> None:
+    """The paper has a cut at e,0-1 with 61.5; the texts of the only client are all of them."""
+    render(methods=["tc"], cuts=["tc-fedavg", "gone"], partitions=["tc-10-fedavg"], natural=["tc-prox"])
+    assert not (layout.TABLES / "methods-tc-10.csv").exists()
+    assert column("cuts", "paper") == {"tc-fedavg": "61.5"}
+    assert list(column("partitions", "roughness")) == ["tc-10-fedavg"]
+    assert column("natural-news", "server") == {"tc-prox": "50.0"}
+
+
+def test_a_users_data_set_has_no_numbers_of_the_paper() -> None:
+    page = render(published=False)
+    for name in ("methods-tc", "data"):
+        assert not [column for column in read_table(layout.TABLES / f"{name}.csv")[0] if column.startswith("paper")]
+    assert "(Table 2, Fig. 4)" not in page
+
+
+def test_settings_are_shown_with_their_skew_and_what_no_client_has() -> None:
+    render()
+    shown = read_table(layout.TABLES / "federations.csv")
+    assert [(row["setting"], row["alpha"], row["beta"]) for row in shown] == [("tc", "1.0", ""), ("tc-10", "10.0", "")]
+    assert (shown[0]["texts"], shown[0]["short"], shown[0]["held_by_nobody"]) == ("8", "2", "3")
+
+
+def test_a_page_on_faults_has_the_tables_of_its_sections() -> None:
+    """Against the first run of its table 50 − 25 = 25 points; a table whose runs have no results has no row."""
+    sections = {"dropout": ["tc-fedavg", "tc-prox"], "stragglers": ["gone"]}
+    with stand_ins():
+        faults.run(order_of([FIRST, SECOND], data={"news": CLASSIFY}, settings=SETTINGS, sections=sections))
+    assert column("dropout", "less_undisturbed") == {"tc-fedavg": "0.0", "tc-prox": "25.0"}
+    assert "tc-prox" in layout.REPORT.read_text(encoding="utf-8")
+    assert read_json(layout.METRICS) == {"tc-fedavg": {"accuracy": 25.0}, "tc-prox": {"accuracy": 50.0}}
