@@ -13,3 +13,7 @@ def test_no_training_has_other_knobs(where: str) -> None:
     found = knobs.trainings(*where.split(" at "))
     for run, own in KNOBS[where].items():
         assert found[run] == own, run
+
+
+def test_every_experiment_and_scale_is_compared() -> None:
+    assert set(KNOBS) == {f"{folder} at {scale}" for folder in knobs.folders() for scale in knobs.scales_of(folder)}
