@@ -36,9 +36,7 @@ def render(data: MainData, figures: Path) -> str:
 
     def figure(name: str, caption: str, runs: Sequence[str], **about: Any) -> Markup:
         """A saved figure with its caption."""
-        return embedded(
-            figures / f"{name}.svg", piece(caption, runs=list(runs), command=COMMAND, **about).striptags()
-        )
+        return embedded(figures / f"{name}.svg", piece(caption, runs=list(runs), command=COMMAND, **about).striptags())
 
     return page(
         "main_page.html.j2",
