@@ -15,7 +15,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup setup-flower try repro repro-all repro-full missing page tune fednlp ablations federation chaos chaos-crashes chaos-federation test coverage check-results golden ui lint docs bench clean
+.PHONY: help setup setup-flower smoke repro repro-all repro-full missing page tune fednlp faults ablations federation chaos chaos-crashes chaos-federation test coverage check-results golden ui lint docs bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 18
@@ -35,36 +35,33 @@ $(STAMP):
 # A command in an experiment's folder.
 IN_EXPERIMENT := env PYTHONPATH=../.. QUORUM_BASE=../.. python -m pipeline
 
-# Hours on made-up meetings would be kept among results.
-CORPORA := qmsum
-REFUSE_SAMPLE = ! grep -q '"source": "sample"' $(CORPORA:%=$(1)/data/prepared/%/notes.json) || { echo "error: $(CORPORA): made-up samples here; set QUORUM_MIRROR to a folder with the corpora, or go online, then run the same command again"; exit 1; }
-
 # What lies outside the workspace, and has changed or come within reach: dvc does not look there.
 RENEW = stages=$$(python -m pipeline outdated) && { [ -z "$$stages" ] || dvc repro --force --single-item $$stages; }
 
-try: setup  ## every file and page of the main table in 2 to 5 minutes: made-up meetings, random weights, in work/try
-	@$(GIT_IDENTITY) python -m pipeline copies try
-	@cd work/try && unset DVC_ROOT && for stage in train generate main examples; do dvc repro $$stage || exit 1; done
-	@echo "try: open work/try/reports/report.html; its runs: make ui STORE=work/try"
+# Hours on made-up meetings would stay among results.
+REFUSE_SAMPLE = ! grep -lq '"source": "sample"' reports/data/*.json || { echo "error: $(1): made-up samples here; set QUORUM_MIRROR to a folder with the corpora, or go online, then run the same command again"; exit 1; }
 
-repro: setup  ## train and evaluate all methods, then reports/report.html
+# An experiment's folder: a setting that leaves a client too little is refused before the first training; all runs are
+# trained before one decodes for all.
+define EXPERIMENT
+	@cd $(1) && stages=$$($(IN_EXPERIMENT) outdated) && { [ -z "$$stages" ] || dvc repro --force --single-item $$stages; }
+	@cd $(1) && dvc repro prepare && $(call REFUSE_SAMPLE,$(1))
+	@cd $(1) && dvc repro partition && dvc repro train && dvc repro predict && dvc repro
+	@echo "$@: open $(1)/reports/report.html and $(1)/reports/examples.html"
+endef
+
+smoke: setup  ## every stage, file and page in minutes: made-up meetings, random weights, in work/smoke
+	@$(GIT_IDENTITY) python -m pipeline copies smoke
+	@cd work/smoke && unset DVC_ROOT && dvc repro train && dvc repro predict && dvc repro
+	@echo "smoke: open work/smoke/reports/report.html; its runs: make ui STORE=work/smoke"
+
+repro: setup  ## the tour: real meetings, five rows, reports/report.html (minutes)
 	@$(RENEW)
-# Asked for one stage of many, DVC takes what it needs in any order; all runs trained first, one of them decodes for all.
-	@dvc repro train
-	@dvc repro generate
-	@dvc repro main examples
-	@python -m pipeline prune
+	@dvc repro train && dvc repro predict && dvc repro
 	@echo "repro: open reports/report.html and reports/examples.html"
 
-repro-all: setup  ## every table and figure of the paper: reports/paper.html
-	@$(RENEW)
-# A setting that leaves a client too little is refused before the first training.
-	@dvc repro partition
-	@dvc repro train train-more
-	@dvc repro generate generate-more
-	@dvc repro
-	@python -m pipeline prune
-	@echo "repro-all: open reports/report.html and reports/paper.html"
+repro-all: repro  ## the tour, and every table and figure of the first paper: experiments/paper (hours)
+	$(call EXPERIMENT,experiments/paper)
 
 test: lint  ## the test suite, linters and types included
 	@python -m pipeline weights || echo "test: going on without the embedded backbone: the test that needs it is left out"
@@ -83,23 +80,30 @@ golden: setup  ## compare the bits of tiny pipelines with tests/golden (minutes)
 FULL := experiments/full
 # Eight runs share one reading of the test meetings. A kill costs the round or the batch that it hits.
 repro-full: setup  ## the project's result: trains what has no result yet, eight runs at a time (hours, resumable)
-	@$(RENEW)
-	@dvc repro backbone
-	@cd $(FULL) && dvc repro prepare
-	@$(call REFUSE_SAMPLE,$(FULL))
+	@cd $(FULL) && dvc repro prepare backbone && $(call REFUSE_SAMPLE,$(FULL))
 	@set -o pipefail; cd $(FULL) && dvc repro partition && while :; do \
 		stages=$$($(IN_EXPERIMENT) missing | cut -d ' ' -f 1-8) || exit 1; [ -n "$$stages" ] || break; \
-		dvc repro $${stages//evaluate/train} && dvc repro $${stages//evaluate/generate} && dvc repro $$stages || exit 1; done
+		dvc repro $${stages//evaluate/train} && dvc repro $${stages//evaluate/predict} && dvc repro $$stages || exit 1; done
 	@$(MAKE) --no-print-directory page
 
 missing: setup  ## the stages that repro-full has still to run
 	@cd $(FULL) && dvc repro plan && $(IN_EXPERIMENT) missing
 
-page: setup  ## experiments/full/reports/report.html from the committed results, without texts, weights or training (one or two minutes)
-	@cd $(FULL) && dvc repro plan && dvc repro --single-item main
+page: setup  ## experiments/full/reports/report.html from the committed results, without texts, weights or training (a minute)
+	@cd $(FULL) && dvc repro plan && dvc repro --single-item report
 
-fednlp: setup  ## FedNLP: four tasks, skewed federations, and how much of an encoder is frozen: experiments/fednlp/reports (an hour and more)
-	@cd experiments/fednlp && dvc repro
+fednlp: setup  ## FedNLP: four tasks, skewed federations, and how much of an encoder is frozen (an hour and more)
+	$(call EXPERIMENT,experiments/fednlp)
+
+faults: setup  ## what dropout, stragglers and poisoned clients cost (a quarter of an hour)
+	$(call EXPERIMENT,experiments/faults)
+
+ablations: setup  ## what the first paper lacks (hours)
+	$(call EXPERIMENT,experiments/ablations)
+
+IN ?= experiments/paper
+tune: setup  ## learning rates and knobs of IN=experiments/paper, chosen on validation (hours): results/tuning.csv
+	@cd $(IN) && dvc repro prepare backbone && $(call REFUSE_SAMPLE,$(IN)) && $(IN_EXPERIMENT) tune
 
 NEEDS_NGINX = command -v nginx >/dev/null || { echo "error: nginx not found: install it (Debian: apt-get install nginx-light), and run the same command again"; exit 1; }
 
@@ -117,28 +121,8 @@ chaos-federation: setup setup-flower  ## break a real federation in ten ways, an
 	@$(NEEDS_NGINX)
 	@python -m pytest tests/chaos/test_federation_*.py -n 0
 
-ablations: CORPORA := qmsum samsum
-ablations: setup  ## what the paper lacks: experiments/ablations/reports/report.html
-	@$(RENEW)
-	@dvc repro backbone
-	@cd experiments/ablations && dvc repro prepare
-	@$(call REFUSE_SAMPLE,experiments/ablations)
-	@cd experiments/ablations && dvc repro partition && dvc repro --keep-going train && dvc repro generate && dvc repro
-
-tune: setup  ## learning rates and knobs, chosen on validation at each scale (hours): reports/tables/tuning.csv
-	@$(RENEW)
-	@dvc repro prepare@qmsum backbone
-	@$(call REFUSE_SAMPLE,.)
-# A grid that cannot be is refused before the first trial, in each of the three.
-	@dvc repro plan
-	@cd $(FULL) && dvc repro prepare
-	@cd experiments/ablations && dvc repro prepare
-	@python -m pipeline tune
-	@cd $(FULL) && $(IN_EXPERIMENT) tune
-	@cd experiments/ablations && $(IN_EXPERIMENT) tune
-
 STORE ?= .
-ui: setup  ## MLflow on the runs, at http://127.0.0.1:5000; those of make try: make ui STORE=work/try
+ui: setup  ## MLflow on the runs, at http://127.0.0.1:5000; those of make smoke: make ui STORE=work/smoke
 	@cd $(STORE) && python -m pipeline track
 	@echo "ui: open http://127.0.0.1:5000/#/experiments/1/runs?workflowType=machine_learning (Ctrl-C ends it)"
 	@cd $(STORE) && mlflow ui --backend-store-uri sqlite:///mlflow.db --host 127.0.0.1 --port 5000
@@ -154,7 +138,7 @@ docs: setup  ## the documents that quote numbers, from their templates and the c
 setup-flower: $(FLOWER_STAMP)  ## .venv-flower: Flower, whose pins contradict those of .venv
 
 bench: setup setup-flower  ## every comparison of benchmarks/, into reports/benchmarks
-	@dvc repro backbone || echo "bench: going on without the embedded backbone: its rows are left out"
+	@dvc repro plan backbone || echo "bench: going on without the embedded backbone: its rows are left out"
 	@python -m benchmarks
 	@python -m benchmarks.scale
 

@@ -15,6 +15,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, BartConfig, BartForCo
 from pipeline.model.backbone import Backbone
 from pipeline.model.loading import decoder_depth, load_backbone
 from pipeline.model.precision import Precision
+from pipeline.model.presets import OFFLINE
 from pipeline.model.seq2seq import Seq2SeqBackbone
 from pipeline.model.tiny import tiny_tokenizer
 from pipeline.workspace import layout
@@ -42,17 +43,19 @@ class Model:
 
 
 def has_embedded() -> bool:
-    return (layout.BACKBONE / layout.ABOUT_BACKBONE).is_file()
+    return bool((layout.backbone(OFFLINE) / layout.ABOUT_BACKBONE).is_file())
 
 
 def embedded(device: str = "cpu") -> Model:
     def plain(dtype: torch.dtype) -> Any:
-        return AutoModelForCausalLM.from_pretrained(layout.BACKBONE, dtype=dtype).requires_grad_(False).to(device)
+        return (
+            AutoModelForCausalLM.from_pretrained(layout.backbone(OFFLINE), dtype=dtype).requires_grad_(False).to(device)
+        )
 
     return Model(
-        lambda precision: load_backbone(layout.BACKBONE, 6, torch.device(device), precision),
+        lambda precision: load_backbone(layout.backbone(OFFLINE), 6, torch.device(device), precision),
         plain,
-        lambda: AutoConfig.from_pretrained(layout.BACKBONE),
+        lambda: AutoConfig.from_pretrained(layout.backbone(OFFLINE)),
         adapted=6,
     )
 

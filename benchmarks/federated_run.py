@@ -39,6 +39,7 @@ from pipeline.model.adapter import Adapter, attached, init_adapter, read_adapter
 from pipeline.model.backbone import Rendered
 from pipeline.model.entry import Entry
 from pipeline.model.precision import Precision, resolve
+from pipeline.model.presets import OFFLINE
 from pipeline.model.store import PrefixStore
 from pipeline.workspace import layout
 
@@ -144,7 +145,7 @@ def theirs(folder: Path) -> None:
 
     @server_app.main()  # type: ignore[untyped-decorator]
     def main(grid: Grid, _context: Context) -> None:
-        config = AutoConfig.from_pretrained(layout.BACKBONE)
+        config = AutoConfig.from_pretrained(layout.backbone(OFFLINE))
         layers = range(config.num_hidden_layers - 6, config.num_hidden_layers)
         everyone = len(CLIENTS)
         strategy = FedAvg(fraction_evaluate=0.0, min_train_nodes=everyone, min_available_nodes=everyone)

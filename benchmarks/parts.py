@@ -29,14 +29,14 @@ def parts(total: float) -> dict[str, float]:
     Args:
         total: minutes of the whole command.
     """
-    encoded = ended("data/encoded/main/*.json")
+    encoded = ended("data/encoded/domains/*.json")
     marks = {
-        "encoding": encoded - float(read_json(layout.timing("encode", layout.MAIN))["seconds"]),
+        "encoding": encoded - float(read_json(layout.timing("encode", "domains"))["seconds"]),
         "trainings": encoded,
-        "summaries": ended("models/main/*/training.json"),
-        "scores": ended("reports/predictions/main/*.jsonl"),
+        "summaries": ended("models/*/*/training.json"),
+        "scores": ended("reports/predictions/*/*.jsonl"),
     }
-    ends = [*list(marks.values())[1:], ended("results/main/*.json.gz")]
+    ends = [*list(marks.values())[1:], ended("results/*.json.gz")]
     found = {part: (end - began) / 60 for (part, began), end in zip(marks.items(), ends, strict=True)}
     return {part: round(value, 1) for part, value in (found | {"other": total - sum(found.values())}).items()}
 

@@ -40,6 +40,7 @@ from pipeline.model.entry import Entry
 from pipeline.model.generation import generate
 from pipeline.model.loading import load_backbone
 from pipeline.model.precision import Precision
+from pipeline.model.presets import OFFLINE
 from pipeline.tasks.rouge import rouge_of
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
@@ -88,7 +89,7 @@ class Line:
 
 def read(precision: Precision, validation: Mapping[str, list[Conversation]], limits: Limits) -> Found:
     """Losses, entropies and summaries of fixed adapters, then trainings, in one precision."""
-    backbone = load_backbone(layout.BACKBONE, 6, torch.device("cpu"), precision)
+    backbone = load_backbone(layout.backbone(OFFLINE), 6, torch.device("cpu"), precision)
     found = Found()
     kept: dict[str, list[Prefix]] = {client: [] for client in validation}
     with progress(f"precision {precision}: reading", sum(map(len, validation.values()))) as advance:

@@ -24,7 +24,7 @@ INTERRUPTED = 130
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 meetings = typer.Typer(no_args_is_help=True, help="Meetings as an organisation has them.")
 federation = typer.Typer(no_args_is_help=True, help="A federation of machines that are really apart.")
-copies = typer.Typer(no_args_is_help=True, help="A copy of the workspace, for `make try`.")
+copies = typer.Typer(no_args_is_help=True, help="A copy of the workspace, for `make smoke`.")
 ratings = typer.Typer(no_args_is_help=True, help="Human evaluation: blind rating sheets out, ratings in.")
 app.add_typer(meetings, name="meetings")
 app.add_typer(federation, name="federation")
@@ -241,12 +241,12 @@ def federation_demonstrate() -> None:
     demonstrate()
 
 
-@copies.command("try")
-def copies_try() -> None:
-    """Lay out work/try: the sample and random weights."""
-    from pipeline.runs.copies import lay_try
+@copies.command("smoke")
+def copies_smoke() -> None:
+    """Lay out work/smoke: the sample and random weights."""
+    from pipeline.runs.copies import lay_smoke
 
-    lay_try()
+    lay_smoke()
 
 
 @ratings.command("export")

@@ -21,7 +21,8 @@ os.environ.update(
 import pytest
 import torch
 from hypothesis import settings
-from workspaces import BOTH, SMALL, Workspace
+from labelled import EVERY, laid
+from workspaces import SMALL, Workspace
 
 from pipeline.corpora.conversation import Conversation, Turn
 from pipeline.federated.head import backward_through_head
@@ -62,7 +63,7 @@ needs_bf16 = pytest.mark.skipif(
 )
 
 
-WORKSPACES = frozenset({"clinic", "made", "real", "seeds", "workspace"})
+WORKSPACES = frozenset({"clinic", "graph", "made", "real", "seeds", "workspace"})
 """Fixtures of one module each that run the pipeline for many seconds."""
 
 
@@ -192,8 +193,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     with locked(shared / "built.lock"):
         if not done.is_file():
             shutil.rmtree(folder, ignore_errors=True)
-            made = Workspace.laid(folder, **BOTH)
-            made.make("main", "more")
+            made = laid(folder, EVERY)
+            made.make()
             made.call("track")
             # Much faster than `dvc repro`, which starts Python for every stage; what dvc.lock then says is the same.
             made.run("dvc", "commit", "--force")

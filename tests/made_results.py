@@ -58,9 +58,9 @@ def row_of(name: str, seed: int = 1, **changes: Any) -> RunRow:
     return RunRow(**known | changes)
 
 
-def run_of(name: str, **hyperparameters: Any) -> list[RunRow]:
+def run_of(name: str, seed: int = 1, **hyperparameters: Any) -> list[RunRow]:
     """The same with hyperparameters, as the only row of its run."""
-    return [row_of(name, training=TRAINING.model_copy(update={"hyperparameters": hyperparameters}))]
+    return [row_of(name, seed, training=TRAINING.model_copy(update={"hyperparameters": hyperparameters}))]
 
 
 DOMAINS = {"data": "qmsum", "kind": "domains", "clients": ["A", "B"]}

@@ -24,6 +24,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("plan",),
     ("runs",),
     ("report",),
+    ("pages",),
     ("stages",),
     ("federation",),
     ("__main__",),

@@ -34,6 +34,13 @@ LEFT_OUT = ("results/", ".ci/", "benchmarks/", "deploy/", "docs/", "dvc.lock", "
 IDENTITY = {f"GIT_{who}_{what}": "t@t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
 
+class _Plain(yaml.SafeDumper):
+    """Writes no anchors for values that occur twice."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
 class Workspace:
     """A clone of the project as a stranger has it, with its own params.yaml."""
 
@@ -122,26 +129,27 @@ class Workspace:
         with self.entered():
             importlib.import_module(f"pipeline.stages.{name}").run(*arguments)
 
-    def make_quickly(self, *runs: str) -> None:
-        """`make` with `stand_ins`."""
-        with stand_ins():
-            self.make(*runs)
-
-    def make(self, *runs: str) -> None:
-        """All stages, of these runs or of all, in this process."""
+    def make_until(self, last: str) -> None:
+        """All stages up to this one, in this process."""
         with self.entered():
             params = read_params()
         self.stage("plan")
         for stage, items in (
             *(("ingest", params.sources), ("prepare", params.data), ("backbone", params.backbones)),
             *(("partition", params.settings), ("encode", params.settings)),
-            *(("train", runs or params.runs), ("predict", runs or params.runs), ("evaluate", runs or params.runs)),
+            *(("train", params.runs), ("predict", params.runs), ("evaluate", params.runs)),
         ):
             for item in items:
                 self.stage(stage, item)
-        if not runs:
-            for page in ("analyze", "examples", "report"):
-                self.stage(page)
+            if stage == last:
+                return
+        for page in ("analyze", "examples", "report"):
+            self.stage(page)
+
+    def make(self) -> None:
+        """All stages, in this process; see `stand_ins`."""
+        with stand_ins():
+            self.make_until("report")
 
     @contextmanager
     def without(self, path: str) -> Iterator[None]:
@@ -160,7 +168,11 @@ class Workspace:
     def params(self, **changes: Any) -> None:
         """Set keys of params.yaml; None removes one."""
         kept = {key: value for key, value in (self.read_params() | changes).items() if value is not None}
-        content = yaml.safe_dump(kept, sort_keys=False)
+        self.write_params(kept)
+
+    def write_params(self, params: dict[str, Any]) -> None:
+        """Write a params.yaml; anchors are not read."""
+        content = yaml.dump(params, Dumper=_Plain, sort_keys=False)
         (self.folder / "params.yaml").write_text(content, encoding="utf-8")
 
 

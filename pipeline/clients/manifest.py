@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pipeline.clients.setting import Share
 from pipeline.corpora.conversation import Conversation
@@ -65,16 +66,20 @@ def check(
         for split in needed:
             if not splits[split]:
                 raise QuorumError(f"{where}: client {client} has no {split} examples; add meetings or drop it")
-    trained = {_meeting(examples[i]): client for client, splits in manifest.items() for i in splits["train"]}
-    for client, splits in manifest.items():
-        for identity in splits["test"]:
-            meeting = _meeting(examples[identity])
-            if meeting in trained:
-                raise QuorumError(
-                    f"{where}: meeting {meeting[1]} is in the test of {client} and in the training of "
-                    f"{trained[meeting]}; remove it from one of them"
-                )
+    for meeting, (tested, trained) in leaks(manifest, examples).items():
+        raise QuorumError(
+            f"{where}: meeting {meeting} is in the test of {tested} and in the training of {trained}; remove it from "
+            "one of them"
+        )
 
 
-def _meeting(example: Conversation) -> tuple[str, str]:
-    return "recordings" if example.corpus in RECORDINGS else example.corpus, example.meeting
+def leaks(manifest: Manifest, examples: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """Find the groups that are in a test and in training: group -> (a client that tests it, one that trains on it)."""
+    trained = {_group(examples[i]): client for client, splits in manifest.items() for i in splits["train"]}
+    tested = {_group(examples[i]): client for client, splits in manifest.items() for i in splits["test"]}
+    return {group[1]: (client, trained[group]) for group, client in tested.items() if group in trained}
+
+
+def _group(example: Any) -> tuple[str, str]:
+    corpus = getattr(example, "corpus", "")
+    return "recordings" if corpus in RECORDINGS else corpus, example.group

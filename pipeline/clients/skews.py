@@ -17,6 +17,7 @@ from pipeline.clients.setting import Count, OfData, is_client_name
 from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
 from pipeline.workspace.layout import OWN
+from pipeline.workspace.record import FilePath
 
 SERVER = "server"
 """The manifest's entry for the development and test sets."""
@@ -73,7 +74,7 @@ class Given(OfData):
     """A partition from a file, of this project or in FedNLP's form."""
 
     kind: Literal["given"]
-    file: Path
+    file: FilePath
 
     @model_validator(mode="after")
     def _check_file(self) -> Given:

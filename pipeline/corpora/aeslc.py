@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
+from pipeline.corpora.duplicates import normal
 from pipeline.corpora.example import Split
 from pipeline.corpora.labelled import Titled
 from pipeline.errors import QuorumError
@@ -27,8 +28,8 @@ def read(folder: Path, left_out: Counter[str]) -> list[Titled]:
         QuorumError: a folder is missing, or a file has no subject.
     """
     found = {split: _read(folder / "enron_subject_line" / name, split) for split, name in FOLDERS.items()}
-    evaluated = {_normal(email.text) for split in ("val", "test") for email in found[split]}  # type: ignore[index]
-    trained = [email for email in found["train"] if _normal(email.text) not in evaluated]
+    evaluated = {normal(email.text) for split in ("val", "test") for email in found[split]}  # type: ignore[index]
+    trained = [email for email in found["train"] if normal(email.text) not in evaluated]
     left_out["train"] += len(found["train"]) - len(trained)
     return [*trained, *found["val"], *found["test"]]
 
@@ -48,7 +49,3 @@ def _email(path: Path, split: Split) -> Titled:
         raise QuorumError(f"{path}: has no @subject; run `dvc repro ingest@aeslc`")
     identity = f"aeslc/{split}/{path.stem}"
     return Titled(identity, split, path.stem.partition("_")[0], identity, body.strip(), title, tuple(named.values()))
-
-
-def _normal(body: str) -> str:
-    return " ".join(body.split()).lower()

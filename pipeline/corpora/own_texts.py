@@ -51,6 +51,7 @@ def read(
     check_columns(path, rows[0][1], COLUMNS[kind])
     splits = _splits(path, rows)
     texts = [_text_of(kind, path, line, row, splits[line]) for line, row in rows]
+    _check_groups(path, [line for line, _ in rows], texts)
     _check_classes(path, [line for line, _ in rows], texts, classes)
     return texts
 
@@ -164,6 +165,22 @@ MAKE: dict[type[Any], Callable[[tuple[str, Split, str, str], Row, str], Example]
     Question: _question,
     Titled: _titled,
 }
+
+
+def _check_groups(path: Path, lines: Sequence[int], texts: Sequence[Example]) -> None:
+    """Check that no group is in training and in the test.
+
+    Raises:
+        QuorumError: one is; names both lines.
+    """
+    trained = {text.group: line for line, text in zip(lines, texts, strict=True) if text.split == "train"}
+    for line, text in zip(lines, texts, strict=True):
+        if text.split == "test" and text.group in trained:
+            raise QuorumError(
+                f"{path}: line {line}: group {text.group!r} is tested, and line {trained[text.group]} trains on it; "
+                "put "
+                "all its rows into one split"
+            )
 
 
 def _check_classes(

@@ -30,7 +30,7 @@ from statsmodels.stats.multitest import multipletests
 
 from pipeline.errors import QuorumError
 from pipeline.evaluation.intervals import Clusters, Interval, interval_of, mean_ratio, of_few, sign_flip, standard_error
-from pipeline.workspace.record import Record, first_problem
+from pipeline.workspace.record import FilePath, Number, Record, first_problem
 from pipeline.workspace.words import nearest
 
 ALPHA = 0.05
@@ -58,7 +58,7 @@ class Comparison(Record):
     effects: dict[str, float | None] = Field(min_length=1)
     over: Literal["groups", "seeds"] = "groups"
     family: str = ""
-    band: tuple[float, float] | None = None
+    band: tuple[float, float] | None = Field(default=None, strict=False)
     scale: str | None = None
 
 
@@ -77,7 +77,7 @@ class Sensitivity(Record):
     seeds: list[int] | None = None
     weigh: Literal["clients", "examples"] = "clients"
     groups: str | None = None
-    replace: dict[int, Path] = Field(default_factory=dict)
+    replace: dict[Number, FilePath] = Field(default_factory=dict)
 
 
 class Comparisons(Record):

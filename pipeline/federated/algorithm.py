@@ -41,7 +41,7 @@ Pull = Callable[[Adapter], Adapter]
 class Knobs(BaseModel):
     """The base of every algorithm's `Hyperparameters`. The fields' names are keys of params.yaml."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False, strict=True)
 
 
 @dataclass(frozen=True)

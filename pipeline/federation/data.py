@@ -21,7 +21,8 @@ from pipeline.runs.encoding import encode
 from pipeline.runs.index import Index, index_of
 from pipeline.runs.partitioning import draw
 from pipeline.stages import backbone
-from pipeline.tasks.task import load_task, writes
+from pipeline.stages.prepare import CLASSED
+from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
 
@@ -33,16 +34,18 @@ def obtain_backbone(run_id: str) -> None:
         backbone.run(learner.view.backbone)
 
 
-def agreed_classes(params: Params, run: str) -> tuple[str, ...]:
-    """The classes of a run's task, on which all sites agree in params.yaml; none for a task that writes.
+def agreed_classes(params: Params, setting: str) -> tuple[str, ...]:
+    """The classes of a setting's task, on which all sites agree in params.yaml; none for a task that writes.
+
+    A task whose classes do not depend on its data, such as answering questions, needs no list.
 
     Raises:
         QuorumError: params.yaml has no classes, and no site sees those of the others.
     """
-    setting = params.runs[run].setting
-    name = params.settings[setting].data_sets[0]
-    if writes(load_task(task_of(params, setting))):
-        return ()
+    name, task = params.settings[setting].data_sets[0], load_task(task_of(params, setting))
+    if task.kind not in CLASSED:
+        known: tuple[str, ...] = task.classes(())
+        return known
     if not params.data[name].classes:
         raise QuorumError(f"params.yaml: data.{name}.classes: is missing; list those of all organisations")
     return tuple(sorted(params.data[name].classes))
@@ -81,6 +84,8 @@ def prepare(params: Params, organisation: str, run_id: str) -> tuple[Manifest, I
 def _meetings(params: Params, organisation: str, name: str) -> dict[str, Any]:
     """A folder of meetings, in the splits that the folder or a hash gives them."""
     own = params.own[organisation]
+    if own.folder is None:
+        raise QuorumError(f"params.yaml: own.{organisation}: data.{name} needs a folder of meetings; set folder")
     raw = own_folder(layout.raw("qmsum"), organisation)
     shutil.rmtree(raw, ignore_errors=True)  # removed meetings must not be trained on
     split_folder(layout.home() / own.folder, raw, roles=own.roles)
@@ -94,9 +99,10 @@ def _texts(params: Params, organisation: str, setting: str) -> dict[str, Any]:
     """A CSV or JSONL file of texts, with the column `split`."""
     name = params.settings[setting].data_sets[0]
     task = load_task(task_of(params, setting))
-    examples = own_texts.read(layout.home() / params.own[organisation].folder, task.kind, task.classes)
-    known = set(agreed_classes(params, next(run for run, one in params.runs.items() if one.setting == setting)))
-    if strange := sorted(set(task.classes(examples)) - known):
+    # A label that only others train on is no mistake here, so it is looked up among the agreed ones.
+    examples = own_texts.read(layout.home() / params.own[organisation].path, task.kind)
+    known = agreed_classes(params, setting)
+    if strange := sorted(set(task.classes(examples)) - set(known)):
         raise QuorumError(f"params.yaml: data.{name}.classes: has no {strange[0]!r}, which {organisation} has; add it")
     _write_notes(name, {"examples": len(examples)})
     return {example.id: example for example in examples}

@@ -21,7 +21,7 @@ from pipeline.federation.processes import Supervisor
 from pipeline.federation.site import ALLOWED, KEYS, STATE, NodeSite, in_words, socket_path
 from pipeline.federation.worker import serve
 from pipeline.model.adapter import Adapter
-from pipeline.plan.orders import planned_run
+from pipeline.plan.orders import EvaluateOrder, PredictOrder, planned_run, read_order
 from pipeline.plan.schema import read_params
 from pipeline.runs.export import export
 from pipeline.runs.index import planned_key
@@ -79,6 +79,7 @@ def open_node(site: NodeSite) -> Node:
         progress = Progress(round_, ServerState(server))
         export(run_id, Finished(progress, private), order, manifest, index)
         write_json(layout.trained_as(run_id), {"training": planned_key(run_id)})
+        _keep_seed(site)
         predict.run(site.run)
         evaluate.run(site.run)
         means = mean_scores(run_id, site.organisation)
@@ -97,6 +98,14 @@ def open_node(site: NodeSite) -> Node:
         facts=site_facts(training, order_id, counts, weight, sha256_file(layout.examples(data))),
         finish=evaluate_on_test,
     )
+
+
+def _keep_seed(site: NodeSite) -> None:
+    """Leave only the site's seed in the orders of prediction and evaluation: the run's others are not trained here."""
+    for stage, kind in (("predict", PredictOrder), ("evaluate", EvaluateOrder)):
+        path = layout.order(stage, site.run)
+        order = read_order(path, kind).model_copy(update={"seeds": [site.seed]})
+        write_json(path, order.model_dump(mode="json"))
 
 
 def mean_scores(run_id: str, client: str) -> dict[str, float]:

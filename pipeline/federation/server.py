@@ -75,7 +75,7 @@ def train_over(link: SocketLink, site: ServerSite) -> Finished:
     """
     run_id = layout.run_id(site.run, site.seed)
     training, order = planned_training(run_id)
-    order_id, classes = order_hash(run_id, training), agreed_classes(read_params(), site.run)
+    order_id, classes = order_hash(run_id, training), agreed_classes(read_params(), order.setting)
     say(f"server: waiting for {', '.join(site.organisations)}")
     facts = handshake(link, site.organisations, order_id, site_facts(training, order_id, {}))
     job = job_name(order_id, training, facts)

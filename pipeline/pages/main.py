@@ -22,6 +22,7 @@ from pipeline.report.main_data import MainData
 from pipeline.report.main_figures import draw
 from pipeline.report.main_page import render
 from pipeline.report.main_tables import history_rows, main_table
+from pipeline.report.naming import labels
 from pipeline.runs.identity import record_identities
 from pipeline.runs.metrics import plain, small_metrics, write_metrics
 from pipeline.runs.result_files import deleted_results, read_results_of
@@ -41,13 +42,24 @@ def run(order: ReportOrder) -> None:
     Raises:
         QuorumError: no run has a result, or comparisons.yaml is wrong or has a misspelt run.
     """
+    data = write_files(order)
+    write_text(layout.REPORT, render(data, layout.FIGURES))
+
+
+def write_files(order: ReportOrder) -> MainData:
+    """Write tables, figures, metrics and the gallery; the data of the page.
+
+    Raises:
+        QuorumError: no run has a result, or comparisons.yaml is wrong or has a misspelt run.
+    """
     data, every, files = _read(order)
     for folder in (layout.TABLES, layout.FIGURES, layout.all_metrics().parent):
         empty_folder(folder)
-    write_table(layout.COMPARISONS_TABLE, effect_records(data.effects))
+    if data.effects:
+        write_table(layout.COMPARISONS_TABLE, effect_records(data.effects))
     if data.sensitivities:
         write_table(layout.SENSITIVITIES_TABLE, sensitivity_records(data.sensitivities))
-    write_table(layout.MAIN_TABLE, main_table(data))
+    write_table(layout.MAIN_TABLE, main_table(data.results, data.metrics, labels(order.runs)))
     write_table(layout.HISTORY, *history_rows(every.histories))
     write_json(layout.METRICS, small_metrics(data.results.metrics, tuple(data.compared)))
     write_metrics(data.results.metrics, {} if data.parts else data.results.by_seed)
@@ -55,9 +67,9 @@ def run(order: ReportOrder) -> None:
         write_json(layout.seed_metrics(seed), plain(own.by_seed[seed]))
     record_identities({row.id: row for row in order.runs}, files)
     draw(data, layout.FIGURES)
-    write_text(layout.REPORT, render(data, layout.FIGURES))
     write_gallery(order)
     _say_missing(data)
+    return data
 
 
 def _read(order: ReportOrder) -> tuple[MainData, Results, dict[str, Any]]:

@@ -7,7 +7,8 @@ from typing import Any
 
 from pipeline.pages.gallery import write_gallery
 from pipeline.plan.orders import ReportOrder
-from pipeline.report.main_tables import history_rows
+from pipeline.report.main_tables import history_rows, main_table
+from pipeline.report.naming import labels
 from pipeline.report.pairs import pairs_of
 from pipeline.report.paper import Section, read_paper
 from pipeline.report.paper_page import PaperPage, render
@@ -20,6 +21,7 @@ from pipeline.runs.results import first_runs, results_of, side_by_side
 from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, read_json, write_json, write_text
+from pipeline.workspace.progress import say
 from pipeline.workspace.tables import read_table, write_table
 
 
@@ -29,16 +31,19 @@ def run(order: ReportOrder) -> None:
     Raises:
         QuorumError: no run has a result, or what `analyze` found is missing.
     """
+    order = _of_first_task(order)
     samples, rows = order.sign_flips, [row for row in order.runs if not row.left_out]
     files = read_results_of(rows)
     results = results_of(rows, files, samples, "report")
     for folder in (layout.TABLES, layout.FIGURES, layout.all_metrics().parent):
         empty_folder(folder)
     write_metrics(results.metrics, results.by_seed)
+    metrics = (*load_task(next(iter(order.data.values()))).metrics, LOSS)
+    write_table(layout.MAIN_TABLE, main_table(results, metrics, labels(rows)))
     write_table(layout.HISTORY, *history_rows(results.histories))
     record_identities({row.id: row for row in rows}, files)
     compared = {section: side_by_side(results, names, samples) for section, names in order.sections.items()}
-    endpoints = (load_task(next(iter(order.data.values()))).metrics[0], LOSS)
+    endpoints = (metrics[0], LOSS)
     pairs = {section: pairs_of(section, list(own), results, endpoints, samples) for section, own in compared.items()}
     write_table(layout.TABLES / "pairs.csv", [one.to_row() for own in pairs.values() for one in own])
     write_json(layout.METRICS, small_metrics(results.metrics, [one.name for one in endpoints]))
@@ -60,6 +65,18 @@ def run(order: ReportOrder) -> None:
     )
     write_text(layout.REPORT, render(data, layout.FIGURES))
     write_gallery(order)
+
+
+def _of_first_task(order: ReportOrder) -> ReportOrder:
+    """The order without the data sets and runs of other tasks than the first data set's, which share no scores."""
+    task = next(iter(order.data.values()))
+    rows = [row for row in order.runs if order.data[row.data[0]] == task]
+    others = sorted({row.name for row in order.runs} - {row.name for row in rows})
+    if others:
+        say(f"report: {', '.join(others)} are of other tasks, and are not shown; set page: tasks")
+    data = {name: module for name, module in order.data.items() if module == task}
+    sections = {name: own for name, own in order.sections.items() if not set(own) & set(others)}
+    return order.model_copy(update={"runs": rows, "data": data, "sections": sections})
 
 
 def _sections(order: ReportOrder) -> list[Section]:

@@ -18,6 +18,7 @@ from pipeline.runs.result_files import Result, read_results_of
 from pipeline.tasks.task import Metric, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, read_json, write_text
+from pipeline.workspace.progress import say
 from pipeline.workspace.tables import read_table, write_table
 
 
@@ -30,8 +31,14 @@ def run(order: ReportOrder) -> None:
     metrics = {name: load_task(module).metrics for name, module in order.data.items()}
     results = read_results_of(order.runs)
     by_name: dict[str, dict[int, RunRow]] = {}
+    unscored: dict[str, None] = {}
     for row in (row for row in order.runs if row.id in results):
-        by_name.setdefault(row.name, {})[row.seed] = row
+        if metrics[row.data[0]][0].name in results[row.id]["scores"]["examples"][0]:
+            by_name.setdefault(row.name, {})[row.seed] = row
+        else:
+            unscored[row.name] = None
+    if unscored:
+        say(f"report: {', '.join(unscored)}: have a loss alone, and are not shown; set decode: true")
     by_run = {name: _outcome(rows, results, metrics) for name, rows in by_name.items()}
     label_counts = {setting: counts for setting in order.settings if (counts := label_counts_of(setting))}
     unassigned = {setting: _unassigned(setting) for setting in label_counts}

@@ -174,8 +174,8 @@ def _own_clients(params: Params) -> None:
     for name, client in params.own.items():
         if name in CLIENTS or not is_client_name(name):
             raise ValueError(f"own.{name}: is taken or has a dot; choose another name")
-        if not client.folder.is_relative_to(OWN) or ".." in client.folder.parts:
-            raise ValueError(f"own.{name}.folder: {client.folder} is not inside {OWN}; put the meetings there")
+        if not client.path.is_relative_to(OWN) or ".." in client.path.parts:
+            raise ValueError(f"own.{name}: {client.path} is not inside {OWN}; put it there")
 
 
 def _seeds(params: Params) -> None:

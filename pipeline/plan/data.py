@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -17,7 +16,7 @@ from pipeline.corpora.sources import CORPORA
 from pipeline.model.frozen_part import FrozenPart
 from pipeline.plan.run import Method, Rates
 from pipeline.tasks import TASKS
-from pipeline.workspace.record import Record
+from pipeline.workspace.record import FilePath, Record
 
 SOURCES = (*CORPORA, *ARCHIVES)
 """The published sources."""
@@ -35,14 +34,16 @@ class Data(Record):
         headers: of 20 Newsgroups: which headers are read.
         classes: the classes of its labels, where no site sees all of them; else those of the training examples.
         take: which examples of each split are used, in settings that divide one data set.
-        backbone, frozen, source_tokens, target_tokens, max_tokens: of the models that read it.
-        rounds, clients_per_round, batch_size, rates, seeds: of its runs.
+        backbone: of the models that read it.
+        frozen: where their encoder is cut.
+        source_tokens, target_tokens, max_tokens: of the models that read it, before the file's.
+        rounds, clients_per_round, batch_size, rates, seeds: of its runs, before the file's.
         knobs: method -> hyperparameters of its runs.
     """
 
     task: str
     source: str
-    file: Path | None = None
+    file: FilePath | None = None
     span_end: SpanEnd = "inclusive"
     query: str | None = None
     headers: Literal["all", "subject"] = "all"

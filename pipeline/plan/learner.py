@@ -22,7 +22,7 @@ class View(Record):
         layers: the layers that an encoder has, from below; None: all.
         adapted_layers: the layers of a language model, from above, that have adapters; None for an encoder.
         source_tokens: the most tokens that it reads of an example.
-        target_tokens: the most tokens of the example's text that it learns to write.
+        target_tokens: the most tokens of the example's text that it learns to write; 1 for an encoder.
     """
 
     backbone: str
@@ -30,7 +30,7 @@ class View(Record):
     layers: list[int] | None = None
     adapted_layers: int | None = None
     source_tokens: int
-    target_tokens: int
+    target_tokens: int = 1
 
 
 class Learner(Record):

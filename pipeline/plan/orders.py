@@ -329,7 +329,7 @@ def read_order(path: Path, kind: type[AnyOrder]) -> AnyOrder:
     """
     data = read_json(path, remedy=REMEDY)
     try:
-        return kind.model_validate(data)
+        return kind.model_validate(data, strict=False)  # JSON has neither tuples nor integers as keys
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors()[0]["loc"])
         raise QuorumError(f"{path}: not a {kind.__name__} ({where}: {error.errors()[0]['msg']}); {REMEDY}") from None

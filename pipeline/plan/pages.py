@@ -17,6 +17,7 @@ STYLE = ("base.html.j2", "pieces.html.j2", "gallery.html.j2", "page.css")
 
 PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "main": ("pipeline.pages.main", ("main_page.html.j2",)),
+    "tour": ("pipeline.pages.tour", ("tour_page.html.j2",)),
     "paper": ("pipeline.pages.paper", ("paper_page.html.j2", "../paper.yaml")),
     "tasks": ("pipeline.pages.tasks", ("task_page.html.j2",)),
     "faults": ("pipeline.pages.faults", ("faults_page.html.j2",)),

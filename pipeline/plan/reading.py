@@ -48,7 +48,9 @@ def read_scales(path: Path) -> tuple[str, dict[str, dict[str, Any]]]:
                 )
     chosen = data.get("scale")
     scales = data.pop("scales", None)
-    rows = scales if isinstance(scales, dict) else {chosen: {}}
+    rows = {chosen: {}} if scales is None else scales
+    if not isinstance(rows, dict) or not all(isinstance(row, dict | None) for row in rows.values()):
+        raise QuorumError(f"{_at(path, lines, 'scales')}: is no table of scales, each with its keys; correct it")
     if not isinstance(chosen, str) or chosen not in rows:
         raise QuorumError(f"{_at(path, lines, 'scale')}: {chosen!r}; known: {', '.join(map(str, rows))}; correct it")
     return chosen, {scale: _completed(path, lines, _over(row, data) | {"scale": scale}) for scale, row in rows.items()}
@@ -108,8 +110,9 @@ def _like(path: Path, lines: Lines, where: str, table: Mapping[str, Any], name: 
     if not isinstance(row, dict) or "like" not in row:
         return row
     model, key = row["like"], f"{where}.{name}.like"
-    if model not in table or model in (*above, name):
-        known = ", ".join(one for one in table if one not in (*above, name))
+    others = [one for one in table if one not in (*above, name)]
+    if model not in others:
+        known = ", ".join(others) or "none"
         raise QuorumError(f"{_at(path, lines, key)}: no other row {model!r} in {where}; known: {known}; correct it")
     other = _like(path, lines, where, table, model, (*above, name))
     own = {one: value for one, value in row.items() if one != "like"}

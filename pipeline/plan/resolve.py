@@ -37,7 +37,7 @@ from pipeline.plan.orders import (
 )
 from pipeline.plan.packages import packages_of
 from pipeline.plan.pages import code_of_page
-from pipeline.plan.schema import OwnClient, Params
+from pipeline.plan.schema import Params
 from pipeline.plan.training import batches_of, learner_of, left_out, precision_of, train_order
 from pipeline.tasks import TASKS
 from pipeline.tasks.task import load_task, writes
@@ -102,7 +102,8 @@ def _of_data(params: Params) -> dict[str, Order]:
         if data.file is not None:
             file = {"file": str(data.file), "contents": _contents(data.file)}
         # Users' meetings are read with QMSum's.
-        own = {n: _own_folder(client) for n, client in sorted(params.own.items())} if data.source == "qmsum" else {}
+        meetings = params.own_meetings if data.source == "qmsum" else {}
+        own = {client: _own_folder(folder, params.own[client].roles) for client, folder in meetings.items()}
         listed = checksum_file(data.source)
         orders[f"ingest/{data.source}"] = IngestOrder(
             code=code_of("pipeline.stages.ingest"),
@@ -121,10 +122,10 @@ def _of_data(params: Params) -> dict[str, Order]:
     return orders
 
 
-def _own_folder(client: OwnClient) -> OwnFolder:
-    here = layout.home() / client.folder
+def _own_folder(folder: Path, roles: bool) -> OwnFolder:
+    here = layout.home() / folder
     files = {str(path.relative_to(here)): sha256_file(path) for path in sorted(here.rglob("*")) if path.is_file()}
-    return OwnFolder(folder=str(client.folder), meetings=sha256_json(files), roles=client.roles)
+    return OwnFolder(folder=str(folder), meetings=sha256_json(files), roles=roles)
 
 
 def _contents(file: Path) -> str | None:

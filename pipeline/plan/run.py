@@ -51,10 +51,11 @@ class Run(Record):
         seeds: its seeds; None: those of its data set, or the file.
         at: the scale that has it; None: every scale.
         evaluate: whether the server's or the clients' models are evaluated; None: as the method has it.
-        backbone, frozen, source_tokens: of its data set, unless they are set.
+        backbone, frozen: before its data set's.
         layers: the layers that its encoder has, from below; None: all.
         adapted_layers: N, the layers of a language model, from above, that have adapters; None: the file's.
-        above, size: what trains above the frozen part, and m of a bottleneck or r of LoRA; None: the file's.
+        above: what trains above the frozen part; None: the file's.
+        size: m of a bottleneck or r of LoRA; None: the file's.
         dropout: the probability that an adapter's input is dropped, in training.
         adapted_positions: whether adapters act on the target's positions, or on the prompt's too.
         decode: whether it writes predictions; else it has a loss alone.

@@ -25,9 +25,9 @@ from pipeline.plan.reading import located, read_scales
 from pipeline.plan.run import Rates, Run
 from pipeline.plan.tune import Tune
 from pipeline.workspace.layout import PARAMS
-from pipeline.workspace.record import Record, first_problem
+from pipeline.workspace.record import FilePath, Number, Record, first_problem
 
-Page = Literal["main", "paper", "tasks", "faults"]
+Page = Literal["tour", "main", "paper", "tasks", "faults"]
 
 GLOBAL = ("tau", "lambda", "local_start")
 """The hyperparameters at the top of params.yaml, for all runs whose algorithm has them."""
@@ -36,10 +36,30 @@ OF_DATA = ("rounds", "clients_per_round", "batch_size")
 
 
 class OwnClient(Record):
-    """A user's folder of meetings, in any format that is read; `roles`: whether speakers' names are replaced."""
+    """A user's data: one more client, or an organisation of a federation.
 
-    folder: Path
+    Attributes:
+        folder: of meetings, in any format that is read.
+        file: of labelled texts, of a federation on another task; a CSV or JSONL with the columns of the task.
+        roles: whether speakers' names in meetings are replaced.
+    """
+
+    folder: FilePath | None = None
+    file: FilePath | None = None
     roles: bool = False
+
+    @model_validator(mode="after")
+    def _has_one(self) -> OwnClient:
+        if (self.folder is None) is (self.file is None):
+            raise ValueError("needs a folder of meetings or a file of texts")
+        return self
+
+    @property
+    def path(self) -> Path:
+        """The folder or the file."""
+        found = self.folder or self.file
+        assert found is not None
+        return found
 
 
 class Params(CommonKnobs):
@@ -55,18 +75,30 @@ class Params(CommonKnobs):
         precision: of products with frozen weights; auto is bf16 where the machine multiplies it natively.
         threads: of a process that trains; None: OMP_NUM_THREADS, else one a core. They move the last bits of results.
         data_source: where published sources come from; auto takes the first that answers.
-        sources, backbones: those that data sets and runs use, which DVC needs as lists.
-        own: name -> a user's folder of meetings: one more client in settings of kind domains.
+        sources: all that data sets use.
+        backbones: all that runs use.
+        own: name -> a user's data; a folder of meetings is one more client in settings of kind domains.
+        device: where models are computed.
+        backbone: of all runs, unless a data set or a run has its own.
+        source_tokens: the most tokens that are read of an example, its prompt included.
+        target_tokens: the most tokens that are learned of what a model writes, its end token included.
         weights: a local folder with the backbone's weights, in the hub's file layout.
         train_fraction, validation_examples: of every client, in settings of kind domains and iid.
         alpha: of skewed settings that leave theirs open: labels are drawn from Dir(alpha times their shares).
         adapted_layers: N, the layers of a language model, from above, that have adapters; None: the preset's.
-        above, size: what trains above the frozen part, and m of a bottleneck or r of LoRA; None: the preset's.
+        above: what trains above the frozen part; None: bottlenecks in a language model, all layers of an encoder.
+        size: m of a bottleneck or r of LoRA; None: the preset's, or 8.
         evaluated: whether a client's best round by its validation loss is evaluated, or the last round.
         added_rounds: of prolonged runs.
         learning_rate: of all runs; None: their family's in `rates`.
-        tau, weight, local_start: see the algorithms that have them.
-        beams, length_penalty, no_repeat_ngram, min_tokens, max_tokens: see `model.decoding_rule`.
+        tau: of selective distillation, in nats, or a quantile as in q0.88; see AdaFedSelectKD.
+        weight: of the distillation term; see AdaFedKD.
+        local_start: whether clients of methods that distil start a round from their own adapter or the server's.
+        beams: of beam search; 1 is greedy.
+        length_penalty: beam scores are divided by length ** length_penalty.
+        no_repeat_ngram: no n-gram of this size twice in a text; 0 allows all.
+        min_tokens: at least so many are written before the end token.
+        max_tokens: at most so many are written, the end token among them.
         use_stemmer: whether ROUGE compares stems; the paper's tool does not.
         sign_flips: random signs of groups behind each interval and p.
         topics: clusters of sources, over which clients are compared.
@@ -78,7 +110,7 @@ class Params(CommonKnobs):
     scale: str
     seeds: list[int] = Field(min_length=1)
     keep_rounds: list[int] = Field(default_factory=list)
-    folds: dict[int, Fold] = Field(default_factory=dict)
+    folds: dict[Number, Fold] = Field(default_factory=dict)
     device: Literal["auto", "cpu", "cuda"] = "auto"
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     threads: Count | None = None
@@ -92,7 +124,7 @@ class Params(CommonKnobs):
     alpha: PositiveFloat = 1.0
 
     backbone: str | None = None
-    weights: Path | None = None
+    weights: FilePath | None = None
     adapted_layers: Count | None = None
     above: Above | None = None
     size: Count | None = None
@@ -142,6 +174,11 @@ class Params(CommonKnobs):
         """The runs of this scale."""
         return [name for name, run in self.runs.items() if run.at in (None, self.scale)]
 
+    @property
+    def own_meetings(self) -> dict[str, Path]:
+        """Own client -> its folder of meetings, by name."""
+        return {name: own.folder for name, own in sorted(self.own.items()) if own.folder is not None}
+
     def data_of(self, name: str) -> Data:
         """A run's data set; of several, the first, since several have no knobs of their own."""
         return self.data[self.settings[self.runs[name].setting].data_sets[0]]
@@ -162,7 +199,7 @@ class Params(CommonKnobs):
             filled["train_fraction"] = wanted.train_fraction or self.train_fraction
             filled["validation_examples"] = wanted.validation_examples or self.validation_examples
         if isinstance(wanted, Domains) and wanted.own:
-            filled["clients"] = [*wanted.clients, *sorted(self.own)]
+            filled["clients"] = [*wanted.clients, *self.own_meetings]
         if isinstance(wanted, Skewed) and wanted.alpha is None and wanted.beta is None and not wanted.spread:
             filled["alpha"] = self.alpha
         return wanted.model_copy(update=filled)

@@ -45,11 +45,11 @@ def learner_of(params: Params, name: str) -> Learner | None:
     backbone = str(params.backbone_of(name))
     setting = params.settings[run.setting]
     limits: dict[str, Any] = {}
-    for key in ("source_tokens", "target_tokens"):
-        found = getattr(setting, key, None) or getattr(data, key) or getattr(params, key)
-        if found is None and (key == "source_tokens" or writes(load_task(TASKS[data.task]))):
+    keys = ("source_tokens", "target_tokens") if backbone in PRESETS else ("source_tokens",)
+    for key in keys:
+        limits[key] = getattr(setting, key, None) or getattr(data, key) or getattr(params, key)
+        if limits[key] is None:
             raise QuorumError(f"params.yaml: data.{setting.data_sets[0]}.{key}: is missing; add it here or in `scales`")
-        limits[key] = found or 1
     how: dict[str, Any] = {
         "device": params.device,
         "precision": precision_of(params),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from pipeline.corpora.example import SPLITS
 from pipeline.report.limits import truncation
 from pipeline.runs.result_files import Result
@@ -62,6 +64,10 @@ def settings(results: Mapping[str, Result]) -> list[dict[str, Any]]:
     rows = []
     for name, result in results.items():
         sizes = [f"{client} {'/'.join(str(own[s]) for s in SPLITS)}" for client, own in result["sizes"].items()]
-        lost = truncation(Cut(**result["cut"])) if result["cut"] else ""
-        rows.append({"name": name, "clients": ", ".join(sizes), "truncation": lost})
+        rows.append({"name": name, "clients": ", ".join(sizes), "truncation": lost(result)})
     return rows
+
+
+def lost(result: Result) -> Markup:
+    """What truncation lost, where a result has it."""
+    return truncation(Cut(**result["cut"])) if result["cut"] else Markup("")

@@ -10,16 +10,22 @@ from __future__ import annotations
 
 import csv
 import gzip
+import importlib
+import inspect
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
 import yaml
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from pipeline.errors import QuorumError
 from pipeline.evaluation.intervals import Interval
+from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.report.page import signed
 from pipeline.workspace.files import write_text
 from pipeline.workspace.words import number
@@ -52,12 +58,50 @@ def render(template: Path, root: Path = ROOT) -> str:
         return yaml.safe_load(text) if path.endswith(".yaml") else json.loads(text)
 
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
-    environment.globals.update(table=table, record=record, row=row)
+    environment.globals.update(table=table, record=record, row=row, keys=keys, algorithms=ALGORITHMS)
     environment.filters.update(num=num, signed=lambda value, digits: signed(float(value), digits), span=span, grid=grid)
     try:
         return environment.from_string(template.read_text(encoding="utf-8")).render()
     except (OSError, QuorumError, jinja2.TemplateError) as error:
         raise QuorumError(f"{template}: {error}; correct the template") from error
+
+
+def keys(path: str) -> list[dict[str, str]]:
+    """The keys of a record, as `params.yaml` spells them, with their defaults and what the code says of them.
+
+    Args:
+        path: a module and its record, as in `pipeline.plan.run.Run`.
+    """
+    module, _, name = path.rpartition(".")
+    record: type[BaseModel] = getattr(importlib.import_module(module), name)
+    about = _attributes(record)
+    about |= {field.alias: about[key] for key, field in record.model_fields.items() if field.alias and key in about}
+    return [
+        {
+            "key": field.alias or key,
+            "default": _default(field),
+            "about": field.description or about.get(field.alias or key, ""),
+        }
+        for key, field in record.model_fields.items()
+        if field.description or key in about
+    ]
+
+
+def _attributes(record: type[BaseModel]) -> dict[str, str]:
+    """Field -> what the docstring of its record, or of a base, says below `Attributes:`."""
+    found: dict[str, str] = {}
+    for own in reversed(record.__mro__):
+        text = inspect.cleandoc(own.__doc__ or "").partition("Attributes:\n")[2]
+        for names, about in re.findall(r"^ {4}([\w, ]+): (.+(?:\n {8}.+)*)", text, re.MULTILINE):
+            found |= dict.fromkeys(names.split(", "), " ".join(about.split()))
+    return found
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    return "" if value is None or value in ({}, []) or isinstance(value, BaseModel) else str(value)
 
 
 def row(rows: Sequence[Mapping[str, str]], **wanted: str) -> Mapping[str, str]:

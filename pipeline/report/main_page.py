@@ -68,7 +68,7 @@ def _of_effects(data: MainData) -> dict[str, Any]:
 def _of_runs(data: MainData, named: Mapping[str, str]) -> dict[str, Any]:
     histories = {name: rows for name, rows in data.results.histories.items() if rows}
     return {
-        "summary": _summary(data, named),
+        "summary": summary(data, named),
         "rows_are_of": rows_are_of(data.results),
         "tables": {"": data.results, **data.parts},
         "rows_of": lambda own: main_rows(data, own, named),
@@ -101,7 +101,7 @@ def _meetings(results: Results) -> dict[str, int]:
     return {client: len({row.meeting for row in own}) for client, own in by_client(rows).items()}
 
 
-def _summary(data: MainData, named: Mapping[str, str]) -> list[dict[str, Any]]:
+def summary(data: MainData, named: Mapping[str, str]) -> list[dict[str, Any]]:
     """Rows of the small table: every run's mean over clients."""
     results, rates = data.results, _rates(data.results)
     rows = []

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.evaluation.intervals import columns
 from pipeline.federated.history import History, best_rounds, columns_of
-from pipeline.report.main_data import MainData
-from pipeline.report.naming import labels
+from pipeline.runs.results import Results
+from pipeline.tasks.task import Metric
 
 
-def main_table(data: MainData) -> list[dict[str, Any]]:
-    """Rows of main.csv: one a client and run; each figure with its interval."""
-    named = labels(data.order.runs)
+def main_table(results: Results, metrics: Sequence[Metric], named: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Rows of main.csv: one a client and run; each figure with its interval.
+
+    Args:
+        named: run -> what tables call it.
+    """
     rows = []
-    for client in next(iter(data.results.metrics.values())):
-        for run, figures in data.results.metrics.items():
+    for client in dict.fromkeys(client for own in results.metrics.values() for client in own):
+        for run, figures in ((run, own) for run, own in results.metrics.items() if client in own):
             row: dict[str, Any] = {"client": client, "run": run, "method": named[run]}
-            for metric in data.metrics:
+            for metric in metrics:
                 one = figures[client].metrics.get(metric.name)
                 if metric.over is not None and metric.over in figures[client].metrics:
                     row[metric.over] = round(figures[client].metrics[metric.over].value, 6)
                 row |= columns(one, metric.name, f"{metric.name}_low", f"{metric.name}_high")
-            best = best_rounds(data.results.histories[run], client)
+            best = best_rounds(results.histories[run], client)
             rows.append(row | {"best_round": "/".join(map(str, best))})
     return rows
 

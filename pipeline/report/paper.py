@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import fmean
 
 import yaml
+from pydantic import Field
 
 from pipeline.tasks.rouge import AVERAGED
 from pipeline.workspace.record import Record
@@ -25,14 +26,14 @@ class Section(Record):
     source: str
     title: str
     says: str = ""
-    tables: tuple[str, ...] = ()
+    tables: tuple[str, ...] = Field(default=(), strict=False)
     remark: str = ""
 
 
 class Paper(Record):
     """Its tables and figures, in its order."""
 
-    sections: tuple[Section, ...]
+    sections: tuple[Section, ...] = Field(strict=False)
 
     def with_studies(self, studies: Iterable[str]) -> list[Section]:
         """The sections, and one for each study of params.yaml that is no section's counterpart."""

@@ -16,13 +16,12 @@ from pipeline.evaluation.scores import MEAN, Figures
 from pipeline.federated.history import best_rounds
 from pipeline.plan.orders import ReportOrder, RunRow, TrainingKnobs
 from pipeline.report import data_tables
-from pipeline.report.limits import limits, random_weights, truncation
+from pipeline.report.limits import limits, random_weights
 from pipeline.report.page import COMMAND, embedded, page, piece
 from pipeline.report.pairs import Pair, ahead_by, reference_of
 from pipeline.report.paper import PaperScores, Section, average_of
 from pipeline.runs.result_files import Result
 from pipeline.runs.results import Metrics, Results, common_clients
-from pipeline.runs.truncation import Cut
 from pipeline.tasks.rouge import AVERAGED
 from pipeline.tasks.task import Metric, load_task
 
@@ -189,7 +188,7 @@ def _trained_on(runs: Sequence[str], data: PaperPage) -> list[dict[str, Any]]:
         {
             "name": name,
             "clients": _steps(data.of_settings[name], training),
-            "truncation": truncation(Cut(**cut)) if (cut := data.of_settings[name]["cut"]) else "",
+            "truncation": data_tables.lost(data.of_settings[name]),
         }
         for name, training in settings.items()
     ]

@@ -6,10 +6,10 @@ time, and fails if dvc.lock names files that no cache has.
 
 from __future__ import annotations
 
-import re
 import subprocess
-from collections.abc import Mapping
-from pathlib import Path
+from io import StringIO
+
+from ruamel.yaml import YAML
 
 from pipeline.errors import QuorumError
 from pipeline.plan.schema import read_params
@@ -17,17 +17,17 @@ from pipeline.workspace import layout
 from pipeline.workspace.files import write_bytes, write_text
 from pipeline.workspace.mend import mend
 
-TRY = {"data_source": "sample", "backbone": "tiny-llama", "max_tokens": "24"}
+SMOKE = {"data_source": "sample", "backbones": ["tiny-llama"], "backbone": "tiny-llama", "max_tokens": 24}
 """The sample's few short meetings and random weights: every file and page of the main table, without meaning."""
 
 
-def lay_try() -> None:
-    """Create or update the copy in which to try the pipeline, work/try."""
-    _lay(layout.try_copy(), TRY)
+def lay_smoke() -> None:
+    """Create the copy work/smoke, or update it to the workspace's present state; its outputs stay.
 
-
-def _lay(copy: Path, knobs: Mapping[str, str]) -> None:
-    """Create a copy, or update it to the workspace's present state; its outputs stay."""
+    Raises:
+        QuorumError: params.yaml is wrong, git does not know a module, or the folder is no copy.
+    """
+    copy = layout.smoke_copy()
     read_params()
     unknown = _git("ls-files", "--others", "--exclude-standard", "--", "pipeline").split("\n")[0]
     if unknown:
@@ -48,12 +48,13 @@ def _lay(copy: Path, knobs: Mapping[str, str]) -> None:
         lock.unlink(missing_ok=True)
     else:
         write_bytes(lock, own_lock)
-    params = layout.PARAMS.read_text(encoding="utf-8")
-    for knob, value in knobs.items():
-        params, found = re.subn(rf"^{knob}:[^#\n]*", f"{knob}: {value}  ", params, count=1, flags=re.MULTILINE)
-        if not found:
-            raise QuorumError(f"{layout.PARAMS}: has no line `{knob}:`; restore it from git")
-    write_text(copy / layout.PARAMS, params)
+    yaml = YAML()  # comments stay
+    yaml.preserve_quotes = True
+    params = yaml.load(layout.PARAMS.read_text(encoding="utf-8"))
+    params.update(SMOKE)
+    written = StringIO()
+    yaml.dump(params, written)
+    write_text(copy / layout.PARAMS, written.getvalue())
 
 
 def _git(*arguments: str) -> str:

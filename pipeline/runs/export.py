@@ -45,12 +45,13 @@ def _best_models(run_id: str, finished: Finished, owner: Owner) -> None:
     """Each client's best round: the evaluated model, and the other one, teacher, student before it, and last round."""
     progress, private = finished.progress, finished.private
     best = private.best[owner]
+    if "server" in private.best:  # first: where the server's data are evaluated, its best round has the same name
+        write_adapter(layout.adapter(run_id, SERVER), progress.server.adapter)
     for other, own in private.best.items():
         for client, at_best in own.items():
             about = {"round": at_best.round, "validation_loss": at_best.loss}
             write_adapter(layout.adapter(run_id, client, "" if other == owner else other), at_best.adapter, about)
     if "server" in private.best:
-        write_adapter(layout.adapter(run_id, SERVER), progress.server.adapter)
         for client, at_best in best.items():
             write_adapter(layout.adapter(run_id, client, "teacher"), at_best.sent)
     if private.masks and owner == "local":
@@ -59,9 +60,8 @@ def _best_models(run_id: str, finished: Finished, owner: Owner) -> None:
             write_adapter(layout.adapter(run_id, client, "before"), at_best.before)
     for client, at_best in best.items():
         if at_best.round != progress.round:
-            state = private.states.get(client) or private.states[POOLED]
-            last = progress.server.adapter if owner == "server" else state.adapter
-            write_adapter(layout.adapter(run_id, client, "last"), last, {"round": progress.round})
+            last = progress.server if owner == "server" else private.states.get(client) or private.states[POOLED]
+            write_adapter(layout.adapter(run_id, client, "last"), last.adapter, {"round": progress.round})
 
 
 def _last_models(run_id: str, finished: Finished, owner: Owner) -> None:

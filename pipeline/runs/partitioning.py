@@ -12,7 +12,7 @@ from pipeline.clients import kinds
 from pipeline.clients.balanced import fitted
 from pipeline.clients.clusters import Vectors, clusters, silos
 from pipeline.clients.kinds import AnySetting
-from pipeline.clients.manifest import Manifest, check
+from pipeline.clients.manifest import Manifest, check, leaks
 from pipeline.clients.rounds import check_rounds
 from pipeline.clients.setting import Balanced, Domains, Iid
 from pipeline.clients.skews import Given, Natural, Skewed
@@ -80,7 +80,11 @@ def draw(
         groups = groups_of(setting, used, seed)
     except QuorumError as error:
         raise QuorumError(f"params.yaml: settings.{name}: {error}") from None
-    return Drawn(used, groups, kinds.partition(name, setting, used, seed, groups=groups))
+    manifest = kinds.partition(name, setting, used, seed, groups=groups)
+    # Published splits stay as they are, so that scores compare; a user's file with such groups is refused when read.
+    if seed == order.seeds[0] and (found := len(leaks(manifest, used))):
+        say(f"partition {name}: {found} groups of test examples are in training, too, as published")
+    return Drawn(used, groups, manifest)
 
 
 def subject_of(text: Any) -> str:

@@ -3,8 +3,8 @@
 A search of `tune` trains its runs with each value of one grid, and chooses the value with the least validation loss, of
 the round that tables evaluate, averaged over clients. If the best value of any run is at an end of the grid, the grid
 gets one more value there, for all. Later searches have the values that earlier ones chose. Test examples are left out
-before anything is drawn, read or encoded. Trials end by patience. Each is a file in git, with its precision and code,
-and the table shows from which values those of params.yaml were chosen.
+before anything is drawn, read or encoded. Trials end by patience. Each is a row of results/tuning.csv, in git, with its
+precision and code; the table shows from which values those of params.yaml were chosen.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -21,7 +19,7 @@ from pydantic import ValidationError
 
 from pipeline.clients.manifest import Manifest
 from pipeline.corpora.example import SPLITS, Split
-from pipeline.corpora.prepared import examples_of
+from pipeline.corpora.prepared import examples_of, sampled
 from pipeline.errors import QuorumError
 from pipeline.plan.code import without_code
 from pipeline.plan.orders import TrainOrder
@@ -36,17 +34,16 @@ from pipeline.runs.partitioning import draw
 from pipeline.runs.prune import remove_checkpoints
 from pipeline.runs.result_files import refuse_another_precision
 from pipeline.runs.training import Finished
-from pipeline.runs.trials import make_missing
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, sha256_json, write_json
+from pipeline.workspace.files import sha256_json
 from pipeline.workspace.progress import say
 from pipeline.workspace.record import first_problem
 from pipeline.workspace.tables import read_table, write_table
 
 COLUMNS = (
     *("scale", "search", "chooses", "run", "method", "value", "validation_loss", "best_rounds", "rounds", "ended"),
-    "chosen",
+    *("chosen", "precision", "code", "fingerprint"),
 )
 WIDENED = 4
 """How often a grid gets values beyond its ends, at most."""
@@ -79,18 +76,18 @@ class Trial:
     drawn: Drawn
 
     @property
-    def file(self) -> Path:
-        """Its outcome, by a hash of its training's knobs and data."""
+    def fingerprint(self) -> str:
+        """A hash of its training's knobs and data, apart from the code."""
         assert self.order.training is not None
         knobs = without_code(self.order.training.model_dump(mode="json"))
-        return layout.trial(sha256_json([knobs, self.drawn.digest]))
+        return sha256_json([knobs, self.drawn.digest])[:16]
 
     def __str__(self) -> str:
         return f"{self.run}, {self.key.rpartition('.')[2]}={self.value:g}"
 
 
 def tune() -> None:
-    """Train the missing trials, and write reports/tables/tuning.csv, where rows of other scales stay.
+    """Train the missing trials, and write results/tuning.csv after each; rows of other scales and searches stay.
 
     Raises:
         QuorumError: data are not prepared, a value does not fit its key, or a trial was run in another precision.
@@ -99,31 +96,37 @@ def tune() -> None:
     if not params.tune.searches:
         raise QuorumError("params.yaml: tune.searches: is empty; name a grid and what it chooses")
     precision = precision_of(params)
-    for trial in sorted(layout.trial("any").parent.glob("*.json")):
-        refuse_another_precision(trial, read_json(trial)["precision"], precision)
-    rows: list[Row] = []
+    for row in _known():
+        if row["scale"] == params.scale and row["fingerprint"]:
+            refuse_another_precision(layout.TUNING_TABLE, row["precision"], precision)
     drawn: dict[str, Drawn] = {}
     for name, search in params.tune.searches.items():
         if any(params.runs[run].at not in (None, params.scale) for run in search.chooses.values()):
             continue
-        found = _searched(params, name, search, drawn)
-        rows += found
-        for row in (row for row in found if row["chosen"]):
+        for row in (row for row in _searched(params, name, search, drawn) if row["chosen"]):
             params = with_value(params, row["chooses"], row["value"])
-    known = read_table(layout.TUNING_TABLE) if layout.TUNING_TABLE.is_file() else []
-    write_table(layout.TUNING_TABLE, [*(row for row in known if row["scale"] != params.scale), *rows], COLUMNS)
     say(f"tune: {layout.TUNING_TABLE}; set what it chose in params.yaml")
+
+
+def _known() -> list[Row]:
+    return [dict(row) for row in read_table(layout.TUNING_TABLE)] if layout.TUNING_TABLE.is_file() else []
 
 
 def _searched(params: Params, name: str, search: Search, drawn: dict[str, Drawn]) -> list[Row]:
     """The rows of all values tried, the best one of each key marked."""
     grid = list(search.grid)
+    about = {"scale": params.scale, "search": name}
     for left in range(WIDENED, -1, -1):
         trials = [_trial(params, key, run, value, drawn) for key, run in search.chooses.items() for value in grid]
-        make_missing({trial.file: partial(_try, trial) for trial in trials})
-        rows = with_choices([{"scale": params.scale, "search": name} | _row(trial) for trial in trials])
+        for trial in trials:
+            if not any(row["fingerprint"] == trial.fingerprint for row in _known()):
+                write_table(layout.TUNING_TABLE, [*_known(), about | _try(trial) | {"chosen": 0}], COLUMNS)
+        rows = with_choices([about | _row_of(trial) for trial in trials])
+        others = [row for row in _known() if (row["scale"], row["search"]) != (params.scale, name)]
+        write_table(layout.TUNING_TABLE, [*others, *rows], COLUMNS)
         best = {float(row["value"]) for row in rows if row["chosen"]}
-        more = [value for end in sorted(best) if (value := beyond(grid, end)) is not None]
+        further = [value for end in sorted(best) if (value := beyond(grid, end)) is not None]
+        more = [value for value in further if _can_have(params, search, value)]
         if not more or not left:
             break
         tried = ", ".join(f"{value:g}" for value in grid)
@@ -179,23 +182,43 @@ def with_value(params: Params, key: str, value: float) -> Params:
         table = table.setdefault(name, {}) if isinstance(table, dict) else None
     if not isinstance(table, dict):
         raise QuorumError(f"params.yaml: tune: {key}: is no key; correct it")
-    table[last] = value
+    table[last] = int(value) if value.is_integer() else value  # numbers of rounds and the like are integers
     try:
         return Params.model_validate(content)
     except ValidationError as error:
         raise QuorumError(f"params.yaml: tune: {first_problem(error)}; correct it") from None
 
 
-def _trial(params: Params, key: str, run: str, value: float, drawn: dict[str, Drawn]) -> Trial:
-    changed = with_value(params, key, value)
-    order = train_order(changed, run)
+def _can_have(params: Params, search: Search, value: float) -> bool:
+    """Whether all keys of a search can have a value."""
+    try:
+        for key, run in search.chooses.items():
+            _order(params, key, run, value)
+    except QuorumError:
+        return False
+    return True
+
+
+def _order(params: Params, key: str, run: str, value: float) -> TrainOrder:
+    """A run's training with a value at a key, at the seed of tuning.
+
+    Raises:
+        QuorumError: the key cannot have the value, or the run does not train with it.
+    """
+    order = train_order(with_value(params, key, value), run)
+    if order.left_out:
+        raise QuorumError(f"params.yaml: tune: {key}={value:g}: {order.left_out}; leave it out")
     if order.training is None:
         raise QuorumError(f"params.yaml: tune: {key}: run {run} trains nothing; choose another")
     training = order.training.model_copy(update={"seed": params.tune.seed, "keep_rounds": False})
+    return order.model_copy(update={"training": training})
+
+
+def _trial(params: Params, key: str, run: str, value: float, drawn: dict[str, Drawn]) -> Trial:
+    order = _order(params, key, run, value)
     if run not in drawn:
         drawn[run] = _drawn(params, run)
-    method = params.runs[run].method
-    return Trial(key, run, method, value, order.model_copy(update={"training": training}), drawn[run])
+    return Trial(key, run, params.runs[run].method, value, order, drawn[run])
 
 
 def _drawn(params: Params, run: str) -> Drawn:
@@ -205,7 +228,7 @@ def _drawn(params: Params, run: str) -> Drawn:
     order = order.model_copy(update={"take": order.take.model_copy(update={"test": None})})
     examples = without_tests(examples_of(order.data, load_task(task_of(params, name)).kind))
     there: list[Split] = [split for split in SPLITS if split != "test"]
-    one = draw(name, order, examples, seed, needed=there)
+    one = draw(name, order, examples, seed, sampled(order.data), needed=there)
     indices, _ = encode(name, encode_order(params, name, [run], [seed]), examples, {seed: one.manifest})
     index = index_of(indices[run])
     used = {i: asdict(examples[i]) for own in one.manifest.values() for split in there for i in own[split]}
@@ -217,56 +240,53 @@ def without_tests(examples: Mapping[str, Any]) -> dict[str, Any]:
     return {identity: example for identity, example in examples.items() if example.split != "test"}
 
 
-def _try(trial: Trial, file: Path) -> None:
-    """Train, write the outcome, and remove the checkpoint."""
-    training, drawn = trial.order.training, trial.drawn
+def _try(trial: Trial) -> Row:
+    """Train a trial and remove its checkpoint; its row of the table."""
+    order, drawn = trial.order, trial.drawn
+    training = order.training
     assert training is not None
     key = training_key(training, drawn.manifest, drawn.index)
-    about = {
-        "trial": str(trial),
-        "code": sha256_json(training.code),
-        "precision": training.learner.precision,
-    }
+    about = {"chooses": trial.key, "run": trial.run, "method": trial.method, "value": trial.value}
+    about |= {"precision": training.learner.precision, "code": _code(trial), "fingerprint": trial.fingerprint}
     try:
         finished = train_learner(training, drawn.manifest, drawn.index, key, str(trial), lambda rows: None)
-        found = _found(finished, training.patience)
+        found = _found(finished, order)
     except QuorumError as error:
         if error.code != "not_finite":
             raise
         say(f"tune: {trial}: diverged: {error}")
-        found = {"owners": {}, "last": {}, "rounds": 0, "ended": DIVERGED}
-    write_json(file, about | found)
+        found = {"validation_loss": math.inf, "best_rounds": "", "rounds": 0, "ended": DIVERGED}
     remove_checkpoints([layout.checkpoints() / key])
+    return about | found
 
 
-def _found(finished: Finished, patience: int) -> dict[str, Any]:
-    """A trial's outcome: for each model, its clients' losses in their best and in the last round."""
-    owners = {
-        owner: {"losses": [one.loss for one in best.values()], "best": [one.round for one in best.values()]}
-        for owner, best in finished.private.best.items()
-    }
-    last = {
-        owner: [loss for row in finished.progress.last if (loss := row.known_loss(owner)) is not None]
-        for owner in finished.private.best
-    }
-    ended = "patience" if finished.progress.stale >= patience else "cap"
-    return {"owners": owners, "last": last, "rounds": finished.progress.round, "ended": ended}
-
-
-def _row(trial: Trial) -> Row:
-    """A trial's validation loss and best rounds, from its file."""
-    order = trial.order
+def _found(finished: Finished, order: TrainOrder) -> Row:
+    """A trial's validation loss of the evaluated round, the mean over clients, and its rounds."""
     assert order.training is not None
-    outcome = read_json(trial.file, remedy=f"delete {trial.file} and run again")
-    if outcome["code"] != sha256_json(order.training.code):
+    owner = order.evaluate or "server"
+    best = finished.private.best[owner]
+    losses = [one.loss for one in best.values()]
+    if order.evaluated == "last":
+        losses = [loss for row in finished.progress.last if (loss := row.known_loss(owner)) is not None]
+    return {
+        "validation_loss": round(fmean(losses), 5),
+        "best_rounds": "/".join(str(one.round) for one in best.values()),
+        "rounds": finished.progress.round,
+        "ended": "patience" if finished.progress.stale >= order.training.patience else "cap",
+    }
+
+
+def _code(trial: Trial) -> str:
+    assert trial.order.training is not None
+    return sha256_json(trial.order.training.code)[:16]
+
+
+def _row_of(trial: Trial) -> Row:
+    """A trial's row in the table, with numbers."""
+    row = next(row for row in _known() if row["fingerprint"] == trial.fingerprint)
+    if row["code"] != _code(trial):
         say(f"tune: {trial}: was tried by an earlier version of this code")
-    about = {"chooses": trial.key, "run": trial.run, "method": trial.method, "value": trial.value}
-    about |= {"rounds": outcome["rounds"], "ended": outcome["ended"]}
-    if outcome["ended"] == DIVERGED:
-        return about | {"validation_loss": math.inf, "best_rounds": ""}
-    own = outcome["owners"][order.evaluate]
-    losses = own["losses"] if order.evaluated == "best" else outcome["last"][order.evaluate]
-    return about | {"validation_loss": round(fmean(losses), 5), "best_rounds": "/".join(map(str, own["best"]))}
+    return row | {"value": float(row["value"]), "validation_loss": float(row["validation_loss"])}
 
 
 def with_choices(rows: Sequence[Row]) -> list[Row]:

@@ -1,13 +1,17 @@
-"""A preset's weights and tokenizer -> models/backbones/<name>, in the hub's file layout."""
+"""A preset's weights and tokenizer -> models/backbones/<name>, in the hub's file layout.
+
+They are obtained once for all folders, into work/backbones, and are hard links here: half a gigabyte each is enough.
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
 
 from pipeline.model.obtain import obtain
 from pipeline.plan.orders import BackboneOrder, read_order
 from pipeline.workspace import layout
-from pipeline.workspace.files import write_json
+from pipeline.workspace.files import locked, sha256_json, write_json
 from pipeline.workspace.progress import say
 
 
@@ -24,6 +28,19 @@ def run(name: str) -> None:
         say(f"backbone {name}: left out: {order.left_out}")
         write_json(folder / layout.ABOUT_BACKBONE, {"name": name, "digest": ""})
         return
-    # In the repository itself: a folder that git does not know is missing from an experiment's copy of the workspace.
-    weights = None if order.weights is None else layout.home() / order.weights.folder
-    obtain(order.backbone, folder, layout.downloads(), weights)
+    shared = layout.work() / "backbones" / f"{name}-{sha256_json(order.model_dump(mode='json'))[:12]}"
+    with locked(shared.with_suffix(".lock")):
+        if not (shared / layout.ABOUT_BACKBONE).is_file():
+            shutil.rmtree(shared, ignore_errors=True)
+            # In the repository itself: an experiment's copy of the workspace lacks a folder that git does not know.
+            weights = None if order.weights is None else layout.home() / order.weights.folder
+            obtain(order.backbone, shared, layout.downloads(), weights)
+        shutil.copytree(shared, folder, copy_function=_link)
+
+
+def _link(source: str, target: str) -> None:
+    """Hard-link a file where the disk can, else copy it."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)

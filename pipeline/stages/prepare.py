@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.corpora import own_texts
+from pipeline.corpora.duplicates import equal_texts
 from pipeline.corpora.example import SPLITS, Split, write_examples
 from pipeline.corpora.labelled import Labelled, Tagged
 from pipeline.corpora.readers import READERS, Read
@@ -48,6 +49,7 @@ def run(data: str) -> None:
     write_examples(layout.examples(data), read.examples)
     classes = {split: set(task.classes(own)) for split, own in by_split(read.examples).items()}
     notes = {"source": source, **_counted(read.examples, classes["train"], task.kind), **read.notes}
+    notes["equal"] = equal_texts(read.examples)
     write_json(layout.notes(data), notes)
     write_table(layout.data_statistics(data), read.statistics)
     _report(data, read, notes, classes["train"] - classes["test"], task.kind)
@@ -74,6 +76,9 @@ def _report(data: str, read: Read, notes: Mapping[str, Any], untested: Set[str],
             say(f"prepare {data}: {len(found) if isinstance(found, list) else found} {what}")
     if notes["owners"] and (without := sum(not example.owner for example in read.examples)):
         say(f"prepare {data}: {without} examples have no owner")
+    if any(notes["equal"].values()):
+        counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in notes["equal"].items())
+        say(f"prepare {data}: examples with equal texts in two splits: {counts}")
     if untested:
         names = {one[2:] for one in untested} if kind is Tagged else untested
         say(f"prepare {data}: no test example has {', '.join(sorted(names))}")

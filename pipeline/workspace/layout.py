@@ -16,6 +16,8 @@ from pathlib import Path
 BASE = Path(os.environ.get("QUORUM_BASE", "."))
 """The path from the workspace to the repository's root: `.`, or from an experiment's folder `../..`."""
 
+RESULT = BASE / "experiments/full"
+"""The experiment whose committed pages are the project's result."""
 PARAMS = Path("params.yaml")
 SAMPLE = BASE / "data/sample"
 OWN = Path("data/own")
@@ -73,8 +75,9 @@ def is_copy() -> bool:
 
 
 def work() -> Path:
-    """Git-ignored state that outlives a stage: the prefix store, checkpoints, timings, downloads."""
-    return home() / "work"
+    """State that outlives a stage (prefix store, checkpoints, timings, downloads): `QUORUM_WORK`, else `work/`."""
+    elsewhere = os.environ.get("QUORUM_WORK")
+    return Path(elsewhere) if elsewhere else home() / "work"
 
 
 def store() -> Path:
@@ -82,9 +85,9 @@ def store() -> Path:
     return work() / "store"
 
 
-def try_copy() -> Path:
-    """The copy of the workspace in which `make try` runs."""
-    return work() / "try"
+def smoke_copy() -> Path:
+    """The copy of the workspace in which `make smoke` runs."""
+    return work() / "smoke"
 
 
 def checkpoints() -> Path:
@@ -295,16 +298,6 @@ def ratings_table() -> Path:
 def rating_key(sheet: str) -> Path:
     """The key of a rating sheet: which run's summary is on which side."""
     return RESULTS / "ratings" / f"{sheet}.json"
-
-
-def trial(key: str) -> Path:
-    """The outcome of a trial of `make tune`; committed, as tuning takes hours."""
-    return RESULTS / "tuning" / f"{key}.json"
-
-
-def trial_lock(trial_file: Path) -> Path:
-    """The lock of a trial while it runs."""
-    return work() / "tuning" / f"{trial_file.stem}.lock"
 
 
 def last_plan() -> Path:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Strict, ValidationError
 
 from pipeline.workspace.words import nearest
 
 ALIKE = 0.75
 """From this similarity on (difflib's, 0 to 1), a known key is suggested for an unknown one."""
 
+FilePath = Annotated[Path, Strict(False)]
+"""A path, which a file has as text."""
+Number = Annotated[int, Strict(False)]
+"""An integer that is a key, which JSON has as text."""
+
 
 class Record(BaseModel):
-    """A frozen record. Unknown keys and numbers that are not finite are errors."""
+    """A frozen record. Unknown keys, values of another type, and numbers that are not finite are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False, strict=True)
 
 
 def first_problem(error: ValidationError, known: Iterable[str] = ()) -> str:

@@ -26,9 +26,9 @@ from pipeline.federation.node import open_node
 from pipeline.federation.site import SITE, NodeSite, read_site
 from pipeline.plan.orders import TrainOrder, read_order
 from pipeline.runs.export import export
-from pipeline.runs.index import read_encoded
-from pipeline.runs.meetings import learners
-from pipeline.runs.training import Learners, Opened, in_process, train
+from pipeline.runs.index import read_index, read_manifest
+from pipeline.runs.learners import clients_of
+from pipeline.runs.training import Clients, Opened, in_process, train
 from pipeline.stages import backbone, plan
 from pipeline.workspace import layout
 from pipeline.workspace.tracking import Store
@@ -66,7 +66,7 @@ def prepare_sites(home: Path) -> None:
                 open_node(site)
             else:
                 plan.run()
-                backbone.run()
+                backbone.run("tiny-llama")
                 Store()  # creating its tables takes seconds
                 digest = app_digest()
     for name in ORGANISATIONS:
@@ -84,34 +84,33 @@ class Simulation:
         self._workspace = Workspace(folder)
         _write_folder(folder, ORGANISATIONS)
         (folder / "data/sample").symlink_to(ROOT / "data/sample")
-        stages = ("plan",), ("backbone",), ("ingest", "qmsum"), ("prepare", "qmsum"), ("partition", "domains")
-        for stage in (*stages, ("encode", "main")):
+        stages = ("plan",), ("backbone", "tiny-llama"), ("ingest", "qmsum"), ("prepare", "qmsum")
+        for stage in (*stages, ("partition", "organisations"), ("encode", "organisations")):
             self._workspace.stage(*stage)
 
     def outcome(self, run: str = SELECT) -> dict[str, Any]:
         """See `outcome_of`."""
-        self._workspace.stage("train", f"main/{run}-1")
+        self._workspace.stage("train", run)
         return self._read(run)
 
     def replayed(self, run: str, recorded: Sequence[Event]) -> dict[str, Any]:
         """The outcome if answers arrive in the recorded order."""
-        run_id = f"main/{run}-1"
+        run_id = layout.run_id(run, 1)
         with self._workspace.entered():
-            order = read_order(layout.order("train", run_id), TrainOrder)
-            encoded = read_encoded(run_id)
-            training = order.training
+            order = read_order(layout.order("train", run), TrainOrder)
+            manifest, index = read_manifest(order.setting, 1), read_index(order.setting, run)
+            training = order.at(1)
             assert training is not None
-            assert order.evaluate is not None
 
-            def load(advance: Callable[[int], None], pooled: bool) -> Learners:
-                return learners(training, encoded, advance, pooled=pooled)
+            def load(advance: Callable[[int], None], pooled: bool) -> Clients:
+                return clients_of(training, manifest, index, advance, pooled=pooled)
 
             def open_(advance: Callable[[int], None], algorithm: Algorithm, private: Private) -> Opened:
                 opened = in_process(training, run, load)(advance, algorithm, private)
                 return opened._replace(engine=Replayed(opened.engine, recorded))
 
             finished = train(training, open_, 1, run, run_id, lambda rows: None)
-            export(run_id, finished, order.evaluate, encoded)
+            export(run_id, finished, order, manifest, index)
         return self._read(run)
 
     def _read(self, run: str) -> dict[str, Any]:
@@ -121,10 +120,9 @@ class Simulation:
 def _write_folder(folder: Path, organisations: Sequence[str]) -> None:
     """params.yaml, and the meetings of some organisations."""
     folder.mkdir(parents=True)
-    shipped = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))
-    small = {"backbone": "tiny-llama", "rounds": ROUNDS, "source_tokens": 300, "target_tokens": 60, "max_tokens": 8}
+    small = {"rounds": ROUNDS, "source_tokens": 300, "target_tokens": 60, "max_tokens": 8, "device": "cpu"}
     runs = {name: {**own, "setting": "organisations"} for name, own in RUNS.items()}
-    params = shared_params(shipped) | small | {"device": "cpu", "runs": runs}
+    params = shared_params("tiny-llama") | small | {"runs": runs, "sections": {}}
     (folder / "params.yaml").write_text(yaml.safe_dump(params), encoding="utf-8")
     for name in organisations:
         write_meetings(folder / "data/own" / name, DOMAINS[name], MEETINGS)

@@ -181,7 +181,7 @@ class Federation:
 
 
 def results_of(run: str) -> Path:
-    return Path(f"models/main/{run}-1")
+    return Path(f"models/{run}/1")
 
 
 def outcome_of(folders: dict[str, Path], run: str) -> dict[str, Any]:

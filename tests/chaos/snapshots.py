@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import json
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from forked import forked
 from workspaces import SMALL, Workspace
 
-from pipeline.runs.prune import prune_training
-
-RUNS = ("main/fedselectkd-1", "main/fedavg-1", "main/zeroshot-1")
-METHODS = {"zeroshot": "ZeroShot", "fedavg": "AdaFedAvg", "fedselectkd": "AdaFedSelectKD"}
-PARAMS: dict[str, Any] = SMALL | {"runs": {name: {"method": method} for name, method in METHODS.items()}}
+RUNS = ("fedselectkd", "fedavg", "zeroshot")
+PARAMS: dict[str, Any] = SMALL | {"runs": {name: SMALL["runs"][name] for name in RUNS}, "sections": {"main": [*RUNS]}}
 STAGES: dict[str, tuple[str, ...]] = {
-    "plan": (), "ingest": ("qmsum",), "backbone": (), "prepare": ("qmsum",), "partition": ("main",),
-    "encode": ("main",), "train": RUNS, "generate": RUNS, "evaluate": RUNS, "main": (),
+    "plan": (), "ingest": ("qmsum",), "backbone": ("tiny-llama",), "prepare": ("qmsum",), "partition": ("domains",),
+    "encode": ("domains",), "train": RUNS, "predict": RUNS, "evaluate": RUNS, "analyze": (), "report": (),
 }  # fmt: skip
 """Stage -> the arguments of its calls; empty: one call without an argument."""
-STATE = ("params.yaml", "requirements.lock", "data", "models", "reports", "work")
-RESULTS = ("data", "models", "reports", "work/store", "work/generated", "work/evaluated")
-"""What has the same bytes every time. The rest of `work/` has seconds, locks, and checkpoints."""
+STATE = ("params.yaml", "requirements.lock", "data", "models", "reports", "results", "work")
+RESULTS = ("data", "models", "reports", "results", "work/store", "work/generated")
+"""What has the same bytes every time, but for `CIRCUMSTANCES`. The rest of `work/` has seconds, locks, checkpoints."""
+CIRCUMSTANCES = ("commit", "training_seconds")
+"""The keys of a result that tell how it was computed."""
 
 
 class Snapshots:
@@ -49,9 +51,6 @@ def run(folder: Path, stage: str) -> None:
     workspace = Workspace(folder)
     for argument in STAGES[stage]:
         workspace.stage(stage, argument)
-        if stage == "train":
-            with workspace.entered():
-                prune_training(argument)  # as the command line does
     if not STAGES[stage]:
         workspace.stage(stage)
 
@@ -76,7 +75,13 @@ def _copy(folder: Path, into: Path, *, linked: bool = True) -> None:
             shutil.copy2(folder / name, into / name)
 
 
-def digest(content: bytes) -> str:
+def digest(name: str, content: bytes) -> str:
+    """The sha256 of a file; of a result without its circumstances."""
+    if name.endswith(".json.gz"):
+        with suppress(EOFError, OSError, ValueError):  # half of a file is another one
+            seeds = json.loads(gzip.decompress(content))["seeds"].values()
+            known = [{key: value for key, value in own.items() if key not in CIRCUMSTANCES} for own in seeds]
+            content = json.dumps(known).encode()
     return hashlib.sha256(content).hexdigest()
 
 
@@ -84,7 +89,7 @@ def results(folder: Path) -> dict[str, str]:
     """Every result's digest, temporary files included and locks excluded."""
     paths = (path for name in RESULTS for path in sorted((folder / name).rglob("*")))
     return {
-        str(path.relative_to(folder)): digest(path.read_bytes())
+        str(path.relative_to(folder)): digest(path.name, path.read_bytes())
         for path in paths
         if path.is_file() and path.suffix != ".lock"
     }

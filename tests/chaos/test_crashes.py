@@ -28,8 +28,8 @@ from workspaces import Workspace
 from pipeline.workspace import files
 
 KILLS = {
-    "plan": 16, "ingest": 16, "backbone": 12, "prepare": 16, "partition": 10, "encode": 20, "train": 40, "generate": 18,
-    "evaluate": 16, "main": 16,
+    "plan": 16, "ingest": 16, "backbone": 12, "prepare": 16, "partition": 10, "encode": 20, "train": 40, "predict": 18,
+    "evaluate": 10, "analyze": 10, "report": 16,
 }  # fmt: skip
 """Stage -> at how many of its file operations it is killed, evenly spread."""
 CUTS = 6
@@ -94,7 +94,7 @@ def undisturbed(snapshots: Snapshots, stage: str, tmp_path: Path) -> tuple[dict[
         operations.stop()
         left = {loss: disk.after_a_cut(loss) for loss in LOSSES}
         digests = {
-            loss: {name: digest(content) for name, content in found.items() if is_result(name)}
+            loss: {name: digest(name, content) for name, content in found.items() if is_result(name)}
             for loss, found in left.items()
         }
         (tmp_path / "undisturbed.json").write_text(json.dumps([digests, operations.count]))
@@ -132,9 +132,9 @@ def die_at(folder: Path, stage: str, at: int, loss: Loss | None) -> None:
 
 
 TARGETS = {
-    "plan": "plan", "ingest@qmsum": "ingest", "backbone": "backbone", "prepare@qmsum": "prepare",
-    "partition": "partition", "encode": "encode", "train@fedselectkd-1": "train",
-    "generate@fedselectkd-1": "generate", "evaluate@fedselectkd-1": "evaluate", "main": "main",
+    "plan": "plan", "ingest@qmsum": "ingest", "backbone@tiny-llama": "backbone", "prepare@qmsum": "prepare",
+    "partition@domains": "partition", "encode@domains": "encode", "train@fedselectkd": "train",
+    "predict@fedselectkd": "predict", "evaluate@fedselectkd": "evaluate", "analyze": "analyze", "report": "report",
 }  # fmt: skip
 """Target of `dvc repro` -> the target after it that brings all runs to the same stage."""
 Repro = tuple[Workspace, float, dict[str, str]]

@@ -21,10 +21,11 @@ from workspaces import ROOT, Workspace
 
 from pipeline import __main__ as command_line
 from pipeline.runs import tracking
+from pipeline.stages.train import unlogged
 
 FOLDERS = {
     "plan": "data", "ingest": "data", "backbone": "models", "prepare": "data", "partition": "data", "encode": "work",
-    "train": "work", "generate": "reports", "evaluate": "work", "main": "reports",
+    "train": "work", "predict": "reports", "evaluate": "results", "analyze": "reports", "report": "reports",
 }  # fmt: skip
 """Stage -> a folder that it writes to."""
 needs_mounts = pytest.mark.skipif(not can_mount(), reason="left out: this user may not mount a small disk")
@@ -70,7 +71,7 @@ def fails_and_goes_on(snapshots: Snapshots, folder: Path, stage: str, trouble: A
 
 def run_command(folder: Path, stage: str) -> None:
     """Run a stage by its command line, without MLflow."""
-    tracking.live = lambda run_id: nullcontext(lambda rows: None)  # type: ignore[assignment]
+    tracking.live = lambda name: nullcontext(unlogged)  # type: ignore[assignment]
     tracking.project = lambda: None
     with Workspace(folder).entered():
         for argument in STAGES[stage] or ("",):
@@ -95,7 +96,7 @@ def test_two_repros_at_once_do_not_damage_each_other(tmp_path: Path) -> None:
     """DVC lets one of them wait or refuses it, in a line."""
     workspace = Workspace.laid(tmp_path / "two", **PARAMS)
     alone = workspace.copied(tmp_path / "alone")
-    targets = "prepare@qmsum", "backbone"
+    targets = "prepare@qmsum", "backbone@tiny-llama"
     alone.repro(*targets)
     pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
     both = [
@@ -113,8 +114,8 @@ def test_two_repros_at_once_do_not_damage_each_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "removed", "warning"),
     [
-        (("main",), "", "MLflow is not up to date"),
-        (("train", "main/fedavg-1"), "models/main/fedavg-1", "training goes on without MLflow"),
+        (("report",), "", "MLflow is not up to date"),
+        (("train", "fedavg"), "models/fedavg", "training goes on without MLflow"),
     ],
     ids=["a page", "a training"],
 )
@@ -122,7 +123,7 @@ def test_a_stage_goes_on_while_mlflows_database_is_locked(
     snapshots: Snapshots, tmp_path: Path, command: tuple[str, ...], removed: str, warning: str
 ) -> None:
     """The next page brings the database up to date."""
-    workspace = Workspace(snapshots.before("main", tmp_path / "workspace", linked=False))
+    workspace = Workspace(snapshots.before("report", tmp_path / "workspace", linked=False))
     workspace.env["PYTHONPATH"] = str(ROOT)
     workspace.pipeline("track")
     if removed:
@@ -132,8 +133,8 @@ def test_a_stage_goes_on_while_mlflows_database_is_locked(
         printed = workspace.pipeline(*command).stderr
     assert printed.count(warning) == 1
     assert "Traceback" not in printed
-    workspace.pipeline("main")
-    assert not differences(results(workspace.folder), snapshots.results["main"])
+    workspace.pipeline("report")
+    assert not differences(results(workspace.folder), snapshots.results["report"])
     with closing(sqlite3.connect(workspace.folder / "mlflow.db")) as store:
         names = {name for (name,) in store.execute("select name from runs")}
     assert names >= {"fedselectkd-1", "fedavg-1", "zeroshot-1", "report"}

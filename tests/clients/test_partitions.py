@@ -30,15 +30,17 @@ PARTS = ["First", "Second", "Third"]
 
 
 def domains_of(*clients: str, **more: Any) -> Domains:
-    return Domains(kind="domains", clients=list(clients), **more)
+    return Domains(data="qmsum", kind="domains", clients=list(clients), **more)
 
 
 def iid_of(*of: str, unit: Unit = "example") -> Iid:
-    return Iid(kind="iid", clients=PARTS, of=list(of), unit=unit)
+    return Iid(data="qmsum", kind="iid", clients=PARTS, of=list(of), unit=unit)
 
 
 def balanced_of(clients: list[str], *counts: int) -> Balanced:
-    return Balanced(kind="balanced", clients=clients, counts=Counts(**dict(zip(SPLITS, counts, strict=True))))
+    return Balanced(
+        data="qmsum", kind="balanced", clients=clients, counts=Counts(**dict(zip(SPLITS, counts, strict=True)))
+    )
 
 
 def corpus(**sizes: Sizes) -> dict[str, Conversation]:

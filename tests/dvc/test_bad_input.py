@@ -15,6 +15,7 @@ from pipeline import __main__ as command_line
 from pipeline.federated.blobs import FILE
 from pipeline.runs import tracking
 from pipeline.runs.index import planned_key
+from pipeline.stages.train import unlogged
 
 
 def replaced(path: Path, content: bytes) -> None:
@@ -39,29 +40,32 @@ def unknown_parameter(folder: Path) -> None:
 
 
 def damaged_store(folder: Path) -> None:
-    """And no checkpoint, so that training needs the store."""
+    """And no model, so that training needs the store."""
     for path in folder.glob("work/store/*/*.safetensors"):
         cut(path)
-    shutil.rmtree(folder / "work/checkpoints")
+    shutil.rmtree(folder / "models/fedavg")
 
 
 def damaged_checkpoint(folder: Path) -> None:
-    """That of the training of fedavg; the tests are inside the folder."""
-    cut(folder / "work/checkpoints" / planned_key("main/fedavg-1") / FILE)
+    """A half-written one of fedavg, whose models are gone; the tests are inside the folder."""
+    path = folder / "work/checkpoints" / str(planned_key("fedavg/1")) / FILE
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"SQLite format 3")
+    shutil.rmtree(folder / "models/fedavg")
 
 
 EMPTY = b'{"meeting_transcripts": [], "specific_query_list": []}'
 CASES: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "an unknown parameter": ("plan", unknown_parameter, "params.yaml: tua: unknown key"),
     "a missing plan": (
-        "encode main",
-        lambda folder: (folder / "data/plan/encode/main.json").unlink(),
-        "data/plan/encode/main.json: is missing; run `dvc repro plan`",
+        "encode domains",
+        lambda folder: (folder / "data/plan/encode/domains.json").unlink(),
+        "data/plan/encode/domains.json: is missing; run `dvc repro plan`",
     ),
     "a plan of another form": (
-        "encode main",
-        lambda folder: replaced(folder / "data/plan/encode/main.json", b'{"code": {}}'),
-        "data/plan/encode/main.json: not a EncodeOrder (",
+        "encode news",
+        lambda folder: replaced(folder / "data/plan/encode/news.json", b'{"code": {}}'),
+        "data/plan/encode/news.json: not a EncodeOrder (",
     ),
     "malformed JSON": (
         "prepare qmsum",
@@ -83,34 +87,39 @@ CASES: dict[str, tuple[str, Callable[[Path], None], str]] = {
         lambda folder: replaced(folder / "data/prepared/qmsum/examples.jsonl", b'{"id": 1}\n'),
         "data/prepared/qmsum/examples.jsonl: line 1: no Conversation",
     ),
+    "a text that is no example": (
+        "partition news",
+        lambda folder: replaced(folder / "data/prepared/news/examples.jsonl", b'{"id": 1}\n'),
+        "data/prepared/news/examples.jsonl: line 1: no Labelled",
+    ),
     "a damaged backbone": (
-        "encode main",
-        lambda folder: replaced(folder / "models/backbone/model.safetensors", b"x"),
-        "models/backbone: damaged backbone (",
+        "encode domains",
+        lambda folder: replaced(folder / "models/backbones/tiny-llama/model.safetensors", b"x"),
+        "models/backbones/tiny-llama: damaged backbone (",
     ),
     "a damaged tokenizer": (
-        "encode main",
-        lambda folder: replaced(folder / "models/backbone/tokenizer.json", b"{"),
-        "models/backbone: damaged backbone (",
+        "encode news",
+        lambda folder: replaced(folder / "models/backbones/tiny-bert/tokenizer.json", b"{"),
+        "models/backbones/tiny-bert: damaged backbone (",
     ),
-    "a damaged store": ("train fedavg-1", damaged_store, "run `dvc repro --force --single-item encode`"),
-    "a damaged checkpoint": ("train fedavg-1", damaged_checkpoint, "damaged checkpoint ("),
+    "a damaged store": ("train fedavg", damaged_store, "run `dvc repro --force --single-item encode`"),
+    "a damaged checkpoint": ("train fedavg", damaged_checkpoint, "damaged checkpoint ("),
     "a damaged adapter": (
-        "generate fedavg-1",
-        lambda folder: cut(folder / "models/main/fedavg-1/adapters/Academic.safetensors"),
-        "models/main/fedavg-1/adapters/Academic.safetensors: damaged adapter",
+        "predict fedavg",
+        lambda folder: cut(folder / "models/fedavg/1/adapters/Academic.safetensors"),
+        "models/fedavg/1/adapters/Academic.safetensors: damaged adapter",
     ),
     "a changed adapter": (
-        "evaluate fedavg-1",
-        lambda folder: flipped(folder / "models/main/fedavg-1/adapters/Academic.safetensors"),
-        "models/main/fedavg-1/adapters/Academic.safetensors: damaged adapter (its sha256 is not the one in "
-        "models/main/fedavg-1/sha256.json); run `dvc repro train@fedavg-1`",
+        "predict news-fedavg",
+        lambda folder: flipped(folder / "models/news-fedavg/1/adapters/server.safetensors"),
+        "models/news-fedavg/1/adapters/server.safetensors: damaged adapter (its sha256 is not the one in "
+        "models/news-fedavg/1/sha256.json); run `dvc repro train@news-fedavg`",
     ),
-    "a run that is not planned": ("generate nope-1", lambda _: None, "data/plan/generate/main/nope-1.json: is missing"),
+    "a run that is not planned": ("predict nope", lambda _: None, "data/plan/predict/nope.json: is missing"),
     "missing predictions": (
-        "evaluate fedavg-1",
-        lambda folder: (folder / "reports/predictions/main/fedavg-1.jsonl").unlink(),
-        "reports/predictions/main/fedavg-1.jsonl: is missing; run `dvc repro`",
+        "evaluate fedavg",
+        lambda folder: (folder / "reports/predictions/fedavg/1.jsonl").unlink(),
+        "reports/predictions/fedavg/1.jsonl: is missing; run `dvc repro",
     ),
 }
 
@@ -120,32 +129,32 @@ def test_one_line_and_exit_status_one(
     copy: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], case: str
 ) -> None:
     command, break_it, message = CASES[case]
-    monkeypatch.setattr(tracking, "live", lambda run: nullcontext(lambda rows: None))
+    monkeypatch.setattr(tracking, "live", lambda run: nullcontext(unlogged))
     monkeypatch.setattr(sys, "argv", ["pipeline", *command.split()])
     with copy.entered():
         break_it(copy.folder)
         with pytest.raises(SystemExit) as ended:
             command_line.cli()
     assert ended.value.code == 1
-    told = capsys.readouterr().err
-    errors = [line for line in told.splitlines() if line.startswith("error: ")]
-    assert len(errors) == 1, told
+    printed = capsys.readouterr().err
+    errors = [line for line in printed.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1, printed
     assert message in errors[0]
-    assert "Traceback" not in told
+    assert "Traceback" not in printed
     assert not list(copy.folder.rglob("*.tmp"))
 
 
-def test_a_process_of_its_own_ends_in_the_same_line(built: Workspace) -> None:
-    done = built.pipeline("generate", "nope-1", ok=False)
+def test_another_process_ends_with_the_same_line(built: Workspace) -> None:
+    done = built.pipeline("predict", "nope", ok=False)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "error: data/plan/generate/main/nope-1.json: is missing; run `dvc repro plan`\n"
+    assert done.stderr == "error: data/plan/predict/nope.json: is missing; run `dvc repro plan`\n"
 
 
 def test_debug_shows_the_traceback(
     built: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PIPELINE_DEBUG", "1")
-    monkeypatch.setattr(sys, "argv", ["pipeline", "generate", "nope-1"])
+    monkeypatch.setattr(sys, "argv", ["pipeline", "predict", "nope"])
     with built.entered(), pytest.raises(SystemExit):
         command_line.cli()
     assert "Traceback" in capsys.readouterr().err

@@ -13,21 +13,20 @@ from pathlib import Path
 
 import pytest
 from conftest import Workspace
+from workspaces import SMALL
 
 from pipeline.errors import QuorumError
 from pipeline.federated.blobs import Blobs
 
-RUN = "main/fedselectkd-1"
+RUN = "fedselectkd"
 
 
 def test_a_training_killed_by_sigkill_resumes_bit_for_bit(
     workspace: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The real stage, killed with -9 after its first finished round, against one that was left alone."""
-    workspace.params(rounds=4, train_fraction=1.0, runs={"fedselectkd": {"method": "AdaFedSelectKD"}})
-    for stage, *of in (["plan"], ["ingest", "qmsum"], ["prepare", "qmsum"], ["backbone"], ["partition", "domains"]):
-        workspace.stage(stage, *of)
-    workspace.stage("encode", "main")
+    workspace.params(rounds=4, train_fraction=1.0, runs={RUN: SMALL["runs"][RUN]}, sections={"main": [RUN]})
+    workspace.make_until("encode")
     checkpoints = workspace.folder / "work" / "checkpoints"
     command = [sys.executable, "-m", "pipeline", "train", RUN]
     process = subprocess.Popen(
@@ -44,9 +43,9 @@ def test_a_training_killed_by_sigkill_resumes_bit_for_bit(
     workspace.stage("train", RUN)
     assert "resuming after round" in capsys.readouterr().err
     resumed = _outputs(workspace.folder / "models" / RUN)
-    assert {"adapters/Academic.safetensors", "history.csv"} <= set(resumed)
-    for path in checkpoints.glob("*/"):
-        shutil.rmtree(path)
+    assert {"1/adapters/Academic.safetensors", "1/history.csv"} <= set(resumed)
+    assert not list(checkpoints.glob("*/")), "no run waits for it"
+    shutil.rmtree(workspace.folder / "models" / RUN)
     capsys.readouterr()
     workspace.stage("train", RUN)
     assert "resuming" not in capsys.readouterr().err
@@ -62,7 +61,7 @@ def _rounds(checkpoints: Path) -> int:
 
 
 def _logged(path: Path) -> list[tuple[str, str]]:
-    """(τ, status) of every training in MLflow, once its logger, which outlives it, has said how it ended."""
+    """(τ, status) of every training in MLflow, once its logger, which outlives it, has logged how it ended."""
     found: list[tuple[str, str]] = []
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and "FAILED" not in dict(found).values():

@@ -19,7 +19,6 @@ import pytest
 import yaml
 from private_meetings import CANARY, write_meetings
 from relays import Relay
-from shipped import SHIPPED
 
 from pipeline.errors import QuorumError
 from pipeline.federation import tracking
@@ -36,16 +35,17 @@ from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_file
 from pipeline.workspace.tables import read_table
 
-RUN = "main/fedselectkd-1"
+RUN = "fedselectkd/1"
 COMMON: dict[str, Any] = {"run": "fedselectkd", "seed": 1, "host": "127.0.0.1", "port": 1, "inner_port": 2}
 NODE = NodeSite(kind="node", organisation="University", scores="means", **COMMON)
 SERVER = ServerSite(kind="server", organisations=["University"], **COMMON)
 
 
 def write_params(**changed: Any) -> None:
-    small = {"backbone": "tiny-llama", "rounds": 2, "max_tokens": 8, "source_tokens": 200, "target_tokens": 40}
-    own = {"own": {"University": {"folder": "data/own/University"}}}
-    Path("params.yaml").write_text(yaml.safe_dump(shared_params(SHIPPED) | small | own | changed), encoding="utf-8")
+    small = {"rounds": 2, "max_tokens": 8, "source_tokens": 200, "target_tokens": 40, "precision": "fp32"}
+    small |= {"device": "cpu", "seeds": [1, 2], "own": {"University": {"folder": "data/own/University"}}}
+    content = shared_params("tiny-llama") | small | changed
+    Path("params.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
 
 
 @pytest.fixture
@@ -141,11 +141,20 @@ def test_other_meetings_make_another_training_and_a_removed_meeting_is_not_train
     assert len({job_name(before.order, *job) for job in jobs}) == 4
 
 
+COUNCIL = {"Council": {"folder": "data/own/University"}}
+
+
 @pytest.mark.parametrize(
     ("own", "message"),
     [
-        ({"Council": {"folder": "data/own/University"}}, "own: has no 'University'; all sites share one"),
+        (COUNCIL, "own: has no 'University'; all sites share one"),
         ({"University": {"folder": "data/own/Nowhere"}}, "folder .*Nowhere does not exist"),
+        (
+            COUNCIL | {"University": {"file": "data/own/texts.csv"}},
+            r"own\.University: data\.qmsum needs a folder of meetings",
+        ),
+        ({"University": {}}, r"own\.University: needs a folder of meetings or a file of texts"),
+        (COUNCIL | {"University": {"file": "texts.csv"}}, r"own\.University: texts\.csv is not inside data/own"),
     ],
 )
 def test_a_missing_folder_is_one_line(here: Path, own: dict[str, Any], message: str) -> None:
@@ -159,8 +168,8 @@ def test_a_missing_folder_is_one_line(here: Path, own: dict[str, Any], message: 
     [
         ({"method": "ZeroShot"}, "trains nothing; choose another run in federation.yaml"),
         ({"method": "AdaCentralized"}, "pools all data in one place, which a federation does not"),
-        ({"method": "AdaSingle"}, "sends no adapter, so it needs no federation; run it in each organisation"),
-        ({"method": "AdaFedAvg", "faults": {"duplicated": 0.1}}, "only a simulation has faults"),
+        ({"method": "AdaSingle"}, "nothing of it travels; run it at each organisation by itself"),
+        ({"method": "AdaFedAvg", "faults": {"duplicated": 0.1}}, "faults are of the simulation; set faults: null"),
     ],
 )
 def test_a_run_that_no_federation_can_train_is_refused(here: Path, run: dict[str, Any], message: str) -> None:

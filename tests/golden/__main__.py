@@ -13,8 +13,10 @@ from tests.golden import knobs, outputs, pipelines
 def main(compare: bool) -> int:
     folder = Path(tempfile.mkdtemp(prefix="golden-"))
     try:
-        made = pipelines.on_texts(folder) | pipelines.on_meetings(folder)
-        found = {name: outputs.outputs_of(workspace.folder) for name, workspace in made.items()}
+        found = {}
+        for name, workspace in pipelines.laid(folder).items():
+            workspace.make(*workspace.read_params()["runs"])
+            found[name] = outputs.outputs_of(workspace.folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if not compare:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import torch
 
 from pipeline.model.adapter import digest, read_adapter
 from pipeline.runs.result_files import read_result
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_jsonl
 
 FILE = Path(__file__).with_name("outputs.json")
 HISTORY = (
@@ -35,43 +38,31 @@ def processor() -> str:
 
 
 def outputs_of(workspace: Path) -> Hashes:
-    """What was computed -> its hash: adapters as tensors; files by column, whatever stands in the others."""
+    """What was computed -> its hash: adapters as tensors, files by column."""
     found: Hashes = {}
-    for path in sorted((workspace / "models").rglob("adapters/*.safetensors")):
-        found[f"adapter {_run(path.parents[1])} {path.stem}"] = digest(read_adapter(path))[:16]
-    for path in sorted((workspace / "models").rglob("history.csv")):
-        found |= {f"history {_run(path.parent)} {k}": v for k, v in _columns(_table(path), HISTORY).items()}
-    for path in sorted((workspace / "reports/predictions").rglob("*.jsonl")):
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        found |= {f"prediction {path.stem} {k}": v for k, v in _columns(rows, ("id", "client", "prediction")).items()}
-    by_run = {
-        path.name.split(".json")[0]: read_result(path)["scores"] for path in workspace.glob("results/*/*.json.gz")
-    }
-    for path in sorted((workspace / "reports/scores").rglob("*.json")):
-        content = json.loads(path.read_text(encoding="utf-8"))
-        by_run |= {f"{path.stem}-{seed}": own for seed, own in content.items()}
-    for run, own in sorted(by_run.items()):
-        found |= {f"scores {run} {k}": v for k, v in _columns(own["examples"]).items() if k != "meeting"}
+    with chdir(workspace):
+        for path in sorted(layout.MODELS.glob("*/*/adapters/*.safetensors")):
+            found[f"adapter {_run(path.parents[1])} {path.stem}"] = digest(read_adapter(path))[:16]
+        for path in sorted(layout.MODELS.glob("*/*/history.csv")):
+            rows: list[dict[str, Any]] = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+            found |= {f"history {_run(path.parent)} {k}": v for k, v in _columns(rows, HISTORY).items()}
+        for path in sorted(layout.PREDICTIONS.glob("*/*.jsonl")):
+            rows = read_jsonl(path)
+            columns = _columns(rows, ("id", "client", "prediction"))
+            found |= {f"prediction {_run(path.with_suffix(''))} {k}": v for k, v in columns.items()}
+        for path in sorted(layout.RESULTS.glob("*.json.gz")):
+            name = path.name.removesuffix(".json.gz")
+            for seed, own in read_result(name).items():
+                found |= {f"scores {name}-{seed} {k}": v for k, v in _columns(own["scores"]["examples"]).items()}
     return found
 
 
-def table_of(path: Path) -> Hashes:
-    """Column -> hash."""
-    return {f"table {path.stem} {k}": v for k, v in _columns(_table(path)).items()}
-
-
 def _run(folder: Path) -> str:
-    """`fedavg-1` of models/main/fedavg-1, and of models/texts/fedavg/1."""
-    return f"{folder.parent.name}-{folder.name}" if folder.name.isdigit() else folder.name
+    """`fedavg-1` of models/fedavg/1."""
+    return f"{folder.parent.name}-{folder.name}"
 
 
-def _table(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
-
-
-def _columns(rows: Iterable[dict[str, Any]], wanted: Iterable[str] = ()) -> Hashes:
-    rows = list(rows)
+def _columns(rows: list[dict[str, Any]], wanted: Iterable[str] = ()) -> Hashes:
     names = [name for name in (wanted or dict.fromkeys(n for row in rows for n in row)) if any(name in r for r in rows)]
     return {name: _hash([row.get(name) for row in rows]) for name in names}
 
@@ -86,5 +77,6 @@ def saved() -> dict[str, dict[str, Hashes]]:
 
 
 def save(found: dict[str, Hashes]) -> None:
+    """Write the hashes of this kind of processor."""
     known = saved() | {processor(): found}
     FILE.write_text(json.dumps(known, indent=0, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -6,61 +6,42 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "dvc")]
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import labelled
 from workspaces import BOTH, SMALL, Workspace
 
+from pipeline.plan.reading import read_scales
+
 ROOT = Path(__file__).parents[2]
+SIZES = ("seeds", "setting", "adapted_layers")
+"""What the tiny pipelines leave out of the runs of an experiment."""
 
 
-def _experiment(name: str) -> dict[str, Any]:
-    return dict(yaml.safe_load((ROOT / "experiments" / name / "params.yaml").read_text(encoding="utf-8")))
+def _runs(experiment: str) -> dict[str, dict[str, Any]]:
+    chosen, scales = read_scales(ROOT / "experiments" / experiment / "params.yaml")
+    runs: dict[str, dict[str, Any]] = scales[chosen]["runs"]
+    return runs
 
 
-def on_meetings(folder: Path) -> dict[str, Workspace]:
-    """The root with runs of every kind; and the runs of `full` and `ablations`, each once."""
-    found = {"root": Workspace.laid(folder / "root", **BOTH)}
+def laid(folder: Path) -> dict[str, Workspace]:
+    """Every kind of run on meetings; the runs of `full` and `ablations`; every task and federation; the faults."""
+    samsum = {"samsum": BOTH["data"]["samsum"] | {"query": "Summarize the conversation."}}
+    found = {"root": Workspace.laid(folder / "root", **BOTH | {"data": BOTH["data"] | samsum})}
     for name in ("full", "ablations"):
-        own = _experiment(name)
         runs = {
-            run: {k: v for k, v in knobs.items() if k not in ("seeds", "setting", "adapted_layers")}
-            for run, knobs in (own["runs"] | own["more_runs"]).items()
+            run: {"setting": "domains"} | {key: value for key, value in knobs.items() if key not in SIZES}
+            for run, knobs in _runs(name).items()
         }
-        two = {
-            "seeds": [11],
-            "folds": {},
-            "rounds": 2,
-            "runs": SMALL["runs"],
-            "more_runs": {k: v for k, v in runs.items() if k not in SMALL["runs"]},
-        }
-        found[name] = Workspace.laid(folder / name, **SMALL | two)
-    for workspace in found.values():
-        workspace.make("main", "more")
-    return found
-
-
-def on_texts(folder: Path) -> dict[str, Workspace]:
-    """Every task, every kind of federation; and the faults, at one seed."""
-    from test_on_texts import PLAIN, TASKS, laid, make
-
-    found = {"texts": laid(folder / "texts")}
-    own = _experiment("faults")
-    runs = {run: knobs | {"rounds": 2, "seeds": [1]} for run, knobs in own["runs"].items()}
-    settings = {
-        "many": {"data": "news", "kind": "skewed", "clients": 12},
-        "ten": {"data": "news", "kind": "skewed", "clients": 10, "alpha": 100.0},
-    }
-    tables: dict[str, list[str]] = {name: [] for name in PLAIN["tables"]}
-    more = {
-        "datasets": {"news": TASKS["news"]},
-        "settings": settings,
-        "runs": runs,
-        "tables": tables,
-        "backbones": ["tiny-bert"],
-        "clients_per_round": 10,
-    }
-    found["faults"] = laid(folder / "faults", **more)
-    for workspace in found.values():
-        make(workspace)
+        found[name] = Workspace.laid(folder / name, **SMALL | {"seeds": [11], "runs": runs | SMALL["runs"]})
+    found["texts"] = labelled.laid(folder / "texts")
+    many = {"data": "news", "kind": "skewed", "clients": 12}
+    found["faults"] = labelled.laid(
+        folder / "faults",
+        sources=["20news"],
+        backbones=["tiny-bert"],
+        data={"news": labelled.TASKS["news"]},
+        settings={"many": many, "ten": many | {"clients": 10, "alpha": 100.0}},
+        runs={name: knobs | {"rounds": 2, "seeds": [1]} for name, knobs in _runs("faults").items()},
+        sections={},
+    )
     return found

@@ -17,6 +17,7 @@ from conftest import (
     prefixes_of,
     render_all,
 )
+from made_results import LEARNER
 from torch import nn
 
 from pipeline.errors import QuorumError
@@ -25,12 +26,11 @@ from pipeline.model.backbone import Row
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.frozen_linear import PackedLinear, Vocabulary
 from pipeline.model.generation import generate
-from pipeline.model.loading import planned_backbone
 from pipeline.model.obtain import obtain
 from pipeline.model.precision import Precision, multiplies_bf16, resolve, threads_of
-from pipeline.model.store import entry_key
-from pipeline.plan.orders import GenerateOrder
-from pipeline.workspace.layout import BACKBONE
+from pipeline.plan.learner import Learner
+from pipeline.runs.learners import model_of
+from pipeline.workspace import layout
 
 
 @pytest.mark.parametrize("flags", ["avx512_bf16", "amx_bf16"])
@@ -55,26 +55,27 @@ def test_a_gpu_decides_where_there_is_one(
     assert resolve("auto", "cpu") == ("fp32" if gpu else "bf16")
 
 
-ORDER = GenerateOrder(
-    code={}, task="", corpora=[], device="cpu", precision="fp32", threads=1, adapted_layers=2, rule=DecodingRule()
-)
+@pytest.fixture
+def learner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Learner:
+    """A learner whose backbone is in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    obtain("tiny-llama", layout.backbone("tiny-llama"), tmp_path)
+    return LEARNER
 
 
-def test_an_order_of_another_machine_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_learner_of_another_machine_is_refused_in_one_line(
+    learner: Learner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     a_processor_with("avx2", tmp_path, monkeypatch)
-    monkeypatch.chdir(tmp_path)
-    obtain("tiny-llama", BACKBONE, tmp_path)
     with pytest.raises(QuorumError, match="set precision: auto or fp32"):
-        planned_backbone(ORDER.model_copy(update={"precision": "bf16"}))
-    assert planned_backbone(ORDER).precision == "fp32"
+        model_of(learner.model_copy(update={"precision": "bf16"}))
+    assert model_of(learner).precision == "fp32"
 
 
-def test_a_process_computes_with_its_orders_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    obtain("tiny-llama", BACKBONE, tmp_path)
+def test_a_process_computes_with_its_learners_threads(learner: Learner) -> None:
     before = torch.get_num_threads()
     try:
-        planned_backbone(ORDER.model_copy(update={"threads": 3}))
+        model_of(learner.model_copy(update={"threads": 3}))
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
@@ -163,13 +164,11 @@ def test_losses_gradients_and_stored_prefixes(family: str) -> None:
     for name, gradient in of_exact.items():
         assert float((of_rounded[name] - gradient).norm()) < within * float(gradient.norm())
         assert of_rounded[name].dtype == torch.float32
-    item = render_all(fp32, 1)[0]
     (stored,), (halved,) = prefixes_of(fp32, 1), prefixes_of(bf16, 1)
     large = {"keys", "values", "source"} & set(stored)
     assert large
     assert all(2 * halved[name].nbytes == stored[name].nbytes for name in large)
     assert halved["hidden"].dtype == torch.float32, "the residual stream"
-    assert entry_key("", "", fp32, item) != entry_key("", "", bf16, item)
 
 
 @needs_bf16

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import make_backbone, make_example, render_all
+from conftest import make_backbone, make_example
 
 from pipeline.errors import QuorumError
 from pipeline.model.backbone import Limits
@@ -60,10 +60,10 @@ def test_an_entry_of_another_order_is_refused(store: PrefixStore) -> None:
         store.training(["abc"])
 
 
-def test_the_key_depends_on_weights_code_layers_and_tokens() -> None:
-    two, one = make_backbone("llama", 2), make_backbone("llama", 1)
-    rendered = render_all(two, 1)[0]
-    shorter = two.render(make_example(0), Limits(90, 10))
-    first = ("w", "e", two, rendered)
-    others = [("v", "e", two, rendered), ("w", "f", two, rendered), ("w", "e", one, rendered), ("w", "e", two, shorter)]
-    assert len({entry_key(*parts) for parts in (first, *others, first)}) == 5
+def test_the_key_depends_on_weights_settings_and_tokens() -> None:
+    """What else decides an entry is in `Reading.key`."""
+    backbone = make_backbone("llama")
+    rendered, shorter = (backbone.render(make_example(0), Limits(90, most)) for most in (48, 10))
+    first = ("w", {"encoding": "e"}, rendered)
+    others = [("v", {"encoding": "e"}, rendered), ("w", {"encoding": "f"}, rendered), ("w", first[1], shorter)]
+    assert len({entry_key(*parts) for parts in (first, *others, first)}) == 4

@@ -1,4 +1,4 @@
-"""A copy of the workspace, laid out for `make try`."""
+"""A copy of the workspace, laid out for `make smoke`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pipeline.runs import copies
 from pipeline.workspace import layout
 
 COMMITTER = {f"GIT_{who}_{what}": "t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-WHOLE = SMALL | {"train_fraction": None}
 
 
 @pytest.fixture
@@ -21,30 +20,33 @@ def here(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     monkeypatch.delenv("DVC_ROOT", raising=False)
     for name, value in COMMITTER.items():
         monkeypatch.setenv(name, value)
-    workspace.params(**WHOLE)
+    workspace.params(**SMALL)
     return workspace
 
 
 def test_a_copy_has_the_changes_that_are_not_committed(here: Workspace) -> None:
     here.params(rounds=7)
-    copies.lay_try()
-    assert read_params(layout.try_copy() / "params.yaml").rounds == 7
+    copies.lay_smoke()
+    assert read_params(layout.smoke_copy() / "params.yaml").rounds == 7
     (here.folder / "README.md").write_text("changed")
     text = (here.folder / "params.yaml").read_text(encoding="utf-8")
     mine = text.replace("data_source: sample", 'data_source: "sample"  # mine')
     (here.folder / "params.yaml").write_text(mine, encoding="utf-8")
-    copies.lay_try()
-    assert read_params(layout.try_copy() / "params.yaml").data_source == "sample"
-    assert (layout.try_copy() / "README.md").read_text() == "changed"
+    copies.lay_smoke()
+    assert read_params(layout.smoke_copy() / "params.yaml").data_source == "sample"
+    assert (layout.smoke_copy() / "README.md").read_text() == "changed"
 
 
-def test_a_copy_to_try_is_of_the_sample_and_random_weights(here: Workspace) -> None:
-    """The workspace's source and backbone do not matter; its rounds and runs do."""
-    here.params(data_source="auto", backbone="smollm2-135m", max_tokens=128, rounds=7)
-    copies.lay_try()
-    params = read_params(layout.try_copy() / "params.yaml")
-    assert (params.data_source, params.backbone, params.max_tokens) == ("sample", "tiny-llama", 24)
-    assert (params.scale, params.rounds, set(params.runs)) == ("laptop", 7, set(SMALL["runs"]))
+def test_a_copy_is_of_the_sample_and_random_weights(here: Workspace) -> None:
+    """The workspace's source and backbone do not matter; its rounds, runs and comments do."""
+    here.params(data_source="auto", backbones=["smollm2-135m"], backbone="smollm2-135m", max_tokens=128, rounds=7)
+    text = (here.folder / "params.yaml").read_text(encoding="utf-8").replace("rounds: 7", "rounds: 7  # a week")
+    (here.folder / "params.yaml").write_text(text, encoding="utf-8")
+    copies.lay_smoke()
+    params = read_params(layout.smoke_copy() / "params.yaml")
+    assert (params.data_source, params.backbones, params.max_tokens) == ("sample", ["tiny-llama"], 24)
+    assert (params.scale, params.rounds, set(params.runs)) == ("small", 7, set(SMALL["runs"]))
+    assert "# a week" in (layout.smoke_copy() / "params.yaml").read_text(encoding="utf-8")
     assert read_params(here.folder / "params.yaml").backbone == "smollm2-135m", "the workspace's own file stays"
 
 
@@ -52,40 +54,32 @@ def test_a_copy_begins_without_dvc_lock_and_keeps_its_own(here: Workspace) -> No
     """The original's dvc.lock is of other knobs; the copy's own says where it stopped."""
     (here.folder / "dvc.lock").write_text("schema: '2.0'\nstages: {}\n")
     here.commit()
-    copies.lay_try()
-    lock = layout.try_copy() / "dvc.lock"
+    copies.lay_smoke()
+    lock = layout.smoke_copy() / "dvc.lock"
     assert not lock.exists()
     own = "schema: '2.0'\nstages: {}  # the copy's own\n"
     lock.write_text(own)
-    copies.lay_try()
+    copies.lay_smoke()
     assert lock.read_text() == own
 
 
 def test_a_wrong_params_file_is_found_before_the_copy(here: Workspace) -> None:
     here.params(tau=-1)
     with pytest.raises(QuorumError, match="tau: is a number of nats"):
-        copies.lay_try()
-
-
-def test_a_params_file_without_the_line_is_refused(here: Workspace) -> None:
-    """As `{backbone: tiny-llama, ...}` in one line has none."""
-    text = (here.folder / "params.yaml").read_text(encoding="utf-8")
-    (here.folder / "params.yaml").write_text(text.replace("backbone: tiny", '"backbone": tiny'), encoding="utf-8")
-    with pytest.raises(QuorumError, match="has no line `backbone:`; restore it from git"):
-        copies.lay_try()
+        copies.lay_smoke()
 
 
 def test_a_folder_that_is_no_copy_is_refused(here: Workspace) -> None:
-    layout.try_copy().mkdir(parents=True, exist_ok=True)
-    git, away = layout.try_copy() / ".git", layout.try_copy() / ".away"
+    layout.smoke_copy().mkdir(parents=True, exist_ok=True)
+    git, away = layout.smoke_copy() / ".git", layout.smoke_copy() / ".away"
     if git.exists():
         git.rename(away)
     with pytest.raises(QuorumError, match="is not a copy of the workspace; delete it"):
-        copies.lay_try()
+        copies.lay_smoke()
     if away.exists():
         away.rename(git)
     else:
-        layout.try_copy().rmdir()
+        layout.smoke_copy().rmdir()
 
 
 def test_a_module_that_git_does_not_know_is_named(here: Workspace) -> None:
@@ -93,6 +87,6 @@ def test_a_module_that_git_does_not_know_is_named(here: Workspace) -> None:
     mine.write_text("")
     try:
         with pytest.raises(QuorumError, match=r"pipeline/federated/mine.py: git does not know it"):
-            copies.lay_try()
+            copies.lay_smoke()
     finally:
         mine.unlink()

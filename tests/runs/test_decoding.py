@@ -15,7 +15,7 @@ from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.entry import Entry, entry_file
 from pipeline.runs import decoding
 from pipeline.runs.decoding import decode, steps_of
-from pipeline.runs.jobs import DecodingJob
+from pipeline.runs.jobs import Job
 from pipeline.tasks.task import Prediction
 
 RULE = DecodingRule(beams=1, length_penalty=1.0, no_repeat_ngram=3, min_tokens=0, max_tokens=8)
@@ -25,9 +25,6 @@ EXAMPLES: Any = {one: one for one in "1234567"}
 
 class Rounding:
     """A task whose summaries depend on the batch: each names what was written with it, its own first."""
-
-    def render(self, _backbone: object, example: str, _classes: object, _limits: object) -> list[str]:
-        return [example]
 
     def predict(self, _backbone: object, prefixes: Sequence[Any], rows: Sequence[Row], _rule: object) -> list[Any]:
         own = [f"{prefixes[row.source]['name']}{row.adapter}" for row in rows]
@@ -54,13 +51,12 @@ def _task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(decoding, "load_task", lambda _name: Rounding())
     monkeypatch.setattr(decoding, "PrefixStore", Store)
-    monkeypatch.setattr(decoding, "entry_key", lambda *about: f"key{about[-1]}")
     monkeypatch.setattr(decoding, "SOURCE_BYTES", 3)
     monkeypatch.setattr(decoding, "read_adapter", lambda path: path.name)
     monkeypatch.setattr(decoding, "on_device", lambda adapter, _device: adapter)
 
 
-def job(run: str, examples: str = "1234567", *, done: str = "", clients: str = "") -> DecodingJob:
+def job(run: str, examples: str = "1234567", *, done: str = "", clients: str = "") -> Job:
     """A run with these examples, whose lengths are their digits.
 
     Args:
@@ -71,23 +67,28 @@ def job(run: str, examples: str = "1234567", *, done: str = "", clients: str = "
     tests = [(client, Entry(one, f"key{one}", 1, int(one))) for client, one in zip(owners, examples, strict=True)]
     names = {client: client if clients else run for client in owners}
     adapters = {client: Path(name) for client, name in names.items()}
-    order: Any = SimpleNamespace(rule=RULE, task="t", turns=None)
-    path = Path(f"{run}.json")
-    found = DecodingJob(run, order, tests, (90, 8), ("", ""), adapters, names, path)
+    order: Any = SimpleNamespace(rule=RULE, task="t", setting="s")
+    index: Any = None
+    found = Job(f"{run}/1", "", order, index, tests, adapters, names, Path(f"{run}.json"))
     found.save(dict.fromkeys(done, BEFORE))
     return found
 
 
-def decoded(*jobs: DecodingJob) -> list[dict[str, str]]:
-    """Decode jobs in one call; of each job: example -> its summary."""
+def decoded(*jobs: Job, keys: str = "key") -> list[dict[str, str]]:
+    """Decode jobs in one call; of each job: example -> its summary.
+
+    Args:
+        keys: what keys of the store begin with.
+    """
     backbone: Any = SimpleNamespace(
         device="cpu",
         bytes_of_source=lambda _: 1,
         check_lengths=lambda *_: None,
         encode=lambda name, for_generation: ({"name": name}, {}),
     )
+    reading: Any = SimpleNamespace(model=backbone, windows=lambda name: [name], key=lambda name: f"{keys}{name}")
     steps, counted = steps_of(jobs), list[int]()
-    decode(jobs, backbone, EXAMPLES, counted.append)
+    decode(jobs, reading, EXAMPLES, counted.append)
     assert sum(counted) == steps, "the progress bar ends at its total"
     assert steps_of(jobs) == 0
     return [{name: made.text for name, made in one.predictions().items()} for one in jobs]
@@ -147,7 +148,6 @@ def test_what_was_summarized_before_is_read_for_its_loss() -> None:
     assert finished.unread() == []
 
 
-def test_an_example_that_was_encoded_for_another_plan_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoding, "entry_key", lambda *about: "another")
-    with pytest.raises(QuorumError, match="is of another plan; run `dvc repro encode encode-more`"):
-        decoded(job("a"))
+def test_an_example_that_was_encoded_for_another_plan_is_refused() -> None:
+    with pytest.raises(QuorumError, match=r"s/a.json: is of another plan; run `dvc repro encode@s`"):
+        decoded(job("a"), keys="another")

@@ -1,138 +1,165 @@
-"""Encoding a group's examples: which prefixes are computed, and the index of each run."""
+"""Encoding a setting's examples: what is computed and stored, and the index of each run."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from conftest import make_backbone, make_example
-from made_results import run_of
+from made_results import LEARNER, run_of
 
 from pipeline.clients.manifest import Manifest
 from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.example import SPLITS
+from pipeline.corpora.labelled import Labelled
 from pipeline.errors import QuorumError
-from pipeline.model.backbone import Backbone
+from pipeline.model.backbone import Rendered
+from pipeline.model.encoder import Encoder
+from pipeline.model.frozen_part import FrozenPart
 from pipeline.model.store import PrefixStore
+from pipeline.model.tiny import tiny_encoder, tiny_wordpieces
+from pipeline.plan.learner import Learner, View
 from pipeline.plan.orders import EncodeOrder
-from pipeline.runs.encoding import encode
+from pipeline.runs import encoding
+from pipeline.runs.encoding import Reading, encode
 from pipeline.runs.identity import identity_of
-from pipeline.runs.index import read_encoded
+from pipeline.runs.index import Index, index_of
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, write_json
 
-EXAMPLES: dict[str, Conversation] = {}
-for number, split in enumerate(SPLITS):
-    one = make_example(number, split=split)
-    EXAMPLES[one.id] = one
-
-
-MANIFESTS: dict[str, Manifest] = {
-    "base/1": {"Academic": {split: [i for i, e in EXAMPLES.items() if e.split == split] for split in SPLITS}}
+EXAMPLES: dict[str, Conversation] = {
+    one.id: one for one in (make_example(number, split=split) for number, split in enumerate(SPLITS))
 }
+WRITER = LEARNER.model_copy(update={"view": LEARNER.view.model_copy(update={"source_tokens": 90, "target_tokens": 48})})
+TEXTS = {f"t{number}": Labelled(f"t{number}", split, "", "g", f"{number}", "x") for number, split in enumerate(SPLITS)}
 
 
-@pytest.fixture
-def backbone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Backbone:
-    """In a workspace in which three examples are dealt out to one client."""
+def classifier(frozen: str) -> Learner:
+    view = View(backbone="tiny-bert", frozen=frozen, source_tokens=16, target_tokens=1)
+    return WRITER.model_copy(update={"task": "pipeline.tasks.classify", "view": view, "above": "layers", "size": None})
+
+
+def seen(learner: Learner, **changes: Any) -> Learner:
+    """A learner with another view."""
+    return learner.model_copy(update={"view": learner.view.model_copy(update=changes)})
+
+
+@pytest.fixture(autouse=True)
+def models(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Backbones that are not on disk, and the digests of their weights."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DVC_ROOT", str(tmp_path))
-    return make_backbone("llama")
+    digests = {"tiny-llama": "d", "tiny-bert": "d"}
+
+    def model_of(learner: Learner) -> Any:
+        if learner.view.frozen is None:
+            return make_backbone("llama", learner.view.adapted_layers or 0)
+        part = FrozenPart.parse(learner.view.frozen)
+        return Encoder("tiny-bert", tiny_encoder("bert"), tiny_wordpieces(), part, pool="mean")
+
+    monkeypatch.setattr(encoding, "model_of", model_of)
+    monkeypatch.setattr(encoding, "digest_of", digests.__getitem__)
+    return digests
 
 
-def order(**changes: Any) -> EncodeOrder:
-    """Two runs of one manifest."""
-    known: dict[str, Any] = {
-        "code": {},
-        "task": "pipeline.tasks.summarize",
-        "corpora": ["q"],
-        "encoding": "e",
-        "device": "cpu",
-        "precision": "fp32",
-        "threads": 1,
-        "adapted_layers": 2,
-        "manifests": {"more/a-1": "base/1", "more/b-1": "base/1"},
-        "limits": {"base/1": (90, 48)},
-        "uncached": [],
-        "left_out": [],
-    }
-    return EncodeOrder(**(known | changes))
+def encoded(
+    learners: dict[str, Learner], code: str = "e", examples: Any = EXAMPLES
+) -> tuple[dict[str, Index], int, dict[str, Any]]:
+    """(Run -> its index, how many windows were computed, run -> the index's content); one client has all examples."""
+    manifest: Manifest = {"A": {split: [i for i, e in examples.items() if e.split == split] for split in SPLITS}}
+    order = EncodeOrder(
+        code={},
+        task=next(iter(learners.values())).task,
+        data=["q"],
+        classes=[],
+        learners=learners,
+        seeds={run: [1] for run in learners},
+        encoding=dict.fromkeys(learners, code),
+    )
+    contents, computed = encode("domains", order, examples, {1: manifest})
+    return {run: index_of(content) for run, content in contents.items()}, computed, contents
 
 
-def computed(backbone: Backbone, digest: str = "d", **changes: Any) -> int:
-    return encode(order(**changes), "more", backbone, digest, EXAMPLES, MANIFESTS)
+def computed(learner: Learner = WRITER, code: str = "e", examples: Any = EXAMPLES) -> int:
+    return encoded({"a": learner}, code, examples)[1]
 
 
-def test_what_is_stored_is_not_computed_again(backbone: Backbone) -> None:
+def test_what_is_stored_is_not_computed_again() -> None:
     """Two runs share a train, a val and a test example: the prefixes of the first two are computed, once."""
-    assert [computed(backbone), computed(backbone)] == [2, 0]
+    assert [encoded({"a": WRITER, "b": WRITER})[1], computed()] == [2, 0]
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"encoding": "f"}, {"digest": "e"}, {"limits": {"base/1": (60, 48)}}, {"limits": {"base/1": (90, 5)}}],
-    ids=["code", "weights", "source", "target"],
+    ("learner", "code", "weights"),
+    [
+        (WRITER, "f", "d"),
+        (WRITER, "e", "other"),
+        (seen(WRITER, source_tokens=60), "e", "d"),
+        (seen(WRITER, target_tokens=5), "e", "d"),
+        (seen(WRITER, adapted_layers=1), "e", "d"),
+    ],
+    ids=["code", "weights", "source", "target", "layers"],
 )
-def test_a_changed_cause_of_prefixes_computes_them_again(backbone: Backbone, changes: dict[str, Any]) -> None:
-    """The causes are the code, the weights and the limits; earlier prefixes stay in the store."""
-    computed(backbone)
-    assert computed(backbone, **changes) == 2
-    assert computed(backbone) == 0
+def test_a_changed_cause_of_prefixes_computes_them_again(
+    models: dict[str, str], learner: Learner, code: str, weights: str
+) -> None:
+    """Earlier prefixes stay in the store."""
+    computed()
+    models["tiny-llama"] = weights
+    assert computed(learner, code) == 2
+    models["tiny-llama"] = "d"
+    assert computed() == 0
 
 
-def test_an_index_names_what_is_stored(backbone: Backbone) -> None:
-    computed(backbone)
-    clients = read_encoded("more/a-1").clients
-    assert list(clients) == ["Academic"]
-    store = PrefixStore(layout.store())
-    entries = {split: clients["Academic"][split][0] for split in SPLITS}
-    stored = {split: store.has(entry.key) for split, entry in entries.items()}
-    assert stored == {"train": True, "val": True, "test": False}, "tests are read where they are summarized"
-    assert entries["train"].id == next(iter(EXAMPLES))
-    assert entries["train"].source == (), "the store has the tokens"
+def test_a_prefix_in_another_precision_has_another_key() -> None:
+    window = Rendered((1, 2), (3,), 0, 0)
+    models: list[Any] = [SimpleNamespace(precision=precision, adapted_layers=[2]) for precision in ("fp32", "bf16")]
+    task: Any = None
+    assert len({Reading(model, task, WRITER.view, (), "d", "e").key(window) for model in models}) == 2
 
 
-def test_a_run_without_the_store_has_its_token_ids(backbone: Backbone) -> None:
-    computed(backbone, uncached=["more/b-1"])
-    a, b = (read_encoded(f"more/{run}-1").clients["Academic"]["train"][0] for run in "ab")
-    assert (a.source, a.target) == ((), ())
+def test_an_index_names_what_is_stored() -> None:
+    index = encoded({"a": WRITER})[0]["a"]
+    stored = [PrefixStore(layout.store()).has(index.entries[i][0].key) for i in EXAMPLES]
+    assert stored == [True, True, False], "tests are read where they are decoded"
+    (entry,) = index.learned(list(EXAMPLES)[:1])
+    assert (entry.id, entry.source) == (next(iter(EXAMPLES)), ()), "the store has the tokens"
+
+
+def test_a_run_without_the_store_has_its_token_ids() -> None:
+    """The store computes nothing for it."""
+    indices, count, _ = encoded({"a": WRITER, "b": WRITER.model_copy(update={"uncached": True})})
+    a, b = (indices[run].entries[next(iter(EXAMPLES))][0] for run in "ab")
+    assert ((a.source, a.target), count) == (((), ()), 2)
     assert (len(b.source), len(b.target)) == (b.source_tokens, b.tokens) == (a.source_tokens, a.tokens)
 
 
-def test_a_run_that_is_left_out_has_no_clients(backbone: Backbone) -> None:
-    computed(backbone, left_out=["more/b-1"])
-    assert [list(read_encoded(f"more/{run}-1").clients) for run in "ab"] == [["Academic"], []]
+def test_a_setting_that_is_too_long_for_its_backbone_is_refused() -> None:
+    with pytest.raises(QuorumError, match=r"settings\.domains: .*1000000.*, or remove the setting and its runs"):
+        computed(seen(WRITER, source_tokens=10**6))
 
 
-def test_a_setting_that_is_too_long_is_left_out_with_its_runs(
-    backbone: Backbone, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The tiny backbone reads fewer than a million tokens; in the main table that is a mistake."""
-    too_long = {"base/1": (10**6, 48)}
-    assert computed(backbone, limits=too_long) == 0
-    assert "encode base/1: left out, with all its runs" in capsys.readouterr().err
-    assert read_encoded("more/a-1").clients == {}
-    with pytest.raises(QuorumError, match="1000000"):
-        encode(order(manifests={"main/a-1": "base/1"}, limits=too_long), "main", backbone, "d", EXAMPLES, MANIFESTS)
-
-
-def test_what_truncation_lost_is_noted(backbone: Backbone) -> None:
+def test_what_truncation_lost_is_noted() -> None:
     """Of a source of at most 40 tokens the prompt stays whole."""
-    computed(backbone, limits={"base/1": (40, 5)})
-    (entry,) = read_json(layout.encoded_index("more/a-1"))["clients"]["Academic"]["train"]
-    assert (entry["source_tokens"], entry["tokens"], entry["meeting"]) == (40, 5, "m0")
-    assert entry["kept_tokens"] < entry["transcript_tokens"]
+    indices, _, contents = encoded({"a": seen(WRITER, source_tokens=40, target_tokens=5)})
+    identity = next(iter(EXAMPLES))
+    (entry,), (tokens, read) = indices["a"].entries[identity], contents["a"]["read"][identity]
+    assert (entry.source_tokens, entry.tokens) == (40, 5)
+    assert read < tokens
 
 
-def test_a_corpus_that_the_order_does_not_name_is_no_part_of_what_a_run_is(backbone: Backbone) -> None:
-    """The MLflow store knows a run by the sources of its group's corpora: another source of another corpus is none."""
-    computed(backbone)
-    write_json(layout.order("encode", "more"), order(corpora=["qmsum"]).model_dump(mode="json"))
-    row = run_of("a")[0]
-    found = []
-    for source, other in (("mirror", "mirror"), ("mirror", "sample"), ("sample", "sample")):
-        write_json(layout.notes("qmsum"), {"source": {"source": source}})
-        write_json(layout.notes("samsum"), {"source": {"source": other}})
-        found.append(identity_of(row))
-    assert found[0] == found[1] != found[2]
+def test_an_encoder_stores_tests_too_and_a_deeper_cut_has_entries_of_its_own() -> None:
+    """Three texts under two cuts; a second call computes nothing. The classes are those of the training texts."""
+    cuts = {"deep": classifier("e,0-2"), "low": classifier("e,0")}
+    indices, count, _ = encoded(cuts, examples=TEXTS)
+    assert (count, encoded(cuts, examples=TEXTS)[1]) == (6, 0)
+    keys = {entry.key for index in indices.values() for windows in index.entries.values() for entry in windows}
+    assert len(keys) == 6
+    assert indices["low"].classes == ("x",)
+
+
+def test_another_training_is_another_run() -> None:
+    """The MLflow store knows a run by its place, name, seed, knobs and the key of its training, which has its data."""
+    (row,) = run_of("a")
+    others = [row.model_copy(update={"fingerprint": "g"}), *run_of("a", seed=2), *run_of("b")]
+    assert len({identity_of(row, "k"), identity_of(row, "l"), *(identity_of(other, "k") for other in others)}) == 5

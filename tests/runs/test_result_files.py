@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -34,41 +35,38 @@ def row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunRow:
 def save(row: RunRow, **changes: Any) -> Path:
     scores = {"clients": {}, "examples": []}
     result = {"fingerprint": "f", "precision": "fp32", "source": {}, "cut": {}, "scores": scores, "history": []}
-    write_result(layout.result(row.id), result | changes)
-    return layout.result(row.id)
+    write_result(layout.result(row.name), {"seeds": {str(row.seed): result | changes}})
+    return layout.result(row.name)
 
 
 def test_the_same_result_gives_the_same_bytes(row: RunRow) -> None:
     first = save(row).read_bytes()
     assert save(row).read_bytes() == first
-    assert read_result(layout.result(row.id))["precision"] == "fp32"
+    assert read_result(row.name)[row.seed]["precision"] == "fp32"
 
 
-def test_a_result_of_other_knobs_is_none(row: RunRow) -> None:
+def test_a_result_of_other_knobs_or_at_another_seed_is_none(row: RunRow) -> None:
     assert not has_result(row)
     save(row)
     assert has_result(row)
     assert not has_result(row.model_copy(update={"fingerprint": "g"}))
-
-
-def damaged(path: Path, content: bytes) -> str:
-    """What reading a file of this content reports."""
-    path.write_bytes(content)
-    with pytest.raises(QuorumError) as caught:
-        read_result(path)
-    return str(caught.value)
+    assert not has_result(row.model_copy(update={"seed": 2}))
 
 
 @pytest.mark.parametrize(
     ("content", "found"),
     [
         (b"cut", "is damaged;"),
-        (gzip.compress(b"[]"), "is damaged (no fingerprint);"),
-        (gzip.compress(b'{"fingerprint": "f"}'), "is damaged (no precision);"),
+        (gzip.compress(b"[]"), "is damaged;"),
+        (gzip.compress(b'{"seeds": {"1": {}}}'), "is damaged (no fingerprint);"),
+        (gzip.compress(b'{"seeds": {"1": {"fingerprint": "f"}}}'), "is damaged (no precision);"),
     ],
 )
 def test_a_damaged_file_is_named_with_the_remedy(row: RunRow, content: bytes, found: str) -> None:
-    assert f"ours-1.json.gz: {found} run `git checkout" in damaged(save(row), content)
+    save(row).write_bytes(content)
+    with pytest.raises(QuorumError) as caught:
+        read_result(row.name)
+    assert str(caught.value).startswith(f"results/ours.json.gz: {found} run `git checkout")
 
 
 def test_a_result_that_git_has_and_the_folder_lacks_is_deleted(row: RunRow) -> None:
@@ -79,7 +77,7 @@ def test_a_result_that_git_has_and_the_folder_lacks_is_deleted(row: RunRow) -> N
         subprocess.run(["git", *command.split()], check=True, capture_output=True)
     assert deleted_results([row]) == []
     path.unlink()
-    assert deleted_results([row, row, other]) == [str(layout.result(row.id))]
+    assert deleted_results([row, row, other]) == [str(layout.result(row.name))]
 
 
 def test_two_precisions_share_no_table(row: RunRow) -> None:
@@ -107,17 +105,14 @@ def test_a_committed_result_is_not_trained_again_unasked(row: RunRow, monkeypatc
     refuse_to_retrain(row)
 
 
-@pytest.mark.parametrize("folder", [".", "experiments/full", "experiments/ablations"])
+@pytest.mark.parametrize("folder", ["full", "paper", "ablations", "faults", "fednlp"])
 def test_committed_results_are_of_the_planned_runs(folder: str) -> None:
-    """Every file below results/ has a planned run's fingerprint, and scores by example; else no page shows it."""
-    root = Path(__file__).parents[2] / folder
+    """Every file below results/ has planned runs' fingerprints, and scores by example; else no page shows it."""
+    root = Path(__file__).parents[2] / "experiments" / folder
     planned = {
         row["id"]: row["fingerprint"] for row in resolve(read_params(root / "params.yaml"))["report.json"]["runs"]
     }
-    files = {
-        f"{path.parent.name}/{path.name.removesuffix('.json.gz')}": path for path in root.glob("results/*/*.json.gz")
-    }
-    assert files
-    results = {run: read_result(path) for run, path in files.items()}
-    assert [run for run in results if results[run]["fingerprint"] != planned.get(run)] == []
-    assert all(result["scores"]["examples"] for result in results.values())
+    for path in root.glob("results/*.json.gz"):
+        for seed, result in json.loads(gzip.decompress(path.read_bytes()))["seeds"].items():
+            assert result["fingerprint"] == planned.get(f"{path.name.removesuffix('.json.gz')}/{seed}")
+            assert result["scores"]["examples"]

@@ -60,36 +60,37 @@ def test_a_runs_knob_is_its_own_and_a_quantile_what_it_was_in_nats() -> None:
 
 
 def save(
-    run: str,
-    losses: dict[str, float],
-    *,
-    rounds: int = 1,
-    other: dict[str, float] | None = None,
-    count: int = 2,
-    tag: str = "",
+    run: str, *seeds: dict[str, float], rounds: int = 1, other: Any = None, counts: tuple[int, ...] = (2, 2)
 ) -> None:
-    """A run's result with so many examples a client, and its rounds, of which the second is the best."""
-    examples = [
-        {
-            "id": f"{tag}{c}{i}",
-            "client": c,
-            "meeting": f"{tag}m{i}",
-            "tokens": 10,
-            "loss_sum": 10 * loss,
-            "average": 20.0,
-        }
-        for c, loss in losses.items()
-        for i in range(count)
-    ]
-    history = [
-        round_of(n, c, loss, train_loss=3.0 - n, best=n == 2).to_row()
-        for n in range(1, rounds + 1)
-        for c, loss in losses.items()
-    ]
-    history = [{k: "" if v is None else str(v) for k, v in row.items()} for row in history]
-    scores = {"examples": examples, "clients": {c: other or {} for c in losses}}
-    about = {"fingerprint": "", "precision": "fp32", "source": {}, "cut": {}}
-    write_result(layout.result(run), about | {"scores": scores, "history": history})
+    """A run's results at seeds 1, 2, …: clients' losses over so many examples, equal if as many; round 2 is the best.
+
+    Args:
+        other: of each seed, the losses of its other models.
+    """
+    found = {}
+    for seed, losses, count in zip((1, 2), seeds, counts, strict=False):
+        examples = [
+            {
+                "id": f"{count}-{c}{i}",
+                "client": c,
+                "group": f"{count}-m{i}",
+                "items": 10,
+                "loss_sum": 10 * loss,
+                "average": 20.0,
+            }
+            for c, loss in losses.items()
+            for i in range(count)
+        ]
+        history = [
+            round_of(n, c, loss, train_loss=3.0 - n, best=n == 2).to_row()
+            for n in range(1, rounds + 1)
+            for c, loss in losses.items()
+        ]
+        scores = {"examples": examples, "clients": {c: other[seed - 1] if other else {} for c in losses}}
+        rows = [{k: "" if v is None else str(v) for k, v in row.items()} for row in history]
+        about = {"fingerprint": "", "precision": "fp32", "source": {}, "cut": {}}
+        found[str(seed)] = about | {"scores": scores, "history": rows}
+    write_result(layout.result(run), {"seeds": found})
 
 
 @pytest.fixture
@@ -100,9 +101,8 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("there")
 def test_a_run_is_read_over_its_seeds() -> None:
     """Losses of 2.0 and 4.0: 3.0, and each seed's own; its last round's model lost 5.0 and 6.0."""
-    rows = [run_of("ours")[0].model_copy(update={"id": f"more/ours-{seed}", "seed": seed}) for seed in (1, 2)]
-    save("more/ours-1", {"A": 2.0}, other={"last_loss": 5.0})
-    save("more/ours-2", {"A": 4.0}, other={"last_loss": 6.0, "server_loss": 1.0})
+    rows = [*run_of("ours", 1), *run_of("ours", 2)]
+    save("ours", {"A": 2.0}, {"A": 4.0}, other=[{"last_loss": 5.0}, {"last_loss": 6.0, "server_loss": 1.0}])
     results = read_results(rows, 200, "test")
     assert results.metrics["ours"]["A"].metrics["loss"].value == 3.0
     assert results.metrics["ours"]["A"].other_losses == {"last": 5.5}, "the server's is known of one seed alone"
@@ -117,9 +117,8 @@ def test_a_run_is_read_over_its_seeds() -> None:
 @pytest.mark.usefixtures("there")
 def test_a_seed_counts_by_what_it_tests() -> None:
     """One example with a loss of 2.0 and three of 4.0: 3.5. The last rounds' models are the best ones: as much."""
-    rows = [run_of("ours")[0].model_copy(update={"id": f"more/ours-{seed}", "seed": seed}) for seed in (1, 2)]
-    for seed, (loss, count) in enumerate([(2.0, 1), (4.0, 3)], start=1):
-        save(f"more/ours-{seed}", {"A": loss}, other={"last_loss": loss}, count=count, tag=f"{seed}-")
+    rows = [*run_of("ours", 1), *run_of("ours", 2)]
+    save("ours", {"A": 2.0}, {"A": 4.0}, other=[{"last_loss": 2.0}, {"last_loss": 4.0}], counts=(1, 3))
     figures = read_results(rows, 200, "test").metrics["ours"]["A"]
     assert figures.metrics["loss"].value == figures.other_losses["last"] == 3.5
 
@@ -128,8 +127,8 @@ def test_a_seed_counts_by_what_it_tests() -> None:
 def test_a_run_that_was_left_out_has_no_results() -> None:
     """It has no clients, so no examples; its stages leave empty files."""
     rows = [*run_of("ours"), *run_of("gone")]
-    save("more/ours-1", {"A": 2.0})
-    save("more/gone-1", {})
+    save("ours", {"A": 2.0})
+    save("gone", {})
     results = read_results(rows, 200, "test")
     assert set(results.rows) == set(results.metrics) == {"ours"}
 
@@ -138,8 +137,8 @@ def test_a_run_that_was_left_out_has_no_results() -> None:
 def test_a_training_that_patience_did_not_end_was_ended_by_the_cap() -> None:
     """The best round is the second of five, with a patience of three; of four rounds more might be better."""
     rows = [*run_of("ended"), *run_of("open")]
-    save("more/ended-1", {"A": 2.0}, rounds=5)
-    save("more/open-1", {"A": 2.0}, rounds=4)
+    save("ended", {"A": 2.0}, rounds=5)
+    save("open", {"A": 2.0}, rounds=4)
     results = read_results(rows, 200, "test")
     assert (results.capped("ended"), results.capped("open")) == (False, True)
 
@@ -149,7 +148,7 @@ def test_a_prolonged_training_has_the_patience_of_the_others() -> None:
     """It trains all its five rounds, so its own patience is five; the last three brought nothing."""
     row = run_of("longer")[0]
     training = TRAINING.model_copy(update={"patience": 5, "rounds": 5})
-    save("more/longer-1", {"A": 2.0}, rounds=5)
+    save("longer", {"A": 2.0}, rounds=5)
     results = read_results([row.model_copy(update={"training": training, "patience": 3})], 200, "test")
     assert not results.capped("longer")
 
@@ -164,7 +163,7 @@ def test_metrics_are_small_for_people_and_whole_for_programs() -> None:
         "ours": {"average": 20.123},
         "loss": {"loss": 2.5},
     }
-    write_metrics("more", {"loss": loss}, {1: {"loss": loss, "ours": own}, 2: {"loss": loss}})
+    write_metrics({"loss": loss}, {1: {"loss": loss, "ours": own}, 2: {"loss": loss}})
     whole = {
         "loss": {
             "mean": {
@@ -174,5 +173,5 @@ def test_metrics_are_small_for_people_and_whole_for_programs() -> None:
             }
         }
     }
-    assert read_json(layout.all_metrics("more")) == whole
-    assert [read_json(layout.seed_metrics("more", seed)) for seed in (1, 2)] == [whole, whole]
+    assert read_json(layout.all_metrics()) == whole
+    assert [read_json(layout.seed_metrics(seed)) for seed in (1, 2)] == [whole, whole]

@@ -70,7 +70,7 @@ def test_meetings_of_one_series_are_a_group() -> None:
 def test_other_results_of_a_seed_replace_it(tmp_path: Path) -> None:
     """Trained again, `ours` scores 6 and 16 at seed 1; a run that the file lacks is left out at every seed."""
     rows = [
-        {"run": name, "id": row.id, "client": row.client, "meeting": row.meeting} | row.values
+        {"run": name, "id": row.id, "client": row.client, "group": row.meeting} | row.values
         for name, own in (("ours", run(1, 6.0, 16.0)), ("other", run(1, 0.0, 0.0)))
         for row in own
     ]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from conftest import make_example
 from made_results import TRAINING, round_of, run_of
 
 from pipeline.federated.history import Round
@@ -21,6 +22,8 @@ from pipeline.workspace.tables import write_table
 PIECES = ["project", " manager", " decides", " to", " use", " lcd"]
 """The paper's example: six words, here a token each."""
 NOTHING = [False] * 6
+EXAMPLES = {f"e{number}": make_example(number) for number in range(2)}
+"""Two of two meetings."""
 
 
 class Reading:
@@ -39,14 +42,16 @@ class Reading:
 @pytest.fixture(autouse=True)
 def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(words, "load_backbone", Reading)
+    monkeypatch.setattr(words, "model_of", Reading)
     monkeypatch.setattr(words, "Loader", Reading)
 
 
-def lay(run: str, history: Sequence[Round], masks: dict[int, list[list[bool]]], meetings: Sequence[str]) -> None:
-    """A run of one client with a training example a meeting, and its masks by round."""
-    train = [{"id": f"e{i}", "key": "k", "tokens": 6, "source_tokens": 9, "meeting": m} for i, m in enumerate(meetings)]
-    write_json(layout.encoded_index(run), {"clients": {"A": {"train": train, "val": [], "test": []}}})
+def lay(run: str, history: Sequence[Round], masks: dict[int, list[list[bool]]]) -> None:
+    """A run of one client with its training examples, one a meeting, and its masks by round."""
+    index = {"digest": "d", "encoding": "e", "classes": [], "entries": {i: [["k", 6, 9]] for i in EXAMPLES}}
+    write_json(layout.encoded("domains", "ours"), index)
+    manifest = {"A": {"train": list(EXAMPLES)[: len(next(iter(masks.values()))[0]) // 6], "val": [], "test": []}}
+    write_json(layout.partition("domains", int(run[-1])), {"manifest": manifest})
     write_table(layout.history(run), [one.to_row() for one in history])
     found = {number: torch.tensor(rows) for number, rows in masks.items()}
     write_bytes(layout.masks(run), pack(pack_masks({"A": {"distilled": found}})))
@@ -58,7 +63,7 @@ def rounds(*numbers: int, best: int, idle: Sequence[int] = ()) -> list[Round]:
 
 def distilled(rows_of: str = "ours") -> tuple[int, int, float]:
     """(Words seen, words distilled, their share) of all parts of speech."""
-    everything = words_of_run(run_of(rows_of), 50).parts[-1]
+    everything = words_of_run(run_of(rows_of), EXAMPLES, 50).parts[-1]
     return everything["words"], everything["distilled"], everything["distilled_given_pos"]
 
 
@@ -67,45 +72,45 @@ FIRST, SECOND = [False, True, True, False, False, False], [False, False, True, F
 
 def test_the_papers_example_is_25_percent() -> None:
     """`manager` once and `decides` twice in two rounds: 3/(2·6)."""
-    lay("more/ours-1", rounds(1, 2, best=2), {1: [FIRST], 2: [SECOND]}, ["m"])
+    lay("ours/1", rounds(1, 2, best=2), {1: [FIRST], 2: [SECOND]})
     assert distilled() == (12, 3, 0.25)
 
 
 def test_only_rounds_up_to_the_best_count() -> None:
     """The third round distilled everything, after the best one."""
     masks = {1: [FIRST], 2: [SECOND], 3: [[True] * 6]}
-    lay("more/ours-1", rounds(1, 2, 3, best=2), masks, ["m"])
+    lay("ours/1", rounds(1, 2, 3, best=2), masks)
     assert distilled() == (12, 3, 0.25)
 
 
 def test_in_a_round_without_a_mask_nothing_was_distilled() -> None:
     """Distillation began in the second round: 1/(2·6)."""
-    lay("more/ours-1", rounds(1, 2, best=2), {2: [SECOND]}, ["m"])
+    lay("ours/1", rounds(1, 2, best=2), {2: [SECOND]})
     assert distilled() == (12, 1, 0.0833)
 
 
 def test_a_round_in_which_the_client_was_idle_does_not_count() -> None:
     """It was not drawn in the second of three rounds."""
-    lay("more/ours-1", rounds(1, 2, 3, best=3, idle=[2]), {1: [FIRST], 3: [SECOND]}, ["m"])
+    lay("ours/1", rounds(1, 2, 3, best=3, idle=[2]), {1: [FIRST], 3: [SECOND]})
     assert distilled() == (12, 3, 0.25)
 
 
 def test_every_pass_over_the_data_counts() -> None:
     """Two local epochs in the one round: two rows of the mask."""
-    lay("more/ours-1", rounds(1, best=1), {1: [FIRST, NOTHING]}, ["m"])
+    lay("ours/1", rounds(1, best=1), {1: [FIRST, NOTHING]})
     rows = run_of("ours")
     twice = [rows[0].model_copy(update={"training": TRAINING.model_copy(update={"local_epochs": 2})})]
-    everything = words_of_run(twice, 50).parts[-1]
+    everything = words_of_run(twice, EXAMPLES, 50).parts[-1]
     assert (everything["words"], everything["distilled"]) == (12, 2)
 
 
 def test_seeds_are_added_up_and_meetings_kept_apart() -> None:
     """Two examples of two meetings, at two seeds: one meeting's two words are distilled at the first seed alone."""
     history = rounds(1, best=1)
-    lay("more/ours-1", history, {1: [FIRST + NOTHING]}, ["m", "n"])
-    lay("more/ours-2", history, {1: [NOTHING + NOTHING]}, ["m", "n"])
-    two = [run_of("ours")[0].model_copy(update={"id": f"more/ours-{seed}", "seed": seed}) for seed in (1, 2)]
-    found = words_of_run(two, 200)
+    lay("ours/1", history, {1: [FIRST + NOTHING]})
+    lay("ours/2", history, {1: [NOTHING + NOTHING]})
+    two = [*run_of("ours", 1), *run_of("ours", 2)]
+    found = words_of_run(two, EXAMPLES, 200)
     assert (found.parts[-1]["words"], found.parts[-1]["distilled"]) == (24, 2)
     share = next(row for row in found.shares if row["share"] == "distilled")
     assert (share["run"], share["client"], share["value"]) == ("ours", "A", pytest.approx(2 / 24, abs=1e-4))
@@ -117,4 +122,4 @@ def test_seeds_are_added_up_and_meetings_kept_apart() -> None:
 def test_of_no_training_there_are_no_words() -> None:
     """Of no run, and of the untrained backbone."""
     untrained = [run_of("zeroshot")[0].model_copy(update={"training": None})]
-    assert words_of_run([], 50).parts == words_of_run(untrained, 50).parts == []
+    assert words_of_run([], EXAMPLES, 50).parts == words_of_run(untrained, EXAMPLES, 50).parts == []

@@ -32,7 +32,7 @@ def test_the_root_and_its_copies_have_their_state_at_home(
         monkeypatch.setenv("DVC_ROOT", str(root))
     assert (layout.home(), layout.workspace()) == (root, Path())
     assert layout.store() == root / "work" / "store"
-    assert layout.timing("main") == root / "work" / "timings" / "main.json"
+    assert layout.timing("report") == root / "work" / "timings" / "report.json"
     assert layout.last_plan() == root / "work" / "plans" / "plan.json"
     assert layout.is_copy() == bool(below)
 
@@ -44,7 +44,7 @@ def test_an_experiment_shares_the_roots_state_and_has_timings_of_its_own(
     monkeypatch.setattr(layout, "BASE", Path("../.."))
     assert (layout.home(), layout.workspace()) == (root, Path("experiments/mine"))
     assert layout.store() == root / "work" / "store"
-    assert layout.timing("train", "more/a-1") == root / "work/timings/experiments/mine/train/more/a-1.json"
+    assert layout.timing("train", "a") == root / "work/timings/experiments/mine/train/a.json"
     assert layout.last_plan() == root / "work/plans/experiments/mine/plan.json"
     assert not layout.is_copy()
 
@@ -53,8 +53,8 @@ def test_an_experiment_reads_the_roots_data_and_writes_its_own() -> None:
     """By QUORUM_BASE, the way from its folder to the root; its plan, models and reports are its own."""
     script = (
         "from pipeline.workspace import layout as l; "
-        "print(l.SAMPLE, l.examples('qmsum'), l.BACKBONE, l.data_statistics('qmsum'), "
-        "l.order('report'), l.partition('base', 1), l.history('more/a-1'), l.METRICS)"
+        "print(l.SAMPLE, l.examples('qmsum'), l.BACKBONES, l.data_statistics('qmsum'), "
+        "l.order('report'), l.partition('base', 1), l.history('a/1'), l.METRICS)"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],
@@ -66,11 +66,11 @@ def test_an_experiment_reads_the_roots_data_and_writes_its_own() -> None:
     assert done.stdout.split() == [
         "../../data/sample",
         "data/prepared/qmsum/examples.jsonl",
-        "../../models/backbone",
+        "models/backbones",
         "reports/data/qmsum.csv",
         "data/plan/report.json",
         "data/partitions/base/1.json",
-        "models/more/a-1/history.csv",
+        "models/a/1/history.csv",
         "reports/metrics.json",
     ]
 

@@ -1,0 +1,124 @@
+"""`dvc repro` from nothing, an experiment with another τ, and clones that have committed files or a remote alone."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from conftest import Workspace
+from labelled import EVERY, laid
+from workspaces import stages_run
+
+RUNS = ("fedavg", "fedselectkd", "news-fedavg")
+FEW = {
+    "sources": ["qmsum", "20news"],
+    "backbones": ["tiny-llama", "tiny-bert"],
+    "data": {name: EVERY["data"][name] for name in ("qmsum", "news")},
+    "settings": {name: EVERY["settings"][name] for name in ("domains", "news")},
+    "runs": {name: EVERY["runs"][name] for name in RUNS},
+    "sections": {"main": ["fedavg", "fedselectkd"], "methods": ["news"]},
+}
+"""A setting of meetings and one of labelled texts."""
+OF_RUN = ("train", "predict", "evaluate")
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """A workspace in which `dvc repro` has run every stage, and a local remote."""
+    made = laid(tmp_path_factory.mktemp("graph") / "clone", EVERY | FEW)
+    made.run("dvc", "remote", "add", "--default", "local", str(made.folder.parent / "remote"))
+    made.commit()
+    assert {stage.partition("@")[0] for stage in made.repro()} == {
+        *("plan", "ingest", "prepare", "backbone", "partition", "encode"),
+        *(*OF_RUN, "analyze", "examples", "report"),
+    }
+    made.commit()
+    return made
+
+
+def logged(workspace: Workspace) -> dict[str, list[str]]:
+    """Run at a seed -> its statuses in MLflow, the oldest first; without pages and parents."""
+    with closing(sqlite3.connect(workspace.folder / "mlflow.db")) as store:
+        rows = store.execute("select name, status from runs order by start_time").fetchall()
+    names = dict.fromkeys(name for name, _ in rows if name.rpartition("-")[0] in RUNS)
+    return {name: [status for one, status in rows if one == name] for name in names}
+
+
+def cloned(graph: Workspace, folder: Path) -> Workspace:
+    graph.run("git", "clone", "-q", str(graph.folder), str(folder))
+    shutil.copytree(graph.folder / ".dvc" / "tmp", folder / ".dvc" / "tmp", ignore=lambda *_: ["lock", "rwlock"])
+    return Workspace(folder)
+
+
+def test_a_second_repro_runs_nothing_and_git_has_nothing_new(graph: Workspace) -> None:
+    assert graph.repro() == []
+    assert graph.run("git", "status", "--short").stdout == ""
+
+
+def test_every_training_is_in_mlflow_once(graph: Workspace) -> None:
+    """Two runs of meetings at one seed, one of labelled texts at two."""
+    assert logged(graph) == dict.fromkeys(("fedavg-1", "fedselectkd-1", "news-fedavg-1", "news-fedavg-2"), ["FINISHED"])
+
+
+def test_a_clone_renders_the_page_from_committed_files(graph: Workspace, tmp_path: Path) -> None:
+    """Without texts, weights, models or predictions."""
+    clone = cloned(graph, tmp_path / "clone")
+    clone.run("dvc", "repro", "--single-item", "plan")
+    assert stages_run(clone.run("dvc", "repro", "--single-item", "report").stdout) == ["report"]
+    for name in ("metrics.json", "tables/methods-news.csv"):
+        assert (clone.folder / "reports" / name).read_bytes() == (graph.folder / "reports" / name).read_bytes()
+    assert (clone.folder / "reports/report.html").is_file()
+    assert not (clone.folder / "data/prepared").exists()
+    assert not (clone.folder / "models/fedavg").exists()
+
+
+def test_a_clone_with_the_remote_pulls_everything_and_runs_nothing(graph: Workspace, tmp_path: Path) -> None:
+    graph.run("dvc", "push")
+    clone = cloned(graph, tmp_path / "clone")
+    clone.run("dvc", "pull")
+    assert clone.repro() == []
+    clone.run("dvc", "repro", "--force", "--single-item", "report")
+    assert clone.run("git", "status", "--short").stdout == ""
+
+
+@pytest.fixture(scope="module")
+def experiment(graph: Workspace, tmp_path_factory: pytest.TempPathFactory) -> tuple[Workspace, list[str]]:
+    """`dvc exp run --temp -S tau=4`: the workspace from which it starts, and the stages that it runs."""
+    start = graph.copied(tmp_path_factory.mktemp("experiment") / "copy")
+    timing(start).unlink()
+    return start, stages_run(start.run("dvc", "exp", "run", "--temp", "-S", "tau=4").stdout)
+
+
+def timing(workspace: Workspace) -> Path:
+    return workspace.folder / "work/timings/train/fedselectkd/1.json"
+
+
+def test_a_new_tau_runs_what_depends_on_it(experiment: tuple[Workspace, list[str]]) -> None:
+    """AdaFedAvg has no τ."""
+    of_run = [f"{stage}@fedselectkd" for stage in OF_RUN]
+    assert sorted(experiment[1]) == sorted(["plan", *of_run, "analyze", "examples", "report"])
+
+
+def test_an_experiment_in_a_temporary_copy_shares_what_outlives_a_stage(
+    experiment: tuple[Workspace, list[str]],
+) -> None:
+    assert timing(experiment[0]).is_file(), "work/ is that of the real root"
+    assert logged(experiment[0])["fedselectkd-1"] == ["FINISHED", "FINISHED"]
+
+
+def test_an_experiment_in_a_temporary_copy_leaves_the_workspace_as_it_is(
+    graph: Workspace, experiment: tuple[Workspace, list[str]]
+) -> None:
+    for path in ("params.yaml", "dvc.lock", "reports/report.html", "models/fedselectkd/1/history.csv"):
+        assert (experiment[0].folder / path).read_bytes() == (graph.folder / path).read_bytes(), path
+
+
+def test_a_training_that_is_forced_takes_the_models_that_are_there(graph: Workspace, tmp_path: Path) -> None:
+    """DVC does not remove outputs that persist."""
+    copy = graph.copied(tmp_path / "copy")
+    assert "has been trained" in copy.run("dvc", "repro", "--force", "--single-item", "train@news-fedavg").stderr
+    copy.run("dvc", "repro", "--force", "--single-item", "evaluate@news-fedavg")
+    assert copy.run("git", "status", "--short").stdout == ""

@@ -1,0 +1,87 @@
+"""A small params.yaml, and with some of its keys changed: what tests of the plan read and resolve."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import yaml
+from labelled import TASKS
+from workspaces import DOMAINS, QUERY
+
+from pipeline.plan.resolve import resolve
+from pipeline.plan.schema import Params
+
+GONE = object()
+"""The change that removes a key."""
+Orders = dict[str, dict[str, Any]]
+
+SMALL_PARAMS: dict[str, Any] = {
+    "scale": "small",
+    "seeds": [1, 2],
+    "device": "cpu",
+    "precision": "fp32",
+    "sources": ["qmsum", "samsum", "20news"],
+    "backbones": ["tiny-llama", "tiny-bert"],
+    "backbone": "tiny-llama",
+    "source_tokens": 300,
+    "target_tokens": 60,
+    "max_tokens": 12,
+    "rounds": 3,
+    "rates": {"own": 0.1, "local": 0.2, "server": 0.3, "pooled": 0.4, "sgd": 0.5},
+    "data": {
+        "qmsum": {"task": "summarize", "source": "qmsum"},
+        "samsum": {"task": "summarize", "source": "samsum", "query": QUERY},
+        "news": TASKS["news"],
+    },
+    "settings": {
+        "domains": {"data": "qmsum", "kind": "domains", "clients": DOMAINS},
+        "both": {"data": ["qmsum", "samsum"], "kind": "domains", "clients": ["Product", "SAMSum"]},
+        "news": {"data": "news", "kind": "skewed", "clients": 4},
+    },
+    "runs": {
+        "zeroshot": {"setting": "domains", "method": "ZeroShot"},
+        "single": {"setting": "domains", "method": "AdaSingle"},
+        "fedavg": {"setting": "domains", "method": "AdaFedAvg"},
+        "fedkd": {"setting": "domains", "method": "AdaFedKD"},
+        "fedselectkd": {"setting": "domains", "method": "AdaFedSelectKD"},
+        "tau-2": {"setting": "domains", "method": "AdaFedSelectKD", "tau": 2.0, "lambda": 0.5, "decode": False},
+        "both": {"setting": "both", "method": "AdaFedAvg"},
+        "news": {"setting": "news", "method": "AdaFedAvg"},
+    },
+    "sections": {"main": ["zeroshot", "single", "fedavg", "fedkd", "fedselectkd"]},
+}
+
+
+def changed(**changes: Any) -> dict[str, Any]:
+    """The small params.yaml with other values at dotted keys: `changed(**{"runs.fedavg.rounds": 1})`."""
+    content: dict[str, Any] = deepcopy(SMALL_PARAMS)
+    for key, value in changes.items():
+        *path, last = key.split(".")
+        table = content
+        for name in path:
+            table = table.setdefault(name, {})
+        table[last] = value
+        if value is GONE:
+            del table[last]
+    return content
+
+
+def written(folder: Path, content: Mapping[str, Any]) -> Path:
+    """The path of a params.yaml with this content, without anchors."""
+    path = folder / "params.yaml"
+    dumper = type("Plain", (yaml.SafeDumper,), {"ignore_aliases": lambda *_: True})
+    path.write_text(yaml.dump(content, Dumper=dumper, sort_keys=False), encoding="utf-8")
+    return path
+
+
+def params_of(**changes: Any) -> Params:
+    """The small params.yaml with changes, as they are checked."""
+    return Params.model_validate(changed(**changes))
+
+
+def planned(**changes: Any) -> Orders:
+    """The orders of the small params.yaml with changes."""
+    return resolve(params_of(**changes))

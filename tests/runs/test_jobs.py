@@ -1,0 +1,95 @@
+"""What is predicted: which of a run's models, and under which name texts are cached."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from made_results import LEARNER
+
+from pipeline.errors import QuorumError
+from pipeline.model.adapter import write_adapter
+from pipeline.model.decoding_rule import DecodingRule
+from pipeline.model.entry import Entry
+from pipeline.plan.orders import PredictOrder
+from pipeline.runs.index import Index
+from pipeline.runs.jobs import BEST, job_of, model_file
+from pipeline.runs.predicting import Predicted
+from pipeline.tasks.task import Prediction
+from pipeline.workspace import layout
+
+RUN = "fedavg/1"
+ORDER = PredictOrder(
+    code={"a.py": "1"},
+    packages={"torch": "2"},
+    task="pipeline.tasks.summarize",
+    data=["qmsum"],
+    setting="domains",
+    seeds=[1],
+    learner=LEARNER,
+    rule=DecodingRule(),
+    decode=True,
+)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a workspace in which the server has a model, and client A its own."""
+    monkeypatch.chdir(tmp_path)
+    save("server", 0.0)
+    save("A", 1.0)
+
+
+def save(owner: str, value: float, which: str = "") -> None:
+    write_adapter(layout.adapter(RUN, owner, which), {"w": torch.tensor([value])})
+
+
+def test_a_client_without_a_model_has_the_servers() -> None:
+    assert [model_file(RUN, client).stem for client in "AB"] == ["A", "server"]
+
+
+def test_the_best_rounds_model_is_the_evaluated_one_unless_there_is_another() -> None:
+    assert [model_file(RUN, client, BEST).stem for client in "AB"] == ["A", "server"]
+    save("B", 2.0, BEST)
+    assert model_file(RUN, "B", BEST).stem == "B.best"
+
+
+def test_a_run_without_models_is_named_with_its_stage() -> None:
+    with pytest.raises(QuorumError, match="has no model of A; run `dvc repro train@fedprox`"):
+        model_file("fedprox/2", "A")
+
+
+def name(order: PredictOrder = ORDER, digest: str = "d", key: str = "k") -> str:
+    """What the file of cached texts is called, of client A's example."""
+    index = Index(digest, "e", (), {}, {})
+    return job_of(RUN, "", order, index, [("A", Entry("x", key, 3))]).path.name
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_another"),
+    [
+        ({"code": {"a.py": "2"}}, True),
+        ({"packages": {"torch": "3"}}, True),
+        ({"task": "pipeline.tasks.title"}, True),
+        ({"rule": DecodingRule(beams=2)}, True),
+        ({"setting": "other", "seeds": [1, 2], "data": ["samsum"]}, False),
+    ],
+)
+def test_cached_texts_are_known_by_what_decides_them(changed: dict[str, Any], is_another: bool) -> None:
+    assert (name(ORDER.model_copy(update=changed)) != name()) is is_another
+
+
+def test_cached_texts_are_known_by_the_backbone_the_source_and_the_model() -> None:
+    before = name()
+    assert len({before, name(digest="other"), name(key="other")}) == 3
+    save("A", 3.0)
+    assert name() != before
+
+
+def test_a_prediction_comes_with_its_loss_and_over_how_many_items() -> None:
+    """One example has a right answer of two items, 0.5 and 0.25; the other has none, or no text was decoded."""
+    made = Predicted({"a": Prediction("text", True)}, {"a": torch.tensor([0.5, 0.25])})
+    assert made.of("a") == {"prediction": "text", "ended": True, "loss_sum": 0.75, "items": 2}
+    assert made.of("b") == {"prediction": None, "ended": None, "loss_sum": 0.0, "items": 0}
