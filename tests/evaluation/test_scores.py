@@ -16,14 +16,11 @@ def test_seeds_are_averaged_an_example_first() -> None:
     assert rows[0].values == {"average": 20.0, "rouge1": 20.0, "loss": 30.0}
 
 
-def test_a_run_that_wrote_nothing_has_but_its_loss() -> None:
-    scored = {"id": "x", "client": "A", "group": "m", "items": 10, "loss_sum": 20.0}
-    assert read_rows([scored]) == [Scored("x", "A", "m", 10, {"loss": 20.0})]
-
-
-def test_turns_of_the_source_have_no_loss() -> None:
-    scored = {"id": "x", "client": "A", "group": "m", "average": 20.0}
-    assert read_rows([scored]) == [Scored("x", "A", "m", 0, {"average": 20.0})]
+def test_a_run_without_predictions_has_its_loss_alone_and_turns_of_the_source_have_none() -> None:
+    about = {"id": "x", "client": "A", "group": "m"}
+    lost, turns = read_rows([about | {"items": 10, "loss_sum": 20.0}, about | {"text": "hash", "average": 20.0}])
+    assert lost == Scored("x", "A", "m", 10, {"loss": 20.0})
+    assert turns == Scored("x", "A", "m", 0, {"average": 20.0})
 
 
 def test_loss_is_a_mean_over_tokens_rouge_over_examples() -> None:

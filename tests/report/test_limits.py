@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from made_results import TRAINING, results_of, round_of, row_of, run_of
 
+from pipeline.federated.history import Round
 from pipeline.plan.orders import RunRow
 from pipeline.report.limits import first_rounds, limits, truncation
 from pipeline.runs.results import Results
@@ -61,46 +62,37 @@ def test_the_embedded_backbones_limits_are_its_own() -> None:
     assert any("Adapters sit on 2 of its 30 layers" in item for item in found)
 
 
-def test_an_encoder_has_the_limits_of_all_backbones() -> None:
-    assert len(items([], backbone="tiny-bert")) == ALWAYS
-
-
-def test_scaffolds_optimizer_is_a_limit_where_it_runs() -> None:
+def test_scaffolds_optimizer_is_a_limit_where_it_runs_and_an_encoder_adds_none() -> None:
     assert len(items([with_rate(0.0002).model_copy(update={"method": "SCAFFOLD"})])) == ALWAYS + 1
+    assert len(items([], backbone="tiny-bert")) == ALWAYS
 
 
 # --- adapters of the first round ------------------------------------------------------------------------------------
 
 
-def test_adapters_of_the_first_round_are_counted() -> None:
-    """Of the clients of the run that distils A is best in round 1 and B in round 2; the other run distils nothing."""
-    distils = [round_of(1, "A", 1, best=True, figures=KD), round_of(2, "B", 1, best=True, figures=KD)]
-    plain = [round_of(1, "A", 1, best=True)]
-    rows = {name: run_of(name) for name in ("kd", "avg")}
-    results = results_of(rows=rows, histories={"kd": distils, "avg": plain})
-    assert first_rounds(results) == (1, 2)
-    assert any(item.startswith("1 of the 2 adapters") for item in items([], results))
+KD_RUN, OTHER_DATA = run_of("kd"), [row_of("kd-iid", setting="iid")]
+FIRST, SECOND = (round_of(n, "A", 1, best=True, figures=KD) for n in (1, 2))
 
 
-def test_without_adapters_of_the_first_round_there_is_no_such_limit() -> None:
-    later = results_of(rows={"kd": run_of("kd")}, histories={"kd": [round_of(2, "A", 1, best=True, figures=KD)]})
-    assert first_rounds(later) == (0, 1)
-    assert len(items([], later)) == ALWAYS
-
-
-def test_a_server_has_no_adapters_that_a_client_made() -> None:
-    results = results_of(
-        rows={"server": [row_of("server", evaluate="server")]},
-        histories={"server": [round_of(1, "A", 1, best=True, figures=KD)]},
-    )
-    assert first_rounds(results) == (0, 0)
-
-
-def test_one_training_under_two_names_counts_once() -> None:
-    """kd and kd-again are one training; kd-iid has the same knobs on other data."""
-    rows = {"kd": run_of("kd"), "kd-again": run_of("kd-again"), "kd-iid": [row_of("kd-iid", setting="iid")]}
-    best = [round_of(1, "A", 1, best=True, figures=KD)]
-    assert first_rounds(results_of(rows=rows, histories=dict.fromkeys(rows, best))) == (2, 2)
+@pytest.mark.parametrize(
+    ("runs", "count"),
+    [
+        ({"kd": (KD_RUN, [FIRST, SECOND]), "avg": (run_of("avg"), [replace(FIRST, figures={})])}, (1, 2)),
+        ({"kd": (KD_RUN, [SECOND])}, (0, 1)),
+        ({"kd": (KD_RUN, [FIRST]), "kd-again": (run_of("kd-again"), [FIRST]), "iid": (OTHER_DATA, [FIRST])}, (2, 2)),
+        ({"server": ([row_of("server", evaluate="server")], [FIRST])}, (0, 0)),
+    ],
+    ids=["a run that distils nothing", "a later round", "one training with two names", "the server's model"],
+)
+def test_adapters_of_the_first_round_are_counted(
+    runs: dict[str, tuple[list[RunRow], list[Round]]], count: tuple[int, int]
+) -> None:
+    """A limit names their number, unless it is 0."""
+    rows, histories = ({name: one[part] for name, one in runs.items()} for part in (0, 1))
+    results = results_of(rows=rows, histories=histories)
+    assert first_rounds(results) == count
+    found = [item for item in items([], results) if item.startswith(f"{count[0]} of the {count[1]} adapters")]
+    assert len(found) == len(items([], results)) - ALWAYS == bool(count[0])
 
 
 # --- truncation -----------------------------------------------------------------------------------------------------

@@ -102,27 +102,25 @@ def test_a_cell_has_the_digits_of_its_metric_and_its_interval() -> None:
     assert (loss["text"], loss["interval"]) == ("1.000", "0.500 … 1.500")
 
 
-def test_the_best_and_the_second_of_a_column_are_marked() -> None:
-    found = cells(group_of("average", x=20.0, y=21.0, z=19.0), "average")
-    assert found == {"x": ("20.00††", "second"), "y": ("21.00†", "best"), "z": ("19.00", "")}
-
-
-def test_of_losses_the_least_is_the_best() -> None:
-    found = cells(group_of("loss", x=2.5, y=2.9, z=2.7), "loss")
-    assert found == {"x": ("2.500†", "best"), "y": ("2.900", ""), "z": ("2.700††", "second")}
-
-
-@pytest.mark.parametrize("metric", ["length", "repetition"])
-def test_length_and_repetition_are_not_ranked(metric: str) -> None:
-    """A summary is no better for being long, and n-grams that repeat are blocked."""
-    assert {rank for _, rank in cells(group_of(metric, x=1.0, y=2.0), metric).values()} == {""}
-
-
-@pytest.mark.parametrize(("third", "ranks"), [(20.0, ["best", "best", "second"]), (21.0, ["", "", ""])])
-def test_numbers_that_are_shown_alike_are_marked_alike(third: float, ranks: list[str]) -> None:
-    """21.001 and 21.004 are both shown as 21.00; if all three are, none is the best."""
-    found = cells(group_of("average", x=21.001, y=21.004, z=third), "average")
-    assert [rank for _, rank in found.values()] == ranks
+@pytest.mark.parametrize(
+    ("metric", "values", "texts"),
+    [
+        ("average", (20.0, 21.0, 19.0), ["20.00††", "21.00†", "19.00"]),
+        ("loss", (2.5, 2.9, 2.7), ["2.500†", "2.900", "2.700††"]),
+        ("length", (1.0, 2.0, 3.0), ["1.0", "2.0", "3.0"]),
+        ("repetition", (1.0, 2.0, 3.0), ["1.0", "2.0", "3.0"]),
+        ("average", (21.001, 21.004, 20.0), ["21.00†", "21.00†", "20.00††"]),
+        ("average", (21.001, 21.004, 21.0), ["21.00", "21.00", "21.00"]),
+    ],
+    ids=["more", "less", "no better for being long", "not ranked", "two are shown alike", "all are shown alike"],
+)
+def test_the_best_and_the_second_of_a_column_are_marked(
+    metric: str, values: tuple[float, ...], texts: list[str]
+) -> None:
+    found = cells(group_of(metric, **dict(zip("xyz", values, strict=True))), metric)
+    assert [text for text, _ in found.values()] == texts
+    ranks = {"†": "best", "††": "second", "": ""}
+    assert [rank for _, rank in found.values()] == [ranks[text.lstrip("0123456789.")] for text in texts]
 
 
 def test_a_mean_length_has_its_ratio_to_the_references() -> None:

@@ -41,7 +41,7 @@ METHODS = {
 def test_an_effect_of_the_paper_is_the_mean_of_its_three_tables(name: str) -> None:
     """The gain of AdaFedSelectKD over AdaFedAvg is 1.07, 0.84 and 0.88: 0.93."""
     rows = read_table(PAPER_RESULTS)
-    for path in (ROOT / "comparisons.yaml", FULL / "comparisons.yaml"):
+    for path in (ROOT / "experiments" / "paper" / "comparisons.yaml", FULL / "comparisons.yaml"):
         one = next(one for one in read_comparisons(path).comparisons if one.name == name)
         gains = [
             sum(
