@@ -56,7 +56,7 @@ def damaged_checkpoint(folder: Path) -> None:
 
 EMPTY = b'{"meeting_transcripts": [], "specific_query_list": []}'
 CASES: dict[str, tuple[str, Callable[[Path], None], str]] = {
-    "an unknown parameter": ("plan", unknown_parameter, "params.yaml: tua: unknown key"),
+    "an unknown parameter": ("plan", unknown_parameter, ": tua: unknown key"),
     "a missing plan": (
         "encode domains",
         lambda folder: (folder / "data/plan/encode/domains.json").unlink(),

@@ -1,41 +1,48 @@
-"""What MLflow's store says of the runs: a projection of files, and how each training ended."""
+"""Runs in MLflow's store: a projection of files, and the status of each training."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, nullcontext
+from contextlib import closing
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Workspace
-from workspaces import BOTH
+from labelled import EVERY
 
 from pipeline.errors import QuorumError
 from pipeline.federated.history import Round
 from pipeline.runs import tracking
+from pipeline.workspace.tables import read_table
 
 NEW = {"learning_rate": 0.005, "rounds": 3}
+UNMADE = ("deep", "news-full")
 """Knobs of a plan whose trainings have not been made."""
 TRAINING = """
 import os, signal, time
+from contextlib import contextmanager
 from pipeline.runs.tracking import live
 from pipeline.stages import train
 
-with live("main/fedavg-1") as on_round:
-    def told(rows):
-        on_round(rows)
-        if rows:
-            {after_a_round}
-    train.run("main/fedavg-1", told)
+with live("{run}") as log:
+    @contextmanager
+    def log_and_act(run_id):
+        with log(run_id) as on_round:
+            def act(rows):
+                on_round(rows)
+                if rows:
+                    {after_a_round}
+            yield act
+    train.run("{run}", log_and_act)
 """
 
 
@@ -58,19 +65,26 @@ def run_of(workspace: Workspace, name: str) -> str:
     return str(identity)
 
 
-def planned_anew(workspace: Workspace) -> Workspace:
-    """With a plan of another training."""
+def seeds_of(run: str) -> list[int]:
+    """A run's seeds: its own, its data set's, or the file's."""
+    data = EVERY["settings"][EVERY["runs"][run]["setting"]]["data"]
+    own = EVERY["data"][data if isinstance(data, str) else data[0]].get("seeds")
+    return EVERY["runs"][run].get("seeds") or own or EVERY["seeds"]
+
+
+def with_a_new_plan(workspace: Workspace) -> Workspace:
+    """With a plan of other trainings."""
     workspace.params(**NEW)
     workspace.stage("plan")
     return workspace
 
 
-def test_every_run_is_there_once_and_finished(built: Workspace) -> None:
-    """But for the two that the backbone cannot make; beside them stand two pages and what is above them all."""
-    made = [*BOTH["runs"], *(run for run in BOTH["more_runs"] if run not in ("fedavg-endless", "deep"))]
-    found = [name for name in names(built) if name.endswith("-1")]
-    assert found == sorted(f"{run}-1" for run in made)
-    assert len(names(built)) == len(made) + 3
+def test_every_run_of_every_task_is_there_once_and_finished(built: Workspace) -> None:
+    """A run at each of its seeds, the page, and the run above them all."""
+    made = [f"{run}-{seed}" for run in EVERY["runs"] if run not in UNMADE for seed in seeds_of(run)]
+    found = names(built)
+    assert [name for name in found if name in made] == sorted(made)
+    assert len(found) == len(made) + 2
     assert {status for (status,) in rows(built, "select status from runs")} == {"FINISHED"}
 
 
@@ -92,15 +106,30 @@ def test_a_run_has_its_knobs_by_their_names_in_params_yaml(built: Workspace) -> 
     assert {knob: known[knob] for knob in wanted} == wanted
 
 
-def test_a_run_has_metrics_a_round_and_scores_at_the_end(built: Workspace) -> None:
-    found = set(rows(built, "select key, step from metrics where run_uuid = ?", run_of(built, "fedselectkd-1")))
-    assert {(f"Academic/{name}", n) for name in ("validation_loss", "share_distilled") for n in (1, 2)} <= found
-    assert {("mean/rouge1", 0), ("mean/loss", 0)} <= found
+@pytest.mark.parametrize(
+    ("run", "client", "score"),
+    [
+        ("fedselectkd-1", "Academic", "pooled/average"),
+        ("news-fedavg-2", "server", "pooled/accuracy"),
+        ("names-ditto-1", "email", "pooled/f1"),
+        ("answers-fedprox-1", "server", "pooled/exact"),
+        ("subjects-fedopt-1", "server", "pooled/rougeL"),
+    ],
+)
+def test_a_run_has_metrics_a_round_and_scores_at_the_end(
+    built: Workspace, run: str, client: str, score: str
+) -> None:
+    found = set(rows(built, "select key, step from metrics where run_uuid = ?", run_of(built, run)))
+    assert {(f"{client}/validation_loss", n) for n in (1, 2)} | {(score, 0)} <= found
 
 
-def test_a_run_has_its_clients_adapters(built: Workspace) -> None:
-    adapters = built.folder / "mlartifacts" / run_of(built, "fedselectkd-1") / "artifacts" / "adapters"
-    assert sorted(path.stem for path in adapters.iterdir()) == ["Academic", "Committee", "Product"]
+@pytest.mark.parametrize(
+    ("run", "owners"),
+    [("fedselectkd-1", ["Academic", "Committee", "Product", "server"]), ("news-fedavg-1", ["server"])],
+)
+def test_a_run_has_its_evaluated_models(built: Workspace, run: str, owners: list[str]) -> None:
+    adapters = built.folder / "mlartifacts" / run_of(built, run) / "artifacts" / "adapters"
+    assert sorted(path.stem for path in adapters.iterdir()) == owners
 
 
 def test_a_second_projection_doubles_nothing(copy: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,84 +140,86 @@ def test_a_second_projection_doubles_nothing(copy: Workspace, capsys: pytest.Cap
 
 
 def test_a_deleted_store_comes_back(copy: Workspace) -> None:
-    before = names(copy)
+    """From committed files: metrics by round and final scores need no models, partitions or indices."""
+    every = "select name, key, step, value from runs join metrics using (run_uuid) where key not like '%seconds'"
+    before, logged = names(copy), sorted(rows(copy, every))
     (copy.folder / "mlflow.db").unlink()
+    for folder in ("data/encoded", "data/partitions", "models"):
+        shutil.rmtree(copy.folder / folder)
     copy.call("track")
     assert names(copy) == before
-
-
-def test_a_clone_that_has_only_the_metrics_of_a_run_is_no_error(
-    copy: Workspace, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Git has metrics of all runs, and a clone may make but some of them."""
-    (copy.folder / "data/encoded/main/zeroshot-1.json").unlink()
-    copy.call("track")
-    assert "track: 0 runs brought" in capsys.readouterr().err
+    assert sorted(rows(copy, every)) == logged
 
 
 def test_results_of_a_former_plan_are_not_put_under_the_new_one(
     copy: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of the three runs with the new τ nothing is made yet; all others are there already."""
+    """Nothing is made yet of the runs with the new τ; all others are there already."""
     copy.params(tau=4.0)
     copy.stage("plan")
     copy.call("track")
     assert "track: 0 runs brought" in capsys.readouterr().err
 
 
-def told(workspace: Workspace, *lines: str) -> None:
-    """What a training of the new plan says to its logger."""
-    with planned_anew(workspace).entered():
-        rounds = [Round(1, n, "Academic", train_loss=3.0 - n, validation_loss=3.0 - n) for n in (1, 2)]
-        tracking.log("main/fedavg-1", [*(json.dumps([asdict(one)]) for one in rounds), *lines])
+def message(run: str, number: int | None) -> str:
+    """What a training writes to its logger: that it begins, or a finished round."""
+    rounds = [] if number is None else [asdict(Round(1, number, "A", train_loss=3.0 - number, validation_loss=1.0))]
+    return json.dumps({"rows": rounds, "run": f"{run}/1", "identity": f"of {run}", "training": f"key of {run}"})
 
 
-def test_a_training_that_waits_for_its_lock_is_not_said_to_run(copy: Workspace) -> None:
-    """Else another training's clean-up, which finds the lock free, would call it failed."""
+ENDED = json.dumps({"ended": ""})
+
+
+@pytest.mark.parametrize("run", ["fedavg", "news-fedavg"])
+def test_a_training_that_waits_for_its_lock_is_not_logged(copy: Workspace, run: str) -> None:
+    """Another training's clean-up, which finds the lock free, would set it to FAILED."""
 
     def lines() -> Iterator[str]:
-        assert statuses(copy, "fedavg-1") == ["FINISHED"]
-        yield "[]"
-        assert statuses(copy, "fedavg-1") == ["FINISHED", "RUNNING"]
+        assert statuses(copy, f"{run}-1") == ["FINISHED"]
+        yield message(run, None)
+        assert statuses(copy, f"{run}-1") == ["FINISHED", "RUNNING"]
 
-    with planned_anew(copy).entered():
-        tracking.log("main/fedavg-1", lines())
-    assert statuses(copy, "fedavg-1") == ["FINISHED", "FAILED"]
+    with copy.entered():
+        tracking.log(lines())
+    assert statuses(copy, f"{run}-1") == ["FINISHED", "FAILED"], "it ended without a message"
 
 
-def test_the_untrained_backbone_is_not_followed(built: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing happens round by round, so no process is started for it; the projection brings its scores."""
+def test_the_untrained_model_has_no_logger(built: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing happens round by round, so no process is started for it; the projection logs its scores."""
     monkeypatch.setattr(tracking.subprocess, "Popen", None)
-    with built.entered(), tracking.live("main/zeroshot-1") as on_round:
-        on_round([])
+    with built.entered(), tracking.live("zeroshot"):
+        pass
 
 
-def test_a_training_that_says_that_it_has_finished_is_finished(copy: Workspace) -> None:
-    """Two trainings of that name: the first plan's, and the new one, whose adapters are still to be scored."""
-    told(copy, json.dumps(tracking.FINISHED))
-    assert statuses(copy, "fedavg-1") == ["FINISHED", "FINISHED"]
+def test_one_logger_follows_every_seed(copy: Workspace) -> None:
+    """The first plan's two trainings, and two new ones, of which the second has not ended."""
+    other = message("news-fedavg", 1).replace("news-fedavg/1", "news-fedavg/2").replace("of news", "of 2, news")
+    with copy.entered():
+        tracking.log([message("news-fedavg", 1), ENDED, other])
+    assert statuses(copy, "news-fedavg-1") == ["FINISHED", "FINISHED"]
+    assert statuses(copy, "news-fedavg-2") == ["FINISHED", "FAILED"]
 
 
-def test_rounds_are_logged_as_they_are_told(copy: Workspace) -> None:
-    told(copy)
-    assert statuses(copy, "fedavg-1") == ["FINISHED", "FAILED"], "it ended without a word"
+def test_rounds_are_logged_as_they_finish(copy: Workspace) -> None:
+    with copy.entered():
+        tracking.log([message("fedavg", 1), message("fedavg", 2)])
     logged = "select step, value from metrics join runs using (run_uuid) where status = 'FAILED' and key = ?"
-    assert sorted(rows(copy, logged, "Academic/train_loss")) == [(1, 2.0), (2, 1.0)]
+    assert sorted(rows(copy, logged, "A/train_loss")) == [(1, 2.0), (2, 1.0)]
 
 
-def test_a_training_that_fails_is_told_as_failed(copy: Workspace) -> None:
+def test_a_training_that_fails_is_failed(copy: Workspace) -> None:
     copy.params(learning_rate=1e30, batch_size=1)
     copy.stage("plan")
     with pytest.raises(QuorumError, match="the loss is"):
-        copy.call("train", "main/fedavg-1")
+        copy.call("train", "fedavg")
     assert statuses(copy, "fedavg-1") == ["FINISHED", "FAILED"]
 
 
-def begun(workspace: Workspace, after_a_round: str) -> subprocess.Popen[bytes]:
-    """A training of the new plan in a session of its own, which does something after its first round."""
+def begun(workspace: Workspace, run: str, after_a_round: str) -> subprocess.Popen[bytes]:
+    """A training of the new plan in a new session, which acts after its first round."""
     return subprocess.Popen(
-        [sys.executable, "-c", TRAINING.format(after_a_round=after_a_round)],
-        cwd=planned_anew(workspace).folder,
+        [sys.executable, "-c", TRAINING.format(run=run, after_a_round=after_a_round)],
+        cwd=with_a_new_plan(workspace).folder,
         env=workspace.env,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -196,19 +227,22 @@ def begun(workspace: Workspace, after_a_round: str) -> subprocess.Popen[bytes]:
     )
 
 
-def test_a_training_that_is_killed_is_told_as_failed_by_its_logger(copy: Workspace) -> None:
-    """It lives on until its pipe ends, and with it the output that is waited for here."""
-    process = begun(copy, "os.kill(os.getpid(), signal.SIGKILL)")
+@pytest.mark.parametrize("run", ["fedavg", "news-fedavg"])
+def test_a_training_that_is_killed_is_failed_by_its_logger(copy: Workspace, run: str) -> None:
+    """It lives until its pipe ends, and with it the output that this test waits for."""
+    if run == "news-fedavg":  # whose data set has its own rates
+        copy.params(weight_decay=0.02)
+    process = begun(copy, run, "os.kill(os.getpid(), signal.SIGKILL)")
     process.communicate()
     assert process.returncode == -signal.SIGKILL
-    assert statuses(copy, "fedavg-1") == ["FINISHED", "FAILED"]
+    assert statuses(copy, f"{run}-1") == ["FINISHED", "FAILED"]
     of_it = "select distinct step from metrics join runs using (run_uuid) where status = 'FAILED'"
-    assert rows(copy, of_it) == [(1,)], "the round that it told before it was killed"
+    assert rows(copy, of_it) == [(1,)], "the round before it was killed"
 
 
 def test_a_training_killed_with_its_logger_is_failed_after_the_next_projection(copy: Workspace) -> None:
-    """As by a machine that goes down. As long as it holds its lock, it is taken for what it says: running."""
-    process = begun(copy, "time.sleep(600)")
+    """As by a machine that goes down. As long as it has its lock, it is running."""
+    process = begun(copy, "fedavg", "time.sleep(600)")
     deadline = time.monotonic() + 120
     logged = "select step from metrics join runs using (run_uuid) where status = 'RUNNING'"
     while not rows(copy, logged) and time.monotonic() < deadline:
@@ -224,34 +258,28 @@ def test_a_training_killed_with_its_logger_is_failed_after_the_next_projection(c
 def test_a_logger_that_is_gone_stops_no_training(built: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """As that of a run that is complete in MLflow, or of a store that cannot be opened, is before the last round."""
     monkeypatch.setattr(tracking.sys, "executable", "/bin/true")
-    with built.entered(), tracking.live("main/fedavg-1") as on_round:
+    with built.entered(), tracking.live("fedavg") as log, log("fedavg/1") as on_round:
+        on_round([])
         time.sleep(0.5)
         on_round([])
-        on_round([])
 
 
-def test_a_store_that_is_out_of_order_stops_no_training(copy: Workspace) -> None:
+def test_a_damaged_store_stops_no_training(copy: Workspace) -> None:
+    """Three rounds of three clients."""
     (copy.folder / "mlflow.db").write_bytes(b"no database" * 100)
-    planned_anew(copy).call("train", "main/fedavg-1")
-    assert len(history(copy)) == 3 * 3
+    with_a_new_plan(copy).call("train", "fedavg")
+    assert len(read_table(copy.folder / "models/fedavg/1/history.csv")) == 3 * 3
 
 
-def history(workspace: Workspace) -> list[str]:
-    """Rows, the columns' names aside."""
-    return (workspace.folder / "models/main/fedavg-1/history.csv").read_text(encoding="utf-8").splitlines()[1:]
-
-
-def test_a_training_removes_its_own_checkpoint_and_no_others(copy: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That of a training that is under way elsewhere, or of another plan, is still wanted."""
-    monkeypatch.setattr(tracking, "live", lambda run: nullcontext(lambda rows: None))
-
-    def kept() -> set[Path]:
-        return {path for path in (copy.folder / "work/checkpoints").iterdir() if path.is_dir()}
-
-    others = kept()
-    assert len(others) == 9, "one a training of the first plan"
-    planned_anew(copy).call("train", "main/fedavg-1")
-    assert len(kept() - others) == 1, "fedavg-local, which is the same training, is still to be written"
-    copy.call("train", "main/fedavg-local-1")
-    copy.call("train", "more/fedavg-base-1")
-    assert kept() == others
+def test_a_training_removes_its_checkpoint_once_no_run_waits_for_it(copy: Workspace) -> None:
+    """fedavg-local and fedavg-base are the same training. One of another training stays."""
+    other = copy.folder / "work/checkpoints/other/state.db"
+    other.parent.mkdir(parents=True)
+    other.touch()
+    with_a_new_plan(copy)
+    left = []
+    for run in ("fedavg", "fedavg-local", "fedavg-base"):
+        copy.stage("train", run)
+        left.append(len(list((copy.folder / "work/checkpoints").glob("*/"))))
+    assert left == [2, 2, 1]
+    assert other.is_file()

@@ -40,14 +40,14 @@ def test_without_a_query_the_whole_meeting_is_asked_for(meeting: Path) -> None:
 
 
 def test_turns_that_were_chosen_are_read_and_no_others(meeting: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    chosen = summarize_file(meeting, run="fedavg-1", client="Product", query=QUERY, turns="1-2")
+    chosen = summarize_file(meeting, run="fedavg/1", client="Product", query=QUERY, turns="1-2")
     told = capsys.readouterr().err.splitlines()
     assert told == [
         "summarize: the model is a tiny one with random weights: its summaries are noise",
         "meeting: turns used: 1-2",
     ], "no turn left out"
     meeting.write_text("".join(meeting.read_text(encoding="utf-8").splitlines(keepends=True)[:2]), encoding="utf-8")
-    assert summarize_file(meeting, run="fedavg-1", client="Product", query=QUERY, turns=None) == chosen
+    assert summarize_file(meeting, run="fedavg/1", client="Product", query=QUERY, turns=None) == chosen
 
 
 def test_from_python_the_backbone_is_loaded_once(meeting: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,8 +68,8 @@ def test_a_run_in_bf16_is_used_in_fp32_where_the_machine_has_no_bf16(
     """As a result that is carried to another machine."""
     monkeypatch.chdir(copy.folder)
     a_processor_with("avx2", tmp_path, monkeypatch)
-    order = read_json(layout.order("encode", "main"))
-    write_json(layout.order("encode", "main"), order | {"precision": "bf16"})
+    order = read_json(layout.order("predict", "fedavg"))
+    write_json(layout.order("predict", "fedavg"), order | {"learner": order["learner"] | {"precision": "bf16"}})
     assert pipeline.summarize(meeting, run="fedavg", client="Product", query=QUERY, turns="1-2")
     assert "summarize: in fp32, as this machine does not multiply bf16 natively" in capsys.readouterr().err
 
@@ -78,8 +78,8 @@ def test_a_run_in_bf16_is_used_in_fp32_where_the_machine_has_no_bf16(
     ("wrong", "message"),
     [
         ({"run": "nope"}, "--run nope: no such run; there are zeroshot, fedavg, "),
-        ({"run": "more/scaffold-1"}, "--run more/scaffold-1: writes no summaries"),
-        ({"client": "Mars"}, "--client Mars: run main/fedavg-1 has no such client; it has Academic, "),
+        ({"run": "scaffold/1"}, "--run scaffold/1: writes no summaries"),
+        ({"client": "Mars"}, "--client Mars: run fedavg/1 has no such client; it has Academic, "),
         ({"query": " "}, "--query: is empty"),
         ({"turns": "9"}, "--turns 9: give A-B with 1 <= A <= B <= 40"),
     ],

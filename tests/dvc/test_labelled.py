@@ -1,0 +1,359 @@
+"""What is special to labelled texts: clients of every kind, cuts, shared decoding, the page of tasks, and tuning."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Workspace
+from labelled import EVERY, RUNS, SETTINGS, TASKS
+from test_stages import manifest, rows_of
+from workspaces import stand_ins
+
+from pipeline.clients.manifest import leaks
+from pipeline.corpora.labelled import Titled
+from pipeline.corpora.prepared import examples_of
+from pipeline.errors import QuorumError
+from pipeline.plan.orders import PredictOrder, read_order
+from pipeline.runs import jobs, tuning
+from pipeline.tasks import TASKS as MODULES
+from pipeline.tasks.classify import TASK
+from pipeline.tasks.task import load_task
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json, read_jsonl, sha256_json, write_json, write_jsonl, write_text
+from pipeline.workspace.tables import read_table
+
+
+def test_natural_clients_are_evaluated_on_their_texts(built: Workspace) -> None:
+    """A domain each; Ditto's are about the client's own model."""
+    rows = rows_of(built, "names-ditto")
+    assert {row["client"] for row in rows} == {"answers", "email", "newsgroup", "reviews", "weblog"}
+    assert all(row["client"] in row["id"] for row in rows)
+
+
+def test_silos_share_articles_and_the_server_evaluates(built: Workspace) -> None:
+    assert len(manifest(built, "answers")) == 4
+    assert {row["client"] for row in rows_of(built, "answers-fedprox")} == {"server"}
+
+
+@pytest.mark.parametrize("evaluated", ["best", "last"])
+def test_models_of_the_evaluated_round_and_the_other_are_written(copy: Workspace, evaluated: str) -> None:
+    """The best of two rounds is the second, as losses fall."""
+    copy.params(evaluated=evaluated)
+    copy.stage("plan")
+    for stage in ("train", "predict", "evaluate"):
+        copy.stage(stage, "news-head")
+    names = {path.name for path in (copy.folder / "models/news-head/1/adapters").iterdir()}
+    assert names >= ({"server.safetensors"} | ({"server.best.safetensors"} if evaluated == "last" else set()))
+    assert rows_of(copy, "news-head")
+
+
+def test_the_best_round_is_evaluated_where_the_server_has_the_tests(copy: Workspace) -> None:
+    """With too high a rate the loss rises: the first round is the best, and its model differs from the last."""
+    copy.params(runs=copy.read_params()["runs"] | {"news-head": RUNS["news-head"] | {"learning_rate": 3.0, "seeds": [1]}})
+    copy.stage("plan")
+    copy.stage("train", "news-head")
+    folder = copy.folder / "models/news-head/1/adapters"
+    losses = [float(row["validation_loss"]) for row in read_table(copy.folder / layout.history("news-head/1"))]
+    assert losses[0] < losses[1]
+    assert (folder / "server.safetensors").read_bytes() != (folder / "server.last.safetensors").read_bytes()
+
+
+def test_owners_that_write_are_evaluated_as_each_alone_would_be(
+    built: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are decoded together."""
+    from pipeline.runs.predicting import Predictor
+
+    monkeypatch.chdir(built.folder)
+    order = read_order(layout.order("predict", "owners-fedavg"), PredictOrder)
+    assert order.learner is not None
+    predictor = Predictor.of(order.learner, examples_of(order.data, Titled))
+    (job,) = jobs.jobs_of("owners-fedavg/1")
+    owners = {client for client, _ in job.tests}
+    assert len(owners) > 1
+    for client in owners:
+        alone = jobs.job_of(job.run_id, "", order, job.index, [pair for pair in job.tests if pair[0] == client])
+        assert alone.path != job.path
+        predictor.texts([alone])
+        found = predictor.predict(alone)
+        for row in (row for row in read_jsonl(layout.predictions("owners-fedavg/1")) if row["client"] == client):
+            assert found.of(row["id"])["prediction"] == row["prediction"]
+            assert found.of(row["id"])["loss_sum"] == pytest.approx(row["loss_sum"], rel=1e-5)
+        alone.path.unlink()
+
+
+def test_rounds_make_the_validation_loss_fall(built: Workspace) -> None:
+    """Of every domain, and of the server's model; most words are outside of any name, which is soon learned."""
+    rows = read_table(built.folder / layout.history("names-ditto/1"))
+    first = {row["client"]: float(row["sent_validation_loss"]) for row in rows if row["round"] == "1"}
+    last = {row["client"]: float(row["server_validation_loss"]) for row in rows if row["round"] == "2"}
+    assert all(last[client] < first[client] for client in first)
+
+
+@pytest.mark.parametrize(
+    ("run", "parts"),
+    [
+        ("news-head", {"head"}),
+        ("news-fedavg", {"head", "layers.1", "layers.2"}),
+        ("news-small", {"head", "embeddings", "layers.0", "layers.1"}),
+        ("news-lora", {"head", "layers.1", "layers.2"}),
+    ],
+)
+def test_what_trains_is_all_that_is_saved(built: Workspace, run: str, parts: set[str]) -> None:
+    from pipeline.model.adapter import read_adapter
+
+    names = read_adapter(built.folder / layout.adapter(f"{run}/1", "server"))
+    assert parts == {
+        ".".join(name.split(".")[:2]) if name.startswith("layers") else name.split(".")[0] for name in names
+    }
+
+
+def test_a_deeper_cut_continues_from_a_lower_one(copy: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first of three layers runs for the lower cut, the two above it for the deeper one, with the same result."""
+    from pipeline.model.encoder import Encoder
+
+    ran: dict[str, set[tuple[int, ...]]] = {}
+    run = Encoder._run
+
+    def noted(self: Encoder, hidden: Any, mask: Any, adapter: Any, layers: range) -> Any:
+        ran.setdefault(str(self.frozen), set()).add(tuple(layers))
+        return run(self, hidden, mask, adapter, layers)
+
+    shutil.rmtree(copy.folder / "work/store")
+    monkeypatch.setattr(Encoder, "_run", noted)
+    copy.stage("encode", "news")
+    assert ran == {"none": set(), "e,0": {(0,)}, "e,0-2": {(1, 2)}} or ran == {"e,0": {(0,)}, "e,0-2": {(1, 2)}}
+
+
+def test_a_deeper_cut_is_stored_as_if_it_were_the_only_one(built: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipeline.model.store import PrefixStore
+    from pipeline.runs.encoding import Reading
+    from pipeline.runs.index import read_index
+    from pipeline.runs.learners import model_of
+
+    monkeypatch.chdir(built.folder)
+    learner = read_order(layout.order("predict", "news-head"), PredictOrder).learner
+    assert learner is not None
+    index, texts = read_index("news", "news-head"), examples_of(["news"], TASK.kind)
+    reading = Reading(model_of(learner), TASK, learner.view, index.classes, index.digest, index.encoding)
+    for identity, (entry, *_) in index.entries.items():
+        (alone,) = reading.encode(reading.windows(texts[identity]))
+        (found,) = PrefixStore(layout.store()).training([entry.key])
+        assert found["hidden"].equal(alone["hidden"])
+
+
+def test_a_partition_is_exported_under_fednlps_name_and_read_back(copy: Workspace) -> None:
+    """Each seed takes other training texts, so each needs a file."""
+    news = EVERY["data"]["news"] | {"take": {"train": {"count": 30}}}
+    given = {"data": "news", "kind": "given", "file": "data/own/mine-{seed}.json"}
+    clients = []
+    for setting in (SETTINGS["news"], given):
+        copy.params(data=EVERY["data"] | {"news": news}, settings=EVERY["settings"] | {"news": setting})
+        copy.stage("plan")
+        copy.stage("partition", "news")
+        clients.append(
+            [{c: sorted(own["train"]) for c, own in manifest(copy, "news", seed).items()} for seed in (1, 2)]
+        )
+        folder = (copy.folder / layout.partition("news", 1)).parent
+        for path in folder.glob("niid*.json") if setting is not given else ():
+            seed = path.stem.rpartition("-")[2]
+            assert path.name == f"niid_label_clients=4_alpha=1.0-{seed}.json"
+            target = copy.folder / f"data/own/mine-{seed}.json"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target)
+    assert clients[0] == clients[1]
+    assert clients[0][0] != clients[0][1]
+
+
+def test_more_clients_than_texts_is_one_line_and_what_was_there_stays(copy: Workspace) -> None:
+    folder = copy.folder / layout.PARTITIONS / "news"
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    copy.params(settings=EVERY["settings"] | {"news": SETTINGS["news"] | {"clients": 1000}})
+    copy.stage("plan")
+    with pytest.raises(QuorumError, match=r"params.yaml: settings.news: 1000 clients of at least 1 need 1000 examples"):
+        copy.stage("partition", "news")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_owners_of_texts_that_have_none_is_one_line(copy: Workspace) -> None:
+    path = copy.folder / layout.examples("news")
+    write_jsonl(path, [text | {"owner": ""} for text in read_jsonl(path)])
+    owned = EVERY["settings"] | {"news": {"data": "news", "kind": "natural", "own": False}}
+    copy.params(settings=owned)
+    copy.stage("plan")
+    with pytest.raises(QuorumError, match=r"settings.news: kind: natural: no example of news has an owner"):
+        copy.stage("partition", "news")
+
+
+# -- texts in two splits --
+
+
+@pytest.mark.parametrize("setting", list(EVERY["settings"]))
+def test_no_group_is_in_training_and_in_a_test_but_published_threads(built: Workspace, setting: str) -> None:
+    """The by-date split of 20 Newsgroups parts five threads of its sample."""
+    task = {"news": "classify", "names": "tag", "answers": "answer", "subjects": "title", "owners": "title"}
+    data = EVERY["settings"][setting]["data"]
+    with built.entered():
+        kind = load_task(MODULES[task.get(setting, "summarize")]).kind
+        examples = examples_of([data] if isinstance(data, str) else data, kind)
+    assert len(leaks(manifest(built, setting), examples)) == (5 if setting == "news" else 0)
+
+
+def test_published_threads_in_two_splits_are_counted_once(
+    copy: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy.stage("partition", "news")
+    counts = [line for line in capsys.readouterr().err.splitlines() if "groups" in line]
+    assert counts == ["partition news: 5 groups of test examples are in training, too, as published"]
+
+
+def own_rows(workspace: Workspace, *rows: str) -> None:
+    """A file of one's own in place of the posts, with its plan."""
+    own = {key: value for key, value in TASKS["news"].items() if key != "headers"}
+    file = workspace.folder / "data/own/news.csv"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join(("text,label,split,group", *rows)) + "\n", encoding="utf-8")
+    sources = ["news" if one == "20news" else one for one in EVERY["sources"]]
+    data = EVERY["data"] | {"news": own | {"source": "news", "file": "data/own/news.csv"}}
+    workspace.params(sources=sources, data=data)
+    workspace.stage("plan")
+    workspace.stage("ingest", "news")
+
+
+def test_a_group_of_an_own_file_in_training_and_in_the_test_is_one_line(copy: Workspace) -> None:
+    own_rows(copy, "a,x,train,g", "b,x,val,h", "c,x,test,g")
+    with pytest.raises(QuorumError, match=r"news.csv: line 4: group 'g' is tested, and line 2 trains on it; put all"):
+        copy.stage("prepare", "news")
+
+
+def test_equal_texts_and_labels_without_a_test_are_counted(
+    copy: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of three texts in training, one is also for validation and, in other letters, twice in the test."""
+    own_rows(copy, "Hi all,x,train,a", "b,y,train,b", "c,x,train,c", "hi  ALL,x,val,d", "HI all,x,test,e", "hi all,x,test,f")
+    copy.stage("prepare", "news")
+    printed = capsys.readouterr().err
+    assert "prepare news: no test example has y\n" in printed
+    assert (
+        "prepare news: examples with equal texts in two splits: 1 val in train, 2 test in train, 2 test in val\n"
+        in printed
+    )
+    assert read_json(copy.folder / layout.notes("news"))["equal"]["test_in_train"] == 2
+
+
+# -- the page of tasks --
+
+
+def test_tables_of_tasks_are_beside_the_page(built: Workspace) -> None:
+    names = {path.stem for path in (built.folder / "reports/tables").glob("*.csv")}
+    assert names >= {
+        *("comparisons", "data", "federations", "partitions", "cuts", "sizes", "natural-names", "natural-subjects"),
+        *(f"methods-{setting}" for setting in SETTINGS if setting != "owners"),
+    }
+    text = (built.folder / "reports/report.html").read_text(encoding="utf-8")
+    assert "Made from the SAMPLE of " in text
+    assert "news-pooled" in text
+
+
+def test_reports_of_a_former_plan_are_removed(copy: Workspace) -> None:
+    """Tables and curves of other runs would show scores of a former plan; those of other stages stay."""
+    copy.params(
+        runs={"answers-fedprox": RUNS["answers-fedprox"]},
+        sections={"methods": ["answers"]},
+        backbones=["tiny-bert"],
+        sources=["squad"],
+        data={"answers": EVERY["data"]["answers"]},
+        settings={"answers": SETTINGS["answers"]},
+    )
+    write_text(copy.folder / layout.TABLES / "README.md", "Tables.\n")
+    copy.stage("plan")
+    with stand_ins():
+        copy.stage("report")
+    names = {path.stem for path in (copy.folder / layout.TABLES).iterdir()}
+    assert names == {"data", "federations", "methods-answers", "README"}
+    assert {path.stem for path in (copy.folder / layout.FIGURES).iterdir()} == {"curves", "federation-answers"}
+
+
+def test_a_method_is_shown_with_the_mean_of_its_seeds(built: Workspace) -> None:
+    rows = {row["run"]: row for row in read_table(built.folder / "reports/tables/methods-news.csv")}
+    means = []
+    for seed in (1, 2):
+        scores = [row["accuracy"] for row in rows_of(built, "news-fedavg", seed)]
+        means.append(sum(scores) / len(scores))
+    assert float(rows["news-fedavg"]["accuracy"]) == pytest.approx(sum(means) / 2, abs=0.006)
+    assert rows["news-fedavg"]["by_seed"] == " / ".join(f"{mean:.1f}" for mean in means)
+    assert rows["always hobby.baking"]["accuracy"] == "25.0"
+
+
+def test_labels_are_counted_where_labels_are_predicted(built: Workspace) -> None:
+    rows = {row["data_set"]: row["labels"] for row in read_table(built.folder / "reports/tables/data.csv")}
+    assert (rows["names"], rows["answers"], rows["subjects"]) == ("7", "", "")
+
+
+def test_a_federation_is_shown_with_its_skew(built: Workspace) -> None:
+    rows = read_table(built.folder / "reports/tables/federations.csv")
+    found = {row["setting"]: (row["alpha"], row["beta"]) for row in rows if row["setting"] in SETTINGS}
+    none = dict.fromkeys(("names", "answers", "owners"), ("", ""))
+    assert found == {**none, "news": ("1.0", ""), "subjects": ("0.5", "")}
+
+
+def test_cuts_and_sizes_are_in_the_order_of_their_sections(built: Workspace) -> None:
+    """Those that were made; larger models have more parameters."""
+    cuts, sizes = (read_table(built.folder / f"reports/tables/{name}.csv") for name in ("cuts", "sizes"))
+    assert [row["run"] for row in cuts] == ["news-pooled", "news-head", "news-lora"]
+    assert [row["run"] for row in sizes] == ["news-fedavg", "news-small"]
+    assert int(sizes[1]["parameters"]) > int(sizes[0]["parameters"]) > 0
+    assert float(sizes[0]["sent_mb"]) > 0
+
+
+def test_texts_without_a_client_are_counted(copy: Workspace) -> None:
+    """Of the sample there is none, so one client is removed here."""
+    path = copy.folder / layout.partition("answers", 1)
+    federation = read_json(path)
+    gone = federation["manifest"].pop(min(federation["manifest"]))
+    write_json(path, federation)
+    with stand_ins():
+        for stage in ("analyze", "report"):
+            copy.stage(stage)
+    counts = {row["setting"]: row for row in read_table(copy.folder / layout.TABLES / "federations.csv")}
+    assert len(gone["train"]) > 0
+    assert counts["answers"]["held_by_nobody"] == str(len(gone["train"]))
+
+
+def test_tuning_sees_no_test_text_and_trains_each_trial_once(copy: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rates first, which widen at their end, then a knob at the chosen rate, then one run's rate with both."""
+    tried: list[tuple[float, float]] = []
+    tested = {row["id"] for row in rows_of(copy, "answers-fedprox")}
+
+    def invented(trial: tuning.Trial, file: Path) -> None:
+        """The best rate is 4, the best mu 0.3."""
+        training = trial.order.training
+        assert training is not None
+        assert not any(own["test"] for own in trial.drawn.manifest.values())
+        assert not tested & set(trial.drawn.index.entries)
+        rate, mu = training.learning_rate, training.hyperparameters["mu"]
+        tried.append((rate, mu))
+        losses = [abs(rate - 4) + abs(mu - 0.3)]
+        outcome = {"owners": {"server": {"losses": losses, "best": [1]}}, "last": {"server": losses}}
+        about = {"code": sha256_json(training.code), "precision": "fp32", "rounds": 1, "ended": "patience"}
+        write_json(file, about | outcome)
+
+    monkeypatch.setattr(tuning, "_try", invented)
+    keys = ("data.answers.rates.adamw", "data.answers.knobs.AdaFedProx.mu", "runs.answers-fedprox.learning_rate")
+    grids = ([1.0, 2.0], [0.3, 0.5], [2.0, 4.0, 8.0])
+    searches = {
+        name: {"grid": grid, "chooses": {key: "answers-fedprox"}}
+        for name, grid, key in zip(("rates", "mu", "own"), grids, keys, strict=True)
+    }
+    copy.params(tune={"seed": 1000, "searches": searches})
+    copy.call("tune")
+    first = list(tried)
+    copy.call("tune")
+    assert tried == first
+    assert tried == [*((rate, 0.1) for rate in (1, 2, 4, 8)), (4, 0.3), (4, 0.5), (2, 0.3), (8, 0.3)]
+    rows = read_table(copy.folder / layout.TUNING_TABLE)
+    chosen = [(row["chooses"], float(row["value"])) for row in rows if row["chosen"] == "1"]
+    assert chosen == list(zip(keys, (4.0, 0.3, 4.0), strict=True))

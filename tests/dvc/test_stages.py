@@ -1,0 +1,224 @@
+"""What stages write, and what they do again, for runs of every task and setting, on samples with tiny backbones."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Workspace
+from labelled import EVERY, RUNS
+from workspaces import stand_ins
+
+from pipeline.runs.result_files import read_result
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json, read_jsonl
+from pipeline.workspace.tables import read_table
+
+LEFT_OUT = ("deep", "news-full")
+MADE = [run for run in EVERY["runs"] if run not in LEFT_OUT]
+ONE_OF_A_TASK = ["fedselectkd", "news-fedavg", "names-ditto", "answers-fedprox", "subjects-fedopt"]
+
+
+def result(workspace: Workspace, run: str, seed: int = 1) -> dict[str, Any]:
+    with workspace.entered():
+        return read_result(run)[seed]
+
+
+def rows_of(workspace: Workspace, run: str, seed: int = 1) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = result(workspace, run, seed)["scores"]["examples"]
+    return found
+
+
+def manifest(workspace: Workspace, setting: str, seed: int = 1) -> dict[str, Any]:
+    found: dict[str, Any] = read_json(workspace.folder / layout.partition(setting, seed))["manifest"]
+    return found
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("run", MADE)
+def test_every_test_example_is_predicted_and_scored_at_every_seed(built: Workspace, run: str) -> None:
+    with built.entered():
+        seeds = sorted(read_result(run))
+    assert seeds
+    for seed in seeds:
+        own = manifest(built, EVERY["runs"][run]["setting"], seed)
+        wanted = [i for splits in own.values() for i in splits["test"]]
+        predicted = read_jsonl(built.folder / layout.predictions(layout.run_id(run, seed)))
+        scored = rows_of(built, run, seed)
+        assert [row["id"] for row in predicted] == [row["id"] for row in scored] == wanted
+        assert all(row["loss_sum"] >= 0 and "prediction" in row for row in predicted)
+
+
+@pytest.mark.parametrize("run", [run for run in MADE if EVERY["runs"][run]["method"] != "ZeroShot"])
+def test_the_history_has_a_row_a_round_and_evaluated_client(built: Workspace, run: str) -> None:
+    """A late client has two rounds of four."""
+    own = manifest(built, EVERY["runs"][run]["setting"])
+    clients = [client for client, splits in own.items() if splits["val"]]
+    rows = read_table(built.folder / layout.history(layout.run_id(run, 1)))
+    late = EVERY["runs"][run].get("late", [])
+    rounds = (1, 2, 3, 4) if late else (1, 2)
+    assert [(int(row["round"]), row["client"]) for row in rows] == [
+        (n, client) for n in rounds for client in clients if n > 2 or client not in late
+    ]
+
+
+@pytest.mark.parametrize("run", ["zeroshot", "news-untrained"])
+def test_the_untrained_model_has_no_history(built: Workspace, run: str) -> None:
+    assert read_table(built.folder / layout.history(f"{run}/1")) == []
+
+
+@pytest.mark.parametrize("run", LEFT_OUT)
+def test_a_run_that_is_left_out_has_no_result(built: Workspace, run: str) -> None:
+    """One adapts more layers than its backbone has, the other is of another scale."""
+    with built.entered():
+        assert read_result(run) == {}
+    assert not (built.folder / layout.backbone("tiny-distilbert") / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize("run", ["fedselectkd", "news-fedavg"])
+def test_a_run_that_comes_back_is_scored_as_before(copy: Workspace, run: str) -> None:
+    before, runs = rows_of(copy, run), copy.read_params()["runs"]
+    for at in ("full", None):
+        copy.params(runs=runs | {run: runs[run] | ({"at": at} if at else {})})
+        copy.stage("plan")
+        for stage in ("encode", "train", "predict", "evaluate"):
+            copy.stage(stage, runs[run]["setting"] if stage == "encode" else run)
+        with copy.entered():
+            assert bool(read_result(run)) == (at is None)
+    assert rows_of(copy, run) == before
+    assert not (copy.folder / layout.MODELS / run / "left_out.json").exists()
+
+
+@pytest.mark.parametrize("run", ["fedavg-local", "news-fedavg"])
+def test_one_training_under_two_names_is_made_once(copy: Workspace, run: str) -> None:
+    """To the measured second: one checkpoint serves both."""
+    row = copy.read_params()["runs"][run]
+    copy.params(runs=copy.read_params()["runs"] | {"news-again": row, "news-other": row}, rounds=3)
+    copy.stage("plan")
+    copy.stage("encode", row["setting"])
+    for name in ("news-again", "news-other"):
+        copy.stage("train", name)
+    again, other = (read_json(copy.folder / f"work/timings/train/{name}/1.json") for name in ("news-again", "news-other"))
+    assert again == other
+    models = [files_of(copy.folder / layout.MODELS / name) for name in ("news-again", "news-other")]
+    assert models[0] == models[1]
+
+
+@pytest.mark.parametrize(("run", "seeds"), [("fedselectkd", 1), ("news-fedavg", 2)])
+def test_a_trained_run_is_not_trained_again(
+    copy: Workspace, capsys: pytest.CaptureFixture[str], run: str, seeds: int
+) -> None:
+    copy.stage("train", run)
+    assert capsys.readouterr().err.count("has been trained") == seeds
+
+
+@pytest.mark.parametrize(("run", "owner", "left"), [("fedselectkd", "Academic", 0), ("news-fedavg", "server", 1)])
+def test_a_damaged_model_is_trained_again_to_the_same_bits(
+    copy: Workspace, capsys: pytest.CaptureFixture[str], run: str, owner: str, left: int
+) -> None:
+    path = copy.folder / layout.adapter(f"{run}/1", owner)
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    copy.stage("train", run)
+    assert capsys.readouterr().err.count("has been trained") == left, "at the other seeds"
+    assert path.read_bytes() == content
+
+
+def test_half_removed_models_are_none(copy: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training that is killed while it clears its folder leaves no note of what was trained there."""
+
+    def killed(folder: Path, ignore_errors: bool) -> None:
+        raise KeyboardInterrupt
+
+    copy.params(runs=copy.read_params()["runs"] | {"news-fedavg": RUNS["news-fedavg"] | {"rounds": 1}})
+    copy.stage("plan")
+    monkeypatch.setattr("pipeline.stages.train.shutil.rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        copy.stage("train", "news-fedavg")
+    assert not (copy.folder / layout.trained_as("news-fedavg/1")).exists()
+
+
+@pytest.mark.parametrize(("run", "others"), [("fedselectkd", 7), ("subjects-fedopt", 2)])
+def test_the_first_run_decodes_for_all(
+    copy: Workspace, capsys: pytest.CaptureFixture[str], run: str, others: int
+) -> None:
+    """Cached texts are those that were predicted; a stage that finds all of them decodes nothing."""
+    shutil.rmtree(copy.folder / "work/generated")
+    before = files_of(copy.folder / layout.PREDICTIONS / run)
+    copy.stage("predict", run)
+    assert f"predict {run}/1 and {others} more" in capsys.readouterr().err
+    copy.stage("predict", run)
+    assert "predict" not in capsys.readouterr().err
+    assert files_of(copy.folder / layout.PREDICTIONS / run) == before
+
+
+@pytest.mark.parametrize("run", ONE_OF_A_TASK)
+def test_scores_are_of_the_task(built: Workspace, run: str) -> None:
+    common = {"id", "client", "group", "label", "loss_sum", "items", "text"}
+    wanted = {
+        "fedselectkd": {"rouge1", "rouge2", "rougeL", "rougeLsum", "average", "length", "reference_length", "repetition"}
+        | {"similarity", "at_limit"},
+        "news-fedavg": {"accuracy"},
+        "names-ditto": {"f1", "spans", "true"},
+        "answers-fedprox": {"f1", "exact"},
+        "subjects-fedopt": {"rougeL", "rouge1", "rouge2", "best", "coco", "length", "words"},
+    }
+    assert set(rows_of(built, run)[0]) - common == wanted[run]
+
+
+def test_every_setting_is_analysed_and_drawn(built: Workspace) -> None:
+    settings = set(EVERY["settings"])
+    assert {path.stem for path in (built.folder / "reports/analysis/clients").iterdir()} == settings
+    gallery = (built.folder / "reports/gallery.html").read_text(encoding="utf-8")
+    assert set(re.findall(r'<h2 id="([\w-]+)"', gallery)) == settings
+
+
+def test_the_plan_names_what_it_leaves_out_and_what_no_table_shows(
+    copy: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy.params(runs=EVERY["runs"] | {"averaged": RUNS["news-fedavg"]})
+    copy.stage("plan")
+    printed = capsys.readouterr().err
+    assert "plan: runs.deep: left out: adapted_layers: 15, but tiny-llama has 4 decoder layers\n" in printed
+    assert "plan: runs.averaged: no table will show it" in printed
+
+
+def test_a_smaller_plan_is_pruned_and_finds_everything_that_it_needs(
+    copy: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy.params(
+        **{key: {n: v for n, v in EVERY[key].items() if n in names} for key, names in SMALLER.items()},
+        sources=["qmsum", "20news"],
+        backbones=["tiny-llama", "tiny-bert"],
+        sections={},
+    )
+    copy.stage("plan")
+    entries = len(list((copy.folder / "work/store").rglob("*.safetensors")))
+    shutil.rmtree(copy.folder / "data/encoded")
+    for setting in SMALLER["settings"]:
+        copy.stage("encode", setting)
+    copy.call("prune", "--unplanned")
+    assert 0 < len(list((copy.folder / "work/store").rglob("*.safetensors"))) < entries
+    capsys.readouterr()
+    for setting in SMALLER["settings"]:
+        copy.stage("encode", setting)
+    counts = re.findall(r"(\d+) examples, (\d+) already in the store", capsys.readouterr().err)
+    assert counts
+    assert all(examples == stored for examples, stored in counts)
+    with stand_ins():
+        copy.stage("predict", "fedselectkd")
+    assert "predict" not in capsys.readouterr().err
+
+
+SMALLER = {
+    "data": ("qmsum", "news"),
+    "settings": ("domains", "news"),
+    "runs": ("zeroshot", "fedavg", "fedselectkd", "news-fedavg", "news-untrained"),
+}
