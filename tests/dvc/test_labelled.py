@@ -52,7 +52,9 @@ def test_models_of_the_evaluated_round_and_the_other_are_written(copy: Workspace
 
 def test_the_best_round_is_evaluated_where_the_server_has_the_tests(copy: Workspace) -> None:
     """With too high a rate the loss rises: the first round is the best, and its model differs from the last."""
-    copy.params(runs=copy.read_params()["runs"] | {"news-head": RUNS["news-head"] | {"learning_rate": 3.0, "seeds": [1]}})
+    copy.params(
+        runs=copy.read_params()["runs"] | {"news-head": RUNS["news-head"] | {"learning_rate": 3.0, "seeds": [1]}}
+    )
     copy.stage("plan")
     copy.stage("train", "news-head")
     folder = copy.folder / "models/news-head/1/adapters"
@@ -202,9 +204,7 @@ def test_no_group_is_in_training_and_in_a_test_but_published_threads(built: Work
     assert len(leaks(manifest(built, setting), examples)) == (5 if setting == "news" else 0)
 
 
-def test_published_threads_in_two_splits_are_counted_once(
-    copy: Workspace, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_published_threads_in_two_splits_are_counted_once(copy: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     copy.stage("partition", "news")
     counts = [line for line in capsys.readouterr().err.splitlines() if "groups" in line]
     assert counts == ["partition news: 5 groups of test examples are in training, too, as published"]
@@ -229,11 +229,11 @@ def test_a_group_of_an_own_file_in_training_and_in_the_test_is_one_line(copy: Wo
         copy.stage("prepare", "news")
 
 
-def test_equal_texts_and_labels_without_a_test_are_counted(
-    copy: Workspace, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_equal_texts_and_labels_without_a_test_are_counted(copy: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     """Of three texts in training, one is also for validation and, in other letters, twice in the test."""
-    own_rows(copy, "Hi all,x,train,a", "b,y,train,b", "c,x,train,c", "hi  ALL,x,val,d", "HI all,x,test,e", "hi all,x,test,f")
+    own_rows(
+        copy, "Hi all,x,train,a", "b,y,train,b", "c,x,train,c", "hi  ALL,x,val,d", "HI all,x,test,e", "hi all,x,test,f"
+    )
     copy.stage("prepare", "news")
     printed = capsys.readouterr().err
     assert "prepare news: no test example has y\n" in printed

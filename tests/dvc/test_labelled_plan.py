@@ -238,9 +238,7 @@ def test_a_cut_that_the_data_set_sets_is_blamed_on_it(tmp_path: Path) -> None:
         resolve(params(tmp_path, data=TASKS | {"news": TASKS["news"] | {"frozen": "e,0-3"}}))
     short = {"setting": "news", "method": "AdaFedAvg", "layers": [0, 2]}
     with pytest.raises(QuorumError, match=r"params.yaml: data.news.frozen: e,0-2: run a has 2 layers; freeze"):
-        resolve(
-            params(tmp_path, runs=RUNS | {"a": short}, data=TASKS | {"news": TASKS["news"] | {"frozen": "e,0-2"}})
-        )
+        resolve(params(tmp_path, runs=RUNS | {"a": short}, data=TASKS | {"news": TASKS["news"] | {"frozen": "e,0-2"}}))
 
 
 def test_what_would_show_a_run_is_what_it_lacks(tmp_path: Path) -> None:
