@@ -94,8 +94,8 @@ def test_an_edit_renames_what_it_is_a_cause_of(
         monkeypatch.setattr(module, "code_of", code_of)
     after = resolve(params(tmp_path))
     entries = [found["encode/news.json"]["encoding"]["news-fedavg"] for found in (before, after)]
-    trainings = [found["train/news-fedavg.json"]["training"]["code"] for found in (before, after)]
-    assert (entries[0] != entries[1], trainings[0] != trainings[1]) == (encoded, trained)
+    codes = [found["train/news-fedavg.json"]["training"]["code"] for found in (before, after)]
+    assert (entries[0] != entries[1], codes[0] != codes[1]) == (encoded, trained)
 
 
 def test_how_spans_are_counted_is_no_cause_of_a_training(tmp_path: Path) -> None:

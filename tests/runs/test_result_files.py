@@ -57,10 +57,11 @@ def test_a_result_of_other_knobs_or_at_another_seed_is_none(row: RunRow) -> None
     ("content", "found"),
     [
         (b"cut", "is damaged;"),
-        (gzip.compress(b"[]"), "is damaged;"),
-        (gzip.compress(b'{"seeds": {"1": {}}}'), "is damaged (no fingerprint);"),
-        (gzip.compress(b'{"seeds": {"1": {"fingerprint": "f"}}}'), "is damaged (no precision);"),
+        (gzip.compress(b"[]", mtime=0), "is damaged;"),
+        (gzip.compress(b'{"seeds": {"1": {}}}', mtime=0), "is damaged (no fingerprint);"),
+        (gzip.compress(b'{"seeds": {"1": {"fingerprint": "f"}}}', mtime=0), "is damaged (no precision);"),
     ],
+    ids=["cut", "no record", "no fingerprint", "no precision"],
 )
 def test_a_damaged_file_is_named_with_the_remedy(row: RunRow, content: bytes, found: str) -> None:
     save(row).write_bytes(content)
