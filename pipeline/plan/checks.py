@@ -14,6 +14,7 @@ from pipeline.federated.tolerance import Tolerance
 from pipeline.model.frozen_part import FrozenPart
 from pipeline.model.presets import ENCODERS, PRESETS
 from pipeline.plan.data import Data
+from pipeline.plan.pages import is_called_after
 from pipeline.tasks import TASKS
 from pipeline.tasks.task import load_task, writes
 from pipeline.workspace.layout import OWN
@@ -201,3 +202,19 @@ def _decoding(params: Params) -> None:
             raise ValueError(f"min_tokens: {params.min_tokens} is above {where}: {most}")
     if params.beams == 1 and params.length_penalty != 1.0:
         raise ValueError("length_penalty: is of beam search; set beams above 1, or length_penalty: 1.0")
+
+
+def unshown(params: Params) -> dict[str, str]:
+    """Run of this scale that no section of the page of tasks shows -> how to show it."""
+    if params.page != "tasks":
+        return {}
+    methods = params.sections.get("methods", list(params.settings))
+    named = {run for section, runs in params.sections.items() if section != "methods" for run in runs}
+    found = {}
+    for name in params.runs_of_scale:
+        setting = params.runs[name].setting
+        missing = [] if setting in methods else [f"name {setting} in sections.methods"]
+        missing += [] if is_called_after(name, setting) else [f"call it {setting}-…"]
+        if missing and name not in named:
+            found[name] = f"{' and '.join(missing)}, or name it in another section"
+    return found

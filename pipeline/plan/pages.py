@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pipeline.plan.code import code_of
 from pipeline.workspace.files import sha256_file
-
-if TYPE_CHECKING:
-    from pipeline.plan.schema import Params
 
 TEMPLATES = Path(__file__).parents[1] / "report" / "templates"
 STYLE = ("base.html.j2", "pieces.html.j2", "gallery.html.j2", "page.css")
@@ -39,19 +35,3 @@ def is_called_after(run: str, setting: str) -> bool:
     (True, True, False)
     """
     return run.startswith(f"{setting}-")
-
-
-def unshown(params: Params) -> dict[str, str]:
-    """Run of this scale that no section of the page of tasks shows -> how to show it."""
-    if params.page != "tasks":
-        return {}
-    methods = params.sections.get("methods", list(params.settings))
-    named = {run for section, runs in params.sections.items() if section != "methods" for run in runs}
-    found = {}
-    for name in params.runs_of_scale:
-        setting = params.runs[name].setting
-        missing = [] if setting in methods else [f"name {setting} in sections.methods"]
-        missing += [] if is_called_after(name, setting) else [f"call it {setting}-…"]
-        if missing and name not in named:
-            found[name] = f"{' and '.join(missing)}, or name it in another section"
-    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.model.precision import threads_of
 from pipeline.plan.changes import report_changes
-from pipeline.plan.pages import unshown
+from pipeline.plan.checks import unshown
 from pipeline.plan.resolve import resolve
 from pipeline.plan.schema import Params, read_params
 from pipeline.plan.training import left_out, precision_of

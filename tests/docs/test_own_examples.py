@@ -15,15 +15,9 @@ from pipeline.corpora.conversation import Conversation, Turn
 
 PAGE = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
 STAGES = """
-from workspaces import stand_ins
-from pipeline.corpora.conversation import Conversation, Turn
-from pipeline.stages import backbone, encode, evaluate, generate, ingest, main, partition, plan, prepare, train
-plan.run(); ingest.run("qmsum"); prepare.run("qmsum"); backbone.run(); partition.run("domains"); encode.run("main")
-for stage in (train, generate, evaluate):
-    for run in ("fedmedian", "fedsmooth"):
-        stage.run(f"main/{run}-1")
-with stand_ins():
-    main.run()
+from pathlib import Path
+from workspaces import Workspace
+Workspace(Path.cwd()).make()
 """
 
 
@@ -47,7 +41,12 @@ def lines() -> list[tuple[str, str]]:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     runs = {"fedmedian": {"method": "AdaFedMedian"}, "fedsmooth": {"method": "AdaFedSmooth", "smoothing": 0.1}}
-    workspace = Workspace.laid(tmp_path_factory.mktemp("own"), **SMALL | {"runs": runs, "task": "talkative"})
+    changes = {
+        "data": {"qmsum": SMALL["data"]["qmsum"] | {"task": "talkative"}},
+        "runs": {name: {"setting": "domains", **row} for name, row in runs.items()},
+        "sections": {"main": list(runs)},
+    }
+    workspace = Workspace.laid(tmp_path_factory.mktemp("own"), **SMALL | changes)
     for path, code in examples().items():
         (workspace.folder / path).write_text(code, encoding="utf-8")
     for path, line in lines():

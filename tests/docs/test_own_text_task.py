@@ -17,21 +17,14 @@ from pipeline.corpora.labelled import Labelled
 
 PAGE = (ROOT / "docs" / "texts.md").read_text(encoding="utf-8")
 STAGES = """
-from workspaces import stand_ins
-from pipeline.stages import encode_texts, evaluate_texts, partition, plan, prepare
-from pipeline.stages import text_backbone, text_page, train_texts
-plan.run(); text_backbone.run("tiny-bert"); prepare.run("tickets"); encode_texts.run("tickets")
-partition.run("tickets")
-for run in ("tickets-untrained", "tickets-fedavg", "tickets-centralized"):
-    train_texts.run(run)
-    evaluate_texts.run(run)
-with stand_ins():
-    text_page.run()
+from pathlib import Path
+from workspaces import Workspace
+Workspace(Path.cwd()).make()
 """
 LABELS = ("a", "b;c", "c", "a;b")
 """Besides one combination, `c;a`, of which there is one text."""
 OWN = ROOT / "experiments" / "own"
-SHOWN: dict[str, Any] = yaml.safe_load(PAGE[PAGE.index("    datasets:\n      tickets:") :].partition("\n\n")[0])
+SHOWN: dict[str, Any] = yaml.safe_load(PAGE[PAGE.index("    data:\n      tickets:") :].partition("\n\n")[0])
 
 
 def test_the_experiment_to_copy_has_the_pages_lines() -> None:

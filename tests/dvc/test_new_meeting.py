@@ -68,8 +68,10 @@ def test_a_run_in_bf16_is_used_in_fp32_where_the_machine_has_no_bf16(
     """As a result that is carried to another machine."""
     monkeypatch.chdir(copy.folder)
     a_processor_with("avx2", tmp_path, monkeypatch)
-    order = read_json(layout.order("predict", "fedavg"))
-    write_json(layout.order("predict", "fedavg"), order | {"learner": order["learner"] | {"precision": "bf16"}})
+    order = read_json(layout.order("report"))
+    for row in order["runs"]:
+        row["learner"]["precision"] = "bf16"
+    write_json(layout.order("report"), order)
     assert pipeline.summarize(meeting, run="fedavg", client="Product", query=QUERY, turns="1-2")
     assert "summarize: in fp32, as this machine does not multiply bf16 natively" in capsys.readouterr().err
 
@@ -78,7 +80,7 @@ def test_a_run_in_bf16_is_used_in_fp32_where_the_machine_has_no_bf16(
     ("wrong", "message"),
     [
         ({"run": "nope"}, "--run nope: no such run; there are zeroshot, fedavg, "),
-        ({"run": "scaffold/1"}, "--run scaffold/1: writes no summaries"),
+        ({"run": "scaffold/1"}, "--run scaffold: writes no summaries"),
         ({"client": "Mars"}, "--client Mars: run fedavg/1 has no such client; it has Academic, "),
         ({"query": " "}, "--query: is empty"),
         ({"turns": "9"}, "--turns 9: give A-B with 1 <= A <= B <= 40"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from conftest import SMALL, Workspace
 from pipeline.stages import ingest
 from pipeline.workspace.files import read_json, read_jsonl
 
-FEDAVG = {"fedavg": {"method": "AdaFedAvg"}}
+FEDAVG = {"fedavg": {"setting": "domains", "method": "AdaFedAvg"}}
 OWN = {"Clinic": {"folder": "data/own/Clinic"}}
 
 
@@ -27,16 +26,16 @@ def meetings_into(folder: Path) -> None:
 @pytest.fixture(scope="module")
 def clinic(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A plan with own meetings, whose only run is made."""
-    made = Workspace.laid(tmp_path_factory.mktemp("clinic"), **SMALL | {"own": OWN, "runs": FEDAVG})
+    made = Workspace.laid(tmp_path_factory.mktemp("clinic"), **SMALL | {"own": OWN, "runs": FEDAVG, "sections": {"main": ["fedavg"]}})
     meetings_into(made.folder / "data/own/Clinic")
-    made.make_quickly("main")
+    made.make()
     return made
 
 
 def test_own_meetings_become_a_client(clinic: Workspace) -> None:
-    metrics = read_json(clinic.folder / "reports/metrics/main/all.json")
+    metrics = read_json(clinic.folder / "reports/metrics/all.json")
     assert list(metrics["fedavg"]) == ["Academic", "Committee", "Product", "Clinic", "mean"]
-    assert (clinic.folder / "models/main/fedavg-1/adapters/Clinic.safetensors").is_file()
+    assert (clinic.folder / "models/fedavg/1/adapters/Clinic.safetensors").is_file()
 
 
 def test_own_meetings_are_found_from_a_temporary_copy(
@@ -55,16 +54,17 @@ def test_own_meetings_are_found_from_a_temporary_copy(
 @pytest.fixture(scope="module")
 def seeds(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Two runs at two seeds on an encoder-decoder."""
-    runs = {**FEDAVG, "fedselectkd": {"method": "AdaFedSelectKD"}}
-    params = {"seeds": [1, 2], "backbone": "tiny-bart", "runs": runs, "studies": {"main": list(runs)}}
+    runs = {**FEDAVG, "fedselectkd": {"setting": "domains", "method": "AdaFedSelectKD"}}
+    params = {"seeds": [1, 2], "backbone": "tiny-bart", "backbones": ["tiny-bart"], "page": "paper", "runs": runs}
+    params |= {"sections": {"main": list(runs)}}
     made = Workspace.laid(tmp_path_factory.mktemp("seeds"), **SMALL | params)
-    made.make_quickly("main", "more")
+    made.make()
     return made
 
 
 def of_seeds(seeds: Workspace, run: str, client: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """A client's figures over both seeds, and of each."""
-    folder = seeds.folder / "reports/metrics/main"
+    folder = seeds.folder / "reports/metrics"
     both, *each = (read_json(folder / f"{name}.json")[run][client] for name in ("all", "seed-1", "seed-2"))
     return both, each
 
@@ -81,7 +81,7 @@ def test_the_loss_of_the_other_model_is_the_mean_of_the_seeds(seeds: Workspace) 
 
 
 def test_two_seeds_are_two_trainings_a_run(seeds: Workspace) -> None:
-    page = (seeds.folder / "reports/paper.html").read_text(encoding="utf-8")
+    page = (seeds.folder / "reports/report.html").read_text(encoding="utf-8")
     assert "<dt>runs</dt><dd>4, of 4 trainings</dd>" in page
     assert "<dt>seeds</dt><dd>1, 2</dd>" in page
 
@@ -93,26 +93,6 @@ def test_every_seeds_teacher_is_looked_into(seeds: Workspace) -> None:
 
 def test_the_summaries_on_the_page_are_the_first_seeds(seeds: Workspace) -> None:
     page = (seeds.folder / "reports/examples.html").read_text(encoding="utf-8")
-    rows = read_jsonl(seeds.folder / "reports/predictions/main/fedavg-1.jsonl")
+    rows = read_jsonl(seeds.folder / "reports/predictions/fedavg/1.jsonl")
     shown = [row["reference"] for row in rows if f"<dt>Reference</dt><dd>{row['reference']}</dd>" in page]
     assert len(shown) == 3, "one a client"
-
-
-def test_what_a_smaller_plan_does_not_need_is_pruned_and_the_rest_kept(
-    copy: Workspace, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Prefixes of AMI and ICSI go, and checkpoints; the main table's runs find everything that they had."""
-    copy.params(more_runs={}, studies={})
-    copy.stage("plan")
-    entries = len(list((copy.folder / "work/store").rglob("*.safetensors")))
-    copy.call("prune", "--unplanned")
-    left = len(list((copy.folder / "work/store").rglob("*.safetensors")))
-    assert 0 < left < entries
-    assert not [path for path in (copy.folder / "work/checkpoints").iterdir() if path.is_dir()]
-    capsys.readouterr()
-    copy.stage("encode", "main")
-    for stage in ("generate", "evaluate"):
-        copy.stage(stage, "main/fedselectkd-1")
-    told = re.findall(r"(\d+) examples, (\d+) already in the store", capsys.readouterr().err)
-    assert told
-    assert all(examples == stored for examples, stored in told)

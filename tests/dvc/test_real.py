@@ -36,8 +36,10 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
         "learning_rate": 0.0024,
         "batch_size": 16,
         "own": {client: {"folder": f"data/own/{client}"} for client in CLIENTS},
-        "settings": {"domains": {"kind": "domains", "clients": []}},
-        "runs": {"zeroshot": {"method": "ZeroShot"}, "fedselectkd": {"method": "AdaFedSelectKD"}},
+        "backbones": ["smollm2-135m"],
+        "settings": {"domains": {"data": "qmsum", "kind": "domains", "clients": []}},
+        "sections": {"main": ["zeroshot", "fedselectkd"]},
+        "runs": {name: SMALL["runs"][name] for name in ("zeroshot", "fedselectkd")},
     }
     workspace = Workspace.laid(tmp_path_factory.mktemp("real"), **SMALL | params)
     (workspace.folder / "work").mkdir()
@@ -49,7 +51,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
     with pytest.MonkeyPatch.context() as patch:  # transformers reads the file three times, the names for each tensor
         for name in ("GGUFReader", "get_tensor_name_map"):
             patch.setattr(gguf, name, cache(getattr(gguf, name)))
-        workspace.make_quickly("main")
+        workspace.make()
     yield workspace
     shutil.rmtree(workspace.folder, ignore_errors=True)  # weights in fp32: half a gigabyte
 
@@ -70,7 +72,7 @@ def _cut(source: Path, target: Path) -> None:
 @pytest.mark.parametrize("client", CLIENTS)
 def test_the_loss_of_real_references_is_that_of_a_language_model(real: Workspace, client: str) -> None:
     """A model that knows nothing would be at ln 49152 = 10.8 nats; one round of training changes the loss."""
-    runs = read_json(real.folder / "reports/metrics/main/all.json")
+    runs = read_json(real.folder / "reports/metrics/all.json")
     before, after = runs["zeroshot"][client], runs["fedselectkd"][client]
     assert before["examples"] == after["examples"] == EXAMPLES
     assert 1.5 < after["loss"]["value"] < 5
@@ -79,13 +81,12 @@ def test_the_loss_of_real_references_is_that_of_a_language_model(real: Workspace
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_the_untrained_model_writes_words_of_real_references(real: Workspace, client: str) -> None:
-    runs = read_json(real.folder / "reports/metrics/main/all.json")
+    runs = read_json(real.folder / "reports/metrics/all.json")
     assert runs["zeroshot"][client]["rouge1"]["value"] > 5
 
 
 def test_real_transcripts_are_longer_than_what_is_read(real: Workspace) -> None:
-    index = read_json(real.folder / "data/encoded/main/zeroshot-1.json")["clients"]
-    entries = [entry for splits in index.values() for own in splits.values() for entry in own]
-    assert len(entries) == len(CLIENTS) * 3 * EXAMPLES
-    assert any(entry["kept_tokens"] < entry["transcript_tokens"] for entry in entries)
-    assert max(entry["source_tokens"] for entry in entries) == 256
+    index = read_json(real.folder / "data/encoded/domains/zeroshot.json")
+    assert len(index["entries"]) == len(CLIENTS) * 3 * EXAMPLES
+    assert any(kept < tokens for tokens, kept in index["read"].values())
+    assert max(source for ((_, _, source, *_), *_) in index["entries"].values()) == 256
