@@ -38,10 +38,10 @@ def trainings(folder: str, scale: str) -> Knobs:
     found: Knobs = {}
     for path, order in orders.items():
         if path.startswith("train/"):
-            kept = {
+            more = {
                 key: order[key] for key in ("setting", "seeds", "evaluate", "evaluated", "left_out") if key in order
             }
-            found[Path(path).stem] = {"training": _portable(order["training"]), **kept}
+            found[Path(path).stem] = {"training": _portable(order["training"]), **more}
     return found
 
 

@@ -39,14 +39,14 @@ def test_code_hashes_see_neither_comments_nor_texts(package: Callable[..., None]
 
 
 def test_a_module_counts_with_all_that_it_imports_anywhere(package: Callable[..., None]) -> None:
-    """`a` imports `b` at its top, `b` imports `room.c` in a function; `d` is nobody's, and errors are no cause."""
+    """`a` imports `b` at its top, `b` imports `room.c` in a function; nothing imports `d`, and errors are no cause."""
     package(a="from pipeline import b", b="def f():\n    import pipeline.room.c", d="", errors="")
     package(room__c="from pipeline.errors import x")
     assert set(closure.code_of("pipeline.a")) == {"pipeline.a", "pipeline.b", "pipeline.room.c"}
 
 
 def test_what_a_task_has_besides_counts_for_all_who_call_it(package: Callable[..., None]) -> None:
-    """A helper of its own, and a property of its metrics, are behind whatever calls them."""
+    """A task's helper counts wherever a member calls it."""
     text = "class Task:\n def score(self):\n  return self.helper()\n def helper(self):\n  return 1\n"
     package(tasks__one=text, tasks__two=text.replace("return 1", "return 2"))
     one, two = (closure.code_of(f"pipeline.tasks.{task}", parts=("score",)) for task in ("one", "two"))

@@ -72,6 +72,7 @@ FILE: list[tuple[dict[str, Any], str]] = [
     ({"length_penalty": 2.0}, "length_penalty: is of beam search; set beams above 1, or length_penalty: 1.0"),
     ({"own": {"Academic": {"folder": "data/own/x"}}}, "own.Academic: is taken or has a dot; choose another name"),
     ({"own": {"server": {"folder": "data/own/x"}}}, "own.server: is taken or has a dot"),
+    ({"own": {"Clinic": {}}}, "own.Clinic: needs a folder of meetings or a file of texts"),
     ({"own": {"Clinic": {"folder": "elsewhere"}}}, "own.Clinic: elsewhere is not inside data/own"),
     ({"own": {"Clinic": {"folder": "data/own/../x"}}}, "own.Clinic: data/own/../x is not inside data/own"),
     ({"sections": {"main": ["gone"]}}, "sections.main: no run or setting 'gone'"),
