@@ -177,8 +177,8 @@ def _check_groups(path: Path, lines: Sequence[int], texts: Sequence[Example]) ->
     for line, text in zip(lines, texts, strict=True):
         if text.split == "test" and text.group in trained:
             raise QuorumError(
-                f"{path}: line {line}: group {text.group!r} is tested, and line {trained[text.group]} trains on it; put "
-                "all its rows into one split"
+                f"{path}: line {line}: group {text.group!r} is tested, and line {trained[text.group]} trains on it; "
+                "put all its rows into one split"
             )
 
 

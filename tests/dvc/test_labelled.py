@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from conftest import Workspace
-from labelled import EVERY, RUNS, SETTINGS, TASKS
+from labelled import EVERY, RUNS, SETTINGS
 from test_stages import manifest, rows_of
 from workspaces import stand_ins
 
@@ -22,7 +22,7 @@ from pipeline.tasks import TASKS as MODULES
 from pipeline.tasks.classify import TASK
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, read_jsonl, sha256_json, write_json, write_jsonl, write_text
+from pipeline.workspace.files import read_json, read_jsonl, sha256_json, write_json, write_jsonl
 from pipeline.workspace.tables import read_table
 
 
@@ -52,7 +52,9 @@ def test_models_of_the_evaluated_round_and_the_other_are_written(copy: Workspace
 
 def test_the_best_round_is_evaluated_where_the_server_has_the_tests(copy: Workspace) -> None:
     """With too high a rate the loss rises: the first round is the best, and its model differs from the last."""
-    copy.params(runs=copy.read_params()["runs"] | {"news-head": RUNS["news-head"] | {"learning_rate": 3.0, "seeds": [1]}})
+    copy.params(
+        runs=copy.read_params()["runs"] | {"news-head": RUNS["news-head"] | {"learning_rate": 3.0, "seeds": [1]}}
+    )
     copy.stage("plan")
     copy.stage("train", "news-head")
     folder = copy.folder / "models/news-head/1/adapters"
@@ -202,9 +204,7 @@ def test_no_group_is_in_training_and_in_a_test_but_published_threads(built: Work
     assert len(leaks(manifest(built, setting), examples)) == (5 if setting == "news" else 0)
 
 
-def test_published_threads_in_two_splits_are_counted_once(
-    copy: Workspace, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_published_threads_in_two_splits_are_counted_once(copy: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     copy.stage("partition", "news")
     counts = [line for line in capsys.readouterr().err.splitlines() if "groups" in line]
     assert counts == ["partition news: 5 groups of test examples are in training, too, as published"]
@@ -212,7 +212,7 @@ def test_published_threads_in_two_splits_are_counted_once(
 
 def own_rows(workspace: Workspace, *rows: str) -> None:
     """A file of one's own in place of the posts, with its plan."""
-    own = {key: value for key, value in TASKS["news"].items() if key != "headers"}
+    own = {key: value for key, value in EVERY["data"]["news"].items() if key != "headers"}
     file = workspace.folder / "data/own/news.csv"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("\n".join(("text,label,split,group", *rows)) + "\n", encoding="utf-8")
@@ -229,11 +229,11 @@ def test_a_group_of_an_own_file_in_training_and_in_the_test_is_one_line(copy: Wo
         copy.stage("prepare", "news")
 
 
-def test_equal_texts_and_labels_without_a_test_are_counted(
-    copy: Workspace, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_equal_texts_and_labels_without_a_test_are_counted(copy: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     """Of three texts in training, one is also for validation and, in other letters, twice in the test."""
-    own_rows(copy, "Hi all,x,train,a", "b,y,train,b", "c,x,train,c", "hi  ALL,x,val,d", "HI all,x,test,e", "hi all,x,test,f")
+    own_rows(
+        copy, "Hi all,x,train,a", "b,y,train,b", "c,x,train,c", "hi  ALL,x,val,d", "HI all,x,test,e", "hi all,x,test,f"
+    )
     copy.stage("prepare", "news")
     printed = capsys.readouterr().err
     assert "prepare news: no test example has y\n" in printed
@@ -259,7 +259,7 @@ def test_tables_of_tasks_are_beside_the_page(built: Workspace) -> None:
 
 
 def test_reports_of_a_former_plan_are_removed(copy: Workspace) -> None:
-    """Tables and curves of other runs would show scores of a former plan; those of other stages stay."""
+    """Tables and curves of other runs would show scores of a former plan."""
     copy.params(
         runs={"answers-fedprox": RUNS["answers-fedprox"]},
         sections={"methods": ["answers"]},
@@ -268,12 +268,11 @@ def test_reports_of_a_former_plan_are_removed(copy: Workspace) -> None:
         data={"answers": EVERY["data"]["answers"]},
         settings={"answers": SETTINGS["answers"]},
     )
-    write_text(copy.folder / layout.TABLES / "README.md", "Tables.\n")
     copy.stage("plan")
     with stand_ins():
         copy.stage("report")
     names = {path.stem for path in (copy.folder / layout.TABLES).iterdir()}
-    assert names == {"data", "federations", "methods-answers", "README"}
+    assert names == {"data", "federations", "methods-answers"}
     assert {path.stem for path in (copy.folder / layout.FIGURES).iterdir()} == {"curves", "federation-answers"}
 
 
@@ -343,7 +342,7 @@ def test_tuning_sees_no_test_text_and_trains_each_trial_once(copy: Workspace, mo
 
     monkeypatch.setattr(tuning, "_try", invented)
     keys = ("data.answers.rates.adamw", "data.answers.knobs.AdaFedProx.mu", "runs.answers-fedprox.learning_rate")
-    grids = ([1.0, 2.0], [0.3, 0.5], [2.0, 4.0, 8.0])
+    grids = ([1.0, 2.0], [0.2, 0.3, 0.5], [2.0, 4.0, 8.0])
     searches = {
         name: {"grid": grid, "chooses": {key: "answers-fedprox"}}
         for name, grid, key in zip(("rates", "mu", "own"), grids, keys, strict=True)
@@ -353,7 +352,7 @@ def test_tuning_sees_no_test_text_and_trains_each_trial_once(copy: Workspace, mo
     first = list(tried)
     copy.call("tune")
     assert tried == first
-    assert tried == [*((rate, 0.1) for rate in (1, 2, 4, 8)), (4, 0.3), (4, 0.5), (2, 0.3), (8, 0.3)]
+    assert tried == [*((rate, 0.1) for rate in (1, 2, 4, 8)), (4, 0.2), (4, 0.3), (4, 0.5), (2, 0.3), (8, 0.3)]
     rows = read_table(copy.folder / layout.TUNING_TABLE)
     chosen = [(row["chooses"], float(row["value"])) for row in rows if row["chosen"] == "1"]
     assert chosen == list(zip(keys, (4.0, 0.3, 4.0), strict=True))

@@ -115,9 +115,7 @@ def test_a_run_has_its_knobs_by_their_names_in_params_yaml(built: Workspace) -> 
         ("subjects-fedopt-1", "server", "test/rougeL"),
     ],
 )
-def test_a_run_has_metrics_a_round_and_scores_at_the_end(
-    built: Workspace, run: str, client: str, score: str
-) -> None:
+def test_a_run_has_metrics_a_round_and_scores_at_the_end(built: Workspace, run: str, client: str, score: str) -> None:
     found = set(rows(built, "select key, step from metrics where run_uuid = ?", run_of(built, run)))
     assert {(f"{client}/validation_loss", n) for n in (1, 2)} | {(score, 0)} <= found
 

@@ -104,7 +104,9 @@ def test_one_training_under_two_names_is_made_once(copy: Workspace, run: str) ->
     copy.stage("encode", row["setting"])
     for name in ("news-again", "news-other"):
         copy.stage("train", name)
-    again, other = (read_json(copy.folder / f"work/timings/train/{name}/1.json") for name in ("news-again", "news-other"))
+    again, other = (
+        read_json(copy.folder / f"work/timings/train/{name}/1.json") for name in ("news-again", "news-other")
+    )
     assert again == other
     models = [files_of(copy.folder / layout.MODELS / name) for name in ("news-again", "news-other")]
     assert models[0] == models[1]
@@ -163,7 +165,16 @@ def test_the_first_run_decodes_for_all(
 def test_scores_are_of_the_task(built: Workspace, run: str) -> None:
     common = {"id", "client", "group", "label", "loss_sum", "items", "text"}
     wanted = {
-        "fedselectkd": {"rouge1", "rouge2", "rougeL", "rougeLsum", "average", "length", "reference_length", "repetition"}
+        "fedselectkd": {
+            "rouge1",
+            "rouge2",
+            "rougeL",
+            "rougeLsum",
+            "average",
+            "length",
+            "reference_length",
+            "repetition",
+        }
         | {"similarity", "at_limit"},
         "news-fedavg": {"accuracy"},
         "names-ditto": {"f1", "spans", "true"},
