@@ -178,8 +178,7 @@ def _check_groups(path: Path, lines: Sequence[int], texts: Sequence[Example]) ->
         if text.split == "test" and text.group in trained:
             raise QuorumError(
                 f"{path}: line {line}: group {text.group!r} is tested, and line {trained[text.group]} trains on it; "
-                "put "
-                "all its rows into one split"
+                "put all its rows into one split"
             )
 
 

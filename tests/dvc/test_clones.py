@@ -60,7 +60,8 @@ def test_a_second_repro_runs_nothing_and_git_has_nothing_new(graph: Workspace) -
 
 def test_every_training_is_in_mlflow_once(graph: Workspace) -> None:
     """Two runs of meetings at one seed, one of labelled texts at two."""
-    assert logged(graph) == dict.fromkeys(("fedavg-1", "fedselectkd-1", "news-fedavg-1", "news-fedavg-2"), ["FINISHED"])
+    names = ("fedavg-1", "fedselectkd-1", "news-fedavg-1", "news-fedavg-2")
+    assert logged(graph) == {name: ["FINISHED"] for name in names}
 
 
 def test_a_clone_renders_the_page_from_committed_files(graph: Workspace, tmp_path: Path) -> None:

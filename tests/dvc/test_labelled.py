@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from conftest import Workspace
-from labelled import EVERY, RUNS, SETTINGS, TASKS
+from labelled import EVERY, RUNS, SETTINGS
 from test_stages import manifest, rows_of
 from workspaces import stand_ins
 
@@ -22,7 +22,7 @@ from pipeline.tasks import TASKS as MODULES
 from pipeline.tasks.classify import TASK
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, read_jsonl, sha256_json, write_json, write_jsonl, write_text
+from pipeline.workspace.files import read_json, read_jsonl, sha256_json, write_json, write_jsonl
 from pipeline.workspace.tables import read_table
 
 
@@ -212,7 +212,7 @@ def test_published_threads_in_two_splits_are_counted_once(copy: Workspace, capsy
 
 def own_rows(workspace: Workspace, *rows: str) -> None:
     """A file of one's own in place of the posts, with its plan."""
-    own = {key: value for key, value in TASKS["news"].items() if key != "headers"}
+    own = {key: value for key, value in EVERY["data"]["news"].items() if key != "headers"}
     file = workspace.folder / "data/own/news.csv"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("\n".join(("text,label,split,group", *rows)) + "\n", encoding="utf-8")
@@ -259,7 +259,7 @@ def test_tables_of_tasks_are_beside_the_page(built: Workspace) -> None:
 
 
 def test_reports_of_a_former_plan_are_removed(copy: Workspace) -> None:
-    """Tables and curves of other runs would show scores of a former plan; those of other stages stay."""
+    """Tables and curves of other runs would show scores of a former plan."""
     copy.params(
         runs={"answers-fedprox": RUNS["answers-fedprox"]},
         sections={"methods": ["answers"]},
@@ -268,12 +268,11 @@ def test_reports_of_a_former_plan_are_removed(copy: Workspace) -> None:
         data={"answers": EVERY["data"]["answers"]},
         settings={"answers": SETTINGS["answers"]},
     )
-    write_text(copy.folder / layout.TABLES / "README.md", "Tables.\n")
     copy.stage("plan")
     with stand_ins():
         copy.stage("report")
     names = {path.stem for path in (copy.folder / layout.TABLES).iterdir()}
-    assert names == {"data", "federations", "methods-answers", "README"}
+    assert names == {"data", "federations", "methods-answers"}
     assert {path.stem for path in (copy.folder / layout.FIGURES).iterdir()} == {"curves", "federation-answers"}
 
 
@@ -343,7 +342,7 @@ def test_tuning_sees_no_test_text_and_trains_each_trial_once(copy: Workspace, mo
 
     monkeypatch.setattr(tuning, "_try", invented)
     keys = ("data.answers.rates.adamw", "data.answers.knobs.AdaFedProx.mu", "runs.answers-fedprox.learning_rate")
-    grids = ([1.0, 2.0], [0.3, 0.5], [2.0, 4.0, 8.0])
+    grids = ([1.0, 2.0], [0.2, 0.3, 0.5], [2.0, 4.0, 8.0])
     searches = {
         name: {"grid": grid, "chooses": {key: "answers-fedprox"}}
         for name, grid, key in zip(("rates", "mu", "own"), grids, keys, strict=True)
@@ -353,7 +352,7 @@ def test_tuning_sees_no_test_text_and_trains_each_trial_once(copy: Workspace, mo
     first = list(tried)
     copy.call("tune")
     assert tried == first
-    assert tried == [*((rate, 0.1) for rate in (1, 2, 4, 8)), (4, 0.3), (4, 0.5), (2, 0.3), (8, 0.3)]
+    assert tried == [*((rate, 0.1) for rate in (1, 2, 4, 8)), (4, 0.2), (4, 0.3), (4, 0.5), (2, 0.3), (8, 0.3)]
     rows = read_table(copy.folder / layout.TUNING_TABLE)
     chosen = [(row["chooses"], float(row["value"])) for row in rows if row["chosen"] == "1"]
     assert chosen == list(zip(keys, (4.0, 0.3, 4.0), strict=True))

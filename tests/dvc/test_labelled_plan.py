@@ -173,7 +173,10 @@ def test_a_runs_knob_changes_its_own_training_alone(tmp_path: Path) -> None:
             r"runs.news-fedavg.backbone: 'tiny-llama' cannot classify; known: [a-z0-9, -]+$",
         ),
         ({"runs": {"a": NEWS | {"backbone": "tiny-llama"}}}, "runs.a.backbone: 'tiny-llama' cannot classify"),
-        ({"runs": {"a": NEWS | {"setting": "subjects", "frozen": "e"}}}, "runs.a.frozen: tiny-llama is no encoder; remove it"),
+        (
+            {"runs": {"a": NEWS | {"setting": "subjects", "frozen": "e"}}},
+            "runs.a.frozen: tiny-llama is no encoder; remove it",
+        ),
         (
             {"data": TASKS | {"subjects": TASKS["subjects"] | {"frozen": "e"}}},
             "runs.owners-fedavg.frozen: tiny-llama is no encoder; remove it",
@@ -218,9 +221,7 @@ def test_a_cut_of_the_data_set_fits_every_run(tmp_path: Path) -> None:
     """A run that sets none may have fewer layers."""
     short = {"setting": "news", "method": "AdaFedAvg", "layers": [0, 2]}
     with pytest.raises(QuorumError, match=r"runs.a: frozen: e,0-2, but it has 2 layers; freeze fewer"):
-        resolve(
-            params(tmp_path, runs=RUNS | {"a": short}, data=TASKS | {"news": TASKS["news"] | {"frozen": "e,0-2"}})
-        )
+        resolve(params(tmp_path, runs=RUNS | {"a": short}, data=TASKS | {"news": TASKS["news"] | {"frozen": "e,0-2"}}))
 
 
 def test_what_would_show_a_run_is_what_it_lacks(tmp_path: Path) -> None:

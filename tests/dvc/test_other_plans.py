@@ -26,7 +26,9 @@ def meetings_into(folder: Path) -> None:
 @pytest.fixture(scope="module")
 def clinic(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A plan with own meetings, whose only run is made."""
-    made = Workspace.laid(tmp_path_factory.mktemp("clinic"), **SMALL | {"own": OWN, "runs": FEDAVG, "sections": {"main": ["fedavg"]}})
+    made = Workspace.laid(
+        tmp_path_factory.mktemp("clinic"), **SMALL | {"own": OWN, "runs": FEDAVG, "sections": {"main": ["fedavg"]}}
+    )
     meetings_into(made.folder / "data/own/Clinic")
     made.make()
     return made
