@@ -31,6 +31,8 @@ LINKED = ("data", "models", "reports", "work", "mlartifacts", ".dvc/cache", ".gi
 """Nothing below these is written in place: a copy can share their files."""
 LEFT_OUT = ("results/", ".ci/", "benchmarks/", "deploy/", "docs/", "dvc.lock", "experiments/", "reports/", "tests/")
 """What no stage of the root reads. DVC would read every experiment's stages at each start."""
+SHOWN = "experiments/full/reports/"
+"""What the tour's page shows of an experiment."""
 IDENTITY = {f"GIT_{who}_{what}": "t@t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
 
@@ -64,7 +66,7 @@ class Workspace:
             ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
         ).stdout.split("\n")
         for name in files:
-            if name and (ROOT / name).is_file() and not name.startswith(LEFT_OUT):
+            if name and (ROOT / name).is_file() and (name.startswith(SHOWN) or not name.startswith(LEFT_OUT)):
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, folder / name)
         workspace = cls(folder)

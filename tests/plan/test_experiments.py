@@ -13,7 +13,7 @@ from conftest import ROOT
 
 from pipeline.clients.setting import Balanced, Counts, Domains, Share
 from pipeline.evaluation.comparisons import read_comparisons
-from pipeline.plan.pages import unshown
+from pipeline.plan.checks import unshown
 from pipeline.plan.reading import read_scales
 from pipeline.plan.resolve import resolve
 from pipeline.plan.schema import Params, read_params

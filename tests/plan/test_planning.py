@@ -17,7 +17,7 @@ from pipeline.plan import resolve as resolving
 from pipeline.plan.changes import brief, report_changes
 from pipeline.plan.orders import ReportOrder, TrainOrder, planned_run, read_order
 from pipeline.plan.outdated import outdated
-from pipeline.plan.pages import unshown
+from pipeline.plan.checks import unshown
 from pipeline.plan.resolve import resolve
 from pipeline.stages import plan
 from pipeline.workspace import layout
