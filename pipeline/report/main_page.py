@@ -84,7 +84,7 @@ def _of_paper(data: MainData) -> dict[str, Any]:
     table = PAPER_TABLES.get(data.order.backbone, PAPER_TABLES["bart-base"])
     return {
         "paper_clients": DOMAINS,
-        "paper": _paper_rows(data.paper, table[0]),
+        "paper": _paper_rows(data.paper, table[0]) if data.paper else [],
         "paper_table": table,
         "same_backbone": data.order.backbone in PAPER_TABLES,
     }
