@@ -35,7 +35,8 @@ def pages(built: Workspace, tmp_path_factory: pytest.TempPathFactory) -> dict[st
 
 
 def _of_qmsum(copy: Workspace) -> dict[str, Any]:
-    return {key: SMALL[key] for key in ("sources", "backbones", "data", "settings", "sections")}
+    own = {key: SMALL[key] for key in ("sources", "backbones", "data", "settings", "sections")}
+    return own | {"paper": "paper_results.csv"}
 
 
 def shown(pages: dict[str, Workspace], page: str) -> str:
