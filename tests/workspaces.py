@@ -31,8 +31,8 @@ LINKED = ("data", "models", "reports", "work", "mlartifacts", ".dvc/cache", ".gi
 """Nothing below these is written in place: a copy can share their files."""
 LEFT_OUT = ("results/", ".ci/", "benchmarks/", "deploy/", "docs/", "dvc.lock", "experiments/", "reports/", "tests/")
 """What no stage of the root reads. DVC would read every experiment's stages at each start."""
-SHOWN = "experiments/full/reports/"
-"""What the tour's page shows of an experiment."""
+NO_TOUR = {"quoted: reports/predictions": "quoted: LICENSE", "shown: experiments/full/reports": "shown: CITATION.cff"}
+"""The variables of dvc.yaml, as experiments have them."""
 IDENTITY = {f"GIT_{who}_{what}": "t@t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
 
@@ -66,9 +66,15 @@ class Workspace:
             ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
         ).stdout.split("\n")
         for name in files:
-            if name and (ROOT / name).is_file() and (name.startswith(SHOWN) or not name.startswith(LEFT_OUT)):
+            if name and (ROOT / name).is_file() and not name.startswith(LEFT_OUT):
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, folder / name)
+        stages = folder / "dvc.yaml"
+        text = stages.read_text(encoding="utf-8")
+        for tour, other in NO_TOUR.items():
+            assert tour in text
+            text = text.replace(tour, other)
+        stages.write_text(text, encoding="utf-8")
         workspace = cls(folder)
         workspace.params(**params)
         workspace.run("git", "init", "-q")

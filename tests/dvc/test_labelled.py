@@ -327,7 +327,7 @@ def test_tuning_sees_no_test_text_and_trains_each_trial_once(copy: Workspace, mo
     tried: list[tuple[float, float]] = []
     tested = {row["id"] for row in rows_of(copy, "answers-fedprox")}
 
-    def invented(trial: tuning.Trial, file: Path) -> None:
+    def invented(trial: tuning.Trial, _: object, file: Path) -> None:
         """The best rate is 4, the best mu 0.3."""
         training = trial.order.training
         assert training is not None
