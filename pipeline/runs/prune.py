@@ -68,7 +68,7 @@ def _workspaces() -> list[Path]:
 def _entries() -> set[str]:
     """The keys in the store that this workspace's runs read, and the names of the files of their predictions."""
     indices = layout.ENCODED.glob("*/*.json")
-    keys = {window[0] for path in indices for own in read_json(path)["entries"].values() for window in own}
+    keys = {window[0] for path in indices for own in read_json(path).get("entries", {}).values() for window in own}
     trained = [row.id for row in planned_runs() if layout.trained_as(row.id).is_file()]
     return keys | {job.path.name for run in trained for job in jobs_of(run)}
 

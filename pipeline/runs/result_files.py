@@ -36,6 +36,7 @@ CPU = Path("/proc/cpuinfo")
 Result = Mapping[str, Any]
 """One seed's: `fingerprint`, `commit`, `machine`, `precision`, `threads`, `source`, `cut`, `training`,
 `training_seconds`; `scores`: {`clients`, `examples`}; `history`: rows."""
+MADE_ON = ("commit", "machine")
 NEEDED = ("fingerprint", "precision", "source", "cut", "scores", "history")
 """What pages read of a result."""
 
@@ -76,9 +77,17 @@ def parameters_of(run_id: str) -> int:
     return count_of_tensors(files[0]) if files else 0
 
 
-def write_result(path: Path, result: Result) -> None:
-    """Write a run's result, compressed; equal results are equal bytes."""
-    write_bytes(path, gzip.compress(json.dumps(result, separators=(",", ":")).encode(), mtime=0))
+def write_result(path: Path, result: Mapping[str, Any]) -> None:
+    """Write a run's result, compressed. A seed's result that is as before keeps its commit and machine."""
+    try:
+        known = json.loads(gzip.decompress(path.read_bytes()))["seeds"]
+    except (OSError, EOFError, ValueError, KeyError, TypeError):
+        known = {}
+    new = json.loads(json.dumps(result))
+    for seed, own in new["seeds"].items():
+        if own == (before := known.get(seed, {})) | {key: own[key] for key in MADE_ON}:
+            own |= {key: before[key] for key in MADE_ON}
+    write_bytes(path, gzip.compress(json.dumps(new, separators=(",", ":")).encode(), mtime=0))
 
 
 def read_result(name: str) -> dict[int, dict[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,12 +16,12 @@ from pipeline.corpora.labelled import Titled
 from pipeline.corpora.prepared import examples_of
 from pipeline.errors import QuorumError
 from pipeline.plan.orders import PredictOrder, read_order
-from pipeline.runs import jobs, tuning
+from pipeline.runs import jobs
 from pipeline.tasks import TASKS as MODULES
 from pipeline.tasks.classify import TASK
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, read_jsonl, sha256_json, write_json, write_jsonl
+from pipeline.workspace.files import read_json, read_jsonl, write_json, write_jsonl
 from pipeline.workspace.tables import read_table
 
 
@@ -320,39 +319,3 @@ def test_texts_without_a_client_are_counted(copy: Workspace) -> None:
     counts = {row["setting"]: row for row in read_table(copy.folder / layout.TABLES / "federations.csv")}
     assert len(gone["train"]) > 0
     assert counts["answers"]["held_by_nobody"] == str(len(gone["train"]))
-
-
-def test_tuning_sees_no_test_text_and_trains_each_trial_once(copy: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rates first, which widen at their end, then a knob at the chosen rate, then one run's rate with both."""
-    tried: list[tuple[float, float]] = []
-    tested = {row["id"] for row in rows_of(copy, "answers-fedprox")}
-
-    def invented(trial: tuning.Trial, _: object, file: Path) -> None:
-        """The best rate is 4, the best mu 0.3."""
-        training = trial.order.training
-        assert training is not None
-        assert not any(own["test"] for own in trial.drawn.manifest.values())
-        assert not tested & set(trial.drawn.index.entries)
-        rate, mu = training.learning_rate, training.hyperparameters["mu"]
-        tried.append((rate, mu))
-        losses = [abs(rate - 4) + abs(mu - 0.3)]
-        outcome = {"owners": {"server": {"losses": losses, "best": [1]}}, "last": {"server": losses}}
-        about = {"code": sha256_json(training.code), "precision": "fp32", "rounds": 1, "ended": "patience"}
-        write_json(file, about | outcome)
-
-    monkeypatch.setattr(tuning, "_try", invented)
-    keys = ("data.answers.rates.adamw", "data.answers.knobs.AdaFedProx.mu", "runs.answers-fedprox.learning_rate")
-    grids = ([1.0, 2.0], [0.2, 0.3, 0.5], [2.0, 4.0, 8.0])
-    searches = {
-        name: {"grid": grid, "chooses": {key: "answers-fedprox"}}
-        for name, grid, key in zip(("rates", "mu", "own"), grids, keys, strict=True)
-    }
-    copy.params(tune={"seed": 1000, "searches": searches})
-    copy.call("tune")
-    first = list(tried)
-    copy.call("tune")
-    assert tried == first
-    assert tried == [*((rate, 0.1) for rate in (1, 2, 4, 8)), (4, 0.2), (4, 0.3), (4, 0.5), (2, 0.3), (8, 0.3)]
-    rows = read_table(copy.folder / layout.TUNING_TABLE)
-    chosen = [(row["chooses"], float(row["value"])) for row in rows if row["chosen"] == "1"]
-    assert chosen == list(zip(keys, (4.0, 0.3, 4.0), strict=True))

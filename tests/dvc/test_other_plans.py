@@ -27,7 +27,8 @@ def meetings_into(folder: Path) -> None:
 def clinic(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A plan with own meetings, whose only run is made."""
     made = Workspace.laid(
-        tmp_path_factory.mktemp("clinic"), **SMALL | {"own": OWN, "runs": FEDAVG, "sections": {"main": ["fedavg"]}}
+        tmp_path_factory.mktemp("clinic"),
+        **SMALL | {"own": OWN, "runs": FEDAVG, "sections": {"main": ["fedavg"]}, "page": "main"},
     )
     meetings_into(made.folder / "data/own/Clinic")
     made.make()

@@ -15,9 +15,9 @@ from pipeline.errors import QuorumError
 from pipeline.plan import changes, packages
 from pipeline.plan import resolve as resolving
 from pipeline.plan.changes import brief, report_changes
+from pipeline.plan.checks import unshown
 from pipeline.plan.orders import ReportOrder, TrainOrder, planned_run, read_order
 from pipeline.plan.outdated import outdated
-from pipeline.plan.checks import unshown
 from pipeline.plan.resolve import resolve
 from pipeline.stages import plan
 from pipeline.workspace import layout
