@@ -85,8 +85,9 @@ def write_result(path: Path, result: Mapping[str, Any]) -> None:
         known = {}
     new = json.loads(json.dumps(result))
     for seed, own in new["seeds"].items():
-        if own == (before := known.get(seed, {})) | {key: own[key] for key in MADE_ON}:
-            own |= {key: before[key] for key in MADE_ON}
+        before = known.get(seed, {})
+        if own == before | {key: value for key, value in own.items() if key in MADE_ON}:
+            new["seeds"][seed] = before
     write_bytes(path, gzip.compress(json.dumps(new, separators=(",", ":")).encode(), mtime=0))
 
 

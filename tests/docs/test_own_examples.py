@@ -45,6 +45,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
         "data": {"qmsum": SMALL["data"]["qmsum"] | {"task": "talkative"}},
         "runs": {name: {"setting": "domains", **row} for name, row in runs.items()},
         "sections": {"main": list(runs)},
+        "page": "main",
     }
     workspace = Workspace.laid(tmp_path_factory.mktemp("own"), **SMALL | changes)
     for path, code in examples().items():

@@ -24,7 +24,7 @@ def pages(built: Workspace, tmp_path_factory: pytest.TempPathFactory) -> dict[st
     found = {}
     for page in ("main", "paper"):
         copy = built.copied(tmp_path_factory.mktemp(page) / "copy")
-        (copy.folder / "comparisons.yaml").write_bytes((ROOT / "comparisons.yaml").read_bytes())
+        (copy.folder / "comparisons.yaml").write_bytes((ROOT / "experiments/paper/comparisons.yaml").read_bytes())
         only = {name: row for name, row in copy.read_params()["runs"].items() if name in RUNS}
         copy.params(page=page, **({"runs": only} | _of_qmsum(copy) if page == "main" else {}))
         with stand_ins():
@@ -170,7 +170,7 @@ def test_the_main_table_on_the_page_has_the_rows_of_main_csv(pages: dict[str, Wo
 
 
 def test_comparisons_have_an_effect_where_their_runs_were_made(pages: dict[str, Workspace]) -> None:
-    """Two of the shipped comparisons are about runs of this table, each on two metrics."""
+    """Two of the comparisons of experiments/paper are about runs of this table, each on two metrics."""
     rows = read_table(pages["main"].folder / "reports/tables/comparisons.csv")
     made = [(row["name"], row["metric"]) for row in rows if row["effect"]]
     assert made == [(name, m) for name in ("fedavg", "before-aggregation") for m in ("average", "loss")]
