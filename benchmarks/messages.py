@@ -36,6 +36,7 @@ from pipeline.federated.algorithm import Fit, Trace
 from pipeline.federated.algorithms import fedavg
 from pipeline.federated.callbacks import Callback
 from pipeline.federated.callbacks.stopping import Stopping
+from pipeline.federated.figures import Figures
 from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
 from pipeline.federated.objectives.objective import Objective
@@ -239,7 +240,7 @@ class Watching(Callback):
         self.rows: list[After] = []
         self._before = time.monotonic()
 
-    def after_round(self, progress: Progress) -> None:
+    def after_round(self, progress: Progress) -> Figures:
         now = time.monotonic()
         database = sum(path.stat().st_size for path in STATE.glob("superlink.db*")) / MB
         superlink = process_of("superlink")
@@ -249,6 +250,7 @@ class Watching(Callback):
         peaks = peak(superlink), max(map(peak, relays))
         self.rows.append(After(progress.round, now - self._before, *peaks, database))
         self._before = now
+        return {}
 
 
 def process_of(program: str) -> psutil.Process:

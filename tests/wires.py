@@ -16,6 +16,7 @@ from pipeline.engines.remote import Delivered, Remote, Undelivered, handshake
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.algorithms import ditto, fedavg, fedkd, fedprox, scaffold
 from pipeline.federated.callbacks.stopping import Stopping
+from pipeline.federated.figures import Figures
 from pipeline.federated.history import Round
 from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.state import Progress
@@ -102,8 +103,9 @@ def trained(
     remote = Remote(wire, handshake(wire, sorted(wire.nodes), JOB, FACTS), rules, job=JOB)
 
     class Each(Stopping):
-        def after_round(self, progress: Progress) -> None:
+        def after_round(self, progress: Progress) -> Figures:
             each(progress)
+            return {}
 
     begun = done or initial_progress(algorithm, INITIAL, remote.examples())
     who = Participation(selected, joins or {})

@@ -1,7 +1,8 @@
 """The messages between a server and an organisation: a complete list of what may leave the organisation.
 
 A message is a JSON header and a body of tensors in the safetensors format, which may be empty. The records below are
-closed: no other field and no undeclared figure leaves an organisation.
+closed: no other field leaves an organisation, and no figure that the training's objective and algorithm do not declare
+(see `Algorithm.declared`).
 """
 
 from __future__ import annotations
@@ -19,9 +20,6 @@ JOB = r"^\w+(-\w+)?$"
 RequestKind = Literal["hello", "join", "train", "score", "finish"]
 """Exchange facts; join with this adapter; train; score the server's model; end the training and test."""
 
-FIGURES = frozenset({"cross_entropy", "teacher_entropy", "tau", "share_distilled"})
-"""The figures of a training that may leave an organisation: means over all tokens of a client."""
-
 ErrorCode = Literal[
     "another_training", "an_earlier_round", "another_content", "another_server", "not_finite", "disk", "damaged",
     "undeclared", "failed",
@@ -35,7 +33,7 @@ ERRORS: dict[ErrorCode, str] = {
     "not_finite": "has a loss or a gradient that is not finite; lower learning_rate",
     "disk": "cannot write to its disk; its operator must free space",
     "damaged": "has a damaged file; its operator's log names it",
-    "undeclared": "has a figure that is not on the list of those that may leave; see pipeline/engines/messages.py",
+    "undeclared": "has a figure that neither its objective nor its algorithm declares; declare it there",
     "failed": "failed; its operator's log says why",
 }
 """What a server reports of an organisation's error. The error's own text stays in the organisation's log."""
@@ -101,7 +99,7 @@ class Reply(Record):
         steps: the number of optimizer steps.
         seconds: the duration of the training.
         loss: the mean training loss in nats per token.
-        figures: declared means over all tokens, by name.
+        figures: declared means over all tokens, by name, in a reply to `train`.
         local: the validation loss of the client's own model, in nats per token.
         server: the validation loss of the server's model.
         began: the validation loss of the server's model at the start of the round.
@@ -155,8 +153,8 @@ def implausible(reply: Reply, facts: Facts | None) -> str | None:
         reply: the reply.
         facts: the client's facts from the start of the training.
     """
-    if undeclared := sorted(set(reply.figures) - FIGURES):
-        return f"reports {undeclared[0]!r}, which is not a declared figure"
+    if reply.kind != "train" and reply.figures:
+        return "reports figures, and trained nothing"
     if reply.kind == "score" and reply.server is None:
         return "reports no loss of the server's model"
     if reply.kind == "train" and facts is not None:

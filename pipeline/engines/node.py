@@ -16,12 +16,13 @@ from typing import Any, Protocol, cast, get_args
 from torch import Tensor
 
 from pipeline.engines.in_process import EvaluatedData, InProcess
-from pipeline.engines.messages import FIGURES, ErrorCode, Facts, Reply, Request, RequestKind, digest
+from pipeline.engines.messages import ErrorCode, Facts, Reply, Request, RequestKind, digest
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, Sent
 from pipeline.federated.blobs import Blobs
 from pipeline.federated.checkpoint import blob_names, private_from, private_record
 from pipeline.federated.engine import Arrival
+from pipeline.federated.figures import undeclared
 from pipeline.federated.state import Private
 from pipeline.federated.wire import deserialize, merged_records, serialize
 from pipeline.model.adapter import Adapter, pack
@@ -157,8 +158,8 @@ class Node:
         (arrival,) = self._engine.arrivals()
         assert isinstance(arrival, Arrival)
         report, update = arrival.report, arrival.update
-        if undeclared := sorted(set(report.figures) - FIGURES):
-            raise QuorumError(f"figure {undeclared[0]!r} may not leave", code="undeclared")
+        if why := undeclared(report.figures, self._algorithm.declared):
+            raise QuorumError(f"{why}, so no answer leaves; see `Algorithm.declared`", code="undeclared")
         reply = {
             "examples": update.examples,
             "steps": update.steps,

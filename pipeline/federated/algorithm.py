@@ -20,6 +20,7 @@ import torch
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
+from pipeline.federated.figures import Declared, Figures
 from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
 from pipeline.federated.objectives.objective import Objective
 from pipeline.federated.randomness import Randomness, generator
@@ -79,7 +80,7 @@ class Trace:
         loss: the mean training loss, in the objective's units (nats per token).
         steps: the number of optimizer steps.
         seconds: the duration.
-        figures: means over all training items, by name.
+        figures: means over all training items, by name; see `Algorithm.declared`.
         masks: boolean (local epochs, items), by name, in the order of the client's examples. Masks never leave the
             client.
     """
@@ -87,7 +88,7 @@ class Trace:
     loss: float
     steps: int
     seconds: float
-    figures: Mapping[str, float] = field(default_factory=dict)
+    figures: Figures = field(default_factory=dict)
     masks: Mapping[str, Tensor] = field(default_factory=dict)
 
 
@@ -101,10 +102,14 @@ class Fit(NamedTuple):
 
 @dataclass(frozen=True)
 class ServerState:
-    """What the server stores between rounds: its adapter, and further tensors of the algorithm."""
+    """What the server stores between rounds: its adapter, and further tensors of the algorithm.
+
+    `figures` are of the round that ended in this state. They go to the history and to MLflow, and are not stored.
+    """
 
     adapter: Adapter
     memory: Memory = field(default_factory=dict)
+    figures: Figures = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -165,7 +170,10 @@ ClientUpdate = Callable[[Sent, ClientState, ClientData, Randomness], ClientResul
 """The client's part of a round."""
 
 ServerUpdate = Callable[[ServerState, Iterable[Update], Context], ServerState]
-"""The server's part of a round. Updates can be read once, in the order of the clients in params.yaml."""
+"""The server's part of a round, which may return figures in its state.
+
+Updates can be read once, in the order of the clients in params.yaml.
+"""
 
 
 def send_adapter(state: ServerState) -> Sent:
@@ -196,6 +204,8 @@ class Algorithm:
         buffer: the number of updates that complete a round, also of models of earlier rounds. None: a round waits
             for all clients that it selected.
         marks_words: whether the objective reads the words of the references, which not every task has.
+        objective: what clients minimize. It declares the figures that their losses have.
+        figures: the figures that the algorithm itself adds to a client's trace.
 
     Two clients share one weight, w = 0. The first has one example and its optimum at 4; the second has three and its
     optimum at 8. Local training goes halfway. One round of federated averaging gives (1 · 2 + 3 · 4) / 4 = 3.5:
@@ -232,6 +242,13 @@ class Algorithm:
     stateful: bool = True
     buffer: int | None = None
     marks_words: bool = False
+    objective: Objective = CROSS_ENTROPY
+    figures: Declared = field(default_factory=dict)
+
+    @property
+    def declared(self) -> Declared:
+        """The figures that may leave a client, declared by the objective or by the algorithm."""
+        return {**self.objective.figures, **self.figures}
 
     @property
     def communicates(self) -> bool:

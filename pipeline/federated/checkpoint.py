@@ -66,9 +66,10 @@ def _progress_record(progress: Progress, put: Put) -> dict[str, Any]:
 
 
 def _progress_from(state: Mapping[str, Any], get: Get) -> Progress:
+    adapter, memory = map(get, state["server"])
     return Progress(
         round=state["round"],
-        server=ServerState(*map(get, state["server"])),
+        server=ServerState(adapter, memory),
         least=state["least"],
         stale=state["stale"],
         history=tuple(Round(**row) for row in state["history"]),

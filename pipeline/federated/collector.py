@@ -13,6 +13,7 @@ from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import ClientSends, Sent, Update
 from pipeline.federated.engine import Arrival, Assignment, Engine, Failure, Report
 from pipeline.federated.events import Event, EventKind
+from pipeline.federated.figures import Declared
 from pipeline.federated.inspection import refusal
 from pipeline.federated.tolerance import Tolerance
 
@@ -34,6 +35,7 @@ class UpdateCollector:
         job: the training's name.
         pending: client -> its outstanding assignment, of this round and, with a buffer, of earlier ones.
         clock: seconds since the training began.
+        declared: the figures that clients may report.
         reports: client -> its report, of the updates that counted.
         events: what went wrong, and how the buffer was filled.
     """
@@ -46,6 +48,7 @@ class UpdateCollector:
     job: str
     pending: dict[str, Assignment]
     clock: float
+    declared: Declared = field(default_factory=dict)
     reports: dict[str, Report] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
 
@@ -121,7 +124,7 @@ class UpdateCollector:
                 self._log(answer.name, "missing" if answer.final else "refused", answer.what)
                 continue
             assignment = self.pending.get(answer.name)
-            why = refusal(answer, assignment, self.job, self.sends, self.rules.largest_change)
+            why = refusal(answer, assignment, self.job, self.sends, self.rules.largest_change, self.declared)
             if assignment is not None and answer.version == assignment.version:
                 del self.pending[answer.name]
             if why is not None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import QuorumError
+from pipeline.federated.figures import SERVER, Figures
 
 if TYPE_CHECKING:
     from pipeline.federated.algorithm import Owner
@@ -33,7 +34,7 @@ class Round:
         bytes_up: bytes sent to the server.
         best: whether this is the client's best round (see `judged`).
         seconds: the duration of the client's training.
-        figures: further columns, which the method's objective names.
+        figures: further columns: the client's figures, and the server's, which begin with `server/`.
     """
 
     seed: int
@@ -49,7 +50,7 @@ class Round:
     bytes_up: int = 0
     best: bool = False
     seconds: float = 0.0
-    figures: Mapping[str, float] = field(default_factory=dict)
+    figures: Figures = field(default_factory=dict)
 
     @property
     def bytes_moved(self) -> int:
@@ -97,19 +98,20 @@ _CELLS: dict[str, Callable[[str], Any]] = {
 """Column of history.csv -> the parser of its cells."""
 
 COLUMNS = tuple(_CELLS)
-"""The columns of history.csv that every method has; the figures of its objective follow."""
+"""The columns of history.csv that every method has; figures follow."""
 _NOT_FIGURES = {"run", *(known.name for known in fields(Round))}
 
 
 def check_names(figures: Iterable[str], masks: Iterable[str]) -> None:
-    """Check that the names of an objective's figures and masks can be read back from files.
+    """Check that the names of figures and masks can be read back from files.
 
     Raises:
-        QuorumError: a figure has the name of a column, or a mask has a slash in its name.
+        QuorumError: a figure has the name of a column, or a name has a slash.
     """
-    taken = [*(_NOT_FIGURES & set(figures)), *(mask for mask in masks if "/" in mask)]
+    figures = list(figures)
+    taken = [*(_NOT_FIGURES & set(figures)), *(name for name in (*figures, *masks) if "/" in name)]
     if taken:
-        raise QuorumError(f"objective: {taken[0]!r} is a column of history, or has a slash; choose another name")
+        raise QuorumError(f"figure {taken[0]!r} is a column of history, or has a slash; choose another name")
 
 
 History = Sequence[Round]
@@ -122,6 +124,23 @@ OnRound = Callable[[Sequence[Round]], None]
 def columns_of(history: Iterable[Round]) -> list[str]:
     """The columns of a table of these rounds."""
     return [*COLUMNS, *sorted({name for row in history for name in row.figures})]
+
+
+def metrics_by_row(history: Iterable[Round], columns: Iterable[str]) -> Iterator[tuple[int, dict[str, float]]]:
+    """(round, numbers by their names in MLflow) of each row of one seed: these columns, and all figures.
+
+    Their names are `CLIENT/NAME`. The server's figures are `server/NAME`, and only a round's first row yields them.
+    """
+    columns, rounds = list(columns), set[int]()
+    for row in history:
+        values = {f"{row.client}/{name}": getattr(row, name) for name in columns}
+        for name, value in row.figures.items():
+            if not name.startswith(SERVER):
+                values[f"{row.client}/{name}"] = value
+            elif row.round not in rounds:
+                values[name] = value
+        rounds.add(row.round)
+        yield row.round, {name: float(value) for name, value in values.items() if value is not None}
 
 
 def judged(history: History, owner: Owner) -> list[Round]:

@@ -5,16 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-import torch
 from torch import Tensor
 
+from pipeline.federated.aggregate import change, norm
 from pipeline.federated.algorithm import ClientSends
 from pipeline.federated.engine import Arrival, Assignment
+from pipeline.federated.figures import Declared, undeclared
 from pipeline.model.adapter import Adapter
 
 
 def refusal(
-    arrival: Arrival, assignment: Assignment | None, job: str, sends: ClientSends, largest_change: float
+    arrival: Arrival,
+    assignment: Assignment | None,
+    job: str,
+    sends: ClientSends,
+    largest_change: float,
+    declared: Declared,
 ) -> str | None:
     """Why an answer is refused, in a few words that quote only names of it; None if it is good.
 
@@ -24,6 +30,7 @@ def refusal(
         job: the training's name.
         sends: what clients send.
         largest_change: see `Tolerance`.
+        declared: the figures that the algorithm and its objective declare.
     """
     if arrival.job != job:
         return "is of another training"
@@ -35,7 +42,8 @@ def refusal(
         return None
     update, sent = arrival.update, assignment.sent
     return (
-        form_mismatch(update.adapter, sent.adapter)
+        undeclared(arrival.report.figures, declared)
+        or form_mismatch(update.adapter, sent.adapter)
         or form_mismatch(update.memory, {n: like for n, like in sent.memory.items() if n in update.memory})
         or non_finite({**update.adapter, **update.memory})
         or excessive_change(update.adapter, sent.adapter if sends == "adapter" else {}, largest_change)
@@ -66,9 +74,8 @@ def non_finite(tensors: Mapping[str, Tensor]) -> str | None:
 
 
 def excessive_change(adapter: Adapter, start: Adapter, largest: float) -> str | None:
-    """Whether ‖adapter − start‖ exceeds `largest`, in float64, where the square of 1e30 is finite; None if not."""
-    changes = (tensor - start[name] if name in start else tensor for name, tensor in adapter.items())
-    length = math.hypot(*(float(torch.linalg.vector_norm(change, dtype=torch.float64)) for change in changes))
+    """Whether ‖adapter − start‖ exceeds `largest`; None if not."""
+    length = norm(change(adapter, start))
     return None if length <= largest else f"changes the model by {length:.3g}, over {largest:g}"
 
 

@@ -7,11 +7,14 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from pipeline.errors import QuorumError
+from pipeline.federated.aggregate import aggregate
 from pipeline.federated.algorithm import Algorithm, Context, Owner, ServerState, Update
 from pipeline.federated.callbacks import Callback
 from pipeline.federated.collector import TooFewUpdatesError, UpdateCollector, stop_error
 from pipeline.federated.engine import Engine, Losses, Report
 from pipeline.federated.events import Event
+from pipeline.federated.figures import Figures
 from pipeline.federated.history import CLOCK, Round
 from pipeline.federated.state import Progress
 from pipeline.federated.tolerance import STRICT, Tolerance
@@ -70,7 +73,7 @@ def run_rounds(
     rules: Tolerance = STRICT,
     job: str = "",
 ) -> Progress:
-    """Train until a callback ends the training. After each round every callback is called, in the given order.
+    """Train until a callback ends the training. Callbacks are called in the given order; see `Callback`.
 
     Args:
         algorithm: what clients and server do in a round.
@@ -83,14 +86,33 @@ def run_rounds(
         job: the training's name; updates of another training are refused.
 
     Raises:
-        QuorumError: a round has too few good updates, and the rules do not allow to skip it.
+        QuorumError: a round has too few good updates, and the rules do not allow to skip it; or a callback adds figures
+            to a round that another one has saved.
     """
+    for callback in callbacks:
+        callback.begin(progress)
     for one in progress.pending:
         engine.submit(one.name, one.sent, one.version, one.at)
     while not any(callback.is_over(progress) for callback in callbacks):
         progress = _one_round(algorithm, engine, progress, participation, seed, rules, job)
-        for callback in callbacks:
-            callback.after_round(progress)
+        progress = _with_callbacks_figures(progress, callbacks)
+    for callback in callbacks:
+        callback.end(progress)
+    return progress
+
+
+def _with_callbacks_figures(progress: Progress, callbacks: Sequence[Callback]) -> Progress:
+    """Call all callbacks after a round; the progress with their figures, of which each one sees those before it."""
+    saved = False
+    for callback in callbacks:
+        figures = callback.after_round(progress)
+        if figures and saved:
+            raise QuorumError(
+                f"callbacks: {type(callback).__name__} adds figures to a round that is already saved; put it before "
+                "the callback that saves rounds"
+            )
+        progress = progress.with_figures(figures)
+        saved = saved or callback.saves
     return progress
 
 
@@ -109,9 +131,11 @@ def _one_round(
         engine.join(name, began, number)
     pending = {one.name: one for one in progress.pending}
     sent = algorithm.shares(progress.server)
-    answers = UpdateCollector(engine, number, sent, algorithm.sends, rules, job, pending, progress.clock)
+    answers = UpdateCollector(
+        engine, number, sent, algorithm.sends, rules, job, pending, progress.clock, algorithm.declared
+    )
     updates = _updates(algorithm, answers, participation.present(engine.trainers, number), participation, seed)
-    server = _renewed(algorithm, progress.server, updates, answers, Context(seed, number))
+    server, figures = _renewed(algorithm, progress.server, updates, answers, Context(seed, number))
     # Clients that still train for a buffer are not scored: the round would have to wait for them.
     present = [
         name for name in participation.present(engine.scored, number) if engine.scored[name] not in answers.pending
@@ -127,7 +151,7 @@ def _one_round(
         sent_loss = losses[name].began if name in unknown else known.get(name)
         rows.append(_row(seed, number, name, report, losses[name], sent_loss, answers.clock))
     return replace(
-        _after(progress, number, server, rows, algorithm),
+        _after(progress, number, server, rows, algorithm).with_figures(figures),
         events=(*progress.events, *answers.events),
         pending=tuple(answers.pending.values()),
         clock=answers.clock,
@@ -151,18 +175,15 @@ def _updates(
 
 def _renewed(
     algorithm: Algorithm, server: ServerState, updates: Iterator[Update], answers: UpdateCollector, context: Context
-) -> ServerState:
-    """The server's next state, computed while updates arrive; the same state if the round has too few updates."""
+) -> tuple[ServerState, Figures]:
+    """The server's next state and its figures, computed while updates arrive; the same state if there are too few."""
     try:
-        renewed = algorithm.server_update(server, updates, context)
-        for _ in updates:
-            pass  # Clients train even if the server reads no updates.
+        return aggregate(algorithm, server, updates, context)
     except TooFewUpdatesError as short:
         if answers.rules.without_quorum == "stop":
             raise stop_error(context.round, short) from None
         answers.events.append(Event(context.round, "", "skipped", str(short), answers.clock))
-        return server
-    return renewed
+        return server, {}
 
 
 def _combined(reports: Collection[Report]) -> Report | None:

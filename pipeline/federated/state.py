@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import Tensor
 
+from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import ClientState, Owner, ServerState
 from pipeline.federated.blobs import Blobs, Get, Put
 from pipeline.federated.client_store import ClientStore, Codec
 from pipeline.federated.engine import Assignment
 from pipeline.federated.events import Event
-from pipeline.federated.history import Round
+from pipeline.federated.figures import SERVER, Figures
+from pipeline.federated.history import Round, check_names
 from pipeline.model.adapter import Adapter
 
 
@@ -47,6 +49,31 @@ class Progress:
         """The rows of the last round, one per client."""
         rows = itertools.takewhile(lambda row: row.round == self.round, reversed(self.history))
         return list(rows)[::-1]
+
+    def with_figures(self, figures: Figures) -> Progress:
+        """The same progress with figures in the rows of the last round.
+
+        `NAME` is a figure of the server and becomes `server/NAME` in every row; `CLIENT/NAME` becomes `NAME` in the
+        row of that client.
+
+        Raises:
+            QuorumError: a name is a column of the history, or its client has no row in the round.
+        """
+        rows = self.last
+        if not figures or not rows:
+            return self
+        added: dict[str, dict[str, float]] = {row.client: {} for row in rows}
+        for key, value in figures.items():
+            client, _, name = key.rpartition("/")
+            check_names([name], [])
+            if client and client not in added:
+                raise QuorumError(
+                    f"figure {key!r}: {client!r} has no row in round {self.round}; name one of its clients"
+                )
+            for own in [added[client]] if client else added.values():
+                own[name if client else SERVER + name] = value
+        found = (replace(row, figures={**row.figures, **added[row.client]}) for row in rows)
+        return replace(self, history=(*self.history[: -len(rows)], *found))
 
 
 @dataclass(frozen=True)

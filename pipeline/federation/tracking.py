@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from pipeline.errors import QuorumError
-from pipeline.federated.history import OnRound, Round
+from pipeline.federated.history import OnRound, Round, metrics_by_row
 from pipeline.plan.orders import Training
 from pipeline.workspace import layout
 from pipeline.workspace.progress import say
@@ -70,10 +70,8 @@ def _open(run_id: str, training: Training, job: str) -> tuple[Store, str]:
 
 def _log(store: Store, run: str, rows: Sequence[Round]) -> None:
     """Log one round's losses and figures, by client."""
-    for row in rows:
-        values = {name: getattr(row, name) for name in LOSSES} | dict(row.figures)
-        present = {f"{row.client}/{name}": float(value) for name, value in values.items() if value is not None}
-        store.metrics(run, present, row.round)
+    for number, values in metrics_by_row(rows, LOSSES):
+        store.metrics(run, values, number)
 
 
 def _attempt(action: Callable[[], Result]) -> Result | None:

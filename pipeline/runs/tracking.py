@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import asdict
 from typing import Any
 
-from pipeline.federated.history import OnRound, Round
+from pipeline.federated.history import OnRound, Round, metrics_by_row
 from pipeline.plan.orders import ReportOrder, RunRow, planned_run, read_order
 from pipeline.runs.identity import identity_of, recorded_identities
 from pipeline.runs.index import planned_key
@@ -113,8 +113,8 @@ def log(lines: Iterable[str]) -> None:
                     continue
                 store.params(run, _of_training(row))
                 store.set_status(run, "RUNNING")
-            for one in message["rows"] if run else ():
-                _log_round(store, run, Round(**one))
+            if run:
+                _log_rounds(store, run, [Round(**one) for one in message["rows"]])
         if run:
             store.set_status(run, "FAILED")
 
@@ -157,8 +157,7 @@ def _project_run(store: Store, run: str, order: ReportOrder, row: RunRow, result
     setting = order.settings[row.setting].model_dump(mode="json")
     who = {f"setting.{key}": value for key, value in setting.items() if value is not None}
     store.params(run, order.knobs | sources | who | _of_training(row))
-    for one in rounds_of(result, row.seed):
-        _log_round(store, run, one)
+    _log_rounds(store, run, rounds_of(result, row.seed))
     if layout.events(row.id).is_file():
         store.events(run, read_table(layout.events(row.id)))
         store.artifact(run, layout.events(row.id), "events")
@@ -222,7 +221,6 @@ def _parent(store: Store, order: ReportOrder) -> str:
     return run
 
 
-def _log_round(store: Store, run: str, row: Round) -> None:
-    values = {name: getattr(row, name) for name in PER_ROUND} | dict(row.figures)
-    present = {f"{row.client}/{name}": float(value) for name, value in values.items() if value is not None}
-    store.metrics(run, present, row.round)
+def _log_rounds(store: Store, run: str, rows: Iterable[Round]) -> None:
+    for number, values in metrics_by_row(rows, PER_ROUND):
+        store.metrics(run, values, number)

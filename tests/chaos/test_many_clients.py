@@ -22,6 +22,7 @@ from pipeline.federated.callbacks import Callback
 from pipeline.federated.callbacks.checkpointing import Checkpointing
 from pipeline.federated.callbacks.stopping import Stopping
 from pipeline.federated.faults import Faults
+from pipeline.federated.figures import Figures
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.optimizer import LocalTraining
@@ -69,9 +70,10 @@ class Memory(Callback):
     def __init__(self) -> None:
         self.after: dict[int, int] = {}
 
-    def after_round(self, progress: Progress) -> None:
+    def after_round(self, progress: Progress) -> Figures:
         if progress.round in (SETTLED, ROUNDS):
             self.after[progress.round] = psutil.Process().memory_info().rss
+        return {}
 
 
 def run(algorithm: Algorithm, folder: Path, memory: Memory) -> Progress:

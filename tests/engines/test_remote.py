@@ -6,6 +6,7 @@ Killed servers and nodes are in test_remote_resumed.py.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ from federations import INITIAL, locals_of, same, three, train
 from safetensors.torch import load
 from wires import ALGORITHMS, FACTS, JOB, Disturbance, Wire, equal, lost, nodes, silent, timeless, trained, wire
 
-from pipeline.engines.messages import FIGURES, Reply, Request
+from pipeline.engines.messages import Reply, Request
 from pipeline.engines.node import Node
 from pipeline.engines.remote import Delivered, Undelivered, handshake
 from pipeline.errors import QuorumError
+from pipeline.federated.algorithm import ClientResult
 from pipeline.federated.algorithms import fedbuff
+from pipeline.federated.figures import Bounds
 from pipeline.federated.tolerance import Tolerance
 from pipeline.federated.wire import serialize
 
@@ -119,7 +122,6 @@ def test_silence_is_late_at_the_deadline(make_client: Any, tmp_path: Path) -> No
     [
         ({"examples": 1999}, "reports 1999 examples, and had 3"),
         ({"steps": 0}, "reports no optimizer steps"),
-        ({"figures": {"round": 7.0}}, "reports 'round', which is not a declared figure"),
     ],
 )
 def test_numbers_that_no_honest_client_tells_are_refused(
@@ -129,6 +131,31 @@ def test_numbers_that_no_honest_client_tells_are_refused(
     (event,) = trained(FEDAVG, made, 1, rules=Tolerance(minimum=2)).events
     assert (event.client, event.kind) == ("A", "missing")
     assert event.why.startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("name", "figures", "why"),
+    [
+        ("fedavg", {"tau": 7.0}, "reports 'tau', which is not a declared figure"),
+        ("fedkd", {"cross_entropy": 2.0, "round": 7.0}, "reports 'round', which is not a declared figure"),
+        ("fedkd", {"share_distilled": 1.5}, "reports share_distilled 1.5, which is not between 0 and 1"),
+        ("fedkd", {"share_distilled": 1.0, "tau": 9.0}, None),
+    ],
+)
+def test_a_server_takes_the_figures_that_the_training_declares_and_no_others(
+    make_client: Any, tmp_path: Path, name: str, figures: dict[str, float], why: str | None
+) -> None:
+    """Federated averaging declares none."""
+    algorithm = ALGORITHMS[name]
+    made = wire(algorithm, three(make_client), tmp_path, lambda answer: forged(figures=figures)(answer)[:1])
+    events = trained(algorithm, made, 1, rules=Tolerance(minimum=2)).events
+    assert [(event.client, event.kind, event.why) for event in events] == ([("A", "refused", why)] if why else [])
+
+
+def test_a_reply_to_anything_but_a_training_has_no_figures(make_client: Any, tmp_path: Path) -> None:
+    made = wire(SELECTIVE, three(make_client), tmp_path, forged(figures={"tau": 1.0}), after=6)
+    with pytest.raises(QuorumError, match=r"^round 1, score: A reports figures, and trained nothing; "):
+        trained(SELECTIVE, made, 1)
 
 
 # -- what a node refuses ----------------------------------------------------------------------------------------------
@@ -217,7 +244,7 @@ def test_what_travels_is_the_declared_list(make_client: Any, tmp_path: Path) -> 
     for way, header, body in made.seen:
         fields = json.loads(header)
         assert set(fields) == set((Request if way == "down" else Reply).model_fields)
-        assert way == "down" or set(fields["figures"]) <= FIGURES
+        assert way == "down" or set(fields["figures"]) <= set(algorithm.declared)
         for name, tensor in (load(body) if body else {}).items():
             assert (tensor.shape, tensor.dtype) == allowed[name]
             count += 1
@@ -238,7 +265,21 @@ def test_an_error_says_a_code_and_nothing_private(
     assert "merger" in capsys.readouterr().err
 
 
-def test_an_undeclared_figure_does_not_leave(make_client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.engines.node.FIGURES", frozenset({"tau"}))
-    with pytest.raises(QuorumError, match="has a figure that is not on the list"):
-        trained(SELECTIVE, wire(SELECTIVE, three(make_client), tmp_path), 1)
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_figure_leaves_a_node_only_if_its_objective_or_algorithm_declares_it(
+    make_client: Any, tmp_path: Path, *, declared: bool
+) -> None:
+    """The algorithm adds `examples_used` to the figures of its objective."""
+
+    def client_update(*args: Any) -> ClientResult:
+        state, update, trace = SELECTIVE.client_update(*args)
+        return state, update, replace(trace, figures={**trace.figures, "examples_used": 4.0})
+
+    figures = {"examples_used": Bounds(0.0)} if declared else {}
+    algorithm = replace(SELECTIVE, client_update=client_update, figures=figures)
+    reply, body = nodes(algorithm, three(make_client), tmp_path)["A"].answer(
+        Request(kind="train", job=JOB, round=1, nonce="n"), BODY
+    )
+    assert (reply.error, bool(body)) == ((None, True) if declared else ("undeclared", False))
+    expected = {"share_distilled", "tau", "teacher_entropy", "cross_entropy", "examples_used"} if declared else set()
+    assert set(reply.figures) == expected

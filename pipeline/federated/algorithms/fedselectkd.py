@@ -89,8 +89,9 @@ def assemble(hyper: DistillationKnobs, objective: Distillation) -> Algorithm:
     """A distilling algorithm from its hyperparameters and its objective."""
     client_update, server_update = distilling(hyper, objective), averaging(hyper.aggregation)
     if hyper.teacher != "others":
-        return Algorithm(client_update, server_update, evaluates="local")
-    return Algorithm(client_update, counting_examples(server_update), evaluates="local", shares=send_with_total)
+        return Algorithm(client_update, server_update, evaluates="local", objective=objective)
+    counting = counting_examples(server_update)
+    return Algorithm(client_update, counting, evaluates="local", shares=send_with_total, objective=objective)
 
 
 def build(hyper: Hyperparameters) -> Algorithm:

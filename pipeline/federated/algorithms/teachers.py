@@ -9,6 +9,7 @@ other clients' adapters, the server's average without the client's own part:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -70,8 +71,8 @@ def counting_examples(server_update: ServerUpdate) -> ServerUpdate:
                 total += update.examples
                 yield update
 
-        adapter = server_update(state, counted(), context).adapter
-        return ServerState(adapter, {TOTAL: torch.tensor(total)})
+        renewed = server_update(state, counted(), context)
+        return replace(renewed, memory={TOTAL: torch.tensor(total)})
 
     return counting
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pipeline.federated.algorithm import Owner
 from pipeline.federated.callbacks import Callback
+from pipeline.federated.figures import Figures
 from pipeline.federated.history import OnRound, Round
 from pipeline.federated.state import Progress
 from pipeline.workspace.progress import say
@@ -25,10 +26,11 @@ class Reporting(Callback):
     owner: Owner
     on_round: OnRound
 
-    def after_round(self, progress: Progress) -> None:
+    def after_round(self, progress: Progress) -> Figures:
         self.on_round(progress.last)
         brief = [f"{row.client} {_trained(row)}, validation {row.loss_of(self.owner):.3f}" for row in progress.last]
         say(f"{self.label}: round {progress.round}: " + "; ".join(brief))
+        return {}
 
 
 def _trained(row: Round) -> str:

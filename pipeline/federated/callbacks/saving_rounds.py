@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeline.federated.callbacks import Callback
+from pipeline.federated.figures import Figures
 from pipeline.federated.state import Private, Progress
 from pipeline.model.adapter import write_adapter
 from pipeline.workspace import layout
@@ -20,7 +21,8 @@ class SavingRounds(Callback):
     key: str
     private: Private
 
-    def after_round(self, progress: Progress) -> None:
+    def after_round(self, progress: Progress) -> Figures:
         for name, state in self.private.states.items():
             write_adapter(layout.round_adapter(self.key, progress.round, name), state.adapter)
         write_adapter(layout.round_adapter(self.key, progress.round, "server"), progress.server.adapter)
+        return {}

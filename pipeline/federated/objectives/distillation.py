@@ -27,6 +27,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from pipeline.federated.figures import NATS, SHARE, Declared
 from pipeline.federated.objectives.cross_entropy import reference_loss, subtract_target
 from pipeline.federated.objectives.entropy import distribution, expectation, softmax_and_log_sum
 from pipeline.federated.objectives.objective import ClientExamples, ItemLosses, Objective
@@ -74,6 +75,10 @@ class Distillation(Objective):
     @property
     def teacher(self) -> Adapter | None:
         return self.teacher_adapter
+
+    @property
+    def figures(self) -> Declared:
+        return {"cross_entropy": NATS, "teacher_entropy": NATS, "tau": NATS, f"share_{DISTILLED}": SHARE}
 
     @property
     def constants(self) -> Mapping[str, float]:

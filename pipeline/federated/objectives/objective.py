@@ -16,6 +16,7 @@ from typing import Protocol
 
 from torch import Tensor
 
+from pipeline.federated.figures import Declared
 from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import Adapter
 
@@ -27,8 +28,8 @@ class ItemLosses:
     Attributes:
         loss: (items,), in nats.
         gradient: (items, classes), of each item's loss in its own logits.
-        figures: name -> (items,); a round reports their means.
-        masks: name -> boolean (items,); the client saves them, and a round reports their shares.
+        figures: declared name -> (items,); a round reports their means.
+        masks: name -> boolean (items,); the client saves them, and a round reports their shares as `share_NAME`.
     """
 
     loss: Tensor
@@ -58,7 +59,9 @@ class Objective(Protocol):
     2 (q_0 − 1) (1/4, −1/4) = (−1/4, 1/4).
 
     >>> import torch
+    >>> from pipeline.federated.figures import SHARE
     >>> class Brier(Objective):
+    ...     figures = {"certainty": SHARE}
     ...     def __call__(self, logits, targets, teacher_logits=None, extras=None):
     ...         q = logits.softmax(-1)
     ...         error = q[:, 0] - (targets == 0).float()
@@ -73,6 +76,11 @@ class Objective(Protocol):
     def teacher(self) -> Adapter | None:
         """The frozen adapter of the teacher; None if the objective has no teacher."""
         return None
+
+    @property
+    def figures(self) -> Declared:
+        """The figures that may leave a client: those of `ItemLosses`, `constants`, and a `share_MASK` for each mask."""
+        return {}
 
     @property
     def constants(self) -> Mapping[str, float]:

@@ -56,9 +56,10 @@ def at_the_server(folder: Path) -> None:
         commands.APP = folder / "app"
     save = Checkpointing.after_round
 
-    def watched(self: Any, progress: Any) -> None:
-        save(self, progress)
+    def watched(self: Any, progress: Any) -> Any:
+        figures = save(self, progress)
         meet("round", progress.round, folder)
+        return figures
 
     Checkpointing.after_round = watched  # type: ignore[method-assign]
 
