@@ -18,6 +18,7 @@ MODULES = (
     "pipeline.report.figures.forest",
     "pipeline.evaluation.intervals",
     "pipeline.federated.algorithm",
+    "pipeline.federated.figures",
     "pipeline.federated.objectives.objective",
     "pipeline.federated.objectives.threshold",
     "pipeline.federated.optimizer",
