@@ -15,7 +15,7 @@ def main(compare: bool) -> int:
     try:
         found = {}
         for name, workspace in pipelines.laid(folder).items():
-            workspace.make(*workspace.read_params()["runs"])
+            workspace.make()
             found[name] = outputs.outputs_of(workspace.folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
