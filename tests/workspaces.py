@@ -211,6 +211,7 @@ def stages_run(output: str) -> list[str]:
 
 DOMAINS = ["Academic", "Committee", "Product"]
 SMALL: dict[str, Any] = {
+    "page": "main",
     "scale": "small",
     "seeds": [1],
     "device": "cpu",

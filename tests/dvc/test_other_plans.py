@@ -28,7 +28,7 @@ def clinic(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A plan with own meetings, whose only run is made."""
     made = Workspace.laid(
         tmp_path_factory.mktemp("clinic"),
-        **SMALL | {"own": OWN, "runs": FEDAVG, "sections": {"main": ["fedavg"]}, "page": "main"},
+        **SMALL | {"own": OWN, "runs": FEDAVG, "sections": {"main": ["fedavg"]}},
     )
     meetings_into(made.folder / "data/own/Clinic")
     made.make()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import shutil
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from conftest import Workspace
 from labelled import EVERY, RUNS
-from workspaces import stand_ins
+from workspaces import ROOT, stand_ins
 
 from pipeline.runs.result_files import read_result
 from pipeline.workspace import layout
@@ -227,6 +228,19 @@ def test_a_smaller_plan_is_pruned_and_finds_everything_that_it_needs(
     with stand_ins():
         copy.stage("predict", "fedselectkd")
     assert "predict" not in capsys.readouterr().err
+
+
+def test_the_tour_quotes_its_runs_and_the_committed_result(copy: Workspace) -> None:
+    runs = {name: EVERY["runs"][name] for name in ("zeroshot", "fedavg", "fedavg-local", "fedselectkd")}
+    copy.params(page="tour", backbones=["tiny-llama"], runs=runs, sections={"main": list(runs)})
+    shutil.copytree(ROOT / "experiments/full/reports", copy.folder / "experiments/full/reports")
+    for stage in ("plan", "analyze", "report"):
+        copy.stage(stage)
+    page = (copy.folder / "reports/report.html").read_text(encoding="utf-8")
+    quoted = {line["prediction"] for line in read_jsonl(copy.folder / "reports/predictions/fedselectkd/1.jsonl")}
+    assert any(html.escape(text) in page for text in quoted if text)
+    effects = read_table(ROOT / "experiments/full/reports/tables/comparisons.csv")
+    assert all(row["name"] in page for row in effects if row["effect"])
 
 
 SMALLER = {
