@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import read_json, sha256_json, write_json
+from pipeline.workspace.record import Json
 
 Texts = Mapping[str, Example]
 """Training texts by their ids."""
@@ -76,7 +76,7 @@ def read(path: Path, dataset: str, texts: Texts) -> dict[str, list[str]]:
     return assigned
 
 
-def _check(path: Path, content: Mapping[str, Any], dataset: str, assigned: Assignment, texts: Texts) -> None:
+def _check(path: Path, content: Json, dataset: str, assigned: Assignment, texts: Texts) -> None:
     remedy = "give a partition of the training texts that this seed uses"
     if content.get("dataset", dataset) != dataset:
         raise QuorumError(f"{path}: is a partition of {content['dataset']}, not of {dataset}; {remedy}")

@@ -15,13 +15,13 @@ import json
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from pipeline.corpora.conversation import Conversation, Turn
 from pipeline.corpora.example import Split
 from pipeline.corpora.notes import Notes
 from pipeline.corpora.text import clean, joined
 from pipeline.errors import QuorumError
+from pipeline.workspace.record import Json
 
 FOLDERS: dict[Split, str] = {"train": "train", "val": "dev", "test": "test"}
 ROLES = {"PM": "Project Manager", "ME": "Marketing", "ID": "Industrial Designer", "UI": "User Interface"}
@@ -52,7 +52,7 @@ def read(folder: Path, corpus: str, query: str, notes: Notes) -> tuple[list[Conv
     return examples, meetings
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
+def _lines(path: Path) -> Iterator[Json]:
     try:
         with gzip.open(path, "rt", encoding="utf-8") as stream:
             for line in stream:
@@ -61,7 +61,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
         raise QuorumError(f"{path}: not gzipped JSON lines ({error}); restore the file as published") from None
 
 
-def _example(row: dict[str, Any], path: Path, corpus: str, split: Split, query: str) -> Conversation:
+def _example(row: Json, path: Path, corpus: str, split: Split, query: str) -> Conversation:
     try:
         said = [
             (ROLES.get(t["role"]) or f"{t['role']} {t['speaker']}", joined(t["utt"]["word"])) for t in row["meeting"]

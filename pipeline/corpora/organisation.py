@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from pipeline.corpora.example import SPLITS
 from pipeline.corpora.people_csv import rows_of
 from pipeline.corpora.qmsum import Meeting, Query, parse_meeting
 from pipeline.corpora.transcripts import READERS, read_transcript, text_of
 from pipeline.errors import QuorumError
+from pipeline.workspace.record import Json
 from pipeline.workspace.words import WHOLE
 
 SUMMARY = ".summary.txt"
@@ -33,7 +33,7 @@ class Checked:
     meeting: Meeting | None
     wrong: str = ""
 
-    def to_row(self) -> dict[str, Any]:
+    def to_row(self) -> Json:
         meeting = self.meeting
         if meeting is None:
             return {"file": self.path.name, "format": self.path.suffix[1:], "wrong": self.wrong}
@@ -174,7 +174,7 @@ def _query(query: str, answer: str, span: tuple[int, int]) -> Query:
     return Query(query=query, answer=answer, relevant_text_span=(span,))
 
 
-def to_json(meeting: Meeting) -> dict[str, Any]:
+def to_json(meeting: Meeting) -> Json:
     """The meeting in QMSum's schema."""
     return {
         "meeting_transcripts": [{"speaker": turn.speaker, "content": turn.text} for turn in meeting.turns],

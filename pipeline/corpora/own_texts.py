@@ -14,7 +14,7 @@ group of ten for validation, one for test and eight for training.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,9 @@ from pipeline.corpora.people_csv import check_columns, rows_of
 from pipeline.corpora.squad import check_answers
 from pipeline.corpora.text import is_sound
 from pipeline.errors import QuorumError
+from pipeline.workspace.record import Json
 
-Row = Mapping[str, Any]
+Row = Json
 TENTH = 10
 
 

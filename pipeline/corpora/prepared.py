@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from pipeline.corpora.example import read_examples
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
+from pipeline.workspace.record import Json
 
 
-def examples_of(data: Iterable[str], kind: type[Any]) -> dict[str, Any]:
+def examples_of(data: Iterable[str], kind: type[Any]) -> Json:
     """All examples of some data sets, by id.
 
     Args:
@@ -23,7 +24,7 @@ def examples_of(data: Iterable[str], kind: type[Any]) -> dict[str, Any]:
     return {identity: example for examples in files for identity, example in examples.items()}
 
 
-def is_sample(notes: Mapping[str, Any]) -> bool:
+def is_sample(notes: Json) -> bool:
     """Whether the sample was read instead of a source, by a data set's notes."""
     return bool(notes["source"]["source"] == "sample")
 

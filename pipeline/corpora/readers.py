@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from pipeline.corpora.notes import Notes
 from pipeline.corpora.options import Options
 from pipeline.corpora.qmsum import read_domains
 from pipeline.corpora.statistics import compared, counts, table
+from pipeline.workspace.record import Json
 
 CLIENT_OF = {"samsum": "SAMSum", "ami": "AMI", "icsi": "ICSI", "elitr": "ELITR", "meetingbank": "MeetingBank"}
 """Corpus of conversations without queries -> its client in a federation by domain."""
@@ -25,8 +26,8 @@ class Read:
     """A source's examples, its statistics by split, and what its reader noted."""
 
     examples: Sequence[Any]
-    statistics: Sequence[Mapping[str, Any]]
-    notes: Mapping[str, Any] = field(default_factory=dict)
+    statistics: Sequence[Json]
+    notes: Json = field(default_factory=dict)
 
 
 def _qmsum(folder: Path, options: Options) -> Read:

@@ -11,7 +11,7 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol, cast, get_args
+from typing import Protocol, cast, get_args
 
 from torch import Tensor
 
@@ -28,6 +28,7 @@ from pipeline.federated.wire import deserialize, merged_records, serialize
 from pipeline.model.adapter import Adapter, pack
 from pipeline.workspace.files import flush
 from pipeline.workspace.progress import say
+from pipeline.workspace.record import Json
 
 ORDER: dict[RequestKind, int] = {"join": 0, "train": 1, "score": 2, "finish": 3}
 """The order of requests in a round."""
@@ -74,14 +75,14 @@ class Node:
         self._name, self._order, self._algorithm, self._data = name, order, algorithm, data
         self._initial, self._seed, self._facts, self._finish = initial, seed, facts, finish
         self._home, self._lock = folder, threading.Lock()
-        self._answers: list[dict[str, Any]]
+        self._answers: list[Json]
         self._engine: InProcess
         self._server: Adapter
         self._begin(order)
 
     def answer(self, request: Request, body: bytes) -> tuple[Reply, bytes]:
         """Answer a request. Never raises: an error is logged here, and its code is returned."""
-        about: dict[str, Any] = {
+        about: Json = {
             "kind": request.kind,
             "job": request.job,
             "round": request.round,
@@ -107,7 +108,7 @@ class Node:
                 known = cast(ErrorCode, code if code in get_args(ErrorCode) else "failed")
                 return Reply(**about, error=known), b""
 
-    def _answer_once(self, request: Request, body: bytes) -> tuple[dict[str, Any], bytes]:
+    def _answer_once(self, request: Request, body: bytes) -> tuple[Json, bytes]:
         """The saved answer to the same request, or a new one, which is saved with the state after it."""
         place = [request.round, ORDER[request.kind]]
         content = digest(body)
@@ -141,7 +142,7 @@ class Node:
         self._answers = answers
         return reply, _body(tensors)
 
-    def _compute(self, request: Request, body: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _compute(self, request: Request, body: bytes) -> tuple[Json, Json]:
         adapter, memory = deserialize(body)
         if request.kind == "train":
             return self._train(Sent(adapter, memory), request.round)
@@ -153,7 +154,7 @@ class Node:
         self._server = adapter
         return {}, {}
 
-    def _train(self, sent: Sent, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _train(self, sent: Sent, number: int) -> tuple[Json, Json]:
         self._engine.submit(self._name, sent, number)
         (arrival,) = self._engine.arrivals()
         assert isinstance(arrival, Arrival)
@@ -169,7 +170,7 @@ class Node:
         }
         return reply, merged_records(update.adapter, update.memory)
 
-    def _score(self, server: Adapter, before: Adapter, request: Request) -> dict[str, Any]:
+    def _score(self, server: Adapter, before: Adapter, request: Request) -> Json:
         """The losses after a round.
 
         Args:
@@ -196,7 +197,7 @@ class Node:
         text = self._blobs.state()
         self._restore_after(json.loads(text)["answers"] if text else [])
 
-    def _restore_after(self, answers: list[dict[str, Any]]) -> None:
+    def _restore_after(self, answers: list[Json]) -> None:
         """Restore the state after the last of these answers, or the initial state if there are none."""
         self._answers = answers
         last = self._answers[-1] if self._answers else None

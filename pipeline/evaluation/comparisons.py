@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import yaml
@@ -30,7 +30,7 @@ from statsmodels.stats.multitest import multipletests
 
 from pipeline.errors import QuorumError
 from pipeline.evaluation.intervals import Clusters, Interval, interval_of, mean_ratio, of_few, sign_flip, standard_error
-from pipeline.workspace.record import FilePath, Number, Record, first_problem
+from pipeline.workspace.record import FilePath, Json, Number, Record, first_problem
 from pipeline.workspace.words import nearest
 
 ALPHA = 0.05
@@ -92,7 +92,7 @@ class Comparisons(Record):
     comparisons: list[Comparison] = Field(default_factory=list)
     sensitivities: list[Sensitivity] = Field(default_factory=list)
     deviations: str = ""
-    settings: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    settings: dict[str, Json] = Field(default_factory=dict)
 
 
 Contrast = Callable[[Mapping[str, float], str, int | None], dict[str, Clusters] | None]

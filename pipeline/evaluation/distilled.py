@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,6 +15,7 @@ from torch import Tensor
 from pipeline.corpora.tagging import CONTENT, words_of
 from pipeline.evaluation.intervals import Clusters, interval_of
 from pipeline.evaluation.words import Tally, pos_rows, tally
+from pipeline.workspace.record import Json
 
 DETERMINERS_AND_PRONOUNS = ("DET", "PRON")
 
@@ -34,9 +34,9 @@ def example_tallies(
     return [tally([words_of(pieces(ids))], [part]) for ids, part in zip(tokens, parts, strict=True)]
 
 
-def pos_tables(tallies: Mapping[str, Tally]) -> tuple[list[dict[str, Any]], dict[str, dict[str, float]]]:
+def pos_tables(tallies: Mapping[str, Tally]) -> tuple[list[Json], dict[str, dict[str, float]]]:
     """Rows of pos_kd.csv for all clients, and each client's two sensitivities as shares of its words."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Json] = []
     sensitivities: dict[str, dict[str, float]] = {}
     for client, counts in tallies.items():
         rows += pos_rows(client, counts)
@@ -45,7 +45,7 @@ def pos_tables(tallies: Mapping[str, Tally]) -> tuple[list[dict[str, Any]], dict
     return rows, sensitivities
 
 
-def shares_of(run: str, client: str, meetings: Mapping[str, Tally], samples: int) -> list[dict[str, Any]]:
+def shares_of(run: str, client: str, meetings: Mapping[str, Tally], samples: int) -> list[Json]:
     """Rows of word_shares.csv: shares of a client's words in a run, with 95% intervals over its examples' meetings.
 
     `distilled`: of all words. `content`, `content_given_distilled`: nouns, names and main verbs among all words and

@@ -7,7 +7,6 @@ metric that is a ratio of sums, as F1 of spans, is linearized: θ = Σa / Σb mo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +14,10 @@ from scipy.spatial.distance import jensenshannon
 
 from pipeline.evaluation.intervals import Clusters, Interval, interval_of
 from pipeline.tasks.task import Metric
+from pipeline.workspace.record import Json
 
 Array = NDArray[np.float64]
-Rows = Sequence[Mapping[str, Any]]
+Rows = Sequence[Json]
 BySeed = Mapping[int, Rows]
 """Seed -> a run's rows, a test text each."""
 LabelCounts = Mapping[str, Mapping[str, int]]
@@ -98,7 +98,7 @@ def per_client(rows: Rows, label_counts: LabelCounts, metric: Metric) -> dict[st
 
 def of_own_texts(rows: Rows, metric: Metric) -> dict[str, float]:
     """Client -> the metric over its own test texts; a client whose texts contain nothing to find is left out."""
-    by_client: dict[str, list[Mapping[str, Any]]] = {}
+    by_client: dict[str, list[Json]] = {}
     for row in rows:
         by_client.setdefault(row["client"], []).append(row)
     judged = {client: own for client, own in by_client.items() if _column(own, metric.sought).sum()}

@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
 from pipeline.evaluation.comparisons import AtLength
 from pipeline.evaluation.intervals import Clusters, Interval, aligned, interval_of
 from pipeline.tasks.task import Metric
+from pipeline.workspace.record import Json
 
 MEAN = "mean"
 LOSS = "loss"
@@ -48,19 +48,19 @@ class Figures:
     metrics: Mapping[str, Interval]
     other_losses: Mapping[str, float] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """To four digits, as metrics files have it."""
         losses = {f"{name}_loss": round(value, 4) for name, value in self.other_losses.items()}
         return {name: interval.rounded(4) for name, interval in self.metrics.items()} | losses
 
 
-def read_rows(rows: Sequence[Mapping[str, Any]]) -> list[Scored]:
+def read_rows(rows: Sequence[Json]) -> list[Scored]:
     """A run's example rows at one seed, as results have them.
 
     A run that wrote no predictions has its loss alone, and turns of the source (lead, random) have no loss.
     """
 
-    def values(row: Mapping[str, Any]) -> dict[str, float]:
+    def values(row: Json) -> dict[str, float]:
         found = {name: float(value) for name, value in row.items() if name not in NO_SCORES}
         return found | ({LOSS: float(row["loss_sum"])} if "loss_sum" in row else {})
 

@@ -7,7 +7,6 @@ same transaction, refers to them by name.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from pipeline.federated.events import Event
 from pipeline.federated.history import Round
 from pipeline.federated.masks import flat_masks, nested_masks
 from pipeline.federated.state import BESTS, STATES, Private, Progress
+from pipeline.workspace.record import Json
 
 
 def save_progress(key: str, progress: Progress, private: Private) -> None:
@@ -50,7 +50,7 @@ def load_progress(folder: Path, key: str) -> tuple[Progress, Private] | None:
         raise blobs.damaged(f"damaged checkpoint ({error!r})") from None
 
 
-def _progress_record(progress: Progress, put: Put) -> dict[str, Any]:
+def _progress_record(progress: Progress, put: Put) -> Json:
     return {
         "round": progress.round,
         "server": [put(progress.server.adapter), put(progress.server.memory)],
@@ -65,7 +65,7 @@ def _progress_record(progress: Progress, put: Put) -> dict[str, Any]:
     }
 
 
-def _progress_from(state: Mapping[str, Any], get: Get) -> Progress:
+def _progress_from(state: Json, get: Get) -> Progress:
     adapter, memory = map(get, state["server"])
     return Progress(
         round=state["round"],
@@ -82,7 +82,7 @@ def _progress_from(state: Mapping[str, Any], get: Get) -> Progress:
     )
 
 
-def private_record(private: Private) -> dict[str, Any]:
+def private_record(private: Private) -> Json:
     """What clients store as a JSON record; writes their tensors to blobs."""
     return {
         "states": {name: private.states.record(name) for name in private.states},
@@ -91,13 +91,13 @@ def private_record(private: Private) -> dict[str, Any]:
     }
 
 
-def private_from(state: Mapping[str, Any], blobs: Blobs) -> Private:
+def private_from(state: Json, blobs: Blobs) -> Private:
     """What clients store, from the record that `private_record` returned."""
     best = {owner: ClientStore(blobs, BESTS, records) for owner, records in state["best"].items()}
     return Private(blobs, ClientStore(blobs, STATES, state["states"]), best, nested_masks(blobs.get(state["masks"])))
 
 
-def _tensors(state: Mapping[str, Any]) -> Any:
+def _tensors(state: Json) -> Any:
     return [state["progress"]["server"], state["progress"]["asked"], state["private"]]
 
 

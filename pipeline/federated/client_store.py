@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from pipeline.federated.blobs import Blobs, Get, Put
+from pipeline.workspace.record import Json
 
 T = TypeVar("T")
 IN_MEMORY = 8
@@ -33,10 +34,10 @@ class ClientStore(MutableMapping[str, T]):
     """
 
     def __init__(
-        self, blobs: Blobs, codec: Codec[T], records: Mapping[str, Any] | None = None, *, in_memory: int = IN_MEMORY
+        self, blobs: Blobs, codec: Codec[T], records: Json | None = None, *, in_memory: int = IN_MEMORY
     ) -> None:
         self._blobs, self._codec, self._in_memory = blobs, codec, in_memory
-        self._records: dict[str, Any] = dict(records or {})
+        self._records: Json = dict(records or {})
         self._live: OrderedDict[str, T] = OrderedDict()
 
     def record(self, name: str) -> Any:

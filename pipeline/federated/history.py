@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import QuorumError
 from pipeline.federated.figures import SERVER, Figures
+from pipeline.workspace.record import Json
 
 if TYPE_CHECKING:
     from pipeline.federated.algorithm import Owner
@@ -74,7 +75,7 @@ class Round:
         figures = {name: float(cell) for name, cell in row.items() if name not in _NOT_FIGURES and cell}
         return cls(seed=seed, figures=figures, **cells)
 
-    def to_row(self) -> dict[str, Any]:
+    def to_row(self) -> Json:
         """A row of history.csv, without `seconds`, which differ from run to run."""
         return {name: getattr(self, name) for name in COLUMNS} | {"best": int(self.best)} | dict(self.figures)
 

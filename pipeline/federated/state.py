@@ -18,6 +18,7 @@ from pipeline.federated.events import Event
 from pipeline.federated.figures import SERVER, Figures
 from pipeline.federated.history import Round, check_names
 from pipeline.model.adapter import Adapter
+from pipeline.workspace.record import Json
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ def _best_record(best: Best, put: Put) -> Any:
     return {"round": best.round, "loss": best.loss} | {model: put(getattr(best, model)) for model in MODELS}
 
 
-def _best_from(record: Mapping[str, Any], get: Get) -> Best:
+def _best_from(record: Json, get: Get) -> Best:
     return Best(record["round"], record["loss"], **{model: get(record[model]) for model in MODELS})
 
 

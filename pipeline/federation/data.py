@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
-from typing import Any
 
 from pipeline.clients.manifest import Manifest
 from pipeline.corpora import own_texts
@@ -25,6 +23,7 @@ from pipeline.stages.prepare import CLASSED
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
+from pipeline.workspace.record import Json
 
 
 def obtain_backbone(run_id: str) -> None:
@@ -81,7 +80,7 @@ def prepare(params: Params, organisation: str, run_id: str) -> tuple[Manifest, I
     return manifest, index_of(indices[row.name])
 
 
-def _meetings(params: Params, organisation: str, name: str) -> dict[str, Any]:
+def _meetings(params: Params, organisation: str, name: str) -> Json:
     """A folder of meetings, in the splits that the folder or a hash gives them."""
     own = params.own[organisation]
     if own.folder is None:
@@ -95,7 +94,7 @@ def _meetings(params: Params, organisation: str, name: str) -> dict[str, Any]:
     return {example.id: example for example in examples}
 
 
-def _texts(params: Params, organisation: str, setting: str) -> dict[str, Any]:
+def _texts(params: Params, organisation: str, setting: str) -> Json:
     """A CSV or JSONL file of texts, with the column `split`."""
     name = params.settings[setting].data_sets[0]
     task = load_task(task_of(params, setting))
@@ -108,5 +107,5 @@ def _texts(params: Params, organisation: str, setting: str) -> dict[str, Any]:
     return {example.id: example for example in examples}
 
 
-def _write_notes(name: str, about: Mapping[str, Any]) -> None:
+def _write_notes(name: str, about: Json) -> None:
     write_json(layout.notes(name), {"source": {"source": "own", "commit": None}, **about})

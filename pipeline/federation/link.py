@@ -12,12 +12,12 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from pipeline.engines.remote import Delivered, Undelivered
 from pipeline.errors import QuorumError
 from pipeline.federation.flower.app.frames import read_frame, write_frame
 from pipeline.workspace.progress import say
+from pipeline.workspace.record import Json
 
 CONNECT_SECONDS = 120.0
 
@@ -40,7 +40,7 @@ class SocketLink:
         path.chmod(0o600)
         self._listener.listen(1)
         self._listener.settimeout(CONNECT_SECONDS)
-        self._open: dict[str, tuple[dict[str, Any], bytes]] = {}
+        self._open: dict[str, tuple[Json, bytes]] = {}
         self._answers: queue.SimpleQueue[Delivered | Undelivered | None] = queue.SimpleQueue()
         self._relay: socket.socket | None = None
 
@@ -101,7 +101,7 @@ class SocketLink:
         for message, body in list(self._open.values()):
             self._write(message, body)
 
-    def _write(self, message: dict[str, Any], body: bytes) -> None:
+    def _write(self, message: Json, body: bytes) -> None:
         """Send the relay a message, if there is a relay."""
         if self._relay is not None:
             with suppress(OSError):  # the reading thread notices that the relay is gone

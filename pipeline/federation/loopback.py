@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -26,6 +25,7 @@ from pipeline.model.presets import OFFLINE
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_text
 from pipeline.workspace.progress import say
+from pipeline.workspace.record import Json
 
 ORGANISATIONS = {"University": "Academic", "Council": "Committee", "Company": "Product"}
 """Organisation -> the domain of QMSum whose meetings it gets."""
@@ -36,7 +36,7 @@ PORT, INNER, FIRST_NODE = 19443, 19000, 19101
 PATIENCE_SECONDS = 900.0
 
 
-def shared_params(backbone: str = OFFLINE) -> dict[str, Any]:
+def shared_params(backbone: str = OFFLINE) -> Json:
     """params.yaml of all sites: a federation of three small organisations."""
     return {
         "scale": "demonstration",
@@ -91,7 +91,7 @@ def _lay_out(home: Path) -> None:
     for place, name in enumerate([*ORGANISATIONS, "server"]):
         folder = home / name
         write_text(folder / layout.PARAMS, params)
-        own: dict[str, Any] = {
+        own: Json = {
             "kind": "node",
             "organisation": name,
             "inner_port": FIRST_NODE + place,

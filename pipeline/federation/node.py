@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from statistics import fmean
-from typing import Any
 
 from pipeline.engines.node import Node
 from pipeline.errors import QuorumError
@@ -32,6 +31,7 @@ from pipeline.stages import evaluate, plan, predict
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_file, write_json
 from pipeline.workspace.progress import say
+from pipeline.workspace.record import Json
 
 NO_METRICS = ("client", "id", "group", "label", "text", "loss_sum", "items")
 """Columns of a row of scores that are no metrics."""
@@ -111,7 +111,7 @@ def _keep_seed(site: NodeSite) -> None:
 def mean_scores(run_id: str, client: str) -> dict[str, float]:
     """The mean of every metric over the client's test examples, the test loss, and the number of examples."""
     row = planned_run(run_id)
-    rows: list[dict[str, Any]] = read_result(row.name)[row.seed]["scores"]["examples"]
+    rows: list[Json] = read_result(row.name)[row.seed]["scores"]["examples"]
     found = {name: fmean(one[name] for one in rows) for name in rows[0] if name not in NO_METRICS}
     loss = sum(one["loss_sum"] for one in rows) / max(1, sum(one["items"] for one in rows))
     return {**found, "test_loss": loss, "examples": len(rows)}

@@ -26,6 +26,7 @@ from torch.nn.functional import dropout, layer_norm, relu
 from pipeline.model.onednn import product
 from pipeline.model.tensor_file import damaged, tensor_bytes
 from pipeline.workspace.files import canonical, write_bytes
+from pipeline.workspace.record import Json
 
 Adapter = dict[str, Tensor]
 
@@ -145,7 +146,7 @@ def attached(layers: Iterable[nn.Module], adapt: Adapt) -> Iterator[None]:
             handle.remove()
 
 
-def pack(adapter: Mapping[str, Tensor], about: Mapping[str, Any] | None = None) -> bytes:
+def pack(adapter: Mapping[str, Tensor], about: Json | None = None) -> bytes:
     """The safetensors bytes of an adapter; equal tensors give equal bytes.
 
     `about` becomes one metadata key, since safetensors writes several in random order.
@@ -182,7 +183,7 @@ def digest(adapter: Mapping[str, Tensor]) -> str:
     return hashlib.sha256(pack(adapter)).hexdigest()
 
 
-def write_adapter(path: Path, adapter: Mapping[str, Tensor], about: Mapping[str, Any] | None = None) -> None:
+def write_adapter(path: Path, adapter: Mapping[str, Tensor], about: Json | None = None) -> None:
     """Save an adapter; see `pack`."""
     write_bytes(path, pack(adapter, about))
 

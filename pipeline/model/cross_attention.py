@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from transformers.cache_utils import DynamicLayer
 
 from pipeline.model.shared_source import RowsBySource
+from pipeline.workspace.record import Json
 
 MASK = "attention_mask"
 """Most decoders' name of their attention's mask."""
@@ -37,7 +38,7 @@ def folded_queries(
     """
     bias = bias.expand(-1, 1, arrangement.places, -1)
 
-    def fold(_module: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], Any]:
+    def fold(_module: Any, inputs: tuple[Any, ...], named: Json) -> tuple[tuple[Any, ...], Any]:
         hidden = named["hidden_states"] if "hidden_states" in named else inputs[0]
         return inputs[1:], {**named, "hidden_states": arrangement.fold(hidden[:, 0]), mask: bias}
 

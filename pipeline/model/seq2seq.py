@@ -25,6 +25,7 @@ from pipeline.model.growing import GrowingLayer, select_rows
 from pipeline.model.language_model import LanguageModel
 from pipeline.model.lora import lora
 from pipeline.model.shared_source import RowsBySource
+from pipeline.workspace.record import Json
 
 T5_SHAPED = ("t5", "longt5", "mt5")
 
@@ -152,7 +153,7 @@ class Seq2SeqBackbone(LanguageModel):
         length = hidden.shape[1]
         causal = torch.ones(length, length, dtype=torch.bool, device=hidden.device).tril()[None, None]
         self_mask, cross_mask = _additive(causal, hidden.dtype), _additive(seen[:, None, None, :], hidden.dtype)
-        extra: dict[str, Any] = {}
+        extra: Json = {}
         if self._t5:
             # T5's first block makes the position bias that all blocks share, the causal mask already in it.
             bias = self._layers[0].layer[0].SelfAttention.compute_bias(length, length, hidden.device)

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -22,6 +21,7 @@ from pipeline.errors import QuorumError
 from pipeline.model.backbone import Prefix, Rendered
 from pipeline.model.entry import entry_file
 from pipeline.workspace.files import canonical, sha256_json, write_bytes
+from pipeline.workspace.record import Json
 
 FORMAT = 5  # one more for every change of how entries lie on disk
 REMEDY = (
@@ -30,7 +30,7 @@ REMEDY = (
 )
 
 
-def entry_key(backbone_digest: str, read_by: Mapping[str, Any], rendered: Rendered) -> str:
+def entry_key(backbone_digest: str, read_by: Json, rendered: Rendered) -> str:
     """The name of an entry: a hash of everything that its tensors depend on.
 
     Args:

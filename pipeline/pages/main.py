@@ -33,6 +33,7 @@ from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, write_json, write_text
 from pipeline.workspace.progress import say
+from pipeline.workspace.record import Json
 from pipeline.workspace.tables import read_table, write_table
 
 
@@ -72,7 +73,7 @@ def write_files(order: ReportOrder) -> MainData:
     return data
 
 
-def _read(order: ReportOrder) -> tuple[MainData, Results, dict[str, Any]]:
+def _read(order: ReportOrder) -> tuple[MainData, Results, Json]:
     """The page's data; all results, including those of incomplete runs; and their files."""
     config, rows = read_comparisons(layout.COMPARISONS), _shown(order)
     metrics, samples = (*load_task(order.data[rows[0].data[0]]).metrics, LOSS), order.sign_flips

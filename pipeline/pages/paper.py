@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from pipeline.pages.gallery import write_gallery
 from pipeline.plan.orders import ReportOrder
@@ -22,6 +21,7 @@ from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, read_json, write_json, write_text
 from pipeline.workspace.progress import say
+from pipeline.workspace.record import Json
 from pipeline.workspace.tables import read_table, write_table
 
 
@@ -86,7 +86,7 @@ def _sections(order: ReportOrder) -> list[Section]:
 def _material(order: ReportOrder, files: Mapping[str, Result]) -> Material:
     trials = read_table(layout.TUNING_TABLE) if layout.TUNING_TABLE.is_file() else []
     shares, pos = read_table(layout.WORD_SHARES), read_table(layout.POS_SHARES)
-    analysis: dict[str, dict[str, Any]] = {}
+    analysis: dict[str, Json] = {}
     for path in sorted(layout.ANALYSIS.glob("*/*.json")):
         analysis.setdefault(path.parent.name, {})[path.stem] = read_json(path)
     return Material(

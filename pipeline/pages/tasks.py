@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pipeline.evaluation.comparisons import Comparison, Effect, compare, on_known_metrics, read_comparisons
 from pipeline.evaluation.intervals import Clusters
@@ -19,6 +18,7 @@ from pipeline.tasks.task import Metric, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, read_json, write_text
 from pipeline.workspace.progress import say
+from pipeline.workspace.record import Json
 from pipeline.workspace.tables import read_table, write_table
 
 
@@ -104,7 +104,7 @@ def effects_of(
     return compare(comparisons, contrast, sorted({seed for one in by_run.values() for seed in one.scored}), samples)
 
 
-def altered(order: ReportOrder, published: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
+def altered(order: ReportOrder, published: Mapping[str, Json]) -> frozenset[str]:
     """Find the settings whose skew differs from the paper's."""
     return frozenset(
         setting

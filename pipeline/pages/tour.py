@@ -16,6 +16,7 @@ from pipeline.report.page import COMMAND, embedded, page, piece, signed
 from pipeline.report.summaries import cases, lens
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, read_jsonl, write_text
+from pipeline.workspace.record import Json
 from pipeline.workspace.tables import read_table
 
 SHOWN = ("average", "loss")
@@ -72,7 +73,7 @@ def _parts_of_speech(data: MainData) -> list[str]:
     return [_figure(f"pos_{client}", "parts_of_speech", runs, client=client) for client in clients]
 
 
-def _result() -> dict[str, Any]:
+def _result() -> Json:
     """The effects, the scores and the forest plot of the committed result."""
     tables = layout.RESULT / layout.TABLES
     scores = [row for row in read_table(tables / "main.csv") if row["client"] == "mean"]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json, write_json
 from pipeline.workspace.progress import say
+from pipeline.workspace.record import Json
 
 NAMED = 12
 """The most stages that a message names one by one."""
 
 
-def report_changes(orders: dict[str, dict[str, Any]]) -> None:
+def report_changes(orders: dict[str, Json]) -> None:
     """Print which stages' orders differ from the last plan's, and how long they took when they last ran."""
     known = layout.last_plan()
     before = read_json(known) if known.is_file() else {}

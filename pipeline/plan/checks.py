@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipeline.clients.setting import Iid, is_client_name
 from pipeline.clients.skews import Given, Natural, Skewed
@@ -18,6 +18,7 @@ from pipeline.plan.pages import is_called_after
 from pipeline.tasks import TASKS
 from pipeline.tasks.task import load_task, writes
 from pipeline.workspace.layout import OWN
+from pipeline.workspace.record import Json
 
 if TYPE_CHECKING:
     from pipeline.plan.orders import CommonKnobs
@@ -122,8 +123,8 @@ def _backbone(params: Params, name: str, data: Data) -> None:
     if backbone not in known:
         names = ", ".join(sorted(known))
         raise ValueError(f"{where}.backbone: {backbone!r} cannot {data.task}; known: {names}")
-    of_encoders: dict[str, Any] = {"frozen": run.frozen or data.frozen, "layers": run.layers}
-    of_writers: dict[str, Any] = {"adapted_layers": run.adapted_layers, "dropout": run.dropout or None}
+    of_encoders: Json = {"frozen": run.frozen or data.frozen, "layers": run.layers}
+    of_writers: Json = {"adapted_layers": run.adapted_layers, "dropout": run.dropout or None}
     of_writers["adapted_positions"] = None if run.adapted_positions == "targets" else run.adapted_positions
     for key, value in (of_encoders if writes(task) else of_writers).items():
         if value is not None:

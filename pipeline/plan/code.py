@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+
+from pipeline.workspace.record import Json
 
 PACKAGE = "pipeline"
 NEUTRAL = (
@@ -58,9 +58,9 @@ HOW = ("code", "packages", "precision", "threads", "keep_rounds")
 """The fields of an order that say how a result is computed, and not which result it is."""
 
 
-def without_code(order: Mapping[str, Any]) -> dict[str, Any]:
+def without_code(order: Json) -> Json:
     """An order's knobs and data, at any depth: what identifies a result."""
-    return {k: without_code(v) if isinstance(v, Mapping) else v for k, v in order.items() if k not in HOW}
+    return {k: without_code(v) if isinstance(v, dict) else v for k, v in order.items() if k not in HOW}
 
 
 @cache

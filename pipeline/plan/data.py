@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -16,7 +16,7 @@ from pipeline.corpora.sources import CORPORA
 from pipeline.model.frozen_part import FrozenPart
 from pipeline.plan.run import Method, Rates
 from pipeline.tasks import TASKS
-from pipeline.workspace.record import FilePath, Record
+from pipeline.workspace.record import FilePath, Json, Record
 
 SOURCES = (*CORPORA, *ARCHIVES)
 """The published sources."""
@@ -58,7 +58,7 @@ class Data(Record):
     clients_per_round: Count | None = None
     batch_size: Count | None = None
     rates: Rates = Field(default_factory=Rates)
-    knobs: dict[Method, dict[str, Any]] = Field(default_factory=dict)
+    knobs: dict[Method, Json] = Field(default_factory=dict)
     seeds: list[int] | None = Field(default=None, min_length=1)
 
     @field_validator("task")

@@ -24,7 +24,7 @@ from pipeline.model.precision import Precision
 from pipeline.plan.learner import Learner
 from pipeline.workspace.files import read_json
 from pipeline.workspace.layout import order
-from pipeline.workspace.record import Record
+from pipeline.workspace.record import Json, Record
 from pipeline.workspace.words import nearest
 
 REMEDY = "run `dvc repro plan`"
@@ -164,7 +164,7 @@ class FederatedKnobs(CommonKnobs):
 
     learning_rate: float = Field(gt=0)
     algorithm: str
-    hyperparameters: dict[str, Any]
+    hyperparameters: Json
     seed: int
     joins: dict[str, int] = Field(default_factory=dict)
     weights: dict[str, float] = Field(default_factory=dict)
@@ -308,7 +308,7 @@ class ReportOrder(Order):
     data: dict[str, str]
     published: list[str]
     settings: dict[str, AnySetting]
-    knobs: dict[str, Any]
+    knobs: Json
     runs: list[RunRow]
     sections: dict[str, list[str]]
 

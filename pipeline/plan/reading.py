@@ -7,7 +7,7 @@ A key that is null or missing has its value from the scale's row of `scales`, at
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from ruamel.yaml.scalarstring import PlainScalarString, ScalarString
 
 from pipeline.clients.setting import NAME
 from pipeline.errors import QuorumError
+from pipeline.workspace.record import Json
 
 TABLES = ("data", "settings", "runs")
 """The tables whose rows may be `like` another."""
@@ -33,7 +34,7 @@ Lines = dict[str, int]
 """Dotted key -> its line, from 1."""
 
 
-def read_scales(path: Path) -> tuple[str, dict[str, dict[str, Any]]]:
+def read_scales(path: Path) -> tuple[str, dict[str, Json]]:
     """The chosen scale, and each scale's keys: those of the file, filled in.
 
     Raises:
@@ -56,7 +57,7 @@ def read_scales(path: Path) -> tuple[str, dict[str, dict[str, Any]]]:
     return chosen, {scale: _completed(path, lines, _over(row, data) | {"scale": scale}) for scale, row in rows.items()}
 
 
-def read_plain(path: Path) -> dict[str, Any]:
+def read_plain(path: Path) -> Json:
     """A file's plain values.
 
     Raises:
@@ -84,9 +85,9 @@ def _at(path: Path, lines: Lines, key: str) -> str:
     return f"{path}: line {lines[key]}: {key}" if key in lines else f"{path}: {key}"
 
 
-def _over(under: Any, data: Mapping[str, Any]) -> dict[str, Any]:
+def _over(under: Any, data: Json) -> Json:
     """`data`, with missing and null keys filled in from `under`, at any depth."""
-    found: dict[str, Any] = dict(data)
+    found: Json = dict(data)
     for key, value in under.items() if isinstance(under, dict) else ():
         own = found.get(key)
         if own is None:
@@ -96,7 +97,7 @@ def _over(under: Any, data: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _completed(path: Path, lines: Lines, data: dict[str, Any]) -> dict[str, Any]:
+def _completed(path: Path, lines: Lines, data: Json) -> Json:
     """The keys, with rows that are `like` others completed."""
     tables = {name: data[name] for name in TABLES if isinstance(data.get(name), dict)}
     return data | {
@@ -104,7 +105,7 @@ def _completed(path: Path, lines: Lines, data: dict[str, Any]) -> dict[str, Any]
     }
 
 
-def _like(path: Path, lines: Lines, where: str, table: Mapping[str, Any], name: str, above: tuple[str, ...]) -> Any:
+def _like(path: Path, lines: Lines, where: str, table: Json, name: str, above: tuple[str, ...]) -> Any:
     """A row with the keys that it lacks from the row that it is like; `above`: the rows that need it."""
     row = table[name]
     if not isinstance(row, dict) or "like" not in row:
@@ -119,7 +120,7 @@ def _like(path: Path, lines: Lines, where: str, table: Mapping[str, Any], name: 
     return {**other, **own} if isinstance(other, dict) else own
 
 
-def _read(path: Path) -> tuple[dict[str, Any], Lines]:
+def _read(path: Path) -> tuple[Json, Lines]:
     """A file's plain values, and the line of each key.
 
     Raises:

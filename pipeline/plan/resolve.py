@@ -43,6 +43,7 @@ from pipeline.tasks import TASKS
 from pipeline.tasks.task import load_task, writes
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_file, sha256_json
+from pipeline.workspace.record import Json
 
 READ = ("classes", "render", "head_input")
 """The members of a task that decide what is stored of an example."""
@@ -55,7 +56,7 @@ SHOWN = (
 """The knobs that pages name."""
 
 
-def resolve(params: Params) -> dict[str, dict[str, Any]]:
+def resolve(params: Params) -> dict[str, Json]:
     """Path under data/plan -> order, for every stage.
 
     Raises:
@@ -98,7 +99,7 @@ def _of_data(params: Params) -> dict[str, Order]:
     """The orders of `ingest` for each source, and of `prepare` for each data set."""
     orders: dict[str, Order] = {}
     for name, data in params.data.items():
-        file: dict[str, Any] = {}
+        file: Json = {}
         if data.file is not None:
             file = {"file": str(data.file), "contents": _contents(data.file)}
         # Users' meetings are read with QMSum's.
@@ -199,7 +200,7 @@ def of_run(params: Params, name: str) -> dict[str, Order]:
     if longest := getattr(setting, "max_tokens", None) or data.max_tokens:
         knobs["max_tokens"] = longest
     decodes = run.decode and run.method not in TURNS and writes(load_task(task))
-    where: dict[str, Any] = {"task": task, "data": setting.data_sets, "setting": run.setting, "seeds": train.seeds}
+    where: Json = {"task": task, "data": setting.data_sets, "setting": run.setting, "seeds": train.seeds}
     lora = ("peft",) if train.learner is not None and train.learner.above == "lora" else ()
     return {
         "train": train,
@@ -305,7 +306,7 @@ def _distinct(params: Params, names: Sequence[str]) -> list[str]:
     return list(found.values())
 
 
-def _span_end(params: Params) -> dict[str, Any]:
+def _span_end(params: Params) -> Json:
     ends = [data.span_end for data in params.data.values() if data.source == "qmsum"]
     return {"span_end": ends[0]} if ends else {}
 

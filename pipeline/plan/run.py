@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, PositiveFloat, model_validator
 
@@ -11,7 +11,7 @@ from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.federated.methods import UNTRAINED
 from pipeline.model.frozen_part import Above
 from pipeline.plan.learner import AdaptedPositions
-from pipeline.workspace.record import Record
+from pipeline.workspace.record import Json, Record
 
 
 def _known(method: str) -> str:
@@ -87,7 +87,7 @@ class Run(Record):
     learning_rate: PositiveFloat | None = None
 
     @property
-    def knobs(self) -> dict[str, Any]:
+    def knobs(self) -> Json:
         """The common knobs of a training and the hyperparameters that it sets; null sets only what may be null."""
         extra = self.model_extra or {}
         return {name: value for name, value in extra.items() if value is not None or name == "clients_per_round"}

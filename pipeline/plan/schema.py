@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, Field, PositiveFloat, ValidationError, field_validator, model_validator
 
@@ -25,7 +25,7 @@ from pipeline.plan.reading import located, read_scales
 from pipeline.plan.run import Rates, Run
 from pipeline.plan.tune import Tune
 from pipeline.workspace.layout import PARAMS
-from pipeline.workspace.record import FilePath, Number, Record, first_problem
+from pipeline.workspace.record import FilePath, Json, Number, Record, first_problem
 
 Page = Literal["tour", "main", "paper", "tasks", "faults"]
 
@@ -194,7 +194,7 @@ class Params(CommonKnobs):
     def setting_of(self, name: str) -> AnySetting:
         """A setting as its partition needs it: the file's values filled in, own clients joined, limits left out."""
         wanted = self.settings[name]
-        filled: dict[str, Any] = dict.fromkeys(("source_tokens", "target_tokens", "max_tokens"))
+        filled: Json = dict.fromkeys(("source_tokens", "target_tokens", "max_tokens"))
         if isinstance(wanted, Domains | Iid):
             filled["train_fraction"] = wanted.train_fraction or self.train_fraction
             filled["validation_examples"] = wanted.validation_examples or self.validation_examples

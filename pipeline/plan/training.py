@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Iterable
-from typing import Any
 
 from pydantic import BaseModel
 
@@ -26,6 +25,7 @@ from pipeline.plan.run import Rates, Run
 from pipeline.plan.schema import Params
 from pipeline.tasks import TASKS
 from pipeline.tasks.task import load_task, writes
+from pipeline.workspace.record import Json
 
 LORA_RANK = 8
 """r of LoRA's tensors, where params.yaml has none."""
@@ -44,13 +44,13 @@ def learner_of(params: Params, name: str) -> Learner | None:
         return None
     backbone = str(params.backbone_of(name))
     setting = params.settings[run.setting]
-    limits: dict[str, Any] = {}
+    limits: Json = {}
     keys = ("source_tokens", "target_tokens") if backbone in PRESETS else ("source_tokens",)
     for key in keys:
         limits[key] = getattr(setting, key, None) or getattr(data, key) or getattr(params, key)
         if limits[key] is None:
             raise QuorumError(f"params.yaml: data.{setting.data_sets[0]}.{key}: is missing; add it here or in `scales`")
-    how: dict[str, Any] = {
+    how: Json = {
         "device": params.device,
         "precision": precision_of(params),
         "threads": threads_of(params.threads),
@@ -91,7 +91,7 @@ def train_order(params: Params, name: str) -> TrainOrder:
     """
     run, task = params.runs[name], TASKS[params.data_of(name).task]
     learner, seeds = learner_of(params, name), params.seeds_of(name)
-    common: dict[str, Any] = {
+    common: Json = {
         "setting": run.setting,
         "seeds": seeds,
         "keep_rounds": sorted(set(seeds) & set(params.keep_rounds)),

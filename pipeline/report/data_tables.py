@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from markupsafe import Markup
 
@@ -11,6 +10,7 @@ from pipeline.corpora.example import SPLITS
 from pipeline.report.limits import truncation
 from pipeline.runs.result_files import Result
 from pipeline.runs.truncation import Cut
+from pipeline.workspace.record import Json
 
 STATISTICS = ("pairs", "turns", "speakers", "words", "summary_words")
 
@@ -18,7 +18,7 @@ Statistics = Mapping[str, Sequence[Mapping[str, str]]]
 """Corpus -> rows of data_<corpus>.csv."""
 
 
-def corpora(statistics: Statistics, notes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+def corpora(statistics: Statistics, notes: Mapping[str, Json]) -> list[Json]:
     """A row a domain and split: its source, its statistics as it was read here, and the paper's.
 
     Args:
@@ -55,7 +55,7 @@ def readings(statistics: Statistics) -> dict[str, int] | None:
     return same | {"rows": len(rows)}
 
 
-def settings(results: Mapping[str, Result]) -> list[dict[str, Any]]:
+def settings(results: Mapping[str, Result]) -> list[Json]:
     """A row a setting: the number of examples of each client, and what truncation lost.
 
     Args:

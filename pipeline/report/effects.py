@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pipeline.evaluation.comparisons import Effect
 from pipeline.evaluation.intervals import columns
 from pipeline.report.figures.forest import label, terms_text
 from pipeline.report.page import gain_digits, gain_text, p_value, signed
 from pipeline.tasks.task import LOSS, Metric
+from pipeline.workspace.record import Json
 
 SMALL = 0.002
 """An interval narrower than this is shown with one digit more."""
@@ -65,7 +65,7 @@ def p_text(effect: Effect) -> str:
     return "" if p is None else p_value(p)
 
 
-def effect_records(effects: Sequence[Effect]) -> list[dict[str, Any]]:
+def effect_records(effects: Sequence[Effect]) -> list[Json]:
     """Rows of comparisons.csv, to six digits; of a run that is missing, no effect."""
     seeds = sorted({seed for one in effects for seed in one.by_seed})
     return [
@@ -88,7 +88,7 @@ def effect_records(effects: Sequence[Effect]) -> list[dict[str, Any]]:
     ]
 
 
-def sensitivity_records(found: Sequence[tuple[str, Sequence[Effect]]]) -> list[dict[str, Any]]:
+def sensitivity_records(found: Sequence[tuple[str, Sequence[Effect]]]) -> list[Json]:
     """Rows of sensitivities.csv."""
     shown = ("name", "metric", "effect", "low", "high", "p", "p_holm", "p_seeds", "pooled", "pooled_low", "pooled_high")
     return [
@@ -100,7 +100,7 @@ def sensitivity_records(found: Sequence[tuple[str, Sequence[Effect]]]) -> list[d
 
 def sensitivity_rows(
     effects: Sequence[Effect], found: Sequence[tuple[str, Sequence[Effect]]], metrics: Mapping[str, Metric]
-) -> list[dict[str, Any]]:
+) -> list[Json]:
     """A row an effect that some sensitivity has: its contrast, its metric, and under each change its effect and p."""
     changed = [{(one.comparison.name, one.metric): one for one in own} for _, own in found]
     rows = []

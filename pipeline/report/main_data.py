@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from pipeline.evaluation.comparisons import Comparisons, Effect
 from pipeline.evaluation.scores import MEAN
@@ -14,6 +13,7 @@ from pipeline.report.paper import PaperScores
 from pipeline.runs.results import Results
 from pipeline.runs.truncation import Cut
 from pipeline.tasks.task import Metric
+from pipeline.workspace.record import Json
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class MainData:
     order: ReportOrder
     comparisons: Comparisons
     effects: Sequence[Effect]
-    source: Mapping[str, Any]
+    source: Json
     cut: Cut | None
     results: Results
     metrics: Sequence[Metric]
@@ -53,8 +53,8 @@ class MainData:
     parts: Mapping[str, Results] = field(default_factory=dict)
     missing: Sequence[str] = ()
     deleted: Sequence[str] = ()
-    pos: Sequence[Mapping[str, Any]] = ()
-    shares: Sequence[Mapping[str, Any]] = ()
+    pos: Sequence[Json] = ()
+    shares: Sequence[Json] = ()
     examples: bool = False
 
     @property

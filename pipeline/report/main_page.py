@@ -23,6 +23,7 @@ from pipeline.report.paper import PaperScores
 from pipeline.runs.results import Metrics, Results
 from pipeline.tasks.rouge import AVERAGED
 from pipeline.tasks.task import Metric
+from pipeline.workspace.record import Json
 
 PAPER_SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}
 PAPER_TABLES = {"bart-large": ("III", "BART-large"), "bart-base": ("IV", "BART-base"), "led-large": ("VI", "LED-large")}
@@ -55,7 +56,7 @@ def render(data: MainData, figures: Path) -> str:
     )
 
 
-def _of_effects(data: MainData) -> dict[str, Any]:
+def _of_effects(data: MainData) -> Json:
     metrics = {one.name: one for one in data.metrics}
     return {
         "answer": answer_of(data.effects, metrics),
@@ -65,7 +66,7 @@ def _of_effects(data: MainData) -> dict[str, Any]:
     }
 
 
-def _of_runs(data: MainData, named: Mapping[str, str]) -> dict[str, Any]:
+def _of_runs(data: MainData, named: Mapping[str, str]) -> Json:
     histories = {name: rows for name, rows in data.results.histories.items() if rows}
     return {
         "summary": summary(data, named),
@@ -78,7 +79,7 @@ def _of_runs(data: MainData, named: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _of_paper(data: MainData) -> dict[str, Any]:
+def _of_paper(data: MainData) -> Json:
     table = PAPER_TABLES.get(data.order.backbone, PAPER_TABLES["bart-base"])
     return {
         "paper_clients": DOMAINS,
@@ -101,7 +102,7 @@ def _meetings(results: Results) -> dict[str, int]:
     return {client: len({row.meeting for row in own}) for client, own in by_client(rows).items()}
 
 
-def summary(data: MainData, named: Mapping[str, str]) -> list[dict[str, Any]]:
+def summary(data: MainData, named: Mapping[str, str]) -> list[Json]:
     """Rows of the small table: every run's mean over clients."""
     results, rates = data.results, _rates(data.results)
     rows = []
@@ -169,7 +170,7 @@ def _tokens(data: MainData) -> str:
     return f"{view.source_tokens} / {view.target_tokens}"
 
 
-def main_rows(data: MainData, results: Results, named: Mapping[str, str]) -> list[dict[str, Any]]:
+def main_rows(data: MainData, results: Results, named: Mapping[str, str]) -> list[Json]:
     """A group a client and the mean: every run's cells, ranked within the group."""
     groups = []
     everything = results.metrics
@@ -222,7 +223,7 @@ def _note(results: Results, run: str, client: str) -> str:
     return ", ".join(map(str, best)) + note
 
 
-def _paper_rows(paper: PaperScores, number: str) -> list[dict[str, Any]]:
+def _paper_rows(paper: PaperScores, number: str) -> list[Json]:
     rows = {(r["client"], r["method"]): r for r in paper if r["table"] == number}
     return [
         {"method": method, "cells": [rows[c, method][m] for c in DOMAINS for m in AVERAGED]} for method in PAPER_METHODS

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pipeline.evaluation.intervals import columns
 from pipeline.federated.history import History, best_rounds, columns_of
 from pipeline.runs.results import Results
 from pipeline.tasks.task import Metric
+from pipeline.workspace.record import Json
 
 
-def main_table(results: Results, metrics: Sequence[Metric], named: Mapping[str, str]) -> list[dict[str, Any]]:
+def main_table(results: Results, metrics: Sequence[Metric], named: Mapping[str, str]) -> list[Json]:
     """Rows of main.csv: one a client and run; each figure with its interval.
 
     Args:
@@ -20,7 +20,7 @@ def main_table(results: Results, metrics: Sequence[Metric], named: Mapping[str, 
     rows = []
     for client in dict.fromkeys(client for own in results.metrics.values() for client in own):
         for run, figures in ((run, own) for run, own in results.metrics.items() if client in own):
-            row: dict[str, Any] = {"client": client, "run": run, "method": named[run]}
+            row: Json = {"client": client, "run": run, "method": named[run]}
             for metric in metrics:
                 one = figures[client].metrics.get(metric.name)
                 if metric.over is not None and metric.over in figures[client].metrics:
@@ -31,7 +31,7 @@ def main_table(results: Results, metrics: Sequence[Metric], named: Mapping[str, 
     return rows
 
 
-def history_rows(histories: Mapping[str, History]) -> tuple[list[dict[str, Any]], list[str]]:
+def history_rows(histories: Mapping[str, History]) -> tuple[list[Json], list[str]]:
     """(Every round of every run, for what is read where models/ is not; the columns)."""
     rows = [{"run": name, "seed": one.seed} | one.to_row() for name, history in histories.items() for one in history]
     return rows, ["run", "seed", *columns_of(one for history in histories.values() for one in history)]

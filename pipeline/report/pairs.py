@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
 
 from pipeline.evaluation.intervals import Interval, columns, interval_of
 from pipeline.evaluation.scores import ScoresBySeed
@@ -13,6 +12,7 @@ from pipeline.federated.methods import OURS
 from pipeline.report.page import gain_digits, gain_text
 from pipeline.runs.results import Results, common_clients
 from pipeline.tasks.task import Metric
+from pipeline.workspace.record import Json
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Pair:
     against: str
     gain: Interval
 
-    def to_row(self) -> dict[str, Any]:
+    def to_row(self) -> Json:
         """A row of pairs.csv."""
         return {
             "study": self.study,

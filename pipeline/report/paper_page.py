@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from markupsafe import Markup
 
@@ -24,6 +23,7 @@ from pipeline.runs.result_files import Result
 from pipeline.runs.results import Metrics, Results, common_clients
 from pipeline.tasks.rouge import AVERAGED
 from pipeline.tasks.task import Metric, load_task
+from pipeline.workspace.record import Json
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class PaperPage:
     results: Results
     sections: Sequence[Section]
     paper: PaperScores
-    notes: Mapping[str, Mapping[str, Any]]
+    notes: Mapping[str, Json]
     statistics: Mapping[str, Sequence[Mapping[str, str]]]
     compared: Mapping[str, Metrics]
     pairs: Mapping[str, Sequence[Pair]]
@@ -88,7 +88,7 @@ def _facts(data: PaperPage) -> list[tuple[str, str]]:
     ]
 
 
-def _section(section: Section, data: PaperPage, figures: Path) -> dict[str, Any]:
+def _section(section: Section, data: PaperPage, figures: Path) -> Json:
     compared = data.compared.get(section.study, {})
     runs, metric = list(compared), load_task(next(iter(data.order.data.values()))).metrics[0]
     common, clients = common_clients(compared)
@@ -112,9 +112,7 @@ def _section(section: Section, data: PaperPage, figures: Path) -> dict[str, Any]
     }
 
 
-def _row(
-    name: str, figures: Mapping[str, Figures], common: Sequence[str], results: Results, metric: Metric
-) -> dict[str, Any]:
+def _row(name: str, figures: Mapping[str, Figures], common: Sequence[str], results: Results, metric: Metric) -> Json:
     """A run's scores by client with intervals, its summaries' surface, its test loss, its best rounds.
 
     Means are over the clients in `common`.
@@ -177,7 +175,7 @@ def _mean_of(name: str, figures: Mapping[str, Figures], clients: Sequence[str]) 
     return fmean(known) if len(known) == len(own) > 0 else None
 
 
-def _trained_on(runs: Sequence[str], data: PaperPage) -> list[dict[str, Any]]:
+def _trained_on(runs: Sequence[str], data: PaperPage) -> list[Json]:
     """Training examples and optimizer steps a round of each setting's clients, and what truncation lost."""
     settings: dict[str, TrainingKnobs] = {}
     for run in runs:
@@ -207,7 +205,7 @@ def meetings_tested(result: Result) -> dict[str, int]:
     return {client: len(own) for client, own in groups.items()}
 
 
-def _steps(result: Result, training: TrainingKnobs) -> list[dict[str, Any]]:
+def _steps(result: Result, training: TrainingKnobs) -> list[Json]:
     counts = {client: own["train"] for client, own in result["sizes"].items()}
     weights = {client: count * training.weights.get(client, 1.0) for client, count in counts.items()}
     total = sum(weights.values())
@@ -222,7 +220,7 @@ def _steps(result: Result, training: TrainingKnobs) -> list[dict[str, Any]]:
     ]
 
 
-def paper_table(paper: PaperScores, table: str) -> dict[str, Any]:
+def paper_table(paper: PaperScores, table: str) -> Json:
     """One of the paper's tables: average ROUGE and its parts, a row a method, a column a client."""
     rows = [row for row in paper if row["table"] == table]
     clients = list(dict.fromkeys(row["client"] for row in rows))

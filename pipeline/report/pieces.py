@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
-from typing import Any
 
 import pandas as pd
 from markupsafe import Markup
@@ -22,8 +21,9 @@ from pipeline.report.figures.style import colour
 from pipeline.report.page import Canvas, piece
 from pipeline.runs.results import Metrics, Results, knob_of
 from pipeline.tasks.task import Metric
+from pipeline.workspace.record import Json
 
-Analysis = Mapping[str, Mapping[str, Any]]
+Analysis = Mapping[str, Json]
 """Tables of the stage `analyze`: kind -> name of a run or manifest -> its table."""
 Rows = Sequence[Mapping[str, str]]
 """Rows of a CSV file."""

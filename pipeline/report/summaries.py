@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pipeline.corpora.hash_order import hash_order
 from pipeline.evaluation.words import grouped
+from pipeline.workspace.record import Json
 
-Predictions = Mapping[str, Sequence[Mapping[str, Any]]]
+Predictions = Mapping[str, Sequence[Json]]
 """Run -> its rows of predictions."""
 
 
-def lens(items: Sequence[Mapping[str, Any]], tau: float, predictions: Predictions) -> list[dict[str, Any]]:
+def lens(items: Sequence[Json], tau: float, predictions: Predictions) -> list[Json]:
     """References with the teacher's entropy at every word.
 
     Args:
@@ -36,7 +36,7 @@ def lens(items: Sequence[Mapping[str, Any]], tau: float, predictions: Prediction
     return found
 
 
-def cases(predictions: Predictions, named: Mapping[str, str]) -> list[dict[str, Any]]:
+def cases(predictions: Predictions, named: Mapping[str, str]) -> list[Json]:
     """One test example a client, the first in a fixed shuffle, with every run's summary.
 
     Args:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 
@@ -26,8 +25,9 @@ from pipeline.evaluation.pooled import (
 )
 from pipeline.plan.orders import RunRow
 from pipeline.tasks.task import Metric
+from pipeline.workspace.record import Json
 
-Row = dict[str, Any]
+Row = Json
 Curves = Mapping[int, Sequence[float]]
 """Seed -> development loss by round."""
 PaperRows = Sequence[Mapping[str, str]]
@@ -125,7 +125,7 @@ def _method(run: str) -> str:
     return PAPERS.get(run.partition("-")[2], "")
 
 
-def data_row(name: str, about: Mapping[str, Any], unlearned: int | None, task: str, paper: PaperRows) -> Row:
+def data_row(name: str, about: Json, unlearned: int | None, task: str, paper: PaperRows) -> Row:
     """A row of Table 1: the counts of a data set, and the paper's counts for its task.
 
     Args:

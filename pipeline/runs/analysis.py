@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
 
 import torch
 
@@ -18,6 +17,7 @@ from pipeline.runs.index import read_index, read_manifest
 from pipeline.runs.learners import model_of, reading
 from pipeline.tasks.similarity import embed
 from pipeline.workspace import layout
+from pipeline.workspace.record import Json
 
 
 def deciles_of(row: RunRow) -> dict[str, list[dict[str, float]]]:
@@ -56,7 +56,7 @@ def _reading(row: RunRow) -> tuple[BackboneWithHead, Load]:
     return reading(row.learner, model_of(row.learner), [])
 
 
-def divergence_of(examples: Mapping[str, Conversation], name: str, topics: int) -> dict[str, Any]:
+def divergence_of(examples: Mapping[str, Conversation], name: str, topics: int) -> Json:
     """Measure how the training data of a setting's clients diverge, over topics and over words, and by chance."""
     setting, seed = name.split("/")
     manifest = read_manifest(setting, int(seed))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any
 
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import Adapter, on_device, read_adapter
@@ -22,6 +21,7 @@ from pipeline.runs.even_batches import in_batches
 from pipeline.runs.jobs import Job
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
+from pipeline.workspace.record import Json
 
 SOURCE_BYTES = 1_500_000_000
 """Bytes of sources in a batch, approximately: decoding then takes 5.3 GiB at the laptop's scale."""
@@ -35,7 +35,7 @@ class Sources:
     `stored` is called with 1 for each prefix that is stored.
     """
 
-    def __init__(self, reading: Reading, examples: Mapping[str, Any], stored: Callable[[int], None]) -> None:
+    def __init__(self, reading: Reading, examples: Json, stored: Callable[[int], None]) -> None:
         assert not isinstance(reading.model, Encoder)
         self.backbone: Backbone = reading.model
         self._reading, self._examples, self._stored = reading, examples, stored
@@ -64,7 +64,7 @@ def steps_of(jobs: Sequence[Job]) -> int:
     return sum(len(job.missing()) for job in jobs) + len(unread)
 
 
-def decode(jobs: Sequence[Job], reading: Reading, examples: Mapping[str, Any], advance: Callable[[int], None]) -> None:
+def decode(jobs: Sequence[Job], reading: Reading, examples: Json, advance: Callable[[int], None]) -> None:
     """Decode the missing summaries of jobs that share one order and have different paths.
 
     A batch of other examples rounds differently, and one different word changes the rest of a summary. So a batch

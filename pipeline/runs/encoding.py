@@ -25,6 +25,7 @@ from pipeline.tasks.encoded import to_store
 from pipeline.tasks.task import AnyTask, EncoderTask, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.progress import progress, say
+from pipeline.workspace.record import Json
 
 Windows = Mapping[str, Sequence[Rendered]]
 """Example -> its windows of tokens: usually one, several for a long paragraph."""
@@ -54,7 +55,7 @@ class Reading:
 
     def key(self, window: Rendered) -> str:
         """The name of a window's entry in the store: a hash of everything that its tensors depend on."""
-        known: dict[str, Any] = {"encoding": self.encoding, "precision": self.model.precision}
+        known: Json = {"encoding": self.encoding, "precision": self.model.precision}
         if isinstance(self.model, Encoder):
             about = [str(self.model.frozen), len(self.model.trained), self.view.layers]
             return entry_key(self.digest, known | {"layers": about}, window)
@@ -70,8 +71,8 @@ class Reading:
 
 
 def encode(
-    name: str, order: EncodeOrder, examples: Mapping[str, Any], manifests: Mapping[int, Manifest]
-) -> tuple[dict[str, dict[str, Any]], int]:
+    name: str, order: EncodeOrder, examples: Json, manifests: Mapping[int, Manifest]
+) -> tuple[dict[str, Json], int]:
     """Store what the learners lack: (run -> the content of its index, the number of windows that were computed).
 
     Args:
@@ -85,7 +86,7 @@ def encode(
     task, store = load_task(order.task), PrefixStore(layout.store())
     trained = [example for example in examples.values() if example.split == "train"]
     classes = tuple(order.classes) or task.classes(trained)
-    indices: dict[str, dict[str, Any]] = {}
+    indices: dict[str, Json] = {}
     lower: dict[str, Lower] = {}
     computed = 0
     for learner, runs in _alike(order):

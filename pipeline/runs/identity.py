@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from pipeline.plan.orders import RunRow
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json, write_json
+from pipeline.workspace.record import Json
 
 
 def identity_of(row: RunRow, training: str | None) -> str:
@@ -15,7 +15,7 @@ def identity_of(row: RunRow, training: str | None) -> str:
     return sha256_json([layout.workspace().as_posix(), row.id, row.fingerprint, training])
 
 
-def record_identities(rows: Mapping[str, RunRow], results: Mapping[str, Mapping[str, Any]]) -> None:
+def record_identities(rows: Mapping[str, RunRow], results: Mapping[str, Json]) -> None:
     """Write the identity of each run with the metrics; `rows`, `results`: by run id."""
     write_json(layout.identities(), {i: identity_of(rows[i], own["training"]) for i, own in results.items()})
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pipeline.clients.manifest import Manifest
 from pipeline.corpora.example import Split
@@ -12,6 +11,7 @@ from pipeline.model.entry import Entry
 from pipeline.plan.orders import Training, TrainOrder, planned_run, read_order
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json
+from pipeline.workspace.record import Json
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Index:
     encoding: str
     classes: tuple[str, ...]
     entries: Mapping[str, Sequence[Entry]]
-    content: Mapping[str, Any]
+    content: Json
 
     def learned(self, ids: Iterable[str]) -> list[Entry]:
         """The first entry of each example that has a target."""
@@ -46,7 +46,7 @@ def read_index(setting: str, run: str) -> Index:
     return index_of(read_json(layout.encoded(setting, run), remedy=f"run `dvc repro encode@{setting}`"))
 
 
-def index_of(content: Mapping[str, Any]) -> Index:
+def index_of(content: Json) -> Index:
     """Build an index from the content of its file."""
     entries: dict[str, list[Entry]] = {}
     for identity, windows in content["entries"].items():

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pipeline.corpora.example import SPLITS
 from pipeline.corpora.organisation import check
 from pipeline.corpora.transcripts import READERS
 from pipeline.errors import QuorumError
+from pipeline.workspace.record import Json
 from pipeline.workspace.words import printable
 
 
@@ -32,7 +31,7 @@ def check_folder(folder: str) -> None:
         raise QuorumError(f"{folder}: {len(unread)} files cannot be used: {', '.join(unread)}; the lines above say why")
 
 
-def _text(row: Mapping[str, Any]) -> str:
+def _text(row: Json) -> str:
     """A line on one file: what was read, then what is wrong."""
     if "turns" not in row:
         return f"{row['file']}: {row['wrong']}"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import Any
 
 from pipeline.evaluation.scores import MEAN
 from pipeline.runs.results import Metrics
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
+from pipeline.workspace.record import Json
 
 POOLED = "test"
 """All test examples, without regard to clients."""
@@ -42,7 +42,7 @@ def write_pooled_metrics(scores: Mapping[str, Mapping[int, Mapping[str, float]]]
         write_json(layout.seed_metrics(seed), {r: {POOLED: own[seed]} for r, own in scores.items() if seed in own})
 
 
-def plain(metrics: Metrics) -> dict[str, Any]:
+def plain(metrics: Metrics) -> Json:
     """Convert figures to JSON values."""
     return {
         run: {client: figures.to_json() | {"examples": figures.examples} for client, figures in own.items()}

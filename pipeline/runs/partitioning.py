@@ -23,13 +23,14 @@ from pipeline.errors import QuorumError
 from pipeline.plan.orders import PartitionOrder
 from pipeline.workspace import layout
 from pipeline.workspace.progress import say
+from pipeline.workspace.record import Json
 
 
 @dataclass(frozen=True)
 class Drawn:
     """One seed's examples, their groups beyond labels, and the clients that have them."""
 
-    used: Mapping[str, Any]
+    used: Json
     groups: Mapping[str, str]
     manifest: Manifest
 
@@ -42,7 +43,7 @@ class Drawn:
 def draw(
     name: str,
     order: PartitionOrder,
-    examples: Mapping[str, Any],
+    examples: Json,
     seed: int,
     sample: Collection[str] = (),
     needed: Sequence[Split] = SPLITS,

@@ -26,6 +26,7 @@ from pipeline.tasks.encoded import EncoderWithHead
 from pipeline.tasks.task import EncoderTask, Prediction, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.progress import progress
+from pipeline.workspace.record import Json
 
 LENS_EXAMPLES = 2
 """References of each client in the report's lens: the first ones of a fixed shuffle."""
@@ -46,7 +47,7 @@ class Predicted:
     predictions: Mapping[str, Prediction]
     losses: Losses
 
-    def of(self, identity: str) -> dict[str, Any]:
+    def of(self, identity: str) -> Json:
         """An example's prediction, its loss and over how many items."""
         made, losses = self.predictions.get(identity), self.losses.get(identity, torch.zeros(0))
         found = {"loss_sum": float(losses.double().sum()), "items": len(losses)}
@@ -63,11 +64,11 @@ class Predictor:
 
     learner: Learner
     model: Backbone | Encoder
-    examples: Mapping[str, Any]
+    examples: Json
     known: dict[tuple[str, ...], list[torch.Tensor]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, learner: Learner, examples: Mapping[str, Any]) -> Predictor:
+    def of(cls, learner: Learner, examples: Json) -> Predictor:
         """Load a learner's model."""
         return cls(learner, model_of(learner), examples)
 
@@ -107,7 +108,7 @@ class Predictor:
             found[client] = {f"{name}_loss": loss for name, loss in means.items()}
         return found
 
-    def lens(self, job: Job) -> list[dict[str, Any]]:
+    def lens(self, job: Job) -> list[Json]:
         """References with the teacher's entropy at every token, in nats, for models that write."""
         if isinstance(self.model, Encoder) or self.learner.uncached:
             return []
@@ -156,7 +157,7 @@ def _decided(
     seen: EncoderWithHead,
     load: Load,
     index: Index,
-    examples: Mapping[str, Any],
+    examples: Json,
     ids: Sequence[str],
     file: Any,
 ) -> tuple[dict[str, Prediction], dict[str, torch.Tensor]]:
@@ -196,9 +197,7 @@ def _mean(losses: Any) -> float:
     return float(torch.cat(list(losses)).double().mean())
 
 
-def _lens(
-    backbone: Backbone, load: Load, client: str, entries: Sequence[Entry], teacher: Adapter
-) -> list[dict[str, Any]]:
+def _lens(backbone: Backbone, load: Load, client: str, entries: Sequence[Entry], teacher: Adapter) -> list[Json]:
     chosen = hash_order([entry.id for entry in entries])[:LENS_EXAMPLES]
     rows = []
     for entry in (entry for entry in entries if entry.id in chosen):

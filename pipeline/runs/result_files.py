@@ -13,10 +13,9 @@ import platform
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from pipeline.errors import QuorumError
 from pipeline.federated.history import Round
@@ -27,13 +26,14 @@ from pipeline.runs.trained import timed_training
 from pipeline.runs.truncation import cut_of
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_bytes
+from pipeline.workspace.record import Json
 from pipeline.workspace.tables import read_table
 
 RETRAIN = "QUORUM_RETRAIN"
 """If this variable is 1, a run with a result in results/ may be trained again."""
 CPU = Path("/proc/cpuinfo")
 
-Result = Mapping[str, Any]
+Result = Json
 """One seed's: `fingerprint`, `commit`, `machine`, `precision`, `threads`, `source`, `cut`, `training`,
 `training_seconds`; `scores`: {`clients`, `examples`}; `history`: rows."""
 MADE_ON = ("commit", "machine")
@@ -41,7 +41,7 @@ NEEDED = ("fingerprint", "precision", "source", "cut", "scores", "history")
 """What pages read of a result."""
 
 
-def result_of(row: RunRow, scores: Mapping[str, Any]) -> dict[str, Any]:
+def result_of(row: RunRow, scores: Json) -> Json:
     """A run's result at one seed, from its scores, its rounds and its plan."""
     manifest, learner = read_manifest(row.setting, row.seed), row.learner
     index = None if learner is None else read_index(row.setting, row.name)
@@ -77,7 +77,7 @@ def parameters_of(run_id: str) -> int:
     return count_of_tensors(files[0]) if files else 0
 
 
-def write_result(path: Path, result: Mapping[str, Any]) -> None:
+def write_result(path: Path, result: Json) -> None:
     """Write a run's result, compressed. A seed's result that is as before keeps its commit and machine."""
     try:
         known = json.loads(gzip.decompress(path.read_bytes()))["seeds"]
@@ -91,7 +91,7 @@ def write_result(path: Path, result: Mapping[str, Any]) -> None:
     write_bytes(path, gzip.compress(json.dumps(new, separators=(",", ":")).encode(), mtime=0))
 
 
-def read_result(name: str) -> dict[int, dict[str, Any]]:
+def read_result(name: str) -> dict[int, Json]:
     """Read a run's result by seed; empty without one.
 
     Raises:
@@ -111,14 +111,14 @@ def read_result(name: str) -> dict[int, dict[str, Any]]:
     return found
 
 
-def read_results_of(rows: Iterable[RunRow]) -> dict[str, dict[str, Any]]:
+def read_results_of(rows: Iterable[RunRow]) -> dict[str, Json]:
     """Read run id -> result, of the planned runs that have one: the same knobs, of any version of the code.
 
     Raises:
         QuorumError: there is none, or results of two precisions would share a table.
     """
-    files: dict[str, dict[int, dict[str, Any]]] = {}
-    found: dict[str, dict[str, Any]] = {}
+    files: dict[str, dict[int, Json]] = {}
+    found: dict[str, Json] = {}
     for row in rows:
         own = files.setdefault(row.name, read_result(row.name) if row.name not in files else {}).get(row.seed)
         if own is not None and own["fingerprint"] == row.fingerprint:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any
 
 from pipeline.evaluation.scores import MEAN, Figures, Scored, figures_of, over_seeds, read_rows
 from pipeline.federated.history import Round, ended_by_cap
@@ -14,6 +13,7 @@ from pipeline.federated.objectives.threshold import Threshold
 from pipeline.plan.orders import ReportOrder, RunRow
 from pipeline.runs.result_files import Result, read_results_of
 from pipeline.workspace.progress import progress
+from pipeline.workspace.record import Json
 
 Metrics = dict[str, dict[str, Figures]]
 """run -> client -> figures."""
@@ -94,7 +94,7 @@ def scores_of(rows: Sequence[RunRow], files: Mapping[str, Result]) -> Results:
     return Results(by_name, scored, dict(sorted(alone.items())), {}, {}, histories)
 
 
-def _with_other_losses(figures: Mapping[str, Figures], seeds: Sequence[Mapping[str, Any]]) -> dict[str, Figures]:
+def _with_other_losses(figures: Mapping[str, Figures], seeds: Sequence[Json]) -> dict[str, Figures]:
     """Test loss of the last round's model, and of the server's or the client's own where the row is about the other.
 
     A seed counts by the client's test tokens at it, as it does in the row's own loss.
@@ -124,7 +124,7 @@ def first_runs(order: ReportOrder, results: Results) -> dict[str, str]:
     return first
 
 
-def common_clients(metrics: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], list[str]]:
+def common_clients(metrics: Mapping[str, Json]) -> tuple[list[str], list[str]]:
     """Return (the clients over which means of several runs are taken, all clients of any run).
 
     Means are over the clients that all runs have, or over each run's own clients if the runs share none.

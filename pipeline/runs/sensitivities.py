@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from pipeline.evaluation.intervals import Clusters
 from pipeline.evaluation.scores import Runs, Scored, ScoresBySeed, read_rows
 from pipeline.tasks.task import Metric
 from pipeline.workspace.files import read_json
+from pipeline.workspace.record import Json
 
 BySeed = Mapping[int, Runs]
 """Seed -> its runs' scores."""
@@ -39,7 +39,7 @@ def _with_other_results(one: Sensitivity, runs: BySeed) -> BySeed:
     """Replace the results of some seeds by other files; runs that such a file lacks are left out at every seed."""
     found = dict(runs)
     for seed, path in one.replace.items():
-        rows: dict[str, list[Mapping[str, Any]]] = {}
+        rows: dict[str, list[Json]] = {}
         for row in read_json(path)["rows"]:
             rows.setdefault(row["run"], []).append({k: v for k, v in row.items() if k != "run"})
         found[seed] = {run: read_rows(own) for run, own in rows.items()}

@@ -15,7 +15,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict
-from typing import Any
 
 from pipeline.federated.history import OnRound, Round, metrics_by_row
 from pipeline.plan.orders import ReportOrder, RunRow, planned_run, read_order
@@ -26,6 +25,7 @@ from pipeline.runs.trained import timed_training
 from pipeline.workspace import layout
 from pipeline.workspace.files import is_locked, read_json, sha256_file, sha256_json
 from pipeline.workspace.progress import say
+from pipeline.workspace.record import Json
 from pipeline.workspace.tables import read_table
 from pipeline.workspace.tracking import PARENT_TAG, TRAINING_TAG, Store, failures
 
@@ -41,7 +41,7 @@ PER_ROUND = (
 )
 
 
-Message = dict[str, Any]
+Message = Json
 """To the logger: the run that begins, with its identity and its training's key; a round's rows; or that it ended."""
 
 
@@ -151,7 +151,7 @@ def project() -> None:
     say(f"track: {new} runs brought into {layout.mlflow_uri()}")
 
 
-def _project_run(store: Store, run: str, order: ReportOrder, row: RunRow, result: Mapping[str, Any]) -> None:
+def _project_run(store: Store, run: str, order: ReportOrder, row: RunRow, result: Json) -> None:
     """Log a run's params, metrics by round, final scores, and those of its models that are here."""
     sources = {f"data_source.{name}": about["source"] for name, about in result["source"].items()}
     setting = order.settings[row.setting].model_dump(mode="json")
@@ -172,18 +172,18 @@ def _project_run(store: Store, run: str, order: ReportOrder, row: RunRow, result
     store.finish(run)
 
 
-def _values(figures: Mapping[str, Any]) -> dict[str, float]:
+def _values(figures: Json) -> dict[str, float]:
     """A client's figures without their intervals."""
     return {name: figure["value"] if isinstance(figure, Mapping) else figure for name, figure in figures.items()}
 
 
-def _of_training(row: RunRow) -> dict[str, Any]:
+def _of_training(row: RunRow) -> Json:
     """Params that are known before the training: MLflow accepts a param once and refuses another value."""
-    training: dict[str, Any] = {} if row.training is None else row.training.model_dump(mode="json", exclude={"learner"})
-    hyperparameters: dict[str, Any] = training.pop("hyperparameters", {})
-    learner: dict[str, Any] = {} if row.learner is None else row.learner.model_dump(mode="json")
-    view: dict[str, Any] = learner.pop("view", {})
-    named: dict[str, Any] = {"method": row.method, "setting": row.setting, "seed": row.seed, "evaluate": row.evaluate}
+    training: Json = {} if row.training is None else row.training.model_dump(mode="json", exclude={"learner"})
+    hyperparameters: Json = training.pop("hyperparameters", {})
+    learner: Json = {} if row.learner is None else row.learner.model_dump(mode="json")
+    view: Json = learner.pop("view", {})
+    named: Json = {"method": row.method, "setting": row.setting, "seed": row.seed, "evaluate": row.evaluate}
     return named | view | learner | hyperparameters | training
 
 

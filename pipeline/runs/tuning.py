@@ -10,7 +10,7 @@ precision and code; the table shows from which values those of params.yaml were 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
@@ -38,7 +38,7 @@ from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_json
 from pipeline.workspace.progress import say
-from pipeline.workspace.record import first_problem
+from pipeline.workspace.record import Json, first_problem
 from pipeline.workspace.tables import read_table, write_table
 
 COLUMNS = (
@@ -52,7 +52,7 @@ NEAR = 0.01
 DIVERGED = "divergence"
 """How a trial ended whose loss or gradient was not finite; every other trial is better."""
 
-Row = dict[str, Any]
+Row = Json
 
 
 @dataclass(frozen=True)
@@ -247,7 +247,7 @@ def _drawn(params: Params, run: str) -> Drawn:
     return Drawn(one.manifest, index, sha256_json([one.manifest, used, index.digest]))
 
 
-def without_tests(examples: Mapping[str, Any]) -> dict[str, Any]:
+def without_tests(examples: Json) -> Json:
     """Leave test examples out, which no choice may see."""
     return {identity: example for identity, example in examples.items() if example.split != "test"}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 
@@ -22,17 +21,18 @@ from pipeline.runs.index import read_index, read_manifest
 from pipeline.runs.learners import model_of
 from pipeline.runs.trained import read_history
 from pipeline.workspace import layout
+from pipeline.workspace.record import Json
 
 
 @dataclass(frozen=True)
 class WordTables:
     """Rows of pos_kd.csv and word_shares.csv."""
 
-    parts: list[dict[str, Any]] = field(default_factory=list)
-    shares: list[dict[str, Any]] = field(default_factory=list)
+    parts: list[Json] = field(default_factory=list)
+    shares: list[Json] = field(default_factory=list)
 
 
-def words_of_run(rows: Sequence[RunRow], examples: Mapping[str, Any], samples: int) -> WordTables:
+def words_of_run(rows: Sequence[RunRow], examples: Json, samples: int) -> WordTables:
     """Count distilled words over all seeds of a run; empty without a run or for an untrained one.
 
     Args:
@@ -55,7 +55,7 @@ def words_of_run(rows: Sequence[RunRow], examples: Mapping[str, Any], samples: i
 
 
 def _over_seeds(
-    backbone: Backbone, loader: Loader, rows: Sequence[RunRow], examples: Mapping[str, Any]
+    backbone: Backbone, loader: Loader, rows: Sequence[RunRow], examples: Json
 ) -> dict[str, dict[str, Tally]]:
     """Client -> meeting -> the words of its training examples."""
     seeds: dict[str, dict[str, list[Tally]]] = {}
@@ -66,9 +66,7 @@ def _over_seeds(
     return {client: {meeting: merge(own) for meeting, own in meetings.items()} for client, meetings in seeds.items()}
 
 
-def _at_seed(
-    backbone: Backbone, loader: Loader, row: RunRow, examples: Mapping[str, Any]
-) -> Mapping[str, Mapping[str, Tally]]:
+def _at_seed(backbone: Backbone, loader: Loader, row: RunRow, examples: Json) -> Mapping[str, Mapping[str, Tally]]:
     """Counts over the rounds up to each client's best one; in a round without a mask nothing was distilled."""
     assert row.training is not None, "a run that distils is trained"
     local_epochs, history = row.training.local_epochs, read_history(row.id, row.seed)

@@ -7,7 +7,6 @@ clients' data diverge.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, read_json, write_json
 from pipeline.workspace.progress import progress
+from pipeline.workspace.record import Json
 from pipeline.workspace.tables import write_table
 
 PARTS = (
@@ -58,7 +58,7 @@ def run() -> None:
             advance(1)
 
 
-def _clients(setting: str, seed: int) -> dict[str, Any]:
+def _clients(setting: str, seed: int) -> Json:
     """Client -> label -> its training examples; and how many examples neither a client nor the server has."""
     partition = read_json(layout.partition(setting, seed))
     labels, manifest = partition["labels"], partition["manifest"]
@@ -71,7 +71,7 @@ def _clients(setting: str, seed: int) -> dict[str, Any]:
     return {"clients": clients, "unassigned": len(labels) - given}
 
 
-def _words(rows: list[RunRow], examples: Mapping[str, Any], samples: int) -> None:
+def _words(rows: list[RunRow], examples: Json, samples: int) -> None:
     """Write which words were distilled, over all seeds; without a selective run the tables have no rows."""
     parts: list[Any] = []
     shares: list[Any] = []

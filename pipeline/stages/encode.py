@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from pipeline.corpora.prepared import examples_of
 from pipeline.plan.orders import EncodeOrder, read_order
@@ -11,6 +10,7 @@ from pipeline.runs.index import read_manifest
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, write_json
+from pipeline.workspace.record import Json
 
 
 def run(setting: str) -> None:
@@ -21,7 +21,7 @@ def run(setting: str) -> None:
     """
     began = time.monotonic()
     order = read_order(layout.order("encode", setting), EncodeOrder)
-    indices: dict[str, dict[str, Any]] = {}
+    indices: dict[str, Json] = {}
     if order.learners:
         from pipeline.runs.encoding import encode  # seconds, which a setting without runs saves
 

@@ -12,6 +12,7 @@ from pipeline.tasks.task import Prediction, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, read_jsonl, sha256_json
 from pipeline.workspace.progress import say
+from pipeline.workspace.record import Json
 
 
 def run(name: str) -> None:
@@ -33,16 +34,14 @@ def run(name: str) -> None:
         scored = _scored(order, read_jsonl(layout.predictions(run_id)), examples)
         labels = read_json(layout.partition(order.setting, seed))["labels"]
         rows = [_row(row, examples[row["id"]], labels) for row in scored]
-        scores: dict[str, Any] = {"clients": models["clients"], "examples": rows}
+        scores: Json = {"clients": models["clients"], "examples": rows}
         if models["best"]:
             scores["best"] = _scored(order, models["best"], examples)
         seeds[str(seed)] = result_of(planned_run(run_id), scores)
     write_result(layout.result(name), {"seeds": seeds})
 
 
-def _scored(
-    order: EvaluateOrder, rows: Sequence[Mapping[str, Any]], examples: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+def _scored(order: EvaluateOrder, rows: Sequence[Json], examples: Json) -> list[Json]:
     """Each row's metrics instead of its text; rows of a run without predictions have a loss alone."""
     texts = ("query", "reference", "prediction", "ended")
     plain = [{key: value for key, value in row.items() if key not in texts} for row in rows]
@@ -55,7 +54,7 @@ def _scored(
     return [{**row, "text": text, **own} for row, text, own in zip(plain, hashes, scores, strict=True)]
 
 
-def _row(row: dict[str, Any], example: Any, labels: Mapping[str, str]) -> dict[str, Any]:
+def _row(row: Json, example: Any, labels: Mapping[str, str]) -> Json:
     """A test example's scores, with what resamples it and what weights it."""
     label = labels.get(row["id"], "")
     about = {"id": row["id"], "client": row["client"], "group": example.group}

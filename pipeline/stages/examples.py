@@ -19,6 +19,7 @@ from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, read_jsonl, write_text
 from pipeline.workspace.progress import say
+from pipeline.workspace.record import Json
 
 AVERAGING = "AdaFedAvg"
 
@@ -58,7 +59,7 @@ def _first(order: ReportOrder) -> list[RunRow]:
     return [row for row in rows if any(line.get("reference") for line in read_jsonl(layout.predictions(row.id))[:1])]
 
 
-def _medians(order: ReportOrder, ours: RunRow, theirs: RunRow, predictions: dict[str, Any]) -> list[Any]:
+def _medians(order: ReportOrder, ours: RunRow, theirs: RunRow, predictions: Json) -> list[Any]:
     """Each client's example with the median of what ours gains."""
     metric = load_task(order.data[ours.data[0]]).metrics[0]
     rows = (ours, theirs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Any
 
 from pipeline.corpora.prepared import examples_of
@@ -13,6 +12,7 @@ from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, write_json, write_jsonl
 from pipeline.workspace.progress import say
+from pipeline.workspace.record import Json
 
 
 def run(name: str) -> None:
@@ -36,7 +36,7 @@ def run(name: str) -> None:
     write_json(layout.timing("predict", name), {"seconds": time.monotonic() - began})
 
 
-def _write_turns(name: str, order: PredictOrder, examples: Mapping[str, Any]) -> None:
+def _write_turns(name: str, order: PredictOrder, examples: Json) -> None:
     from pipeline.runs.turns import WRITERS
 
     assert order.turns is not None
@@ -48,7 +48,7 @@ def _write_turns(name: str, order: PredictOrder, examples: Mapping[str, Any]) ->
         write_json(layout.models_behind(layout.run_id(name, seed)), {"clients": {}, "best": [], "lens": []})
 
 
-def _write_answers(name: str, order: PredictOrder, examples: Mapping[str, Any]) -> None:
+def _write_answers(name: str, order: PredictOrder, examples: Json) -> None:
     from pipeline.runs.jobs import BEST, EVALUATED, jobs_of
     from pipeline.runs.predicting import Predictor
 
@@ -69,7 +69,7 @@ def _write_answers(name: str, order: PredictOrder, examples: Mapping[str, Any]) 
         )
 
 
-def _about(identity: str, client: str, example: Any) -> dict[str, Any]:
+def _about(identity: str, client: str, example: Any) -> Json:
     """An example's id and client, and of a conversation what people compare a prediction with."""
     asked = {"query": example.query, "reference": example.target} if hasattr(example, "query") else {}
     return {"id": identity, "client": client} | asked

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_json
 from pipeline.workspace.progress import say
+from pipeline.workspace.record import Json
 from pipeline.workspace.tables import write_table
 
 CLASSED = (Labelled, Tagged)
@@ -60,15 +61,15 @@ def by_split(examples: Sequence[Any]) -> dict[Split, list[Any]]:
     return {split: [example for example in examples if example.split == split] for split in SPLITS}
 
 
-def _counted(examples: Sequence[Any], classes: Set[str], kind: type[Any]) -> dict[str, Any]:
+def _counted(examples: Sequence[Any], classes: Set[str], kind: type[Any]) -> Json:
     """Numbers of examples, of each split, of training owners, and of classes for kinds that have them."""
-    sizes: dict[str, Any] = {split: len(own) for split, own in by_split(examples).items()}
+    sizes: Json = {split: len(own) for split, own in by_split(examples).items()}
     owners = {example.owner for example in examples if example.split == "train" and example.owner}
     labels = len(classes) if kind in CLASSED else None
     return {"examples": len(examples), **sizes, "labels": labels, "owners": len(owners)}
 
 
-def _report(data: str, read: Read, notes: Mapping[str, Any], untested: Set[str], kind: type[Any]) -> None:
+def _report(data: str, read: Read, notes: Json, untested: Set[str], kind: type[Any]) -> None:
     """Print what was read, what its reader left out, and what may surprise."""
     say(f"prepare {data}: {', '.join(f'{notes[split]} {split}' for split in SPLITS)}, of {notes['owners']} owners")
     for name, what in FAULTS.items():

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from rouge_score.rouge_scorer import RougeScorer as ReferenceScorer
 from rouge_score_rs.rouge_scorer import RougeScorer
 
 from pipeline.errors import QuorumError
+from pipeline.workspace.record import Json
 
 ROUGE = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 AVERAGED = ("rouge1", "rouge2", "rougeL")
@@ -38,7 +38,7 @@ def rouge_of(references: Sequence[str], predictions: Sequence[str], *, use_stemm
     return rows
 
 
-def _check(ours: Mapping[str, Any], reference: Mapping[str, Any], place: int) -> None:
+def _check(ours: Json, reference: Json, place: int) -> None:
     """Compare two libraries' scores of the pair with this number, counted from 0."""
     for name in ROUGE:
         if abs(ours[name].fmeasure - reference[name].fmeasure) > TOLERANCE:

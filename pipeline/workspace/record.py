@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Strict, ValidationError
 
@@ -15,6 +15,8 @@ ALIKE = 0.75
 
 FilePath = Annotated[Path, Strict(False)]
 """A path, which a file has as text."""
+Json = dict[str, Any]
+"""An object of a JSON or YAML file: key -> value."""
 Number = Annotated[int, Strict(False)]
 """An integer that is a key, which JSON has as text."""
 

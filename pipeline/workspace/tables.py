@@ -9,18 +9,19 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import write_text
+from pipeline.workspace.record import Json
 
 _FORMULA = re.compile(r"'*+[=+\-@\t\r]")
 _NUMBER = re.compile(r"'*+[+-]?(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?")
 
 
-def write_table(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> None:
+def write_table(path: Path, rows: Sequence[Json], columns: Sequence[str] | None = None) -> None:
     """Write rows; the columns are the first row's unless given. None becomes an empty cell."""
     names = list(columns or (rows[0] if rows else ()))
     write_text(path, "".join([_line(names), *(_line(row.get(name) for name in names) for row in rows)]))

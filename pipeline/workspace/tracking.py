@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from pipeline.errors import QuorumError
 from pipeline.workspace import layout
 from pipeline.workspace.files import flush, make_folder
+from pipeline.workspace.record import Json
 
 EXPERIMENT = "quorum"
 KIND_TAG, KIND = "mlflow.experimentKind", "custom_model_development"
@@ -81,7 +81,7 @@ class Store:
         else:
             self._client.set_terminated(run, status)
 
-    def params(self, run: str, values: Mapping[str, Any]) -> None:
+    def params(self, run: str, values: Json) -> None:
         from mlflow.entities import Param
 
         self._client.log_batch(run, params=[Param(key, str(value)) for key, value in _flat(values).items()])
@@ -117,8 +117,8 @@ class Store:
         self._client.set_terminated(run)
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
+def _flat(values: Json, prefix: str = "") -> Json:
+    flat: Json = {}
     for key, value in values.items():
         if isinstance(value, dict):
             flat |= _flat(value, f"{prefix}{key}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -43,7 +42,7 @@ def draw(rows: Sequence[Mapping[str, str]], client: str) -> Figure:
     return figure
 
 
-def share_text(row: Mapping[str, Any] | None) -> str:
+def share_text(row: Mapping[str, str] | None) -> str:
     """A row of word_shares.csv as a percentage with its interval."""
     if row is None:
         return "–"

@@ -9,8 +9,9 @@ import json
 import socket
 import struct
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+
+from pipeline.workspace.record import Json
 
 LENGTH = struct.Struct("!I")
 LARGEST_HEADER = 1 << 20
@@ -19,9 +20,7 @@ HANG_UPS = 3
 """How often a worker may close a connection without an answer before `exchange` gives up."""
 
 
-def write_frame(
-    connection: socket.socket, header: Mapping[str, Any], buffers: Sequence[bytes | bytearray] = ()
-) -> None:
+def write_frame(connection: socket.socket, header: Json, buffers: Sequence[bytes | bytearray] = ()) -> None:
     """Send a header and its buffers."""
     text = json.dumps({**header, "sizes": [len(buffer) for buffer in buffers]}).encode()
     connection.sendall(LENGTH.pack(len(text)) + text)
@@ -29,7 +28,7 @@ def write_frame(
         connection.sendall(buffer)
 
 
-def read_frame(connection: socket.socket) -> tuple[dict[str, Any], list[bytearray]]:
+def read_frame(connection: socket.socket) -> tuple[Json, list[bytearray]]:
     """Receive a header and its buffers.
 
     Raises:
@@ -44,8 +43,8 @@ def read_frame(connection: socket.socket) -> tuple[dict[str, Any], list[bytearra
 
 
 def exchange(
-    path: str, header: Mapping[str, Any], buffers: Sequence[bytes | bytearray], rest: float = 1.0
-) -> tuple[dict[str, Any], list[bytearray]]:
+    path: str, header: Json, buffers: Sequence[bytes | bytearray], rest: float = 1.0
+) -> tuple[Json, list[bytearray]]:
     """Send a worker a frame and return its answer. A worker that does not listen yet is waited for.
 
     Args:

@@ -9,15 +9,16 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid, ServerApp
 from frames import exchange, read_frame, write_frame
+
+from pipeline.workspace.record import Json
 
 CHUNK = 4 << 20
 """The most bytes of an array."""
@@ -72,7 +73,7 @@ class Pending:
     waits for the answer; an unwanted answer is fetched and dropped.
     """
 
-    message: Mapping[str, Any]
+    message: Json
     body: bytes
     since: str = ""
     wanted: bool = True
@@ -87,7 +88,7 @@ class Carrier:
 
     def __init__(self, grid: Grid, training: socket.socket) -> None:
         self._grid, self._training = grid, training
-        self._frames: queue.SimpleQueue[tuple[Mapping[str, Any], Sequence[bytearray]] | None] = queue.SimpleQueue()
+        self._frames: queue.SimpleQueue[tuple[Json, Sequence[bytearray]] | None] = queue.SimpleQueue()
         self._waiting: list[Pending] = []
         self._sent: dict[str, Pending] = {}
         self._polled = 0.0
