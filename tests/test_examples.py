@@ -15,7 +15,7 @@ MODULES = (
     "pipeline.clients.folds",
     "pipeline.corpora.roles",
     "pipeline.corpora.transcripts",
-    "pipeline.report.figures.forest",
+    "pipeline.report.effects",
     "pipeline.evaluation.intervals",
     "pipeline.federated.algorithm",
     "pipeline.federated.figures",

@@ -9,7 +9,7 @@ from pipeline.evaluation.intervals import Clusters
 from pipeline.federated.history import CLOCK
 from pipeline.pages.gallery import write_gallery
 from pipeline.plan.orders import ReportOrder
-from pipeline.report.effects import effect_records, effect_row
+from pipeline.report.effects import effect_records, effects_table
 from pipeline.report.faults_page import AtSeed, draw, render, tables_of
 from pipeline.runs.identity import record_identities
 from pipeline.runs.metrics import write_pooled_metrics
@@ -35,7 +35,7 @@ def run(order: ReportOrder) -> None:
     comparisons = on_known_metrics(layout.COMPARISONS, config.comparisons, {run: [metric.name] for run in results})
     seeds = sorted(set().union(*results.values()))
     effects = compare(comparisons, _contrast_of(results, metric), seeds, order.sign_flips)
-    shown = [effect_row(one, metric, {seed: f"seed {seed}" for seed in seeds}) for one in effects]
+    shown = effects_table(effects, lambda _: metric, {seed: f"seed {seed}" for seed in seeds})
     tables = tables_of(results, order.sections)
     for folder in (layout.TABLES, layout.FIGURES, layout.all_metrics().parent):
         empty_folder(folder)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pipeline.evaluation.pooled import LabelCounts, divergences
 from pipeline.plan.orders import ReportOrder
-from pipeline.report.figures.federations import draw_gallery
+from pipeline.report.figures.matrices import draw_gallery
 from pipeline.report.figures.style import save
-from pipeline.report.page import COMMAND, embedded, page
+from pipeline.report.page import embedded, page
 from pipeline.report.task_tables import federation_row
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_text
@@ -37,4 +37,4 @@ def write_gallery(order: ReportOrder) -> None:
         skew = ", ".join(f"{letter} = {value:g}" for letter, value in drawn if value)
         caption = f"{name}, {skew}." if skew else f"{name}."
         shown.append((name, about, embedded(layout.FIGURES / f"{figure}.svg", caption)))
-    write_text(layout.GALLERY, page("gallery.html.j2", federations=shown, command=COMMAND))
+    write_text(layout.GALLERY, page("gallery.html.j2", federations=shown))

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from string import ascii_uppercase
 from typing import Any
 
+from markupsafe import Markup
+
 from pipeline.errors import QuorumError
 from pipeline.evaluation.comparisons import compare, on_known_metrics, read_comparisons, unknown_runs
 from pipeline.evaluation.scores import ScoresBySeed
@@ -19,8 +21,7 @@ from pipeline.pages.gallery import write_gallery
 from pipeline.plan.orders import ReportOrder, RunRow
 from pipeline.report.effects import effect_records, sensitivity_records
 from pipeline.report.main_data import MainData
-from pipeline.report.main_figures import draw
-from pipeline.report.main_page import render
+from pipeline.report.main_page import draw, render
 from pipeline.report.main_tables import history_rows, main_table
 from pipeline.report.naming import labels
 from pipeline.runs.identity import record_identities
@@ -43,12 +44,11 @@ def run(order: ReportOrder) -> None:
     Raises:
         QuorumError: no run has a result, or comparisons.yaml is wrong or has a misspelt run.
     """
-    data = write_files(order)
-    write_text(layout.REPORT, render(data, layout.FIGURES))
+    write_text(layout.REPORT, render(*write_files(order)))
 
 
-def write_files(order: ReportOrder) -> MainData:
-    """Write tables, figures, metrics and the gallery; the data of the page.
+def write_files(order: ReportOrder) -> tuple[MainData, dict[str, Markup]]:
+    """Write tables, figures, metrics and the gallery; the data of the page, and its figures.
 
     Raises:
         QuorumError: no run has a result, or comparisons.yaml is wrong or has a misspelt run.
@@ -67,10 +67,10 @@ def write_files(order: ReportOrder) -> MainData:
     for seed, own in zip(data.seeds, data.parts.values(), strict=False):
         write_json(layout.seed_metrics(seed), plain(own.by_seed[seed]))
     record_identities({row.id: row for row in order.runs}, files)
-    draw(data, layout.FIGURES)
+    figures = draw(data, layout.FIGURES)
     write_gallery(order)
     _say_missing(data)
-    return data
+    return data, figures
 
 
 def _read(order: ReportOrder) -> tuple[MainData, Results, Json]:
@@ -102,7 +102,7 @@ def _read(order: ReportOrder) -> tuple[MainData, Results, Json]:
         sensitivities=[
             (one.title, effects_with(one, comparisons, scores.runs, by_name, samples)) for one in config.sensitivities
         ],
-        source=next(iter(record["source"].values())),
+        sources=record["source"],
         cut=Cut(**record["cut"]) if record["cut"] else None,
         results=results,
         metrics=metrics,

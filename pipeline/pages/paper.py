@@ -8,10 +8,11 @@ from pipeline.pages.gallery import write_gallery
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.main_tables import history_rows, main_table
 from pipeline.report.naming import labels
+from pipeline.report.page import Canvas
 from pipeline.report.pairs import pairs_of
 from pipeline.report.paper import Section, read_paper
 from pipeline.report.paper_page import PaperPage, render
-from pipeline.report.paper_pieces import Material, draw, extra_pieces
+from pipeline.report.paper_pieces import Material, extra_pieces
 from pipeline.report.ratings import current_ratings
 from pipeline.runs.identity import record_identities
 from pipeline.runs.metrics import small_metrics, write_metrics
@@ -47,10 +48,10 @@ def run(order: ReportOrder) -> None:
     pairs = {section: pairs_of(section, list(own), results, endpoints, samples) for section, own in compared.items()}
     write_table(layout.TABLES / "pairs.csv", [one.to_row() for own in pairs.values() for one in own])
     write_json(layout.METRICS, small_metrics(results.metrics, [one.name for one in endpoints]))
-    draw(order, compared, list(results.by_seed.values()), layout.FIGURES)
     paper = read_paper() if order.paper else None
     data = PaperPage(
         order=order,
+        metric=metrics[0],
         results=results,
         notes={name: read_json(layout.notes(name)) for name in order.data},
         statistics={name: read_table(layout.data_statistics(name)) for name in order.data},
@@ -59,9 +60,9 @@ def run(order: ReportOrder) -> None:
         of_settings={setting: files[run] for setting, run in first_runs(order, results).items() if run in files},
         trainings={run: own["training"] for run, own in files.items()},
         title="The paper’s tables and figures, rebuilt" if paper else layout.workspace().name or "sections",
-        sections=paper.with_studies(order.sections) if paper else _sections(order),
+        sections=paper.with_sections(order.sections) if paper else _sections(order),
         paper=read_table(layout.paper(order.paper)) if order.paper else (),
-        extra=extra_pieces(order, results, _material(order, files), layout.FIGURES),
+        extra=extra_pieces(order, results, _material(order, files), Canvas(layout.FIGURES), metrics[0]),
     )
     write_text(layout.REPORT, render(data, layout.FIGURES))
     write_gallery(order)
@@ -80,7 +81,7 @@ def _of_first_task(order: ReportOrder) -> ReportOrder:
 
 
 def _sections(order: ReportOrder) -> list[Section]:
-    return [Section(study=name, source="study", title=name) for name in order.sections]
+    return [Section(name=name, source="section", title=name) for name in order.sections]
 
 
 def _material(order: ReportOrder, files: Mapping[str, Result]) -> Material:

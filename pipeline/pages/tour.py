@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from pipeline.federated.methods import OURS, TURNS
 from pipeline.pages.main import write_files
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.limits import random_weights
-from pipeline.report.main_data import MainData
 from pipeline.report.main_page import rows_are_of, summary
 from pipeline.report.naming import labels
-from pipeline.report.page import COMMAND, embedded, page, piece, signed
+from pipeline.report.page import Cell, embedded, page, signed, table
 from pipeline.report.summaries import cases, lens
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, read_jsonl, write_text
@@ -29,7 +27,7 @@ def run(order: ReportOrder) -> None:
     Raises:
         QuorumError: no run has a result, or its predictions are missing.
     """
-    data, named = write_files(order), labels(order.runs)
+    (data, figures), named = write_files(order), labels(order.runs)
     predictions = {
         row.name: read_jsonl(layout.predictions(row.id)) for row in data.order.runs if row.method not in TURNS
     }
@@ -37,58 +35,51 @@ def run(order: ReportOrder) -> None:
     tau = data.tau if data.selective else 0.0
     teacher = read_json(layout.models_behind(ours.id))["lens"] if ours else []
     first = {client: next((one for one in teacher if one["client"] == client), None) for client in data.clients}
-    curves = list(data.results.histories)
     write_text(
         layout.REPORT,
         page(
             "tour_page.html.j2",
+            figures,
             question=data.comparisons.question,
-            sample=data.source.get("source") == "sample",
+            samples=data.samples,
             random_weights=random_weights(order.backbone),
-            metrics=data.summarized,
             summary=summary(data, named),
             rows_are_of=rows_are_of(data.results),
-            curves=_figure(
-                "learning_curves", "learning_curves", [run for run in curves if data.results.histories[run]]
-            ),
             cases=cases(predictions, named),
             lens=lens([one for one in first.values() if one], tau, predictions),
             ours=named.get(ours.name, OURS) if ours else OURS,
             tau=f"{tau:g}",
-            pos=_parts_of_speech(data),
             result=_result(),
         ),
     )
-
-
-def _figure(name: str, caption: str, runs: list[str], **about: Any) -> str:
-    text = piece(caption, runs=runs, command=COMMAND, **about).striptags()
-    return embedded(layout.FIGURES / f"{name}.svg", text)
-
-
-def _parts_of_speech(data: MainData) -> list[str]:
-    """A figure for each client of what was distilled, by part of speech."""
-    clients = dict.fromkeys(row["client"] for row in data.pos)
-    runs = [data.selective or ""]
-    return [_figure(f"pos_{client}", "parts_of_speech", runs, client=client) for client in clients]
 
 
 def _result() -> Json:
     """The effects, the scores and the forest plot of the committed result."""
     tables = layout.RESULT / layout.TABLES
     scores = [row for row in read_table(tables / "main.csv") if row["client"] == "mean"]
+    heads = ["Method", "average ROUGE", "test loss, nats a token"]
+    rows = [[row["method"], *(_cell(row, metric) for metric in SHOWN)] for row in scores]
+    effects = [_effect(row) for row in read_table(tables / "comparisons.csv") if row["effect"]]
     return {
-        "effects": [_effect(row) for row in read_table(tables / "comparisons.csv") if row["effect"]],
-        "scores": [{"label": row["method"], **{metric: _cell(row, metric) for metric in SHOWN}} for row in scores],
+        "effects": table(
+            [Cell("comparison", kind="left"), "metric", "effect (95% interval)", "p, Holm"], effects, "effects"
+        ),
+        "scores": table(heads, rows, "summary"),
         "forest": embedded(layout.RESULT / layout.FIGURES / "forest.svg", "Effects with 95% intervals, all of QMSum."),
     }
 
 
-def _effect(row: Mapping[str, str]) -> dict[str, str]:
+def _effect(row: Mapping[str, str]) -> list[object]:
     digits = 2 if row["metric"] == "average" else 4
     span = f" ({float(row['low']):.{digits}f} … {float(row['high']):.{digits}f})" if row["low"] else ""
     effect = signed(float(row["effect"]), digits) + span
-    return {"name": row["name"], "metric": row["metric"], "effect": effect, "p": row["p_holm"] or row["p"]}
+    return [
+        Cell(row["name"] + ("" if row["family"] else " *"), kind="text"),
+        row["metric"],
+        effect,
+        row["p_holm"] or row["p"],
+    ]
 
 
 def _cell(row: Mapping[str, str], metric: str) -> str:

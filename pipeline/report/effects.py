@@ -1,18 +1,41 @@
-"""Effects as rows of a page and of comparisons.csv."""
+"""Effects as tables of a page and as rows of comparisons.csv and sensitivities.csv."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from pipeline.evaluation.comparisons import Effect
+from markupsafe import Markup
+
+from pipeline.evaluation.comparisons import Comparison, Effect
 from pipeline.evaluation.intervals import columns
-from pipeline.report.figures.forest import label, terms_text
-from pipeline.report.page import gain_digits, gain_text, p_value, signed
+from pipeline.report.page import Cell, Cells, gain_digits, gain_text, p_value, piece, signed, table
 from pipeline.tasks.task import LOSS, Metric
 from pipeline.workspace.record import Json
 
 SMALL = 0.002
 """An interval narrower than this is shown with one digit more."""
+HEAD = (
+    *(Cell("comparison", kind="left"), "metric", "effect (95% interval)", "p, Holm"),
+    *(Cell("each run", kind="left"), "the paper"),
+)
+
+
+def terms_text(terms: Mapping[str, float]) -> str:
+    """A contrast in words of a formula.
+
+    >>> terms_text({"fedselectkd": 1, "fedavg": -1}), terms_text({"a": 2, "b": -1, "c": -1})
+    ('fedselectkd − fedavg', '2 a − b − c')
+    """
+    parts = []
+    for run, weight in terms.items():
+        size = "" if abs(weight) == 1 else f"{abs(weight):g} "
+        parts.append(f"{'−' if weight < 0 else '+'} {size}{run}")
+    return " ".join(parts).removeprefix("+ ")
+
+
+def label(comparison: Comparison) -> str:
+    """A comparison's contrast, with an asterisk where its p is not corrected by Holm: it has no family."""
+    return terms_text(comparison.terms) + ("" if comparison.family else " *")
 
 
 def digits_of(effect: Effect, metric: Metric) -> int:
@@ -27,16 +50,29 @@ def effect_text(effect: Effect, metric: Metric) -> str:
     return "" if effect.interval is None else gain_text(effect.interval, digits_of(effect, metric))
 
 
-def effect_row(effect: Effect, metric: Metric, seeds: Mapping[int, str]) -> dict[str, str]:
-    """The texts that the page shows of an effect.
+def p_text(effect: Effect) -> str:
+    """Holm's p; of a comparison without a family, which is marked, its own; empty where there is none."""
+    p = effect.p if effect.p_holm is None else effect.p_holm
+    return "" if p is None else p_value(p)
+
+
+def effects_table(effects: Sequence[Effect], metric_of: Callable[[Effect], Metric], seeds: Mapping[int, str]) -> Markup:
+    """The table of effects, with a column of the paper's where it has any.
 
     Args:
         seeds: every seed -> its name on the page.
     """
-    digits, alone = digits_of(effect, metric), effect.by_seed
+    rows = [effect_row(one, metric_of(one), seeds) for one in effects]
+    width = len(HEAD) if any(row[-1] for row in rows) else len(HEAD) - 1
+    return piece("effects", table=table(HEAD[:width], [row[:width] for row in rows], "effects"))
+
+
+def effect_row(effect: Effect, metric: Metric, seeds: Mapping[int, str]) -> Cells:
+    """A row of the table of effects."""
+    digits, alone, comparison = digits_of(effect, metric), effect.by_seed, effect.comparison
     paper = "" if effect.paper is None else signed(effect.paper, digits)
-    if effect.comparison.band:
-        paper = " … ".join(signed(end, digits) for end in effect.comparison.band)
+    if comparison.band:
+        paper = " … ".join(signed(end, digits) for end in comparison.band)
     notes = []
     if effect.pooled is not None:
         pooled = gain_text(effect.pooled, digits)
@@ -45,24 +81,15 @@ def effect_row(effect: Effect, metric: Metric, seeds: Mapping[int, str]) -> dict
         notes.append(f"of {' and '.join(seeds[seed] for seed in alone)} alone")
     if effect.at_equal_length is not None:
         notes.append(f"at equal length {gain_text(effect.at_equal_length, digits)}")
-    return {
-        "name": effect.comparison.name,
-        "statement": effect.comparison.statement,
-        "terms": label(effect.comparison),
-        "metric": metric.title,
-        "effect": effect_text(effect, metric) or "not run",
-        "notes": "; ".join(notes),
-        "p": p_text(effect),
-        "by_seed": ", ".join(f"{seeds[s]} {signed(v, digits)}" for s, v in alone.items()) if len(alone) > 1 else "",
-        "p_seeds": "" if effect.p_seeds is None else p_value(effect.p_seeds),
-        "paper": paper,
-    }
-
-
-def p_text(effect: Effect) -> str:
-    """Holm's p; of a comparison without a family, which is marked, its own; empty where there is none."""
-    p = effect.p if effect.p_holm is None else effect.p_holm
-    return "" if p is None else p_value(p)
+    each = ", ".join(f"{seeds[s]} {signed(v, digits)}" for s, v in alone.items()) if len(alone) > 1 else ""
+    return (
+        Cell(comparison.statement, label(comparison), "text"),
+        metric.title,
+        Cell(effect_text(effect, metric) or "not run", "; ".join(notes)),
+        p_text(effect),
+        Cell(each, "" if effect.p_seeds is None else f"Q: p {p_value(effect.p_seeds)}", "wraps left"),
+        paper,
+    )
 
 
 def effect_records(effects: Sequence[Effect]) -> list[Json]:
@@ -88,7 +115,15 @@ def effect_records(effects: Sequence[Effect]) -> list[Json]:
     ]
 
 
-def sensitivity_records(found: Sequence[tuple[str, Sequence[Effect]]]) -> list[Json]:
+def _rounded(value: float | None) -> float | None:
+    return None if value is None or value != value else round(value, 6)
+
+
+Sensitivities = Sequence[tuple[str, Sequence[Effect]]]
+"""(What is changed, the effects with that change.)"""
+
+
+def sensitivity_records(found: Sensitivities) -> list[Json]:
     """Rows of sensitivities.csv."""
     shown = ("name", "metric", "effect", "low", "high", "p", "p_holm", "p_seeds", "pooled", "pooled_low", "pooled_high")
     return [
@@ -98,24 +133,23 @@ def sensitivity_records(found: Sequence[tuple[str, Sequence[Effect]]]) -> list[J
     ]
 
 
-def sensitivity_rows(
-    effects: Sequence[Effect], found: Sequence[tuple[str, Sequence[Effect]]], metrics: Mapping[str, Metric]
-) -> list[Json]:
-    """A row an effect that some sensitivity has: its contrast, its metric, and under each change its effect and p."""
+def sensitivities_table(effects: Sequence[Effect], found: Sensitivities, metrics: Mapping[str, Metric]) -> Markup:
+    """A row an effect that some change has, a column a change; empty without any."""
     changed = [{(one.comparison.name, one.metric): one for one in own} for _, own in found]
     rows = []
     for effect in effects:
-        metric, own = metrics[effect.metric], [one.get((effect.comparison.name, effect.metric)) for one in changed]
-        cells = [_changed(one, metric) if one else {"effect": "–", "note": ""} for one in own]
+        own = [one.get((effect.comparison.name, effect.metric)) for one in changed]
         if any(own):
-            rows.append({"terms": label(effect.comparison), "metric": metric.title, "cells": cells})
-    return rows
+            metric = metrics[effect.metric]
+            cells = (Cell(effect_text(one, metric), _note(one)) if one else Cell("–") for one in own)
+            rows.append([Cell(label(effect.comparison), metric.title, "text"), *cells])
+    head = [Cell(text, kind="left") for text in ("comparison", *(title for title, _ in found))]
+    return table(head, rows, "effects") if rows else Markup("")
 
 
-def _changed(effect: Effect, metric: Metric) -> dict[str, str]:
-    notes = [f"p {p_text(effect)}"] if p_text(effect) else []
-    notes += ["the runs disagree"] if effect.disagree else []
-    return {"effect": effect_text(effect, metric), "note": "; ".join(notes)}
+def _note(effect: Effect) -> str:
+    p, disagree = p_text(effect), "the runs disagree" if effect.disagree else ""
+    return "; ".join(filter(None, (p and f"p {p}", disagree)))
 
 
 def answer_of(effects: Sequence[Effect], metrics: Mapping[str, Metric]) -> str:
@@ -134,7 +168,3 @@ def answer_of(effects: Sequence[Effect], metrics: Mapping[str, Metric]) -> str:
 
 def _unit(metric: Metric) -> str:
     return f"{metric.unit} of {metric.title}" if metric.name == LOSS.name else metric.title
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None or value != value else round(value, 6)

@@ -11,13 +11,12 @@ from markupsafe import Markup
 
 from pipeline.evaluation.comparisons import Effect
 from pipeline.evaluation.intervals import of_few
-from pipeline.report.figures import forest
-from pipeline.report.figures.faults import draw_bars, draw_by_time
-from pipeline.report.figures.style import save
-from pipeline.report.page import COMMAND, embedded, page, piece
+from pipeline.report.figures.bars import draw_defences
+from pipeline.report.figures.curves import draw_by_time
+from pipeline.report.figures.intervals import draw_forest
+from pipeline.report.page import Canvas, page
 from pipeline.tasks.task import Metric
 
-FOREST = "Effects with 95% intervals. An asterisk: p is not corrected."
 POISONED = {"clean": "none", "one": "one of ten", "two": "two of ten"}
 DEFENCES = {
     "mean": "mean",
@@ -81,40 +80,21 @@ def tables_of(outcomes: Outcomes, wanted: Mapping[str, Sequence[str]]) -> dict[s
 def draw(
     outcomes: Outcomes, wanted: Mapping[str, Sequence[str]], effects: Sequence[Effect], metric: Metric, folder: Path
 ) -> dict[str, Markup]:
-    """Save every figure.
-
-    Returns:
-        Name -> the HTML that embeds it.
-    """
-    curves = {
-        name: {
-            run: _mean_curve(outcomes[run])
-            for run in wanted.get(name, ())
-            if run in outcomes and outcomes[run][min(outcomes[run])].clock
-        }
-        for name in ("dropout", "stragglers")
-    }
+    """Save every figure; name -> the HTML that embeds it."""
+    canvas, figures = Canvas(folder), {}
+    if any(effect.interval for effect in effects):
+        figures["forest"] = canvas.place(draw_forest(effects, {metric.name: metric}), "forest", "forest")
+    for name in ("dropout", "stragglers"):
+        there = {run: outcomes[run] for run in wanted.get(name, ()) if run in outcomes}
+        if curves := {run: _mean_curve(own) for run, own in there.items() if own[min(own)].clock}:
+            figures[name] = canvas.place(draw_by_time(curves), name, name)
     bars = {
-        DEFENCES[kind]: [of_few([one.score for one in outcomes[f"{count}-{kind}"].values()]) for count in POISONED]
-        for kind in DEFENCES
+        title: [of_few([one.score for one in outcomes[f"{count}-{kind}"].values()]) for count in POISONED]
+        for kind, title in DEFENCES.items()
         if all(f"{count}-{kind}" in outcomes for count in POISONED)
     }
-    captions = {
-        "dropout": "Development loss against simulated time, mean over seeds, under dropout.",
-        "stragglers": "The same with a fifth of the clients ten times as slow.",
-    }
-    figures = {}
-    if any(effect.interval for effect in effects):
-        save(forest.draw(effects, {metric.name: metric}), folder, "forest")
-        figures["forest"] = embedded(folder / "forest.svg", f"{FOREST} To draw it again: {COMMAND}.")
-    for name, own in curves.items():
-        if own:
-            save(draw_by_time(own), folder, name)
-            figures[name] = embedded(folder / f"{name}.svg", f"{captions[name]} To draw it again: {COMMAND}.")
     if bars:
-        save(draw_bars(bars, list(POISONED.values())), folder, "poison")
-        caption = "Accuracy by defence and poisoned clients, mean over seeds with 95% intervals."
-        figures["poison"] = embedded(folder / "poison.svg", f"{caption} To draw it again: {COMMAND}.")
+        figures["poison"] = canvas.place(draw_defences(bars, list(POISONED.values())), "poison", "poison")
     return figures
 
 
@@ -126,20 +106,13 @@ def _mean_curve(seeds: Mapping[int, AtSeed]) -> list[tuple[float, float]]:
 
 def render(
     question: str,
-    effects: Sequence[Mapping[str, str]],
+    effects: Markup,
     tables: Mapping[str, Sequence[Row]],
     figures: Mapping[str, Markup],
     seeds: int,
     samples: Sequence[str],
 ) -> str:
-    """The page as HTML; `effects` are rows of comparisons."""
-    return page(
-        "faults_page.html.j2",
-        question=question,
-        effects=piece("effects", rows=effects),
-        tables={name: tables.get(name, []) for name in ("dropout", "stragglers", *POISONED)},
-        figures={name: figures.get(name, "") for name in ("forest", "dropout", "stragglers", "poison")},
-        seeds=seeds,
-        samples=samples,
-        command=COMMAND,
-    )
+    """The page as HTML; `effects` is their table, `tables` and `figures` are the results of the functions above."""
+    shown = {name: tables.get(name, []) for name in ("dropout", "stragglers", *POISONED)}
+    about = {"question": question, "effects": effects, "seeds": seeds, "samples": samples}
+    return page("faults_page.html.j2", figures, tables=shown, **about)

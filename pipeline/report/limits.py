@@ -66,6 +66,6 @@ def first_rounds(results: Results) -> tuple[int, int]:
     return sum(one.round == 1 for one in best), len(best)
 
 
-def truncation(cut: Cut) -> Markup:
-    """The sentence on what truncation lost of sources and references."""
-    return piece("truncation", cut=cut)
+def truncation(cut: Cut | None) -> Markup:
+    """The sentence on what truncation lost of sources and references, where that is known."""
+    return piece("truncation", cut=cut) if cut else Markup("")

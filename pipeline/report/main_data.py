@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pipeline.evaluation.comparisons import Comparisons, Effect
 from pipeline.evaluation.scores import MEAN
 from pipeline.plan.orders import ReportOrder
+from pipeline.report.effects import Sensitivities
 from pipeline.report.paper import PaperScores
 from pipeline.runs.results import Results
 from pipeline.runs.truncation import Cut
@@ -23,8 +24,7 @@ class MainData:
     Attributes:
         comparisons: comparisons.yaml.
         effects: the effects of the comparisons, on their metrics.
-        sensitivities: (what is changed, the effects with that change).
-        source: where the meetings are from.
+        sources: data set -> where its texts are from.
         cut: what truncation lost, where it is known.
         results: of the runs that have results at all seeds.
         metrics: the task's, the main one first, and the loss last.
@@ -41,12 +41,12 @@ class MainData:
     order: ReportOrder
     comparisons: Comparisons
     effects: Sequence[Effect]
-    source: Json
+    sources: Mapping[str, Json]
     cut: Cut | None
     results: Results
     metrics: Sequence[Metric]
     paper: PaperScores
-    sensitivities: Sequence[tuple[str, Sequence[Effect]]] = ()
+    sensitivities: Sensitivities = ()
     selective: str | None = None
     tau: float = math.nan
     seeds: Mapping[int, str] = field(default_factory=dict)
@@ -56,6 +56,11 @@ class MainData:
     pos: Sequence[Json] = ()
     shares: Sequence[Json] = ()
     examples: bool = False
+
+    @property
+    def samples(self) -> list[str]:
+        """The data sets of which only the sample was available."""
+        return sorted(name for name, source in self.sources.items() if source["source"] == "sample")
 
     @property
     def summarized(self) -> list[Metric]:

@@ -2,91 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from markupsafe import Markup
 
 from pipeline.corpora.qmsum import DOMAINS
 from pipeline.evaluation.intervals import Interval
-from pipeline.evaluation.scores import MEAN, Figures, by_client
+from pipeline.evaluation.scores import MEAN, by_client
 from pipeline.federated.history import best_rounds
 from pipeline.plan.orders import CommonKnobs
-from pipeline.report.effects import answer_of, effect_row, sensitivity_rows
-from pipeline.report.figures.parts_of_speech import share_text
+from pipeline.report.effects import answer_of, effects_table, sensitivities_table
+from pipeline.report.figures import bars, curves, intervals
 from pipeline.report.limits import limits, random_weights, truncation
 from pipeline.report.main_data import MainData
-from pipeline.report.naming import labels
-from pipeline.report.page import COMMAND, embedded, page, piece
+from pipeline.report.naming import colours, labels, tokens_of
+from pipeline.report.page import Canvas, Cell, page, source_of, table
 from pipeline.report.paper import PaperScores
+from pipeline.report.pieces import parts_of_speech, share_text
 from pipeline.runs.results import Metrics, Results
 from pipeline.tasks.rouge import AVERAGED
 from pipeline.tasks.task import Metric
-from pipeline.workspace.record import Json
 
 PAPER_SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}
 PAPER_TABLES = {"bart-large": ("III", "BART-large"), "bart-base": ("IV", "BART-base"), "led-large": ("VI", "LED-large")}
 """Backbone -> (number, backbone) of the paper's table; for a backbone that the paper lacks, BART-base's."""
 PAPER_METHODS = ("AdaSingle", "AdaCentralized", "AdaFedAvg", "AdaFedKD", "AdaFedSelectKD")
+SHARES = {
+    "distilled": "words distilled",
+    "all_subwords": "all subwords",
+    "fraction": "subwords, mean",
+    "paper": "the paper",
+    "content_given_distilled": "nouns and verbs among the distilled",
+}
+"""Share in word_shares.csv, or the paper's -> its column."""
 
 
-def render(data: MainData, figures: Path) -> str:
-    """The page as HTML; figures are read from a folder of SVG files and embedded."""
-    order, named = data.order, labels(data.order.runs)
+def draw(data: MainData, folder: Path) -> dict[str, Markup]:
+    """Save every figure; name -> the HTML that embeds it."""
+    named, coloured, results, canvas = labels(data.order.runs), colours(data.order.runs), data.results, Canvas(folder)
+    by_seed, endpoints = list(results.by_seed.values()), tuple(data.compared.values())
+    found = {}
+    if any(effect.interval for effect in data.effects):
+        forest = intervals.draw_forest(data.effects, {one.name: one for one in data.metrics})
+        found["forest"] = canvas.place(forest, "forest", "forest", rings="runs", dashed="the paper")
+    means = intervals.draw_means(results.metrics, by_seed, named, coloured, endpoints)
+    found["main_scores"] = canvas.place(means, "main_scores", "main_scores", runs=list(results.metrics))
+    trained = {run: history for run, history in results.histories.items() if history}
+    histories = {named[run]: history for run, history in trained.items()}
+    validation = curves.draw_validation(histories, data.clients, {named[run]: coloured[run] for run in trained})
+    found["learning_curves"] = canvas.place(validation, "learning_curves", "learning_curves", runs=list(trained))
+    if sending := [run for run, history in trained.items() if any(one.bytes_moved for one in history)]:
+        totals = bars.draw_totals(histories, len(results.by_seed))
+        found["traffic"] = canvas.place(totals, "traffic", "traffic", runs=sending)
+    if data.selective:
+        distilled = curves.draw_distilled(results.histories[data.selective], data.clients, data.tau)
+        runs = [data.selective]
+        found["share_distilled"] = canvas.place(distilled, "share_distilled", "share_distilled", runs=runs)
+        found["parts_of_speech"] = Markup().join(parts_of_speech(canvas, data.pos, runs))
+    return found
 
-    def figure(name: str, caption: str, runs: Sequence[str], **about: Any) -> Markup:
-        """A saved figure with its caption."""
-        return embedded(figures / f"{name}.svg", piece(caption, runs=list(runs), command=COMMAND, **about).striptags())
 
+def render(data: MainData, figures: Mapping[str, Markup]) -> str:
+    """The page as HTML; `figures` is the result of `draw`."""
+    order, named, metrics = data.order, labels(data.order.runs), {one.name: one for one in data.metrics}
+    number, model = PAPER_TABLES.get(order.backbone, PAPER_TABLES["bart-base"])
     return page(
         "main_page.html.j2",
         data=data,
-        figure=figure,
-        sample=data.source.get("source") == "sample",
+        figures=figures,
         random_weights=random_weights(order.backbone),
-        truncation=truncation(data.cut) if data.cut else "",
+        truncation=truncation(data.cut),
         facts=_facts(data),
         limits=limits(order.backbone, order.runs, {order.runs[0].setting: _meetings(data.results)}, data.results),
-        **_of_effects(data),
-        **_of_runs(data, named),
-        **_of_paper(data),
-        pos_clients=list(dict.fromkeys(row["client"] for row in data.pos)),
-        pos_shares=_pos_shares(data),
+        answer=answer_of(data.effects, metrics),
+        effects=effects_table(data.effects, lambda one: metrics[one.metric], data.seeds),
+        sensitivities=sensitivities_table(data.effects, data.sensitivities, metrics),
+        summary=summary(data, named),
+        rows_are_of=rows_are_of(data.results),
+        tables={title: main_table(data, own, named) for title, own in {"": data.results, **data.parts}.items()},
+        paper=_paper_table(data.paper, number) if data.paper else "",
+        paper_number=number,
+        paper_model=model,
+        same_backbone=order.backbone in PAPER_TABLES,
+        shares=_shares_table(data) if data.pos else "",
     )
-
-
-def _of_effects(data: MainData) -> Json:
-    metrics = {one.name: one for one in data.metrics}
-    return {
-        "answer": answer_of(data.effects, metrics),
-        "effects": piece("effects", rows=[effect_row(one, metrics[one.metric], data.seeds) for one in data.effects]),
-        "forest": any(one.interval for one in data.effects),
-        "sensitivities": sensitivity_rows(data.effects, data.sensitivities, metrics),
-    }
-
-
-def _of_runs(data: MainData, named: Mapping[str, str]) -> Json:
-    histories = {name: rows for name, rows in data.results.histories.items() if rows}
-    return {
-        "summary": summary(data, named),
-        "rows_are_of": rows_are_of(data.results),
-        "tables": {"": data.results, **data.parts},
-        "rows_of": lambda own: main_rows(data, own, named),
-        "all_runs": list(data.results.metrics),
-        "trained": list(histories),
-        "sending": [run for run, history in histories.items() if any(one.bytes_moved for one in history)],
-    }
-
-
-def _of_paper(data: MainData) -> Json:
-    table = PAPER_TABLES.get(data.order.backbone, PAPER_TABLES["bart-base"])
-    return {
-        "paper_clients": DOMAINS,
-        "paper": _paper_rows(data.paper, table[0]) if data.paper else [],
-        "paper_table": table,
-        "same_backbone": data.order.backbone in PAPER_TABLES,
-    }
 
 
 def rows_are_of(results: Results) -> str:
@@ -102,19 +102,16 @@ def _meetings(results: Results) -> dict[str, int]:
     return {client: len({row.meeting for row in own}) for client, own in by_client(rows).items()}
 
 
-def summary(data: MainData, named: Mapping[str, str]) -> list[Json]:
-    """Rows of the small table: every run's mean over clients."""
-    results, rates = data.results, _rates(data.results)
-    rows = []
-    for run, figures in results.metrics.items():
-        mean = figures[MEAN].metrics
-        cells = [_interval(mean, metric) for metric in data.summarized]
-        notes = [
-            *(["ended by the cap on rounds"] if results.capped(run) else []),
-            *([rates[run]] if run in rates else []),
-        ]
-        rows.append({"label": named[run], "cells": cells, "training": ", ".join(notes)})
-    return rows
+def summary(data: MainData, named: Mapping[str, str]) -> Markup:
+    """The small table: every run's mean over clients."""
+    titles = [one.title for one in data.summarized]
+    rates, rows = _rates(data.results), []
+    for run, figures in data.results.metrics.items():
+        notes = ["ended by the cap on rounds"] * data.results.capped(run) + ([rates[run]] if run in rates else [])
+        cells = (_cell(figures[MEAN].metrics, metric) for metric in data.summarized)
+        rows.append([named[run], *cells, Cell(", ".join(notes), kind="left wraps")])
+    head = ["Method", *titles[:-1], f"{titles[-1]}, {data.summarized[-1].unit}", Cell("training", kind="left")]
+    return table(head, rows, "summary")
 
 
 def _rates(results: Results) -> dict[str, str]:
@@ -123,73 +120,27 @@ def _rates(results: Results) -> dict[str, str]:
     by_part: dict[str, set[float]] = {}
     for run, rate in rates.items():
         by_part.setdefault(results.rows[run][0].part, set()).add(rate)
-    return {
-        run: f"learning rate {rate:g}" for run, rate in rates.items() if len(by_part[results.rows[run][0].part]) > 1
-    }
+    several = {part for part, own in by_part.items() if len(own) > 1}
+    return {run: f"learning rate {rate:g}" for run, rate in rates.items() if results.rows[run][0].part in several}
 
 
-def _interval(figures: Mapping[str, Interval], metric: Metric) -> dict[str, str]:
-    if metric.name not in figures:
-        return {"text": "–", "interval": ""}
-    one, text = figures[metric.name], f"{figures[metric.name].value:.{metric.digits}f}"
-    if metric.over is not None and metric.over in figures:
-        text += f" ({one.value / figures[metric.over].value:.2f})"
-    return {"text": text, "interval": one.span(metric.digits)}
-
-
-def _facts(data: MainData) -> list[tuple[str, str]]:
-    order, source = data.order, data.source
-    cap = (
-        "all"
-        if order.knobs["validation_examples"] is None
-        else f"at most {order.knobs['validation_examples']} a client"
-    )
-    trained = next((row.training for row in order.runs if row.name == data.selective), None)
-    knobs = (
-        {**trained.hyperparameters, **trained.model_dump(include={*CommonKnobs.model_fields, "learning_rate"})}
-        if trained
-        else {}
-    )
-    return [
-        ("scale", order.scale),
-        ("data", f"QMSum, {source['source']}" + (f" @ {source['commit']}" if source["commit"] else "")),
-        ("backbone", order.backbone),
-        ("products with its weights", order.precision),
-        ("span_end", order.knobs.get("span_end", "")),
-        ("source / target tokens", f"{_tokens(data)}"),
-        ("training examples", f"{100 * order.knobs['train_fraction']:g}% of every client"),
-        ("validation examples", cap),
-        ("seeds", ", ".join(str(seed) for seed in sorted({row.seed for row in order.runs}))),
-        *((f"{data.selective}: {name}", str(value)) for name, value in knobs.items()),
-    ]
-
-
-def _tokens(data: MainData) -> str:
-    """The most tokens that are read and learned, of the first run that has a model."""
-    view = next(row.learner.view for row in data.order.runs if row.learner is not None)
-    return f"{view.source_tokens} / {view.target_tokens}"
-
-
-def main_rows(data: MainData, results: Results, named: Mapping[str, str]) -> list[Json]:
-    """A group a client and the mean: every run's cells, ranked within the group."""
-    groups = []
-    everything = results.metrics
+def main_table(data: MainData, results: Results, named: Mapping[str, str]) -> Markup:
+    """A group a client and the mean: every run's figures with intervals, ranked within the group."""
+    rows: list[str | list[object]] = []
     for client in [*data.clients, MEAN]:
-        ranks = {metric.name: _ranks(everything, client, metric) for metric in data.metrics}
-        rows = [
-            {
-                "label": named[run],
-                "cells": [_cell(own[client], metric, ranks[metric.name].get(run, "")) for metric in data.metrics],
-                "note": "" if client == MEAN else _note(results, run, client),
-            }
-            for run, own in everything.items()
-        ]
-        examples = next(iter(everything.values()))[client].examples
-        groups.append({"client": "Mean over clients" if client == MEAN else client, "examples": examples, "rows": rows})
-    return groups
+        ranks = {metric.name: _ranks(results.metrics, client, metric) for metric in data.metrics}
+        examples = next(iter(results.metrics.values()))[client].examples
+        rows.append("Mean over clients" if client == MEAN else client)
+        rows[-1] += f" ({examples} test examples)" if examples else ""
+        for run, own in results.metrics.items():
+            cells = (_cell(own[client].metrics, metric, ranks[metric.name].get(run, "")) for metric in data.metrics)
+            note = "" if client == MEAN else _note(results, run, client)
+            rows.append([named[run], *cells, Cell(note, kind="round")])
+    return table(["Method", *(one.title for one in data.metrics), "best round"], rows)
 
 
 def _ranks(metrics: Metrics, client: str, metric: Metric) -> dict[str, str]:
+    """Run -> its mark, of the best and the second."""
     if metric.better is None or not metric.ranked:
         return {}
     shown = {
@@ -199,14 +150,20 @@ def _ranks(metrics: Metrics, client: str, metric: Metric) -> dict[str, str]:
     }
     # Equal numbers as shown get equal marks; if all are equal, none is best.
     levels = sorted(set(shown.values()), reverse=True)
-    places = dict(zip(levels, ("best", "second"), strict=False)) if len(levels) > 1 else {}
-    return {run: places[value] for run, value in shown.items() if value in places}
+    marks = dict(zip(levels, ("best", "second"), strict=False)) if len(levels) > 1 else {}
+    return {run: marks[value] for run, value in shown.items() if value in marks}
 
 
-def _cell(figures: Figures, metric: Metric, rank: str) -> dict[str, str]:
-    cell = _interval(figures.metrics, metric)
-    dagger = {"best": "†", "second": "††"}.get(rank, "")
-    return cell | {"text": cell["text"] + dagger, "rank": rank}
+def _cell(figures: Mapping[str, Interval], metric: Metric, rank: str = "") -> Cell:
+    """A figure with its interval, its ratio to the references', and its rank."""
+    if metric.name not in figures:
+        return Cell("–")
+    one, text = figures[metric.name], f"{figures[metric.name].value:.{metric.digits}f}"
+    if metric.over is not None and metric.over in figures:
+        text += f" ({one.value / figures[metric.over].value:.2f})"
+    if rank:
+        text = Markup('<span class="{}">{}{}</span>').format(rank, text, {"best": "†", "second": "††"}[rank])
+    return Cell(text, one.span(metric.digits))
 
 
 def _note(results: Results, run: str, client: str) -> str:
@@ -223,24 +180,38 @@ def _note(results: Results, run: str, client: str) -> str:
     return ", ".join(map(str, best)) + note
 
 
-def _paper_rows(paper: PaperScores, number: str) -> list[Json]:
-    rows = {(r["client"], r["method"]): r for r in paper if r["table"] == number}
+def _facts(data: MainData) -> list[tuple[str, str]]:
+    order = data.order
+    most = order.knobs["validation_examples"]
+    trained = next((row.training for row in order.runs if row.name == data.selective), None)
+    knobs = {}
+    if trained:
+        knobs = trained.hyperparameters | trained.model_dump(include={*CommonKnobs.model_fields, "learning_rate"})
     return [
-        {"method": method, "cells": [rows[c, method][m] for c in DOMAINS for m in AVERAGED]} for method in PAPER_METHODS
+        ("scale", order.scale),
+        ("data", "; ".join(source_of(name, source) for name, source in data.sources.items())),
+        ("backbone", order.backbone),
+        ("products with its weights", order.precision),
+        ("span_end", order.knobs.get("span_end", "")),
+        ("source / target tokens", next(tokens_of(row) for row in order.runs if row.learner)),
+        ("training examples", f"{100 * order.knobs['train_fraction']:g}% of every client"),
+        ("validation examples", "all" if most is None else f"at most {most} a client"),
+        ("seeds", ", ".join(str(seed) for seed in sorted({row.seed for row in order.runs}))),
+        *((f"{data.selective}: {name}", str(value)) for name, value in knobs.items()),
     ]
 
 
-def _pos_shares(data: MainData) -> list[dict[str, str]]:
+def _paper_table(paper: PaperScores, number: str) -> Markup:
+    """The paper's table with the three scores of each of its clients."""
+    rows = {(row["client"], row["method"]): row for row in paper if row["table"] == number}
+    head = ["Method", *(title for client in DOMAINS for title in (f"{client} R-1", "R-2", "R-L"))]
+    cells = [[m, *(rows[client, m][score] for client in DOMAINS for score in AVERAGED)] for m in PAPER_METHODS]
+    return table(head, cells)
+
+
+def _shares_table(data: MainData) -> Markup:
     """A row a client: the share of its words that was distilled, and of nouns, names and main verbs among those."""
-    found = {(row["client"], row["share"]): row for row in data.shares}
-    return [
-        {
-            "client": client,
-            "share": share_text(found.get((client, "distilled"))),
-            "all_subwords": share_text(found.get((client, "all_subwords"))),
-            "fraction": share_text(found.get((client, "fraction"))),
-            "paper": PAPER_SHARES.get(client, "–"),
-            "nouns_verbs": share_text(found.get((client, "content_given_distilled"))),
-        }
-        for client in dict.fromkeys(row["client"] for row in data.shares)
-    ]
+    texts = {(row["client"], row["share"]): share_text(row) for row in data.shares}
+    texts |= {(client, "paper"): share for client, share in PAPER_SHARES.items()}
+    clients = dict.fromkeys(row["client"] for row in data.shares)
+    return table(["Client", *SHARES.values()], [[c, *(texts.get((c, one), "–") for one in SHARES)] for c in clients])

@@ -1,4 +1,4 @@
-"""The labels and colours of runs, the same in every table and figure of a page."""
+"""The labels and colours of runs, the same in every table and figure of a page, and their limits on tokens."""
 
 from __future__ import annotations
 
@@ -22,3 +22,9 @@ def colours(runs: Sequence[RunRow]) -> dict[str, str]:
     """Run -> its colour, one a method or part: the same in every figure of the page."""
     kinds = list(dict.fromkeys(row.part for row in runs))
     return {row.name: colour(kinds.index(row.part)) for row in runs}
+
+
+def tokens_of(row: RunRow) -> str:
+    """The most tokens that a run with a model reads of a source and of a target."""
+    assert row.learner is not None
+    return f"{row.learner.view.source_tokens} / {row.learner.view.target_tokens}"

@@ -1,29 +1,56 @@
-"""One self-contained HTML page: templates, the style that all pages share, figures within.
+"""One self-contained HTML page: templates, the style that all pages share, tables, and figures within.
 
-Prose lives in `templates/`: a page's own, and `pieces.html.j2` with a macro a piece and a caption a figure.
+Prose is in `templates/`: a page's own, and `pieces.html.j2` with a macro for each piece and each figure's caption.
 """
 
 from __future__ import annotations
 
 import base64
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
+from matplotlib.figure import Figure
 
 from pipeline.errors import QuorumError
 from pipeline.evaluation.intervals import Interval
 from pipeline.report.figures.style import save
 from pipeline.tasks.task import LOSS, Metric
 from pipeline.workspace import layout
+from pipeline.workspace.record import Json
 from pipeline.workspace.words import number
 
 COMMAND = "dvc repro report"
 """Renders every page and its figures."""
 TEMPLATES = Path(__file__).parent / "templates"
+WORDS = {"run", "method", "setting", "data_set", "source", "frozen", "paper_data", "events"}
+"""The columns of records that are text."""
+TITLES = {"held_by_nobody": "unassigned"}
+"""Column of a record -> its title, where that is not the column's name."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A table's cell: its text, the small print below it, and its CSS classes."""
+
+    text: object
+    small: str = ""
+    kind: str = ""
+
+    @classmethod
+    def of(cls, value: object) -> Cell:
+        """A cell as it is; anything else as the text of one."""
+        return value if isinstance(value, Cell) else cls(value)
+
+
+Cells = Sequence[object]
+"""A row of a table: cells, or the texts of some."""
 
 
 @cache
@@ -31,19 +58,19 @@ def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
     )
-    environment.filters["signed"] = signed
-    environment.filters["thousands"] = "{:,}".format
+    environment.filters.update(signed=signed, thousands="{:,}".format, cell=Cell.of)
+    environment.globals.update(command=COMMAND, records=records)
     return environment
 
 
-def page(template: str, **content: Any) -> str:
-    """Render a page.
+def page(template: str, figures: Mapping[str, Markup] = MappingProxyType({}), **content: Any) -> str:
+    """Render a page; `content` is every name that the template uses.
 
     Args:
-        content: every name that the template uses.
+        figures: name -> its HTML; one that is not here is empty.
     """
     style = Markup((TEMPLATES / "page.css").read_text(encoding="utf-8"))
-    return _environment().get_template(template).render(style=style, **content)
+    return _environment().get_template(template).render(style=style, figures=defaultdict(Markup, figures), **content)
 
 
 def piece(name: str, **content: Any) -> Markup:
@@ -51,10 +78,35 @@ def piece(name: str, **content: Any) -> Markup:
     return Markup(getattr(_environment().get_template("pieces.html.j2").module, name)(**content))
 
 
+def table(head: Cells, rows: Sequence[str | Cells], kind: str = "") -> Markup:
+    """A table; a row that is one text is the heading of those below it.
+
+    Args:
+        kind: its CSS class.
+    """
+    return piece("table", head=head, rows=rows, kind=kind)
+
+
+def records(rows: Sequence[Json]) -> Markup:
+    """A table of records, with the columns of the first; without any, a note."""
+
+    def cell(name: str, text: object) -> Cell:
+        return Cell(text, kind="left" if name in WORDS else "")
+
+    if not rows:
+        return piece("no_results")
+    head = [cell(name, TITLES.get(name, name.replace("_", " "))) for name in rows[0]]
+    return table(head, [[cell(name, row.get(name, "")) for name in rows[0]] for row in rows])
+
+
+def source_of(name: str, source: Json) -> str:
+    """A data set's name and where it is from, as in `qmsum, mirror @ 83d7768`."""
+    return f"{name}, {source['source']}" + (f" @ {source['commit']}" if source["commit"] else "")
+
+
 def embedded(path: Path, caption: str) -> Markup:
     """An SVG file as part of the page, with its caption."""
-    content = base64.b64encode(path.read_bytes()).decode("ascii")
-    return piece("figure", caption=caption, content=content)
+    return piece("figure", caption=caption, content=base64.b64encode(path.read_bytes()).decode("ascii"))
 
 
 @dataclass(frozen=True)
@@ -63,20 +115,21 @@ class Canvas:
 
     folder: Path
 
-    def place(self, figure: Any, name: str, caption: str, **about: Any) -> Markup:
+    def place(self, figure: Figure, name: str, caption: str, **about: Any) -> Markup:
         """Save a figure, and return the HTML that embeds it with its caption.
 
         Args:
             caption: a macro of `pieces.html.j2`.
-            about: the macro's arguments, without the command.
+            about: the macro's arguments.
 
         Raises:
             QuorumError: a section has the figure's name.
         """
-        if (self.folder / f"{name}.svg").exists():
+        path = self.folder / f"{name}.svg"
+        if path.exists():
             raise QuorumError(f"{layout.PARAMS}: sections.{name}: is the name of a figure; give the section another")
         save(figure, self.folder, name)
-        return embedded(self.folder / f"{name}.svg", piece(caption, command=COMMAND, **about).striptags())
+        return embedded(path, f"{piece(caption, **about).striptags()} To draw it again: {COMMAND}.")
 
 
 def p_value(value: float) -> str:

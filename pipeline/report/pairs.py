@@ -1,4 +1,4 @@
-"""Differences with intervals between every two runs of a study, on the test meetings that both have."""
+"""Differences with intervals between every two runs of a section, on the test meetings that both have."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from pipeline.workspace.record import Json
 
 @dataclass(frozen=True)
 class Pair:
-    """What one run of a study gains over another on a metric; more is better, also for a loss.
+    """What one run of a section gains over another on a metric; more is better, also for a loss.
 
-    The mean over the clients that all runs of the study have.
+    The mean over the clients that all runs of the section have.
     """
 
-    study: str
+    section: str
     metric: Metric
     run: str
     against: str
@@ -31,7 +31,7 @@ class Pair:
     def to_row(self) -> Json:
         """A row of pairs.csv."""
         return {
-            "study": self.study,
+            "study": self.section,
             "metric": self.metric.name,
             "run": self.run,
             "against": self.against,
@@ -39,8 +39,10 @@ class Pair:
         }
 
 
-def pairs_of(study: str, runs: Sequence[str], results: Results, metrics: Sequence[Metric], samples: int) -> list[Pair]:
-    """A study's pairs on each metric that both runs have, at the seeds of both; without summaries, on the loss alone.
+def pairs_of(
+    section: str, runs: Sequence[str], results: Results, metrics: Sequence[Metric], samples: int
+) -> list[Pair]:
+    """A section's pairs on each metric that both runs have, at the seeds of both; without summaries, on the loss alone.
 
     Args:
         samples: random signs of meetings behind each interval.
@@ -56,7 +58,7 @@ def pairs_of(study: str, runs: Sequence[str], results: Results, metrics: Sequenc
         for run, against in combinations(runs, 2):
             found = scores.contrast({run: 1, against: -1}, metric.name, None)
             if found is not None:
-                pairs.append(Pair(study, metric, run, against, interval_of(found, samples)))
+                pairs.append(Pair(section, metric, run, against, interval_of(found, samples)))
     return pairs
 
 

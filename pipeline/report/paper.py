@@ -1,4 +1,4 @@
-"""paper.yaml, typed: the paper's tables and figures, and our studies on them."""
+"""paper.yaml, typed: the paper's tables and figures, and our sections on them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,26 @@ PAPER = Path(__file__).with_name("paper.yaml")
 
 
 class Section(Record):
-    """One table or figure of the paper, and the study of params.yaml that is its counterpart.
+    """One table or figure of the paper, or one section of params.yaml.
 
-    `says`: the paper's words in short. `tables`: those of its tables in paper_results.csv. `remark`: what differs here,
-    or where the paper contradicts itself.
+    Attributes:
+        name: as params.yaml names the section that is its counterpart.
+        says: the paper's words in short.
+        tables: those of its tables in paper_results.csv.
+        remark: what differs here, or where the paper contradicts itself.
     """
 
-    study: str
+    name: str
     source: str
     title: str
     says: str = ""
     tables: tuple[str, ...] = Field(default=(), strict=False)
     remark: str = ""
+
+    @property
+    def heading(self) -> str:
+        """Its source and its title."""
+        return f"{self.source[0].upper()}{self.source[1:]}: {self.title}"
 
 
 class Paper(Record):
@@ -35,10 +43,10 @@ class Paper(Record):
 
     sections: tuple[Section, ...] = Field(strict=False)
 
-    def with_studies(self, studies: Iterable[str]) -> list[Section]:
-        """The sections, and one for each study of params.yaml that is no section's counterpart."""
-        known = {section.study for section in self.sections}
-        own = [Section(study=name, source="your study", title=name) for name in studies if name not in known]
+    def with_sections(self, names: Iterable[str]) -> list[Section]:
+        """The paper's sections, and one for each of params.yaml's that is not among them."""
+        known = {section.name for section in self.sections}
+        own = [Section(name=name, source="your section", title=name) for name in names if name not in known]
         return [*self.sections, *own]
 
 

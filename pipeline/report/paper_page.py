@@ -1,4 +1,4 @@
-"""reports/paper.html: every table and figure of the paper, and under each our numbers with intervals."""
+"""The page on the paper: every table and figure of it, and under each our numbers with intervals."""
 
 from __future__ import annotations
 
@@ -10,33 +10,46 @@ from statistics import fmean
 from markupsafe import Markup
 
 from pipeline.clients.batches import batch_sizes
+from pipeline.corpora.example import SPLITS
 from pipeline.corpora.prepared import is_sample
 from pipeline.evaluation.scores import MEAN, Figures
 from pipeline.federated.history import best_rounds
-from pipeline.plan.orders import ReportOrder, RunRow, TrainingKnobs
-from pipeline.report import data_tables
-from pipeline.report.limits import limits, random_weights
-from pipeline.report.page import COMMAND, embedded, page, piece
+from pipeline.plan.orders import ReportOrder, TrainingKnobs
+from pipeline.report.figures.intervals import draw_clients
+from pipeline.report.limits import limits, random_weights, truncation
+from pipeline.report.naming import colours, labels, tokens_of
+from pipeline.report.page import Canvas, Cell, page, source_of, table
 from pipeline.report.pairs import Pair, ahead_by, reference_of
 from pipeline.report.paper import PaperScores, Section, average_of
 from pipeline.runs.result_files import Result
 from pipeline.runs.results import Metrics, Results, common_clients
+from pipeline.runs.truncation import Cut
 from pipeline.tasks.rouge import AVERAGED
-from pipeline.tasks.task import Metric, load_task
+from pipeline.tasks.task import LOSS, Metric
 from pipeline.workspace.record import Json
+
+STATISTICS = ("pairs", "turns", "speakers", "words", "summary_words")
+"""Columns of data_<corpus>.csv."""
 
 
 @dataclass(frozen=True)
 class PaperPage:
     """Everything the page shows.
 
-    `notes`: data set -> its source and how it was read. `of_settings`: setting -> the result of one of its runs.
-    `compared`: section -> the figures of its runs. `pairs`: section -> the difference of every two runs. `trainings`:
-    run at a seed -> its training's name; runs can share one. `extra`: section -> pieces that are no comparison.
+    Attributes:
+        metric: the score by which runs are compared.
+        notes: data set -> its source and how it was read.
+        statistics: data set -> rows of data_<corpus>.csv.
+        compared: section -> the figures of its runs.
+        pairs: section -> the difference of every two runs.
+        of_settings: setting -> the result of one of its runs.
+        trainings: run at a seed -> its training's name; runs can share one.
+        extra: section -> pieces that are no comparison.
     """
 
     order: ReportOrder
     title: str
+    metric: Metric
     results: Results
     sections: Sequence[Section]
     paper: PaperScores
@@ -49,25 +62,20 @@ class PaperPage:
     extra: Mapping[str, Sequence[Markup]] = field(default_factory=dict)
 
 
-def render(data: PaperPage, figures: Path) -> str:
-    """The page; figures are read from a folder of SVG files and embedded."""
+def render(data: PaperPage, folder: Path) -> str:
+    """The page; the figures of its sections are saved in a folder."""
+    meetings = {setting: meetings_tested(result) for setting, result in data.of_settings.items()}
     return page(
         "paper_page.html.j2",
         samples=sorted(corpus for corpus, notes in data.notes.items() if is_sample(notes)),
         random_weights=random_weights(data.order.backbone),
         facts=_facts(data),
         title=data.title,
-        sections=[_section(section, data, figures) for section in data.sections],
-        corpora=data_tables.corpora(data.statistics, data.notes),
-        readings=data_tables.readings(data.statistics),
-        settings=data_tables.settings(data.of_settings),
-        limits=limits(
-            data.order.backbone,
-            data.order.runs,
-            {setting: meetings_tested(result) for setting, result in data.of_settings.items()},
-            data.results,
-        ),
-        command=COMMAND,
+        sections=[_section(section, data, Canvas(folder)) for section in data.sections],
+        corpora=corpora_table(data.statistics, data.notes),
+        readings=readings(data.statistics),
+        settings=settings_table(data.of_settings),
+        limits=limits(data.order.backbone, data.order.runs, meetings, data.results),
     )
 
 
@@ -81,78 +89,105 @@ def _facts(data: PaperPage) -> list[tuple[str, str]]:
         ("products with its weights", order.precision),
         ("runs", f"{len(runs)}, of {len(set(data.trainings.values()) - {None})} trainings"),
         ("seeds", ", ".join(map(str, sorted({row.seed for row in order.runs})))),
-        ("source / target tokens", ", ".join(sorted({_tokens(row) for row in runs if row.learner is not None}))),
+        ("source / target tokens", ", ".join(sorted({tokens_of(row) for row in runs if row.learner is not None}))),
         ("rounds", ", ".join(str(n) for n in sorted({one.rounds for one in trained}))),
         ("learning rate", ", ".join(f"{rate:g}" for rate in sorted({one.learning_rate for one in trained}))),
         ("training examples", f"{100 * order.knobs['train_fraction']:g}% of a client's, or as each part says"),
     ]
 
 
-def _section(section: Section, data: PaperPage, figures: Path) -> Json:
-    compared = data.compared.get(section.study, {})
-    runs, metric = list(compared), load_task(next(iter(data.order.data.values()))).metrics[0]
+# --- sections ---------------------------------------------------------------------------------------------------------
+
+
+def _section(section: Section, data: PaperPage, canvas: Canvas) -> Json:
+    compared = data.compared.get(section.name, {})
     common, clients = common_clients(compared)
-    reference = reference_of(runs, data.results)
-    ahead = ahead_by(data.pairs.get(section.study, ()), reference)
-    caption = piece("comparison", title=section.title, runs=runs, command=COMMAND).striptags()
+    reference = reference_of(list(compared), data.results)
+    ahead = ahead_by(data.pairs.get(section.name, ()), reference)
+    reference = reference if ahead else None
+    mean = "mean" if common == clients else f"mean of {', '.join(common)}"
+    figure = ""
+    if compared:
+        endpoints, by_seed = (data.metric, LOSS), list(data.results.by_seed.values())
+        drawn = draw_clients(compared, by_seed, labels(data.order.runs), colours(data.order.runs), endpoints)
+        figure = canvas.place(drawn, section.name, "comparison", title=section.title, runs=list(compared))
+    head = [
+        *(Cell("run", data.metric.title), *clients, mean),
+        *([] if common == clients else [f"mean of all {len(clients)}"]),
+        *([Cell(f"{reference} is ahead by", "in test loss, by")] if reference else []),
+        Cell("words (over the references’)", Markup("similarity,<br>repetition, %")),
+        *("test loss, mean", "best round"),
+    ]
+    rows = [section_row(run, own, compared, data.results, data.metric) for run, own in compared.items()]
+    if reference:
+        for row, run in zip(rows, compared, strict=True):
+            row.insert(-3, _ahead(ahead.get(run, {}), data.metric))
     return {
-        **section.model_dump(exclude={"tables"}),
-        "paper": [paper_table(data.paper, table) for table in section.tables],
-        "rows": [
-            _row(name, compared[name], common, data.results, metric) | {"ahead": ahead.get(name, {})} for name in runs
-        ],
-        "reference": reference if ahead else None,
-        "metric": metric,
-        "trained_on": _trained_on(runs, data),
-        "clients": clients,
-        "mean": "mean" if common == clients else f"mean of {', '.join(common)}",
-        "of_all": "" if common == clients else f"mean of all {len(clients)}",
-        "figure": embedded(figures / f"{section.study}.svg", caption) if runs else None,
-        "extra": list(data.extra.get(section.study, ())),
+        "section": section,
+        "printed": [paper_table(data.paper, number) for number in section.tables],
+        "table": table(head, rows) if rows else "",
+        "ahead": f"{reference} is better, also in test loss; it is over test meetings that both runs have, in {mean}"
+        if reference
+        else "",
+        "trained_on": _trained_on(list(compared), data),
+        "figure": figure,
+        "extra": list(data.extra.get(section.name, ())),
     }
 
 
-def _row(name: str, figures: Mapping[str, Figures], common: Sequence[str], results: Results, metric: Metric) -> Json:
+def _ahead(texts: Mapping[str, str], metric: Metric) -> Cell:
+    """What the reference gains over a run."""
+    return Cell(texts.get(metric.name, "–" if texts else ""), texts.get("loss", ""))
+
+
+def section_row(
+    name: str, figures: Mapping[str, Figures], compared: Metrics, results: Results, metric: Metric
+) -> list[Cell]:
     """A run's scores by client with intervals, its summaries' surface, its test loss, its best rounds.
 
-    Means are over the clients in `common`.
+    Means are over the clients that all compared runs have. A run with all clients also has the mean over these.
     """
+    common, clients = common_clients(compared)
     history, mean = results.histories[name], figures[MEAN].metrics
     rounds = [number for client in figures if client != MEAN for number in best_rounds(history, client)]
     values = {metric: one.value for metric, one in mean.items()}
-    return {
-        "part": results.rows[name][0].part,
-        "name": name,
-        "cells": {client: _cell(own, metric) for client, own in figures.items()},
-        "of_all": _cell(results.metrics[name][MEAN], metric),
-        "words": _words(values),
-        "surface": "{similarity:.2f}, {repetition:.2f}".format(**values) if "length" in values else "",
-        "loss": f"{values['loss']:.3f}" if "loss" in values else "–",
-        "other_loss": _other_loss(figures, common),
-        "rounds": _span(rounds),
-        "ending": "ended by the cap on rounds" if results.capped(name) else _ending(figures, common),
-    }
+    cells = [_cell(figures.get(client), metric) for client in [*clients, MEAN]]
+    if common != clients:
+        cells.append(_cell(results.metrics[name][MEAN] if set(clients) < set(figures) else None, metric))
+    ending = "ended by the cap on rounds" if results.capped(name) else _ending(figures, common)
+    return [
+        Cell(results.rows[name][0].part, name),
+        *cells,
+        _words(values),
+        Cell(f"{values['loss']:.3f}" if "loss" in values else "–", _other_loss(figures, common)),
+        Cell(_span(rounds), ending if rounds else ""),
+    ]
 
 
-def _words(values: Mapping[str, float]) -> str:
-    """The mean length in words, and over that of the references."""
+def _cell(figures: Figures | None, metric: Metric) -> Cell:
+    """A score with its interval, or the loss of a run without one."""
+    if figures is None:
+        return Cell("–")
+    score = figures.metrics.get(metric.name)
+    if score is None:
+        return Cell("–", f"loss {figures.metrics['loss'].value:.3f}")
+    return Cell(f"{score.value:.{metric.digits}f}", score.span(metric.digits - 1))
+
+
+def _words(values: Mapping[str, float]) -> Cell:
+    """The mean length in words, and over that of the references; similarity and repetition."""
     if "length" not in values:
-        return "–"
-    return f"{values['length']:.0f} ({values['length'] / values['reference_length']:.2f})"
+        return Cell("–")
+    return Cell(
+        f"{values['length']:.0f} ({values['length'] / values['reference_length']:.2f})",
+        f"{values['similarity']:.2f}, {values['repetition']:.2f}",
+    )
 
 
 def _span(rounds: Sequence[int]) -> str:
     if not rounds:
         return ""
     return f"{min(rounds)}–{max(rounds)}" if min(rounds) < max(rounds) else str(rounds[0])
-
-
-def _cell(figures: Figures, metric: Metric) -> dict[str, str]:
-    score = figures.metrics.get(metric.name)
-    if score is None:
-        return {"value": "–", "interval": f"loss {figures.metrics['loss'].value:.3f}"}
-    ends = metric.digits - 1
-    return {"value": f"{score.value:.{metric.digits}f}", "interval": score.span(ends)}
 
 
 def _ending(figures: Mapping[str, Figures], common: Sequence[str]) -> str:
@@ -175,26 +210,28 @@ def _mean_of(name: str, figures: Mapping[str, Figures], clients: Sequence[str]) 
     return fmean(known) if len(known) == len(own) > 0 else None
 
 
-def _trained_on(runs: Sequence[str], data: PaperPage) -> list[Json]:
-    """Training examples and optimizer steps a round of each setting's clients, and what truncation lost."""
+def _trained_on(runs: Sequence[str], data: PaperPage) -> list[str]:
+    """A sentence a setting: its clients' training examples and optimizer steps a round, and what truncation lost."""
     settings: dict[str, TrainingKnobs] = {}
-    for run in runs:
-        row = data.results.rows[run][0]
+    for row in (data.results.rows[run][0] for run in runs):
         if row.training is not None:
             settings.setdefault(row.setting, row.training)
     return [
-        {
-            "name": name,
-            "clients": _steps(data.of_settings[name], training),
-            "truncation": data_tables.lost(data.of_settings[name]),
-        }
+        f"Setting {name} trains on {steps_of(data.of_settings[name], training)}. {_lost(data.of_settings[name])}"
         for name, training in settings.items()
     ]
 
 
-def _tokens(row: RunRow) -> str:
-    assert row.learner is not None
-    return f"{row.learner.view.source_tokens} / {row.learner.view.target_tokens}"
+def steps_of(result: Result, training: TrainingKnobs) -> str:
+    """Each client's training examples, its weight, and its optimizer steps a round."""
+    counts = {client: own["train"] for client, own in result["sizes"].items()}
+    weights = {client: count * training.weights.get(client, 1.0) for client, count in counts.items()}
+    steps = {c: len(batch_sizes(count, training.batch_size)) * training.local_epochs for c, count in counts.items()}
+    shares = {client: f"{100 * weight / sum(weights.values()):.0f}%" for client, weight in weights.items()}
+    return ", ".join(
+        f"{count} examples of {client} ({shares[client]} of all, {steps[client]} optimizer steps a round)"
+        for client, count in counts.items()
+    )
 
 
 def meetings_tested(result: Result) -> dict[str, int]:
@@ -205,37 +242,58 @@ def meetings_tested(result: Result) -> dict[str, int]:
     return {client: len(own) for client, own in groups.items()}
 
 
-def _steps(result: Result, training: TrainingKnobs) -> list[Json]:
-    counts = {client: own["train"] for client, own in result["sizes"].items()}
-    weights = {client: count * training.weights.get(client, 1.0) for client, count in counts.items()}
-    total = sum(weights.values())
-    return [
-        {
-            "name": client,
-            "examples": count,
-            "share": f"{100 * weights[client] / total:.0f}%",
-            "steps": len(batch_sizes(count, training.batch_size)) * training.local_epochs,
-        }
-        for client, count in counts.items()
-    ]
-
-
-def paper_table(paper: PaperScores, table: str) -> Json:
+def paper_table(paper: PaperScores, number: str) -> Json:
     """One of the paper's tables: average ROUGE and its parts, a row a method, a column a client."""
-    rows = [row for row in paper if row["table"] == table]
-    clients = list(dict.fromkeys(row["client"] for row in rows))
+    rows = [row for row in paper if row["table"] == number]
+    clients, methods = (list(dict.fromkeys(row[column] for row in rows)) for column in ("client", "method"))
     cells = {
-        (row["method"], row["client"]): {
-            "value": f"{average_of(row):.2f}",
-            "interval": " / ".join(row[metric] for metric in AVERAGED if row[metric]),
-        }
+        (row["method"], row["client"]): Cell(f"{average_of(row):.2f}", " / ".join(filter(None, map(row.get, AVERAGED))))
         for row in rows
     }
-    methods = list(dict.fromkeys(row["method"] for row in rows))
-    return {
-        "table": table,
-        "backbone": rows[0]["backbone"],
-        "parts": any(row[metric] for row in rows for metric in AVERAGED),
-        "clients": clients,
-        "rows": [{"method": m, "cells": [cells.get((m, c)) for c in clients]} for m in methods],
+    body = [[method, *(cells.get((method, client), "–") for client in clients)] for method in methods]
+    parts = ", and R-1 / R-2 / R-L" if any(cell.small for cell in cells.values()) else ""
+    return {"note": f"Table {number}: average ROUGE{parts}.", "table": table([rows[0]["backbone"], *clients], body)}
+
+
+# --- data -------------------------------------------------------------------------------------------------------------
+
+
+def corpora_table(statistics: Mapping[str, Sequence[Mapping[str, str]]], notes: Mapping[str, Json]) -> Markup:
+    """A row a domain and split: its source, its statistics as it was read here, and in small print the paper's."""
+    rows = []
+    for corpus, own in statistics.items():
+        reading = f"{notes[corpus]['span_end']}_" if notes[corpus].get("span_end") else ""
+        for row in own:
+            cells = (Cell(row[f"{reading}{name}"], row.get(f"paper_{name}", "")) for name in STATISTICS)
+            where = (Cell(row[column], kind="left") for column in ("domain", "split"))
+            rows.append([source_of(corpus, notes[corpus]["source"]), *where, *cells, row[f"{reading}without_turns"]])
+    left = (Cell("domain", kind="left"), Cell("split", kind="left"))
+    return table(["corpus", *left, *STATISTICS[:-1], "words of summary", "examples without turns"], rows)
+
+
+def readings(statistics: Mapping[str, Sequence[Mapping[str, str]]]) -> dict[str, int] | None:
+    """Reading of a span's end -> the number of rows whose turns are those of the paper's Table II; `rows`: of all."""
+    rows = [row for row in statistics.get("qmsum", ()) if row["paper_turns"]]
+    same = {
+        reading: sum(abs(float(row[f"{reading}_turns"]) - float(row["paper_turns"])) < 0.01 for row in rows)
+        for reading in ("inclusive", "exclusive")
     }
+    return same | {"rows": len(rows)} if rows else None
+
+
+def settings_table(results: Mapping[str, Result]) -> Markup:
+    """A row a setting: the number of examples of each client, and what truncation lost.
+
+    Args:
+        results: setting -> the result of one of its runs.
+    """
+    rows = []
+    for name, result in results.items():
+        sizes = [f"{client} {'/'.join(str(own[s]) for s in SPLITS)}" for client, own in result["sizes"].items()]
+        rows.append([name, Cell(", ".join(sizes), kind="text"), Cell(_lost(result), kind="text")])
+    left = (Cell("examples a client, train/val/test", kind="left"), Cell("truncation", kind="left"))
+    return table(["setting", *left], rows)
+
+
+def _lost(result: Result) -> Markup:
+    return truncation(Cut(**result["cut"]) if result["cut"] else None)

@@ -12,30 +12,33 @@ from markupsafe import Markup
 
 from pipeline.evaluation.agreement import kappa, shares
 from pipeline.evaluation.intervals import Interval
-from pipeline.evaluation.scores import MEAN, Scored
-from pipeline.federated.history import best_validation_loss, client_rounds
+from pipeline.evaluation.scores import MEAN
+from pipeline.federated.history import History, best_validation_loss, client_rounds
 from pipeline.plan.orders import RunRow
-from pipeline.report.figures import heatmap, human, learning_curves, sweep, teacher
-from pipeline.report.figures.parts_of_speech import share_text
+from pipeline.report.figures import bars, curves, intervals, matrices
 from pipeline.report.figures.style import colour
-from pipeline.report.page import Canvas, piece
+from pipeline.report.page import Canvas, piece, table
 from pipeline.runs.results import Metrics, Results, knob_of
 from pipeline.tasks.task import Metric
 from pipeline.workspace.record import Json
 
-Analysis = Mapping[str, Json]
+Analysis = Mapping[str, Mapping[str, Json]]
 """Tables of the stage `analyze`: kind -> name of a run or manifest -> its table."""
 Rows = Sequence[Mapping[str, str]]
 """Rows of a CSV file."""
-Texts = Mapping[str, Mapping[str, Mapping[str, str]]]
-"""Run -> example -> its row of predictions."""
 
 
 def rounds_of_clients(results: Results, runs: Sequence[str]) -> list[Markup]:
-    """How many times a client trained in each run, the mean over clients."""
+    """How many times a client trained in each run, the mean over seeds."""
     counts = {run: fmean(client_rounds(results.histories[run]).values()) for run in runs if results.histories.get(run)}
     text = ", ".join(f"{run} {count:g}" for run, count in counts.items())
     return [piece("client_rounds", counts=text)] if counts else []
+
+
+def share_text(row: Mapping[str, str]) -> str:
+    """A row of word_shares.csv as a percentage with its interval."""
+    value, *ends = (100 * float(row[k]) for k in ("value", "low", "high") if row.get(k) not in (None, ""))
+    return f"{value:.1f}%" + (" ({:.1f} … {:.1f})".format(*ends) if ends else "")
 
 
 def words_learned(shares: Rows, pos: Rows) -> list[Markup]:
@@ -49,17 +52,25 @@ def words_learned(shares: Rows, pos: Rows) -> list[Markup]:
     if not found:
         return []
     clients = list(dict.fromkeys(row["client"] for row in pos))
-    cells = {(row["client"], row["pos"]): row for row in pos}
+    cells = {
+        (row["pos"], row["client"]): f"{float(row['distilled_given_pos']):.0%} ({float(row['lift']):.2f})"
+        for row in pos
+    }
     rows = [
-        [part, *(_distilled(cells.get((client, part))) for client in clients)]
-        for part in sorted({row["pos"] for row in pos})
+        [part, *(cells.get((part, client), "–") for client in clients)] for part in sorted({row["pos"] for row in pos})
     ]
     head = ["distilled, of a part of speech (lift)", *clients]
-    return [piece("words_learned", shares="; ".join(found)), piece("table", head=head, rows=rows), piece("lift")]
+    return [piece("words_learned", shares="; ".join(found)), table(head, rows), piece("lift")]
 
 
-def _distilled(row: Mapping[str, str] | None) -> str:
-    return "–" if row is None else f"{float(row['distilled_given_pos']):.0%} ({float(row['lift']):.2f})"
+def parts_of_speech(canvas: Canvas, pos: Rows, runs: Sequence[str]) -> list[Markup]:
+    """A figure for each client of what was distilled, by part of speech (Fig. 11)."""
+    return [
+        canvas.place(
+            bars.draw_parts_of_speech(pos, client), f"pos_{client}", "parts_of_speech", client=client, runs=runs
+        )
+        for client in dict.fromkeys(row["client"] for row in pos)
+    ]
 
 
 def untrained(metrics: Metrics, run: str, metric: Metric) -> list[Markup]:
@@ -71,10 +82,9 @@ def untrained(metrics: Metrics, run: str, metric: Metric) -> list[Markup]:
 
 def crossed_losses(canvas: Canvas, analysis: Analysis) -> list[Markup]:
     """The loss of every client's adapter on every client's test set, as pictures."""
-    tables = analysis.get("crossed", {})
-    if not tables:
+    if not (tables := analysis.get("crossed", {})):
         return []
-    figure = heatmap.draw(tables, "trained by", "tested on", "Blues_r")
+    figure = matrices.draw_cells(tables, "trained by", "tested on", "Blues_r")
     return [canvas.place(figure, "crossed", "crossed", runs=list(tables))]
 
 
@@ -82,7 +92,7 @@ def divergences(canvas: Canvas, analysis: Analysis) -> list[Markup]:
     """Divergences of topics and words between clients, a picture a setting and seed."""
     return [
         canvas.place(
-            heatmap.draw({"topics": found["topics"], "words": found["words"]}, "", "", limits=(0.0, 1.0)),
+            matrices.draw_cells({"topics": found["topics"], "words": found["words"]}, "", "", limits=(0.0, 1.0)),
             f"divergence_{name}",
             "divergence",
             setting=name,
@@ -107,52 +117,22 @@ def ratings(canvas: Canvas, rows: Rows, ours: str, samples: int) -> list[Markup]
         cells.append([method, *texts, len(own), "–" if agreement is None else f"{agreement:.2f}", subjects])
     about = {"raters": len({row["rater"] for row in rows}), "methods": [ours, *found]}
     head = ["% of ratings, against", "win", "tie", "loss", "ratings", "Fleiss’ κ", "over pairs and criteria"]
-    return [canvas.place(human.draw(found, ours), "human", "human", **about), piece("table", head=head, rows=cells)]
+    return [canvas.place(bars.draw_ratings(found, ours), "human", "human", **about), table(head, cells)]
 
 
-def median_cases(scored: Mapping[str, Sequence[Scored]], texts: Texts, metric: Metric) -> list[Markup]:
-    """Table VIII by a rule: each client's test example with the median of ours − theirs in a metric.
-
-    Args:
-        scored: ours and theirs -> the scores of its examples at one seed.
-        texts: the same two -> example -> its query, reference and prediction.
-    """
-    ours, theirs = scored
-    other = {row.id: row for row in scored[theirs]}
-
-    def gain(row: Scored) -> float:
-        """Ours − theirs on an example."""
-        return row.values[metric.name] - other[row.id].values[metric.name]
-
-    pieces = []
-    for client in dict.fromkeys(row.client for row in scored[ours]):
-        own = sorted((row for row in scored[ours] if row.client == client), key=lambda row: (gain(row), row.id))
-        chosen = own[len(own) // 2]
-        mine, others = texts[ours][chosen.id], texts[theirs][chosen.id]
-        pieces.append(
-            piece(
-                "case",
-                client=client,
-                query=mine["query"],
-                reference=mine["reference"],
-                ours=mine["prediction"],
-                theirs=others["prediction"],
-                gain=gain(chosen),
-            )
-        )
-    return pieces
+# --- the teacher ------------------------------------------------------------------------------------------------------
 
 
 def teacher_deciles(canvas: Canvas, results: Results, analysis: Analysis) -> list[Markup]:
-    """The teacher against the student by decile of the teacher's entropy, a figure a run."""
+    """The teacher against the student by decile of the teacher's entropy, a figure for each run with results."""
     runs = {row.id.replace("/", "-"): name for name, rows in results.rows.items() for row in rows}
-    taus = {run: knob_of(results, runs[run], "tau") for run in analysis.get("deciles", {})}
-    return [
-        canvas.place(
-            teacher.draw_deciles(found, taus[run]), f"deciles_{run}", "deciles", run=run, tau=f"{taus[run]:.3g}"
-        )
-        for run, found in analysis.get("deciles", {}).items()
-    ]
+    placed = []
+    for run, found in analysis.get("deciles", {}).items():
+        if run in runs:
+            tau = knob_of(results, runs[run], "tau")
+            figure = curves.draw_deciles(found, tau)
+            placed.append(canvas.place(figure, f"deciles_{run}", "deciles", run=run, tau=f"{tau:.3g}"))
+    return placed
 
 
 def teacher_and_student(canvas: Canvas, results: Results, run: str) -> list[Markup]:
@@ -161,10 +141,12 @@ def teacher_and_student(canvas: Canvas, results: Results, run: str) -> list[Mark
     sent = [replace(one, validation_loss=one.sent_validation_loss) for one in student]
     if not sent:
         return []
-    clients = list(dict.fromkeys(one.client for one in sent))
-    coloured = {"student": colour(1), "teacher": colour(2)}
-    figure = learning_curves.draw({"student": student, "teacher": sent}, clients, coloured)
+    clients, coloured = list(dict.fromkeys(one.client for one in sent)), {"student": colour(1), "teacher": colour(2)}
+    figure = curves.draw_validation({"student": student, "teacher": sent}, clients, coloured)
     return [canvas.place(figure, f"teacher_{run}", "teacher_by_round", run=run)]
+
+
+# --- knobs ------------------------------------------------------------------------------------------------------------
 
 
 def knob_sweep(
@@ -183,13 +165,14 @@ def knob_sweep(
     best = min(points, key=lambda point: point.validation.value)
     chosen = knob_of(results, usual, knob) if usual in results.rows else math.nan
     about = {"knob": name, "best": best.label, "marked": not math.isnan(chosen), "runs": known}
-    return [canvas.place(sweep.draw(points, name, chosen, metric.title), f"sweep_{knob}", "sweep", **about)]
+    figure = intervals.draw_sweep(points, name, chosen, metric.title)
+    return [canvas.place(figure, f"sweep_{knob}", "sweep", **about)]
 
 
-def _point(results: Results, run: str, knob: str, metric: Metric) -> sweep.Point:
-    value, own = knob_of(results, run, knob), results.metrics[run][MEAN].metrics
-    loss = best_validation_loss(results.histories[run])
-    return sweep.Point(value, f"{value:.3g}", Interval(loss, loss, loss, 0.0), own["loss"], own.get(metric.name))
+def _point(results: Results, run: str, knob: str, metric: Metric) -> intervals.Point:
+    own, loss = results.metrics[run][MEAN].metrics, best_validation_loss(results.histories[run])
+    value = knob_of(results, run, knob)
+    return intervals.Point(value, Interval(loss, loss, loss, 0.0), own["loss"], own.get(metric.name))
 
 
 def tuned(results: Results, trials: Rows, runs: Sequence[str]) -> list[Markup]:
@@ -212,12 +195,58 @@ def _chosen(run: str, trials: Rows, rows: Sequence[RunRow]) -> str:
     edge = ", the end of what was tried" if float(best["value"]) in (min(values), max(values)) else ""
     training = rows[0].training if rows else None
     known = {} if training is None else training.model_dump() | training.hyperparameters
-    other = "" if training is None or _same(best["value"], str(known.get(knob))) else " (the run has another)"
+    other = "" if training is None or float(best["value"]) == known.get(knob) else " (the run has another)"
     return f"{run} {knob}={best['value']} of {len(trials)} trials{edge}{other}"
 
 
-def _same(one: str, other: str) -> bool:
-    try:
-        return float(one) == float(other)
-    except ValueError:
-        return one == other
+# --- bytes ------------------------------------------------------------------------------------------------------------
+
+
+def bytes_sent(
+    canvas: Canvas,
+    results: Results,
+    runs: Sequence[str],
+    named: Mapping[str, str],
+    colours: Mapping[str, str],
+    full_model: int,
+) -> list[Markup]:
+    """Validation loss against bytes, and the bytes that reach the best loss of the first run, AdaFedAvg."""
+    shown = {run: results.histories[run] for run in runs if run in results.histories and run in results.metrics}
+    if runs[0] not in shown:
+        return []
+    factor = full_model / max(one.bytes_up for one in shown[runs[0]])
+    means = {run: results.metrics[run][MEAN].metrics for run in shown}
+    sent = {run: sent_until_best(history) for run, history in shown.items()}
+    rouge = {run: (sent[run], own["average"].value) for run, own in means.items() if "average" in own}
+    figure = curves.draw_bytes(shown, named, colours, rouge, factor)
+    goal = min(loss for _, loss in curves.path_of(shown[runs[0]]))
+    head = (
+        *(f"to AdaFedAvg’s best loss, {goal:.3f}", "MB, adapters", "MB, full model"),
+        *("MB to its own best rounds", "test loss then", "average ROUGE then"),
+    )
+    rows = [
+        (
+            named[run],
+            *(_reached(curves.path_of(history, larger), goal) for larger in (1.0, factor)),
+            f"{sent[run]:,.0f}",
+            f"{means[run]['loss'].value:.3f}",
+            f"{rouge[run][1]:.2f}" if run in rouge else "–",
+        )
+        for run, history in shown.items()
+        if any(one.bytes_up for one in history)
+    ]
+    return [canvas.place(figure, "communication", "communication", runs=list(shown)), table(head, rows)]
+
+
+def _reached(path: curves.Points, goal: float) -> str:
+    return next((f"{sent:,.0f}" for sent, loss in path if loss <= goal), "not reached")
+
+
+def sent_until_best(history: History) -> float:
+    """MB of adapters until the last of the clients' best rounds, the mean over seeds."""
+    sent = []
+    for seed in dict.fromkeys(one.seed for one in history):
+        own = [one for one in history if one.seed == seed]
+        until = max(one.round for one in own if one.best)
+        sent.append(sum(one.bytes_moved for one in own if one.round <= until))
+    return fmean(sent) / curves.MEGABYTE

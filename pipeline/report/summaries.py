@@ -1,11 +1,13 @@
-"""Texts on the page of examples: references as the teacher sees them, and one test example a client."""
+"""Texts on pages: references as the teacher sees them, and test examples with the summaries of runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from pipeline.corpora.hash_order import hash_order
+from pipeline.evaluation.scores import Scored
 from pipeline.evaluation.words import grouped
+from pipeline.tasks.task import Metric
 from pipeline.workspace.record import Json
 
 Predictions = Mapping[str, Sequence[Json]]
@@ -46,8 +48,31 @@ def cases(predictions: Predictions, named: Mapping[str, str]) -> list[Json]:
     first = next(iter(by_run.values()), {})
     found = []
     for client in dict.fromkeys(row["client"] for row in first.values()):
-        identity = hash_order([i for i, row in first.items() if row["client"] == client])[0]
-        row = first[identity]
-        texts = [{"label": named[run], "text": rows[identity]["prediction"]} for run, rows in by_run.items()]
-        found.append({"client": client, "query": row["query"], "reference": row["reference"], "rows": texts})
+        chosen = hash_order([i for i, row in first.items() if row["client"] == client])[0]
+        texts = [(named[run], rows[chosen]["prediction"]) for run, rows in by_run.items()]
+        found.append(_case(client, first[chosen], texts))
+    return found
+
+
+def _case(client: str, row: Json, texts: Sequence[tuple[str, str]]) -> Json:
+    return {"client": client, "query": row["query"], "texts": [("Reference", row["reference"]), *texts]}
+
+
+def median_cases(scored: Mapping[str, Sequence[Scored]], predictions: Predictions, metric: Metric) -> list[Json]:
+    """Table VIII by a rule: each client's test example with the median of ours − theirs in a metric.
+
+    Args:
+        scored: ours and theirs -> the scores of its examples at one seed.
+        predictions: of the same two.
+    """
+    ours, theirs = scored
+    other = {row.id: row.values[metric.name] for row in scored[theirs]}
+    gains = {row.id: row.values[metric.name] - other[row.id] for row in scored[ours]}
+    mine, others = ({row["id"]: row for row in predictions[run]} for run in (ours, theirs))
+    found = []
+    for client in dict.fromkeys(row.client for row in scored[ours]):
+        own = sorted((row.id for row in scored[ours] if row.client == client), key=lambda i: (gains[i], i))
+        chosen = own[len(own) // 2]
+        texts = [("AdaFedSelectKD", mine[chosen]["prediction"]), ("AdaFedAvg", others[chosen]["prediction"])]
+        found.append(_case(client, mine[chosen], texts) | {"gain": gains[chosen]})
     return found

@@ -1,28 +1,28 @@
-"""The page of an experiment on labelled texts, and the gallery of its federations."""
+"""The page of an experiment on labelled texts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
-from types import MappingProxyType
-from typing import Any
 
 from markupsafe import Markup
+from matplotlib.figure import Figure
 
 from pipeline.evaluation.comparisons import Effect
 from pipeline.evaluation.pooled import LabelCounts, divergences, roughness
 from pipeline.plan.orders import ReportOrder, RunRow
 from pipeline.plan.pages import is_called_after
-from pipeline.report.effects import effect_records, effect_row
-from pipeline.report.figures import forest
-from pipeline.report.figures.federations import draw_costs, draw_curves, draw_distances
-from pipeline.report.figures.style import save
-from pipeline.report.page import COMMAND, embedded, page, piece
+from pipeline.report.effects import effect_records, effects_table
+from pipeline.report.figures.curves import Points, draw_costs, draw_curves
+from pipeline.report.figures.intervals import draw_forest
+from pipeline.report.figures.matrices import draw_distances
+from pipeline.report.page import Canvas, page
 from pipeline.report.task_tables import (
     THEIRS,
     PaperRows,
-    Row,
     RunOutcome,
     client_rows,
     cost_row,
@@ -32,13 +32,14 @@ from pipeline.report.task_tables import (
     with_paper,
 )
 from pipeline.tasks.task import Metric
+from pipeline.workspace.record import Json
 
 TITLES = {"classify": "Classifying", "tag": "Tagging", "answer": "Answering", "title": "Writing titles"}
 """Task -> its name on pages."""
-Tables = dict[str, list[Row]]
+Tables = dict[str, list[Json]]
 WHOLE = "whole-"
 """Prefix of the names of settings that are drawn and have no training."""
-FOREST = "Effects with 95% intervals; rings are the effects of single seeds. An asterisk: p is not corrected."
+LOSS = "development loss, nats an item"
 
 
 def _theirs(method: str) -> str:
@@ -46,35 +47,29 @@ def _theirs(method: str) -> str:
     return method.removeprefix("Ada")
 
 
+@dataclass(frozen=True)
 class TaskPage:
-    """The tables, figures and page of an experiment on labelled texts, from its results."""
+    """The tables, figures and page of an experiment on labelled texts, from its results.
 
-    def __init__(
-        self,
-        order: ReportOrder,
-        outcomes: Mapping[str, RunOutcome],
-        label_counts: Mapping[str, Mapping[int, LabelCounts]],
-        metrics: Mapping[str, Sequence[Metric]],
-        question: str,
-        effects: Sequence[Effect],
-        data: Sequence[Row],
-        paper: PaperRows,
-        altered: Set[str] = frozenset(),
-        unassigned: Mapping[str, int] = MappingProxyType({}),
-    ) -> None:
-        """Create the page.
+    Attributes:
+        outcomes: run -> its results.
+        label_counts: setting -> seed -> client -> label -> training texts.
+        metrics: data set -> its task's.
+        data: a row a data set.
+        altered: settings that are skewed differently from the paper's; its numbers are not shown with them.
+        unassigned: setting -> the number of sampled texts that no client has, at the first seed.
+    """
 
-        Args:
-            outcomes: run -> its results.
-            label_counts: setting -> seed -> client -> label -> training texts.
-            metrics: data set -> its task's.
-            data: a row a data set.
-            altered: settings that are skewed differently from the paper's; its numbers are not shown with them.
-            unassigned: setting -> the number of sampled texts that no client has, at the first seed.
-        """
-        self.order, self.outcomes, self.label_counts, self.metrics = order, outcomes, label_counts, metrics
-        self.question, self.effects, self.data, self.paper, self.altered = question, effects, data, paper, altered
-        self.unassigned = unassigned
+    order: ReportOrder
+    outcomes: Mapping[str, RunOutcome]
+    label_counts: Mapping[str, Mapping[int, LabelCounts]]
+    metrics: Mapping[str, Sequence[Metric]]
+    question: str
+    effects: Sequence[Effect]
+    data: Sequence[Json]
+    paper: PaperRows
+    altered: Set[str] = frozenset()
+    unassigned: Mapping[str, int] = field(default_factory=dict)
 
     def metric(self, run: str) -> Metric:
         """The first metric of a run's task."""
@@ -84,22 +79,23 @@ class TaskPage:
         """A setting's data set."""
         return self.order.settings[setting].data_sets[0]
 
-    def sections(self, name: str) -> list[str]:
-        """A section's settings or runs; `methods` has every setting with runs, unless the file lists some."""
-        if name in self.order.sections or name != "methods":
-            return self.order.sections.get(name, [])
-        return [
-            setting for setting in self.order.settings if any(r.row.setting == setting for r in self.outcomes.values())
-        ]
-
     def task(self, setting: str) -> str:
         """The task of a setting's data set."""
         return self.order.data[self.data_set(setting)].rpartition(".")[2]
 
+    def methods(self) -> list[str]:
+        """The settings of Table 2: those that the file lists, or all that have runs."""
+        used = {one.row.setting for one in self.outcomes.values()}
+        return self.order.sections.get("methods", [setting for setting in self.order.settings if setting in used])
+
+    def runs(self, section: str) -> list[str]:
+        """A section's runs that have results."""
+        return [run for run in self.order.sections.get(section, []) if run in self.outcomes]
+
     def title(self, setting: str) -> str:
         """The page's name of a setting of Table 2: its task and data set, and its own name where others share these."""
         data = self.data_set(setting)
-        alone = [self.data_set(one) for one in self.sections("methods")].count(data) == 1
+        alone = [self.data_set(one) for one in self.methods()].count(data) == 1
         task = TITLES.get(self.task(setting), self.task(setting))
         return f"{task} ({data})" if alone else f"{task} ({data}, {setting})"
 
@@ -107,71 +103,56 @@ class TaskPage:
 
     def tables(self) -> Tables:
         """Name of a CSV -> its rows, for tables with rows; the paper's numbers are shown with published data alone."""
-        found = {f"methods-{setting}": self._methods(setting) for setting in self.sections("methods")}
-        natural = self._natural()
+        natural: Tables = {}
+        for run in self.runs("natural"):
+            rows = natural.setdefault(f"natural-{self.outcomes[run].row.data[0]}", [])
+            rows.append(client_rows(self.outcomes[run], self.metric(run)))
         tables = {
             "comparisons": effect_records(self.effects),
             "data": [
                 {key: value for key, value in row.items() if self.order.published or not key.startswith("paper")}
                 for row in self.data
             ],
-            **found,
+            **{f"methods-{setting}": self._methods(setting) for setting in self.methods()},
             "federations": [self._federation(name) for name in self.label_counts],
-            "partitions": self._partitions(),
-            "cuts": self._cuts(),
-            "sizes": [self._cost(run, None) for run in self._listed("sizes")],
-            **{f"natural-{dataset}": rows for dataset, rows in natural.items()},
+            "partitions": [self._partition(run) for run in self.runs("partitions")],
+            "cuts": [self._cost(run, self._paper_cut(self.outcomes[run].row)) for run in self.runs("cuts")],
+            "sizes": [self._cost(run) for run in self.runs("sizes")],
+            **natural,
         }
         return {name: rows for name, rows in tables.items() if rows}
 
-    def _methods(self, setting: str) -> list[Row]:
+    def _methods(self, setting: str) -> list[Json]:
         runs = [self.outcomes[run] for run in self._called_after(setting)]
         if not runs:
             return []
         metrics, label_counts = self.metrics[runs[0].row.data[0]], self.label_counts[setting]
         rows = [method_row(run, metrics, label_counts, self.order.sign_flips) for run in runs]
-        counts: dict[str, int] = {}
+        counts: Counter[str] = Counter()
         for labels in next(iter(label_counts.values())).values():
-            for label, count in labels.items():
-                counts[label] = counts.get(label, 0) + count
+            counts.update(labels)
         major = majority_row(runs[0].scored, metrics[0], counts)
         published = self.data_set(setting) in self.order.published and setting not in self.altered
         theirs = THEIRS.get(self.task(setting), "") if published else ""
         return with_paper(rows, self.paper, theirs) + ([major] if major else [])
 
-    def _partitions(self) -> list[Row]:
-        rows = []
-        for run in self._listed("partitions"):
-            outcome = self.outcomes[run]
-            rough = fmean(roughness(curve) for curve in outcome.curves.values())
-            rows.append(self._cost(run, None) | {"setting": outcome.row.setting, "roughness": round(rough, 3)})
-        return [
-            {k: row[k] for k in ("run", "setting", self.metric(row["run"]).name, "low", "high", "roughness")}
-            for row in rows
-        ]
+    def _partition(self, run: str) -> Json:
+        outcome, cost = self.outcomes[run], self._cost(run)
+        rough = fmean(roughness(curve) for curve in outcome.curves.values())
+        shown = {name: cost[name] for name in (self.metric(run).name, "low", "high")}
+        return {"run": run, "setting": outcome.row.setting, **shown, "roughness": round(rough, 3)}
 
-    def _federation(self, setting: str) -> Row:
-        sizes = {
-            run.row.training.batch_size
-            for run in self.outcomes.values()
-            if run.row.setting == setting and run.row.training
-        }
-        knobs = dict(zip(("alpha", "beta"), self._skew(setting), strict=True))
-        shown = federation_row(setting, next(iter(self.label_counts[setting].values())), max(sizes, default=None))
-        drawn = {knob: "" if value is None else value for knob, value in knobs.items()}
-        return {"setting": setting} | drawn | shown | {"held_by_nobody": self.unassigned.get(setting, 0)}
+    def _federation(self, setting: str) -> Json:
+        runs = (run.row for run in self.outcomes.values() if run.row.setting == setting)
+        sizes = {row.training.batch_size for row in runs if row.training}
+        counts = next(iter(self.label_counts[setting].values()))
+        skew = {knob: "" if (value := self._skew(setting, knob)) is None else value for knob in ("alpha", "beta")}
+        row = federation_row(setting, counts, max(sizes, default=None))
+        return {"setting": setting} | skew | row | {"held_by_nobody": self.unassigned.get(setting, 0)}
 
-    def _skew(self, setting: str) -> tuple[float | None, float | None]:
-        """α of labels or clusters, β of sizes; None where clients are skewed otherwise or not at all."""
-        skew = self.order.settings[setting]
-        return getattr(skew, "alpha", None), getattr(skew, "beta", None)
-
-    def _listed(self, table: str) -> list[str]:
-        """A table's runs that have results."""
-        return [run for run in self.sections(table) if run in self.outcomes]
-
-    def _cuts(self) -> list[Row]:
-        return [self._cost(run, self._paper_cut(self.outcomes[run].row)) for run in self._listed("cuts")]
+    def _skew(self, setting: str, knob: str) -> float | None:
+        """α of labels or clusters, or β of sizes; None where clients are skewed otherwise or not at all."""
+        return getattr(self.order.settings[setting], knob, None)
 
     def _paper_cut(self, run: RunRow) -> float | None:
         if run.learner is None or run.learner.above != "layers" or run.setting in self.altered:
@@ -179,113 +160,80 @@ class TaskPage:
         name = f"{_theirs(run.method)} frozen={run.learner.view.frozen}"
         return next((float(row["value"]) for row in self.paper if row["table"] == "3" and row["method"] == name), None)
 
-    def _cost(self, run: str, paper: float | None) -> Row:
+    def _cost(self, run: str, paper: float | None = None) -> Json:
         return cost_row(self.outcomes[run], self.metric(run), self.order.sign_flips, paper)
 
-    def _natural(self) -> Tables:
-        found: Tables = {}
-        for run in self._listed("natural"):
-            found.setdefault(self.outcomes[run].row.data[0], []).append(
-                client_rows(self.outcomes[run], self.metric(run))
-            )
-        return found
-
-    def _effect(self, effect: Effect) -> dict[str, str]:
+    def _metric_of(self, effect: Effect) -> Metric:
+        """An effect's metric, of its first run; for a run without results, the first metric with that name."""
         run = next(iter(effect.comparison.terms))
-        seeds = {seed: f"seed {seed}" for one in self.outcomes.values() for seed in sorted(one.scored)}
-        return effect_row(effect, self._metric_of(run, effect.metric), seeds)
-
-    def _metric_of(self, run: str, name: str) -> Metric:
-        """A metric of a run by its name; for a run without results, the first metric with that name."""
         own = self.metrics[self.outcomes[run].row.data[0]] if run in self.outcomes else ()
-        return next(one for group in (own, *self.metrics.values()) for one in group if one.name == name)
+        return next(one for group in (own, *self.metrics.values()) for one in group if one.name == effect.metric)
 
     # -- figures --
 
     def draw(self, folder: Path) -> dict[str, Markup]:
-        """Save every figure.
-
-        Returns:
-            Name -> the HTML that embeds it.
-        """
-        found = {}
-        for name, figure, caption in self._figures():
-            save(figure, folder, name)
-            found[name] = embedded(folder / f"{name}.svg", f"{caption} To draw it again: {COMMAND}.")
+        """Save every figure; name -> the HTML that embeds it."""
+        canvas = Canvas(folder)
+        found = {name: canvas.place(figure, name, name) for name, figure in self._figures().items()}
+        if any(effect.interval for effect in self.effects):
+            forest = draw_forest(self.effects, {one.metric: self._metric_of(one) for one in self.effects})
+            found["forest"] = canvas.place(forest, "forest", "forest", rings="seeds")
         return found
 
-    def _figures(self) -> list[tuple[str, Any, str]]:
-        settings = [s for s in self.sections("methods") if self._curves_of(s)]
-        figures: list[tuple[str, Any, str]] = []
-        rounds, loss = "round", "development loss, nats an item"
-        if settings:
-            panels = {self.title(s): self._curves_of(s) for s in settings}
-            figures.append(("curves", draw_curves(panels, rounds, loss), "Development loss by round, mean over seeds."))
-        if curves := self._named(self.sections("partitions")):
-            figures.append(
-                ("partition_curves", draw_curves({"": curves}, rounds, loss), "Development loss by federation.")
-            )
-        panels = {}
-        for run, curve in self._named(self.sections("cuts")).items():
-            panels.setdefault(_theirs(self.outcomes[run].row.method), {})[run] = curve
+    def _figures(self) -> dict[str, Figure]:
+        figures = {}
+        panels = {self.title(s): curves for s in self.methods() if (curves := self._curves(self._called_after(s)))}
         if panels:
-            figures.append(("cut_curves", draw_curves(panels, rounds, loss), "Where the encoder is cut."))
-        sizes = self._listed("sizes")
-        if sizes:
-            points = {
-                run: (self.outcomes[run].sent / 1e6, self._cost(run, None)[self.metric(run).name]) for run in sizes
-            }
-            figures.append(("size_curves", draw_curves({"": self._named(sizes)}, rounds, loss), "Models by size."))
-            figures.append(
-                ("size_figure", draw_costs(points, "MB sent", self.metric(sizes[0]).title), "Score by what is sent.")
-            )
-        alphas = {name: alpha for name in self.label_counts if (alpha := self._skew(name)[0]) is not None}
-        ordered = sorted(alphas, key=lambda name: alphas[name])
-        drawn = {name: divergences(next(iter(self.label_counts[name].values()))) for name in ordered}
-        if whole := {name: found for name, found in drawn.items() if name.startswith(WHOLE)}:
-            figures.append(("distances", draw_distances(whole), "Jensen-Shannon divergence between clients, in bits."))
-        if any(effect.interval for effect in self.effects):
-            shown = {one.metric: self._metric_of(next(iter(one.comparison.terms)), one.metric) for one in self.effects}
-            figures.insert(0, ("forest", forest.draw(self.effects, shown), FOREST))
+            figures["curves"] = draw_curves(panels, LOSS)
+        if curves := self._curves(self.runs("partitions")):
+            figures["partition_curves"] = draw_curves({"": curves}, LOSS)
+        cuts: dict[str, dict[str, Points]] = {}
+        for run, curve in self._curves(self.runs("cuts")).items():
+            cuts.setdefault(_theirs(self.outcomes[run].row.method), {})[run] = curve
+        if cuts:
+            figures["cut_curves"] = draw_curves(cuts, LOSS)
+        if sizes := self.runs("sizes"):
+            points = {run: (self.outcomes[run].sent / 1e6, self._cost(run)[self.metric(run).name]) for run in sizes}
+            figures["size_curves"] = draw_curves({"": self._curves(sizes)}, LOSS)
+            figures["size_figure"] = draw_costs(points, "MB sent", self.metric(sizes[0]).title)
+        alphas = {
+            name: alpha
+            for name in self.label_counts
+            if name.startswith(WHOLE) and (alpha := self._skew(name, "alpha")) is not None
+        }
+        if alphas:
+            ordered = sorted(alphas, key=lambda name: alphas[name])
+            counts = {name: next(iter(self.label_counts[name].values())) for name in ordered}
+            figures["distances"] = draw_distances({name: divergences(own) for name, own in counts.items()})
         return figures
 
-    def _curves_of(self, setting: str) -> dict[str, list[float]]:
-        return self._named(self._called_after(setting))
-
     def _called_after(self, setting: str) -> list[str]:
+        """The runs with results of a setting's table of methods."""
         return [
-            name for name, run in self.outcomes.items() if run.row.setting == setting and is_called_after(name, setting)
+            run for run, one in self.outcomes.items() if one.row.setting == setting and is_called_after(run, setting)
         ]
 
-    def _named(self, runs: Sequence[str]) -> dict[str, list[float]]:
-        """Run -> its development loss by round, the mean over seeds; runs that train nothing are left out."""
-        found = {}
-        for run in (run for run in runs if run in self.outcomes and self.outcomes[run].curves):
-            curves = list(self.outcomes[run].curves.values())
-            found[run] = [fmean(values) for values in zip(*curves, strict=False)]
-        return found
+    def _curves(self, runs: Iterable[str]) -> dict[str, Points]:
+        """Run -> (round, its development loss, the mean over seeds); runs that train nothing are left out."""
+        curves = {run: self.outcomes[run].curves.values() for run in runs if self.outcomes[run].curves}
+        return {run: list(enumerate(map(fmean, zip(*own, strict=False)), 1)) for run, own in curves.items()}
 
     # -- pages --
 
     def render(self, figures: Mapping[str, Markup], tables: Tables, samples: Sequence[str]) -> str:
         """The page as HTML, from the results of `draw` and `tables`."""
-        names = ("forest", "curves", "partition_curves", "cut_curves", "size_curves", "size_figure", "distances")
+        seeds = {seed: f"seed {seed}" for one in self.outcomes.values() for seed in sorted(one.scored)}
         return page(
             "task_page.html.j2",
+            figures,
+            order=self.order,
             samples=samples,
             ours=not self.order.published,
             writes=any(metric.name == "coco" for own in self.metrics.values() for metric in own),
             altered=sorted(self.altered),
-            scale=self.order.scale,
-            precision=self.order.precision,
-            sign_flips=self.order.sign_flips,
-            command=COMMAND,
-            methods={
-                self.title(s): tables[f"methods-{s}"] for s in self.sections("methods") if f"methods-{s}" in tables
-            },
+            methods={self.title(s): tables[f"methods-{s}"] for s in self.methods() if f"methods-{s}" in tables},
             natural={name.partition("-")[2]: rows for name, rows in tables.items() if name.startswith("natural-")},
             question=self.question,
-            effects=piece("effects", rows=[self._effect(one) for one in self.effects]),
+            effects=effects_table(self.effects, self._metric_of, seeds),
             **{name: tables.get(name, []) for name in ("data", "federations", "partitions", "cuts", "sizes")},
-            **{name: figures.get(name, "") for name in names},
         )

@@ -27,7 +27,6 @@ from pipeline.plan.orders import RunRow
 from pipeline.tasks.task import Metric
 from pipeline.workspace.record import Json
 
-Row = Json
 Curves = Mapping[int, Sequence[float]]
 """Seed -> development loss by round."""
 PaperRows = Sequence[Mapping[str, str]]
@@ -58,7 +57,7 @@ class RunOutcome:
     parameters: int
 
 
-def ends_of(shown: Interval) -> Row:
+def ends_of(shown: Interval) -> Json:
     """The ends of a score's interval, at least 0; empty for too few groups of texts."""
     if shown.is_point:
         return {"low": "", "high": ""}
@@ -67,7 +66,7 @@ def ends_of(shown: Interval) -> Row:
 
 def method_row(
     run: RunOutcome, metrics: Sequence[Metric], label_counts: Mapping[int, LabelCounts], samples: int
-) -> Row:
+) -> Json:
     """A run of Table 2: every metric, each seed's, the best round's, and over clients.
 
     `not_judged`: the number of clients that no test text can score, the mean over seeds.
@@ -100,7 +99,7 @@ def _of_clients(rows: Rows, label_counts: LabelCounts, metric: Metric) -> dict[s
     return per_client(rows, label_counts, metric)
 
 
-def majority_row(rows: BySeed, metric: Metric, counts: Mapping[str, int]) -> Row | None:
+def majority_row(rows: BySeed, metric: Metric, counts: Mapping[str, int]) -> Json | None:
     """The accuracy of always predicting the most frequent training label; None for tasks without labels."""
     if metric.name != "accuracy":
         return None
@@ -109,7 +108,7 @@ def majority_row(rows: BySeed, metric: Metric, counts: Mapping[str, int]) -> Row
     return {"run": f"always {label}", "method": "majority", metric.name: round(fmean(shares), 2)}
 
 
-def with_paper(rows: Sequence[Row], paper: PaperRows, task: str) -> list[Row]:
+def with_paper(rows: Sequence[Json], paper: PaperRows, task: str) -> list[Json]:
     """Our rows with the numbers of Table 2, x 100; without them for a task that it lacks."""
     if not task:
         return list(rows)
@@ -125,7 +124,7 @@ def _method(run: str) -> str:
     return PAPERS.get(run.partition("-")[2], "")
 
 
-def data_row(name: str, about: Json, unlearned: int | None, task: str, paper: PaperRows) -> Row:
+def data_row(name: str, about: Json, unlearned: int | None, task: str, paper: PaperRows) -> Json:
     """A row of Table 1: the counts of a data set, and the paper's counts for its task.
 
     Args:
@@ -146,7 +145,7 @@ def data_row(name: str, about: Json, unlearned: int | None, task: str, paper: Pa
     }
 
 
-def federation_row(name: str, label_counts: LabelCounts, batch_size: int | None = None) -> Row:
+def federation_row(name: str, label_counts: LabelCounts, batch_size: int | None = None) -> Json:
     """How skewed a federation is.
 
     `least`, `most`: texts of its smallest and its largest client. `short`: the number of clients whose round has too
@@ -167,7 +166,7 @@ def federation_row(name: str, label_counts: LabelCounts, batch_size: int | None 
     }
 
 
-def cost_row(run: RunOutcome, metric: Metric, samples: int, paper: float | None) -> Row:
+def cost_row(run: RunOutcome, metric: Metric, samples: int, paper: float | None) -> Json:
     """A row of Table 3 and Fig. 7: trainable numbers, MB sent, score."""
     shown = with_interval(run.scored, metric, samples)
     return {
@@ -181,7 +180,7 @@ def cost_row(run: RunOutcome, metric: Metric, samples: int, paper: float | None)
     }
 
 
-def client_rows(run: RunOutcome, metric: Metric) -> Row:
+def client_rows(run: RunOutcome, metric: Metric) -> Json:
     """Natural clients, each on its own texts: means over the seeds at which it was scored."""
     by_seed = [of_own_texts(rows, metric) for rows in run.scored.values()]
     clients = sorted({client for own in by_seed for client in own})

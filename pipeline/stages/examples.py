@@ -12,8 +12,7 @@ from pipeline.plan.orders import ReportOrder, RunRow, read_order
 from pipeline.report.limits import random_weights
 from pipeline.report.naming import labels
 from pipeline.report.page import page
-from pipeline.report.pieces import median_cases
-from pipeline.report.summaries import cases, lens
+from pipeline.report.summaries import cases, lens, median_cases
 from pipeline.runs.result_files import read_result
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
@@ -38,7 +37,7 @@ def run() -> None:
         layout.EXAMPLES_PAGE,
         page(
             "examples_page.html.j2",
-            sample=bool(first and sampled(first[0].data)),
+            samples=sorted(sampled(first[0].data)) if first else [],
             random_weights=random_weights(order.backbone),
             seed="" if len(seeds) == 1 or not first else f", of seed {first[0].seed}",
             cases=cases(predictions, named),
@@ -64,5 +63,4 @@ def _medians(order: ReportOrder, ours: RunRow, theirs: RunRow, predictions: Json
     metric = load_task(order.data[ours.data[0]]).metrics[0]
     rows = (ours, theirs)
     scored = {row.name: read_rows(read_result(row.name)[row.seed]["scores"]["examples"]) for row in rows}
-    texts = {row.name: {line["id"]: line for line in predictions[row.name]} for row in rows}
-    return median_cases(scored, texts, metric)
+    return median_cases(scored, predictions, metric)

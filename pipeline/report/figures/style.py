@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -53,14 +54,29 @@ def colour(index: int) -> str:
     return PALETTE[index % len(PALETTE)]
 
 
-def marker(index: int) -> str:
-    """A marker, of a list which repeats."""
-    return MARKERS[index % len(MARKERS)]
+def side_by_side(panels: int, width: float, height: float, **more: Any) -> tuple[Figure, list[Axes]]:
+    """A figure of this size in inches with panels in a row; `more` goes to matplotlib's `subplots`."""
+    figure = Figure(figsize=(width, height))
+    return figure, list(figure.subplots(1, panels, squeeze=False, **more)[0])
 
 
-def transposed(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    """Points as matplotlib takes them: all x, all y."""
-    return [x for x, _ in points], [y for _, y in points]
+def line(axis: Axes, points: Sequence[tuple[float, float]], index: int, label: str | None = None, **style: Any) -> None:
+    """A line through (x, y) with the marker of an index, and its colour unless another is given."""
+    style = {"marker": MARKERS[index % len(MARKERS)], "color": colour(index), "label": label} | style
+    axis.plot([x for x, _ in points], [y for _, y in points], **style)
+
+
+def by_round(axis: Axes) -> None:
+    """Rounds as the horizontal axis."""
+    axis.set_xlabel("round")
+    axis.xaxis.get_major_locator().set_params(integer=True)
+
+
+def legend_below(figure: Figure, columns: int = 6) -> None:
+    """One legend of the first panel's lines or bars, below all panels."""
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    columns = max(1, min(columns, len(labels)))
+    figure.legend(handles, labels, loc="upper center", ncols=columns, bbox_to_anchor=(0.5, 0.0))
 
 
 def interval_row(axis: Axes, row: int, interval: Interval, points: Sequence[float], colour: str) -> None:
@@ -73,6 +89,8 @@ def interval_row(axis: Axes, row: int, interval: Interval, points: Sequence[floa
 
 def save(figure: Figure, folder: Path, name: str) -> None:
     """Write `<name>.png` and `<name>.svg`."""
+    if figure.get_layout_engine() is None:
+        figure.tight_layout()
     for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
         with replacing(folder / f"{name}.{kind}") as temporary:
             figure.savefig(temporary, format=kind, dpi=150, metadata=metadata)

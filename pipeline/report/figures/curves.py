@@ -1,0 +1,153 @@
+"""Lines over rounds, time, bytes and the teacher's entropy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from matplotlib.figure import Figure
+
+from pipeline.federated.history import History, Round, mean_by_round
+from pipeline.report.figures.style import by_round, colour, legend_below, line, side_by_side
+
+MEGABYTE = 1e6
+Points = Sequence[tuple[float, float]]
+GREY = "#999999"
+
+
+def draw_curves(
+    panels: Mapping[str, Mapping[str, Points]], up: str, size: tuple[float, float] = (4.2, 3.1), **style: float
+) -> Figure:
+    """A line a run, a panel with its own legend for each group of runs; `size`: of a panel, in inches."""
+    figure, axes = side_by_side(len(panels), size[0] * len(panels), size[1])
+    for axis, (title, runs) in zip(axes, panels.items(), strict=True):
+        for number, (run, points) in enumerate(runs.items()):
+            line(axis, points, number, run, color=colour(number + 1), **{"markersize": 3.5} | style)
+        axis.set_title(title)
+        by_round(axis)
+        axis.legend(fontsize=7)
+    axes[0].set_ylabel(up)
+    return figure
+
+
+def draw_by_time(runs: Mapping[str, Points]) -> Figure:
+    """A line a run: (simulated minutes, development loss)."""
+    figure = draw_curves({"": runs}, "development loss, nats a text", (6.2, 3.4), markersize=3, markevery=5)
+    figure.axes[0].set_xlabel("simulated minutes")
+    return figure
+
+
+def draw_validation(histories: Mapping[str, History], clients: Sequence[str], colours: Mapping[str, str]) -> Figure:
+    """Validation loss by round, the mean over seeds: a panel a client, a line a run."""
+    figure, axes = side_by_side(len(clients), 3.1 * len(clients), 3.0)
+    for axis, client in zip(axes, clients, strict=True):
+        for index, (run, history) in enumerate(histories.items()):
+            line(axis, _of_client(history, client, lambda one: one.validation_loss), index, run, color=colours[run])
+        axis.set_title(client)
+        by_round(axis)
+    axes[0].set_ylabel("validation loss, nats a token")
+    legend_below(figure)
+    return figure
+
+
+def _of_client(history: History, client: str, value: Callable[[Round], float | None]) -> Points:
+    return mean_by_round([one for one in history if one.client == client], value)
+
+
+# --- the teacher ------------------------------------------------------------------------------------------------------
+
+
+def draw_distilled(history: History, clients: Sequence[str], tau: float) -> Figure:
+    """The share of target tokens distilled, and the teacher's mean entropy; `history`: the selective run's."""
+    figure, (left, right) = side_by_side(2, 7.2, 3.0)
+    for index, client in enumerate(clients):
+        style = {"color": colour(index + 5)}
+        shares = _of_client(history, client, lambda one: one.figures.get("share_distilled"))
+        line(left, [(number, 100 * share) for number, share in shares], index, client, **style)
+        line(right, _of_client(history, client, lambda one: one.figures.get("teacher_entropy")), index, client, **style)
+    left.set_title("Target tokens distilled")
+    left.set_ylabel("share, %")
+    right.set_title(f"Mean entropy of the teacher (τ = {tau:g})")
+    right.set_ylabel("nats")
+    for axis in (left, right):
+        by_round(axis)
+    legend_below(figure)
+    return figure
+
+
+def draw_deciles(deciles: Mapping[str, Sequence[Mapping[str, float]]], tau: float) -> Figure:
+    """Ten groups of reference tokens by the teacher's entropy; `deciles`: client -> its groups, the surest first."""
+    figure, (left, right) = side_by_side(2, 8.2, 3.0)
+    for index, (client, groups) in enumerate(deciles.items()):
+        line(left, [(one["entropy"], 100 * one["teacher_better"]) for one in groups], index + 1, client)
+        line(right, [(one["entropy"], one["gain"]) for one in groups], index + 1, client)
+    left.axhline(50, color=GREY, linewidth=1)
+    right.axhline(0, color=GREY, linewidth=1)
+    for axis in (left, right):
+        axis.axvline(tau, color=GREY, linestyle="--", linewidth=1)
+        axis.set_xlabel("mean teacher entropy of the decile, nats")
+    left.set_title("teacher gives the reference more, % of tokens", fontsize=9)
+    right.set_title("ln q of the reference, teacher − student, nats", fontsize=9)
+    legend_below(figure)
+    return figure
+
+
+# --- bytes ------------------------------------------------------------------------------------------------------------
+
+
+def path_of(history: History, factor: float = 1.0) -> list[tuple[float, float]]:
+    """(MB sent so far by all, mean validation loss over clients), a point a round; both are means over seeds.
+
+    Args:
+        factor: how many times larger every message would have been: a whole model for every adapter.
+    """
+    seeds, points, sent = len({one.seed for one in history}), [], 0.0
+    for number, loss in mean_by_round(history, lambda one: one.validation_loss):
+        sent += factor * sum(one.bytes_moved for one in history if one.round == number) / seeds
+        points.append((sent / MEGABYTE, loss))
+    return points
+
+
+def draw_bytes(
+    histories: Mapping[str, History],
+    labels: Mapping[str, str],
+    colours: Mapping[str, str],
+    rouge: Mapping[str, tuple[float, float]],
+    factor: float,
+) -> Figure:
+    """Left, validation loss against bytes by round; right, ROUGE of the best rounds, of runs that send anything.
+
+    Args:
+        rouge: run -> (MB until its best rounds, average ROUGE on the test sets), of those with summaries.
+        factor: see `path_of`.
+    """
+    sending = {run: history for run, history in histories.items() if any(one.bytes_up for one in history)}
+    figure, (losses, scores) = side_by_side(2, 9.6, 3.6, width_ratios=(3, 2))
+    for index, (run, history) in enumerate(sending.items()):
+        own = colours[run]
+        for larger, dashes, label, fill in ((1.0, "-", labels[run], own), (factor, ":", None, "none")):
+            line(losses, path_of(history, larger), index, label, color=own, linestyle=dashes)
+            if run in rouge:
+                sent, score = rouge[run]
+                line(scores, [(larger * sent, score)], index, color=own, markerfacecolor=fill)
+    for axis in (losses, scores):
+        axis.set_xscale("log")
+    losses.set_xlabel("MB sent by all so far (dotted: if each message were the whole model)")
+    losses.set_ylabel("validation loss, nats a token")
+    scores.set_xlabel("MB until the best rounds (hollow: whole model)")
+    scores.set_ylabel("average ROUGE on the test sets")
+    legend_below(figure, columns=4)
+    return figure
+
+
+def draw_costs(points: Mapping[str, tuple[float, float]], across: str, up: str) -> Figure:
+    """A point a run: what it sends, and what it reaches."""
+    figure, (axis,) = side_by_side(1, 4.6, 3.1)
+    for number, (run, point) in enumerate(points.items()):
+        line(axis, [point], number, run, color=colour(number + 1), linestyle="none")
+    costs = [cost for cost, _ in points.values() if cost > 0]
+    if costs and max(costs) >= 10 * min(costs):  # on less than a decade a logarithmic axis has no round ticks
+        axis.set_xscale("log")
+    axis.set_xlabel(across)
+    axis.set_ylabel(up)
+    axis.legend(fontsize=7)
+    return figure

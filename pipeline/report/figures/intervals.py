@@ -1,0 +1,157 @@
+"""Values with 95% intervals: effects, scores of runs by client, and a knob against what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from matplotlib.figure import Figure
+
+from pipeline.evaluation.comparisons import Effect
+from pipeline.evaluation.intervals import Interval
+from pipeline.evaluation.scores import MEAN, Figures
+from pipeline.report.effects import label
+from pipeline.report.figures.style import colour, interval_row, side_by_side
+from pipeline.runs.results import Metrics, common_clients
+from pipeline.tasks.task import Metric
+
+
+def draw_forest(effects: Sequence[Effect], metrics: Mapping[str, Metric]) -> Figure:
+    """Each effect with its 95% interval, each seed's effect as a ring, the paper's effect as a dashed line.
+
+    A row a comparison and a panel a metric. A comparison that is not corrected has an asterisk.
+
+    Args:
+        metrics: name -> metric; a metric that no effect has gets no panel.
+    """
+    known = [one for one in effects if one.interval is not None and one.metric in metrics]
+    labels = {one.comparison.name: label(one.comparison) for one in known}
+    names = list(labels)
+    panels = [name for name in metrics if any(one.metric == name for one in known)]
+    figure, axes = side_by_side(len(panels), 3.2 + 3.2 * len(panels), 0.9 + 0.34 * len(names), sharey=True)
+    for axis, name in zip(axes, panels, strict=True):
+        axis.axvline(0.0, color="#888888", linewidth=1)
+        for effect in (one for one in known if one.metric == name):
+            row = names.index(effect.comparison.name)
+            assert effect.interval is not None
+            interval_row(axis, row, effect.interval, list(effect.by_seed.values()), colour(7))
+            if effect.paper is not None:
+                axis.plot([effect.paper] * 2, [row - 0.4, row + 0.4], color=colour(6), linestyle="--", linewidth=1.4)
+        axis.set_xlabel(f"{metrics[name].title}, {metrics[name].unit} (right: first is better)")
+        axis.grid(axis="y", visible=False)
+    axes[0].set_yticks(range(len(names)), list(labels.values()))
+    axes[0].invert_yaxis()
+    return figure
+
+
+def draw_clients(
+    metrics: Metrics,
+    by_seed: Sequence[Metrics],
+    labels: Mapping[str, str],
+    colours: Mapping[str, str],
+    endpoints: Sequence[Metric],
+) -> Figure:
+    """A panel a client and one for the mean, an endpoint a row; one that only one of several runs has is left out.
+
+    Args:
+        metrics: run -> client -> figures, of the runs shown, in their order.
+        by_seed: the same of each seed alone, of all runs: shown as points.
+    """
+    common, named = common_clients(metrics)
+    clients = [*named, MEAN]
+    mean = "mean" if common == named else f"mean of {len(common)}"
+    having = {one: [run for run in metrics if one.name in metrics[run][MEAN].metrics] for one in endpoints}
+    shown = {endpoint: runs for endpoint, runs in having.items() if len(runs) > 1 or len(runs) == len(metrics)}
+    heights = [0.9 + 0.3 * len(runs) for runs in shown.values()]
+    figure = Figure(figsize=(min(12.0, 1.6 + 2.0 * len(clients)), sum(heights)))
+    grid = figure.subplots(len(shown), len(clients), sharey="row", squeeze=False, height_ratios=heights)
+    for (endpoint, runs), panels in zip(shown.items(), grid, strict=True):
+        metric = endpoint.name
+        for axis, client in zip(panels, clients, strict=True):
+            for row, run in enumerate(runs):
+                own = metrics[run].get(client)
+                if own is not None and metric in own.metrics:
+                    points = [_of_seed(one[run], client, metric, common) for one in by_seed if run in one]
+                    interval_row(axis, row, own.metrics[metric], points, colours[run])
+            axis.set_title(mean if client == MEAN else client)
+            axis.grid(axis="y", visible=False)
+        panels[0].set_ylabel(_title(endpoint, "\n"))
+        panels[0].set_yticks(range(len(runs)), [labels[run] for run in runs])
+        panels[0].set_ylim(len(runs) - 0.5, -0.5)
+    return figure
+
+
+def draw_means(
+    metrics: Metrics,
+    by_seed: Sequence[Metrics],
+    labels: Mapping[str, str],
+    colours: Mapping[str, str],
+    endpoints: Sequence[Metric],
+) -> Figure:
+    """Means over clients alone, a panel an endpoint; see `draw_clients`."""
+    figure, axes = side_by_side(len(endpoints), 7.2, 0.9 + 0.34 * len(metrics), sharey=True)
+    for axis, endpoint in zip(axes, endpoints, strict=True):
+        for row, (run, own) in enumerate(metrics.items()):
+            if endpoint.name in own[MEAN].metrics:
+                points = [one[run][MEAN].metrics[endpoint.name].value for one in by_seed if run in one]
+                interval_row(axis, row, own[MEAN].metrics[endpoint.name], points, colours[run])
+        axis.set_xlabel(_title(endpoint, " "))
+        axis.grid(axis="y", visible=False)
+    axes[0].set_yticks(range(len(metrics)), [labels[run] for run in metrics])
+    axes[0].invert_yaxis()
+    return figure
+
+
+def _title(metric: Metric, before: str) -> str:
+    return f"{metric.title}, {metric.unit}" + (f"{before}(less is better)" if metric.sign < 0 else "")
+
+
+def _of_seed(figures: Mapping[str, Figures], client: str, metric: str, common: Sequence[str]) -> float:
+    """One run at one seed; its mean is over the common clients that it has."""
+    averaged = [c for c in common if c in figures] if client == MEAN else [client]
+    return fmean(figures[one].metrics[metric].value for one in averaged)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One value of a knob: the best rounds' mean validation loss (a point), test loss, the score of predictions."""
+
+    value: float
+    validation: Interval
+    loss: Interval
+    score: Interval | None
+
+    @property
+    def label(self) -> str:
+        """The value as text."""
+        return f"{self.value:.3g}"
+
+
+def draw_sweep(points: Sequence[Point], knob: str, chosen: float, scored: str) -> Figure:
+    """A knob against validation loss, which may choose its value, and against test scores, for information.
+
+    Args:
+        chosen: the value that all other experiments use, marked by a dashed line.
+        scored: the score's title.
+    """
+    panels = {
+        "validation loss, nats a token": [(p.value, p.validation) for p in points],
+        "test loss, nats a token": [(p.value, p.loss) for p in points],
+        f"{scored} on the test set": [(p.value, p.score) for p in points if p.score is not None],
+    }
+    shown = {title: own for title, own in panels.items() if len(own) > 1}
+    figure, axes = side_by_side(len(shown), 3.4 * len(shown), 2.8)
+    for axis, (title, own) in zip(axes, shown.items(), strict=True):
+        axis.axvline(chosen, color="#999999", linestyle="--", linewidth=1)
+        values = [one.value for _, one in own]
+        ends = [[one.value - one.low for _, one in own], [one.high - one.value for _, one in own]]
+        tested = any(map(any, ends))  # validation losses have no interval
+        style = {"marker": "o", "color": colour(6 if tested else 7), "capsize": 3 if tested else 0}
+        axis.errorbar([x for x, _ in own], values, yerr=ends, **style)
+        axis.set_xticks([p.value for p in points], [p.label for p in points])
+        axis.set_xlabel(knob)
+        # Losses differ in the third digit, of which matplotlib would print the rest once, above the axis.
+        axis.ticklabel_format(axis="y", useOffset=False)
+        axis.set_title(title, fontsize=9)
+    return figure
