@@ -240,7 +240,7 @@ def tables(speed: Speed) -> dict[str, Any]:
 def main() -> None:
     """Write the tables, and the page from them."""
     write_json(REPORTS / "benchmarks" / "scale.json", tables(measured()))
-    documents.write(TEMPLATE)
+    documents.run(TEMPLATE)
 
 
 if __name__ == "__main__":

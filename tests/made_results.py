@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -120,3 +122,9 @@ def figures(examples: int = 1, *, spread: float = 0.0, **metrics: float) -> Figu
 def results_of(**parts: Any) -> Results:
     names = ("rows", "scored", "scored_by_seed", "metrics", "by_seed", "histories")
     return Results(**{name: parts.get(name, {}) for name in names})
+
+
+def table_rows(page: str) -> list[list[str]]:
+    """The rows of all tables of a page or piece: the text of each cell, its small print after a space."""
+    rows = (re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row, re.DOTALL) for row in re.findall(r"(?s)<tr.*?</tr>", page))
+    return [[html.unescape(re.sub(r"<[^>]*>", " ", cell)).strip() for cell in row] for row in rows]

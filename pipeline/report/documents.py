@@ -75,15 +75,11 @@ def keys(path: str) -> list[dict[str, str]]:
     module, _, name = path.rpartition(".")
     record: type[BaseModel] = getattr(importlib.import_module(module), name)
     about = _attributes(record)
-    about |= {field.alias: about[key] for key, field in record.model_fields.items() if field.alias and key in about}
+    fields = [(field.alias or key, field, about.get(key, "")) for key, field in record.model_fields.items()]
     return [
-        {
-            "key": field.alias or key,
-            "default": _default(field),
-            "about": field.description or about.get(field.alias or key, ""),
-        }
-        for key, field in record.model_fields.items()
-        if field.description or key in about
+        {"key": key, "default": _default(field), "about": field.description or text}
+        for key, field, text in fields
+        if field.description or text
     ]
 
 
@@ -133,12 +129,7 @@ def grid(rows: Sequence[Mapping[str, str]]) -> str:
     return "\n".join([head, "|" + "---|" * len(rows[0]), *lines])
 
 
-def write(template: Path) -> None:
-    """Render a template into its document."""
-    write_text(template.with_suffix(""), render(template))
-
-
-def run() -> None:
-    """Write every document that has a template."""
-    for template in templates():
-        write(template)
+def run(*chosen: Path) -> None:
+    """Render these templates, or every one, into their documents."""
+    for template in chosen or templates():
+        write_text(template.with_suffix(""), render(template))

@@ -50,10 +50,9 @@ def random_weights(backbone: str) -> Markup:
 
 def _few_meetings(meetings: Mapping[str, Mapping[str, int]]) -> str:
     few: dict[tuple[str, int], list[str]] = {}
-    for setting, own in meetings.items():
-        for client, count in own.items():
-            if count < MEETINGS:
-                few.setdefault((client, count), []).append(setting)
+    for setting, client, count in ((setting, *one) for setting, own in meetings.items() for one in own.items()):
+        if count < MEETINGS:
+            few.setdefault((client, count), []).append(setting)
     return "; ".join(f"{client} {count} ({', '.join(settings)})" for (client, count), settings in sorted(few.items()))
 
 

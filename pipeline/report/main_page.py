@@ -130,8 +130,8 @@ def main_table(data: MainData, results: Results, named: Mapping[str, str]) -> Ma
     for client in [*data.clients, MEAN]:
         ranks = {metric.name: _ranks(results.metrics, client, metric) for metric in data.metrics}
         examples = next(iter(results.metrics.values()))[client].examples
-        rows.append("Mean over clients" if client == MEAN else client)
-        rows[-1] += f" ({examples} test examples)" if examples else ""
+        heading = "Mean over clients" if client == MEAN else client
+        rows.append(f"{heading} ({examples} test examples)" if examples else heading)
         for run, own in results.metrics.items():
             cells = (_cell(own[client].metrics, metric, ranks[metric.name].get(run, "")) for metric in data.metrics)
             note = "" if client == MEAN else _note(results, run, client)

@@ -55,23 +55,19 @@ def export(raters: int, seed: int) -> None:
     drawn: set[str] = set()
     for client in {client for client, _, _ in pairs}:
         drawn |= set(draw({name: examples[name].meeting for own, name, _ in pairs if own == client}, EXAMPLES, seed))
+    pairs = {about: pair for about, pair in pairs.items() if about[1] in drawn}
     for rater in range(1, raters + 1):
         shuffled, items, keys = random.Random(f"{seed}/{rater}"), [], {}
         for (client, name, other), pair in pairs.items():
-            if name in drawn:
-                sides, example = dict(zip("AB", shuffled.sample([OURS, other], 2), strict=True)), examples[name]
-                key = {
-                    "client": client,
-                    "meeting": example.meeting,
-                    "example": name,
-                    "texts": _hash_of({method: text_hash(text) for method, text in pair.items()}),
-                }
-                # A letter comes first: spreadsheets take a hash like 12e45678 for a number.
-                item = "i" + sha256_json(key | {"other": other})[:11]
-                keys[item] = key | sides
-                transcript = "\n".join(f"{turn.speaker}: {turn.text}" for turn in example.turns)
-                shown = {"item": item, "client": client, "query": example.query, "transcript": transcript}
-                items.append(shown | {side: pair[method] for side, method in sides.items()})
+            sides, example = dict(zip("AB", shuffled.sample([OURS, other], 2), strict=True)), examples[name]
+            texts = _hash_of({method: text_hash(text) for method, text in pair.items()})
+            key = {"client": client, "meeting": example.meeting, "example": name, "texts": texts}
+            # A letter comes first: spreadsheets take a hash like 12e45678 for a number.
+            item = "i" + sha256_json(key | {"other": other})[:11]
+            keys[item] = key | sides
+            transcript = "\n".join(f"{turn.speaker}: {turn.text}" for turn in example.turns)
+            shown = {"item": item, "client": client, "query": example.query, "transcript": transcript}
+            items.append(shown | {side: pair[method] for side, method in sides.items()})
         shuffled.shuffle(items)
         sheet, path = "s" + sha256_json([rater, seed, keys])[:11], layout.RATING_SHEETS / f"rater-{rater}"
         write_json(layout.rating_key(sheet), keys)

@@ -11,16 +11,7 @@ from pipeline.evaluation.comparisons import Comparison, Effect
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Figures
 from pipeline.federated.history import Round
-from pipeline.report.figures import (
-    communication,
-    comparison,
-    forest,
-    heatmap,
-    learning_curves,
-    parts_of_speech,
-    sweep,
-    teacher,
-)
+from pipeline.report.figures import bars, curves, intervals, matrices
 from pipeline.report.figures.style import save
 from pipeline.tasks.task import LOSS
 
@@ -39,8 +30,8 @@ def test_bytes_add_up_over_rounds_and_are_a_mean_over_seeds() -> None:
         for number, loss in ((1, 3.0), (2, 2.0))
         for client in ("A", "B")
     ]
-    assert communication.path_of(rows) == [(6.0, 3.0), (12.0, 2.0)]
-    assert communication.path_of(rows, 10.0) == [(60.0, 3.0), (120.0, 2.0)]
+    assert curves.path_of(rows) == [(6.0, 3.0), (12.0, 2.0)]
+    assert curves.path_of(rows, 10.0) == [(60.0, 3.0), (120.0, 2.0)]
 
 
 def test_a_seed_that_stopped_early_goes_on_with_its_last_value() -> None:
@@ -50,7 +41,7 @@ def test_a_seed_that_stopped_early_goes_on_with_its_last_value() -> None:
         round_of(2, "A", 2.9, bytes_up=1_000_000),
         round_of(1, "A", 2.0, 2, bytes_up=1_000_000),
     ]
-    assert communication.path_of(rows) == [(1.0, 2.5), (1.5, pytest.approx(2.45))]
+    assert curves.path_of(rows) == [(1.0, 2.5), (1.5, pytest.approx(2.45))]
 
 
 def idle_in_round_2() -> list[Round]:
@@ -64,9 +55,9 @@ def idle_in_round_2() -> list[Round]:
 
 def test_an_idle_round_costs_nothing_and_a_run_that_sends_nothing_has_no_bar() -> None:
     histories = {"alone": [round_of(1, "A", 3.0)], "run": idle_in_round_2()}
-    (bar,) = communication.draw_totals(histories, 1).axes[0].patches
+    (bar,) = bars.draw_totals(histories, 1).axes[0].patches
     assert bar.get_width() == 4.0
-    assert not communication.draw_totals({}, 1).axes[0].patches
+    assert not bars.draw_totals({}, 1).axes[0].patches
 
 
 # --- effects --------------------------------------------------------------------------------------------------------
@@ -76,7 +67,7 @@ def test_a_forest_plot_has_a_row_an_effect_and_the_papers_as_a_dashed_line() -> 
     """The metric that no effect has gets no panel; a comparison that was not run gets no row. * is not corrected."""
     one = Comparison(name="c", statement="", terms={"a": 1, "b": -1}, effects={"average": 2.0})
     effects = [Effect(one, "average", Interval(1.0, 0.5, 1.5), by_seed={1: 0.9, 2: 1.1}), Effect(one, "loss")]
-    (axis,) = forest.draw(effects, {"average": AVERAGE, "loss": LOSS}).axes
+    (axis,) = intervals.draw_forest(effects, {"average": AVERAGE, "loss": LOSS}).axes
     assert [label.get_text() for label in axis.get_yticklabels()] == ["a − b *"]
     assert [list(line.get_xdata()) for line in axis.lines if line.get_linestyle() == "--"] == [[2.0, 2.0]]
     assert [0.9, 1.1] in [list(line.get_xdata()) for line in axis.lines]
@@ -86,25 +77,20 @@ def test_a_forest_plot_has_a_row_an_effect_and_the_papers_as_a_dashed_line() -> 
 
 
 def test_an_idle_round_distils_nothing() -> None:
-    (line,) = teacher.draw_rounds(idle_in_round_2(), ["A"], 5.0).axes[0].lines
+    (line,) = curves.draw_distilled(idle_in_round_2(), ["A"], 5.0).axes[0].lines
     assert line.get_xydata().tolist() == [[1.0, 50.0]]
 
 
 def test_a_panel_a_client_and_a_line_a_run() -> None:
     histories = {name: [round_of(n, client, n) for n in (1, 2) for client in "AB"] for name in "xy"}
-    panels = learning_curves.draw(histories, ["A", "B"], BLACK).axes
+    panels = curves.draw_validation(histories, ["A", "B"], BLACK).axes
     assert [panel.get_title(loc="left") for panel in panels] == ["A", "B"]
     assert [[line.get_ydata().tolist() for line in panel.lines] for panel in panels] == [[[1, 2], [1, 2]]] * 2
 
 
-def test_nothing_trained_is_nothing_drawn() -> None:
-    """The untrained backbone alone has no history."""
-    assert not learning_curves.draw({}, ["A"], {}).axes[0].lines
-
-
 def test_deciles_are_drawn_at_their_entropy() -> None:
     groups = [{"entropy": float(n), "teacher_better": n / 10, "gain": -float(n)} for n in range(3)]
-    left, right = teacher.draw_deciles({"A": groups}, 2.5).axes
+    left, right = curves.draw_deciles({"A": groups}, 2.5).axes
     assert left.lines[0].get_xydata().tolist() == [[0.0, 0.0], [1.0, 10.0], [2.0, 20.0]]
     assert right.lines[0].get_xydata().tolist() == [[0.0, 0.0], [1.0, -1.0], [2.0, -2.0]]
     assert [list(axis.lines[-1].get_xdata()) for axis in (left, right)] == [[2.5, 2.5]] * 2, "τ"
@@ -119,7 +105,7 @@ def test_deciles_are_drawn_at_their_entropy() -> None:
 def test_dark_cells_have_light_numbers(limits: tuple[float, float] | None, dark: list[bool]) -> None:
     """Over 0 to 1 only 1.0 is dark; over each column's own range the larger of its two numbers is."""
     table = {"a": {"x": 0.0, "y": 0.1}, "b": {"x": 0.3, "y": 1.0}}
-    (axis,) = heatmap.draw({"t": table}, "", "", limits=limits).axes
+    (axis,) = matrices.draw_cells({"t": table}, "", "", limits=limits).axes
     assert [(text.get_text(), text.get_color() == "white") for text in axis.texts] == [
         *zip(("0.000", "0.100", "0.300", "1.000"), dark, strict=True)
     ]
@@ -129,7 +115,7 @@ def test_parts_of_speech_stand_beside_their_base_rate() -> None:
     row = {"client": "A", "pos": "NOUN", "base_rate": "0.3"}
     row |= {"pos_given_distilled": "0.4", "pos_given_not_distilled": "0.1"}
     rows = [row, row | {"pos": "all"}, row | {"client": "B"}]
-    panels = parts_of_speech.draw(rows, "A").axes
+    panels = bars.draw_parts_of_speech(rows, "A").axes
     assert [[bar.get_height() for bar in panel.patches] for panel in panels] == [[40.0], [10.0]]
     assert [panel.lines[0].get_ydata() for panel in panels] == [[30.0], [30.0]]
 
@@ -140,7 +126,7 @@ def test_parts_of_speech_stand_beside_their_base_rate() -> None:
 def shown(**runs: Figures) -> dict[str, list[str]]:
     """Metric -> the runs in its rows."""
     metrics = {name: {"mean": own} for name, own in runs.items()}
-    axes = comparison.draw(metrics, [], SAME, BLACK, (AVERAGE, LOSS)).axes
+    axes = intervals.draw_clients(metrics, [], SAME, BLACK, (AVERAGE, LOSS)).axes
     return {axis.get_ylabel()[:9]: [label.get_text() for label in axis.get_yticklabels()] for axis in axes}
 
 
@@ -164,14 +150,14 @@ def test_seeds_are_points_and_their_mean_is_over_the_clients_that_all_have() -> 
     """One run has B too: the mean is A's alone. Two seeds, two points a panel."""
     metrics = {"x": clients(A=2.0, B=9.0, mean=2.0), "y": clients(A=2.0, mean=2.0)}
     seeds = [{"x": clients(A=a, B=9.0, mean=5.0), "y": clients(A=a, mean=a)} for a in (1.0, 3.0)]
-    of_mean = comparison.draw(metrics, seeds, SAME, BLACK, (AVERAGE, LOSS)).axes[2]
+    of_mean = intervals.draw_clients(metrics, seeds, SAME, BLACK, (AVERAGE, LOSS)).axes[2]
     points = [line.get_xdata() for line in of_mean.lines if line.get_markersize() == 3]
     assert [list(map(float, own)) for own in points] == [[1.0, 3.0], [1.0, 3.0]]
 
 
 def test_means_over_clients_have_a_panel_an_endpoint_and_a_row_a_run() -> None:
     metrics = {name: {"mean": figures(average=value, loss=value)} for name, value in (("x", 2.0), ("y", 3.0))}
-    panels = comparison.draw_means(metrics, [metrics], SAME, BLACK, (AVERAGE, LOSS)).axes
+    panels = intervals.draw_means(metrics, [metrics], SAME, BLACK, (AVERAGE, LOSS)).axes
     values = [[float(line.get_xdata()[0]) for line in panel.lines if line.get_markersize() == 6] for panel in panels]
     assert values == [[2.0, 3.0], [2.0, 3.0]]
 
@@ -183,10 +169,10 @@ def test_a_sweep_has_no_panel_for_what_one_point_alone_has() -> None:
     """Two values of a knob; one run alone wrote summaries."""
     one = figures(spread=0.5, loss=2.0, average=20.0).metrics
     points = [
-        sweep.Point(2.0, "2", one["loss"], one["loss"], one["average"]),
-        sweep.Point(3.0, "3", one["loss"], one["loss"], None),
+        intervals.Point(2.0, one["loss"], one["loss"], one["average"]),
+        intervals.Point(3.0, one["loss"], one["loss"], None),
     ]
-    panels = sweep.draw(points, "τ", 3.0, AVERAGE.title).axes
+    panels = intervals.draw_sweep(points, "τ", 3.0, AVERAGE.title).axes
     assert len(panels) == 2
     assert [label.get_text() for label in panels[0].get_xticklabels()] == ["2", "3"]
     assert list(panels[0].lines[0].get_xdata()) == [3.0, 3.0], "the value used elsewhere"
@@ -197,6 +183,6 @@ def test_a_sweep_has_no_panel_for_what_one_point_alone_has() -> None:
 
 def test_one_figure_is_the_same_bytes_every_time(tmp_path: Path) -> None:
     for folder in ("a", "b"):
-        save(heatmap.draw({"t": {"a": {"x": 0.0}}}, "", ""), tmp_path / folder, "figure")
+        save(matrices.draw_cells({"t": {"a": {"x": 0.0}}}, "", ""), tmp_path / folder, "figure")
     for name in ("figure.png", "figure.svg"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()

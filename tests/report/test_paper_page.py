@@ -6,27 +6,47 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from made_results import AVERAGE, TRAINING, figures, results_of, round_of, run_of
+from made_results import AVERAGE, TRAINING, figures, results_of, round_of, run_of, table_rows
 
 from pipeline.evaluation.scores import Figures
-from pipeline.report.paper_page import _ending, _other_loss, _row, _span, _steps, paper_table
+from pipeline.report.page import table
+from pipeline.report.paper_page import (
+    STATISTICS,
+    _ending,
+    _other_loss,
+    _span,
+    corpora_table,
+    paper_table,
+    readings,
+    section_row,
+    settings_table,
+    steps_of,
+)
 
 
-def test_steps_and_weights_follow_from_the_examples() -> None:
-    """Batches of 4: 16 examples are 4 steps, 8 are 2; a fifth example joins the first four; 16 of 29 are 55%."""
-    sizes = {client: {"train": count} for client, count in (("A", 16), ("B", 8), ("C", 5))}
-    assert _steps({"sizes": sizes}, TRAINING) == [
-        {"name": "A", "examples": 16, "share": "55%", "steps": 4},
-        {"name": "B", "examples": 8, "share": "28%", "steps": 2},
-        {"name": "C", "examples": 5, "share": "17%", "steps": 1},
-    ]
-
-
-def test_a_client_of_which_less_was_drawn_has_the_weight_of_its_true_size() -> None:
-    """Ten dialogues that count for nine each are 90 of 100 examples."""
-    sizes = {client: {"train": 10} for client in ("A", "SAMSum")}
-    found = _steps({"sizes": sizes}, TRAINING.model_copy(update={"weights": {"SAMSum": 9.0}}))
-    assert [one["share"] for one in found] == ["10%", "90%"]
+@pytest.mark.parametrize(
+    ("counts", "weights", "text"),
+    [
+        (
+            {"A": 16, "B": 8, "C": 5},
+            {},
+            "16 examples of A (55% of all, 4 optimizer steps a round), 8 examples of B (28% of all, 2 optimizer steps "
+            "a round), 5 examples of C (17% of all, 1 optimizer steps a round)",
+        ),
+        (
+            {"A": 10, "SAMSum": 10},
+            {"SAMSum": 9.0},
+            "10 examples of A (10% of all, 2 optimizer steps a round), 10 examples of SAMSum (90% of all, 2 optimizer "
+            "steps a round)",
+        ),
+    ],
+    ids=["batches of 4, and a fifth example joins the first four", "ten dialogues that count for nine each"],
+)
+def test_steps_and_weights_follow_from_the_examples(
+    counts: dict[str, int], weights: dict[str, float], text: str
+) -> None:
+    sizes = {client: {"train": count} for client, count in counts.items()}
+    assert steps_of({"sizes": sizes}, TRAINING.model_copy(update={"weights": weights})) == text
 
 
 def with_losses(**losses: float) -> Figures:
@@ -54,32 +74,37 @@ def test_best_rounds_are_shown_as_a_span(rounds: list[int], text: str) -> None:
     assert _span(rounds) == text
 
 
-def row(**more: Any) -> dict[str, Any]:
-    """Of a run whose clients A and B are best in rounds 1 and 2 of 2; the mean next to others is A's alone."""
+def row(figures_of: dict[str, Figures], *more: str, **changes: Any) -> list[str]:
+    """The row of run x with these figures, next to a run with client A and with others.
+
+    Its clients A and B are best in rounds 1 and 2 of 2; over all of its clients its mean is 30.
+    """
     rounds = [round_of(n, client, 2.0, best=n == best) for client, best in (("A", 1), ("B", 2)) for n in (1, 2)]
-    known = {"length": 30.4, "reference_length": 20.0, "similarity": 0.5, "repetition": 1.25} | more
-    own = {client: figures(spread=0.5, loss=2.0, average=20.0, **known) for client in ("A", "B", "mean")}
-    all_of_it = {"mean": figures(loss=9.0, average=30.0)}
-    results = results_of(rows={"x": run_of("x")}, histories={"x": rounds}, metrics={"x": all_of_it})
-    return _row("x", own, ["A"], results, AVERAGE)
+    known = {"rows": {"x": run_of("x")}, "histories": {"x": rounds}}
+    results = results_of(**known | changes, metrics={"x": {"mean": figures(loss=9.0, average=30.0)}})
+    compared = {"x": figures_of, "y": dict.fromkeys(("A", *more, "mean"), figures(loss=1.0))}
+    return table_rows(table([], [section_row("x", figures_of, compared, results, AVERAGE)]))[1]
+
+
+SURFACE = {"length": 30.4, "reference_length": 20.0, "similarity": 0.5, "repetition": 1.25}
 
 
 def test_a_row_has_rouge_a_client_and_what_the_summaries_look_like() -> None:
-    found = row()
-    assert found["cells"]["A"] == {"value": "20.00", "interval": "19.5 … 20.5"}
-    assert found["of_all"]["value"] == "30.00", "over all of its clients"
-    assert (found["words"], found["surface"], found["loss"]) == ("30 (1.52)", "0.50, 1.25", "2.000")
-    assert (found["part"], found["name"], found["rounds"]) == ("AdaFedSelectKD", "x", "1–2")
+    """The mean next to y is A's alone; the one over all clients is beside it."""
+    own = dict.fromkeys(("A", "B", "mean"), figures(spread=0.5, loss=2.0, average=20.0, **SURFACE))
+    score = "20.00 19.5 … 20.5"
+    assert row(own) == [
+        *("AdaFedSelectKD x", score, score, score, "30.00 30.0 … 30.0"),
+        *("30 (1.52) 0.50, 1.25", "2.000", "1–2 ended by the cap on rounds"),
+    ]
+    assert row(own, "B", "C")[1:6] == [score, score, "–", score, "–"], "it lacks a client of y"
 
 
 def test_a_run_without_summaries_has_its_loss_in_each_cell() -> None:
-    own = {client: figures(loss=2.0) for client in ("A", "mean")}
-    untrained = [run_of("x")[0].model_copy(update={"training": None})]
-    results = results_of(rows={"x": untrained}, histories={"x": []}, metrics={"x": own})
-    found = _row("x", own, ["A"], results, AVERAGE)
-    assert found["cells"]["A"]["value"] == "–"
-    assert "2.000" in found["cells"]["A"]["interval"]
-    assert (found["words"], found["surface"], found["rounds"]) == ("–", "", "")
+    own = dict.fromkeys(("A", "mean"), figures(loss=2.0))
+    untrained = {"x": [run_of("x")[0].model_copy(update={"training": None})]}
+    loss = "– loss 2.000"
+    assert row(own, rows=untrained, histories={"x": []})[1:] == [loss, loss, "–", "2.000", ""]
 
 
 def test_a_table_of_the_paper_has_a_row_a_method_and_a_column_a_client() -> None:
@@ -92,7 +117,59 @@ def test_a_table_of_the_paper_has_a_row_a_method_and_a_column_a_client() -> None
     rows.append({"table": "III", "backbone": "BART", "client": "A", "method": "AdaFedKD"} | parts)
     rows.append({"table": "V", "backbone": "BART", "client": "A", "method": "AdaFedAvg"} | average)
     third, fifth = paper_table(rows, "III"), paper_table(rows, "V")
-    assert (third["clients"], third["parts"], fifth["parts"]) == (["A", "B"], True, False)
-    assert third["rows"][0]["cells"] == [{"value": "20.00", "interval": "30 / 10 / 20"}] * 2
-    assert third["rows"][1]["cells"][1] is None, "of a client that the method lacks"
-    assert fifth["rows"] == [{"method": "AdaFedAvg", "cells": [{"value": "21.50", "interval": ""}]}]
+    assert (third["note"], fifth["note"]) == (
+        "Table III: average ROUGE, and R-1 / R-2 / R-L.",
+        "Table V: average ROUGE.",
+    )
+    both = "20.00 30 / 10 / 20"
+    assert table_rows(third["table"]) == [["BART", "A", "B"], ["AdaFedAvg", both, both], ["AdaFedKD", both, "–"]]
+    assert table_rows(fifth["table"])[1:] == [["AdaFedAvg", "21.50"]]
+
+
+# --- data -----------------------------------------------------------------------------------------------------------
+
+
+def test_rows_with_the_papers_turns_are_counted_for_each_reading_of_a_span() -> None:
+    """Of two rows the exclusive reading has both of the paper's turns, the inclusive one the second."""
+    rows = [
+        {"paper_turns": "10.00", "inclusive_turns": "11.00", "exclusive_turns": "10.00"},
+        {"paper_turns": "7.50", "inclusive_turns": "7.50", "exclusive_turns": "7.501"},
+        {"paper_turns": "", "inclusive_turns": "7.50", "exclusive_turns": "7.50"},  # a user's client
+    ]
+    assert readings({"qmsum": rows}) == {"inclusive": 1, "exclusive": 2, "rows": 2}
+    assert readings({"ami": rows}) is None
+    assert readings({"qmsum": rows[2:]}) is None
+
+
+def test_a_corpus_has_its_statistics_as_it_was_read_and_the_papers() -> None:
+    """QMSum's inclusive reading with Table II; AMI, which has one reading, is not in the table."""
+    both = {f"{reading}_{name}": "12" for reading in ("inclusive", "exclusive") for name in STATISTICS}
+    both |= {
+        "inclusive_turns": "20",
+        "paper_turns": "19",
+        "inclusive_without_turns": "3",
+        "exclusive_without_turns": "5",
+    }
+    one = dict.fromkeys(STATISTICS, "1") | {"turns": "9", "without_turns": "0"}
+    statistics = {
+        "qmsum": [{"domain": "Product", "split": "val"} | both],
+        "ami": [{"domain": "AMI", "split": "train"} | one],
+    }
+    notes: dict[str, dict[str, Any]] = {
+        "qmsum": {"source": {"source": "mirror", "commit": "83d7768"}, "span_end": "inclusive"},
+        "ami": {"source": {"source": "sample", "commit": None}, "span_end": None},
+    }
+    assert table_rows(corpora_table(statistics, notes))[1:] == [
+        ["qmsum, mirror @ 83d7768", "Product", "val", "12", "20 19", "12", "12", "12", "3"],
+        ["ami, sample", "AMI", "train", "1", "9", "1", "1", "1", "0"],
+    ]
+
+
+def test_a_setting_has_its_clients_examples_and_what_truncation_lost() -> None:
+    sizes = {client: {"train": 3, "val": 1, "test": 2} for client in "AB"}
+    cut = {"examples": 12, "cut": 6, "of_tokens": 0.75, "of_transcript": 0.5, "full": 0, "limit": 9}
+    results = {"base": {"sizes": sizes, "cut": cut}, "lead": {"sizes": {}, "cut": None}}
+    first, second = table_rows(settings_table(results))[1:]
+    assert first[:2] == ["base", "A 3/1/2, B 3/1/2"]
+    assert "75%" in first[2]
+    assert second == ["lead", "", ""]

@@ -67,7 +67,7 @@ WITHOUT_RUNS = {"mechanism", "human", "words", "case", "matrix", "divergence", "
 
 
 def test_every_part_of_the_paper_has_a_section_with_runs_or_is_no_comparison(paper: Paper, params: Params) -> None:
-    parts = [section.study for section in paper.sections]
+    parts = [section.name for section in paper.sections]
     assert len(set(parts)) == len(parts)
     assert set(parts) - set(params.sections) == WITHOUT_RUNS
     assert set(params.sections) <= set(parts)
@@ -81,10 +81,10 @@ def test_the_tables_of_a_section_are_the_papers(paper: Paper) -> None:
 
 
 def test_a_users_section_is_at_the_end(paper: Paper, params: Params) -> None:
-    found = paper.with_studies([*params.sections, "mine"])
+    found = paper.with_sections([*params.sections, "mine"])
     assert found[:-1] == list(paper.sections)
-    assert (found[-1].study, found[-1].says, found[-1].tables) == ("mine", "", ())
-    assert paper.with_studies([]) == list(paper.sections)
+    assert (found[-1].name, found[-1].says, found[-1].tables) == ("mine", "", ())
+    assert paper.with_sections([]) == list(paper.sections)
 
 
 def test_a_misspelt_key_is_an_error(tmp_path: Path) -> None:

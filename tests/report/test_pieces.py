@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from made_results import AVERAGE, figures, results_of, round_of, row_of, run_of
+from made_results import AVERAGE, figures, results_of, round_of, row_of, run_of, table_rows
 from markupsafe import Markup
 
 from pipeline.errors import QuorumError
-from pipeline.evaluation.scores import Scored
+from pipeline.federated.history import Round
 from pipeline.plan.orders import RunRow
 from pipeline.report import pieces
-from pipeline.report.figures import heatmap
+from pipeline.report.figures import matrices
 from pipeline.report.page import Canvas
 
 
@@ -31,16 +30,11 @@ class Noted(Canvas):
         return Markup(caption)
 
 
-def rows_of(piece: Markup) -> list[list[str]]:
-    """A table's rows, its head first."""
-    return [re.findall(r"<t[dh]>(.*?)</t[dh]>", row) for row in re.findall(r"<tr>.*?</tr>", piece)]
-
-
 # --- a canvas -------------------------------------------------------------------------------------------------------
 
 
 def test_a_figure_is_saved_twice_and_embedded_with_its_caption(tmp_path: Path) -> None:
-    drawn = heatmap.draw({"t": {"a": {"x": 0.0}}}, "", "")
+    drawn = matrices.draw_cells({"t": {"a": {"x": 0.0}}}, "", "")
     placed = Canvas(tmp_path).place(drawn, "name", "crossed", runs=["one", "two"])
     assert {path.name for path in tmp_path.iterdir()} == {"name.png", "name.svg"}
     assert placed.count("<img ") == placed.count("<figcaption>") == 1
@@ -51,29 +45,6 @@ def test_a_section_with_the_name_of_a_figure_is_refused(tmp_path: Path) -> None:
     (tmp_path / "crossed.svg").touch()
     with pytest.raises(QuorumError, match=r"params.yaml: sections.crossed: is the name of a figure"):
         Canvas(tmp_path).place(None, "crossed", "crossed", runs=[])
-
-
-# --- summaries ------------------------------------------------------------------------------------------------------
-
-GAINS = {"x": 9.0, "y": -4.0, "z": 1.0, "w": 3.0}
-CLIENT = dict(zip("xyzw", "AAAB", strict=True))
-
-
-def cases(**runs: list[Scored]) -> list[Markup]:
-    texts = {
-        run: {i: {"query": f"Q {i}?", "reference": "R", "prediction": f"{run} on {i}"} for i in GAINS} for run in runs
-    }
-    return pieces.median_cases(runs, texts, AVERAGE)
-
-
-def test_the_case_is_the_median_gain_not_the_best() -> None:
-    """Gains of 9, −4 and 1: the third example is shown, and client B's only one."""
-    ours = [Scored(i, CLIENT[i], "m", 1, {"average": 20 + gain}) for i, gain in GAINS.items()]
-    theirs = [Scored(i, CLIENT[i], "m", 1, {"average": 20.0}) for i in GAINS]
-    first, second = cases(ours=ours, theirs=theirs)
-    assert re.findall(r"<dd>(.*?)</dd>", first) == ["R", "ours on z", "theirs on z"]
-    assert [text in first for text in ("A: Q z?", "+1.00")] == [True, True]
-    assert [text in second for text in ("B: Q w?", "+3.00")] == [True, True]
 
 
 def test_the_untrained_backbone_has_a_score_for_each_client() -> None:
@@ -93,8 +64,8 @@ def test_parts_of_speech_say_how_often_they_are_distilled() -> None:
     pos.append({"client": "A", "pos": "VERB", "distilled_given_pos": "0.5", "lift": "1.1"})
     text, table, _ = pieces.words_learned(shares, pos)
     assert "A 86.0% (80.0 … 90.0)" in text
-    assert rows_of(table)[0][1:] == ["A", "B"]
-    assert rows_of(table)[1:] == [["NOUN", "76% (0.86)", "76% (0.86)"], ["VERB", "50% (1.10)", "–"]]
+    assert table_rows(table)[0][1:] == ["A", "B"]
+    assert table_rows(table)[1:] == [["NOUN", "76% (0.86)", "76% (0.86)"], ["VERB", "50% (1.10)", "–"]]
     assert pieces.words_learned([], []) == []
 
 
@@ -102,10 +73,12 @@ def test_parts_of_speech_say_how_often_they_are_distilled() -> None:
 
 
 def test_the_deciles_threshold_is_the_runs_own() -> None:
+    """A run without a result has none."""
     groups = [{"entropy": float(n), "teacher_better": 0.5, "gain": 0.0} for n in range(10)]
     results = results_of(rows={"fedselectkd": run_of("fedselectkd", tau=3.0)})
     canvas = Noted()
-    pieces.teacher_deciles(canvas, results, {"deciles": {"fedselectkd-1": {"A": groups}}})
+    pieces.teacher_deciles(canvas, results, {"deciles": {"fedselectkd-1": {"A": groups}, "gone-1": {"A": groups}}})
+    assert list(canvas.placed) == ["deciles_fedselectkd-1"]
     figure, about = canvas.placed["deciles_fedselectkd-1"]
     assert about == {"run": "fedselectkd-1", "tau": "3"}
     assert list(figure.axes[0].lines[-1].get_xdata()) == [3.0, 3.0]
@@ -125,10 +98,9 @@ def test_the_losses_of_student_and_teacher_are_in_one_figure() -> None:
     }
 
 
-@pytest.mark.parametrize("run", ["avg", "gone"])
-def test_a_run_without_a_teacher_has_no_such_figure(run: str) -> None:
+def test_a_run_without_a_teacher_has_no_such_figure() -> None:
     results = results_of(rows={"avg": run_of("avg")}, histories={"avg": [round_of(1, "A", 1)]})
-    assert pieces.teacher_and_student(Noted(), results, run) == []
+    assert pieces.teacher_and_student(Noted(), results, "avg") == []
 
 
 # --- rounds of clients ----------------------------------------------------------------------------------------------
@@ -189,8 +161,8 @@ def test_ratings_are_drawn_and_their_numbers_are_in_a_table() -> None:
     """Of ten examples seven are won, one is tied and two are lost."""
     canvas = Noted()
     _, table = pieces.ratings(canvas, rated(["win"] * 7 + ["tie"] + ["loss"] * 2), "AdaFedSelectKD", 200)
-    (row,) = rows_of(table)[1:]
-    assert rows_of(table)[0][1:4] == ["win", "tie", "loss"]
+    (row,) = table_rows(table)[1:]
+    assert table_rows(table)[0][1:4] == ["win", "tie", "loss"]
     assert [cell.partition(" (")[0] for cell in row] == ["AdaFedAvg", "70", "10", "20", "10", "–", "0"]
     figure, about = canvas.placed["human"]
     assert [bar.get_width() for bar in figure.axes[0].patches] == pytest.approx([70.0, 10.0, 20.0])
@@ -203,13 +175,7 @@ def test_the_agreement_of_two_raters_is_in_the_table() -> None:
     rows = rated(["win", "win", "loss", "loss"], "r") + rated(["win", "win", "loss", "win"], "s")
     _, table = pieces.ratings(canvas, rows, "AdaFedSelectKD", 200)
     assert canvas.placed["human"][1]["raters"] == 2
-    assert rows_of(table)[1][-2:] == ["0.47", "4"]
-
-
-def test_without_ratings_nothing_is_drawn() -> None:
-    canvas = Noted()
-    assert len(pieces.ratings(canvas, [], "AdaFedSelectKD", 200)) == 1
-    assert canvas.placed == {}
+    assert table_rows(table)[1][-2:] == ["0.47", "4"]
 
 
 # --- sweeps of a knob -----------------------------------------------------------------------------------------------
@@ -276,3 +242,39 @@ def test_a_tuned_run_has_its_chosen_trials(trials: list[dict[str, str]], rows: l
 def test_runs_of_other_sections_and_keys_of_no_run_have_no_trials_here() -> None:
     rate = [row | {"chooses": "rates.server"} for row in MU]
     assert pieces.tuned(results_of(), [*tried("ditto", "mu", "1", "1", "2"), *rate], ["prox"]) == []
+
+
+# --- bytes ----------------------------------------------------------------------------------------------------------
+
+
+def test_bytes_count_until_the_last_clients_best_round() -> None:
+    """Two clients send 1 MB each in each of three rounds; their best rounds are 1 and 2: 4 MB. At another seed 2 MB."""
+    rows = [
+        round_of(number, client, 3.0, bytes_up=1_000_000, best=number == best)
+        for client, best in (("A", 1), ("B", 2))
+        for number in (1, 2, 3)
+    ]
+    again = [round_of(1, "A", 3.0, 2, bytes_up=2_000_000, best=True)]
+    assert [pieces.sent_until_best(own) for own in (rows, rows + again)] == pytest.approx([4.0, 3.0])
+
+
+def losses(*by_round: float) -> list[Round]:
+    """One client that sends 1 MB a round; its last round is its best."""
+    return [round_of(n, "A", loss, bytes_up=1_000_000, best=n == len(by_round)) for n, loss in enumerate(by_round, 1)]
+
+
+def test_who_reaches_the_best_loss_of_averaging_with_how_much() -> None:
+    """It comes to 2.0 with 2 MB; kd comes there with 1 MB, slow never. A whole model is ten times an adapter."""
+    histories = {"avg": losses(3.0, 2.0), "kd": losses(1.9, 1.8), "slow": losses(3.0, 2.5)}
+    histories["alone"] = [round_of(1, "A", 1.0, best=True)]
+    both = {"mean": figures(average=20.0, loss=2.2)}
+    metrics = {"avg": both, "kd": both, "slow": {"mean": figures(loss=2.4)}, "alone": both}
+    results = results_of(histories=histories, metrics=metrics)
+    names, black = {name: name.upper() for name in histories}, dict.fromkeys(histories, "#000000")
+    _, table = pieces.bytes_sent(Noted(), results, [*histories, "gone"], names, black, 10_000_000)
+    assert table_rows(table)[1:] == [
+        ["AVG", "2", "20", "2", "2.200", "20.00"],
+        ["KD", "1", "10", "2", "2.200", "20.00"],
+        ["SLOW", "not reached", "not reached", "2", "2.400", "–"],
+    ]
+    assert pieces.bytes_sent(Noted(), results, ["gone", "kd"], {}, {}, 10) == [], "nothing to reach"

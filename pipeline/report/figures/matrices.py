@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import numpy as np
 from matplotlib import colormaps
@@ -70,7 +71,7 @@ def draw_gallery(label_counts: LabelCounts, distances: Array) -> Figure:
     sizes = [sum(counts.values()) for counts in label_counts.values()]
     few = max(sizes) - min(sizes) < BINS
     sizes_axis.hist(sizes, bins=np.arange(min(sizes), max(sizes) + 2) - 0.5 if few else BINS, color=colour(7))
-    sizes_axis.xaxis.get_major_locator().set_params(integer=True)
+    sizes_axis.locator_params("x", integer=True)
     sizes_axis.set_title("texts a client")
     sizes_axis.set_xlabel(f"{min(sizes)} to {max(sizes)}")
     shown = _shares(distance_axis, distances, "distance between clients")
@@ -89,7 +90,9 @@ def draw_distances(panels: Mapping[str, Array]) -> Figure:
     return figure
 
 
-def _shares(axis: Axes, values: Array, title: str, cmap: str = "viridis", aspect: str | None = None) -> AxesImage:
+def _shares(
+    axis: Axes, values: Array, title: str, cmap: str = "viridis", aspect: Literal["auto"] | None = None
+) -> AxesImage:
     """Numbers from 0 to 1 as colours."""
     axis.set_title(title)
     axis.grid(visible=False)

@@ -54,8 +54,8 @@ def colour(index: int) -> str:
     return PALETTE[index % len(PALETTE)]
 
 
-def side_by_side(panels: int, width: float, height: float, **more: Any) -> tuple[Figure, list[Axes]]:
-    """A figure of this size in inches with panels in a row; `more` goes to matplotlib's `subplots`."""
+def side_by_side(panels: int, width: float, height: float, **more: Any) -> tuple[Figure, list[Any]]:
+    """A figure of this size in inches with panels (axes) in a row; `more` goes to matplotlib's `subplots`."""
     figure = Figure(figsize=(width, height))
     return figure, list(figure.subplots(1, panels, squeeze=False, **more)[0])
 
@@ -69,7 +69,7 @@ def line(axis: Axes, points: Sequence[tuple[float, float]], index: int, label: s
 def by_round(axis: Axes) -> None:
     """Rounds as the horizontal axis."""
     axis.set_xlabel("round")
-    axis.xaxis.get_major_locator().set_params(integer=True)
+    axis.locator_params("x", integer=True)
 
 
 def legend_below(figure: Figure, columns: int = 6) -> None:
