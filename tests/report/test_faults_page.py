@@ -44,6 +44,7 @@ def test_a_table_without_results_has_no_rows() -> None:
     tables = tables_of({}, {"dropout": ["dropout-0"], "one": ["one-mean"]})
     assert tables == {"dropout": [], "one": []}
     assert "dropout-0" not in render("Q?", Markup(""), tables, {}, 1, [])
+    assert "None of its runs has results" in render("Q?", Markup(""), {}, {}, 1, []), "without its sections"
 
 
 def test_the_page_has_every_table_and_figure(tmp_path: Path) -> None:
