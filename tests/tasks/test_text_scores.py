@@ -8,7 +8,7 @@ from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.labelled import Titled
 from pipeline.errors import QuorumError
 from pipeline.tasks.rouge import rouge_of
-from pipeline.tasks.summarize import length, repetition
+from pipeline.tasks.summarize import repetition
 from pipeline.tasks.task import LOSS, Prediction, load_task
 from pipeline.tasks.title import Title, coco
 
@@ -49,7 +49,6 @@ def test_repetition_counts_four_grams_seen_before() -> None:
     """`a b c d a b c d` has five 4-grams, abcd twice: 1/5."""
     assert repetition("a b c d a b c d") == pytest.approx(20.0)
     assert repetition("a b c") == 0
-    assert length(" two  words ") == 2
 
 
 def test_similarity_of_equal_texts_is_one() -> None:
