@@ -235,7 +235,8 @@ def _effect(
     texts = [found for seed in alone if (found := lengths(one.terms, metric, seed))] if lengths else []
     equal = [at_equal_length(found) for found in texts]
     if effect.disagree:
-        return replace(effect, pooled=pooled, at_equal_length=of_few([found.value for found in equal]) if equal else None)
+        spread = of_few([found.value for found in equal]) if equal else None
+        return replace(effect, pooled=pooled, at_equal_length=spread)
     return replace(effect, interval=pooled, p=sign_flip(clients, samples), at_equal_length=equal[0] if equal else None)
 
 
