@@ -22,10 +22,7 @@ def clusters(train: Vectors, others: Vectors, seed: int, count: int = CLUSTERS) 
     Raises:
         QuorumError: there are fewer training texts than clusters.
     """
-    _check_enough(len(train), count, "training texts", "clusters")
-    found = KMeans(count, n_init=STARTS, random_state=seed).fit(train)
-    nearest = found.predict(others) if len(others) else np.array([], dtype=int)
-    return _labels(found.labels_, count), _labels(nearest, count)
+    return _clustered(train, others, seed, count, "training texts", "clusters")
 
 
 def silos(
@@ -39,23 +36,23 @@ def silos(
         QuorumError: there are fewer owners than silos.
     """
     names, theirs = sorted(set(owners)), sorted(set(their_owners) - set(owners))
-    _check_enough(len(names), count, "owners", "silos")
-    found = KMeans(count, n_init=STARTS, random_state=seed).fit(_means(train, owners, names))
-    nearest = found.predict(_means(others, their_owners, theirs)) if theirs else np.array([], dtype=int)
-    return dict(zip((*names, *theirs), (*_labels(found.labels_, count), *_labels(nearest, count)), strict=True))
+    means, other_means = _means(train, owners, names), _means(others, their_owners, theirs)
+    mine, nearest = _clustered(means, other_means, seed, count, "owners", "silos")
+    return dict(zip((*names, *theirs), (*mine, *nearest), strict=True))
 
 
 def _means(vectors: Vectors, owners: list[str], names: list[str]) -> Vectors:
     """The mean vector of each of these owners: (owners, width)."""
     which = np.array(owners)
-    return np.stack([vectors[which == name].mean(0) for name in names])
+    return np.array([vectors[which == name].mean(0) for name in names])
 
 
-def _check_enough(there: int, count: int, of: str, into: str) -> None:
-    if there < count:
-        raise QuorumError(f"{there} {of} cannot make {count} {into}; take more of them, or fewer {into}")
-
-
-def _labels(numbers: NDArray[np.int32], count: int) -> list[str]:
+def _clustered(
+    train: Vectors, others: Vectors, seed: int, count: int, of: str, into: str
+) -> tuple[list[str], list[str]]:
+    if len(train) < count:
+        raise QuorumError(f"{len(train)} {of} cannot make {count} {into}; take more of them, or fewer {into}")
+    found = KMeans(count, n_init=STARTS, random_state=seed).fit(train)
+    nearest = found.predict(others) if len(others) else []
     width = len(str(count - 1))
-    return [f"{number:0{width}d}" for number in numbers]
+    return [f"{own:0{width}d}" for own in found.labels_], [f"{own:0{width}d}" for own in nearest]

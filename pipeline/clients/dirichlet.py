@@ -46,34 +46,21 @@ def by_largest_remainder(shares: Floats, total: int) -> Integers:
     return whole
 
 
-def even_sizes(total: int, clients: int, least: int = 1) -> Integers:
-    """N / J examples a client; the first N mod J have one more.
-
-    Raises:
-        QuorumError: there are too few examples for so many clients.
-    """
-    _check_enough(total, clients, least)
-    return np.full(clients, total // clients) + (np.arange(clients) < total % clients)
-
-
-def dirichlet_sizes(z: Floats, total: int, least: int = 1) -> Integers:
-    """`least` examples a client, and the rest in proportion to z, (clients,).
+def sizes_of(shares: Floats, total: int, least: int = 1) -> Integers:
+    """`least` examples a client, and the rest in proportion to shares that sum to 1, (clients,).
 
     A draw is never rejected, which would change the distribution.
 
     Raises:
         QuorumError: there are too few examples for so many clients.
     """
-    _check_enough(total, len(z), least)
-    return least + by_largest_remainder(z, total - least * len(z))
-
-
-def _check_enough(total: int, clients: int, least: int) -> None:
+    clients = len(shares)
     if total < clients * least:
         raise QuorumError(
             f"{clients} clients of at least {least} need {clients * least} examples, and there are {total}; lower "
             "clients or least"
         )
+    return least + by_largest_remainder(shares, total - least * clients)
 
 
 def deal(counts: Integers, sizes: Integers, wanted: Floats) -> Integers:
@@ -111,40 +98,26 @@ def partition(
     """The ids of each client's examples.
 
     Args:
-        labels: of the examples, in the order of `ids`; without `alpha` they are not used.
+        labels: of the examples, in the order of `ids`; not used without `alpha`.
         alpha: how evenly labels are spread; None: every client draws from the whole pool.
         beta: how even the sizes are; None: all equal.
         least: the fewest examples that a client gets.
 
     Raises:
-        QuorumError: there are too few examples, or a parameter is not above 0.
+        QuorumError: there are too few examples.
     """
-    for name, value in (("alpha", alpha), ("beta", beta)):
-        if value is not None and not value > 0:
-            raise QuorumError(f"{name}: {value:g} must be above 0; small values skew, large ones even out")
-    total = len(ids)
-    if beta is None:
-        sizes = even_sizes(total, clients, least)
-    else:
-        _check_enough(total, clients, least)
-        z = drawing(seed, dataset, "quantity", clients, beta).dirichlet(np.full(clients, beta))
-        sizes = dirichlet_sizes(z, total, least)
-    pools = _pools(ids, labels if alpha is not None else [""] * total, drawing(seed, dataset, "order", clients, alpha))
-    counts = np.array([len(pool) for pool in pools])
-    if alpha is None:
-        wanted = np.ones((clients, 1))
-    else:
-        wanted = drawing(seed, dataset, "labels", clients, alpha).dirichlet(alpha * counts / total, size=clients)
-    clients_ids: list[list[str]] = [[] for _ in range(clients)]
-    for pool, taken in zip(pools, deal(counts, sizes, wanted).T, strict=True):
-        for own, part in zip(clients_ids, np.split(np.array(pool, dtype=object), np.cumsum(taken)[:-1]), strict=True):
-            own.extend(part)
-    return clients_ids
-
-
-def _pools(ids: Sequence[str], labels: Sequence[str], order: np.random.Generator) -> list[list[str]]:
-    """The examples of each label, labels in order, shuffled."""
+    even = np.full(clients, 1 / clients)
+    z = even if beta is None else drawing(seed, dataset, "quantity", clients, beta).dirichlet(np.full(clients, beta))
+    sizes = sizes_of(z, len(ids), least)
     by_label: dict[str, list[str]] = {}
     for identity, label in zip(ids, labels, strict=True):
-        by_label.setdefault(label, []).append(identity)
-    return [[own[i] for i in order.permutation(len(own))] for _, own in sorted(by_label.items())]
+        by_label.setdefault("" if alpha is None else label, []).append(identity)
+    order = drawing(seed, dataset, "order", clients, alpha)
+    pools = [np.array(own, dtype=object)[order.permutation(len(own))] for _, own in sorted(by_label.items())]
+    counts = np.array([len(pool) for pool in pools])
+    wanted = np.ones((clients, 1))
+    if alpha is not None:
+        wanted = drawing(seed, dataset, "labels", clients, alpha).dirichlet(alpha * counts / len(ids), size=clients)
+    taken = deal(counts, sizes, wanted)
+    parts = [np.split(pool, np.cumsum(own)[:-1]) for pool, own in zip(pools, taken.T, strict=True)]
+    return [[identity for part in own for identity in part] for own in zip(*parts, strict=True)]

@@ -13,7 +13,6 @@ from pathlib import Path
 from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import read_json, sha256_json, write_json
-from pipeline.workspace.record import Json
 
 Texts = Mapping[str, Example]
 """Training texts by their ids."""
@@ -35,11 +34,7 @@ def name_of(by: str, clients: int, alpha: float | None, beta: float | None) -> s
 
 
 def write(path: Path, name: str, dataset: str, assigned: Assignment, texts: Texts) -> None:
-    """Write a partition under its name.
-
-    Args:
-        texts: the training texts, those of no client included.
-    """
+    """Write a partition under its name; `texts` may hold more than is assigned."""
     dealt = {identity: texts[identity] for own in assigned.values() for identity in own}
     partition = {client: {"train": list(own)} for client, own in assigned.items()}
     content = {"n_clients": len(assigned), "partition_data": partition}
@@ -72,19 +67,14 @@ def read(path: Path, dataset: str, texts: Texts) -> dict[str, list[str]]:
     if (promised := named[0].get("n_clients", len(clients))) != len(clients):
         raise QuorumError(f"{path}: n_clients is {promised}, and it holds {len(clients)}; a part of it may be missing")
     assigned = {client: list(map(str, own["train"])) for client, own in clients.items()}
-    _check(path, content, dataset, assigned, texts)
-    return assigned
-
-
-def _check(path: Path, content: Json, dataset: str, assigned: Assignment, texts: Texts) -> None:
     remedy = "give a partition of the training texts that this seed uses"
     if content.get("dataset", dataset) != dataset:
         raise QuorumError(f"{path}: is a partition of {content['dataset']}, not of {dataset}; {remedy}")
     dealt = [identity for own in assigned.values() for identity in own]
     if len(set(dealt)) < len(dealt):
         raise QuorumError(f"{path}: deals an example to two clients; correct it")
-    strange = sorted(set(dealt) - set(texts))
-    if strange:
+    if strange := sorted(set(dealt) - set(texts)):
         raise QuorumError(f"{path}: {strange[0]} is no training example of {dataset}; {remedy}")
     if "train_texts" in content and content["train_texts"] != _hash(texts):
         raise QuorumError(f"{path}: was made of other training examples of {dataset}; {remedy}")
+    return assigned

@@ -28,12 +28,10 @@ VALIDATION_EXAMPLES = 40
 
 def refolded(examples: Mapping[str, Conversation], fold: Fold) -> dict[str, Conversation]:
     """The examples by id, those of QMSum's domains in the splits of a fold and all others unchanged."""
-    if fold == "official":
-        return dict(examples)
     found = dict(examples)
-    for domain in DOMAINS:
+    for domain in DOMAINS if fold != "official" else ():
         own = {i: e for i, e in examples.items() if e.corpus == "qmsum" and e.domain == domain}
-        splits = _splits(own, fold)
+        splits = _splits(list(own.values()), fold)
         found |= {i: replace(example, split=splits[example.meeting]) for i, example in own.items()}
     return found
 
@@ -47,39 +45,22 @@ def series_of(meeting: str) -> str:
     return meeting[:-1] if AMI.fullmatch(meeting) else meeting
 
 
-def _splits(examples: Mapping[str, Conversation], fold: Fold) -> dict[str, Split]:
-    """Meeting -> its split, of one domain."""
-    others = [example for example in examples.values() if example.split != "test"]
-    tested = _halves(others)[HALVES.index(fold)]
-    rest = [example for example in examples.values() if example.meeting not in tested]
-    validated = _validation(rest)
-    splits: dict[str, Split] = {}
-    for example in examples.values():
-        split: Split = "val" if example.meeting in validated else "train"
-        splits[example.meeting] = "test" if example.meeting in tested else split
-    return splits
+def _splits(examples: Sequence[Conversation], fold: Fold) -> dict[str, Split]:
+    """Meeting -> its split, of one domain.
 
-
-def _halves(examples: Sequence[Conversation]) -> tuple[set[str], set[str]]:
-    """Meetings in two halves: series in hash order, each to the half that has fewer meetings so far."""
-    halves: tuple[set[str], set[str]] = (set(), set())
-    for meetings in _series(examples):
-        min(halves, key=len).update(meetings)
-    return halves
-
-
-def _validation(examples: Sequence[Conversation]) -> set[str]:
-    """Validation meetings: series in hash order until they have enough examples to choose a round by.
-
-    At most about a third of the examples, so that a corpus as small as the sample can train.
+    Series go in hash order: each to the half that has fewer meetings so far, and then to validation until that has
+    enough examples to choose a round by, or about a third, so that a corpus as small as the sample can train.
     """
-    chosen: set[str] = set()
-    for meetings in _series(examples):
-        count = sum(example.meeting in chosen for example in examples)
-        if count >= VALIDATION_EXAMPLES or count >= len(examples) / 3:
-            break
-        chosen |= meetings
-    return chosen
+    halves: tuple[set[str], set[str]] = (set(), set())
+    for meetings in _series([example for example in examples if example.split != "test"]):
+        min(halves, key=len).update(meetings)
+    splits: dict[str, Split] = dict.fromkeys(halves[HALVES.index(fold)], "test")
+    rest = [example for example in examples if example.meeting not in splits]
+    for meetings in _series(rest):
+        count = sum(splits.get(example.meeting) == "val" for example in rest)
+        enough = count >= min(VALIDATION_EXAMPLES, len(rest) / 3)
+        splits |= dict.fromkeys(meetings, "train" if enough else "val")
+    return splits
 
 
 def _series(examples: Sequence[Conversation]) -> list[set[str]]:

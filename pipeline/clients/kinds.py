@@ -1,4 +1,4 @@
-"""Kinds of settings, and the function that makes the partition of each."""
+"""Kinds of settings: the partition of each, and whether its clients have enough optimizer steps a round."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from pipeline.clients import balanced, domains, iid, skews
+from pipeline.clients import domains, skews
+from pipeline.clients.batches import LEAST_STEPS, short_rounds
 from pipeline.clients.folds import Fold, refolded
 from pipeline.clients.manifest import Manifest
-from pipeline.clients.setting import Balanced, Domains, Iid
+from pipeline.clients.setting import Balanced, Domains, Iid, Setting
 from pipeline.clients.skews import Given, Natural, Skewed
+from pipeline.corpora.conversation import Conversation
 from pipeline.errors import QuorumError
+from pipeline.workspace.record import Json
 
 AnySetting = Annotated[Domains | Iid | Balanced | Skewed | Natural | Given, Field(discriminator="kind")]
-
-BY_DOMAIN: dict[str, Callable[[Any, Mapping[str, Any], int], Manifest]] = {
-    "domains": domains.partition,
-    "iid": iid.partition,
-    "balanced": balanced.partition,
+BY_DOMAIN: dict[str, Callable[[Any, Mapping[str, Conversation], int], Manifest]] = {
+    "domains": domains.of_domains,
+    "iid": domains.iid,
+    "balanced": domains.balanced,
 }
-"""Kinds whose clients are domains, or get parts of domains."""
 SKEWED: dict[str, Callable[[Any, Mapping[str, Any], int, Mapping[str, str]], Manifest]] = {
     "skewed": skews.skewed,
     "natural": skews.natural,
@@ -53,3 +54,36 @@ def partition(
         return SKEWED[setting.kind](setting, examples, seed, groups or {})
     except QuorumError as error:
         raise QuorumError(f"params.yaml: settings.{name}: {error}") from None
+
+
+def check_rounds(
+    name: str,
+    setting: Setting,
+    manifest: Manifest,
+    examples: Mapping[str, Conversation],
+    seed: int,
+    fold: Fold,
+    batch: tuple[int, int],
+) -> list[str]:
+    """Refuse a share that leaves a client too few steps a round; return a line on each client that is itself too small.
+
+    Args:
+        batch: the largest batch of the setting's trainings, and their local epochs.
+
+    Raises:
+        QuorumError: a client has too few steps, and would have enough with all of its examples.
+    """
+    small: dict[str, int] = {}
+    if not isinstance(setting, Balanced):
+        everything: Json = {"train_fraction": 1.0} | ({"only": {}} if isinstance(setting, Domains) else {})
+        small = short_rounds(partition(name, setting.model_copy(update=everything), examples, seed, fold), *batch)
+    lines = []
+    for client, steps in short_rounds(manifest, *batch).items():
+        found = f"client {client} has {len(manifest[client]['train'])} training examples, so {steps} steps a round"
+        if client not in small:
+            raise QuorumError(
+                f"params.yaml: settings.{name}: {found}, not {LEAST_STEPS}; raise train_fraction or counts, or give "
+                "its runs a smaller batch_size"
+            )
+        lines.append(f"{name}: {found}, where {LEAST_STEPS} are wanted: it may learn little")
+    return lines

@@ -12,8 +12,6 @@ from pipeline.corpora.hash_order import hash_order
 from pipeline.errors import QuorumError
 
 Manifest = dict[str, dict[Split, list[str]]]
-
-
 RECORDINGS = ("qmsum", "ami", "icsi")
 """Corpora that share meetings: AMI's are QMSum's Product, ICSI's its Academic, under the same names."""
 
@@ -39,8 +37,6 @@ def scaled(splits: Mapping[Split, Sequence[str]], share: Share, seed: int) -> di
 
 def take_fraction(ids: Sequence[str], fraction: float, salt: str = "") -> list[str]:
     """A random `fraction` of the ids, rounded and at least one of a non-empty list, in the order of `ids`."""
-    if not ids:
-        return []
     return take_at_most(ids, max(1, round(fraction * len(ids))), salt)
 
 
@@ -53,11 +49,7 @@ def take_at_most(ids: Sequence[str], count: int | None, salt: str = "") -> list[
 def check(
     manifest: Manifest, examples: Mapping[str, Conversation], where: str, needed: Sequence[Split] = SPLITS
 ) -> None:
-    """Check that every client has examples of each split, and that no meeting is in training and in a test.
-
-    Args:
-        where: what the manifest is called in the message.
-        needed: the splits that every client must have.
+    """Check that every client has examples of each needed split, and that no meeting is in training and in a test.
 
     Raises:
         QuorumError: a client has no examples of a split, or a meeting of any client's test trains a client.
@@ -67,17 +59,18 @@ def check(
             if not splits[split]:
                 raise QuorumError(f"{where}: client {client} has no {split} examples; add meetings or drop it")
     for meeting, (tested, trained) in leaks(manifest, examples).items():
-        raise QuorumError(
-            f"{where}: meeting {meeting} is in the test of {tested} and in the training of {trained}; remove it from "
-            "one of them"
-        )
+        place = f"in the test of {tested} and in the training of {trained}"
+        raise QuorumError(f"{where}: meeting {meeting} is {place}; remove it from one of them")
 
 
 def leaks(manifest: Manifest, examples: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     """Find the groups that are in a test and in training: group -> (a client that tests it, one that trains on it)."""
-    trained = {_group(examples[i]): client for client, splits in manifest.items() for i in splits["train"]}
-    tested = {_group(examples[i]): client for client, splits in manifest.items() for i in splits["test"]}
-    return {group[1]: (client, trained[group]) for group, client in tested.items() if group in trained}
+
+    def of(split: Split) -> dict[tuple[str, str], str]:
+        return {_group(examples[i]): client for client, splits in manifest.items() for i in splits[split]}
+
+    trained = of("train")
+    return {group[1]: (client, trained[group]) for group, client in of("test").items() if group in trained}
 
 
 def _group(example: Any) -> tuple[str, str]:

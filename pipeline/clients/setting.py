@@ -49,7 +49,6 @@ class OfData(Record):
 
     @property
     def data_sets(self) -> list[str]:
-        """The names of its data sets."""
         return [self.data] if isinstance(self.data, str) else self.data
 
 
@@ -79,9 +78,9 @@ class Domains(Limited):
 
     @model_validator(mode="after")
     def _of_its_clients(self) -> Domains:
-        strangers = [name for name in self.only if name not in self.clients]
-        if strangers:
-            raise ValueError(f"only.{strangers[0]}: is no client of the setting")
+        for name in self.only:
+            if name not in self.clients:
+                raise ValueError(f"only.{name}: is no client of the setting")
         return self
 
     def share_of(self, client: str) -> Share:
@@ -95,13 +94,10 @@ class Domains(Limited):
 
     @property
     def weights(self) -> dict[str, float]:
-        """Client -> factor of its examples in a weighted average, if it has a fraction of its own.
-
-        The factor gives the client the weight that it would have at the setting's fraction.
-        """
-        shares = {name: self.share_of(name).train_fraction for name in self.only}
-        others = {name: share for name, share in shares.items() if share is not None and share != self.train_fraction}
-        return {name: (self.train_fraction or 1.0) / share for name, share in others.items()}
+        """Client -> the factor that gives it the weight of the setting's fraction, if it has one of its own."""
+        shares = {name: share.train_fraction for name, share in self.only.items()}
+        others = {name: own for name, own in shares.items() if own and own != self.train_fraction}
+        return {name: (self.train_fraction or 1.0) / own for name, own in others.items()}
 
 
 class Iid(Limited):
@@ -115,9 +111,9 @@ class Iid(Limited):
 
     @model_validator(mode="after")
     def _named(self) -> Iid:
-        wrong = [name for name in self.clients if not is_client_name(name)]
-        if wrong:
-            raise ValueError(f"clients: {wrong[0]!r} is taken, or no name; use letters, digits, '_' and '-'")
+        for name in self.clients:
+            if not is_client_name(name):
+                raise ValueError(f"clients: {name!r} is taken, or no name; use letters, digits, '_' and '-'")
         return self
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -17,7 +17,7 @@ from pipeline.clients.setting import Count, OfData, is_client_name
 from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
 from pipeline.workspace.layout import OWN
-from pipeline.workspace.record import FilePath
+from pipeline.workspace.record import FilePath, Json
 
 SERVER = "server"
 """The manifest's entry for the development and test sets."""
@@ -82,25 +82,16 @@ class Given(OfData):
         return self
 
 
-Skew = Annotated[Skewed | Natural | Given, Field(discriminator="kind")]
-
-
 def skewed(skew: Skewed, texts: Mapping[str, Example], seed: int, clusters: Mapping[str, str]) -> Manifest:
+    """Clients `client-00` and so on, with as many digits as the names need to sort in this order."""
     ids = ids_of(texts, "train")
     labels = [clusters[i] if skew.by == "cluster" else texts[i].label for i in ids]
     if skew.alpha is not None and len(set(labels)) < 2:
         raise QuorumError(f"alpha skews {skew.by}s, and all texts have one; set by: cluster, or beta, or spread: true")
-    assigned = dirichlet.partition(
-        ids,
-        labels,
-        skew.clients,
-        seed=seed,
-        dataset=skew.data_sets[0],
-        alpha=skew.alpha,
-        beta=skew.beta,
-        least=skew.least,
-    )
-    return with_server(numbered(assigned), texts)
+    of: Json = {"seed": seed, "dataset": skew.data_sets[0], "alpha": skew.alpha, "beta": skew.beta, "least": skew.least}
+    assigned = dirichlet.partition(ids, labels, skew.clients, **of)
+    width = len(str(skew.clients - 1))
+    return with_server({f"client-{number:0{width}d}": own for number, own in enumerate(assigned)}, texts)
 
 
 def natural(skew: Natural, texts: Mapping[str, Example], seed: int, clusters: Mapping[str, str]) -> Manifest:
@@ -121,23 +112,20 @@ def natural(skew: Natural, texts: Mapping[str, Example], seed: int, clusters: Ma
             "are wanted; lower clients or least"
         )
     _check_names(largest)
-    taken = {
-        owner: _sampled(fit[owner]["train"], skew.each, seed, skew.data_sets[0], owner) for owner in sorted(largest)
-    }
+    taken = {owner: _sampled(fit[owner]["train"], skew, seed, owner) for owner in sorted(largest)}
     if not skew.own:
         return with_server(taken, texts)
     return {o: {"train": own, "val": fit[o]["val"], "test": fit[o].get("test", [])} for o, own in taken.items()}
 
 
-def _sampled(ids: Sequence[str], count: int | None, seed: int, dataset: str, owner: str) -> list[str]:
-    if count is None or count >= len(ids):
+def _sampled(ids: Sequence[str], skew: Natural, seed: int, owner: str) -> list[str]:
+    if skew.each is None or skew.each >= len(ids):
         return list(ids)
-    order = dirichlet.drawing(seed, dataset, f"of {owner}", count, None).permutation(len(ids))
-    return [ids[i] for i in sorted(order[:count])]
+    order = dirichlet.drawing(seed, skew.data_sets[0], f"of {owner}", skew.each, None).permutation(len(ids))
+    return [ids[i] for i in sorted(order[: skew.each])]
 
 
 def given(skew: Given, texts: Mapping[str, Example], seed: int, clusters: Mapping[str, str]) -> Manifest:
-    del seed, clusters
     there = {identity: texts[identity] for identity in ids_of(texts, "train")}
     assigned = {client: own for client, own in exchange.read(skew.file, skew.data_sets[0], there).items() if own}
     _check_names(assigned)
@@ -145,25 +133,15 @@ def given(skew: Given, texts: Mapping[str, Example], seed: int, clusters: Mappin
 
 
 def _check_names(clients: Iterable[str]) -> None:
-    """Check names of clients, after which files are named.
-
-    Raises:
-        QuorumError: a name is reserved, or cannot be a file's.
-    """
-    wrong = [name for name in clients if not is_client_name(name)]
-    if wrong:
-        raise QuorumError(f"client {wrong[0]!r}: is taken, or no name; use letters, digits, '_' and '-'")
+    """Refuse a client whose name is reserved, or cannot be a file's."""
+    for name in clients:
+        if not is_client_name(name):
+            raise QuorumError(f"client {name!r}: is taken, or no name; use letters, digits, '_' and '-'")
 
 
 def ids_of(texts: Mapping[str, Example], split: str) -> list[str]:
     """Ids of a split's texts, in the order of `texts`."""
     return [identity for identity, text in texts.items() if text.split == split]
-
-
-def numbered(assigned: Sequence[list[str]]) -> dict[str, list[str]]:
-    """`client-00` and so on -> ids, with as many digits as the names need to sort in this order."""
-    width = len(str(len(assigned) - 1))
-    return {f"client-{number:0{width}d}": own for number, own in enumerate(assigned)}
 
 
 def with_server(assigned: Mapping[str, list[str]], texts: Mapping[str, Example]) -> Manifest:

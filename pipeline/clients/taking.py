@@ -7,13 +7,13 @@ at several seeds can be averaged.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeVar
 
 from pydantic import Field
 
 from pipeline.clients.setting import Count
-from pipeline.corpora.example import SPLITS, Example, Split
+from pipeline.corpora.example import SPLITS, Example
 from pipeline.corpora.hash_order import hash_order
 from pipeline.errors import QuorumError
 from pipeline.workspace.record import Record
@@ -53,37 +53,32 @@ def taken(texts: Mapping[str, AnyText], takes: Takes, seed: int) -> dict[str, An
         take: Take | None = getattr(takes, split)
         if take is None:
             continue
-        own = {identity: text for identity, text in texts.items() if text.split == split}
+        own = [text for text in texts.values() if text.split == split]
         chosen = _of_split(own, texts, take, f"{seed}/" if split == "train" else "")
         if not chosen:
             remedy = "raise what is taken of it" if own else f"give some texts the split {split}"
             raise QuorumError(f"{split}: no text is left of {len(own)}; {remedy}")
-        used |= chosen
+        used.update(chosen)
     return {identity: text for identity, text in texts.items() if identity in used}
 
 
-def _of_split(own: Mapping[str, Example], texts: Mapping[str, Example], take: Take, salt: str) -> set[str]:
+def _of_split(own: Sequence[Example], texts: Mapping[str, Example], take: Take, salt: str) -> list[str]:
+    """The first texts in hash order, and of each label or owner the first."""
     if take.largest is not None:
-        owners = set(_largest(texts, take.largest))
-        own = {identity: text for identity, text in own.items() if text.owner in owners}
-    order = hash_order(list(own), salt)
-    if take.each is None:
-        return set(order[: take.count])
-    counts: Counter[str] = Counter()
-    chosen: set[str] = set()
+        owners = _largest(texts, take.largest)
+        own = [text for text in own if text.owner in owners]
+    group_of = {text.id: getattr(text, take.by) for text in own}
+    order = hash_order(list(group_of), salt)
+    groups: dict[str, list[str]] = {}
     for identity in order:
-        of = own[identity].label if take.by == "label" else own[identity].owner
-        counts[of] += 1
-        if counts[of] <= take.each:
-            chosen.add(identity)
-    return set([identity for identity in order if identity in chosen][: take.count])
+        groups.setdefault(group_of[identity], []).append(identity)
+    chosen = {identity for group in groups.values() for identity in group[: take.each]}
+    return [identity for identity in order if identity in chosen][: take.count]
 
 
 def _largest(texts: Mapping[str, Example], count: int) -> list[str]:
     """The owners with the most training texts, among those with texts of each split."""
-    counts: dict[str, Counter[Split]] = {}
-    for text in texts.values():
-        counts.setdefault(text.owner, Counter())[text.split] += 1
-    there = {text.split for text in texts.values()}
-    complete = [owner for owner, splits in counts.items() if all(splits[split] for split in there)]
-    return sorted(complete, key=lambda owner: (-counts[owner]["train"], owner))[:count]
+    sizes = Counter((text.owner, text.split) for text in texts.values())
+    there = {split for _, split in sizes}
+    complete = {owner for owner, _ in sizes if all(sizes[owner, split] for split in there)}
+    return sorted(complete, key=lambda owner: (-sizes[owner, "train"], owner))[:count]

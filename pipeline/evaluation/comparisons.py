@@ -29,6 +29,7 @@ from scipy.stats import chi2, ttest_1samp
 from statsmodels.stats.multitest import multipletests
 
 from pipeline.errors import QuorumError
+from pipeline.evaluation.equal_length import AtLength, at_equal_length
 from pipeline.evaluation.intervals import Clusters, Interval, interval_of, mean_ratio, of_few, sign_flip, standard_error
 from pipeline.workspace.record import FilePath, Json, Number, Record, first_problem
 from pipeline.workspace.words import nearest
@@ -100,17 +101,8 @@ Contrast = Callable[[Mapping[str, float], str, int | None], dict[str, Clusters] 
 
 Positive where it is better; None where a run or its metric is missing.
 """
-Lengths = Callable[[Mapping[str, float], str, int | None], dict[str, "AtLength"] | None]
+Lengths = Callable[[Mapping[str, float], str, int | None], dict[str, AtLength] | None]
 """The same -> client -> its examples' contrasts and their contrasts of log lengths; None without texts."""
-
-
-@dataclass(frozen=True)
-class AtLength:
-    """One client's examples: the contrast of the metric and of the log of the length in words, each (examples,)."""
-
-    gains: np.ndarray
-    lengths: np.ndarray
-    groups: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -153,7 +145,7 @@ def read_comparisons(path: Path) -> Comparisons:
     """Parse comparisons.yaml.
 
     Raises:
-        QuorumError: the file is missing, no YAML, or a key is unknown, missing or of a wrong type.
+        QuorumError: the file is missing or no YAML, or a key is wrong.
     """
     try:
         return Comparisons.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
@@ -166,14 +158,10 @@ def read_comparisons(path: Path) -> Comparisons:
 
 
 def unknown_runs(path: Path, comparisons: Sequence[Comparison], known: Collection[str]) -> list[str]:
-    """List the runs of comparisons that are not planned; a name that is spelt almost like a planned run is an error.
-
-    Args:
-        path: the file that has them.
-        known: the names of the planned runs, with a result or without.
+    """List the runs of comparisons, in the file `path`, that are not among the planned ones.
 
     Raises:
-        QuorumError: a comparison has a misspelt run.
+        QuorumError: a run is spelt almost like a planned one.
     """
     named = {run: one.name for one in comparisons for run in one.terms if run not in known}
     for run, name in named.items():
@@ -196,17 +184,18 @@ def on_known_metrics(
     Raises:
         QuorumError: a metric is spelt almost like one that the run has.
     """
+    found = []
     for one in comparisons:
+        effects = dict(one.effects)
         for run, metric in product(one.terms, one.effects):
             known = metrics.get(run, one.effects)
-            if metric not in known and (near := nearest(metric, known, 0.6)):
-                problem = f"{path}: {one.name}.effects.{metric}: no such metric of {run}"
-                raise QuorumError(f"{problem}; did you mean {near}? Correct the name")
-    own = [set(one.effects).intersection(*(metrics.get(run, one.effects) for run in one.terms)) for one in comparisons]
-    return [
-        one.model_copy(update={"effects": {name: paper for name, paper in one.effects.items() if name in known}})
-        for one, known in zip(comparisons, own, strict=True)
-    ]
+            if metric not in known:
+                effects.pop(metric, None)
+                if near := nearest(metric, known, 0.6):
+                    problem = f"{path}: {one.name}.effects.{metric}: no such metric of {run}"
+                    raise QuorumError(f"{problem}; did you mean {near}? Correct the name")
+        found.append(one.model_copy(update={"effects": effects}))
+    return found
 
 
 def compare(
@@ -224,48 +213,31 @@ def compare(
         lengths: where texts are scored.
     """
     return with_holm(
-        [
-            _over_seeds(one, metric, _at_seeds(one, metric, contrast, seeds))
-            if one.over == "seeds"
-            else _over_groups(one, metric, contrast, seeds, samples, lengths)
-            for one in comparisons
-            for metric in one.effects
-        ]
+        [_effect(one, metric, contrast, seeds, samples, lengths) for one in comparisons for metric in one.effects]
     )
 
 
-def _at_seeds(one: Comparison, metric: str, contrast: Contrast, seeds: Sequence[int]) -> dict[int, dict[str, Clusters]]:
-    return {seed: own for seed in seeds if (own := contrast(one.terms, metric, seed))}
-
-
-def _over_seeds(one: Comparison, metric: str, alone: Mapping[int, Mapping[str, Clusters]]) -> Effect:
-    by_seed = {seed: mean_ratio(clients) for seed, clients in alone.items()}
-    values = list(by_seed.values())
-    p = float(ttest_1samp(values, 0.0).pvalue) if len(set(values)) > 1 else None
-    return Effect(one, metric, of_few(values) if values else None, p, by_seed=by_seed)
-
-
-def _over_groups(
+def _effect(
     one: Comparison, metric: str, contrast: Contrast, seeds: Sequence[int], samples: int, lengths: Lengths | None
 ) -> Effect:
+    by_seed = {seed: own for seed in seeds if (own := contrast(one.terms, metric, seed))}
+    values = {seed: mean_ratio(clients) for seed, clients in by_seed.items()}
+    p = float(ttest_1samp([*values.values()], 0.0).pvalue) if len(set(values.values())) > 1 else None
+    effect = Effect(one, metric, of_few([*values.values()]) if values else None, p, by_seed=values)
+    if one.over == "seeds":
+        return effect
     clients = contrast(one.terms, metric, None)
     if clients is None:
         return Effect(one, metric)
-    alone = _at_seeds(one, metric, contrast, seeds)
-    texts = lengths(one.terms, metric, None) if lengths else None
-    effect = replace(
-        _over_seeds(one, metric, alone),
-        p_seeds=cochran(alone),
-        at_equal_length=at_equal_length(texts) if texts else None,
-        groups=len({name for own in clients.values() for name in own.names}),
-    )
-    pooled = interval_of(clients, samples)
-    if not effect.disagree:
-        return replace(effect, interval=pooled, p=sign_flip(clients, samples))
-    if lengths and texts:
-        own = [found for seed in alone if (found := lengths(one.terms, metric, seed))]
-        effect = replace(effect, at_equal_length=of_few([at_equal_length(found).value for found in own]))
-    return replace(effect, pooled=pooled)
+    groups = len({name for own in clients.values() for name in own.names})
+    effect, pooled = replace(effect, p_seeds=cochran(by_seed), groups=groups), interval_of(clients, samples)
+    alone: list[int | None] = [*by_seed] if effect.disagree else [None]
+    texts = [found for seed in alone if (found := lengths(one.terms, metric, seed))] if lengths else []
+    equal = [at_equal_length(found) for found in texts]
+    if effect.disagree:
+        spread = of_few([found.value for found in equal]) if equal else None
+        return replace(effect, pooled=pooled, at_equal_length=spread)
+    return replace(effect, interval=pooled, p=sign_flip(clients, samples), at_equal_length=equal[0] if equal else None)
 
 
 def cochran(by_seed: Mapping[int, Mapping[str, Clusters]]) -> float | None:
@@ -288,45 +260,12 @@ def with_holm(effects: Sequence[Effect]) -> list[Effect]:
     A comparison that was not run counts in its family: fewer results are not corrected less.
     """
     found = list(effects)
-    for family, metric in {(one.comparison.family, one.metric) for one in found} - {("", one.metric) for one in found}:
-        own = [i for i, one in enumerate(found) if (one.comparison.family, one.metric) == (family, metric)]
-        p_values = [1.0 if found[i].p is None else found[i].p for i in own]
-        adjusted = multipletests(p_values, method="holm")[1]
-        for i, p in zip(own, adjusted, strict=True):
+    families: dict[tuple[str, str], list[int]] = {}
+    for place, one in enumerate(found):
+        if one.comparison.family:
+            families.setdefault((one.comparison.family, one.metric), []).append(place)
+    for places in families.values():
+        p_values = [1.0 if found[i].p is None else found[i].p for i in places]
+        for i, p in zip(places, multipletests(p_values, method="holm")[1], strict=True):
             found[i] = replace(found[i], p_holm=None if found[i].p is None else float(p))
     return found
-
-
-def at_equal_length(clients: Mapping[str, AtLength], samples: int = 2_000, seed: int = 0) -> Interval:
-    """The mean over clients of the effect at equal length: the intercept of gains regressed on log lengths.
-
-    g_i = a_c + b_c l_i for client c's examples; the effect is the mean of a_c. The interval is the percentile bootstrap
-    over groups, within each client; where clients share groups, a group is drawn for all of them at once.
-    """
-    rng = np.random.default_rng(seed)
-    names = {client: sorted(set(own.groups)) for client, own in clients.items()}
-    every = sorted(set().union(*names.values()))
-    counts: dict[str, np.ndarray] = {}
-    for stratum in names.values() if len(every) == sum(map(len, names.values())) else [every]:
-        times = rng.multinomial(len(stratum), np.full(len(stratum), 1 / len(stratum)), size=samples)
-        counts |= dict(zip(stratum, times.T, strict=True))
-    values, drawn = [], []
-    for client, own in clients.items():
-        moments = np.stack(
-            [np.ones_like(own.gains), own.lengths, own.gains, own.lengths**2, own.lengths * own.gains], axis=1
-        )
-        by_group = np.zeros((len(names[client]), moments.shape[1]))
-        np.add.at(by_group, np.searchsorted(names[client], own.groups), moments)
-        values.append(float(_intercept(by_group.sum(0)[None])[0]))
-        drawn.append(_intercept(np.stack([counts[name] for name in names[client]], axis=1) @ by_group))
-    low, high = np.nanpercentile(np.mean(drawn, axis=0), [2.5, 97.5])
-    return Interval(float(np.mean(values)), float(low), float(high))
-
-
-def _intercept(moments: np.ndarray) -> np.ndarray:
-    """Of sums (n, Σl, Σg, Σl², Σlg), each row: a = ḡ − b l̄; where all lengths are equal, ḡ."""
-    n, length, gain, square, product = moments.T
-    spread = n * square - length**2
-    with np.errstate(divide="ignore", invalid="ignore"):
-        slope = np.where(spread > 1e-12, (n * product - length * gain) / spread, 0.0)
-        return np.asarray((gain - slope * length) / n)

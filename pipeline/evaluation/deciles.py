@@ -6,7 +6,6 @@ gives the reference a higher probability than the student does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -33,12 +32,8 @@ def deciles(entropy: Tensor, teacher: Tensor, student: Tensor) -> list[Decile]:
         teacher, student: ln q(y) of each reference token, (tokens,).
     """
     order = torch.argsort(entropy, stable=True)
-    gain = (teacher - student)[order].double()
+    parts = (torch.tensor_split(own[order].double(), PARTS) for own in (entropy, teacher - student))
     return [
-        Decile(float(part.mean()), float((own > 0).double().mean()), float(own.mean()))
-        for part, own in zip(_tenths(entropy[order].double()), _tenths(gain), strict=True)
+        Decile(float(sure.mean()), float((gain > 0).double().mean()), float(gain.mean()))
+        for sure, gain in zip(*parts, strict=True)
     ]
-
-
-def _tenths(values: Tensor) -> Sequence[Tensor]:
-    return torch.tensor_split(values, PARTS)

@@ -69,5 +69,4 @@ def topic_counts(embeddings: Array, topics: int, seed: int = 0) -> Array:
 
     count = max(2, min(topics, len(embeddings) // SOURCES_A_TOPIC))
     labels = KMeans(n_clusters=count, n_init=10, random_state=seed).fit_predict(embeddings)
-    hot: Array = np.eye(count)[labels]
-    return hot
+    return np.asarray(np.eye(count)[labels])

@@ -80,16 +80,12 @@ def per_client(rows: Rows, label_counts: LabelCounts, metric: Metric) -> dict[st
     A client is left out if none of these texts has one of its labels, or if those texts contain nothing to find.
     Neither depends on predictions, so every run is scored for the same clients.
     """
-    labels = sorted({str(row["label"]) for row in rows})
-    place = {label: number for number, label in enumerate(labels)}
-    top, bottom, there, count = (np.zeros(len(labels)) for _ in range(4))
-    for row, a, b, c in zip(rows, *parts(rows, metric), _column(rows, metric.sought), strict=True):
-        at = place[str(row["label"])]
-        top[at], bottom[at], there[at], count[at] = top[at] + a, bottom[at] + b, there[at] + c, count[at] + 1
+    labels, place = np.unique([str(row["label"]) for row in rows], return_inverse=True)
+    columns = (*parts(rows, metric), _column(rows, metric.sought), _column(rows, None))
+    top, bottom, there, count = (np.bincount(place, own, len(labels)) for own in columns)
     found = {}
     for client, counts in label_counts.items():
-        share = np.array([float(counts.get(label, 0)) for label in labels])
-        weight = share / np.maximum(count, 1)
+        weight = np.array([float(counts.get(label, 0)) for label in labels]) / count
         if weight @ there:
             below = float(weight @ bottom)
             found[client] = float(weight @ top) / below if below else 0.0
@@ -129,8 +125,7 @@ def divergences(label_counts: LabelCounts) -> Array:
     names = [name for name, counts in label_counts.items() if counts]
     names = [names[i * len(names) // SHOWN] for i in range(SHOWN)] if len(names) > SHOWN else names
     labels = sorted({label for name in names for label in label_counts[name]})
-    shares = np.array([[float(label_counts[name].get(label, 0)) for label in labels] for name in names])
-    found = np.stack([jensenshannon(shares, own[None], base=2, axis=1) for own in shares]) ** 2
+    shares = [[float(label_counts[name].get(label, 0)) for label in labels] for name in names]
+    found = np.stack([jensenshannon(shares, [own], base=2, axis=1) for own in shares]) ** 2
     order = np.argsort(-found.sum(1), kind="stable")
-    ordered: Array = np.clip(np.nan_to_num(found)[order][:, order], 0.0, 1.0)
-    return ordered
+    return np.asarray(np.clip(np.nan_to_num(found)[order][:, order], 0.0, 1.0))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import numpy as np
 
-from pipeline.evaluation.comparisons import AtLength
+from pipeline.evaluation.equal_length import AtLength
 from pipeline.evaluation.intervals import Clusters, Interval, aligned, interval_of
 from pipeline.tasks.task import Metric
 from pipeline.workspace.record import Json
@@ -18,7 +18,6 @@ MEAN = "mean"
 LOSS = "loss"
 LENGTH = "length"
 LOG_LENGTH = "log_length"
-
 MEETINGS = 30
 """Of a client alone, fewer give a point without an interval."""
 NO_SCORES = ("id", "client", "group", "label", "items", "loss_sum", "text")
@@ -59,12 +58,12 @@ def read_rows(rows: Sequence[Json]) -> list[Scored]:
 
     A run that wrote no predictions has its loss alone, and turns of the source (lead, random) have no loss.
     """
-
-    def values(row: Json) -> dict[str, float]:
-        found = {name: float(value) for name, value in row.items() if name not in NO_SCORES}
-        return found | ({LOSS: float(row["loss_sum"])} if "loss_sum" in row else {})
-
-    return [Scored(row["id"], row["client"], row["group"], row.get("items", 0), values(row)) for row in rows]
+    found = []
+    for row in rows:
+        values = {name: float(value) for name, value in row.items() if name not in NO_SCORES}
+        values |= {LOSS: float(row["loss_sum"])} if "loss_sum" in row else {}
+        found.append(Scored(row["id"], row["client"], row["group"], row.get("items", 0), values))
+    return found
 
 
 def over_seeds(seeds: Iterable[Sequence[Scored]]) -> list[Scored]:
@@ -105,77 +104,48 @@ Runs = Mapping[str, Sequence[Scored]]
 
 @dataclass(frozen=True)
 class ScoresBySeed:
-    """Scores of several runs, to compare them by.
-
-    Attributes:
-        runs: seed -> its runs.
-        metrics: name -> metric.
-    """
+    """Scores of several runs, to compare them by: seed -> its runs; and name -> metric."""
 
     runs: Mapping[int, Runs]
     metrics: Mapping[str, Metric]
 
     def contrast(self, terms: Mapping[str, float], metric: str, seed: int | None) -> dict[str, Clusters] | None:
-        """Compute a contrast's values by group; see `comparisons.Contrast`."""
-        return contrast(self._shared(terms, seed), terms, self.metrics[metric])
+        """See `comparisons.Contrast`: Σ coefficient · metric by meeting, over the examples that all runs have."""
+        return clusters_of(self._combined(terms, metric, seed, log_length=False), metric) or None
 
     def at_length(self, terms: Mapping[str, float], metric: str, seed: int | None) -> dict[str, AtLength] | None:
-        """Compute a contrast at equal length; see `comparisons.Lengths`."""
-        return at_length(self._shared(terms, seed), terms, self.metrics[metric])
+        """See `comparisons.Lengths`. None for the loss, and where a run wrote no texts; no words count as one word."""
+        if metric == LOSS:
+            return None
+        rows = self._combined(terms, metric, seed, log_length=True)
+        return {
+            client: AtLength(
+                np.array([row.values[metric] for row in own]),
+                np.array([row.values[LOG_LENGTH] for row in own]),
+                [row.meeting for row in own],
+            )
+            for client, own in by_client(rows).items()
+        } or None
 
-    def _shared(self, terms: Mapping[str, float], seed: int | None) -> Runs:
-        """The means over the seeds at which all runs of a contrast have results, or one seed's scores."""
+    def _combined(self, terms: Mapping[str, float], metric: str, seed: int | None, *, log_length: bool) -> list[Scored]:
+        """Σ coefficient · figure of each example that all runs have; a figure that should be less counts negatively.
+
+        Figures are means over the seeds at which all runs have results, or one seed's.
+        """
         seeds = [own for at, own in self.runs.items() if seed in (None, at) and set(terms) <= set(own)]
-        return {run: over_seeds(own[run] for own in seeds) for run in terms}
-
-
-def contrast(runs: Runs, terms: Mapping[str, float], metric: Metric) -> dict[str, Clusters] | None:
-    """Client -> Σ coefficient · metric by meeting, over the examples that all runs have; positive where it is better.
-
-    None where a run or its metric is missing.
-    """
-    rows = _combined(runs, terms, metric, ())
-    return clusters_of(rows, metric.name) if rows else None
-
-
-def at_length(runs: Runs, terms: Mapping[str, float], metric: Metric) -> dict[str, AtLength] | None:
-    """Client -> its examples' contrasts of a metric of texts, and of the log of their lengths in words.
-
-    None for the loss, and where a run wrote no texts. A text of no words counts as one word.
-    """
-    if metric.name == LOSS:
-        return None
-    logs = {
-        run: [
-            replace(row, values=row.values | {LOG_LENGTH: math.log(max(row.values[LENGTH], 1.0))})
-            for row in runs.get(run, ())
-            if LENGTH in row.values
+        sign, needed = self.metrics[metric].sign, {metric, LENGTH} if log_length else {metric}
+        figures: dict[str, Callable[[Scored], float]] = {metric: lambda row: sign * row.values[metric]}
+        if log_length:
+            figures[LOG_LENGTH] = lambda row: math.log(max(row.values[LENGTH], 1.0))
+        known = []
+        for run, weight in terms.items():
+            rows = over_seeds(own[run] for own in seeds)
+            known.append((weight, {(r.client, r.id): r for r in rows if needed <= r.values.keys()}))
+        return [
+            replace(first, values={name: sum(w * of(own[key]) for w, own in known) for name, of in figures.items()})
+            for key, first in known[0][1].items()
+            if all(key in own for _, own in known)
         ]
-        for run in terms
-    }
-    rows = _combined(logs, terms, metric, (LOG_LENGTH,))
-    return {
-        client: AtLength(
-            np.array([row.values[metric.name] for row in own]),
-            np.array([row.values[LOG_LENGTH] for row in own]),
-            [row.meeting for row in own],
-        )
-        for client, own in by_client(rows).items()
-    } or None
-
-
-def _combined(runs: Runs, terms: Mapping[str, float], metric: Metric, more: Sequence[str]) -> list[Scored]:
-    """Σ coefficient · figure of each example that all runs have with these figures; the metric has its sign."""
-    signs = {metric.name: metric.sign} | dict.fromkeys(more, 1)
-    known = [
-        (weight, {(row.client, row.id): row for row in runs.get(run, ()) if set(signs) <= set(row.values)})
-        for run, weight in terms.items()
-    ]
-    return [
-        replace(first, values={m: sum(sign * w * own[key].values[m] for w, own in known) for m, sign in signs.items()})
-        for key, first in known[0][1].items()
-        if all(key in own for _, own in known)
-    ]
 
 
 def figures_of(rows: Sequence[Scored], samples: int) -> dict[str, Figures]:

@@ -1,17 +1,24 @@
-"""Which words were distilled, counted by part of speech.
+"""Which words of the training summaries a run distilled, by part of speech: Fig. 11 of the paper, and its 86/88/89%.
 
-The loss decides token by token; for counting, a word is distilled if its first subword is.
+The loss decides token by token; for counting, a word is distilled if its first subword is. Counted over rounds 1 … a
+client's best: the paper's example, one summary of six words, two rounds, three of the twelve occurrences distilled, is
+3/(2·6) = 25%.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
-from pipeline.corpora.tagging import Word, words_of
+from pipeline.corpora.tagging import CONTENT, Word, words_of
+from pipeline.evaluation.intervals import Clusters, interval_of
+from pipeline.workspace.record import Json
+
+DETERMINERS_AND_PRONOUNS = ("DET", "PRON")
 
 
 def grouped(pieces: Sequence[str]) -> list[tuple[tuple[int, ...], bool]]:
@@ -43,38 +50,70 @@ class Tally:
     shares of subwords that are.
     """
 
-    seen: dict[str, int]
-    distilled: dict[str, int]
+    seen: Mapping[str, int]
+    distilled: Mapping[str, int]
     all_subwords: int
     fraction: float
 
+    def words(self, parts: Collection[str] | None = None) -> tuple[int, int]:
+        """Numbers of words, and of distilled ones, of these parts of speech; None: of all."""
+        found = [pos for pos in self.seen if parts is None or pos in parts]
+        return sum(self.seen[pos] for pos in found), sum(self.distilled[pos] for pos in found)
 
-def tally(summaries: Sequence[Sequence[Word]], distilled: Sequence[Tensor]) -> Tally:
-    """Count words over rounds.
 
-    Args:
-        summaries: the words of each training summary.
-        distilled: for each summary a boolean (passes, tokens), one row a pass over the data.
-    """
+def tally(words: Sequence[Word], distilled: Tensor) -> Tally:
+    """Count the words of a summary, of which `distilled` are boolean (passes over the data, tokens)."""
     seen: Counter[str] = Counter()
     taken: Counter[str] = Counter()
-    everything = 0
-    fraction = 0.0
-    for words, mask in zip(summaries, distilled, strict=True):
-        for word in words:
-            subwords = mask[:, list(word.tokens)]
-            seen[word.pos] += mask.shape[0]
-            taken[word.pos] += int(subwords[:, 0].sum())
-            everything += int(subwords.all(1).sum())
-            fraction += float(subwords.float().mean(1).sum())
+    everything, fraction = 0, 0.0
+    for word in words:
+        subwords = distilled[:, list(word.tokens)]
+        seen[word.pos] += len(distilled)
+        taken[word.pos] += int(subwords[:, 0].sum())
+        everything += int(subwords.all(1).sum())
+        fraction += float(subwords.float().mean(1).sum())
     return Tally(seen, taken, everything, fraction)
 
 
-def pos_rows(client: str, counts: Tally) -> list[dict[str, str | int | float]]:
+def example_tallies(
+    rows: Tensor, tokens: Sequence[Sequence[int]], pieces: Callable[[Sequence[int]], list[str]]
+) -> list[Tally]:
+    """Count one client's words, an example at a time.
+
+    Args:
+        rows: which target tokens were distilled, boolean (passes over the data, tokens).
+        tokens: the target token ids of its training examples, in their order.
+        pieces: token ids -> their surface texts.
+    """
+    parts = torch.split(rows, [len(ids) for ids in tokens], dim=1)
+    return [tally(words_of(pieces(ids)), part) for ids, part in zip(tokens, parts, strict=True)]
+
+
+def merge(tallies: Iterable[Tally]) -> Tally:
+    """Tallies of several examples or seeds as one."""
+    tallies = list(tallies)
+    seen: Counter[str] = Counter()
+    taken: Counter[str] = Counter()
+    for counts in tallies:
+        seen.update(counts.seen)
+        taken.update(counts.distilled)
+    return Tally(seen, taken, sum(t.all_subwords for t in tallies), sum(t.fraction for t in tallies))
+
+
+def pos_tables(tallies: Mapping[str, Tally]) -> tuple[list[Json], dict[str, dict[str, float]]]:
+    """Rows of pos_kd.csv for all clients, and each client's two sensitivities as shares of its words."""
+    rows = [row for client, counts in tallies.items() for row in pos_rows(client, counts)]
+    seen = {client: max(1, counts.words()[0]) for client, counts in tallies.items()}
+    return rows, {
+        client: {"all_subwords": counts.all_subwords / seen[client], "fraction": counts.fraction / seen[client]}
+        for client, counts in tallies.items()
+    }
+
+
+def pos_rows(client: str, counts: Tally) -> list[Json]:
     """One row a part of speech: base rate, both conditionals, lift; the row `all` last."""
-    seen, taken = sum(counts.seen.values()), sum(counts.distilled.values())
+    seen, taken = counts.words()
     parts = sorted(counts.seen, key=lambda pos: (-counts.seen[pos], pos))
-    counted = [(pos, counts.seen[pos], counts.distilled[pos]) for pos in parts]
     return [
         {
             "client": client,
@@ -87,9 +126,39 @@ def pos_rows(client: str, counts: Tally) -> list[dict[str, str | int | float]]:
             "pos_given_not_distilled": _share(n - k, seen - taken),
             "lift": _share(k * seen, n * taken),
         }
-        for pos, n, k in [*counted, ("all", seen, taken)]
+        for pos, (n, k) in [*((pos, counts.words([pos])) for pos in parts), ("all", (seen, taken))]
     ]
 
 
 def _share(part: int, whole: int) -> float:
     return round(part / whole, 4) if whole else 0.0
+
+
+def shares_of(run: str, client: str, meetings: Mapping[str, Tally], samples: int) -> list[Json]:
+    """Rows of word_shares.csv: shares of a client's words in a run, with 95% intervals over its examples' meetings.
+
+    `distilled`: of all words. `content`, `content_given_distilled`: nouns, names and main verbs among all words and
+    among the distilled. `closed_given_not_distilled`: determiners and pronouns among the others.
+    """
+    counted: dict[str, list[tuple[str, int, int]]] = {}
+    for meeting, counts in meetings.items():
+        (seen, taken), (content, content_taken), (closed, closed_taken) = (
+            counts.words(parts) for parts in (None, CONTENT, DETERMINERS_AND_PRONOUNS)
+        )
+        for share, part, whole in (
+            ("distilled", taken, seen),
+            ("content", content, seen),
+            ("content_given_distilled", content_taken, taken),
+            ("closed_given_not_distilled", closed - closed_taken, seen - taken),
+        ):
+            own = counted.setdefault(share, [])
+            own += [(meeting, part, whole)] if whole else []
+    rows = []
+    for share, known in counted.items():
+        if known:
+            names, parts, wholes = zip(*known, strict=True)
+            ends = interval_of({client: Clusters.of(names, parts, wholes)}, samples).rounded(4)
+            rows.append(
+                {"run": run, "client": client, "share": share} | {e: ends.get(e) for e in ("value", "low", "high")}
+            )
+    return rows

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from pipeline.clients import kinds
-from pipeline.clients.balanced import fitted
 from pipeline.clients.clusters import Vectors, clusters, silos
-from pipeline.clients.kinds import AnySetting
+from pipeline.clients.domains import fitted
+from pipeline.clients.kinds import AnySetting, check_rounds
 from pipeline.clients.manifest import Manifest, check, leaks
-from pipeline.clients.rounds import check_rounds
 from pipeline.clients.setting import Balanced, Domains, Iid
 from pipeline.clients.skews import Given, Natural, Skewed
 from pipeline.clients.taking import taken

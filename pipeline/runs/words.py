@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from pipeline.evaluation.distilled import example_tallies, merge, pos_tables, shares_of
-from pipeline.evaluation.words import Tally
+from pipeline.evaluation.words import Tally, example_tallies, merge, pos_tables, shares_of
 from pipeline.federated.history import best_rounds
 from pipeline.federated.masks import unpack_masks
 from pipeline.federated.objectives.distillation import DISTILLED

@@ -10,11 +10,10 @@ import re
 import string
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.corpora.labelled import Question
-from pipeline.tasks.task import Metric, Prediction
+from pipeline.tasks.task import Metric, Prediction, Scores
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,11 +25,9 @@ if TYPE_CHECKING:
 QUESTION_TOKENS, LONGEST = 64, 30
 ELSEWHERE = -1e4
 """The logit of a token outside of the context, which gives it probability 0."""
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
-@dataclass(frozen=True)
-class _Piece:
+class _Piece(NamedTuple):
     """A token of the context, and the range of its characters."""
 
     id: int
@@ -42,18 +39,13 @@ class Answer:
     """See `EncoderTask`. A window's items are its start and its end; the classes are its tokens."""
 
     kind = Question
-    metrics = (
-        Metric("f1", "F1", "F1 x 100", "more", 1),
-        Metric("exact", "exact match", "%", "more", 1),
-    )
+    metrics = (Metric("f1", "F1", "F1 x 100", "more", 1), Metric("exact", "exact match", "%", "more", 1))
 
     def classes(self, examples: Sequence[Question]) -> tuple[str, ...]:
-        del examples
         return ("start", "end")
 
     def render(self, model: Encoder, example: Question, classes: Sequence[str], limits: Limits) -> list[Rendered]:
         """The window in which the first answer is most central, then the others."""
-        del classes
         windows = [self._window(model, example, pieces) for pieces in _windows(model, example, limits.source_tokens)]
         answering = [window for window in windows if window.target]
         best = min(answering, key=_off_centre) if answering else windows[0]
@@ -77,12 +69,9 @@ class Answer:
 
     def head_input(self, encoder: Encoder, prefix: Prefix) -> Prefix:
         """All tokens: an answer can begin or end at each."""
-        del encoder
         return prefix
 
     def items(self, prefix: Prefix) -> int:
-        """Two: a window's start and its end."""
-        del prefix
         return 2
 
     def outputs(self, encoder: Encoder, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
@@ -99,15 +88,9 @@ class Answer:
         return both.masked_fill(~context[..., None], ELSEWHERE).transpose(1, 2).flatten(0, 1)
 
     def decide(
-        self,
-        encoder: Encoder,
-        example: Question,
-        windows: Sequence[Rendered],
-        logits: Sequence[Tensor],
-        classes: Sequence[str],
+        self, encoder: Encoder, example: Question, windows: list[Rendered], logits: list[Tensor], classes: Sequence[str]
     ) -> str:
         """The words of the best span of all windows."""
-        del classes
         best, span = -float("inf"), (0, 0)
         by_place = {tuple(window.source): own for window, own in zip(windows, logits, strict=True)}
         for pieces in _windows(encoder, example, max(len(window.source) for window in windows)):
@@ -116,23 +99,17 @@ class Answer:
             score, first, last = best_span(start, end)
             if score > best:
                 best, span = score, (pieces[first].begin, pieces[last].end)
-        return example.context[span[0] : span[1]]
+        return example.context[slice(*span)]
 
-    def score(
-        self, examples: Sequence[Question], predictions: Sequence[Prediction], *, use_stemmer: bool
-    ) -> list[Mapping[str, float]]:
+    def score(self, examples: Sequence[Question], predictions: Sequence[Prediction], *, use_stemmer: bool) -> Scores:
         """F1 and exact match, x 100, each against the best of the right answers."""
-        del use_stemmer
-        rows: list[Mapping[str, float]] = []
-        for example, prediction in zip(examples, predictions, strict=True):
-            answers = [answer for answer, _ in example.answers]
-            rows.append(
-                {
-                    "f1": 100.0 * max(token_f1(prediction.text, answer) for answer in answers),
-                    "exact": 100.0 * max(normal(prediction.text) == normal(answer) for answer in answers),
-                }
-            )
-        return rows
+        return [
+            {
+                "f1": 100.0 * max(token_f1(made.text, answer) for answer, _ in example.answers),
+                "exact": 100.0 * max(normal(made.text) == normal(answer) for answer, _ in example.answers),
+            }
+            for example, made in zip(examples, predictions, strict=True)
+        ]
 
 
 def _question(encoder: Encoder, text: Question) -> list[int]:
@@ -147,12 +124,8 @@ def _windows(encoder: Encoder, text: Question, tokens: int) -> Iterator[list[_Pi
     pairs = zip(read["input_ids"], read["offset_mapping"], strict=True)
     pieces = [_Piece(identity, begin, end) for identity, (begin, end) in pairs]
     room = max(2, tokens - len(encoder.pair(_question(encoder, text), [])[0]))
-    at = 0
-    while True:
+    for at in range(0, max(1, len(pieces) - room + room // 2), room // 2):
         yield pieces[at : at + room]
-        if at + room >= len(pieces):
-            return
-        at += room // 2
 
 
 def _off_centre(window: Rendered) -> int:
@@ -171,8 +144,8 @@ def best_span(start: Tensor, end: Tensor) -> tuple[float, int, int]:
 
 def normal(text: str) -> str:
     """A text in lower case, without punctuation, articles and extra spaces, as SQuAD's script compares answers."""
-    plain = "".join(character for character in text.lower() if character not in string.punctuation)
-    return " ".join(_ARTICLES.sub(" ", plain).split())
+    plain = text.lower().translate(str.maketrans("", "", string.punctuation))
+    return " ".join(re.sub(r"\b(a|an|the)\b", " ", plain).split())
 
 
 def token_f1(prediction: str, answer: str) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipeline.corpora.labelled import Labelled
-from pipeline.tasks.task import Metric, Prediction
+from pipeline.tasks.task import Metric, Prediction, Scores
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,7 +35,6 @@ class Classify:
         return [Rendered(tuple(ids), (classes.index(example.label),), len(ids), len(ids))]
 
     def initial(self, encoder: Encoder, classes: Sequence[str], seed: int) -> Adapter:
-        """`head.dense` (n, n) and `head.out` (classes, n)."""
         from pipeline.tasks.heads import initial_linears
 
         n = encoder.width
@@ -49,8 +48,6 @@ class Classify:
         return prefix | {"hidden": encoder.pooled(hidden, torch.ones(hidden.shape[:2], dtype=torch.bool))}
 
     def items(self, prefix: Prefix) -> int:
-        """One."""
-        del prefix
         return 1
 
     def outputs(self, encoder: Encoder, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
@@ -61,22 +58,12 @@ class Classify:
         return applied(adapter, "head.out", applied(adapter, "head.dense", pooled).relu())
 
     def decide(
-        self,
-        encoder: Encoder,
-        example: Labelled,
-        windows: Sequence[Rendered],
-        logits: Sequence[Tensor],
-        classes: Sequence[str],
+        self, encoder: Encoder, example: Labelled, windows: list[Rendered], logits: list[Tensor], classes: Sequence[str]
     ) -> str:
         """The label with the largest logit."""
-        del encoder, example, windows
         return classes[int(logits[0][0].argmax())]
 
-    def score(
-        self, examples: Sequence[Labelled], predictions: Sequence[Prediction], *, use_stemmer: bool
-    ) -> list[Mapping[str, float]]:
-        """100 where the label is right, else 0."""
-        del use_stemmer
+    def score(self, examples: Sequence[Labelled], predictions: Sequence[Prediction], *, use_stemmer: bool) -> Scores:
         return [{"accuracy": 100.0 * (e.label == p.text)} for e, p in zip(examples, predictions, strict=True)]
 
 
@@ -85,14 +72,13 @@ def _cut(tokenizer: Any, text: str, tokens: int) -> list[int]:
 
     A word has one id or more, as a rule, so that tokenizing the first `tokens` words is nearly always enough.
     """
-
-    def ids(part: str) -> list[int]:
-        found: list[int] = tokenizer(part, truncation=True, max_length=tokens)["input_ids"]
-        return found
-
     words = re.match(rf"(?:[ \t\r\n]*[^ \t\r\n]+){{0,{tokens}}}", text)
-    beginning = ids(words[0] if words else text)
-    return beginning if len(beginning) == tokens else ids(text)
+    ids: list[int] = []
+    for part in (words[0] if words else "", text):
+        ids = tokenizer(part, truncation=True, max_length=tokens)["input_ids"]
+        if len(ids) == tokens:
+            break
+    return ids
 
 
 TASK = Classify()

@@ -27,20 +27,17 @@ class EncoderWithHead:
 
     @property
     def device(self) -> torch.device:
-        """The encoder's."""
         return self.encoder.device
 
     def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
-        """The task's outputs, which are logits (items, classes)."""
+        """The task's logits (items, classes)."""
         return self.task.outputs(self.encoder, prefixes, adapter)
 
     def head(self, hidden: Tensor, targets: Tensor | None = None, /) -> Tensor:
-        """The outputs themselves."""
-        del targets
         return hidden
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:
-        """Empty texts: a class has none."""
+        """No text: a class has none."""
         return [""] * len(tokens)
 
 

@@ -11,7 +11,6 @@ from rouge_score.rouge_scorer import RougeScorer as ReferenceScorer
 from rouge_score_rs.rouge_scorer import RougeScorer
 
 from pipeline.errors import QuorumError
-from pipeline.workspace.record import Json
 
 ROUGE = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 AVERAGED = ("rouge1", "rouge2", "rougeL")
@@ -29,20 +28,13 @@ def rouge_of(references: Sequence[str], predictions: Sequence[str], *, use_stemm
     scored = RougeScorer(list(ROUGE), use_stemmer=use_stemmer).score_batch(references, predictions)
     reference = ReferenceScorer(list(ROUGE), use_stemmer=use_stemmer)
     for place in range(0, len(scored), max(1, -(-len(scored) // CHECKED))):
-        _check(scored[place], reference.score(references[place], predictions[place]), place)
-    rows = []
-    for scores in scored:
-        row = {name: 100.0 * scores[name].fmeasure for name in ROUGE}
-        row["average"] = sum(row[name] for name in AVERAGED) / len(AVERAGED)
-        rows.append(row)
-    return rows
-
-
-def _check(ours: Json, reference: Json, place: int) -> None:
-    """Compare two libraries' scores of the pair with this number, counted from 0."""
-    for name in ROUGE:
-        if abs(ours[name].fmeasure - reference[name].fmeasure) > TOLERANCE:
-            raise QuorumError(
-                f"{name} of pair {place + 1} is {ours[name].fmeasure} by rouge-score-rs and "
-                f"{reference[name].fmeasure} by rouge_score; install the versions of requirements.lock"
-            )
+        expected = reference.score(references[place], predictions[place])
+        for name in ROUGE:
+            ours, theirs = scored[place][name].fmeasure, expected[name].fmeasure
+            if abs(ours - theirs) > TOLERANCE:
+                raise QuorumError(
+                    f"{name} of pair {place + 1} is {ours} by rouge-score-rs and {theirs} by rouge_score; install the "
+                    "versions of requirements.lock"
+                )
+    rows = [{name: 100.0 * scores[name].fmeasure for name in ROUGE} for scores in scored]
+    return [row | {"average": sum(row[name] for name in AVERAGED) / len(AVERAGED)} for row in rows]

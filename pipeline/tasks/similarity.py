@@ -23,14 +23,12 @@ def _model() -> Any:
 
 def embed(texts: Sequence[str], precision: Precision = "fp32") -> Tensor:
     """Sentence embeddings: unit vectors (texts, 384)."""
+    how = {"convert_to_tensor": True, "normalize_embeddings": True, "show_progress_bar": False}
     with products_in(precision, torch.device("cpu")):
-        embedded: Tensor = _model().encode(
-            list(texts), convert_to_tensor=True, normalize_embeddings=True, show_progress_bar=False
-        )
+        embedded: Tensor = _model().encode(list(texts), **how)
     return embedded
 
 
 def similarities(references: Sequence[str], predictions: Sequence[str]) -> list[float]:
     """The cosine of each pair's embeddings."""
-    pairs: list[float] = torch.sum(embed(references) * embed(predictions), dim=1).tolist()
-    return pairs
+    return list(torch.sum(embed(references) * embed(predictions), dim=1).tolist())

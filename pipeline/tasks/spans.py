@@ -7,18 +7,15 @@ start. Tjong Kim Sang and De Meulder, "Introduction to the CoNLL-2003 Shared Tas
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
-
-Chunk = tuple[str, int, int]
 
 
-def chunks(tags: Sequence[str]) -> set[Chunk]:
+def chunks(tags: Sequence[str]) -> set[tuple[str, int, int]]:
     """The spans of a sentence's tags, as (type, first word, last word).
 
     >>> sorted(chunks(["B-PER", "I-PER", "O", "I-LOC", "I-ORG"]))
     [('LOC', 3, 3), ('ORG', 4, 4), ('PER', 0, 1)]
     """
-    found: set[Chunk] = set()
+    found: set[tuple[str, int, int]] = set()
     kind, first = "", 0
     for place, tag in enumerate([*tags, "O"]):
         begins = tag[:2] == "B-" or (tag[:2] == "I-" and tag[2:] != kind)
@@ -30,16 +27,10 @@ def chunks(tags: Sequence[str]) -> set[Chunk]:
     return found
 
 
-class Counts(NamedTuple):
-    """Numbers of spans: `right` ones, those `named` by a prediction, and `true` ones."""
+def span_counts(gold: Sequence[str], predicted: Sequence[str]) -> tuple[int, int, int]:
+    """Numbers of one sentence's spans: right ones, those of the prediction, and true ones.
 
-    right: int
-    named: int
-    true: int
-
-
-def span_counts(gold: Sequence[str], predicted: Sequence[str]) -> Counts:
-    """The spans of one sentence; F1 is 2 · right / (named + true), each summed over all sentences.
+    F1 is 2 · right / (predicted + true), each summed over all sentences.
 
     Raises:
         ValueError: the sentences differ in length.
@@ -47,4 +38,4 @@ def span_counts(gold: Sequence[str], predicted: Sequence[str]) -> Counts:
     if len(gold) != len(predicted):
         raise ValueError(f"{len(gold)} words, and {len(predicted)} tags were predicted")
     true, named = chunks(gold), chunks(predicted)
-    return Counts(len(true & named), len(named), len(true))
+    return len(true & named), len(named), len(true)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipeline.corpora.conversation import Conversation
-from pipeline.tasks.task import Metric, Prediction
+from pipeline.tasks.task import Metric, Prediction, Scores
 from pipeline.tasks.writing import Writer
 
 if TYPE_CHECKING:
     from pipeline.model.backbone import Backbone, Limits, Rendered
-
 
 NGRAM = 4
 """Words of an n-gram whose repetition is counted."""
@@ -21,58 +20,41 @@ class Summarize(Writer):
     """See `WriterTask`."""
 
     kind: type[Any] = Conversation
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """The average first: the mean of R-1, R-2 and R-L, as in the paper."""
-        return (
-            Metric("average", "average ROUGE", "F1 x 100", "more", 2),
-            Metric("rouge1", "R-1", "ROUGE F1 x 100", "more", 2),
-            Metric("rouge2", "R-2", "ROUGE F1 x 100", "more", 2),
-            Metric("rougeL", "R-L", "ROUGE F1 x 100", "more", 2),
-            Metric("rougeLsum", "R-Lsum", "ROUGE F1 x 100", "more", 2),
-            Metric("similarity", "similarity", "cosine", "more", 3),
-            Metric("length", "words (over the reference's)", "words", None, 1, over="reference_length"),
-            Metric("repetition", "repeated 4-grams, %", "%", "less", 1, ranked=False),
-            Metric("at_limit", "cut at the limit, %", "%", "less", 1, ranked=False),
-        )
+    metrics = (
+        Metric("average", "average ROUGE", "F1 x 100", "more", 2),
+        Metric("rouge1", "R-1", "ROUGE F1 x 100", "more", 2),
+        Metric("rouge2", "R-2", "ROUGE F1 x 100", "more", 2),
+        Metric("rougeL", "R-L", "ROUGE F1 x 100", "more", 2),
+        Metric("rougeLsum", "R-Lsum", "ROUGE F1 x 100", "more", 2),
+        Metric("similarity", "similarity", "cosine", "more", 3),
+        Metric("length", "words (over the reference's)", "words", None, 1, over="reference_length"),
+        Metric("repetition", "repeated 4-grams, %", "%", "less", 1, ranked=False),
+        Metric("at_limit", "cut at the limit, %", "%", "less", 1, ranked=False),
+    )
 
     def render(self, model: Backbone, example: Conversation, classes: Sequence[str], limits: Limits) -> list[Rendered]:
-        """See `Backbone.render`."""
-        del classes
         return [model.render(example, limits)]
 
-    def score(
-        self, examples: Sequence[Any], predictions: Sequence[Prediction], *, use_stemmer: bool
-    ) -> list[Mapping[str, float]]:
+    def score(self, examples: Sequence[Any], predictions: Sequence[Prediction], *, use_stemmer: bool) -> Scores:
         """ROUGE, cosine of sentence embeddings, words, repeated 4-grams, and whether the limit ended it (0 or 100)."""
         from pipeline.tasks.rouge import rouge_of
         from pipeline.tasks.similarity import similarities
 
         references = [example.target for example in examples]
         texts = [prediction.text for prediction in predictions]
+        rouge = rouge_of(references, texts, use_stemmer=use_stemmer)
+        rows = zip(rouge, similarities(references, texts), references, predictions, strict=True)
         return [
             {
-                **rouge,
+                **scores,
                 "similarity": cosine,
-                "length": length(made.text),
-                "reference_length": length(reference),
+                "length": len(made.text.split()),
+                "reference_length": len(reference.split()),
                 "repetition": repetition(made.text),
                 "at_limit": 0.0 if made.ended else 100.0,
             }
-            for rouge, cosine, reference, made in zip(
-                rouge_of(references, texts, use_stemmer=use_stemmer),
-                similarities(references, texts),
-                references,
-                predictions,
-                strict=True,
-            )
+            for scores, cosine, reference, made in rows
         ]
-
-
-def length(text: str) -> int:
-    """The number of words, split at white space."""
-    return len(text.split())
 
 
 def repetition(text: str) -> float:

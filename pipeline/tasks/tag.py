@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pipeline.corpora.labelled import Tagged
-from pipeline.tasks.task import Metric, Prediction
+from pipeline.tasks.task import Metric, Prediction, Scores
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,8 +33,8 @@ class Tag:
         """The sentence's first tokens; `places` are the first tokens of words, the target their tags' numbers."""
         from pipeline.model.backbone import Rendered
 
-        words, longest = list(example.words), limits.source_tokens
-        read = model.tokenizer(words, is_split_into_words=True, truncation=True, max_length=longest)
+        longest = {"truncation": True, "max_length": limits.source_tokens}
+        read = model.tokenizer(list(example.words), is_split_into_words=True, **longest)
         first: dict[int, int] = {}
         for place, word in enumerate(read.word_ids()):
             if word is not None:
@@ -45,7 +45,6 @@ class Tag:
         return [Rendered(ids, target, len(ids), len(ids), tuple(first.values()), tuple(first))]
 
     def initial(self, encoder: Encoder, classes: Sequence[str], seed: int) -> Adapter:
-        """`head.out` (classes, n)."""
         from pipeline.tasks.heads import initial_linears
 
         return initial_linears({"head.out": (encoder.width, len(classes))}, seed)
@@ -54,7 +53,6 @@ class Tag:
         """The states (words, n) of the words' first tokens."""
         import torch
 
-        del encoder
         places = prefix["places"]
         return prefix | {"hidden": prefix["hidden"][places], "places": torch.arange(len(places))}
 
@@ -73,32 +71,20 @@ class Tag:
         return applied(adapter, "head.out", words)
 
     def decide(
-        self,
-        encoder: Encoder,
-        example: Tagged,
-        windows: Sequence[Rendered],
-        logits: Sequence[Tensor],
-        classes: Sequence[str],
+        self, encoder: Encoder, example: Tagged, windows: list[Rendered], logits: list[Tensor], classes: Sequence[str]
     ) -> str:
         """The tags of all words, separated by spaces."""
-        del encoder
         tags = [OUTSIDE] * len(example.words)
         for word, best in zip(windows[0].words, logits[0].argmax(-1).tolist(), strict=True):
             tags[word] = classes[best]
         return " ".join(tags)
 
-    def score(
-        self, examples: Sequence[Tagged], predictions: Sequence[Prediction], *, use_stemmer: bool
-    ) -> list[Mapping[str, float]]:
+    def score(self, examples: Sequence[Tagged], predictions: Sequence[Prediction], *, use_stemmer: bool) -> Scores:
         """`f1` is 200 · right spans and `spans` predicted + true ones: their sums over examples give F1 x 100."""
         from pipeline.tasks.spans import span_counts
 
-        del use_stemmer
-        rows: list[Mapping[str, float]] = []
-        for example, prediction in zip(examples, predictions, strict=True):
-            right, named, true = span_counts(example.tags, prediction.text.split(" "))
-            rows.append({"f1": 200.0 * right, "spans": named + true, "true": true})
-        return rows
+        counts = [span_counts(e.tags, p.text.split(" ")) for e, p in zip(examples, predictions, strict=True)]
+        return [{"f1": 200.0 * right, "spans": named + true, "true": true} for right, named, true in counts]
 
 
 TASK = Tag()

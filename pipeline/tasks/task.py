@@ -25,12 +25,15 @@ if TYPE_CHECKING:  # torch takes seconds, which stages that only read or score s
 
 @dataclass(frozen=True)
 class Metric:
-    """A figure of an example's prediction or of its reference, its title in tables, and which direction is better.
+    """A figure of an example's prediction or of its reference, and its title in tables.
 
-    `better`: None where neither is. `digits`: decimals in tables. `ranked`: whether tables mark the best value; they do
-    not for a mere symptom. `over`: the figure of the references that tables show next to its mean. `per`: the figure
-    that counts what an example's value is a sum over, where a mean over examples would have wrong weights. `sought`:
-    the part of that count which is in the references; where it is 0, there is nothing to find and no score.
+    Attributes:
+        better: which direction is; None where neither is.
+        digits: decimals in tables.
+        ranked: whether tables mark the best value; they do not for a mere symptom.
+        over: the figure of the references that tables show next to its mean.
+        per: the figure that counts what an example's value is a sum over, where examples have unequal weights.
+        sought: the part of that count which is in the references; where it is 0, there is no score.
     """
 
     name: str
@@ -57,6 +60,8 @@ class Prediction:
     ended: bool = True
 
 
+Scores = list[Mapping[str, float]]
+"""Every metric of each example."""
 LOSS = Metric("loss", "test loss", "nats a token", "less", 3)
 """The loss of the reference, which every task has."""
 
@@ -81,10 +86,8 @@ class Task(Protocol):
         The loss is that of the first window; its target is empty where the example has none.
         """
 
-    def score(
-        self, examples: Sequence[Any], predictions: Sequence[Prediction], *, use_stemmer: bool
-    ) -> list[Mapping[str, float]]:
-        """Every metric of each example.
+    def score(self, examples: Sequence[Any], predictions: Sequence[Prediction], *, use_stemmer: bool) -> Scores:
+        """Score each example's prediction.
 
         Raises:
             QuorumError: two libraries disagree about a score.
@@ -119,12 +122,7 @@ class EncoderTask(Task, Protocol):
         """Logits in fp32 (items, classes), the items of all examples concatenated."""
 
     def decide(
-        self,
-        encoder: Encoder,
-        example: Any,
-        windows: Sequence[Rendered],
-        logits: Sequence[Tensor],
-        classes: Sequence[str],
+        self, encoder: Encoder, example: Any, windows: list[Rendered], logits: list[Tensor], classes: Sequence[str]
     ) -> str:
         """The prediction of an example from the logits of its windows, each (items, classes)."""
 

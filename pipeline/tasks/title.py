@@ -6,13 +6,13 @@ over words split at spaces, which FedNLP's code calls ROUGE.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pipeline.corpora.conversation import Conversation, Turn
 from pipeline.corpora.labelled import Titled
-from pipeline.tasks.task import Metric, Prediction
+from pipeline.tasks.task import Metric, Prediction, Scores
 from pipeline.tasks.writing import Writer
 
 if TYPE_CHECKING:  # a second, which the plan saves
@@ -28,52 +28,38 @@ class Title(Writer):
     """See `WriterTask`. A title is written like a summary."""
 
     kind: type[Any] = Titled
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        return (
-            Metric("rougeL", "R-L", "ROUGE F1 x 100", "more", 2),
-            Metric("rouge1", "R-1", "ROUGE F1 x 100", "more", 2),
-            Metric("rouge2", "R-2", "ROUGE F1 x 100", "more", 2),
-            Metric("best", "R-L, best of four", "ROUGE F1 x 100", "more", 2),
-            Metric("coco", "cocoL", "x 100", "more", 2),
-            Metric("length", "words", "% of the writer's", None, 1, per="words"),
-        )
+    metrics = (
+        Metric("rougeL", "R-L", "ROUGE F1 x 100", "more", 2),
+        Metric("rouge1", "R-1", "ROUGE F1 x 100", "more", 2),
+        Metric("rouge2", "R-2", "ROUGE F1 x 100", "more", 2),
+        Metric("best", "R-L, best of four", "ROUGE F1 x 100", "more", 2),
+        Metric("coco", "cocoL", "x 100", "more", 2),
+        Metric("length", "words", "% of the writer's", None, 1, per="words"),
+    )
 
     def render(self, model: Backbone, example: Titled, classes: Sequence[str], limits: Limits) -> list[Rendered]:
         """The text in the form of a prompt; see `Backbone.render`."""
-        del classes
         turns = (Turn("Email", " ".join(example.text.split())),)
         about = (example.id, "", example.owner, example.split, example.group)
         return [model.render(Conversation(*about, REQUEST, turns, example.title), limits)]
 
-    def score(
-        self, examples: Sequence[Titled], predictions: Sequence[Prediction], *, use_stemmer: bool
-    ) -> list[Mapping[str, float]]:
+    def score(self, examples: Sequence[Titled], predictions: Sequence[Prediction], *, use_stemmer: bool) -> Scores:
         from pipeline.tasks.rouge import rouge_of
 
         written = [prediction.text for prediction in predictions]
         of_writer = rouge_of([example.title for example in examples], written, use_stemmer=use_stemmer)
-        pairs = [(e.id, title, text) for e, text in zip(examples, written, strict=True) for title in _titles(e)]
-        best: dict[str, float] = {}
-        scored = rouge_of([title for _, title, _ in pairs], [text for *_, text in pairs], use_stemmer=use_stemmer)
-        for (identity, *_), row in zip(pairs, scored, strict=True):
-            best[identity] = max(best.get(identity, 0.0), row["rougeL"])
+        pairs = [(title, text) for e, text in zip(examples, written, strict=True) for title in e.others]
+        of_others = iter(rouge_of([title for title, _ in pairs], [text for _, text in pairs], use_stemmer=use_stemmer))
         return [
             {name: row[name] for name in ("rougeL", "rouge1", "rouge2")}
             | {
                 "coco": 100 * coco(example.title, text),
                 "length": 100.0 * len(text.split()),
                 "words": len(example.title.split()),
-                "best": best[example.id],
+                "best": max([row["rougeL"], *(next(of_others)["rougeL"] for _ in example.others)]),
             }
             for example, row, text in zip(examples, of_writer, written, strict=True)
         ]
-
-
-def _titles(text: Titled) -> Sequence[str]:
-    """The writer's title and the annotators'."""
-    return (text.title, *text.others)
 
 
 def coco(reference: str, prediction: str) -> float:
@@ -83,22 +69,18 @@ def coco(reference: str, prediction: str) -> float:
     0.557
     """
     precision, recall, _ = _scorer().score(reference, prediction)["rougeL"]
-    if not precision:
-        return 0.0
-    return float((1 + BETA**2) * precision * recall / (recall + BETA**2 * precision))
+    return float((1 + BETA**2) * precision * recall / (recall + BETA**2 * precision)) if precision else 0.0
 
 
 class _AtSpaces:
-    """Splits texts at each space, as COCO's scorer does; `rouge_score`'s interface of a tokenizer."""
+    """A tokenizer of `rouge_score` that splits at each space, as COCO's scorer does; so some words are empty."""
 
     def tokenize(self, text: str) -> list[str]:
-        """Words, empty ones between two spaces included."""
         return text.split(" ")
 
 
 @cache
 def _scorer() -> RougeScorer:
-    """`rouge_score`'s ROUGE-L over words split at spaces."""
     from rouge_score.rouge_scorer import RougeScorer
 
     return RougeScorer(["rougeL"], tokenizer=_AtSpaces())

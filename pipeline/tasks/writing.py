@@ -17,7 +17,6 @@ class Writer:
 
     def classes(self, examples: Sequence[Any]) -> tuple[str, ...]:
         """None: the vocabulary is the model's."""
-        del examples
         return ()
 
     def predict(

@@ -9,17 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.clients.dirichlet import by_largest_remainder, deal, dirichlet_sizes, even_sizes, partition
+from pipeline.clients.dirichlet import by_largest_remainder, deal, partition, sizes_of
 from pipeline.errors import QuorumError
 
 
-def test_sizes_follow_the_draw_by_largest_remainders() -> None:
-    """z = (.5, .3, .2), N = 10, J = 3: 1 + z · 7 = 4.5, 3.1, 2.4. Of 10, 9 are given; .5 is the largest remainder."""
-    assert dirichlet_sizes(np.array([0.5, 0.3, 0.2]), 10).tolist() == [5, 3, 2]
+@pytest.mark.parametrize(
+    ("shares", "total", "sizes"),
+    [
+        # 1 + z · 7 = 4.5, 3.1, 2.4. Of 10, 9 are given; .5 is the largest remainder.
+        ((0.5, 0.3, 0.2), 10, [5, 3, 2]),
+        ((1 / 3, 1 / 3, 1 / 3), 7, [3, 2, 2]),
+        ((1 / 7,) * 7, 49, [7] * 7),
+    ],
+)
+def test_sizes_follow_the_draw_by_largest_remainders(shares: tuple[float, ...], total: int, sizes: list[int]) -> None:
+    assert sizes_of(np.array(shares), total).tolist() == sizes
 
 
-def test_even_sizes_differ_by_one_and_ties_go_to_the_first() -> None:
-    assert even_sizes(7, 3).tolist() == [3, 2, 2]
+def test_ties_go_to_the_first() -> None:
     assert by_largest_remainder(np.array([0.25, 0.25, 0.25, 0.25]), 6).tolist() == [2, 2, 1, 1]
 
 
@@ -74,8 +81,6 @@ def test_labels_are_drawn_alike_for_every_quantity() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"alpha": 0.0}, "alpha: 0 must be above 0"),
-        ({"alpha": 1.0, "beta": -1.0}, "beta: -1 must be above 0"),
         ({"clients": 9}, "9 clients of at least 1 need 9 examples, and there are 8"),
         ({"beta": 1.0, "least": 3}, "4 clients of at least 3 need 12 examples, and there are 8"),
     ],

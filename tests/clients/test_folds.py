@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from conftest import make_example
@@ -15,16 +16,13 @@ from pipeline.corpora.qmsum import DOMAINS
 def corpus(series: int, queries: int) -> dict[str, Conversation]:
     """Product in series of four meetings, the others in single ones; the first two are official test and val."""
     found: dict[str, Conversation] = {}
-    for domain in DOMAINS:
-        for number in range(series):
-            split = {0: "test", 1: "val"}.get(number, "train")
-            for name in (
-                [f"ES{2000 + number}{letter}" for letter in "abcd"] if domain == "Product" else [f"Bed{number:03}"]
-            ):
-                for query in range(queries):
-                    one = make_example(query, domain=domain, split=split)
-                    one = replace(one, id=f"qmsum/{domain}/{name}/{query}", corpus="qmsum", meeting=name)
-                    found[one.id] = one
+    for domain, number in product(DOMAINS, range(series)):
+        split = {0: "test", 1: "val"}.get(number, "train")
+        names = [f"ES{2000 + number}{letter}" for letter in "abcd"] if domain == "Product" else [f"Bed{number:03}"]
+        for name, query in product(names, range(queries)):
+            one = make_example(query, domain=domain, split=split)
+            one = replace(one, id=f"qmsum/{domain}/{name}/{query}", corpus="qmsum", meeting=name)
+            found[one.id] = one
     return found
 
 

@@ -13,8 +13,10 @@ from pydantic import TypeAdapter
 
 from pipeline.clients import exchange
 from pipeline.clients.clusters import clusters, silos
-from pipeline.clients.kinds import partition
-from pipeline.clients.skews import SERVER, Given, Natural, Skew, Skewed
+from pipeline.clients.kinds import AnySetting, partition
+from pipeline.clients.manifest import Manifest
+from pipeline.clients.skews import SERVER, Given
+from pipeline.corpora.example import SPLITS
 from pipeline.corpora.labelled import Labelled
 from pipeline.errors import QuorumError
 
@@ -24,24 +26,26 @@ OWNERS = {"ann": (6, 1, 1), "bob": (4, 1, 1), "cyd": (9, 0, 1)}
 def texts(**owners: tuple[int, int, int]) -> dict[str, Labelled]:
     found = {}
     for owner, counts in (owners or OWNERS).items():
-        for split, count in zip(("train", "val", "test"), counts, strict=True):
+        for split, count in zip(SPLITS, counts, strict=True):
             for number in range(count):
                 identity = f"{owner}/{split}/{number}"
-                found[identity] = Labelled(identity, split, owner, identity, "t", "ab"[number % 2])  # type: ignore[arg-type]
+                found[identity] = Labelled(identity, split, owner, identity, "t", "ab"[number % 2])
     return found
 
 
-def skew(**fields: Any) -> Any:
-    return TypeAdapter(Skew).validate_python(fields)
+def drawn(kind: str, used: dict[str, Labelled] | None = None, groups: Any = None, **fields: Any) -> Manifest:
+    """The partition of data set `d`, of `texts()` unless others are used, at seed 1."""
+    setting = TypeAdapter(AnySetting).validate_python({"kind": kind, "data": "d"} | fields)
+    return partition("s", setting, used or texts(), 1, groups=groups)
 
 
-def from_file(file: Path, data: str = "d") -> Given:
-    """A setting whose file is outside data/own."""
-    return Given.model_construct(kind="given", data=data, file=file)
+def from_file(file: Path, data: str = "d", used: dict[str, Labelled] | None = None) -> Manifest:
+    """The partition of a file outside data/own."""
+    return partition("s", Given.model_construct(kind="given", data=data, file=file), used or texts(), 9)
 
 
 def test_the_server_holds_what_is_judged_on() -> None:
-    manifest = partition("s", skew(data="d", kind="skewed", clients=3, alpha=1.0), texts(), 1)
+    manifest = drawn("skewed", clients=3, alpha=1.0)
     assert list(manifest) == ["client-0", "client-1", "client-2", SERVER]
     assert sorted(i for own in manifest.values() for i in own["train"]) == sorted(i for i in texts() if "train" in i)
     assert (len(manifest[SERVER]["val"]), len(manifest[SERVER]["test"])) == (2, 3)
@@ -51,24 +55,20 @@ def test_the_server_holds_what_is_judged_on() -> None:
 def test_a_skew_by_cluster_deals_out_clusters() -> None:
     """With α near 0 a client has one cluster, as far as clusters reach."""
     clusters_of = {i: "01"["cyd" in i] for i in texts() if "train" in i}
-    manifest = partition(
-        "s", Skewed(data="d", kind="skewed", clients=2, by="cluster", alpha=1e-3), texts(), 1, groups=clusters_of
-    )
+    manifest = drawn("skewed", groups=clusters_of, clients=2, by="cluster", alpha=1e-3)
     pure = [len({clusters_of[i] for i in manifest[client]["train"]}) for client in ("client-0", "client-1")]
     assert sorted(pure) == [1, 2] or pure == [1, 1]
 
 
 def test_natural_owners_are_judged_on_their_own_texts() -> None:
     """cyd has no development text, so it is no client."""
-    manifest = partition("s", skew(data="d", kind="natural", least=4), texts(), 1)
-    assert {client: [len(own[s]) for s in ("train", "val", "test")] for client, own in manifest.items()} == {  # type: ignore[index]
-        "ann": [6, 1, 1],
-        "bob": [4, 1, 1],
-    }
+    manifest = drawn("natural", least=4)
+    found = {client: [len(own[split]) for split in SPLITS] for client, own in manifest.items()}
+    assert found == {"ann": [6, 1, 1], "bob": [4, 1, 1]}
 
 
 def test_the_largest_owners_are_taken_and_so_many_texts_of_each() -> None:
-    manifest = partition("s", Natural(data="d", kind="natural", clients=2, each=3, own=False), texts(), 1)
+    manifest = drawn("natural", clients=2, each=3, own=False)
     assert {client: len(own["train"]) for client, own in manifest.items()} == {"ann": 3, "cyd": 3, SERVER: 0}
 
 
@@ -81,21 +81,20 @@ def test_the_largest_owners_are_taken_and_so_many_texts_of_each() -> None:
 )
 def test_owners_that_cannot_be_clients_are_refused(owners: Any, fields: dict[str, int], message: str) -> None:
     with pytest.raises(QuorumError, match=message):
-        partition("s", skew(data="d", kind="natural", **fields), texts(**owners), 1)
+        drawn("natural", texts(**owners), **fields)
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A partition that was written to a file."""
-    manifest = partition("s", skew(data="d", kind="skewed", clients=3, alpha=1.0), texts(), 1)
+    manifest = drawn("skewed", clients=3, alpha=1.0)
     path = tmp_path / "niid_label_clients=3_alpha=1.0.json"
     exchange.write(path, path.stem, "d", {c: own["train"] for c, own in manifest.items() if c != SERVER}, texts())
     return path
 
 
 def test_a_written_partition_comes_back(path: Path) -> None:
-    again = partition("s", from_file(path), texts(), 9)
-    assert again == partition("s", skew(data="d", kind="skewed", clients=3, alpha=1.0), texts(), 1)
+    assert from_file(path) == drawn("skewed", clients=3, alpha=1.0)
     assert json.loads(path.read_text())["niid_label_clients=3_alpha=1.0"]["n_clients"] == 3
 
 
@@ -104,15 +103,15 @@ def test_a_partition_of_other_data_is_refused(path: Path) -> None:
     changed = texts()
     changed["ann/train/0"] = replace(changed["ann/train/0"], label="another")
     with pytest.raises(QuorumError, match="was made of other training examples of d"):
-        partition("s", from_file(path), changed, 1)
+        from_file(path, used=changed)
     with pytest.raises(QuorumError, match="is a partition of d, not of other"):
-        partition("s", from_file(path, "other"), texts(), 1)
+        from_file(path, "other")
 
 
 def given_file(folder: Path, content: str) -> list[str]:
     """The clients of a partition in FedNLP's form, which has no hash."""
     (folder / "p.json").write_text(content)
-    return list(partition("s", from_file(folder / "p.json"), texts(), 1))
+    return list(from_file(folder / "p.json"))
 
 
 def test_a_partition_in_fednlps_form_needs_no_hash(tmp_path: Path) -> None:
@@ -140,7 +139,7 @@ def test_a_file_that_is_no_partition_is_one_line(content: str, message: str, tmp
 def test_alpha_needs_labels_to_skew() -> None:
     alike = {identity: replace(text, label="x") for identity, text in texts().items()}
     with pytest.raises(QuorumError, match="alpha skews labels, and all texts have one; set by: cluster, or beta"):
-        partition("s", skew(data="d", kind="skewed", clients=2, alpha=1.0), alike, 1)
+        drawn("skewed", alike, clients=2, alpha=1.0)
 
 
 def test_clusters_are_those_of_the_training_texts() -> None:

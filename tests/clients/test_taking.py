@@ -41,12 +41,9 @@ def test_training_texts_are_drawn_anew_for_each_seed_and_the_others_are_not() ->
     assert (count(one, "train"), count(one, "val"), count(one, "test")) == (3, 2, 2)
 
 
-def test_as_many_of_each_label() -> None:
+def test_as_many_of_each_label_or_of_each_of_the_largest_owners() -> None:
     chosen = taken(texts(), Takes(train=Take(each=2)), 1).values()
     assert [sum(t.split == "train" and t.label == label for t in chosen) for label in "ab"] == [2, 2]
-
-
-def test_as_many_of_each_of_the_largest_owners() -> None:
     ids = of(Takes(train=Take(each=3, by="owner", largest=2)))
     assert [count(ids, f"{owner}/train") for owner in "xyz"] == [3, 3, 0]
 

@@ -13,10 +13,8 @@ from conftest import ROOT
 
 from pipeline.errors import QuorumError
 from pipeline.evaluation.comparisons import (
-    AtLength,
     Comparison,
     Effect,
-    at_equal_length,
     cochran,
     compare,
     on_known_metrics,
@@ -24,8 +22,9 @@ from pipeline.evaluation.comparisons import (
     unknown_runs,
     with_holm,
 )
+from pipeline.evaluation.equal_length import AtLength, at_equal_length
 from pipeline.evaluation.intervals import Clusters, Interval
-from pipeline.evaluation.scores import Scored, ScoresBySeed, at_length, contrast
+from pipeline.evaluation.scores import Scored, ScoresBySeed
 from pipeline.tasks.task import LOSS, Metric
 
 SCORE = Metric("score", "score", "points", "more", 2)
@@ -43,55 +42,68 @@ def comparison(**changes: Any) -> Comparison:
     return Comparison.model_validate(plain | changes)
 
 
-def of(by_seed: Mapping[int | None, Clusters]) -> Any:
-    """A contrast by seed, the same for all terms and metrics."""
-    return lambda terms, metric, seed: {"client": by_seed[seed]} if seed in by_seed else None
+def effect_of(one: Comparison, by_seed: Mapping[int | None, Clusters], lengths: Any = None) -> Effect:
+    """The effect of a contrast that is the same for all terms and metrics; None: over all seeds."""
+    seeds = [seed for seed in by_seed if seed is not None]
+    (effect,) = compare(
+        [one],
+        lambda terms, metric, seed: {"client": by_seed[seed]} if seed in by_seed else None,
+        seeds,
+        500,
+        (lambda terms, metric, seed: {"c": lengths[seed]}) if lengths else None,
+    )
+    return effect
+
+
+AGREEING = {None: clusters(*[1, 3] * 6), 1: clusters(*[1, 3] * 3), 2: clusters(*[1, 3] * 3, first=6)}
+LOW, HIGH = (-0.1, 0.1, -0.1, 0.1), (9.9, 10.1, 9.9, 10.1)
+DISAGREEING = {None: clusters(*LOW, *HIGH), 1: clusters(*LOW), 2: clusters(*HIGH, first=4)}
+LOGS = np.array([-1.0, 0.0, 1.0, 2.0])
 
 
 def test_an_effect_over_groups_is_their_mean_with_each_seeds_own() -> None:
-    pooled, first, second = clusters(*[1, 3] * 6), clusters(*[1, 3] * 3), clusters(*[1, 3] * 3, first=6)
-    (effect,) = compare([comparison()], of({None: pooled, 1: first, 2: second}), [1, 2], 500)
+    """All texts of equal length gain 7."""
+    effect = effect_of(comparison(), AGREEING, {None: AtLength(np.full(4, 7.0), np.zeros(4), list("abcd"))})
     assert effect.interval is not None
     assert effect.interval.value == pytest.approx(2)
     assert effect.interval.low > 0
     assert (effect.by_seed, effect.groups, effect.paper) == ({1: 2.0, 2: 2.0}, 12, 2.0)
     assert effect.p_seeds == pytest.approx(1)
+    assert (effect.at_equal_length, effect.pooled) == (Interval(7.0, 7.0, 7.0), None)
 
 
 def test_a_comparison_without_its_runs_has_no_effect() -> None:
-    assert compare([comparison()], of({}), [1], 500) == [Effect(comparison(), "score")]
+    assert compare([comparison()], lambda *_: None, [1], 500) == [Effect(comparison(), "score")]
 
 
-def test_over_seeds_each_seed_is_an_observation() -> None:
+def test_over_seeds_each_seed_is_an_observation_and_one_alone_has_no_interval() -> None:
     """1, 2, 3: mean 2, standard error 1/√3, t = 3.46 with 2 degrees of freedom: p 0.0742, and 2 ± 4.303/√3."""
-    alone = {seed: clusters(float(seed)) for seed in (1, 2, 3)}
-    (effect,) = compare([comparison(over="seeds")], of(alone), [1, 2, 3], 500)
-    assert effect.interval is not None
-    assert effect.interval.ends == pytest.approx((2 - 4.3027 / math.sqrt(3), 2 + 4.3027 / math.sqrt(3)), abs=1e-3)
-    assert effect.p == pytest.approx(0.0742, abs=1e-4)
-
-
-def test_one_seed_alone_has_no_interval_over_seeds() -> None:
-    (effect,) = compare([comparison(over="seeds")], of({1: clusters(2.0)}), [1], 500)
-    assert effect.interval is not None
-    assert effect.interval.is_point
-    assert effect.p is None
+    three = effect_of(comparison(over="seeds"), {seed: clusters(float(seed)) for seed in (1, 2, 3)})
+    assert three.interval is not None
+    assert three.interval.ends == pytest.approx((2 - 4.3027 / math.sqrt(3), 2 + 4.3027 / math.sqrt(3)), abs=1e-3)
+    assert three.p == pytest.approx(0.0742, abs=1e-4)
+    one = effect_of(comparison(over="seeds"), {1: clusters(2.0)})
+    assert one.interval is not None
+    assert one.interval.is_point
+    assert one.p is None
 
 
 def test_cochrans_q_of_two_seeds_by_hand() -> None:
-    """Groups 0, 2 and 4, 6: means 1 and 5, squared standard errors 2/1 · (1² + 1²)/2² = 1: Q = 8 with 1 degree."""
+    """Groups 0, 2 and 4, 6: means 1 and 5, squared standard errors 2/1 · (1² + 1²)/2² = 1: Q = 8 with 1 degree.
+
+    Seeds that share groups are not tested.
+    """
     assert cochran({1: {"c": clusters(0, 2)}, 2: {"c": clusters(4, 6, first=2)}}) == pytest.approx(0.004678, abs=1e-5)
-
-
-def test_seeds_that_share_groups_are_not_tested_for_agreement() -> None:
     assert cochran({1: {"c": clusters(0, 2)}, 2: {"c": clusters(4, 6)}}) is None
 
 
-def test_where_seeds_disagree_their_own_spread_gives_interval_and_p() -> None:
-    """Effects 0 and 10: mean 5, standard error 5, t of one degree of freedom 12.706."""
-    first, second = clusters(-0.1, 0.1, -0.1, 0.1), clusters(9.9, 10.1, 9.9, 10.1, first=4)
-    pooled = clusters(-0.1, 0.1, -0.1, 0.1, 9.9, 10.1, 9.9, 10.1)
-    (effect,) = compare([comparison()], of({None: pooled, 1: first, 2: second}), [1, 2], 500)
+def test_where_seeds_disagree_their_own_spread_gives_intervals_and_p() -> None:
+    """Effects 0 and 10: mean 5, standard error 5, t of one degree of freedom 12.706.
+
+    At equal length 1 and 3: 2 ± 12.706. Pooled it would be the intercept of all examples.
+    """
+    lengths = {seed: AtLength(gain + 2 * LOGS, LOGS, list("abcd")) for seed, gain in ((1, 1.0), (2, 3.0))}
+    effect = effect_of(comparison(), DISAGREEING, lengths)
     assert effect.disagree
     assert effect.interval is not None
     assert effect.interval.ends == pytest.approx((5 - 5 * 12.706, 5 + 5 * 12.706), abs=0.01)
@@ -99,33 +111,9 @@ def test_where_seeds_disagree_their_own_spread_gives_interval_and_p() -> None:
     assert effect.pooled is not None
     assert effect.pooled.value == pytest.approx(5)
     assert effect.pooled.high < 15, "of eight groups, not of two seeds"
-
-
-def test_where_seeds_disagree_their_own_spread_gives_the_effect_at_equal_length() -> None:
-    """Intercepts 1 and 3 at the seeds: 2 ± 12.706. Pooled it would be the intercept of all examples."""
-    first, second = clusters(-0.1, 0.1, -0.1, 0.1), clusters(9.9, 10.1, 9.9, 10.1, first=4)
-    pooled = clusters(-0.1, 0.1, -0.1, 0.1, 9.9, 10.1, 9.9, 10.1)
-    logs = np.array([-1.0, 0.0, 1.0, 2.0])
-    at = {seed: {"c": AtLength(gain + 2 * logs, logs, list("abcd"))} for seed, gain in ((1, 1.0), (2, 3.0))}
-    both = AtLength(np.full(8, 7.0), np.zeros(8), list("abcdefgh"))
-    (effect,) = compare(
-        [comparison()],
-        of({None: pooled, 1: first, 2: second}),
-        [1, 2],
-        500,
-        lambda terms, metric, seed: {"c": both} if seed is None else at[seed],
-    )
     assert effect.at_equal_length is not None
     assert effect.at_equal_length.value == pytest.approx(2)
     assert effect.at_equal_length.ends == pytest.approx((2 - 12.706, 2 + 12.706), abs=0.01)
-
-
-def test_where_seeds_agree_the_effect_at_equal_length_is_pooled() -> None:
-    both = AtLength(np.full(4, 7.0), np.zeros(4), list("abcd"))
-    alone = {None: clusters(*[1, 3] * 6), 1: clusters(*[1, 3] * 3), 2: clusters(*[1, 3] * 3, first=6)}
-    (effect,) = compare([comparison()], of(alone), [1, 2], 500, lambda terms, metric, seed: {"c": both})
-    assert effect.at_equal_length == Interval(7.0, 7.0, 7.0)
-    assert effect.pooled is None
 
 
 def test_holm_runs_over_a_family_and_metric_and_counts_what_was_not_run() -> None:
@@ -139,17 +127,14 @@ def test_holm_runs_over_a_family_and_metric_and_counts_what_was_not_run() -> Non
     assert [one.p_holm for one in with_holm(members)] == [pytest.approx(0.03), pytest.approx(0.04), None, None]
 
 
-def test_the_effect_at_equal_length_is_the_intercept() -> None:
-    """Gains 1 + 2 l at log lengths −1, 0, 1, 2: at equal length 1."""
-    lengths = np.array([-1.0, 0.0, 1.0, 2.0])
-    found = at_equal_length({"c": AtLength(1 + 2 * lengths, lengths, ["a", "b", "c", "d"])}, samples=200)
-    assert found.value == pytest.approx(1)
-    assert found.ends == pytest.approx((1, 1))
-
-
-def test_texts_of_equal_length_have_their_mean_gain() -> None:
-    found = at_equal_length({"c": AtLength(np.array([1.0, 3.0]), np.zeros(2), ["a", "b"])}, samples=200)
-    assert found.value == pytest.approx(2)
+@pytest.mark.parametrize(
+    ("gains", "lengths", "effect"), [(1 + 2 * LOGS, LOGS, 1.0), (np.array([1.0, 3.0, 2.0, 2.0]), np.zeros(4), 2.0)]
+)
+def test_the_effect_at_equal_length_is_the_intercept(gains: np.ndarray, lengths: np.ndarray, effect: float) -> None:
+    """Gains 1 + 2 l at log lengths −1, 0, 1, 2: at equal length 1. Texts of equal length have their mean gain."""
+    found = at_equal_length({"c": AtLength(gains, lengths, ["a", "b", "c", "d"])}, samples=200)
+    assert found.value == pytest.approx(effect)
+    assert (found.ends == pytest.approx((effect, effect))) == lengths.any()
 
 
 @pytest.mark.parametrize(("theirs", "width"), [("abcdefgh", 0.0), ("ijklmnop", 1.0)])
@@ -171,41 +156,45 @@ def row(identity: str, meeting: str, **values: float) -> Scored:
 RUNS = {
     "a": [row("1", "m", score=5.0, loss=20.0, length=4.0), row("2", "n", score=1.0, loss=30.0, length=0.0)],
     "b": [row("1", "m", score=2.0, loss=25.0, length=2.0)],
+    "repeats": [row("1", "m", repetition=5.0, length=4.0)],
+    "less": [row("1", "m", repetition=2.0, length=4.0)],
 }
+METRICS = {metric.name: metric for metric in (SCORE, LOSS, REPETITION)}
+ONE_SEED = ScoresBySeed({1: RUNS}, METRICS)
 
 
-def test_a_contrast_is_over_the_examples_that_all_runs_have() -> None:
-    found = contrast(RUNS, {"a": 1, "b": -1}, SCORE)
+@pytest.mark.parametrize(
+    ("one", "other", "metric", "gain"),
+    [
+        ("a", "b", "score", 3.0),  # of example 1, which both have
+        ("a", "b", "loss", 0.5),  # 5 nats less over 10 tokens
+        ("less", "repeats", "repetition", 3.0),
+        ("a", "gone", "score", None),
+        ("a", "b", "repetition", None),
+    ],
+)
+def test_a_contrast_is_a_gain_over_what_all_runs_have(one: str, other: str, metric: str, gain: float | None) -> None:
+    found = ONE_SEED.contrast({one: 1, other: -1}, metric, 1)
+    assert found is None if gain is None else found is not None and found["client"].ratio() == pytest.approx(gain)
+    assert found is None or found["client"].names == ("m",)
+
+
+def test_lengths_are_compared_by_their_logs_and_a_loss_has_none() -> None:
+    """4 words and 2; 3 % less repetition is a gain, also at equal length."""
+    found = ONE_SEED.at_length({"a": 1, "b": -1}, "score", None)
     assert found is not None
-    assert (found["client"].names, found["client"].ratio()) == (("m",), 3.0)
-
-
-def test_a_lower_loss_is_a_gain_and_counts_by_token() -> None:
-    found = contrast(RUNS, {"a": 1, "b": -1}, LOSS)
-    assert found is not None
-    assert found["client"].ratio() == pytest.approx(0.5)
-
-
-def test_of_any_metric_of_which_less_is_better_less_is_a_gain() -> None:
-    """3 % less, also at equal length."""
-    runs = {run: [row(str(n), str(n), repetition=v, length=4.0) for n in (1, 2)] for run, v in (("a", 2), ("b", 5))}
-    found, at = contrast(runs, {"a": 1, "b": -1}, REPETITION), at_length(runs, {"a": 1, "b": -1}, REPETITION)
-    assert found is not None
-    assert at is not None
-    assert (found["client"].ratio(), at["client"].gains.tolist()) == (3.0, [3.0, 3.0])
-
-
-def test_a_contrast_of_a_missing_run_or_metric_is_none() -> None:
-    assert contrast(RUNS, {"a": 1, "gone": -1}, SCORE) is None
-    assert contrast(RUNS, {"a": 1, "b": -1}, REPETITION) is None
+    assert found["client"].lengths == pytest.approx([math.log(2)])
+    assert ONE_SEED.at_length({"a": 1, "b": -1}, "loss", None) is None
+    less = ONE_SEED.at_length({"less": 1, "repeats": -1}, "repetition", None)
+    assert less is not None
+    assert (less["client"].gains.tolist(), less["client"].lengths.tolist()) == ([3.0], [0.0])
 
 
 def test_a_contrast_is_over_the_seeds_that_all_runs_have() -> None:
     """Run a has 1, 3 and 8 at three seeds, b 0 and 1 at two: 2 − 0.5, and not 4 − 0.5; run c shares none with a."""
     scores = {11: {"a": 1, "b": 0}, 12: {"a": 3, "b": 1}, 13: {"a": 8}, 14: {"c": 1}}
     by_seed = ScoresBySeed(
-        {seed: {run: [row("1", "m", score=v)] for run, v in own.items()} for seed, own in scores.items()},
-        {"score": SCORE},
+        {seed: {run: [row("1", "m", score=v)] for run, v in own.items()} for seed, own in scores.items()}, METRICS
     )
     found = by_seed.contrast({"a": 1, "b": -1}, "score", None)
     assert found is not None
@@ -240,13 +229,6 @@ def test_a_run_that_a_plan_leaves_out_is_listed(run: str) -> None:
     one = comparison(terms={"fedselectkd": 1, run: -1})
     for known, unknown in (["fedselectkd"], [run]), (["fedselectkd", run], []):
         assert unknown_runs(Path("comparisons.yaml"), [one], known) == unknown
-
-
-def test_lengths_are_compared_by_their_logs() -> None:
-    found = at_length(RUNS, {"a": 1, "b": -1}, SCORE)
-    assert found is not None
-    assert found["client"].lengths == pytest.approx([math.log(2)])
-    assert at_length(RUNS, {"a": 1, "b": -1}, LOSS) is None
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ import torch
 from conftest import make_backbone, make_example
 
 from pipeline.corpora.tagging import nouns_and_verbs, words_of
-from pipeline.evaluation.distilled import example_tallies, merge, pos_tables, shares_of
-from pipeline.evaluation.words import Tally, grouped, pos_rows, tally
+from pipeline.evaluation.words import Tally, example_tallies, grouped, merge, pos_rows, pos_tables, shares_of, tally
 from pipeline.model.backbone import Limits
 
 PIECES = ["project", " manager", " dec", "ides", " to", " use", " lcd"]
@@ -21,7 +20,7 @@ def test_the_papers_example_is_25_percent() -> None:
     manager, decides = words[1].tokens[0], words[2].tokens[0]
     mask = torch.zeros(2, len(PIECES), dtype=torch.bool)
     mask[0, manager] = mask[0, decides] = mask[1, decides] = True
-    counts = tally([words], [mask])
+    counts = tally(words, mask)
     assert (sum(counts.distilled.values()), sum(counts.seen.values())) == (3, 12)
     assert pos_rows("A", counts)[-1]["distilled_given_pos"] == 0.25
 
@@ -31,7 +30,7 @@ def test_a_word_is_distilled_if_its_first_subword_is() -> None:
     assert words[2].tokens == (2, 3)
     second_only = torch.zeros(1, len(PIECES), dtype=torch.bool)
     second_only[0, 3] = True
-    counts = tally([words], [second_only])
+    counts = tally(words, second_only)
     assert sum(counts.distilled.values()) == 0
     assert counts.all_subwords == 0
     assert counts.fraction == 0.5
