@@ -329,7 +329,8 @@ def test_a_run_that_no_table_shows_is_named(
 ) -> None:
     """On the page of tasks, a run is in its setting's table by its name."""
     content = changed(page="tasks", **{"runs.mine": {"setting": "news", "method": "AdaFedAvg"}, "sections.methods": []})
-    content["sections"]["main"] += ["tau-2", "both", "news"]
+    content["sections"]["main"] += ["tau-2", "both"]
+    content["sections"]["more"] = ["news"]
     monkeypatch.chdir(written(tmp_path, content).parent)
     monkeypatch.setenv("DVC_ROOT", str(tmp_path))
     plan.run()
