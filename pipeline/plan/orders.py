@@ -298,6 +298,7 @@ class ReportOrder(Order):
         knobs: the knobs that the page names.
         runs: every run of the scale, at each of its seeds.
         sections: table or figure -> its runs or settings.
+        backbone: of the first run that has one; of turns of the source alone, that of the first run's data.
     """
 
     page: str
@@ -311,11 +312,7 @@ class ReportOrder(Order):
     knobs: Json
     runs: list[RunRow]
     sections: dict[str, list[str]]
-
-    @property
-    def backbone(self) -> str:
-        """The backbone of the first run that has one."""
-        return next(row.learner.view.backbone for row in self.runs if row.learner is not None)
+    backbone: str
 
 
 AnyOrder = TypeVar("AnyOrder", bound=BaseModel)

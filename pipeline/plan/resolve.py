@@ -302,6 +302,7 @@ def _span_end(params: Params) -> Json:
 
 def _report(params: Params, rows: Sequence[RunRow]) -> ReportOrder:
     tasks = {TASKS[data.task] for data in params.data.values()}
+    backbones = [row.learner.view.backbone for row in rows if row.learner is not None]
     return ReportOrder(
         code=code_of_page(params.page, sorted(tasks)),
         packages=packages_of("report"),
@@ -316,4 +317,5 @@ def _report(params: Params, rows: Sequence[RunRow]) -> ReportOrder:
         knobs={knob: getattr(params, knob) for knob in SHOWN} | _span_end(params),
         runs=list(rows),
         sections=params.sections,
+        backbone=backbones[0] if backbones else str(params.value_of(rows[0].name, "backbone")),
     )

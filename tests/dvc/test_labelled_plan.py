@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from conftest import ROOT
-from labelled import ALL, NEWS, RUNS, SETTINGS, TASKS
+from labelled import ALL, RUNS, SETTINGS, TASKS
 
 from pipeline.clients.batches import LEAST_STEPS, batch_sizes
 from pipeline.errors import QuorumError
@@ -34,23 +34,6 @@ def params(tmp_path: Path, **changes: Any) -> Params:
     path = tmp_path / "params.yaml"
     path.write_text(yaml.dump(ALL | changes, Dumper=Plain), encoding="utf-8")
     return read_params(path)
-
-
-def changed(tmp_path: Path, **changes: Any) -> set[str]:
-    """The stages whose orders other parameters change."""
-    before, after = resolve(params(tmp_path)), resolve(params(tmp_path, **changes))
-    return {name for name in before if before[name] != after[name]}
-
-
-def test_alpha_changes_the_federation_that_leaves_it_open_alone(tmp_path: Path) -> None:
-    """Its runs train anew, since who holds what is another; nothing is encoded anew."""
-    assert changed(tmp_path, alpha=0.1) == {"partition/news.json", "report.json"}
-
-
-def test_skewed_sizes_alone_leave_labels_as_they_are(tmp_path: Path) -> None:
-    sizes = {"data": "news", "kind": "skewed", "clients": 4, "beta": 5.0}
-    assert params(tmp_path, settings=SETTINGS | {"news": sizes}).setting_of("news").alpha is None  # type: ignore[union-attr]
-    assert params(tmp_path).setting_of("news").alpha == 1.0  # type: ignore[union-attr]
 
 
 def test_templates_are_behind_the_page(tmp_path: Path) -> None:
@@ -104,17 +87,6 @@ def test_how_spans_are_counted_is_no_cause_of_a_training(tmp_path: Path) -> None
     assert "pipeline.tasks.spans" in orders["evaluate/names-single.json"]["code"]
 
 
-def test_a_title_of_ones_own_may_be_longer(tmp_path: Path) -> None:
-    tasks = TASKS | {"subjects": TASKS["subjects"] | {"max_tokens": 60}}
-    assert changed(tmp_path, data=tasks) == {
-        "predict/subjects-fedopt.json",
-        "predict/owners-fedavg.json",
-        "report.json",
-    }
-    order = resolve(params(tmp_path, data=tasks))["predict/subjects-fedopt.json"]
-    assert order["rule"]["max_tokens"] == 60
-
-
 def test_a_setting_that_is_skewed_otherwise_than_the_papers_is_told_apart(tmp_path: Path) -> None:
     """Table 2's is skewed by the file's alpha, which is 1 in the paper."""
     settings = SETTINGS | {"tc": SETTINGS["news"]}
@@ -123,98 +95,6 @@ def test_a_setting_that_is_skewed_otherwise_than_the_papers_is_told_apart(tmp_pa
         order = resolve(params(tmp_path, settings=settings, alpha=alpha))["report.json"]
         found[alpha] = altered(ReportOrder.model_validate(order), {"tc": {"alpha": 1.0}, "elsewhere": {"alpha": 1.0}})
     assert found == {1.0: frozenset(), 0.1: frozenset({"tc"})}
-
-
-def test_a_runs_knob_changes_its_own_training_alone(tmp_path: Path) -> None:
-    runs = RUNS | {"answers-fedprox": RUNS["answers-fedprox"] | {"mu": 0.2}}
-    assert resolve(params(tmp_path))["train/answers-fedprox.json"]["training"]["hyperparameters"] == {"mu": 0.1}
-    assert changed(tmp_path, runs=runs) == {"train/answers-fedprox.json", "report.json"}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"alpha": 0}, r"alpha: Input should be greater than 0 \(found 0\)"),
-        (
-            {"settings": SETTINGS | {"news": SETTINGS["news"] | {"alpha": -1}}},
-            "settings.news.alpha: Input should",
-        ),
-        (
-            {"settings": SETTINGS | {"news": SETTINGS["news"] | {"clients": 0}}},
-            "settings.news.clients: Input should",
-        ),
-        ({"settings": SETTINGS | {"news": {"data": "news", "kind": "given"}}}, "settings.news.file: is missing"),
-        (
-            {"settings": SETTINGS | {"news": {"data": "news", "kind": "given", "file": "a.json"}}},
-            "a.json: is not in data/own/, where DVC looks; move it there, and set data/own/a.json",
-        ),
-        ({"runs": {}, "sections": {}}, "runs: Dictionary should have at least 1 item"),
-        ({"scale": "huge"}, "scale: 'huge'; known: full, laptop"),
-        (
-            {"settings": SETTINGS | {"news": {"data": "x", "kind": "skewed", "clients": 2}}},
-            "no data set 'x'; known: answers,",
-        ),
-        ({"runs": RUNS | {"a": {"setting": "x", "method": "AdaFedAvg"}}}, "runs.a.setting: no setting 'x'"),
-        ({"runs": {"a": {"setting": "news", "method": "Magic"}}}, "unknown method 'Magic'"),
-        (
-            {"runs": {"a": {"setting": "news", "method": "AdaFedAvg", "above": "lora"}}},
-            "runs.a.size: is missing, and lora needs one; correct it$",
-        ),
-        (
-            {"backbones": ["tiny-bert"]},
-            "backbones: must name those that are used: tiny-bert, tiny-distilbert, tiny-llama",
-        ),
-        (
-            {"data": TASKS | {"news": TASKS["news"] | {"file": "data/own/a.csv"}}},
-            "data.news.file: set source: news",
-        ),
-        (
-            {"data": TASKS | {"news": TASKS["news"] | {"backbone": "tiny-llama"}}},
-            r"runs.news-fedavg.backbone: 'tiny-llama' cannot classify; known: [a-z0-9, -]+$",
-        ),
-        ({"runs": {"a": NEWS | {"backbone": "tiny-llama"}}}, "runs.a.backbone: 'tiny-llama' cannot classify"),
-        (
-            {"runs": {"a": NEWS | {"setting": "subjects", "frozen": "e"}}},
-            "runs.a.frozen: tiny-llama is no encoder; remove it",
-        ),
-        (
-            {"data": TASKS | {"subjects": TASKS["subjects"] | {"frozen": "e"}}},
-            "runs.owners-fedavg.frozen: tiny-llama is no encoder; remove it",
-        ),
-        (
-            {"data": TASKS | {"news": TASKS["news"] | {"frozen": "x"}}},
-            "data.news: frozen: 'x': write none, e, e,0 or e,0-K",
-        ),
-        ({"sections": {"cuts": ["news-fedvag"]}}, "sections.cuts: no run or setting 'news-fedvag'"),
-    ],
-)
-def test_a_wrong_key_is_named(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
-    with pytest.raises(QuorumError, match=message):
-        params(tmp_path, **changes)
-
-
-@pytest.mark.parametrize(
-    ("run", "message"),
-    [
-        ({"method": "AdaFedHardKD"}, r"runs.a: AdaFedHardKD distils at nouns and verbs of what is written"),
-        ({"method": "AdaFedAvg", "muu": 1}, r"runs.a.muu: unknown key"),
-        ({"method": "AdaFedAvg", "frozen": "e,1"}, r"runs.a.frozen: 'e,1': write none"),
-        ({"method": "AdaFedAvg", "frozen": "e,0-3"}, r"runs.a: frozen: e,0-3, but it has 3 layers; freeze fewer"),
-        ({"method": "AdaFedAvg", "frozen": "e,0-1", "layers": [2]}, r"runs.a: frozen: e,0-1, but it has 1 layers"),
-        ({"method": "AdaFedAvg", "batch_size": 0}, r"runs.a.batch_size: Input should be"),
-        (
-            {"method": "Ditto", "mu": 0.1},
-            r"runs.a: Ditto evaluates each client's own model, and setting news the server's",
-        ),
-        (
-            {"method": "AdaFedAvg", "client_optimizer": "sgd", "client_optimizer_state": "keep"},
-            r"runs.a.client_optimizer_state: keep: SGD has no moments",
-        ),
-    ],
-)
-def test_a_run_that_cannot_be_made_is_named(run: dict[str, Any], message: str, tmp_path: Path) -> None:
-    with pytest.raises(QuorumError, match=message):
-        resolve(params(tmp_path, runs=RUNS | {"a": {"setting": "news"} | run}))
 
 
 def test_a_cut_of_the_data_set_fits_every_run(tmp_path: Path) -> None:
@@ -253,14 +133,6 @@ def shipped(scale: str, tmp_path: Path) -> Params:
     assert "\nscale: laptop" in text
     (tmp_path / "shipped.yaml").write_text(text.replace("\nscale: laptop", f"\nscale: {scale}"), encoding="utf-8")
     return read_params(tmp_path / "shipped.yaml")
-
-
-@pytest.mark.parametrize("scale", ["laptop", "full"])
-def test_every_run_of_the_shipped_experiment_has_its_orders_and_is_shown(scale: str, tmp_path: Path) -> None:
-    """In a table of its own, or among the methods of its setting; or it is pooled until nothing gets better."""
-    found = shipped(scale, tmp_path)
-    assert {f"train/{run}.json" for run in found.runs} <= set(resolve(found))
-    assert unshown(found) == {}
 
 
 @pytest.mark.parametrize("scale", ["laptop", "full"])
