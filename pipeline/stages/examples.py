@@ -62,7 +62,6 @@ def _first(order: ReportOrder) -> list[RunRow]:
 def _medians(order: ReportOrder, ours: RunRow, theirs: RunRow, predictions: Json) -> list[Any]:
     """Each client's example with the median of what ours gains."""
     metric = load_task(order.data[ours.data[0]]).metrics[0]
-    rows = (ours, theirs)
-    scored = {row.name: read_rows(read_result(row.name)[row.seed]["scores"]["examples"]) for row in rows}
-    texts = {row.name: {line["id"]: line for line in predictions[row.name]} for row in rows}
+    scored = {one.name: read_rows(read_result(one.name)[one.seed]["scores"]["examples"]) for one in (ours, theirs)}
+    texts = {one.name: {line["id"]: line for line in predictions[one.name]} for one in (ours, theirs)}
     return median_cases(scored, texts, metric)
