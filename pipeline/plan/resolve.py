@@ -97,9 +97,7 @@ def _of_data(params: Params) -> dict[str, Order]:
     """The orders of `ingest` for each source, and of `prepare` for each data set."""
     orders: dict[str, Order] = {}
     for name, data in params.data.items():
-        file: Json = {}
-        if data.file is not None:
-            file = {"file": str(data.file), "contents": _contents(data.file)}
+        file: Json = {"file": str(data.file), "contents": _contents(data.file)} if data.file is not None else {}
         # Users' meetings are read with QMSum's.
         meetings = params.own_meetings if data.source == "qmsum" else {}
         own = {client: _own_folder(folder, params.own[client].roles) for client, folder in meetings.items()}
@@ -143,8 +141,8 @@ def partition_order(params: Params, name: str, seeds: Sequence[int] | None = Non
     setting, task = params.settings[name], task_of(params, name)
     data = params.data[setting.data_sets[0]]
     seeds = sorted(seeds or data.seeds or params.seeds)
-    given = {layout.at_seed(setting.file, seed): None for seed in seeds} if isinstance(setting, Given) else {}
-    contents = [_contents(file) for file in given]
+    given = {layout.at_seed(setting.file, seed) for seed in seeds} if isinstance(setting, Given) else ()
+    contents = [_contents(file) for file in sorted(given)]
     return PartitionOrder(
         code=code_of("pipeline.stages.partition", task, parts=()),
         packages=packages_of("partition"),
@@ -190,8 +188,8 @@ def _encoding(learner: Learner) -> str:
 
 def of_run(params: Params, name: str) -> dict[str, Order]:
     """A run's stages: train, predict and evaluate."""
-    run, data = params.runs[name], params.data_of(name)
-    setting, task = params.settings[run.setting], TASKS[data.task]
+    run, task = params.runs[name], TASKS[params.data_of(name).task]
+    setting = params.settings[run.setting]
     train = train_order(params, name)
     knobs = {field.name: params.value_of(name, field.name) for field in fields(DecodingRule)}
     decodes = run.decode and run.method not in TURNS and writes(load_task(task))
@@ -295,13 +293,10 @@ def _distinct(params: Params, names: Sequence[str]) -> list[str]:
     return list(found.values())
 
 
-def _span_end(params: Params) -> Json:
-    ends = [data.span_end for data in params.data.values() if data.source == "qmsum"]
-    return {"span_end": ends[0]} if ends else {}
-
-
 def _report(params: Params, rows: Sequence[RunRow]) -> ReportOrder:
     tasks = {TASKS[data.task] for data in params.data.values()}
+    ends = [data.span_end for data in params.data.values() if data.source == "qmsum"]
+    knobs = {knob: getattr(params, knob) for knob in SHOWN} | ({"span_end": ends[0]} if ends else {})
     backbones = [row.learner.view.backbone for row in rows if row.learner is not None]
     return ReportOrder(
         code=code_of_page(params.page, sorted(tasks)),
@@ -314,7 +309,7 @@ def _report(params: Params, rows: Sequence[RunRow]) -> ReportOrder:
         data={name: TASKS[data.task] for name, data in params.data.items()},
         published=[name for name, data in params.data.items() if data.file is None],
         settings={name: params.setting_of(name) for name in params.settings},
-        knobs={knob: getattr(params, knob) for knob in SHOWN} | _span_end(params),
+        knobs=knobs,
         runs=list(rows),
         sections=params.sections,
         backbone=backbones[0] if backbones else str(params.value_of(rows[0].name, "backbone")),

@@ -13,7 +13,7 @@ from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.federated.methods import TURNS
-from pipeline.model.frozen_part import FrozenPart
+from pipeline.model.frozen_part import Above, FrozenPart
 from pipeline.model.precision import Precision, resolve, threads_of
 from pipeline.model.presets import ENCODERS, PRESETS
 from pipeline.plan.code import code_of
@@ -46,7 +46,8 @@ def learner_of(params: Params, name: str) -> Learner | None:
     limits = {key: params.value_of(name, key) for key in keys}
     for key in (key for key in keys if limits[key] is None):
         raise QuorumError(f"{PARAMS}: data.{data}.{key}: is missing; add it here or in `scales`")
-    above, size = params.value_of(name, "above"), params.value_of(name, "size")
+    size = params.value_of(name, "size")
+    above: Above = params.value_of(name, "above") or ("layers" if backbone in ENCODERS else "bottleneck")
     shared: Json = {
         "task": TASKS[params.data[data].task],
         "device": params.device,
@@ -59,10 +60,9 @@ def learner_of(params: Params, name: str) -> Learner | None:
         if FrozenPart.parse(frozen).layers > depth:
             raise QuorumError(f"{PARAMS}: runs.{name}: frozen: {frozen}, but it has {depth} layers; freeze fewer")
         view = View(backbone=backbone, frozen=frozen, layers=run.layers, **limits)
-        return Learner(view=view, above=above or "layers", size=size, **shared)
+        return Learner(view=view, above=above, size=size, **shared)
     usual = params.adapted_layers or PRESETS[backbone].adapted_layers
     layers = run.adapted_layers or usual
-    above = above or "bottleneck"
     return Learner(
         view=View(backbone=backbone, adapted_layers=layers, **limits),
         above=above,
