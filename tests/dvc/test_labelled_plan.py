@@ -26,6 +26,11 @@ def params(**changes: Any) -> Params:
     return Params.model_validate({key: value for key, value in (ALL | changes).items() if key != "scales"})
 
 
+def test_templates_are_behind_the_page() -> None:
+    code = resolve(params())["report.json"]["code"]
+    assert {"task_page.html.j2", "page.css"} <= set(code)
+
+
 def test_another_method_or_task_changes_no_order() -> None:
     """The lists of them are no cause of a result; what a run uses of them is."""
     listed = {"pipeline.federated.algorithms", "pipeline.tasks", "pipeline.plan.schema", "pipeline.plan.run"}
@@ -131,6 +136,13 @@ def test_runs_that_one_table_compares_have_as_many_rounds(scale: str) -> None:
 
 
 FEDNLP = read_comparisons(ROOT / "experiments" / "fednlp" / "comparisons.yaml")
+
+
+def test_comparisons_name_runs_and_settings_of_the_shipped_experiment() -> None:
+    made = {scale: set(shipped(scale).runs_of_scale) for scale in ("laptop", "full")}
+    for one in FEDNLP.comparisons:
+        assert set(one.terms) <= made[one.scale or "full"], one.name
+    assert set(FEDNLP.settings) <= set(shipped("full").settings)
 
 
 @pytest.mark.parametrize("scale", ["laptop", "full"])
