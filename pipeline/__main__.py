@@ -9,6 +9,7 @@ import gc
 import os
 import sys
 import traceback
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -20,84 +21,89 @@ from pipeline.workspace.quiet import silence
 from pipeline.workspace.words import WHOLE
 
 INTERRUPTED = 130
+CALLS = {
+    "plan": ("stages.plan:run", "Resolve params.yaml into one order for each stage and run."),
+    "analyze": ("stages.analyze:run", "Look behind the scores: what was distilled, crossed tests, divergence."),
+    "examples": ("stages.examples:run", "Render the page that quotes predictions and references."),
+    "tune": ("runs.tuning:tune", "Choose values on validation, as `tune` in params.yaml says."),
+    "docs": ("report.documents:run", "Render every document that has a template: NAME.md from NAME.md.j2."),
+    "mend": ("workspace.mend:mend", "Mend what a kill left half-written of DVC's own files."),
+    "track": ("runs.tracking:project", "Bring the MLflow store in line with what is on disk."),
+    "federation certificates": ("federation.site_commands:certificates", "Create or renew this site's certificates."),
+    "federation server": ("federation.site_commands:server", "Start the server, train with all organisations, end."),
+    "federation node": ("federation.site_commands:node", "Prepare an organisation's folder, and answer the server."),
+    "federation status": ("federation.site_commands:status", "Show this site's processes, and the ends of its logs."),
+    "federation stop": ("federation.site_commands:stop", "End this site's processes."),
+    "federation app": ("federation.site_commands:app", "Print the sha256 of this checkout's app, for allowed.txt."),
+    "federation demonstrate": ("federation.loopback:demonstrate", "Run three organisations and a server here."),
+    "copies smoke": ("runs.copies:lay_smoke", "Lay out work/smoke: the sample and random weights."),
+}
+"""Command -> the function that it calls, without arguments, and its help."""
+STAGES = {
+    "ingest": "Bring a source, checked, into data/raw.",
+    "prepare": "Turn a source into a data set's examples.",
+    "backbone": "Fetch a backbone's weights and tokenizer, and convert them.",
+    "partition": "Divide a setting's examples among its clients.",
+    "encode": "Compute the frozen part of a setting's examples, once.",
+    "predict": "Predict every test example with a run's models, and compute their losses.",
+    "evaluate": "Score a run's predictions.",
+}
+"""Stage of an item -> its help."""
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
-meetings = typer.Typer(no_args_is_help=True, help="Meetings as an organisation has them.")
-federation = typer.Typer(no_args_is_help=True, help="A federation of machines that are really apart.")
-copies = typer.Typer(no_args_is_help=True, help="A copy of the workspace, for `make smoke`.")
-ratings = typer.Typer(no_args_is_help=True, help="Human evaluation: blind rating sheets out, ratings in.")
-app.add_typer(meetings, name="meetings")
-app.add_typer(federation, name="federation")
-app.add_typer(copies, name="copies")
-app.add_typer(ratings, name="ratings")
+Item = Annotated[str, typer.Argument(help="its name in params.yaml")]
 
 
-Data = Annotated[str, typer.Argument(help="a data set of params.yaml")]
-Setting = Annotated[str, typer.Argument(help="a setting of params.yaml")]
-Run = Annotated[str, typer.Argument(help="a run of params.yaml, at all of its seeds")]
+def _group(text: str) -> typer.Typer:
+    return typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=text)
+
+
+app = _group(__doc__)
+GROUPS = {
+    "meetings": _group("Meetings as an organisation has them."),
+    "federation": _group("A federation of machines that are really apart."),
+    "copies": _group("A copy of the workspace, for `make smoke`."),
+    "ratings": _group("Human evaluation: blind rating sheets out, ratings in."),
+}
+
+
+def _add_call(command: str, target: str, text: str) -> None:
+    group, _, name = command.rpartition(" ")
+
+    def call() -> None:
+        module, _, function = target.partition(":")
+        getattr(import_module(f"pipeline.{module}"), function)()
+
+    (GROUPS[group] if group else app).command(name, help=text)(call)
+
+
+def _add_stage(stage: str, text: str) -> None:
+    def call(name: Item) -> None:
+        import_module(f"pipeline.stages.{stage}").run(name)
+
+    app.command(stage, help=text)(call)
+
+
+for _name, _commands in GROUPS.items():
+    app.add_typer(_commands, name=_name)
+for _name, (_target, _text) in CALLS.items():
+    _add_call(_name, _target, _text)
+for _name, _text in STAGES.items():
+    _add_stage(_name, _text)
 
 
 @app.command()
-def plan() -> None:
-    """Resolve params.yaml into one order for each stage and run."""
-    from pipeline.stages.plan import run
-
-    run()
-
-
-@app.command()
-def ingest(source: Annotated[str, typer.Argument(help="a source of params.yaml")]) -> None:
-    """Bring a source, checked, into data/raw."""
-    from pipeline.stages.ingest import run
-
-    run(source)
-
-
-@app.command()
-def backbone(name: Annotated[str, typer.Argument(help="a backbone of params.yaml")]) -> None:
-    """Bring a backbone's weights into models/backbones."""
-    from pipeline.stages.backbone import run
-
-    run(name)
-
-
-@app.command()
-def prepare(data: Data) -> None:
-    """Turn a source into a data set's examples."""
-    from pipeline.stages.prepare import run
-
-    run(data)
-
-
-@app.command()
-def partition(setting: Setting) -> None:
-    """Divide a setting's examples among its clients."""
-    from pipeline.stages.partition import run
-
-    run(setting)
-
-
-@app.command()
-def encode(setting: Setting) -> None:
-    """Compute the frozen part of a setting's examples, once."""
-    from pipeline.stages.encode import run
-
-    run(setting)
-
-
-@app.command()
-def train(run: Run) -> None:
+def train(run: Item) -> None:
     """Train a run at its seeds; a killed training resumes at its last finished round."""
     from pipeline.runs.tracking import live
 
-    with live(run) as log:
+    with live(run) as log_round:
         from pipeline.stages.train import run as run_stage
 
-        run_stage(run, log)
+        run_stage(run, log_round)
 
 
 @app.command(hidden=True)
-def log(run: Run) -> None:
+def log(run: Item) -> None:
     """Log in MLflow the rounds that a run's trainings write to standard input."""
     from pipeline.runs.tracking import log as log_rounds
 
@@ -108,57 +114,19 @@ def log(run: Run) -> None:
 
 
 @app.command()
-def predict(run: Run) -> None:
-    """Predict every test example with a run's models, and compute their losses."""
-    from pipeline.stages.predict import run as run_stage
-
-    run_stage(run)
-
-
-@app.command()
-def evaluate(run: Run) -> None:
-    """Score a run's predictions."""
-    from pipeline.stages.evaluate import run as run_stage
-
-    run_stage(run)
-
-
-@app.command()
-def analyze() -> None:
-    """Look behind the scores: what was distilled, crossed tests, divergence, who has what."""
-    from pipeline.stages.analyze import run
-
-    run()
-
-
-@app.command()
-def examples() -> None:
-    """Render the page that quotes predictions and references."""
-    from pipeline.stages.examples import run
-
-    run()
-
-
-@app.command()
 def report() -> None:
     """Render the comparisons, tables, figures and the page from results/."""
+    from pipeline.runs.tracking import project
     from pipeline.stages.report import run
 
     run()
-    _track_results()
-
-
-def _track_results() -> None:
-    """Bring the MLflow store up to date; a broken store is reported and fails nothing, as the results are files."""
-    from pipeline.runs.tracking import project
-
     try:
         project()
-    except QuorumError as error:
+    except QuorumError as error:  # the results are files
         say(f"track: the results are there, MLflow is not up to date: {error}")
 
 
-@meetings.command("check")
+@GROUPS["meetings"].command("check")
 def meetings_check(
     folder: Annotated[str, typer.Argument(help="a folder of .vtt, .srt, .docx, .txt or .json files")],
 ) -> None:
@@ -166,14 +134,6 @@ def meetings_check(
     from pipeline.runs.meetings_check import check_folder
 
     check_folder(folder)
-
-
-@app.command()
-def tune() -> None:
-    """Choose values on validation, as `tune` in params.yaml says."""
-    from pipeline.runs.tuning import tune as tune_all
-
-    tune_all()
 
 
 @app.command()
@@ -185,71 +145,7 @@ def missing() -> None:
     print(" ".join(without_result(planned_runs())))
 
 
-@federation.command("certificates")
-def federation_certificates() -> None:
-    """Create or renew the certificates of federation.yaml's site."""
-    from pipeline.federation.site_commands import certificates
-
-    certificates()
-
-
-@federation.command("server")
-def federation_server() -> None:
-    """Start the server, train with all organisations, end."""
-    from pipeline.federation.site_commands import server
-
-    server()
-
-
-@federation.command("node")
-def federation_node() -> None:
-    """Prepare an organisation's folder, and answer the server."""
-    from pipeline.federation.site_commands import node
-
-    node()
-
-
-@federation.command("status")
-def federation_status() -> None:
-    """Show which of this site's processes run, and the last lines of its logs."""
-    from pipeline.federation.site_commands import status
-
-    status()
-
-
-@federation.command("stop")
-def federation_stop() -> None:
-    """End this site's processes."""
-    from pipeline.federation.site_commands import stop
-
-    stop()
-
-
-@federation.command("app")
-def federation_app() -> None:
-    """Print the sha256 of this checkout's app, for allowed.txt."""
-    from pipeline.federation.site_commands import app as print_digest
-
-    print_digest()
-
-
-@federation.command("demonstrate")
-def federation_demonstrate() -> None:
-    """Run three organisations and a server on this machine."""
-    from pipeline.federation.loopback import demonstrate
-
-    demonstrate()
-
-
-@copies.command("smoke")
-def copies_smoke() -> None:
-    """Lay out work/smoke: the sample and random weights."""
-    from pipeline.runs.copies import lay_smoke
-
-    lay_smoke()
-
-
-@ratings.command("export")
+@GROUPS["ratings"].command("export")
 def ratings_export(
     raters: Annotated[int, typer.Option(min=1, help="how many sheets, each in another order")] = 3,
     seed: Annotated[int, typer.Option(help="which examples are drawn")] = 1,
@@ -260,38 +156,14 @@ def ratings_export(
     export(raters, seed)
 
 
-@ratings.command("import")
+@GROUPS["ratings"].command("import")
 def ratings_import(
     files: Annotated[list[Path], typer.Argument(help="what raters sent back: the page's JSON, or the filled CSV")],
 ) -> None:
-    """Join ratings into data/ratings/ratings.csv."""
+    """Join ratings into results/ratings.csv."""
     from pipeline.report.ratings import import_ratings
 
     import_ratings(files)
-
-
-@app.command()
-def docs() -> None:
-    """Render every document that has a template: NAME.md from NAME.md.j2."""
-    from pipeline.report.documents import run
-
-    run()
-
-
-@app.command()
-def mend() -> None:
-    """Mend what a kill left half-written of DVC's own files."""
-    from pipeline.workspace.mend import mend as mend_workspace
-
-    mend_workspace()
-
-
-@app.command()
-def track() -> None:
-    """Bring the MLflow store in line with what is on disk."""
-    from pipeline.runs.tracking import project
-
-    project()
 
 
 @app.command()
@@ -341,7 +213,10 @@ def summarize(
 def cli() -> None:
     """Run a command; an error outside the code is printed as one line, with exit status 1."""
     silence()
-    _collect_rarely()
+    # Collected rarely: importing torch and transformers creates a million objects and no garbage, and Python would
+    # look through them for two seconds, and once more as it exits.
+    gc.set_threshold(50_000, 20, 20)
+    atexit.register(gc.freeze)
     try:
         app()
     except QuorumError as error:
@@ -353,15 +228,6 @@ def cli() -> None:
         raise
     except OSError as error:
         _fail(f"{error.filename or 'a file'}: {error.strerror or error}; check the path, permissions and free space")
-
-
-def _collect_rarely() -> None:
-    """Make Python's garbage collection rarer: importing torch and transformers would spend two seconds on it.
-
-    These imports create a million objects and no garbage, and trainings create little garbage.
-    """
-    gc.set_threshold(50_000, 20, 20)
-    atexit.register(gc.freeze)  # the interpreter collects once more as it exits
 
 
 def _fail(message: str) -> None:

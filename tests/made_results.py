@@ -83,6 +83,7 @@ def order_of(runs: Sequence[RunRow], **changes: Any) -> ReportOrder:
         "knobs": {"train_fraction": 1.0, "validation_examples": None, "span_end": "inclusive"},
         "runs": list(runs),
         "sections": {},
+        "backbone": "tiny-llama",
     }
     return ReportOrder.model_validate(known | changes)
 

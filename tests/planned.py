@@ -7,9 +7,8 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-import yaml
 from labelled import TASKS
-from workspaces import DOMAINS, QUERY
+from workspaces import DOMAINS, QUERY, as_yaml
 
 from pipeline.plan.resolve import resolve
 from pipeline.plan.schema import Params
@@ -70,10 +69,9 @@ def changed(**changes: Any) -> dict[str, Any]:
 
 
 def written(folder: Path, content: Mapping[str, Any]) -> Path:
-    """The path of a params.yaml with this content, without anchors."""
+    """The path of a params.yaml with this content."""
     path = folder / "params.yaml"
-    dumper = type("Plain", (yaml.SafeDumper,), {"ignore_aliases": lambda *_: True})
-    path.write_text(yaml.dump(content, Dumper=dumper, sort_keys=False), encoding="utf-8")
+    path.write_text(as_yaml(content), encoding="utf-8")
     return path
 
 

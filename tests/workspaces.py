@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -36,11 +36,10 @@ NO_TOUR = {"quoted: reports/predictions": "quoted: LICENSE", "shown: experiments
 IDENTITY = {f"GIT_{who}_{what}": "t@t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
 
-class _Plain(yaml.SafeDumper):
-    """Writes no anchors for values that occur twice."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
+def as_yaml(params: Mapping[str, Any]) -> str:
+    """The text of a params.yaml, without anchors for values that occur twice."""
+    plain = type("Plain", (yaml.SafeDumper,), {"ignore_aliases": lambda *_: True})
+    return yaml.dump(params, Dumper=plain, sort_keys=False)
 
 
 class Workspace:
@@ -179,9 +178,7 @@ class Workspace:
         self.write_params(kept)
 
     def write_params(self, params: dict[str, Any]) -> None:
-        """Write a params.yaml; anchors are not read."""
-        content = yaml.dump(params, Dumper=_Plain, sort_keys=False)
-        (self.folder / "params.yaml").write_text(content, encoding="utf-8")
+        (self.folder / "params.yaml").write_text(as_yaml(params), encoding="utf-8")
 
 
 @contextmanager

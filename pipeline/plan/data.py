@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from pipeline.clients.setting import Count
 from pipeline.clients.skews import check_own
@@ -13,8 +13,7 @@ from pipeline.corpora.archives import ARCHIVES
 from pipeline.corpora.options import Options
 from pipeline.corpora.qmsum import SpanEnd
 from pipeline.corpora.sources import CORPORA
-from pipeline.model.frozen_part import FrozenPart
-from pipeline.plan.run import Method, Rates
+from pipeline.plan.run import Frozen, Method, Rates, one_of
 from pipeline.tasks import TASKS
 from pipeline.workspace.record import FilePath, Json, Record
 
@@ -41,7 +40,7 @@ class Data(Record):
         knobs: method -> hyperparameters of its runs.
     """
 
-    task: str
+    task: Annotated[str, one_of("task", TASKS)]
     source: str
     file: FilePath | None = None
     span_end: SpanEnd = "inclusive"
@@ -50,7 +49,7 @@ class Data(Record):
     classes: list[str] = Field(default_factory=list)
     take: Takes = Field(default_factory=Takes)
     backbone: str | None = None
-    frozen: str | None = None
+    frozen: Frozen | None = None
     source_tokens: Count | None = None
     target_tokens: Count | None = None
     max_tokens: Count | None = None
@@ -61,24 +60,12 @@ class Data(Record):
     knobs: dict[Method, Json] = Field(default_factory=dict)
     seeds: list[int] | None = Field(default=None, min_length=1)
 
-    @field_validator("task")
-    @classmethod
-    def _known(cls, task: str) -> str:
-        if task not in TASKS:
-            raise ValueError(f"unknown task {task!r}; known: {', '.join(TASKS)}")
-        return task
-
     @model_validator(mode="after")
     def _has_one_source(self) -> Data:
         if self.file is not None:
             check_own(self.file)
         elif self.source not in SOURCES:
             raise ValueError(f"source: unknown source {self.source!r}; known: {', '.join(SOURCES)}; or give a file")
-        if self.frozen is not None:
-            try:
-                FrozenPart.parse(self.frozen)
-            except ValueError as error:
-                raise ValueError(f"frozen: {error}") from None
         return self
 
     def options(self, own: list[str]) -> Options:

@@ -24,6 +24,7 @@ from pipeline.model.precision import Precision
 from pipeline.plan.learner import Learner
 from pipeline.workspace.files import read_json
 from pipeline.workspace.layout import order
+from pipeline.workspace.progress import say
 from pipeline.workspace.record import Json, Record
 from pipeline.workspace.words import nearest
 
@@ -38,6 +39,12 @@ class Order(Record):
     code: dict[str, str]
     packages: dict[str, str] = Field(default_factory=dict)
     left_out: str | None = OPTIONAL
+
+    def says_left_out(self, item: str) -> bool:
+        """Whether its stage has nothing to do, which is then printed."""
+        if self.left_out:
+            say(f"{item}: left out: {self.left_out}")
+        return self.left_out is not None
 
 
 class OwnFolder(Record):
@@ -298,6 +305,7 @@ class ReportOrder(Order):
         knobs: the knobs that the page names.
         runs: every run of the scale, at each of its seeds.
         sections: table or figure -> its runs or settings.
+        backbone: of the first run that has one; of turns of the source alone, that of the first run's data.
     """
 
     page: str
@@ -311,11 +319,7 @@ class ReportOrder(Order):
     knobs: Json
     runs: list[RunRow]
     sections: dict[str, list[str]]
-
-    @property
-    def backbone(self) -> str:
-        """The backbone of the first run that has one."""
-        return next(row.learner.view.backbone for row in self.runs if row.learner is not None)
+    backbone: str
 
 
 AnyOrder = TypeVar("AnyOrder", bound=BaseModel)

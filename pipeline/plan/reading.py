@@ -7,7 +7,6 @@ A key that is null or missing has its value from the scale's row of `scales`, at
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -163,8 +162,9 @@ def _plain(value: Any, where: str, lines: Lines) -> Any:
     if isinstance(value, CommentedMap | CommentedSeq):
         if value.yaml_anchor() is not None or getattr(value, "merge", None):
             raise ValueError(f"{where}: anchors and merge keys are not read; write the values, or `like: NAME`")
-        found = [(key, _below(value, key, where, lines)) for key in _keys(value)]
-        return dict(found) if isinstance(value, CommentedMap) else [one for _, one in found]
+        if isinstance(value, CommentedMap):
+            return {key: _below(value, key, where, lines) for key in value}
+        return [_below(value, place, where, lines) for place in range(len(value))]
     if isinstance(value, ScalarFloat):
         return float(value)
     if type(value) is ScalarInt and not value:  # 0; other integers of this type begin with 0 or have underscores
@@ -175,10 +175,6 @@ def _plain(value: Any, where: str, lines: Lines) -> Any:
     if isinstance(value, int) and abs(value) >= BEYOND:
         raise ValueError(f"{where}: {str(value)[:20]} is beyond 64 bits; lower it")
     return str(value) if isinstance(value, str) else value
-
-
-def _keys(value: CommentedMap | CommentedSeq) -> Iterator[Any]:
-    yield from (value if isinstance(value, CommentedMap) else range(len(value)))
 
 
 def _below(value: CommentedMap | CommentedSeq, key: Any, where: str, lines: Lines) -> Any:

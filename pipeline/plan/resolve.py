@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -12,7 +11,6 @@ from typing import Any
 from pipeline.clients.setting import Iid
 from pipeline.clients.skews import Given
 from pipeline.corpora.sources import checksum_file
-from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.federated.methods import OURS, TURNS
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.presets import ENCODERS, PRESETS
@@ -38,7 +36,7 @@ from pipeline.plan.orders import (
 from pipeline.plan.packages import packages_of
 from pipeline.plan.pages import code_of_page
 from pipeline.plan.schema import Params
-from pipeline.plan.training import batches_of, learner_of, left_out, precision_of, train_order
+from pipeline.plan.training import algorithm_of, batch_of, learner_of, left_out, precision_of, train_order
 from pipeline.tasks import TASKS
 from pipeline.tasks.task import load_task, writes
 from pipeline.workspace import layout
@@ -76,7 +74,7 @@ def resolve(params: Params) -> dict[str, Json]:
 
 
 def _backbone(params: Params, name: str) -> BackboneOrder:
-    used = {params.backbone_of(run) for run in params.runs_of_scale}
+    used = {params.value_of(run, "backbone") for run in params.runs_of_scale}
     weights = None if params.weights is None else weights_folder(params.weights)
     return BackboneOrder(
         code=code_of("pipeline.stages.backbone"),
@@ -99,9 +97,7 @@ def _of_data(params: Params) -> dict[str, Order]:
     """The orders of `ingest` for each source, and of `prepare` for each data set."""
     orders: dict[str, Order] = {}
     for name, data in params.data.items():
-        file: Json = {}
-        if data.file is not None:
-            file = {"file": str(data.file), "contents": _contents(data.file)}
+        file: Json = {"file": str(data.file), "contents": _contents(data.file)} if data.file is not None else {}
         # Users' meetings are read with QMSum's.
         meetings = params.own_meetings if data.source == "qmsum" else {}
         own = {client: _own_folder(folder, params.own[client].roles) for client, folder in meetings.items()}
@@ -145,9 +141,8 @@ def partition_order(params: Params, name: str, seeds: Sequence[int] | None = Non
     setting, task = params.settings[name], task_of(params, name)
     data = params.data[setting.data_sets[0]]
     seeds = sorted(seeds or data.seeds or params.seeds)
-    given = {layout.at_seed(setting.file, seed): None for seed in seeds} if isinstance(setting, Given) else {}
-    contents = [_contents(file) for file in given]
-    users = [run for run in params.runs_of_scale if params.runs[run].setting == name]
+    given = {layout.at_seed(setting.file, seed) for seed in seeds} if isinstance(setting, Given) else ()
+    contents = [_contents(file) for file in sorted(given)]
     return PartitionOrder(
         code=code_of("pipeline.stages.partition", task, parts=()),
         packages=packages_of("partition"),
@@ -158,7 +153,7 @@ def partition_order(params: Params, name: str, seeds: Sequence[int] | None = Non
         take=data.take,
         seeds=seeds,
         folds={seed: fold for seed, fold in params.folds.items() if seed in seeds},
-        batch=batches_of(params, users).get(name),
+        batch=batch_of(params, name),
     )
 
 
@@ -193,12 +188,10 @@ def _encoding(learner: Learner) -> str:
 
 def of_run(params: Params, name: str) -> dict[str, Order]:
     """A run's stages: train, predict and evaluate."""
-    run, data = params.runs[name], params.data_of(name)
-    setting, task = params.settings[run.setting], TASKS[data.task]
+    run, task = params.runs[name], TASKS[params.data_of(name).task]
+    setting = params.settings[run.setting]
     train = train_order(params, name)
-    knobs = {field.name: getattr(params, field.name) for field in fields(DecodingRule)}
-    if longest := getattr(setting, "max_tokens", None) or data.max_tokens:
-        knobs["max_tokens"] = longest
+    knobs = {field.name: params.value_of(name, field.name) for field in fields(DecodingRule)}
     decodes = run.decode and run.method not in TURNS and writes(load_task(task))
     where: Json = {"task": task, "data": setting.data_sets, "setting": run.setting, "seeds": train.seeds}
     lora = ("peft",) if train.learner is not None and train.learner.above == "lora" else ()
@@ -229,7 +222,7 @@ def _rows(params: Params, name: str, stages: Mapping[str, Order]) -> list[RunRow
     run, train = params.runs[name], stages["train"]
     assert isinstance(train, TrainOrder)
     orders = [json.loads(order.model_dump_json()) for order in stages.values()]
-    part = f"{run.method}-local" if run.evaluate == "local" and _is_servers(params, name) else run.method
+    clients = run.evaluate == "local" and algorithm_of(params, name)[0].evaluates == "server"
     rows = []
     for seed in train.seeds:
         training = train.at(seed)
@@ -241,7 +234,7 @@ def _rows(params: Params, name: str, stages: Mapping[str, Order]) -> list[RunRow
                 name=name,
                 seed=seed,
                 method=run.method,
-                part=part,
+                part=f"{run.method}-local" if clients else run.method,
                 setting=run.setting,
                 data=params.settings[run.setting].data_sets,
                 learner=train.learner,
@@ -261,12 +254,6 @@ def _drawn_from(params: Params, name: str, seed: int) -> list[Any]:
     setting = params.runs[name].setting
     taken = params.data_of(name).take.model_dump(mode="json")
     return [params.setting_of(setting).model_dump(mode="json"), taken, params.folds.get(seed, "official"), seed]
-
-
-def _is_servers(params: Params, name: str) -> bool:
-    """Whether a run's method evaluates the server's model by default."""
-    algorithm = importlib.import_module(ALGORITHMS[params.runs[name].method])
-    return bool(algorithm.build(params.hyperparameters_of(name, algorithm.Hyperparameters)).evaluates == "server")
 
 
 def _analyze(params: Params, rows: Sequence[RunRow]) -> AnalyzeOrder:
@@ -306,13 +293,11 @@ def _distinct(params: Params, names: Sequence[str]) -> list[str]:
     return list(found.values())
 
 
-def _span_end(params: Params) -> Json:
-    ends = [data.span_end for data in params.data.values() if data.source == "qmsum"]
-    return {"span_end": ends[0]} if ends else {}
-
-
 def _report(params: Params, rows: Sequence[RunRow]) -> ReportOrder:
     tasks = {TASKS[data.task] for data in params.data.values()}
+    ends = [data.span_end for data in params.data.values() if data.source == "qmsum"]
+    knobs = {knob: getattr(params, knob) for knob in SHOWN} | ({"span_end": ends[0]} if ends else {})
+    backbones = [row.learner.view.backbone for row in rows if row.learner is not None]
     return ReportOrder(
         code=code_of_page(params.page, sorted(tasks)),
         packages=packages_of("report"),
@@ -324,7 +309,8 @@ def _report(params: Params, rows: Sequence[RunRow]) -> ReportOrder:
         data={name: TASKS[data.task] for name, data in params.data.items()},
         published=[name for name, data in params.data.items() if data.file is None],
         settings={name: params.setting_of(name) for name in params.settings},
-        knobs={knob: getattr(params, knob) for knob in SHOWN} | _span_end(params),
+        knobs=knobs,
         runs=list(rows),
         sections=params.sections,
+        backbone=backbones[0] if backbones else str(params.value_of(rows[0].name, "backbone")),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, PositiveFloat, model_validator
@@ -9,19 +10,32 @@ from pydantic import AfterValidator, ConfigDict, Field, PositiveFloat, model_val
 from pipeline.clients.setting import Count
 from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.federated.methods import UNTRAINED
-from pipeline.model.frozen_part import Above
+from pipeline.model.frozen_part import Above, FrozenPart
 from pipeline.plan.learner import AdaptedPositions
 from pipeline.workspace.record import Json, Record
 
 
-def _known(method: str) -> str:
-    if method not in (*UNTRAINED, *ALGORITHMS):
-        raise ValueError(f"unknown method {method!r}; known: {', '.join((*UNTRAINED, *ALGORITHMS))}")
-    return method
+def one_of(what: str, known: Iterable[str]) -> AfterValidator:
+    """Check that a name is known; the error lists all that are."""
+    names = list(known)
+
+    def check(name: str) -> str:
+        if name not in names:
+            raise ValueError(f"unknown {what} {name!r}; known: {', '.join(names)}")
+        return name
+
+    return AfterValidator(check)
 
 
-Method = Annotated[str, AfterValidator(_known)]
+def _parsed(text: str) -> str:
+    FrozenPart.parse(text)
+    return text
+
+
+Method = Annotated[str, one_of("method", (*UNTRAINED, *ALGORITHMS))]
 """The name of an algorithm, of the untrained model, or of turns of the source."""
+Frozen = Annotated[str, AfterValidator(_parsed)]
+"""The frozen part of an encoder, as FedNLP writes it."""
 
 
 class Rates(Record):
@@ -73,7 +87,7 @@ class Run(Record):
     at: str | None = None
     evaluate: Literal["local", "server"] | None = None
     backbone: str | None = None
-    frozen: str | None = None
+    frozen: Frozen | None = None
     layers: list[int] | None = Field(default=None, min_length=1)
     adapted_layers: Count | None = None
     above: Above | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field, PositiveFloat, ValidationError, field_validator, model_validator
 
@@ -23,16 +23,41 @@ from pipeline.plan.data import Data
 from pipeline.plan.orders import CommonKnobs
 from pipeline.plan.reading import located, read_scales
 from pipeline.plan.run import Rates, Run
-from pipeline.plan.tune import Tune
 from pipeline.workspace.layout import PARAMS
 from pipeline.workspace.record import FilePath, Json, Number, Record, first_problem
 
 Page = Literal["tour", "main", "paper", "tasks", "faults"]
 
-GLOBAL = ("tau", "lambda", "local_start")
-"""The hyperparameters at the top of params.yaml, for all runs whose algorithm has them."""
-OF_DATA = ("rounds", "clients_per_round", "batch_size")
-"""The common knobs that a data set may have."""
+
+def first_of(key: str, *owners: object) -> Any:
+    """The value at a key of the first owner that has one; None if none has."""
+    return next((value for owner in owners if (value := getattr(owner, key, None)) is not None), None)
+
+
+class Search(Record):
+    """One grid for all runs of a search, so that every method has as many trials.
+
+    Attributes:
+        grid: the values that are tried; one more beyond an end at which some best value is.
+        chooses: dotted key of params.yaml -> the run that is trained with each value at that key.
+    """
+
+    grid: list[float] = Field(min_length=2)
+    chooses: dict[str, str] = Field(min_length=1)
+
+    @field_validator("grid")
+    @classmethod
+    def _ascending(cls, grid: list[float]) -> list[float]:
+        if grid != sorted(set(grid)) or grid[0] < 0:
+            raise ValueError("needs values from 0 on, each once, the lowest first")
+        return grid
+
+
+class Tune(Record):
+    """Searches in their order, at a seed that no table reports: each has what the searches before it chose."""
+
+    seed: int = Field(default=1000, ge=0)
+    searches: dict[str, Search] = Field(default_factory=dict)
 
 
 class OwnClient(Record):
@@ -57,9 +82,7 @@ class OwnClient(Record):
     @property
     def path(self) -> Path:
         """The folder or the file."""
-        found = self.folder or self.file
-        assert found is not None
-        return found
+        return self.folder or self.file or Path()
 
 
 class Params(CommonKnobs):
@@ -183,13 +206,14 @@ class Params(CommonKnobs):
         """A run's data set; of several, the first, since several have no knobs of their own."""
         return self.data[self.settings[self.runs[name].setting].data_sets[0]]
 
-    def seeds_of(self, name: str) -> list[int]:
-        """A run's seeds: its own, else its data set's, else the file's."""
-        return self.runs[name].seeds or self.data_of(name).seeds or self.seeds
+    def value_of(self, name: str, key: str) -> Any:
+        """A run's value of a key: its own, else its setting's, its data set's, or the file's; None if none has one."""
+        run = self.runs[name]
+        return first_of(key, run, self.settings[run.setting], self.data_of(name), self)
 
-    def backbone_of(self, name: str) -> str | None:
-        """A run's backbone: its own, else its data set's, else the file's."""
-        return self.runs[name].backbone or self.data_of(name).backbone or self.backbone
+    def seeds_of(self, name: str) -> list[int]:
+        """A run's seeds."""
+        return list(self.value_of(name, "seeds"))
 
     def setting_of(self, name: str) -> AnySetting:
         """A setting as its partition needs it: the file's values filled in, own clients joined, limits left out."""
@@ -211,8 +235,7 @@ class Params(CommonKnobs):
             ValueError: a knob is out of range; the message names it.
         """
         run, data = self.runs[name], self.data_of(name)
-        common = {knob: getattr(self, knob) for knob in CommonKnobs.model_fields}
-        common |= {knob: value for knob in OF_DATA if (value := getattr(data, knob)) is not None}
+        common = {knob: first_of(knob, data, self) for knob in CommonKnobs.model_fields}
         rounds = max(1, round(run.rounds_share * common["rounds"])) + (self.added_rounds if run.prolonged else 0)
         common["rounds"] = rounds
         if run.prolonged:  # runs with added rounds are compared at equal rounds: none may stop early
@@ -236,8 +259,8 @@ class Params(CommonKnobs):
         if taken := [name for name in names if name in (*Run.model_fields, *CommonKnobs.model_fields)]:
             raise QuorumError(f"{known.__module__}: {taken[0]}: is a knob of all runs; choose another name")
         run = self.runs[name]
-        here = {"tau": self.tau, "lambda": self.weight, "local_start": self.local_start}
-        given = {key: value for key, value in here.items() if key in names}
+        of_file = {"tau": self.tau, "lambda": self.weight, "local_start": self.local_start}
+        given = {key: value for key, value in of_file.items() if key in names}
         given |= self.data_of(name).knobs.get(run.method, {})
         own = {key: value for key, value in run.knobs.items() if key not in CommonKnobs.model_fields}
         try:

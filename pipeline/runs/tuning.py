@@ -24,9 +24,8 @@ from pipeline.errors import QuorumError
 from pipeline.plan.code import without_code
 from pipeline.plan.orders import TrainOrder
 from pipeline.plan.resolve import encode_order, partition_order, task_of
-from pipeline.plan.schema import Params, read_params
+from pipeline.plan.schema import Params, Search, read_params
 from pipeline.plan.training import precision_of, train_order
-from pipeline.plan.tune import Search
 from pipeline.runs.encoding import encode
 from pipeline.runs.index import Index, index_of, training_key
 from pipeline.runs.learners import train_learner

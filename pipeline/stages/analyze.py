@@ -7,8 +7,6 @@ clients' data diverge.
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
-from typing import Any
 
 from pipeline.clients.skews import SERVER
 from pipeline.corpora.prepared import examples_of
@@ -39,23 +37,23 @@ def run() -> None:
     for setting, seeds in order.settings.items():
         write_json(layout.clients_of(setting), {"seeds": {str(seed): _clients(setting, seed) for seed in seeds}})
     examples = examples_of(order.data, load_task(order.task).kind)
-    with progress("analyze", len(order.distilling) + len(order.crossed) + len(order.partitions)) as advance:
-        _words([planned_run(identity) for identity in order.distilling], examples, order.sign_flips)
-        for identity in order.distilling:
-            from pipeline.runs.analysis import deciles_of
-
-            write_json(_path("deciles", identity), deciles_of(planned_run(identity)))
+    _words([planned_run(identity) for identity in order.distilling], examples, order.sign_flips)
+    wanted = [("deciles", one) for one in order.distilling] + [("crossed", one) for one in order.crossed]
+    wanted += [("divergence", one) for one in order.partitions]
+    with progress("analyze", len(wanted)) as advance:
+        for what, name in wanted:
+            found = _analysis(what, name, examples, order.topics)
+            write_json(layout.ANALYSIS / what / f"{name.replace('/', '-')}.json", found)
             advance(1)
-        for identity in order.crossed:
-            from pipeline.runs.analysis import crossed_of
 
-            write_json(_path("crossed", identity), crossed_of(planned_run(identity)))
-            advance(1)
-        for name in order.partitions:
-            from pipeline.runs.analysis import divergence_of
 
-            write_json(_path("divergence", name), divergence_of(examples, name, order.topics))
-            advance(1)
+def _analysis(what: str, name: str, examples: Json, topics: int) -> Json:
+    """One analysis of a run, or of a partition."""
+    from pipeline.runs.analysis import crossed_of, deciles_of, divergence_of  # seconds, for torch
+
+    if what == "divergence":
+        return divergence_of(examples, name, topics)
+    return (deciles_of if what == "deciles" else crossed_of)(planned_run(name))
 
 
 def _clients(setting: str, seed: int) -> Json:
@@ -73,16 +71,10 @@ def _clients(setting: str, seed: int) -> Json:
 
 def _words(rows: list[RunRow], examples: Json, samples: int) -> None:
     """Write which words were distilled, over all seeds; without a selective run the tables have no rows."""
-    parts: list[Any] = []
-    shares: list[Any] = []
+    words = None
     if rows:
         from pipeline.runs.words import words_of_run
 
         words = words_of_run([row for row in rows if row.name == rows[0].name], examples, samples)
-        parts, shares = words.parts, words.shares
-    write_table(layout.POS_SHARES, parts, PARTS)
-    write_table(layout.WORD_SHARES, shares, SHARES)
-
-
-def _path(what: str, name: str) -> Path:
-    return layout.ANALYSIS / what / f"{name.replace('/', '-')}.json"
+    write_table(layout.POS_SHARES, words.parts if words else [], PARTS)
+    write_table(layout.WORD_SHARES, words.shares if words else [], SHARES)

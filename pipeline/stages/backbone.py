@@ -12,7 +12,6 @@ from pipeline.model.obtain import obtain
 from pipeline.plan.orders import BackboneOrder, read_order
 from pipeline.workspace import layout
 from pipeline.workspace.files import locked, sha256_json, write_json
-from pipeline.workspace.progress import say
 
 
 def run(name: str) -> None:
@@ -24,8 +23,7 @@ def run(name: str) -> None:
     order = read_order(layout.order("backbone", name), BackboneOrder)
     folder = layout.backbone(name)
     shutil.rmtree(folder, ignore_errors=True)
-    if order.left_out:
-        say(f"backbone {name}: left out: {order.left_out}")
+    if order.says_left_out(f"backbone {name}"):
         write_json(folder / layout.ABOUT_BACKBONE, {"name": name, "digest": ""})
         return
     shared = layout.work() / "backbones" / f"{name}-{sha256_json(order.model_dump(mode='json'))[:12]}"

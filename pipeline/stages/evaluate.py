@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from pipeline.corpora.prepared import examples_of
 from pipeline.plan.orders import EvaluateOrder, planned_run, read_order
@@ -11,7 +10,6 @@ from pipeline.runs.result_files import result_of, write_result
 from pipeline.tasks.task import Prediction, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, read_jsonl, sha256_json
-from pipeline.workspace.progress import say
 from pipeline.workspace.record import Json
 
 
@@ -22,8 +20,7 @@ def run(name: str) -> None:
         QuorumError: its predictions are missing.
     """
     order = read_order(layout.order("evaluate", name), EvaluateOrder)
-    if order.left_out:
-        say(f"evaluate {name}: left out: {order.left_out}")
+    if order.says_left_out(f"evaluate {name}"):
         write_result(layout.result(name), {"left_out": order.left_out, "seeds": {}})
         return
     examples = examples_of(order.data, load_task(order.task).kind)
@@ -33,7 +30,7 @@ def run(name: str) -> None:
         models = read_json(layout.models_behind(run_id))
         scored = _scored(order, read_jsonl(layout.predictions(run_id)), examples)
         labels = read_json(layout.partition(order.setting, seed))["labels"]
-        rows = [_row(row, examples[row["id"]], labels) for row in scored]
+        rows = [_row(row, examples[row["id"]].group, labels.get(row["id"])) for row in scored]
         scores: Json = {"clients": models["clients"], "examples": rows}
         if models["best"]:
             scores["best"] = _scored(order, models["best"], examples)
@@ -54,8 +51,7 @@ def _scored(order: EvaluateOrder, rows: Sequence[Json], examples: Json) -> list[
     return [{**row, "text": text, **own} for row, text, own in zip(plain, hashes, scores, strict=True)]
 
 
-def _row(row: Json, example: Any, labels: Mapping[str, str]) -> Json:
+def _row(row: Json, group: str, label: str | None) -> Json:
     """A test example's scores, with what resamples it and what weights it."""
-    label = labels.get(row["id"], "")
-    about = {"id": row["id"], "client": row["client"], "group": example.group}
+    about = {"id": row["id"], "client": row["client"], "group": group}
     return about | ({"label": label} if label else {}) | row

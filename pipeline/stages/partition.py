@@ -22,11 +22,6 @@ def run(setting: str) -> None:
         QuorumError: the setting does not fit the examples.
     """
     order = read_order(layout.order("partition", setting), PartitionOrder)
-    if order.left_out:
-        say(f"partition {setting}: left out: {order.left_out}")
-        empty_folder(layout.PARTITIONS / setting)
-        write_json(layout.PARTITIONS / setting / "left_out.json", {"left_out": order.left_out})
-        return
     examples, sample = examples_of(order.data, load_task(order.task).kind), sampled(order.data)
     partitions = {seed: draw(setting, order, examples, seed, sample) for seed in order.seeds}
     # The old files are removed only once the new ones can be written.

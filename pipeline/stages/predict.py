@@ -11,7 +11,6 @@ from pipeline.runs.index import read_manifest
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, write_json, write_jsonl
-from pipeline.workspace.progress import say
 from pipeline.workspace.record import Json
 
 
@@ -24,8 +23,7 @@ def run(name: str) -> None:
     began = time.monotonic()
     order = read_order(layout.order("predict", name), PredictOrder)
     empty_folder(layout.PREDICTIONS / name)
-    if order.left_out:
-        say(f"predict {name}: left out: {order.left_out}")
+    if order.says_left_out(f"predict {name}"):
         write_json(layout.PREDICTIONS / name / "left_out.json", {"left_out": order.left_out})
         return
     examples = examples_of(order.data, load_task(order.task).kind)

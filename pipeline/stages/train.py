@@ -34,8 +34,7 @@ def run(name: str, log: Log = unlogged) -> None:
         QuorumError: the setting is not encoded, a training fails, or git has the run's result.
     """
     order = read_order(layout.order("train", name), TrainOrder)
-    if order.left_out:
-        say(f"train {name}: left out: {order.left_out}")
+    if order.says_left_out(f"train {name}"):
         shutil.rmtree(layout.MODELS / name, ignore_errors=True)
         write_json(layout.MODELS / name / "left_out.json", {"left_out": order.left_out})
         return

@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -109,10 +109,9 @@ def _file_lock(path: Path) -> Iterator[None]:
 
 
 def _is_at(path: Path, handle: int) -> bool:
-    try:
+    with suppress(FileNotFoundError):
         return os.path.samestat(path.stat(), os.fstat(handle))
-    except FileNotFoundError:
-        return False
+    return False
 
 
 @contextmanager
@@ -131,10 +130,10 @@ def locked_if_free(path: Path) -> Iterator[bool]:
     with path.open("a") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            free = True
         except BlockingIOError:
-            free = False
-        yield free
+            yield False
+            return
+        yield True
 
 
 def is_locked(path: Path) -> bool:
@@ -180,11 +179,9 @@ def read_jsonl(path: Path, remedy: str = "run `dvc repro`") -> list[Any]:
         QuorumError: the file is missing, or a line is not JSON.
     """
     text = _read_text(path, remedy)
-    rows = []
     # Not splitlines: it would also cut at Unicode's line separators, which JSON need not escape.
-    for number, line in enumerate(text.removesuffix("\n").split("\n") if text else [], 1):
-        rows.append(_parsed(line, path, number, remedy))
-    return rows
+    lines = text.removesuffix("\n").split("\n") if text else []
+    return [_parsed(line, path, number, remedy) for number, line in enumerate(lines, 1)]
 
 
 def _parsed(text: str, path: Path, line: int, remedy: str) -> Any:

@@ -22,10 +22,9 @@ def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
 
         columns = (*rich.Progress.get_default_columns(), rich.MofNCompleteColumn(), rich.TimeElapsedColumn())
         with rich.Progress(*columns, console=Console(stderr=True)) as bar:
-            task = bar.add_task(label, total=total)
-            yield partial(bar.advance, task)
-        return
-    yield _plain(label, total)
+            yield partial(bar.advance, bar.add_task(label, total=total))
+    else:
+        yield _plain(label, total)
 
 
 def _plain(label: str, total: int) -> Callable[[int], None]:

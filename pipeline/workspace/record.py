@@ -40,18 +40,17 @@ def first_problem(error: ValidationError, known: Iterable[str] = ()) -> str:
     if place[:1] == ("settings",):  # pydantic adds the setting's kind after its name
         place = place[:2] + place[3:]
     where = ".".join(map(str, place))
-    message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "extra_forbidden":
         near = nearest(str(place[-1]), [*known, *_keys(Record)], ALIKE)
         return f"{where}: unknown key" + (f"; did you mean {near}?" if near else "")
     if problem["type"] == "missing":
         return f"{where}: is missing"
-    if problem["type"] == "value_error" and not where:
-        return message
-    found = f"{problem['input']!r:.60}"
-    prefix = f"{where}: " if where else ""
-    said = problem["type"] == "value_error" and found in message
-    return f"{prefix}{message}" if said else f"{prefix}{message} (found {found})"
+    message = problem["msg"].removeprefix("Value error, ")
+    found = problem["input"]
+    # A message of ours says what it has found, and a whole record says nothing.
+    ours = problem["type"] == "value_error" and (isinstance(found, dict) or repr(found)[:60] in message)
+    about = message if ours else f"{message} (found {found!r:.60})"
+    return f"{where}: {about}" if where else about
 
 
 def _keys(kind: type[BaseModel]) -> Iterator[str]:

@@ -53,13 +53,12 @@ class Store:
         set_tracking_uri(layout.mlflow_uri())
         self._client = MlflowClient(layout.mlflow_uri())
         known = self._client.get_experiment_by_name(EXPERIMENT)
-        if known is None:
-            where = layout.mlflow_artifacts().as_uri()
-            self._experiment = self._client.create_experiment(EXPERIMENT, artifact_location=where)
-        else:
-            self._experiment = known.experiment_id
-        if known is None or known.tags.get(KIND_TAG) != KIND:
-            self._client.set_experiment_tag(self._experiment, KIND_TAG, KIND)
+        self._experiment = known.experiment_id if known else self._created()
+
+    def _created(self) -> str:
+        where = layout.mlflow_artifacts().as_uri()
+        experiment: str = self._client.create_experiment(EXPERIMENT, where, tags={KIND_TAG: KIND})
+        return experiment
 
     def run(self, identity: str, name: str, tags: Callable[[], dict[str, str]]) -> tuple[str, bool]:
         """The MLflow run of an identity, made with `tags` if it is not there: (its id, whether it is complete)."""
@@ -77,7 +76,7 @@ class Store:
     def set_status(self, run: str, status: str) -> None:
         """`RUNNING`, or how it ended."""
         if status == "RUNNING":
-            self._client.update_run(run, status=status)
+            self._client.update_run(run, status)
         else:
             self._client.set_terminated(run, status)
 
@@ -95,11 +94,8 @@ class Store:
 
     def events(self, run: str, rows: Iterable[Mapping[str, str]]) -> None:
         """How often something went wrong in each round, by kind: rows of events.csv."""
-        found: dict[int, Counter[str]] = {}
-        for row in rows:
-            found.setdefault(int(row["round"]), Counter())[f"events/{row['kind']}"] += 1
-        for number, counts in found.items():
-            self.metrics(run, counts, number)
+        for (number, kind), count in Counter((int(row["round"]), row["kind"]) for row in rows).items():
+            self.metrics(run, {f"events/{kind}": count}, number)
 
     def artifact(self, run: str, path: Path, folder: str) -> None:
         """Put a file under a run, by a hard link where the disk can: adapters are large, and lie there already."""

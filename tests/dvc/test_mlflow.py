@@ -88,11 +88,6 @@ def test_every_run_of_every_task_is_there_once_and_finished(built: Workspace) ->
     assert {status for (status,) in rows(built, "select status from runs")} == {"FINISHED"}
 
 
-def test_the_experiment_opens_as_model_training(built: Workspace) -> None:
-    tags = dict(rows(built, "select key, value from experiment_tags"))
-    assert tags["mlflow.experimentKind"] == "custom_model_development"
-
-
 def test_a_run_has_its_knobs_by_their_names_in_params_yaml(built: Workspace) -> None:
     known = dict(rows(built, "select key, value from params where run_uuid = ?", run_of(built, "fedselectkd-1")))
     wanted = {

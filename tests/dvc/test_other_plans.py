@@ -78,11 +78,6 @@ def test_a_figure_over_seeds_is_their_mean(seeds: Workspace, metric: str) -> Non
     assert both[metric]["value"] == pytest.approx(sum(one[metric]["value"] for one in each) / 2, abs=2e-4)
 
 
-def test_the_loss_of_the_other_model_is_the_mean_of_the_seeds(seeds: Workspace) -> None:
-    both, each = of_seeds(seeds, "fedavg", "Product")
-    assert both["local_loss"] == pytest.approx(sum(one["local_loss"] for one in each) / 2, abs=2e-4)
-
-
 def test_two_seeds_are_two_trainings_a_run(seeds: Workspace) -> None:
     page = (seeds.folder / "reports/report.html").read_text(encoding="utf-8")
     assert "<dt>runs</dt><dd>4, of 4 trainings</dd>" in page

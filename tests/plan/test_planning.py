@@ -96,6 +96,13 @@ def test_a_knob_changes_the_orders_of_what_depends_on_it(change: dict[str, Any],
     assert other(planned(), planned(**change)) - {"report"} == expected
 
 
+def test_a_plan_of_turns_of_the_source_alone_has_the_files_backbone() -> None:
+    lead = {"setting": "domains", "method": "LeadTurns"}
+    orders = planned(**WITHOUT_TEXTS | {"runs": {"lead": lead}, "sections": {}})
+    assert orders["report.json"]["backbone"] == "tiny-llama"
+    assert orders["train/lead.json"]["learner"] is None
+
+
 def test_one_more_run_changes_no_order_of_another() -> None:
     """Nor what others train on: the index of its setting is written again."""
     more = {"runs.fedprox": {"setting": "domains", "method": "AdaFedProx", "mu": 1.0}}
@@ -329,7 +336,8 @@ def test_a_run_that_no_table_shows_is_named(
 ) -> None:
     """On the page of tasks, a run is in its setting's table by its name."""
     content = changed(page="tasks", **{"runs.mine": {"setting": "news", "method": "AdaFedAvg"}, "sections.methods": []})
-    content["sections"]["main"] += ["tau-2", "both", "news"]
+    content["sections"]["main"] += ["tau-2", "both"]
+    content["sections"]["more"] = ["news"]
     monkeypatch.chdir(written(tmp_path, content).parent)
     monkeypatch.setenv("DVC_ROOT", str(tmp_path))
     plan.run()
