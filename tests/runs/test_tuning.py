@@ -17,7 +17,7 @@ from pipeline.plan.orders import Training
 from pipeline.plan.schema import Params
 from pipeline.plan.training import train_order
 from pipeline.runs import tuning
-from pipeline.runs.tuning import tune, with_choices, with_value
+from pipeline.runs.tuning import in_words, tune, with_choices, with_value
 from pipeline.stages import backbone, ingest, plan, prepare
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_jsonl, write_jsonl
@@ -70,11 +70,10 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Given:
         done: list[Training] = []
 
         def try_one(trial: tuning.Trial) -> dict[str, Any]:
-            training = trial.order.training
-            assert training is not None
+            training = trial.training
             done.append(training)
             about = {"chooses": trial.key, "run": trial.run, "method": trial.method, "value": trial.value}
-            how = {"precision": "fp32", "code": tuning._code(trial), "fingerprint": trial.fingerprint}
+            how = {"precision": "fp32", "code": trial.code, "fingerprint": trial.fingerprint}
             found = {"validation_loss": round(loss(training) + (trial.order.evaluated == "last"), 5)}
             return about | how | found | {"best_rounds": "1", "rounds": 2, "ended": "patience"}
 
@@ -217,13 +216,12 @@ def test_the_least_validation_loss_is_chosen_and_of_equal_ones_the_first() -> No
     assert [row["chosen"] for row in with_choices(rows)] == [0, 1, 0, 1]
 
 
-def test_a_trial_that_the_cap_ended_near_the_best_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_trial_that_the_cap_ended_near_the_best_is_reported() -> None:
     """0.009 nats above the best is near, 0.011 is not; what patience ended has had its rounds."""
     trials = [(1.0, 2.5, "cap"), (2.0, 2.509, "cap"), (3.0, 2.511, "cap"), (4.0, 2.501, "patience")]
     names = ("value", "validation_loss", "ended")
     rows = [dict(zip(names, trial, strict=True)) | {"chooses": "k"} for trial in trials]
-    tuning._report("s", with_choices(rows), [0.0, 5.0])
-    assert "the cap on rounds ended 2, near the best" in capsys.readouterr().err
+    assert "the cap on rounds ended 2, near the best" in list(in_words(with_choices(rows), [0.0, 5.0]))[1]
 
 
 # -- real trials -------------------------------------------------------------------------------------------------------
