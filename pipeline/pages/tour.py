@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from pipeline.federated.methods import OURS, TURNS
+from pipeline.pages.files import write_page
 from pipeline.pages.main import write_files
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.limits import random_weights
-from pipeline.report.main_data import MainData
 from pipeline.report.main_page import rows_are_of, summary
 from pipeline.report.naming import labels
 from pipeline.report.page import COMMAND, embedded, page, piece, signed
 from pipeline.report.summaries import cases, lens
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, read_jsonl, write_text
+from pipeline.workspace.files import read_json, read_jsonl
 from pipeline.workspace.record import Json
 from pipeline.workspace.tables import read_table
 
@@ -26,51 +25,42 @@ SHOWN = ("average", "loss")
 def run(order: ReportOrder) -> None:
     """Render the page.
 
-    Raises:
-        QuorumError: no run has a result, or its predictions are missing.
+    Raises QuorumError if no run has a result, or its predictions are missing.
     """
-    data, named = write_files(order), labels(order.runs)
+    (data, files), named = write_files(order), labels(order.runs)
     predictions = {
         row.name: read_jsonl(layout.predictions(row.id)) for row in data.order.runs if row.method not in TURNS
     }
     ours = next((row for row in data.order.runs if row.part == OURS), None)
     tau = data.tau if data.selective else 0.0
     teacher = read_json(layout.models_behind(ours.id))["lens"] if ours else []
-    first = {client: next((one for one in teacher if one["client"] == client), None) for client in data.clients}
-    curves = list(data.results.histories)
-    write_text(
-        layout.REPORT,
-        page(
-            "tour_page.html.j2",
-            question=data.comparisons.question,
-            sample=data.source.get("source") == "sample",
-            random_weights=random_weights(order.backbone),
-            metrics=data.summarized,
-            summary=summary(data, named),
-            rows_are_of=rows_are_of(data.results),
-            curves=_figure(
-                "learning_curves", "learning_curves", [run for run in curves if data.results.histories[run]]
-            ),
-            cases=cases(predictions, named),
-            lens=lens([one for one in first.values() if one], tau, predictions),
-            ours=named.get(ours.name, OURS) if ours else OURS,
-            tau=f"{tau:g}",
-            pos=_parts_of_speech(data),
-            result=_result(),
-        ),
+    first = [one for client in data.clients for one in [row for row in teacher if row["client"] == client][:1]]
+    learned = [run for run, history in data.results.histories.items() if history]
+    text = page(
+        "tour_page.html.j2",
+        question=data.comparisons.question,
+        sample=data.source.get("source") == "sample",
+        random_weights=random_weights(order.backbone),
+        metrics=data.summarized,
+        summary=summary(data, named),
+        rows_are_of=rows_are_of(data.results),
+        curves=_figure("learning_curves", "learning_curves", runs=learned),
+        cases=cases(predictions, named),
+        lens=lens(first, tau, predictions),
+        ours=named.get(ours.name, OURS) if ours else OURS,
+        tau=f"{tau:g}",
+        pos=[
+            _figure(f"pos_{client}", "parts_of_speech", runs=[data.selective or ""], client=client)
+            for client in dict.fromkeys(row["client"] for row in data.pos)
+        ],
+        result=_result(),
     )
+    write_page(order, files, text)
 
 
-def _figure(name: str, caption: str, runs: list[str], **about: Any) -> str:
-    text = piece(caption, runs=runs, command=COMMAND, **about).striptags()
+def _figure(name: str, caption: str, **about: object) -> str:
+    text = piece(caption, command=COMMAND, **about).striptags()
     return embedded(layout.FIGURES / f"{name}.svg", text)
-
-
-def _parts_of_speech(data: MainData) -> list[str]:
-    """A figure for each client of what was distilled, by part of speech."""
-    clients = dict.fromkeys(row["client"] for row in data.pos)
-    runs = [data.selective or ""]
-    return [_figure(f"pos_{client}", "parts_of_speech", runs, client=client) for client in clients]
 
 
 def _result() -> Json:

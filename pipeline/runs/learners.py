@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from pipeline.clients.manifest import Manifest
 from pipeline.errors import QuorumError
 from pipeline.federated.history import OnRound
 from pipeline.model.entry import Entry
 from pipeline.model.presets import ENCODERS
-from pipeline.plan.learner import Learner
+from pipeline.plan.learner import Learner, Reader
 from pipeline.plan.orders import Training
 from pipeline.runs.index import Index
 from pipeline.runs.training import POOLED, Clients, Finished, in_process, local_training, train
@@ -28,26 +28,25 @@ CACHE_BYTES = 2_000_000_000
 """How much of the store a training above an encoder caches: opening the file of a text takes longer than reading."""
 
 
-def model_of(learner: Learner) -> Backbone | Encoder:
-    """Load a learner's frozen model, and compute with the learner's threads from now on.
+def model_of(reader: Reader) -> Backbone | Encoder:
+    """Load a frozen model, and compute with its threads from now on.
 
-    Raises:
-        QuorumError: it is missing or damaged, or this machine has no such device or precision.
+    Raises QuorumError if it is missing or damaged, or if this machine has no such device or precision.
     """
     from pipeline.model.loading import choose_device, load_backbone
     from pipeline.model.precision import resolve
     from pipeline.model.processor import compute_with
 
-    resolve(learner.precision, learner.device)
-    compute_with(learner.threads)
-    view, device = learner.view, choose_device(learner.device)
+    resolve(reader.precision, reader.device)
+    compute_with(reader.threads)
+    view, device = reader.view, choose_device(reader.device)
     folder = layout.backbone(view.backbone)
     if view.backbone not in ENCODERS:
-        return load_backbone(folder, view.adapted_layers or 0, device, learner.precision)
+        return load_backbone(folder, view.adapted_layers or 0, device, reader.precision)
     from pipeline.model.encoder_loading import load_encoder
     from pipeline.model.frozen_part import FrozenPart
 
-    return load_encoder(folder, FrozenPart.parse(view.frozen or "none"), device, learner.precision, view.layers)
+    return load_encoder(folder, FrozenPart.parse(view.frozen or "none"), device, reader.precision, view.layers)
 
 
 def digest_of(backbone: str) -> str:
@@ -79,11 +78,7 @@ def reading(
 
 
 def initial(learner: Learner, model: Backbone | Encoder, classes: tuple[str, ...], seed: int) -> Adapter:
-    """Create the tensors with which all clients begin.
-
-    Raises:
-        QuorumError: LoRA with fewer than two adapted layers.
-    """
+    """Create the tensors with which all clients begin. Raises QuorumError for LoRA above fewer than two layers."""
     from pipeline.model.adapter import init_adapter
     from pipeline.model.encoder import Encoder
     from pipeline.model.lora import init_lora
@@ -130,14 +125,12 @@ def clients_of(
     seen, load = reading(training.learner, model, entries, trains=True)
     local = local_training(training)
 
-    def data(own: Mapping[Any, list[str]], weight: float = 1.0) -> LocalClientData:
-        train, val = index.learned(own["train"]), index.learned(own["val"])
-        return LocalClientData(train, val, seen, load, local, advance, weight)
+    def data(train: Iterable[str], val: Iterable[str], weight: float = 1.0) -> LocalClientData:
+        return LocalClientData(index.learned(train), index.learned(val), seen, load, local, advance, weight)
 
-    clients = {name: data(dict(own), training.weights.get(name, 1.0)) for name, own in manifest.items()}
+    clients = {name: data(own["train"], own["val"], training.weights.get(name, 1.0)) for name, own in manifest.items()}
+    trained = {name: one for name, one in clients.items() if one.train}
+    if pooled:
+        trained = {POOLED: data([identity for own in manifest.values() for identity in own["train"]], [])}
     begins = initial(training.learner, model, index.classes, training.seed)
-    evaluated = {name: one for name, one in clients.items() if one.val}
-    if not pooled:
-        return Clients(begins, {name: one for name, one in clients.items() if one.train}, evaluated)
-    together = [identity for own in manifest.values() for identity in own["train"]]
-    return Clients(begins, {POOLED: data({"train": together, "val": []})}, evaluated)
+    return Clients(begins, trained, {name: one for name, one in clients.items() if one.val})

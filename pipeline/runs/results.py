@@ -11,7 +11,7 @@ from pipeline.evaluation.scores import MEAN, Figures, Scored, figures_of, over_s
 from pipeline.federated.history import Round, ended_by_cap
 from pipeline.federated.objectives.threshold import Threshold
 from pipeline.plan.orders import ReportOrder, RunRow
-from pipeline.runs.result_files import Result, read_results_of
+from pipeline.runs.result_files import Result
 from pipeline.workspace.progress import progress
 from pipeline.workspace.record import Json
 
@@ -34,15 +34,6 @@ class Results:
         """Whether the cap on rounds ended a run's training."""
         row = self.rows[run][0]
         return row.training is not None and ended_by_cap(self.histories[run], row.patience)
-
-
-def read_results(rows: Sequence[RunRow], samples: int, label: str) -> Results:
-    """Read the results behind tables and figures, with intervals from `samples` random sign flips of meetings.
-
-    Raises:
-        QuorumError: no run has a result.
-    """
-    return results_of(rows, read_results_of(rows), samples, label)
 
 
 def results_of(
@@ -156,10 +147,7 @@ def knob_of(results: Results, run: str, knob: str) -> float:
     A threshold that is a quantile is returned as its mean in nats over all rounds.
     """
     training = results.rows[run][0].training
-    value = training.hyperparameters.get(knob, math.nan) if training is not None else math.nan
-    if knob != "tau" or (isinstance(value, float) and math.isnan(value)):
-        return float(value)
-    threshold = Threshold.parse(value)
-    if threshold.quantile is None:
-        return threshold.nats
-    return fmean(one.figures["tau"] for one in results.histories[run] if "tau" in one.figures)
+    value = math.nan if training is None else training.hyperparameters.get(knob, math.nan)
+    if isinstance(value, str) and Threshold.parse(value).quantile is not None:
+        return fmean(one.figures[knob] for one in results.histories[run] if knob in one.figures)
+    return float(value)

@@ -18,10 +18,9 @@ from dataclasses import asdict
 
 from pipeline.federated.history import OnRound, Round, metrics_by_row
 from pipeline.plan.orders import ReportOrder, RunRow, planned_run, read_order
-from pipeline.runs.identity import identity_of, recorded_identities
-from pipeline.runs.index import planned_key
+from pipeline.runs.index import planned_key, timed_training
+from pipeline.runs.metrics import identity_of, recorded_identities
 from pipeline.runs.result_files import current_commit, read_results_of, rounds_of
-from pipeline.runs.trained import timed_training
 from pipeline.workspace import layout
 from pipeline.workspace.files import is_locked, read_json, sha256_file, sha256_json
 from pipeline.workspace.progress import say

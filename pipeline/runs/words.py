@@ -9,7 +9,7 @@ import torch
 
 from pipeline.evaluation.distilled import example_tallies, merge, pos_tables, shares_of
 from pipeline.evaluation.words import Tally
-from pipeline.federated.history import best_rounds
+from pipeline.federated.history import Round, best_rounds
 from pipeline.federated.masks import unpack_masks
 from pipeline.federated.objectives.distillation import DISTILLED
 from pipeline.model.adapter import read_adapter
@@ -19,9 +19,9 @@ from pipeline.model.loader import Loader
 from pipeline.plan.orders import RunRow
 from pipeline.runs.index import read_index, read_manifest
 from pipeline.runs.learners import model_of
-from pipeline.runs.trained import read_history
 from pipeline.workspace import layout
 from pipeline.workspace.record import Json
+from pipeline.workspace.tables import read_table
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,10 @@ def _over_seeds(
 def _at_seed(backbone: Backbone, loader: Loader, row: RunRow, examples: Json) -> Mapping[str, Mapping[str, Tally]]:
     """Counts over the rounds up to each client's best one; in a round without a mask nothing was distilled."""
     assert row.training is not None, "a run that distils is trained"
-    local_epochs, history = row.training.local_epochs, read_history(row.id, row.seed)
+    local_epochs, history = (
+        row.training.local_epochs,
+        [Round.of_row(one, row.seed) for one in read_table(layout.history(row.id))],
+    )
     masks, index = read_adapter(layout.masks(row.id)), read_index(row.setting, row.name)
     found: dict[str, dict[str, Tally]] = {}
     for client, own_splits in read_manifest(row.setting, row.seed).items():

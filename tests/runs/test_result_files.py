@@ -17,7 +17,7 @@ from pipeline.plan.resolve import resolve
 from pipeline.plan.schema import read_params
 from pipeline.runs.result_files import (
     deleted_results,
-    has_result,
+    planned_results,
     read_result,
     read_results_of,
     refuse_to_retrain,
@@ -46,11 +46,10 @@ def test_the_same_result_gives_the_same_bytes(row: RunRow) -> None:
 
 
 def test_a_result_of_other_knobs_or_at_another_seed_is_none(row: RunRow) -> None:
-    assert not has_result(row)
+    assert planned_results([row]) == {}
     save(row)
-    assert has_result(row)
-    assert not has_result(row.model_copy(update={"fingerprint": "g"}))
-    assert not has_result(row.model_copy(update={"seed": 2}))
+    assert set(planned_results([row])) == {row.id}
+    assert planned_results([row.model_copy(update=change) for change in ({"fingerprint": "g"}, {"seed": 2})]) == {}
 
 
 @pytest.mark.parametrize(

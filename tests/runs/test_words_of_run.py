@@ -48,7 +48,7 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def lay(run: str, history: Sequence[Round], masks: dict[int, list[list[bool]]]) -> None:
     """A run of one client with its training examples, one a meeting, and its masks by round."""
-    index = {"digest": "d", "encoding": "e", "classes": [], "entries": {i: [["k", 6, 9]] for i in EXAMPLES}}
+    index = {"digest": "d", "encoding": "e", "classes": [], "entries": {i: [["k", 6, 9]] for i in EXAMPLES}, "read": {}}
     write_json(layout.encoded("domains", "ours"), index)
     manifest = {"A": {"train": list(EXAMPLES)[: len(next(iter(masks.values()))[0]) // 6], "val": [], "test": []}}
     write_json(layout.partition("domains", int(run[-1])), {"manifest": manifest})
