@@ -15,7 +15,7 @@ from pipeline.report.paper_pieces import Material, draw, extra_pieces
 from pipeline.report.ratings import current_ratings
 from pipeline.runs.metrics import write_metrics
 from pipeline.runs.result_files import Result, read_results_of
-from pipeline.runs.results import first_runs, results_of, side_by_side
+from pipeline.runs.results import results_of, side_by_side
 from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
@@ -44,6 +44,9 @@ def run(order: ReportOrder) -> None:
     write_table(layout.TABLES / "pairs.csv", [one.to_row() for own in pairs.values() for one in own])
     draw(order, compared, list(results.by_seed.values()), layout.FIGURES)
     paper = read_paper() if order.paper else None
+    of_settings: dict[str, Result] = {}
+    for row in (row for row in rows if row.id in files):
+        of_settings.setdefault(row.setting, files[row.id])
     studies = [Section(study=name, source="study", title=name) for name in order.sections]
     data = PaperPage(
         order=order,
@@ -52,7 +55,7 @@ def run(order: ReportOrder) -> None:
         statistics={name: read_table(layout.data_statistics(name)) for name in order.data},
         compared=compared,
         pairs=pairs,
-        of_settings={setting: files[run] for setting, run in first_runs(order, results).items() if run in files},
+        of_settings=of_settings,
         trainings={run: own["training"] for run, own in files.items()},
         title="The paper’s tables and figures, rebuilt" if paper else layout.workspace().name or "sections",
         sections=paper.with_studies(order.sections) if paper else studies,

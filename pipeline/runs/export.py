@@ -12,7 +12,8 @@ from pipeline.model.adapter import Adapter, pack, write_adapter
 from pipeline.model.tensor_file import save_checksums
 from pipeline.plan.orders import TrainOrder
 from pipeline.runs.index import Index
-from pipeline.runs.training import POOLED, Finished, write_events
+from pipeline.runs.learners import POOLED
+from pipeline.runs.training import Finished, write_events
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_bytes
 from pipeline.workspace.tables import write_table

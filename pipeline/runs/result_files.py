@@ -18,7 +18,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 from pipeline.errors import QuorumError
-from pipeline.federated.history import Round
 from pipeline.model.tensor_file import count_of_tensors
 from pipeline.plan.orders import RunRow
 from pipeline.runs.index import read_index, read_manifest, timed_training, trained_key
@@ -180,11 +179,6 @@ def refuse_another_precision(path: Path, there: str, here: str) -> None:
     """
     if there != here:
         raise QuorumError(f"{path}: was computed in {there}, and this plan says {here}; go on where {there} is native")
-
-
-def rounds_of(result: Result, seed: int) -> list[Round]:
-    """Return a result's rounds."""
-    return [Round.of_row(row, seed) for row in result["history"]]
 
 
 def current_commit() -> str:

@@ -10,7 +10,7 @@ from statistics import fmean
 from pipeline.evaluation.scores import MEAN, Figures, Scored, figures_of, over_seeds, read_rows
 from pipeline.federated.history import Round, ended_by_cap
 from pipeline.federated.objectives.threshold import Threshold
-from pipeline.plan.orders import ReportOrder, RunRow
+from pipeline.plan.orders import RunRow
 from pipeline.runs.result_files import Result
 from pipeline.workspace.progress import progress
 from pipeline.workspace.record import Json
@@ -104,15 +104,6 @@ def _with_other_losses(figures: Mapping[str, Figures], seeds: Sequence[Json]) ->
         }
         filled[client] = replace(own, other_losses=losses)
     return filled
-
-
-def first_runs(order: ReportOrder, results: Results) -> dict[str, str]:
-    """Return setting -> id of its first run, preferring runs with results."""
-    with_results = {row.id for rows in results.rows.values() for row in rows}
-    first: dict[str, str] = {}
-    for row in sorted(order.runs, key=lambda row: row.id not in with_results):
-        first.setdefault(row.setting, row.id)
-    return first
 
 
 def common_clients(metrics: Mapping[str, Json]) -> tuple[list[str], list[str]]:

@@ -145,7 +145,7 @@ def turn_range(text: str | None, count: int) -> tuple[int, int]:
 def nearest_turns(
     meeting: list[Turn], query: str, fits: Callable[[list[Turn]], bool], precision: Precision = "fp32"
 ) -> list[int]:
-    """Find the places, in order, of the turns nearest to the query by sentence embedding: at least one, as many as fit."""
+    """Find the places, in order, of the turns nearest to the query by sentence embedding: as many as fit, or one."""
     from pipeline.tasks.similarity import embed
 
     vectors = embed([query, *(f"{turn.speaker}: {turn.text}" for turn in meeting)], precision)

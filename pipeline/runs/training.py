@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import NamedTuple
 
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.blobs import Blobs
+from pipeline.federated.callbacks.checkpointing import Checkpointing
 from pipeline.federated.callbacks.reporting import Reporting
+from pipeline.federated.callbacks.saving_rounds import SavingRounds
 from pipeline.federated.callbacks.stopping import Stopping
 from pipeline.federated.checkpoint import load_progress
 from pipeline.federated.engine import Engine
 from pipeline.federated.events import EVENT_COLUMNS
 from pipeline.federated.history import OnRound
-from pipeline.federated.local import LocalClientData
+from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.optimizer import LocalTraining
 from pipeline.federated.state import Private, Progress
 from pipeline.federated.tolerance import STRICT
@@ -26,21 +28,6 @@ from pipeline.workspace.files import locked
 from pipeline.workspace.progress import progress as progress_bar
 from pipeline.workspace.progress import say
 from pipeline.workspace.tables import write_table
-
-POOLED = "pooled"
-"""The name of the only client of a method that pools all data."""
-
-
-class Clients(NamedTuple):
-    """The initial adapter, the clients that train, and the clients that are evaluated."""
-
-    initial: Adapter
-    trained: Mapping[str, LocalClientData]
-    evaluated: Mapping[str, LocalClientData]
-
-
-Load = Callable[[Callable[[int], None], bool], Clients]
-"""(callback that counts trained examples, whether one client has all data) -> the loaded clients."""
 
 
 class Opened(NamedTuple):
@@ -86,11 +73,6 @@ def train(order: FederatedKnobs, open_: Open, examples: int, key: str, run_id: s
                 say(f"train {run_id}: has been trained, under this name or another")
                 return Finished(progress, private)
             say(f"train {run_id}: resuming after round {progress.round}")
-        # These imports take seconds, and a finished training needs none.
-        from pipeline.federated.callbacks.checkpointing import Checkpointing
-        from pipeline.federated.callbacks.saving_rounds import SavingRounds
-        from pipeline.federated.loop import Participation, initial_progress, run_rounds
-
         algorithm = bind(order)
         passes = (order.rounds - (progress.round if progress else 0)) * order.local_epochs * algorithm.passes
         with progress_bar(f"train {run_id}", passes * examples) as advance:
@@ -111,28 +93,6 @@ def train(order: FederatedKnobs, open_: Open, examples: int, key: str, run_id: s
                 job=key,
             )
             return Finished(progress, private)
-
-
-def in_process(order: FederatedKnobs, key: str, load: Load) -> Open:
-    """Open all clients in this process, with the order's simulated faults if it has any."""
-
-    def open_(advance: Callable[[int], None], algorithm: Algorithm, private: Private) -> Opened:
-        from pipeline.engines.faulty import Faulty
-        from pipeline.engines.in_process import InProcess
-        from pipeline.federated.algorithm import ClientState
-
-        clients = load(advance, algorithm.pooled)
-        trained, evaluated = clients.trained, clients.evaluated
-        if not private.states and (algorithm.stateful or set(evaluated) & set(trained)):
-            private.states.update({name: ClientState(clients.initial) for name in trained})
-        owner = dict.fromkeys(evaluated, POOLED) if algorithm.pooled else {}
-        engine: Engine = InProcess(algorithm, trained, evaluated, private, seed=order.seed, trained_by=owner, job=key)
-        if order.faults is not None:
-            deadline = (order.tolerance or STRICT).deadline
-            engine = Faulty(engine, order.faults, deadline, seed=order.seed, sends=algorithm.sends)
-        return Opened(clients.initial, engine, sum(data.examples for data in trained.values()))
-
-    return open_
 
 
 def write_events(run_id: str, order: FederatedKnobs, progress: Progress) -> None:
