@@ -117,19 +117,20 @@ def test_a_prefix_in_another_precision_has_another_key() -> None:
 
 
 def test_an_index_names_what_is_stored() -> None:
-    index = encoded({"a": WRITER})[0]["a"]
-    stored = [PrefixStore(layout.store()).has(index.entries[i][0].key) for i in EXAMPLES]
-    assert stored == [True, True, False], "tests are read where they are decoded"
-    (entry,) = index.learned(list(EXAMPLES)[:1])
-    assert (entry.id, entry.source) == (next(iter(EXAMPLES)), ()), "the store has the tokens"
-
-
-def test_a_run_without_the_store_has_its_token_ids() -> None:
-    """The store computes nothing for it."""
+    """The store has the tokens, but of a run without the store, for which it computes nothing."""
     indices, count = encoded({"a": WRITER, "b": WRITER.model_copy(update={"uncached": True})})
-    a, b = (indices[run].entries[next(iter(EXAMPLES))][0] for run in "ab")
-    assert ((a.source, a.target), count) == (((), ()), 2)
+    stored = [PrefixStore(layout.store()).has(indices["a"].entries[i][0].key) for i in EXAMPLES]
+    assert (stored, count) == ([True, True, False], 2), "tests are read where they are decoded"
+    a, b = (indices[run].learned(list(EXAMPLES)[:1])[0] for run in "ab")
+    assert (a.id, a.source, a.target) == (next(iter(EXAMPLES)), (), ())
     assert (len(b.source), len(b.target)) == (b.source_tokens, b.tokens) == (a.source_tokens, a.tokens)
+
+
+def test_a_size_and_what_trains_do_not_change_an_order() -> None:
+    """What encoding does not need of a learner is not in its order, so it encodes nothing again."""
+    others = {"size": 4, "dropout": 0.5, "above": "lora", "adapted_positions": "all"}
+    assert WRITER.model_copy(update=others).reader == WRITER.reader
+    assert WRITER.model_copy(update={"uncached": True}).reader != WRITER.reader
 
 
 def test_a_setting_that_is_too_long_for_its_backbone_is_refused() -> None:

@@ -130,33 +130,27 @@ def test_a_seed_counts_by_what_it_tests() -> None:
 
 
 @pytest.mark.usefixtures("there")
-def test_a_run_that_was_left_out_has_no_results() -> None:
-    """It has no clients, so no examples; its stages leave empty files."""
-    rows = [*run_of("ours"), *run_of("gone")]
+def test_a_run_without_examples_has_no_results() -> None:
+    """It was left out."""
     save("ours", {"A": 2.0})
     save("gone", {})
-    results = read(*rows)
+    results = read(*run_of("ours"), *run_of("gone"))
     assert set(results.rows) == set(results.metrics) == {"ours"}
 
 
 @pytest.mark.usefixtures("there")
 def test_a_training_that_patience_did_not_end_was_ended_by_the_cap() -> None:
-    """The best round is the second of five, with a patience of three; of four rounds more might be better."""
-    rows = [*run_of("ended"), *run_of("open")]
-    save("ended", {"A": 2.0}, rounds=5)
-    save("open", {"A": 2.0}, rounds=4)
-    results = read(*rows)
-    assert (results.capped("ended"), results.capped("open")) == (False, True)
+    """The best round is the second of five, with a patience of three; of four rounds more might be better.
 
-
-@pytest.mark.usefixtures("there")
-def test_a_prolonged_training_has_the_patience_of_the_others() -> None:
-    """It trains all its five rounds, so its own patience is five; the last three brought nothing."""
-    row = run_of("longer")[0]
-    training = TRAINING.model_copy(update={"patience": 5, "rounds": 5})
-    save("longer", {"A": 2.0}, rounds=5)
-    results = read(row.model_copy(update={"training": training, "patience": 3}))
-    assert not results.capped("longer")
+    A prolonged training's own patience is all its rounds, but the last three brought nothing.
+    """
+    longer = run_of("longer")[0].model_copy(
+        update={"training": TRAINING.model_copy(update={"patience": 5, "rounds": 5}), "patience": 3}
+    )
+    for run, rounds in (("ended", 5), ("open", 4), ("longer", 5)):
+        save(run, {"A": 2.0}, rounds=rounds)
+    results = read(*run_of("ended"), *run_of("open"), longer)
+    assert [run for run in results.rows if results.capped(run)] == ["open"]
 
 
 @pytest.mark.usefixtures("there")
