@@ -92,7 +92,7 @@ def draw(
 def _groups(setting: AnySetting, texts: Json, seed: int) -> dict[str, str]:
     """Group texts beyond labels, as the setting needs: text -> cluster, or owner -> silo, or empty."""
     by_cluster = isinstance(setting, Skewed) and setting.by == "cluster"
-    count = setting.silos if isinstance(setting, Natural) else None
+    count = setting.silos or 0 if isinstance(setting, Natural) else 0
     if not by_cluster and not count:
         return {}
     used = [one for one in texts.values() if by_cluster or one.owner]  # a text without an owner is in no silo

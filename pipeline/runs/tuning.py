@@ -10,8 +10,9 @@ precision and code; the table shows from which values those of params.yaml were 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache, partial
 from statistics import fmean
 
 from pydantic import ValidationError
@@ -119,7 +120,7 @@ def tune() -> None:
     for row in _known():
         if row["scale"] == params.scale and row["fingerprint"]:
             refuse_another_precision(layout.TUNING_TABLE, row["precision"], precision_of(params))
-    drawn: dict[str, Drawn] = {}
+    drawn = cache(partial(_drawn, params))
     for name, search in params.tune.searches.items():
         if any(params.runs[run].at not in (None, params.scale) for run in search.chooses.values()):
             continue
@@ -135,16 +136,21 @@ def _known() -> list[Row]:
     return [dict(row) for row in read_table(layout.TUNING_TABLE)] if layout.TUNING_TABLE.is_file() else []
 
 
-def _searched(params: Params, name: str, search: Search, drawn: dict[str, Drawn]) -> tuple[list[Row], Sequence[float]]:
+def _searched(
+    params: Params, name: str, search: Search, drawn: Callable[[str], Drawn]
+) -> tuple[list[Row], Sequence[float]]:
     """The rows of all values tried, the best one of each key marked; and these values."""
     grid = list(search.grid)
     about = {"scale": params.scale, "search": name}
     for left in range(WIDENED, -1, -1):
-        trials = [_trial(params, key, run, value, drawn) for key, run in search.chooses.items() for value in grid]
-        rows = [_row_of(trial, about) | about for trial in trials]
+        trials = [
+            Trial(key, run, params.runs[run].method, value, _order(params, key, run, value), drawn(run))
+            for key, run in search.chooses.items()
+            for value in grid
+        ]
+        rows = with_choices([_row_of(trial, about) | about for trial in trials])
         # Only now: two keys may choose by different models of one training.
         remove_checkpoints([layout.checkpoints() / trial.training_key for trial in trials])
-        rows = with_choices(rows)
         best = {float(row["value"]) for row in rows if row["chosen"]}
         further = [value for end in sorted(best) if (value := beyond(grid, end)) is not None]
         more = [value for value in further if _can_have(params, search, value)]
@@ -225,13 +231,6 @@ def _order(params: Params, key: str, run: str, value: float) -> TrainOrder:
         raise QuorumError(f"params.yaml: tune: {key}: run {run} trains nothing; choose another")
     training = order.training.model_copy(update={"seed": params.tune.seed, "keep_rounds": False})
     return order.model_copy(update={"training": training})
-
-
-def _trial(params: Params, key: str, run: str, value: float, drawn: dict[str, Drawn]) -> Trial:
-    order = _order(params, key, run, value)
-    if run not in drawn:
-        drawn[run] = _drawn(params, run)
-    return Trial(key, run, params.runs[run].method, value, order, drawn[run])
 
 
 def _drawn(params: Params, run: str) -> Drawn:
