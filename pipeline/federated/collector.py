@@ -144,6 +144,7 @@ class UpdateCollector:
 
 def stop_error(number: int, short: TooFewUpdatesError) -> QuorumError:
     """The error that ends a training whose rules allow no round with too few updates."""
+    lower = "lower learning_rate, " if "changes the model by" in str(short) else ""
     return QuorumError(
-        f"round {number}: {short}; run again, or let tolerance in params.yaml repeat or skip such rounds"
+        f"round {number}: {short}; {lower}run again, or let tolerance in params.yaml repeat or skip such rounds"
     )

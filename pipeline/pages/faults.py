@@ -7,24 +7,21 @@ from collections.abc import Mapping
 from pipeline.evaluation.comparisons import Contrast, compare, on_known_metrics, read_comparisons
 from pipeline.evaluation.intervals import Clusters
 from pipeline.federated.history import CLOCK
-from pipeline.pages.gallery import write_gallery
+from pipeline.pages.files import empty_outputs, write_page
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.effects import effect_records, effects_table
 from pipeline.report.faults_page import AtSeed, draw, render, tables_of
-from pipeline.runs.identity import record_identities
 from pipeline.runs.metrics import write_pooled_metrics
 from pipeline.runs.result_files import Result, read_results_of
 from pipeline.tasks.task import Metric, load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import empty_folder, write_text
 from pipeline.workspace.tables import write_table
 
 
 def run(order: ReportOrder) -> None:
     """Render the page, and write tables, figures and metrics.
 
-    Raises:
-        QuorumError: no run has a result, or comparisons.yaml is wrong.
+    Raises QuorumError if no run has a result, or comparisons.yaml is wrong.
     """
     metric = load_task(next(iter(order.data.values()))).metrics[0]
     files = read_results_of(order.runs)
@@ -37,19 +34,15 @@ def run(order: ReportOrder) -> None:
     effects = compare(comparisons, _contrast_of(results, metric), seeds, order.sign_flips)
     shown = effects_table(effects, lambda _: metric, {seed: f"seed {seed}" for seed in seeds})
     tables = tables_of(results, order.sections)
-    for folder in (layout.TABLES, layout.FIGURES, layout.all_metrics().parent):
-        empty_folder(folder)
+    empty_outputs()
     for name, rows in tables.items():
         write_table(layout.TABLES / f"{name}.csv", rows)
-    samples = sorted(
-        {name for own in files.values() for name, one in own["source"].items() if one["source"] == "sample"}
-    )
-    figures = draw(results, order.sections, effects, metric, layout.FIGURES)
     write_table(layout.COMPARISONS_TABLE, effect_records(effects))
-    write_text(layout.REPORT, render(config.question, shown, tables, figures, len(seeds), samples))
-    write_gallery(order)
     write_pooled_metrics({run: {s: {metric.name: one.score} for s, one in own.items()} for run, own in results.items()})
-    record_identities({row.id: row for row in order.runs}, files)
+    figures = draw(results, order.sections, effects, metric, layout.FIGURES)
+    sources = [source for own in files.values() for source in own["source"].items()]
+    samples = sorted({name for name, about in sources if about["source"] == "sample"})
+    write_page(order, files, render(config.question, shown, tables, figures, len(seeds), samples))
 
 
 def _contrast_of(results: Mapping[str, Mapping[int, AtSeed]], metric: Metric) -> Contrast:

@@ -34,7 +34,6 @@ def write_gallery(order: ReportOrder) -> None:
             f"{row['cv']}); {row['divergence_bits']} bits apart on average."
         )
         drawn = [(letter, getattr(setting, knob, None)) for letter, knob in (("α", "alpha"), ("β", "beta"))]
-        skew = ", ".join(f"{letter} = {value:g}" for letter, value in drawn if value)
-        caption = f"{name}, {skew}." if skew else f"{name}."
-        shown.append((name, about, embedded(layout.FIGURES / f"{figure}.svg", caption)))
+        caption = ", ".join([name, *(f"{letter} = {value:g}" for letter, value in drawn if value)])
+        shown.append((name, about, embedded(layout.FIGURES / f"{figure}.svg", f"{caption}.")))
     write_text(layout.GALLERY, page("gallery.html.j2", federations=shown))

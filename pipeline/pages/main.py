@@ -7,75 +7,61 @@ decides which runs are shown: a run that is removed from params.yaml disappears 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
-from typing import Any
-
-from markupsafe import Markup
 
 from pipeline.errors import QuorumError
 from pipeline.evaluation.comparisons import compare, on_known_metrics, read_comparisons, unknown_runs
 from pipeline.evaluation.scores import ScoresBySeed
 from pipeline.federated.methods import OURS
-from pipeline.pages.gallery import write_gallery
+from pipeline.pages.files import empty_outputs, papers_numbers, table_if_any, write_page
 from pipeline.plan.orders import ReportOrder, RunRow
 from pipeline.report.effects import effect_records, sensitivity_records
 from pipeline.report.main_data import MainData
 from pipeline.report.main_page import draw, render
 from pipeline.report.main_tables import history_rows, main_table
 from pipeline.report.naming import labels
-from pipeline.runs.identity import record_identities
-from pipeline.runs.metrics import plain, small_metrics, write_metrics
-from pipeline.runs.result_files import deleted_results, read_results_of
+from pipeline.runs.metrics import write_metrics
+from pipeline.runs.result_files import Result, deleted_results, read_results_of
 from pipeline.runs.results import Results, knob_of, results_of, scores_of
 from pipeline.runs.sensitivities import effects_with
 from pipeline.runs.truncation import Cut
 from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import empty_folder, write_json, write_text
 from pipeline.workspace.progress import say
-from pipeline.workspace.record import Json
-from pipeline.workspace.tables import read_table, write_table
+from pipeline.workspace.tables import write_table
 
 
 def run(order: ReportOrder) -> None:
     """Render the page.
 
-    Raises:
-        QuorumError: no run has a result, or comparisons.yaml is wrong or has a misspelt run.
+    Raises QuorumError if no run has a result, or comparisons.yaml is wrong or has a misspelt run.
     """
-    write_text(layout.REPORT, render(*write_files(order)))
+    data, files = write_files(order)
+    write_page(order, files, render(data, draw(data, layout.FIGURES)))
 
 
-def write_files(order: ReportOrder) -> tuple[MainData, dict[str, Markup]]:
-    """Write tables, figures, metrics and the gallery; the data of the page, and its figures.
-
-    Raises:
-        QuorumError: no run has a result, or comparisons.yaml is wrong or has a misspelt run.
-    """
-    data, every, files = _read(order)
-    for folder in (layout.TABLES, layout.FIGURES, layout.all_metrics().parent):
-        empty_folder(folder)
+def write_files(order: ReportOrder) -> tuple[MainData, Mapping[str, Result]]:
+    """Write tables and metrics; the data of the page, and the results behind it."""
+    rows = _shown(order)
+    files = read_results_of(rows)
+    every = scores_of(rows, files)
+    data = _data(order, rows, files, every)
+    empty_outputs()
     if data.effects:
         write_table(layout.COMPARISONS_TABLE, effect_records(data.effects))
     if data.sensitivities:
         write_table(layout.SENSITIVITIES_TABLE, sensitivity_records(data.sensitivities))
     write_table(layout.MAIN_TABLE, main_table(data.results, data.metrics, labels(order.runs)))
     write_table(layout.HISTORY, *history_rows(every.histories))
-    write_json(layout.METRICS, small_metrics(data.results.metrics, tuple(data.compared)))
-    write_metrics(data.results.metrics, {} if data.parts else data.results.by_seed)
-    for seed, own in zip(data.seeds, data.parts.values(), strict=False):
-        write_json(layout.seed_metrics(seed), plain(own.by_seed[seed]))
-    record_identities({row.id: row for row in order.runs}, files)
-    figures = draw(data, layout.FIGURES)
-    write_gallery(order)
+    write_metrics(data.results.metrics, data.results.by_seed, tuple(data.compared))
     _say_missing(data)
-    return data, figures
+    return data, files
 
 
-def _read(order: ReportOrder) -> tuple[MainData, Results, Json]:
-    """The page's data; all results, including those of incomplete runs; and their files."""
-    config, rows = read_comparisons(layout.COMPARISONS), _shown(order)
+def _data(order: ReportOrder, rows: Sequence[RunRow], files: Mapping[str, Result], every: Results) -> MainData:
+    """The page's data; `every`: all results, including those of incomplete runs."""
+    config = read_comparisons(layout.COMPARISONS)
     metrics, samples = (*load_task(order.data[rows[0].data[0]]).metrics, LOSS), order.sign_flips
     by_name = {one.name: one for one in metrics}
     named = {run: tuple(by_name) for one in config.comparisons for run in one.terms}
@@ -84,8 +70,6 @@ def _read(order: ReportOrder) -> tuple[MainData, Results, Json]:
         say(f"report: {layout.COMPARISONS}: the task has no {', '.join(sorted(foreign))}; runs are not compared by it")
     if unknown := unknown_runs(layout.COMPARISONS, config.comparisons, [row.name for row in order.runs]):
         say(f"report: {layout.COMPARISONS}: params.yaml has no {', '.join(unknown)}; their comparisons are not run")
-    files = read_results_of(rows)
-    every = scores_of(rows, files)
     complete = _complete([row for own in every.rows.values() for row in own])
     seeds = dict(zip(every.scored_by_seed, ascii_uppercase, strict=False)) if len(every.scored_by_seed) > 1 else {}
     alone = {
@@ -95,7 +79,7 @@ def _read(order: ReportOrder) -> tuple[MainData, Results, Json]:
     scores = ScoresBySeed(every.scored_by_seed, by_name)
     ours = next((name for name, own in results.rows.items() if own[0].method == OURS), None)
     record = files[next((row for row in complete if row.learner), complete[0]).id]
-    data = MainData(
+    return MainData(
         order=order.model_copy(update={"precision": record["precision"], "runs": rows}),
         comparisons=config,
         effects=compare(comparisons, scores.contrast, list(scores.runs), samples, scores.at_length),
@@ -106,25 +90,23 @@ def _read(order: ReportOrder) -> tuple[MainData, Results, Json]:
         cut=Cut(**record["cut"]) if record["cut"] else None,
         results=results,
         metrics=metrics,
-        paper=read_table(layout.paper(order.paper)) if order.paper else (),
+        paper=papers_numbers(order),
         selective=ours,
         tau=knob_of(results, ours, "tau") if ours else math.nan,
         seeds=seeds,
         parts={f"Run {seeds[seed]} alone: seed {seed}": own for seed, own in alone.items()},
         missing=list(dict.fromkeys(f"{row.name}-{row.seed}" for row in rows if row.id not in files)),
         deleted=deleted_results(rows),
-        pos=_table(layout.POS_SHARES),
-        shares=_table(layout.WORD_SHARES),
+        pos=table_if_any(layout.POS_SHARES),
+        shares=table_if_any(layout.WORD_SHARES),
         examples=layout.EXAMPLES_PAGE.is_file(),
     )
-    return data, every, files
 
 
 def _shown(order: ReportOrder) -> list[RunRow]:
     """The runs of one setting, whose tests are the same: that of the first run that is not left out.
 
-    Raises:
-        QuorumError: all runs are left out.
+    Raises QuorumError if all runs are left out.
     """
     made = [row for row in order.runs if not row.left_out]
     if not made:
@@ -138,8 +120,7 @@ def _shown(order: ReportOrder) -> list[RunRow]:
 def _complete(rows: Sequence[RunRow]) -> list[RunRow]:
     """The rows of runs with results at every seed: the runs of a table share their test meetings."""
     seeds = {row.seed for row in rows}
-    names = [name for name in {row.name for row in rows} if {row.seed for row in rows if row.name == name} == seeds]
-    return [row for row in rows if row.name in names]
+    return [row for row in rows if {one.seed for one in rows if one.name == row.name} == seeds]
 
 
 def _say_missing(data: MainData) -> None:
@@ -150,7 +131,3 @@ def _say_missing(data: MainData) -> None:
     elif data.missing:
         train = "make repro-full" if layout.workspace().name == "full" else "dvc repro"
         say(f"report: no result yet of {', '.join(data.missing)}; `{train}` trains them")
-
-
-def _table(path: Any) -> list[dict[str, str]]:
-    return read_table(path) if path.is_file() else []

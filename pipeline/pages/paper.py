@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipeline.pages.gallery import write_gallery
+from pipeline.pages.files import empty_outputs, papers_numbers, table_if_any, write_page
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.main_tables import history_rows, main_table
 from pipeline.report.naming import labels
@@ -14,13 +14,12 @@ from pipeline.report.paper import Section, read_paper
 from pipeline.report.paper_page import PaperPage, render
 from pipeline.report.paper_pieces import Material, extra_pieces
 from pipeline.report.ratings import current_ratings
-from pipeline.runs.identity import record_identities
-from pipeline.runs.metrics import small_metrics, write_metrics
+from pipeline.runs.metrics import write_metrics
 from pipeline.runs.result_files import Result, read_results_of
-from pipeline.runs.results import first_runs, results_of, side_by_side
+from pipeline.runs.results import results_of, side_by_side
 from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import empty_folder, read_json, write_json, write_text
+from pipeline.workspace.files import read_json
 from pipeline.workspace.progress import say
 from pipeline.workspace.record import Json
 from pipeline.workspace.tables import read_table, write_table
@@ -29,26 +28,26 @@ from pipeline.workspace.tables import read_table, write_table
 def run(order: ReportOrder) -> None:
     """Render the page, and write tables, figures and metrics.
 
-    Raises:
-        QuorumError: no run has a result, or what `analyze` found is missing.
+    Raises QuorumError if no run has a result, or what `analyze` found is missing.
     """
     order = _of_first_task(order)
     samples, rows = order.sign_flips, [row for row in order.runs if not row.left_out]
     files = read_results_of(rows)
     results = results_of(rows, files, samples, "report")
-    for folder in (layout.TABLES, layout.FIGURES, layout.all_metrics().parent):
-        empty_folder(folder)
-    write_metrics(results.metrics, results.by_seed)
     metrics = (*load_task(next(iter(order.data.values()))).metrics, LOSS)
+    endpoints = (metrics[0], LOSS)
+    empty_outputs()
+    write_metrics(results.metrics, results.by_seed, [one.name for one in endpoints])
     write_table(layout.MAIN_TABLE, main_table(results, metrics, labels(rows)))
     write_table(layout.HISTORY, *history_rows(results.histories))
-    record_identities({row.id: row for row in rows}, files)
     compared = {section: side_by_side(results, names, samples) for section, names in order.sections.items()}
-    endpoints = (metrics[0], LOSS)
     pairs = {section: pairs_of(section, list(own), results, endpoints, samples) for section, own in compared.items()}
     write_table(layout.TABLES / "pairs.csv", [one.to_row() for own in pairs.values() for one in own])
-    write_json(layout.METRICS, small_metrics(results.metrics, [one.name for one in endpoints]))
     paper = read_paper() if order.paper else None
+    of_settings: dict[str, Result] = {}
+    for row in (row for row in rows if row.id in files):
+        of_settings.setdefault(row.setting, files[row.id])
+    plain = [Section(name=name, source="section", title=name) for name in order.sections]
     data = PaperPage(
         order=order,
         metric=metrics[0],
@@ -57,15 +56,14 @@ def run(order: ReportOrder) -> None:
         statistics={name: read_table(layout.data_statistics(name)) for name in order.data},
         compared=compared,
         pairs=pairs,
-        of_settings={setting: files[run] for setting, run in first_runs(order, results).items() if run in files},
+        of_settings=of_settings,
         trainings={run: own["training"] for run, own in files.items()},
         title="The paper’s tables and figures, rebuilt" if paper else layout.workspace().name or "sections",
-        sections=paper.with_sections(order.sections) if paper else _sections(order),
-        paper=read_table(layout.paper(order.paper)) if order.paper else (),
+        sections=paper.with_sections(order.sections) if paper else plain,
+        paper=papers_numbers(order),
         extra=extra_pieces(order, results, _material(order, files), Canvas(layout.FIGURES), metrics[0]),
     )
-    write_text(layout.REPORT, render(data, layout.FIGURES))
-    write_gallery(order)
+    write_page(order, files, render(data, layout.FIGURES))
 
 
 def _of_first_task(order: ReportOrder) -> ReportOrder:
@@ -80,21 +78,15 @@ def _of_first_task(order: ReportOrder) -> ReportOrder:
     return order.model_copy(update={"runs": rows, "data": data, "sections": sections})
 
 
-def _sections(order: ReportOrder) -> list[Section]:
-    return [Section(name=name, source="section", title=name) for name in order.sections]
-
-
 def _material(order: ReportOrder, files: Mapping[str, Result]) -> Material:
-    trials = read_table(layout.TUNING_TABLE) if layout.TUNING_TABLE.is_file() else []
-    shares, pos = read_table(layout.WORD_SHARES), read_table(layout.POS_SHARES)
     analysis: dict[str, Json] = {}
     for path in sorted(layout.ANALYSIS.glob("*/*.json")):
         analysis.setdefault(path.parent.name, {})[path.stem] = read_json(path)
     return Material(
-        shares=shares,
-        pos=pos,
+        shares=read_table(layout.WORD_SHARES),
+        pos=read_table(layout.POS_SHARES),
         ratings=current_ratings(order.runs, files),
-        trials=[row for row in trials if row["scale"] == order.scale],
+        trials=[row for row in table_if_any(layout.TUNING_TABLE) if row["scale"] == order.scale],
         analysis=analysis,
         model_bytes=next(own["backbone_bytes"] for own in files.values() if own["backbone_bytes"]),
     )

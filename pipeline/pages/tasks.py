@@ -7,101 +7,139 @@ from collections.abc import Mapping, Sequence
 from pipeline.evaluation.comparisons import Comparison, Effect, compare, on_known_metrics, read_comparisons
 from pipeline.evaluation.intervals import Clusters
 from pipeline.evaluation.pooled import combined, value_of
-from pipeline.pages.gallery import label_counts_of, write_gallery
+from pipeline.pages.files import empty_outputs, papers_numbers, write_page
+from pipeline.pages.gallery import label_counts_of
 from pipeline.plan.orders import ReportOrder, RunRow
 from pipeline.report.task_page import TaskPage
 from pipeline.report.task_tables import THEIRS, RunOutcome, data_row
-from pipeline.runs.identity import record_identities
 from pipeline.runs.metrics import write_pooled_metrics
 from pipeline.runs.result_files import Result, read_results_of
 from pipeline.tasks.task import Metric, load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import empty_folder, read_json, write_text
+from pipeline.workspace.files import read_json
 from pipeline.workspace.progress import say
 from pipeline.workspace.record import Json
-from pipeline.workspace.tables import read_table, write_table
+from pipeline.workspace.tables import write_table
+
+Metrics = Mapping[str, Sequence[Metric]]
+"""Data set -> the metrics of its task."""
 
 
 def run(order: ReportOrder) -> None:
     """Render the page, and write tables, figures and metrics.
 
-    Raises:
-        QuorumError: no run has a result, or comparisons.yaml is wrong.
+    Raises QuorumError if no run has a result, or comparisons.yaml is wrong.
     """
     metrics = {name: load_task(module).metrics for name, module in order.data.items()}
-    results = read_results_of(order.runs)
+    files = read_results_of(order.runs)
+    outcomes = _outcomes(order, files, metrics)
+    config = read_comparisons(layout.COMPARISONS)
+    skewed = altered(order, config.settings)
+    comparisons = [one for one in config.comparisons if one.scale in (None, order.scale)]
+    comparable = {name: one for name, one in outcomes.items() if one.row.setting not in skewed}
+    notes = {name: read_json(layout.notes(name)) for name in order.data}
+    label_counts = {setting: counts for setting in order.settings if (counts := label_counts_of(setting))}
+    paper = papers_numbers(order)
+    page = TaskPage(
+        order,
+        outcomes,
+        label_counts,
+        metrics,
+        config.question,
+        effects_of(comparisons, comparable, metrics, order.sign_flips),
+        [_data_row(order, name, about, outcomes, files, paper) for name, about in notes.items()],
+        paper,
+        skewed,
+        {setting: _unassigned(setting) for setting in label_counts},
+    )
+    tables = page.tables()
+    empty_outputs()
+    for name, rows in tables.items():
+        write_table(layout.TABLES / f"{name}.csv", rows)
+    write_pooled_metrics(
+        {
+            run: {s: {m.name: value_of(rows, m) for m in metrics[one.row.data[0]]} for s, rows in one.scored.items()}
+            for run, one in outcomes.items()
+        }
+    )
+    figures = page.draw(layout.FIGURES)
+    samples = sorted({name for name, about in notes.items() if about["source"]["source"] == "sample"})
+    write_page(order, files, page.render(figures, tables, samples))
+
+
+def _outcomes(order: ReportOrder, files: Mapping[str, Result], metrics: Metrics) -> dict[str, RunOutcome]:
+    """Run -> its scores, its rounds and its size, over its seeds; runs that have a loss alone are left out."""
     by_name: dict[str, dict[int, RunRow]] = {}
     unscored: dict[str, None] = {}
-    for row in (row for row in order.runs if row.id in results):
-        if metrics[row.data[0]][0].name in results[row.id]["scores"]["examples"][0]:
+    for row in (row for row in order.runs if row.id in files):
+        if metrics[row.data[0]][0].name in files[row.id]["scores"]["examples"][0]:
             by_name.setdefault(row.name, {})[row.seed] = row
         else:
             unscored[row.name] = None
     if unscored:
         say(f"report: {', '.join(unscored)}: have a loss alone, and are not shown; set decode: true")
-    by_run = {name: _outcome(rows, results, metrics) for name, rows in by_name.items()}
-    label_counts = {setting: counts for setting in order.settings if (counts := label_counts_of(setting))}
-    unassigned = {setting: _unassigned(setting) for setting in label_counts}
-    config = read_comparisons(layout.COMPARISONS)
-    skewed = altered(order, config.settings)
-    effects = effects_of(
-        [one for one in config.comparisons if one.scale in (None, order.scale)],
-        {name: one for name, one in by_run.items() if one.row.setting not in skewed},
-        metrics,
-        order.sign_flips,
-    )
-    notes = {name: read_json(layout.notes(name)) for name in order.data}
-    paper = read_table(layout.paper(order.paper)) if order.paper else []
-    theirs = {
-        name: THEIRS.get(module.rpartition(".")[2], "") if name in order.published else ""
-        for name, module in order.data.items()
-    }
-    data = [
-        data_row(name, about, _unlearned(name, by_run, results), theirs[name], paper) for name, about in notes.items()
-    ]
-    page = TaskPage(order, by_run, label_counts, metrics, config.question, effects, data, paper, skewed, unassigned)
-    tables = page.tables()
-    for folder in (layout.TABLES, layout.FIGURES, layout.all_metrics().parent):
-        empty_folder(folder)
-    for name, rows in tables.items():
-        write_table(layout.TABLES / f"{name}.csv", rows)
-    figures = page.draw(layout.FIGURES)
-    samples = sorted({name for name, about in notes.items() if about["source"]["source"] == "sample"})
-    write_text(layout.REPORT, page.render(figures, tables, samples))
-    write_gallery(order)
-    write_pooled_metrics({name: _by_seed(one, metrics[one.row.data[0]]) for name, one in by_run.items()})
-    record_identities({row.id: row for row in order.runs}, results)
+    return {name: _outcome(rows, files, metrics) for name, rows in by_name.items()}
+
+
+def _outcome(rows: Mapping[int, RunRow], files: Mapping[str, Result], metrics: Metrics) -> RunOutcome:
+    first = next(iter(rows.values()))
+    own = {seed: files[row.id] for seed, row in rows.items()}
+    scored = {seed: one["scores"]["examples"] for seed, one in own.items()}
+    metric = metrics[first.data[0]][0]
+    best = {seed: value_of(one["scores"].get("best") or one["scores"]["examples"], metric) for seed, one in own.items()}
+    curves, sent = {}, 0.0
+    for seed, one in own.items():
+        by_round: dict[int, list[float]] = {}
+        for line in one["history"]:
+            by_round.setdefault(int(line["round"]), []).append(float(line["validation_loss"]))
+            sent += (float(line["bytes_up"]) + float(line["bytes_down"])) / len(own)
+        if by_round:
+            curves[seed] = [sum(losses) / len(losses) for _, losses in sorted(by_round.items())]
+    return RunOutcome(first, scored, best, curves, sent, files[first.id]["parameters"])
+
+
+def _data_row(
+    order: ReportOrder,
+    name: str,
+    notes: Json,
+    outcomes: Mapping[str, RunOutcome],
+    files: Mapping[str, Result],
+    paper: Sequence[Mapping[str, str]],
+) -> Json:
+    """A data set's row, with the training texts of its first run whose first windows lack the answer."""
+    row = next((one.row for one in outcomes.values() if one.row.data[0] == name), None)
+    unlearned = None if row is None else int(files[row.id]["unlearned"])
+    task = THEIRS.get(order.data[name].rpartition(".")[2], "") if name in order.published else ""
+    return data_row(name, notes, unlearned, task, paper)
 
 
 def effects_of(
-    comparisons: Sequence[Comparison],
-    by_run: Mapping[str, RunOutcome],
-    metrics: Mapping[str, Sequence[Metric]],
-    samples: int,
+    comparisons: Sequence[Comparison], outcomes: Mapping[str, RunOutcome], metrics: Metrics, samples: int
 ) -> list[Effect]:
     """Compute the comparisons' effects over the test texts of their runs.
 
-    Raises:
-        QuorumError: a run's task has no metric of this name.
+    Raises QuorumError if a run's task has no metric of this name.
     """
     known = {metric.name for own in metrics.values() for metric in own}
-    own = {run: {metric.name: metric for metric in metrics[one.row.data[0]]} for run, one in by_run.items()}
+    own = {run: {metric.name: metric for metric in metrics[one.row.data[0]]} for run, one in outcomes.items()}
     comparisons = on_known_metrics(layout.COMPARISONS, comparisons, own)
     comparisons = [one for one in comparisons if set(one.effects) <= known]
 
     def contrast(terms: Mapping[str, float], name: str, seed: int | None) -> dict[str, Clusters] | None:
         """See `comparisons.Contrast`."""
-        if not set(terms) <= set(by_run):
+        if not set(terms) <= set(outcomes):
             return None
-        shared = set.intersection(*(set(by_run[run].scored) for run in terms))
-        seeds = shared if seed is None else shared & {seed}
+        shared = set.intersection(*(set(outcomes[run].scored) for run in terms))
+        seeds = sorted(shared if seed is None else shared & {seed})
         if not seeds:
             return None
         metric = own[next(iter(terms))][name]
-        runs = {run: {s: by_run[run].scored[s] for s in sorted(seeds)} for run in terms}
-        return combined([(metric.sign * weight, runs[run]) for run, weight in terms.items()], metric)
+        weighted = [
+            (metric.sign * weight, {s: outcomes[run].scored[s] for s in seeds}) for run, weight in terms.items()
+        ]
+        return combined(weighted, metric)
 
-    return compare(comparisons, contrast, sorted({seed for one in by_run.values() for seed in one.scored}), samples)
+    return compare(comparisons, contrast, sorted({seed for one in outcomes.values() for seed in one.scored}), samples)
 
 
 def altered(order: ReportOrder, published: Mapping[str, Json]) -> frozenset[str]:
@@ -114,37 +152,6 @@ def altered(order: ReportOrder, published: Mapping[str, Json]) -> frozenset[str]
     )
 
 
-def _unlearned(data: str, by_run: Mapping[str, RunOutcome], results: Mapping[str, Result]) -> int | None:
-    """Count the training texts of a data set's first run whose first windows lack the answer."""
-    row = next((one.row for one in by_run.values() if one.row.data[0] == data), None)
-    return None if row is None else int(results[row.id]["unlearned"])
-
-
 def _unassigned(setting: str) -> int:
     """Count the drawn texts that neither a client nor the server has, at the first seed."""
     return int(next(iter(read_json(layout.clients_of(setting))["seeds"].values()))["unassigned"])
-
-
-def _outcome(
-    rows: Mapping[int, RunRow], results: Mapping[str, Result], metrics: Mapping[str, Sequence[Metric]]
-) -> RunOutcome:
-    """A run's scores, its rounds and its size, over its seeds."""
-    first = next(iter(rows.values()))
-    own = {seed: results[row.id] for seed, row in rows.items()}
-    scored = {seed: one["scores"]["examples"] for seed, one in own.items()}
-    metric = metrics[first.data[0]][0]
-    best = {seed: value_of(one["scores"].get("best") or one["scores"]["examples"], metric) for seed, one in own.items()}
-    curves, sent = {}, 0.0
-    for seed, one in own.items():
-        by_round: dict[int, list[float]] = {}
-        for line in one["history"]:
-            by_round.setdefault(int(line["round"]), []).append(float(line["validation_loss"]))
-            sent += (float(line["bytes_up"]) + float(line["bytes_down"])) / len(own)
-        if by_round:
-            curves[seed] = [sum(losses) / len(losses) for _, losses in sorted(by_round.items())]
-    return RunOutcome(first, scored, best, curves, sent, results[first.id]["parameters"])
-
-
-def _by_seed(result: RunOutcome, metrics: Sequence[Metric]) -> dict[int, dict[str, float]]:
-    """Every metric over all test texts, at each seed."""
-    return {seed: {one.name: value_of(rows, one) for one in metrics} for seed, rows in result.scored.items()}

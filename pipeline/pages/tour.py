@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipeline.federated.methods import OURS, TURNS
+from pipeline.pages.files import write_page
 from pipeline.pages.main import write_files
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.limits import random_weights
-from pipeline.report.main_page import rows_are_of, summary
+from pipeline.report.main_page import draw, rows_are_of, summary
 from pipeline.report.naming import labels
 from pipeline.report.page import Cell, embedded, page, signed, table
 from pipeline.report.summaries import cases, lens
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, read_jsonl, write_text
+from pipeline.workspace.files import read_json, read_jsonl
 from pipeline.workspace.record import Json
 from pipeline.workspace.tables import read_table
 
@@ -24,34 +25,31 @@ SHOWN = ("average", "loss")
 def run(order: ReportOrder) -> None:
     """Render the page.
 
-    Raises:
-        QuorumError: no run has a result, or its predictions are missing.
+    Raises QuorumError if no run has a result, or its predictions are missing.
     """
-    (data, figures), named = write_files(order), labels(order.runs)
+    (data, files), named = write_files(order), labels(order.runs)
     predictions = {
         row.name: read_jsonl(layout.predictions(row.id)) for row in data.order.runs if row.method not in TURNS
     }
     ours = next((row for row in data.order.runs if row.part == OURS), None)
     tau = data.tau if data.selective else 0.0
     teacher = read_json(layout.models_behind(ours.id))["lens"] if ours else []
-    first = {client: next((one for one in teacher if one["client"] == client), None) for client in data.clients}
-    write_text(
-        layout.REPORT,
-        page(
-            "tour_page.html.j2",
-            figures,
-            question=data.comparisons.question,
-            samples=data.samples,
-            random_weights=random_weights(order.backbone),
-            summary=summary(data, named),
-            rows_are_of=rows_are_of(data.results),
-            cases=cases(predictions, named),
-            lens=lens([one for one in first.values() if one], tau, predictions),
-            ours=named.get(ours.name, OURS) if ours else OURS,
-            tau=f"{tau:g}",
-            result=_result(),
-        ),
+    first = [one for client in data.clients for one in [row for row in teacher if row["client"] == client][:1]]
+    text = page(
+        "tour_page.html.j2",
+        draw(data, layout.FIGURES),
+        question=data.comparisons.question,
+        samples=data.samples,
+        random_weights=random_weights(order.backbone),
+        summary=summary(data, named),
+        rows_are_of=rows_are_of(data.results),
+        cases=cases(predictions, named),
+        lens=lens(first, tau, predictions),
+        ours=named.get(ours.name, OURS) if ours else OURS,
+        tau=f"{tau:g}",
+        result=_result(),
     )
+    write_page(order, files, text)
 
 
 def _result() -> Json:

@@ -33,7 +33,22 @@ class View(Record):
     target_tokens: int = 1
 
 
-class Learner(Record):
+class Reader(Record):
+    """A frozen model that reads examples: what encoding needs of a learner.
+
+    Attributes:
+        uncached: whether the frozen layers run on every batch, because the store has no entry that fits.
+        device, precision, threads: how it is computed.
+    """
+
+    view: View
+    uncached: bool = False
+    device: str
+    precision: Precision
+    threads: int = Field(ge=1)
+
+
+class Learner(Reader):
     """A model for a task, but for the seed of its initial tensors.
 
     Attributes:
@@ -42,20 +57,18 @@ class Learner(Record):
         size: m of a bottleneck, r of LoRA; None for layers.
         dropout: the probability that an adapter's input is dropped, in training.
         adapted_positions: whether adapters act on the target's positions, or on the prompt's too.
-        uncached: whether the frozen layers run on every batch, because the store has no entry that fits.
-        device, precision, threads: how it is computed.
     """
 
     task: str
-    view: View
     above: Above
     size: int | None
     dropout: float = 0.0
     adapted_positions: AdaptedPositions = "targets"
-    uncached: bool = False
-    device: str
-    precision: Precision
-    threads: int = Field(ge=1)
+
+    @property
+    def reader(self) -> Reader:
+        """The same without what trains."""
+        return Reader(**{name: getattr(self, name) for name in Reader.model_fields})
 
 
 def name_of(view: View) -> str:

@@ -21,7 +21,7 @@ from pipeline.federated.knobs import ClientOptimizer, Schedule
 from pipeline.federated.tolerance import Tolerance
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.precision import Precision
-from pipeline.plan.learner import Learner
+from pipeline.plan.learner import Learner, Reader
 from pipeline.workspace.files import read_json
 from pipeline.workspace.layout import order
 from pipeline.workspace.progress import say
@@ -117,7 +117,7 @@ class EncodeOrder(Order):
 
     Attributes:
         classes: the classes that params.yaml lists; without any, those of the training examples.
-        learners: run -> its learner.
+        readers: run -> the model that reads its examples.
         seeds: run -> its seeds.
         encoding: run -> a hash of the code that encodes and of its packages' versions, part of the store's keys.
         unread: the setting's runs that read nothing: they are left out, or need no model.
@@ -126,7 +126,7 @@ class EncodeOrder(Order):
     task: str
     data: list[str]
     classes: list[str]
-    learners: dict[str, Learner]
+    readers: dict[str, Reader]
     seeds: dict[str, list[int]]
     encoding: dict[str, str]
     unread: list[str] = Field(default_factory=list)

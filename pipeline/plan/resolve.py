@@ -170,7 +170,7 @@ def encode_order(
         task=task,
         data=params.settings[name].data_sets,
         classes=sorted(params.data[params.settings[name].data_sets[0]].classes),
-        learners=learners,
+        readers={run: learner.reader for run, learner in learners.items()},
         seeds={run: list(seeds or params.seeds_of(run)) for run in learners},
         encoding={run: _encoding(learner) for run, learner in learners.items()},
         unread=[] if runs else [run for run, one in params.runs.items() if one.setting == name and run not in learners],

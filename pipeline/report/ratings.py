@@ -24,7 +24,7 @@ from pipeline.errors import QuorumError
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import RunRow, planned_runs
 from pipeline.report.page import page
-from pipeline.runs.result_files import Result
+from pipeline.runs.result_files import Result, text_hash
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, read_jsonl, sha256_json, write_json, write_text
 from pipeline.workspace.progress import say
@@ -193,11 +193,6 @@ def _pairs(texts: Mapping[str, Mapping[tuple[str, str], str]]) -> dict[tuple[str
         for other in METHODS[1:]
         if key in texts.get(other, {})
     }
-
-
-def text_hash(text: str) -> str:
-    """The hash by which ratings know a summary."""
-    return sha256_json(text)[:12]
 
 
 def _hash_of(pair: Mapping[str, str]) -> str:

@@ -7,14 +7,13 @@ time, and fails if dvc.lock names files that no cache has.
 from __future__ import annotations
 
 import subprocess
-from io import StringIO
 
 from ruamel.yaml import YAML
 
 from pipeline.errors import QuorumError
 from pipeline.plan.schema import read_params
 from pipeline.workspace import layout
-from pipeline.workspace.files import write_bytes, write_text
+from pipeline.workspace.files import replacing, write_bytes
 from pipeline.workspace.mend import mend
 
 SMOKE = {"data_source": "sample", "backbones": ["tiny-llama"], "backbone": "tiny-llama", "max_tokens": 24}
@@ -24,19 +23,17 @@ SMOKE = {"data_source": "sample", "backbones": ["tiny-llama"], "backbone": "tiny
 def lay_smoke() -> None:
     """Create the copy work/smoke, or update it to the workspace's present state; its outputs stay.
 
-    Raises:
-        QuorumError: params.yaml is wrong, git does not know a module, or the folder is no copy.
+    Raises QuorumError if params.yaml is wrong, git does not know a module, or the folder is no copy.
     """
     copy = layout.smoke_copy()
+    lock, own_lock = copy / "dvc.lock", None
     read_params()
-    unknown = _git("ls-files", "--others", "--exclude-standard", "--", "pipeline").split("\n")[0]
-    if unknown:
+    if unknown := _git("ls-files", "--others", "--exclude-standard", "--", "pipeline").split("\n")[0]:
         raise QuorumError(f"{unknown}: git does not know it, so the copy would lack it; `git add` it")
-    lock = copy / "dvc.lock"
     if copy.exists():
         mend(copy)
-    own_lock = lock.read_bytes() if lock.is_file() else None
-    if not copy.exists():
+        own_lock = lock.read_bytes() if lock.is_file() else None
+    else:
         _git("clone", "--quiet", "--shared", ".", str(copy))
     if not (copy / ".git").is_dir():
         raise QuorumError(f"{copy}: is not a copy of the workspace; delete it and run the same command again")
@@ -44,17 +41,15 @@ def lay_smoke() -> None:
     now = _git("stash", "create") or _git("rev-parse", "HEAD")
     _git("-C", str(copy), "checkout", "--quiet", "--force", "--detach", now)
     # The original's dvc.lock is of no use in the copy, and DVC would rewrite all of it after every stage.
-    if own_lock is None:
-        lock.unlink(missing_ok=True)
-    else:
+    lock.unlink(missing_ok=True)
+    if own_lock is not None:
         write_bytes(lock, own_lock)
     yaml = YAML()  # comments stay
     yaml.preserve_quotes = True
     params = yaml.load(layout.PARAMS.read_text(encoding="utf-8"))
     params.update(SMOKE)
-    written = StringIO()
-    yaml.dump(params, written)
-    write_text(copy / layout.PARAMS, written.getvalue())
+    with replacing(copy / layout.PARAMS) as written:
+        yaml.dump(params, written)
 
 
 def _git(*arguments: str) -> str:

@@ -6,7 +6,7 @@ pass what a loss needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from pipeline.model.backbone import Backbone, Limits, Prefix, Rendered
 from pipeline.model.encoder import Encoder, Lower
 from pipeline.model.frozen_part import FrozenPart
 from pipeline.model.store import PrefixStore, entry_key
-from pipeline.plan.learner import Learner, View, name_of
+from pipeline.plan.learner import Reader, View, name_of
 from pipeline.plan.orders import EncodeOrder
 from pipeline.runs.learners import digest_of, model_of
 from pipeline.tasks.encoded import to_store
@@ -26,9 +26,6 @@ from pipeline.tasks.task import AnyTask, EncoderTask, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.progress import progress, say
 from pipeline.workspace.record import Json
-
-Windows = Mapping[str, Sequence[Rendered]]
-"""Example -> its windows of tokens: usually one, several for a long paragraph."""
 
 
 @dataclass(frozen=True)
@@ -48,18 +45,19 @@ class Reading:
     lower: Lower | None = None
 
     def windows(self, example: Any) -> list[Rendered]:
-        """Tokenize an example."""
-        return self.task.render(
-            self.model, example, self.classes, Limits(self.view.source_tokens, self.view.target_tokens)
-        )
+        """Tokenize an example: usually one window, several for a long paragraph."""
+        limits = Limits(self.view.source_tokens, self.view.target_tokens)
+        return self.task.render(self.model, example, self.classes, limits)
 
     def key(self, window: Rendered) -> str:
         """The name of a window's entry in the store: a hash of everything that its tensors depend on."""
-        known: Json = {"encoding": self.encoding, "precision": self.model.precision}
+        layers: list[Any] = []
         if isinstance(self.model, Encoder):
-            about = [str(self.model.frozen), len(self.model.trained), self.view.layers]
-            return entry_key(self.digest, known | {"layers": about}, window)
-        return entry_key(self.digest, known | {"layers": list(self.model.adapted_layers)}, window)
+            layers = [str(self.model.frozen), len(self.model.trained), self.view.layers]
+        else:
+            layers = list(self.model.adapted_layers)
+        known = {"encoding": self.encoding, "precision": self.model.precision, "layers": layers}
+        return entry_key(self.digest, known, window)
 
     def encode(self, windows: Sequence[Rendered]) -> Iterator[Prefix]:
         """Yield what is stored of each window, in order."""
@@ -73,7 +71,7 @@ class Reading:
 def encode(
     name: str, order: EncodeOrder, examples: Json, manifests: Mapping[int, Manifest]
 ) -> tuple[dict[str, Json], int]:
-    """Store what the learners lack: (run -> the content of its index, the number of windows that were computed).
+    """Store what the runs' models lack: (run -> the content of its index, the number of windows that were computed).
 
     Args:
         name: the setting's, for messages.
@@ -84,27 +82,32 @@ def encode(
         QuorumError: a setting is longer than its backbone reads.
     """
     task, store = load_task(order.task), PrefixStore(layout.store())
-    trained = [example for example in examples.values() if example.split == "train"]
-    classes = tuple(order.classes) or task.classes(trained)
+    classes = tuple(order.classes) or task.classes([one for one in examples.values() if one.split == "train"])
     indices: dict[str, Json] = {}
     lower: dict[str, Lower] = {}
     computed = 0
-    for learner, runs in _alike(order):
-        view = learner.view
-        digest, encoding = digest_of(view.backbone), order.encoding[runs[0]]
-        reading = Reading(model_of(learner), task, view, classes, digest, encoding, lower.get(_uncut(view)))
+    for reader, runs in _alike(order):
+        view, encoding = reader.view, order.encoding[runs[0]]
+        uncut = view.model_copy(update={"frozen": "none"}).model_dump_json()  # equal for all cuts of one encoder
+        digest = digest_of(view.backbone)
+        reading = Reading(model_of(reader), task, view, classes, digest, encoding, lower.get(uncut))
+        is_encoder = isinstance(reading.model, Encoder)
         if not isinstance(reading.model, Encoder):
             _check_lengths(name, reading.model, view)
         seeds = sorted({seed for run in runs for seed in order.seeds[run]})
-        used, stored = _used([manifests[seed] for seed in seeds], all_splits=isinstance(reading.model, Encoder))
-        windows = {i: reading.windows(examples[i]) for i in used}
+        splits = [own for seed in seeds for client in manifests[seed].values() for own in client.items()]
+        windows = {i: reading.windows(examples[i]) for i in dict.fromkeys(i for _, ids in splits for i in ids)}
         keys = {i: [reading.key(one) for one in own] for i, own in windows.items()}
+        stored = dict.fromkeys(i for split, ids in splits if is_encoder or split != "test" for i in ids)
         wanted = {key: one for i in stored for key, one in zip(keys[i], windows[i], strict=True)}
-        if not learner.uncached:
+        if not reader.uncached:
             computed += _fill(f"{name} {name_of(view)}", reading, wanted, store)
-        if isinstance(reading.model, Encoder) and (deeper := _lower_of(view, windows, keys, store)):
-            lower[_uncut(view)] = deeper
-        entries = {i: [_entry(*pair, learner.uncached) for pair in zip(keys[i], windows[i], strict=True)] for i in used}
+        if is_encoder and (layers := FrozenPart.parse(view.frozen or "none").layers):
+            by_source = {one.source: key for i, own in windows.items() for one, key in zip(own, keys[i], strict=True)}
+            lower[uncut] = Lower(layers, _hidden(by_source, store))
+        entries = {
+            i: [_entry(*pair, reader.uncached) for pair in zip(keys[i], own, strict=True)] for i, own in windows.items()
+        }
         content = {"digest": digest, "encoding": encoding, "classes": list(classes), "entries": entries}
         content["read"] = {i: [w[0].transcript_tokens, w[0].transcript_read] for i, w in windows.items()}
         indices |= dict.fromkeys(runs, content)
@@ -118,42 +121,23 @@ def _check_lengths(name: str, backbone: Backbone, view: View) -> None:
         raise QuorumError(f"params.yaml: settings.{name}: {error}, or remove the setting and its runs") from None
 
 
-def _alike(order: EncodeOrder) -> list[tuple[Learner, list[str]]]:
-    """Learners and the runs that read examples alike; of one encoder the lowest cut first."""
-    found: dict[str, tuple[Learner, list[str]]] = {}
-    for run, learner in order.learners.items():
-        key = f"{learner.view.model_dump_json()} {learner.uncached}"
-        found.setdefault(key, (learner, []))[1].append(run)
+def _alike(order: EncodeOrder) -> list[tuple[Reader, list[str]]]:
+    """Readers and the runs that read examples alike; of one encoder the lowest cut first."""
+    found: dict[str, tuple[Reader, list[str]]] = {}
+    for run, reader in order.readers.items():
+        key = f"{reader.view.model_dump_json()} {reader.uncached}"
+        found.setdefault(key, (reader, []))[1].append(run)
     return sorted(found.values(), key=lambda one: FrozenPart.parse(one[0].view.frozen or "none").layers)
 
 
-def _used(manifests: Sequence[Manifest], *, all_splits: bool) -> tuple[dict[str, None], dict[str, None]]:
-    """(Every example of the manifests, those that are stored), in order."""
-    used: dict[str, None] = {}
-    stored: dict[str, None] = {}
-    for manifest in manifests:
-        for own in manifest.values():
-            for split, ids in own.items():
-                used |= dict.fromkeys(ids)
-                stored |= dict.fromkeys(ids) if all_splits or split != "test" else {}
-    return used, stored
+def _hidden(keys: Mapping[tuple[int, ...], str], store: PrefixStore) -> Callable[[Rendered], Tensor | None]:
+    """The stored states of a lower cut, by a window's source tokens; None for a window that it did not read."""
 
-
-def _uncut(view: View) -> str:
-    """A view without its cut, equal for all cuts of one encoder."""
-    return view.model_copy(update={"frozen": "none"}).model_dump_json()
-
-
-def _lower_of(view: View, windows: Windows, keys: Mapping[str, Sequence[str]], store: PrefixStore) -> Lower | None:
-    """The stored states from which a deeper cut goes on; None if only embeddings are below."""
-    layers = FrozenPart.parse(view.frozen or "none").layers
-    known = {one.source: key for i, own in windows.items() for one, key in zip(own, keys[i], strict=True)}
-
-    def hidden(one: Rendered) -> Tensor | None:
-        key = known.get(one.source)
+    def hidden(window: Rendered) -> Tensor | None:
+        key = keys.get(window.source)
         return None if key is None else store.training([key])[0]["hidden"]
 
-    return Lower(layers, hidden) if layers else None
+    return hidden
 
 
 def _fill(what: str, reading: Reading, wanted: Mapping[str, Rendered], store: PrefixStore) -> int:

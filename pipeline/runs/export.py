@@ -7,11 +7,13 @@ from pipeline.clients.skews import SERVER
 from pipeline.federated.algorithm import Owner
 from pipeline.federated.history import COLUMNS, columns_of, judged
 from pipeline.federated.masks import pack_masks
+from pipeline.federated.state import Best
 from pipeline.model.adapter import Adapter, pack, write_adapter
 from pipeline.model.tensor_file import save_checksums
 from pipeline.plan.orders import TrainOrder
 from pipeline.runs.index import Index
-from pipeline.runs.training import POOLED, Finished, write_events
+from pipeline.runs.learners import POOLED
+from pipeline.runs.training import Finished, write_events
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_bytes
 from pipeline.workspace.tables import write_table
@@ -26,9 +28,9 @@ def export_untrained(run_id: str, initial: Adapter) -> None:
 
 def export(run_id: str, finished: Finished, order: TrainOrder, manifest: Manifest, index: Index) -> None:
     """Write the evaluated models and the others, the history, the masks, and what went wrong."""
-    owner = order.evaluate
+    owner, training = order.evaluate, order.training
     assert owner is not None
-    assert order.training is not None
+    assert training is not None
     if order.evaluated == "best":
         _best_models(run_id, finished, owner)
         lengths = {client: sum(e.tokens for e in index.learned(own["train"])) for client, own in manifest.items()}
@@ -37,36 +39,32 @@ def export(run_id: str, finished: Finished, order: TrainOrder, manifest: Manifes
         _last_models(run_id, finished, owner)
     history = judged(finished.progress.history, owner)
     write_table(layout.history(run_id), [row.to_row() for row in history], columns_of(history))
-    write_events(run_id, order.training, finished.progress)
+    write_events(run_id, training, finished.progress)
     save_checksums(run_id)
 
 
 def _best_models(run_id: str, finished: Finished, owner: Owner) -> None:
     """Each client's best round: the evaluated model, and the other one, teacher, student before it, and last round."""
-    progress, private = finished.progress, finished.private
-    best = private.best[owner]
+    progress, private = finished
     if "server" in private.best:  # first: where the server's data are evaluated, its best round has the same name
         write_adapter(layout.adapter(run_id, SERVER), progress.server.adapter)
     for other, own in private.best.items():
-        for client, at_best in own.items():
-            about = {"round": at_best.round, "validation_loss": at_best.loss}
-            write_adapter(layout.adapter(run_id, client, "" if other == owner else other), at_best.adapter, about)
-    if "server" in private.best:
-        for client, at_best in best.items():
-            write_adapter(layout.adapter(run_id, client, "teacher"), at_best.sent)
-    if private.masks and owner == "local":
-        # The student before this round's teacher: analyses compare the two.
-        for client, at_best in best.items():
-            write_adapter(layout.adapter(run_id, client, "before"), at_best.before)
-    for client, at_best in best.items():
-        if at_best.round != progress.round:
+        for client, best in own.items():
+            _write_best(run_id, client, "" if other == owner else other, best)
+    for client, best in private.best[owner].items():
+        if "server" in private.best:
+            write_adapter(layout.adapter(run_id, client, "teacher"), best.sent)
+        if private.masks and owner == "local":
+            # The student before this round's teacher: analyses compare the two.
+            write_adapter(layout.adapter(run_id, client, "before"), best.before)
+        if best.round != progress.round:
             last = progress.server if owner == "server" else private.states.get(client) or private.states[POOLED]
             write_adapter(layout.adapter(run_id, client, "last"), last.adapter, {"round": progress.round})
 
 
 def _last_models(run_id: str, finished: Finished, owner: Owner) -> None:
     """The last round: the server's model, or each evaluated client's own; and each client's best round."""
-    progress, private = finished.progress, finished.private
+    progress, private = finished
     last = {SERVER: progress.server.adapter}
     if owner == "local" and POOLED in private.states:
         last = {SERVER: private.states[POOLED].adapter}
@@ -75,5 +73,9 @@ def _last_models(run_id: str, finished: Finished, owner: Owner) -> None:
     for name, model in last.items():
         write_adapter(layout.adapter(run_id, name), model, {"round": progress.round})
     for client, best in private.best[owner].items():
-        about = {"round": best.round, "validation_loss": best.loss}
-        write_adapter(layout.adapter(run_id, client, "best"), best.adapter, about)
+        _write_best(run_id, client, "best", best)
+
+
+def _write_best(run_id: str, client: str, which: str, best: Best) -> None:
+    about = {"round": best.round, "validation_loss": best.loss}
+    write_adapter(layout.adapter(run_id, client, which), best.adapter, about)

@@ -1,4 +1,4 @@
-"""Reading data/encoded/<setting>/<run>.json: what a run's learner reads of its examples, by the store's keys."""
+"""What a run's learner reads of its examples, by the store's keys, and the key of the training on them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.clients.manifest import Manifest
-from pipeline.corpora.example import Split
 from pipeline.model.entry import Entry
 from pipeline.plan.orders import Training, TrainOrder, planned_run, read_order
 from pipeline.workspace import layout
@@ -16,21 +15,21 @@ from pipeline.workspace.record import Json
 
 @dataclass(frozen=True)
 class Index:
-    """A run's examples in the store.
+    """A run's examples in the store: data/encoded/<setting>/<run>.json.
 
     Attributes:
         digest: of the backbone's weights.
         encoding: of the code that encodes.
         classes: the classes of the task, in the order of the logits.
         entries: example -> the entries of its windows; the first is trained on. One without a target has 0 tokens.
-        content: the file's content, for hashes and statistics.
+        read: example -> the tokens of its transcript, and how many of them the backbone reads.
     """
 
     digest: str
     encoding: str
     classes: tuple[str, ...]
     entries: Mapping[str, Sequence[Entry]]
-    content: Json
+    read: Mapping[str, tuple[int, int]]
 
     def learned(self, ids: Iterable[str]) -> list[Entry]:
         """The first entry of each example that has a target."""
@@ -38,35 +37,27 @@ class Index:
 
 
 def read_index(setting: str, run: str) -> Index:
-    """Read a run's index.
-
-    Raises:
-        QuorumError: the setting is not encoded.
-    """
+    """Read a run's index. Raises QuorumError if the setting is not encoded."""
     return index_of(read_json(layout.encoded(setting, run), remedy=f"run `dvc repro encode@{setting}`"))
 
 
 def index_of(content: Json) -> Index:
     """Build an index from the content of its file."""
-    entries: dict[str, list[Entry]] = {}
-    for identity, windows in content["entries"].items():
-        for number, (key, tokens, source_tokens, *ids) in enumerate(windows):
-            name = f"{identity}#{number}" if number else identity
-            entry = Entry(name, key, tokens, source_tokens, *map(tuple, ids))
-            entries.setdefault(identity, []).append(entry)
-    return Index(content["digest"], content["encoding"], tuple(content["classes"]), entries, content)
+    entries = {
+        identity: [
+            Entry(f"{identity}#{number}" if number else identity, key, tokens, source_tokens, *map(tuple, ids))
+            for number, (key, tokens, source_tokens, *ids) in enumerate(windows)
+        ]
+        for identity, windows in content["entries"].items()
+    }
+    return Index(content["digest"], content["encoding"], tuple(content["classes"]), entries, content["read"])
 
 
 def read_manifest(setting: str, seed: int) -> Manifest:
-    """Read which client has which examples.
-
-    Raises:
-        QuorumError: the setting is not partitioned.
-    """
-    found: Manifest = read_json(layout.partition(setting, seed), remedy=f"run `dvc repro partition@{setting}`")[
-        "manifest"
-    ]
-    return found
+    """Read which client has which examples. Raises QuorumError if the setting is not partitioned."""
+    partition: Json = read_json(layout.partition(setting, seed), remedy=f"run `dvc repro partition@{setting}`")
+    manifest: Manifest = partition["manifest"]
+    return manifest
 
 
 def tests_of(manifest: Manifest, index: Index) -> list[tuple[str, Entry]]:
@@ -76,9 +67,8 @@ def tests_of(manifest: Manifest, index: Index) -> list[tuple[str, Entry]]:
 
 def training_key(training: Training, manifest: Manifest, index: Index) -> str:
     """Hash a training's order and data. Two runs with one key are one training under two names."""
-    splits: tuple[Split, ...] = ("train", "val")
-    used = {client: {split: own[split] for split in splits} for client, own in manifest.items()}
-    ids = sorted({i for own in used.values() for split in splits for i in own[split]})
+    used = {client: {"train": own["train"], "val": own["val"]} for client, own in manifest.items()}
+    ids = sorted({i for own in used.values() for split in own.values() for i in split})
     entries = [[i, [[entry.key, entry.tokens] for entry in index.entries[i][:1]]] for i in ids]
     return sha256_json([training.model_dump(mode="json"), used, entries, index.classes, index.digest])
 
@@ -86,8 +76,7 @@ def training_key(training: Training, manifest: Manifest, index: Index) -> str:
 def planned_key(run_id: str) -> str | None:
     """Compute the key of a run's planned training; None for a run that trains nothing.
 
-    Raises:
-        QuorumError: its order, partition or index is missing.
+    Raises QuorumError if its order, partition or index is missing.
     """
     row = planned_run(run_id)
     order = read_order(layout.order("train", row.name), TrainOrder)
@@ -97,7 +86,19 @@ def planned_key(run_id: str) -> str | None:
     return training_key(training, read_manifest(order.setting, row.seed), read_index(order.setting, row.name))
 
 
-def is_as_planned(run_id: str) -> bool:
-    """Whether a run's models are those of its planned training."""
+def trained_key(run_id: str) -> str | None:
+    """Read the key of the training of a run's models; None if it has none."""
     note = layout.trained_as(run_id)
-    return note.is_file() and read_json(note)["training"] == planned_key(run_id)
+    found: str | None = read_json(note)["training"] if note.is_file() else None
+    return found
+
+
+def timed_training(run_id: str) -> Json:
+    """Read the seconds of a run's training, in total and for each client's rounds.
+
+    Empty if it trained nothing, or if the file is of another training, for example of a copy of the workspace. Two runs
+    that report the same training, before and after the server averages, both have its seconds.
+    """
+    timing = layout.timing("train", run_id)
+    timed: Json = read_json(timing) if timing.is_file() else {}
+    return timed if timed.get("rounds") and timed["training"] == trained_key(run_id) else {}

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Any
 
 from pipeline.clients.skews import SERVER
 from pipeline.errors import QuorumError
 from pipeline.model.entry import Entry, entry_file
 from pipeline.model.tensor_file import digest_of_tensors
 from pipeline.plan.orders import PredictOrder, TrainOrder, planned_run, planned_runs, read_order
-from pipeline.runs.index import Index, is_as_planned, read_index, read_manifest, tests_of
+from pipeline.runs.index import Index, planned_key, read_index, read_manifest, tests_of, trained_key
 from pipeline.tasks.task import Prediction
 from pipeline.workspace import layout
 from pipeline.workspace.files import locked, read_json, sha256_json, write_json
+from pipeline.workspace.record import Json
 
 EVALUATED, BEST = "", "best"
 """Which of a client's models predict: the evaluated one, and that of its best round where the last is evaluated."""
@@ -49,9 +49,9 @@ class Job:
 
     def predictions(self) -> dict[str, Prediction]:
         """Example -> its text, of all that are decoded."""
-        if not self.path.is_file():
-            return {}
-        rows: dict[str, list[Any]] = read_json(self.path, remedy=f"delete {self.path} and run again")
+        rows: Json = {}
+        if self.path.is_file():
+            rows = read_json(self.path, remedy=f"delete {self.path} and run again")
         return {identity: Prediction(*row) for identity, row in rows.items()}
 
     def save(self, predictions: Mapping[str, Prediction]) -> None:
@@ -60,20 +60,15 @@ class Job:
             known = self.predictions() | dict(predictions)
             write_json(self.path, {identity: astuple(one) for identity, one in known.items()})
 
-    def missing(self) -> list[tuple[str, Entry]]:
-        """The (client, entry) that are still to be decoded; none for a run that decodes nothing."""
-        if self.order.rule is None:
-            return []
-        done = self.predictions()
-        return [(client, entry) for client, entry in self.tests if entry.id not in done]
+    def missing(self) -> list[Entry]:
+        """The examples that are still to be decoded; none for a run that decodes nothing."""
+        done = {} if self.order.rule is None else self.predictions()
+        return [entry for _, entry in self.tests if self.order.rule is not None and entry.id not in done]
 
-    def unread(self) -> list[tuple[str, Entry]]:
-        """The (client, entry) that the store lacks; none for a run that does not use it."""
-        return [
-            (client, entry)
-            for client, entry in self.tests
-            if not entry.source and not entry_file(layout.store(), entry.key).is_file()
-        ]
+    def unread(self) -> list[Entry]:
+        """The examples that the store lacks; none for a run that does not use it."""
+        store = layout.store()
+        return [entry for _, entry in self.tests if not entry.source and not entry_file(store, entry.key).is_file()]
 
     def has_work(self) -> bool:
         """Whether texts are left to decode, or prefixes to store."""
@@ -83,22 +78,19 @@ class Job:
 def model_file(run_id: str, client: str, which: str = EVALUATED) -> Path:
     """The file of a client's model: its own, else the server's; that of its best round is the evaluated one if missing.
 
-    Raises:
-        QuorumError: the run has none.
+    Raises QuorumError if the run has none.
     """
     for path in (layout.adapter(run_id, client, which), layout.adapter(run_id, client), layout.adapter(run_id, SERVER)):
         if path.is_file():
             return path
-    raise QuorumError(
-        f"{layout.adapters(run_id)}: has no model of {client}; run `dvc repro train@{run_id.split('/')[0]}`"
-    )
+    stage = f"train@{run_id.split('/')[0]}"
+    raise QuorumError(f"{layout.adapters(run_id)}: has no model of {client}; run `dvc repro {stage}`")
 
 
 def jobs_of(run_id: str) -> list[Job]:
     """A run's jobs at one seed: of the evaluated models, and of the best rounds' where the last is evaluated.
 
-    Raises:
-        QuorumError: its order, index or a model is missing or damaged.
+    Raises QuorumError if its order, index or a model is missing or damaged.
     """
     row = planned_run(run_id)
     order = read_order(layout.order("predict", row.name), PredictOrder)
@@ -110,11 +102,7 @@ def jobs_of(run_id: str) -> list[Job]:
 
 
 def job_of(run_id: str, which: str, order: PredictOrder, index: Index, tests: Sequence[tuple[str, Entry]]) -> Job:
-    """A job on given test examples.
-
-    Raises:
-        QuorumError: a model is missing or damaged.
-    """
+    """A job on given test examples. Raises QuorumError if a model is missing or damaged."""
     adapters = {client: model_file(run_id, client, which) for client in dict.fromkeys(client for client, _ in tests)}
     by_file = {path: digest_of_tensors(path) for path in dict.fromkeys(adapters.values())}
     digests = {client: by_file[path] for client, path in adapters.items()}
@@ -127,27 +115,21 @@ def job_of(run_id: str, which: str, order: PredictOrder, index: Index, tests: Se
 def sharing_with(jobs: Sequence[Job]) -> list[Job]:
     """The jobs to decode with these: themselves, then the unfinished ones of trained runs that decode alike."""
     first = jobs[0].order
+    assert first.learner is not None
     found = {job.path: job for job in jobs}
     for row in planned_runs():
-        if row.left_out or row.learner is None or first.learner is None or row.learner.view != first.learner.view:
+        if row.left_out or row.learner is None or row.learner.reader != first.learner.reader:
             continue
         try:
-            more = jobs_of(row.id) if is_as_planned(row.id) else []
+            more = jobs_of(row.id) if trained_key(row.id) == planned_key(row.id) else []
         except QuorumError:  # an earlier stage of that run has not run yet: its own stage will report it
             continue
         for job in more:
-            if _alike(job.order) == _alike(first) and job.has_work():
+            if _decoded_by(job.order) == _decoded_by(first) and job.has_work():
                 found.setdefault(job.path, job)
     return list(found.values())
 
 
-def _alike(order: PredictOrder) -> list[Any]:
-    """What jobs have in common that decode together."""
-    learner = order.learner
-    how = None if learner is None else [learner.view, learner.device, learner.precision, learner.threads]
-    return [order.code, order.packages, order.task, order.data, order.rule, how]
-
-
-def label(stage: str, jobs: Sequence[Job]) -> str:
-    """Name jobs for a progress bar."""
-    return f"{stage} {jobs[0].run_id}" + (f" and {len(jobs) - 1} more" if len(jobs) > 1 else "")
+def _decoded_by(order: PredictOrder) -> Json:
+    """What jobs of one reader have in common that decode together."""
+    return order.model_dump(include={"code", "packages", "task", "data", "rule"})

@@ -3,57 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import NamedTuple
 
 from pipeline.clients.manifest import Manifest
+from pipeline.engines.faulty import Faulty
+from pipeline.engines.in_process import InProcess
 from pipeline.errors import QuorumError
+from pipeline.federated.algorithm import Algorithm, ClientState
+from pipeline.federated.engine import Engine
 from pipeline.federated.history import OnRound
+from pipeline.federated.inputs import inputs
+from pipeline.federated.local import LocalClientData
+from pipeline.federated.state import Private
+from pipeline.federated.token_figures import BackboneWithHead, Load
+from pipeline.federated.tolerance import STRICT
+from pipeline.model.adapter import Adapter, init_adapter
+from pipeline.model.backbone import Backbone
+from pipeline.model.encoder import Encoder
+from pipeline.model.encoder_loading import load_encoder
 from pipeline.model.entry import Entry
+from pipeline.model.frozen_part import FrozenPart
+from pipeline.model.loader import Loader
+from pipeline.model.loading import backbone_digest, choose_device, load_backbone
+from pipeline.model.lora import init_lora
+from pipeline.model.precision import resolve
 from pipeline.model.presets import ENCODERS
-from pipeline.plan.learner import Learner
+from pipeline.model.processor import compute_with
+from pipeline.plan.learner import Learner, Reader
 from pipeline.plan.orders import Training
 from pipeline.runs.index import Index
-from pipeline.runs.training import POOLED, Clients, Finished, in_process, local_training, train
+from pipeline.runs.training import Finished, Open, Opened, local_training, train
+from pipeline.tasks.encoded import EncoderWithHead
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 
-if TYPE_CHECKING:  # these imports take seconds, and a finished training needs none
-    from pipeline.federated.local import LocalClientData
-    from pipeline.federated.token_figures import BackboneWithHead, Load
-    from pipeline.model.adapter import Adapter
-    from pipeline.model.backbone import Backbone
-    from pipeline.model.encoder import Encoder
-
+POOLED = "pooled"
+"""The name of the only client of a method that pools all data."""
 CACHE_BYTES = 2_000_000_000
 """How much of the store a training above an encoder caches: opening the file of a text takes longer than reading."""
 
 
-def model_of(learner: Learner) -> Backbone | Encoder:
-    """Load a learner's frozen model, and compute with the learner's threads from now on.
+def model_of(reader: Reader) -> Backbone | Encoder:
+    """Load a frozen model, and compute with its threads from now on.
 
-    Raises:
-        QuorumError: it is missing or damaged, or this machine has no such device or precision.
+    Raises QuorumError if it is missing or damaged, or if this machine has no such device or precision.
     """
-    from pipeline.model.loading import choose_device, load_backbone
-    from pipeline.model.precision import resolve
-    from pipeline.model.processor import compute_with
-
-    resolve(learner.precision, learner.device)
-    compute_with(learner.threads)
-    view, device = learner.view, choose_device(learner.device)
+    resolve(reader.precision, reader.device)
+    compute_with(reader.threads)
+    view, device = reader.view, choose_device(reader.device)
     folder = layout.backbone(view.backbone)
     if view.backbone not in ENCODERS:
-        return load_backbone(folder, view.adapted_layers or 0, device, learner.precision)
-    from pipeline.model.encoder_loading import load_encoder
-    from pipeline.model.frozen_part import FrozenPart
-
-    return load_encoder(folder, FrozenPart.parse(view.frozen or "none"), device, learner.precision, view.layers)
+        return load_backbone(folder, view.adapted_layers or 0, device, reader.precision)
+    return load_encoder(folder, FrozenPart.parse(view.frozen or "none"), device, reader.precision, view.layers)
 
 
 def digest_of(backbone: str) -> str:
     """The sha256 of a backbone's weights."""
-    from pipeline.model.loading import backbone_digest
-
     return backbone_digest(layout.backbone(backbone))
 
 
@@ -66,11 +71,6 @@ def reading(
         entries: all examples that will be loaded.
         trains: whether dropout is applied.
     """
-    from pipeline.federated.inputs import inputs
-    from pipeline.model.encoder import Encoder
-    from pipeline.model.loader import Loader
-    from pipeline.tasks.encoded import EncoderWithHead
-
     if isinstance(model, Encoder):
         load = Loader(layout.store(), model.device, CACHE_BYTES).training
         return EncoderWithHead(model, load_task(learner.task)), load
@@ -79,15 +79,7 @@ def reading(
 
 
 def initial(learner: Learner, model: Backbone | Encoder, classes: tuple[str, ...], seed: int) -> Adapter:
-    """Create the tensors with which all clients begin.
-
-    Raises:
-        QuorumError: LoRA with fewer than two adapted layers.
-    """
-    from pipeline.model.adapter import init_adapter
-    from pipeline.model.encoder import Encoder
-    from pipeline.model.lora import init_lora
-
+    """Create the tensors with which all clients begin. Raises QuorumError for LoRA above fewer than two layers."""
     size = learner.size or 0
     if isinstance(model, Encoder):
         body = model.initial(learner.above, size, seed)
@@ -101,17 +93,12 @@ def initial(learner: Learner, model: Backbone | Encoder, classes: tuple[str, ...
     return init_lora(shapes, size, seed)
 
 
-def train_learner(
-    training: Training, manifest: Manifest, index: Index, key: str, run_id: str, on_round: OnRound
-) -> Finished:
-    """Train on the clients of a manifest; see `train`."""
+class Clients(NamedTuple):
+    """The initial adapter, the clients that train, and the clients that are evaluated."""
 
-    def load(advance: Callable[[int], None], pooled: bool) -> Clients:
-        return clients_of(training, manifest, index, advance, pooled=pooled)
-
-    sizes = [len(own["train"]) for own in manifest.values() if own["train"]]
-    share = min(1.0, (training.clients_per_round or len(sizes)) / len(sizes))
-    return train(training, in_process(training, key, load), round(share * sum(sizes)), key, run_id, on_round)
+    initial: Adapter
+    trained: Mapping[str, LocalClientData]
+    evaluated: Mapping[str, LocalClientData]
 
 
 def clients_of(
@@ -123,21 +110,47 @@ def clients_of(
         advance: counts trained examples.
         pooled: whether one client trains on the examples of all.
     """
-    from pipeline.federated.local import LocalClientData
-
     model = model_of(training.learner)
     entries = [entry for own in index.entries.values() for entry in own]
     seen, load = reading(training.learner, model, entries, trains=True)
     local = local_training(training)
 
-    def data(own: Mapping[Any, list[str]], weight: float = 1.0) -> LocalClientData:
-        train, val = index.learned(own["train"]), index.learned(own["val"])
-        return LocalClientData(train, val, seen, load, local, advance, weight)
+    def data(train: Iterable[str], val: Iterable[str], weight: float = 1.0) -> LocalClientData:
+        return LocalClientData(index.learned(train), index.learned(val), seen, load, local, advance, weight)
 
-    clients = {name: data(dict(own), training.weights.get(name, 1.0)) for name, own in manifest.items()}
+    clients = {name: data(own["train"], own["val"], training.weights.get(name, 1.0)) for name, own in manifest.items()}
+    trained = {name: one for name, one in clients.items() if one.train}
+    if pooled:
+        trained = {POOLED: data([identity for own in manifest.values() for identity in own["train"]], [])}
     begins = initial(training.learner, model, index.classes, training.seed)
-    evaluated = {name: one for name, one in clients.items() if one.val}
-    if not pooled:
-        return Clients(begins, {name: one for name, one in clients.items() if one.train}, evaluated)
-    together = [identity for own in manifest.values() for identity in own["train"]]
-    return Clients(begins, {POOLED: data({"train": together, "val": []})}, evaluated)
+    return Clients(begins, trained, {name: one for name, one in clients.items() if one.val})
+
+
+def in_process(training: Training, manifest: Manifest, index: Index, key: str) -> Open:
+    """Open all clients in this process, with the training's simulated faults if it has any."""
+
+    def open_(advance: Callable[[int], None], algorithm: Algorithm, private: Private) -> Opened:
+
+        begins, trained, evaluated = clients_of(training, manifest, index, advance, pooled=algorithm.pooled)
+        if not private.states and (algorithm.stateful or set(evaluated) & set(trained)):
+            private.states.update({name: ClientState(begins) for name in trained})
+        owner = dict.fromkeys(evaluated, POOLED) if algorithm.pooled else {}
+        engine: Engine = InProcess(
+            algorithm, trained, evaluated, private, seed=training.seed, trained_by=owner, job=key
+        )
+        if training.faults is not None:
+            deadline = (training.tolerance or STRICT).deadline
+            engine = Faulty(engine, training.faults, deadline, seed=training.seed, sends=algorithm.sends)
+        return Opened(begins, engine, sum(data.examples for data in trained.values()))
+
+    return open_
+
+
+def train_learner(
+    training: Training, manifest: Manifest, index: Index, key: str, run_id: str, on_round: OnRound
+) -> Finished:
+    """Train on the clients of a manifest in this process; see `train`."""
+    sizes = [len(own["train"]) for own in manifest.values() if own["train"]]
+    share = min(1.0, (training.clients_per_round or len(sizes)) / len(sizes))
+    examples = round(share * sum(sizes))
+    return train(training, in_process(training, manifest, index, key), examples, key, run_id, on_round)

@@ -15,15 +15,16 @@ from pipeline.workspace.words import printable
 def check_folder(folder: str) -> None:
     """Print one line for each file: as text, so that a narrow terminal wraps it and cuts nothing off.
 
-    Raises:
-        QuorumError: a file cannot be used.
+    Raises QuorumError if a file cannot be used.
     """
     rows = [one.to_row() for one in check(Path(folder))]
-    others = _others(Path(folder))
-    for row in rows:
-        _print_line(_text(row))
-    for name in others:
-        _print_line(f"{name}: is not read; export the meeting as {', '.join(READERS)}, out of any archive")
+    lines = [_line(row) for row in rows]
+    lines += [
+        f"{name}: is not read; export the meeting as {', '.join(READERS)}, out of any archive"
+        for name in _others(Path(folder))
+    ]
+    for line in lines:
+        print(printable(line).replace("\n", "\\n"))
     unread = list(dict.fromkeys(str(row["file"]) for row in rows if "turns" not in row))
     read = [row for row in rows if "turns" in row]
     print(f"{len(read)} meetings can be read; {sum(int(row['queries']) for row in read)} summaries")
@@ -31,21 +32,17 @@ def check_folder(folder: str) -> None:
         raise QuorumError(f"{folder}: {len(unread)} files cannot be used: {', '.join(unread)}; the lines above say why")
 
 
-def _text(row: Json) -> str:
-    """A line on one file: what was read, then what is wrong."""
-    if "turns" not in row:
-        return f"{row['file']}: {row['wrong']}"
-    counts = f"{row['turns']} turns, {row['words']} words, {row['queries']} summaries, speakers {row['speakers']}"
-    return f"{row['file']}: {counts}" + (f"; {row['wrong']}" if row["wrong"] else "")
+def _line(row: Json) -> str:
+    """What was read of a file, then what is wrong."""
+    counts = ""
+    if "turns" in row:
+        counts = f"{row['turns']} turns, {row['words']} words, {row['queries']} summaries, speakers {row['speakers']}"
+    return f"{row['file']}: " + "; ".join(filter(None, (counts, row["wrong"])))
 
 
 def _others(folder: Path) -> list[str]:
     """The visible files of a folder, or of its folders of splits, that are no meeting, summary, table or note."""
     folders = [folder / split for split in SPLITS if (folder / split).is_dir()] or [folder]
-    used = (*READERS, ".csv", ".md")
     paths = [path for one in folders for path in sorted(one.iterdir()) if path.is_file()]
+    used = (*READERS, ".csv", ".md")
     return [path.name for path in paths if path.suffix.lower() not in used and not path.name.startswith(".")]
-
-
-def _print_line(text: str) -> None:
-    print(printable(text).replace("\n", "\\n"))

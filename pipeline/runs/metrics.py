@@ -1,33 +1,42 @@
-"""Metrics files: a small one for people and `dvc metrics`, and all figures of a group of runs for programs."""
+"""Metrics files: a small one for people and `dvc metrics`, all figures for programs, and the identities of runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from pipeline.evaluation.scores import MEAN
+from pipeline.plan.orders import RunRow
 from pipeline.runs.results import Metrics
 from pipeline.workspace import layout
-from pipeline.workspace.files import write_json
+from pipeline.workspace.files import read_json, sha256_json, write_json
 from pipeline.workspace.record import Json
 
 POOLED = "test"
 """All test examples, without regard to clients."""
 
 
-def small_metrics(metrics: Metrics, shown: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Return run -> its means over clients, of few enough metrics for a terminal's columns."""
-    return {
+def write_metrics(metrics: Metrics, by_seed: Mapping[int, Metrics], shown: Sequence[str]) -> None:
+    """Write run -> client -> figures, over all seeds and of each seed; and a few metrics' means, for a terminal.
+
+    Args:
+        shown: the metrics whose means are in the small file, if the run has them.
+    """
+    small = {
         run: {name: round(own[MEAN].metrics[name].value, 3) for name in shown if name in own[MEAN].metrics}
         for run, own in metrics.items()
     }
-
-
-def write_metrics(metrics: Metrics, by_seed: Mapping[int, Metrics]) -> None:
-    """Write reports/metrics: figures over all seeds, and of each seed."""
-    write_json(layout.all_metrics(), plain(metrics))
+    write_json(layout.METRICS, small)
+    write_json(layout.all_metrics(), _plain(metrics))
     for seed, own in by_seed.items():
-        write_json(layout.seed_metrics(seed), plain({run: own[run] for run in metrics if run in own}))
+        write_json(layout.seed_metrics(seed), _plain(own))
+
+
+def _plain(metrics: Metrics) -> Json:
+    return {
+        run: {client: figures.to_json() | {"examples": figures.examples} for client, figures in own.items()}
+        for run, own in metrics.items()
+    }
 
 
 def write_pooled_metrics(scores: Mapping[str, Mapping[int, Mapping[str, float]]]) -> None:
@@ -42,9 +51,17 @@ def write_pooled_metrics(scores: Mapping[str, Mapping[int, Mapping[str, float]]]
         write_json(layout.seed_metrics(seed), {r: {POOLED: own[seed]} for r, own in scores.items() if seed in own})
 
 
-def plain(metrics: Metrics) -> Json:
-    """Convert figures to JSON values."""
-    return {
-        run: {client: figures.to_json() | {"examples": figures.examples} for client, figures in own.items()}
-        for run, own in metrics.items()
-    }
+def identity_of(row: RunRow, training: str | None) -> str:
+    """Hash what a run at one seed is, so that MLflow logs nothing twice: its place, its knobs, its training's key."""
+    return sha256_json([layout.workspace().as_posix(), row.id, row.fingerprint, training])
+
+
+def record_identities(rows: Iterable[RunRow], results: Mapping[str, Json]) -> None:
+    """Write the identity of each run with a result next to the metrics."""
+    known = {row.id: identity_of(row, results[row.id]["training"]) for row in rows if row.id in results}
+    write_json(layout.identities(), known)
+
+
+def recorded_identities() -> dict[str, str]:
+    """Read run id -> identity; empty where no metrics have been written."""
+    return read_json(layout.identities()) if layout.identities().is_file() else {}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pipeline.errors import QuorumError
 from pipeline.plan.orders import planned_run, planned_runs
-from pipeline.runs.index import planned_key
+from pipeline.runs.index import planned_key, trained_key
 from pipeline.runs.jobs import jobs_of
 from pipeline.workspace import layout
 from pipeline.workspace.files import locked_if_free, read_json
@@ -20,7 +20,7 @@ def remove_unless_awaited(run_id: str, key: str) -> None:
     """Remove a training's checkpoint, unless another planned run of this training still has to be exported."""
     own = planned_run(run_id)
     alike = [row for row in planned_runs() if (row.setting, row.training) == (own.setting, own.training)]
-    if all(_trained(row.id) == key for row in alike):
+    if all(trained_key(row.id) == key for row in alike):
         remove_checkpoints([layout.checkpoints() / key])
 
 
@@ -31,31 +31,30 @@ def prune(*, unplanned: bool = False) -> None:
         unplanned: also remove what no plan of any workspace needs: checkpoints, models of every round, stored prefixes,
             and cached predictions. All of them stay where a plan has a setting that is not encoded.
     """
-    folders = [path for path in layout.checkpoints().glob("*") if path.is_dir()]
-    planned: dict[str, bool] = {}
-    entries: set[str] = set()
+    finished: dict[str, bool] = {}
+    needed: set[str] = set()
     complete = True
     for there in _workspaces():
         with chdir(there):
             try:
                 for row in planned_runs():
                     if not row.left_out and (key := planned_key(row.id)) is not None:
-                        planned[key] = planned.get(key, True) and _trained(row.id) == key
-                entries |= _entries()
+                        finished[key] = finished.get(key, True) and trained_key(row.id) == key
+                needed |= _entries()
             except QuorumError as error:
                 complete = False
                 if unplanned:
                     say(f"prune: files of other plans stay, since {there} is not encoded: {error}")
-    finished = [folder for folder in folders if planned.get(folder.name, unplanned and complete)]
-    files = remove_checkpoints(finished)
+    folders = [path for path in layout.checkpoints().glob("*") if path.is_dir()]
+    removed = remove_checkpoints([one for one in folders if finished.get(one.name, unplanned and complete)])
     if unplanned and complete:
-        files += _remove([path for path in layout.store().rglob("*.safetensors") if path.stem not in entries])
-        files += _remove([path for path in layout.generated().glob("*.json") if path.name not in entries])
-        for folder in (folder for folder in layout.rounds().glob("*") if folder.name not in planned):
-            files += _remove([path for path in folder.rglob("*") if path.is_file()])
+        removed += _remove([path for path in layout.store().rglob("*.safetensors") if path.stem not in needed])
+        removed += _remove([path for path in layout.generated().glob("*.json") if path.name not in needed])
+        for folder in (folder for folder in layout.rounds().glob("*") if folder.name not in finished):
+            removed += _remove([path for path in folder.rglob("*") if path.is_file()])
             shutil.rmtree(folder)
-    if files:
-        say(f"prune: {sum(files) / 1e9:.1f} GB of work/ that no run waits for removed")
+    if removed:
+        say(f"prune: {removed / 1e9:.1f} GB of work/ that no run waits for removed")
 
 
 def _workspaces() -> list[Path]:
@@ -73,27 +72,21 @@ def _entries() -> set[str]:
     return keys | {job.path.name for run in trained for job in jobs_of(run)}
 
 
-def _trained(run_id: str) -> str | None:
-    """The key of the training of a run's models; None without models."""
-    note = layout.trained_as(run_id)
-    found: str | None = read_json(note)["training"] if note.is_file() else None
-    return found
-
-
-def remove_checkpoints(folders: Sequence[Path]) -> list[int]:
-    """Remove the checkpoints that no process uses, such as a copy of the workspace; returns their sizes in bytes."""
-    sizes = []
+def remove_checkpoints(folders: Sequence[Path]) -> int:
+    """Remove the checkpoints that no process uses, such as a copy of the workspace; returns their size in bytes."""
+    size = 0
     for folder in folders:
         with locked_if_free(layout.checkpoint_lock(folder.name)) as free:
             if free and folder.is_dir():  # a training that diverged in its first round has no folder
                 # The database before its journal: without the journal an incomplete database would seem complete.
-                sizes += _remove(sorted(folder.iterdir()))
+                size += _remove(sorted(folder.iterdir()))
                 folder.rmdir()
-    return sizes
+    return size
 
 
-def _remove(files: Sequence[Path]) -> list[int]:
-    sizes = [path.stat().st_size for path in files]
+def _remove(files: Sequence[Path]) -> int:
+    """Remove files; returns their size in bytes."""
+    size = sum(path.stat().st_size for path in files)
     for path in files:
         path.unlink()
-    return sizes
+    return size

@@ -18,14 +18,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 from pipeline.errors import QuorumError
-from pipeline.federated.history import Round
 from pipeline.model.tensor_file import count_of_tensors
 from pipeline.plan.orders import RunRow
-from pipeline.runs.index import read_index, read_manifest
-from pipeline.runs.trained import timed_training
+from pipeline.runs.index import read_index, read_manifest, timed_training, trained_key
 from pipeline.runs.truncation import cut_of
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, write_bytes
+from pipeline.workspace.files import read_json, sha256_json, write_bytes
 from pipeline.workspace.record import Json
 from pipeline.workspace.tables import read_table
 
@@ -41,40 +39,46 @@ NEEDED = ("fingerprint", "precision", "source", "cut", "scores", "history")
 """What pages read of a result."""
 
 
-def result_of(row: RunRow, scores: Json) -> Json:
+def text_hash(text: str) -> str:
+    """The hash by which results and human ratings know a predicted text."""
+    return sha256_json(text)[:12]
+
+
+def result_of(row: RunRow, scores: Json) -> Result:
     """A run's result at one seed, from its scores, its rounds and its plan."""
-    manifest, learner = read_manifest(row.setting, row.seed), row.learner
-    index = None if learner is None else read_index(row.setting, row.name)
-    trained = [identity for own in manifest.values() for identity in own["train"]]
-    cut = None if index is None or learner is None else asdict(cut_of(index, manifest, learner.view.target_tokens))
-    return {
+    manifest = read_manifest(row.setting, row.seed)
+    adapters = sorted(layout.adapters(row.id).glob("*.safetensors"))
+    events = read_table(layout.events(row.id)) if layout.events(row.id).is_file() else []
+    result: Result = {
         "fingerprint": row.fingerprint,
         "commit": current_commit(),
         "machine": _machine(),
-        "precision": None if learner is None else learner.precision,
-        "threads": None if learner is None else learner.threads,
+        "precision": None,
+        "threads": None,
         "source": {name: read_json(layout.notes(name))["source"] for name in row.data},
-        "cut": cut,
+        "cut": None,
         "sizes": {client: {split: len(ids) for split, ids in own.items()} for client, own in manifest.items()},
-        "unlearned": 0 if index is None else sum(not index.entries[i][0].tokens for i in trained),
-        "parameters": parameters_of(row.id),
-        "backbone_bytes": None
-        if learner is None
-        else (layout.backbone(learner.view.backbone) / layout.WEIGHTS).stat().st_size,
-        "events": dict(Counter(one["kind"] for one in read_table(layout.events(row.id))))
-        if layout.events(row.id).is_file()
-        else {},
-        "training": read_json(layout.trained_as(row.id))["training"],
+        "unlearned": 0,
+        "parameters": count_of_tensors(adapters[0]) if adapters else 0,
+        "backbone_bytes": None,
+        "events": dict(Counter(one["kind"] for one in events)),
+        "training": trained_key(row.id),
         "training_seconds": timed_training(row.id).get("seconds"),
         "scores": scores,
         "history": read_table(layout.history(row.id)),
     }
-
-
-def parameters_of(run_id: str) -> int:
-    """The number of trained parameters of one of a run's models."""
-    files = sorted(layout.adapters(run_id).glob("*.safetensors"))
-    return count_of_tensors(files[0]) if files else 0
+    if learner := row.learner:
+        index = read_index(row.setting, row.name)
+        trained = [identity for own in manifest.values() for identity in own["train"]]
+        weights = layout.backbone(learner.view.backbone) / layout.WEIGHTS
+        result |= {
+            "precision": learner.precision,
+            "threads": learner.threads,
+            "cut": asdict(cut_of(index, manifest, learner.view.target_tokens)),
+            "unlearned": len(trained) - len(index.learned(trained)),
+            "backbone_bytes": weights.stat().st_size,
+        }
+    return result
 
 
 def write_result(path: Path, result: Json) -> None:
@@ -91,38 +95,39 @@ def write_result(path: Path, result: Json) -> None:
     write_bytes(path, gzip.compress(json.dumps(new, separators=(",", ":")).encode(), mtime=0))
 
 
-def read_result(name: str) -> dict[int, Json]:
-    """Read a run's result by seed; empty without one.
-
-    Raises:
-        QuorumError: the file is damaged, or lacks a key.
-    """
+def read_result(name: str) -> dict[int, Result]:
+    """Read a run's result by seed; empty without one. Raises QuorumError if the file is damaged, or lacks a key."""
     path = layout.result(name)
+    remedy = f"run `git checkout {path}` or `dvc repro`"
     try:
         content = json.loads(gzip.decompress(path.read_bytes()))
         found = {int(seed): dict(own) for seed, own in content["seeds"].items()}
     except FileNotFoundError:
         return {}
     except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError):
-        raise QuorumError(f"{path}: is damaged; run `git checkout {path}` or `dvc repro`") from None
+        raise QuorumError(f"{path}: is damaged; {remedy}") from None
     for own in found.values():
         if absent := [key for key in NEEDED if key not in own]:
-            raise QuorumError(f"{path}: is damaged (no {absent[0]}); run `git checkout {path}` or `dvc repro`")
+            raise QuorumError(f"{path}: is damaged (no {absent[0]}); {remedy}")
     return found
 
 
-def read_results_of(rows: Iterable[RunRow]) -> dict[str, Json]:
-    """Read run id -> result, of the planned runs that have one: the same knobs, of any version of the code.
-
-    Raises:
-        QuorumError: there is none, or results of two precisions would share a table.
-    """
-    files: dict[str, dict[int, Json]] = {}
-    found: dict[str, Json] = {}
+def planned_results(rows: Iterable[RunRow]) -> dict[str, Result]:
+    """Read run id -> result, of the planned runs that have one: the same knobs, of any version of the code."""
+    files: dict[str, dict[int, Result]] = {}
+    found: dict[str, Result] = {}
     for row in rows:
-        own = files.setdefault(row.name, read_result(row.name) if row.name not in files else {}).get(row.seed)
+        if row.name not in files:
+            files[row.name] = read_result(row.name)
+        own = files[row.name].get(row.seed)
         if own is not None and own["fingerprint"] == row.fingerprint:
             found[row.id] = own
+    return found
+
+
+def read_results_of(rows: Iterable[RunRow]) -> dict[str, Result]:
+    """Read the results of a page. Raises QuorumError if there is none, or if two precisions would share a table."""
+    found = planned_results(rows)
     if not found:
         raise QuorumError(f"{layout.RESULTS}: has no result of a planned run; run `dvc repro`")
     precisions = {result["precision"]: run for run, result in found.items() if result["precision"]}
@@ -132,70 +137,62 @@ def read_results_of(rows: Iterable[RunRow]) -> dict[str, Json]:
     return found
 
 
-def has_result(row: RunRow) -> bool:
-    """Whether results/ has the planned run: the same knobs and setting, of any version of the code."""
-    own = read_result(row.name).get(row.seed)
-    return own is not None and own["fingerprint"] == row.fingerprint
-
-
 def deleted_results(rows: Iterable[RunRow]) -> list[str]:
     """List the result files of planned runs that git has and the workspace lacks; none outside git."""
-    listed = ["git", "ls-files", "--deleted", "--", str(layout.RESULTS)]
-    found = subprocess.run(listed, capture_output=True, text=True, check=False).stdout.splitlines()
+    found = _git("ls-files", "--deleted", "--", str(layout.RESULTS)).splitlines()
     return [path for path in dict.fromkeys(str(layout.result(row.name)) for row in rows) if path in found]
 
 
 def refuse_to_retrain(row: RunRow) -> None:
     """Refuse to train a run whose result is in git without a dvc.lock: DVC cannot know that it is finished.
 
-    Raises:
-        QuorumError: git has a result of this run, and no dvc.lock.
+    Raises QuorumError if git has a result of this run, and no dvc.lock.
     """
     path = layout.result(row.name)
-    if os.environ.get(RETRAIN) == "1" or not has_result(row) or not _is_tracked(path) or _is_tracked(Path("dvc.lock")):
-        return
-    raise QuorumError(f"{path}: has this run's result; to train it again, set {RETRAIN}=1 or delete the file")
+    if (
+        os.environ.get(RETRAIN) != "1"
+        and planned_results([row])
+        and _is_tracked(path)
+        and not _is_tracked(Path("dvc.lock"))
+    ):
+        raise QuorumError(f"{path}: has this run's result; to train it again, set {RETRAIN}=1 or delete the file")
 
 
 def missing(rows: Sequence[RunRow]) -> list[str]:
     """List the last DVC stage of every planned run that lacks a result at some seed.
 
-    Raises:
-        QuorumError: one is missing, and there are results in another precision than this machine's.
+    Raises QuorumError if one is missing, and there are results in another precision than this machine's.
     """
-    made = [row for row in rows if not row.left_out]
-    waiting = [row for row in made if not has_result(row)]
-    for row in made if waiting else ():
-        if row.learner is not None and has_result(row):
-            there = read_result(row.name)[row.seed]["precision"]
-            refuse_another_precision(layout.result(row.name), there, row.learner.precision)
-    return list(dict.fromkeys(f"evaluate@{row.name}" for row in waiting))
+    rows = [row for row in rows if not row.left_out]
+    found = planned_results(rows)
+    waiting = dict.fromkeys(f"evaluate@{row.name}" for row in rows if row.id not in found)
+    for row in rows if waiting else ():
+        if row.learner is not None and row.id in found:
+            refuse_another_precision(layout.result(row.name), found[row.id]["precision"], row.learner.precision)
+    return list(waiting)
 
 
 def refuse_another_precision(path: Path, there: str, here: str) -> None:
     """Refuse hours of work that could share no table with existing results.
 
-    Raises:
-        QuorumError: a file was computed in another precision than this plan's.
+    Raises QuorumError if a file was computed in another precision than this plan's.
     """
     if there != here:
         raise QuorumError(f"{path}: was computed in {there}, and this plan says {here}; go on where {there} is native")
 
 
-def rounds_of(result: Result, seed: int) -> list[Round]:
-    """Return a result's rounds."""
-    return [Round.of_row(row, seed) for row in result["history"]]
+def current_commit() -> str:
+    """Return the short name of the checked-out commit; empty outside git."""
+    return _git("rev-parse", "--short", "HEAD")
 
 
 def _is_tracked(path: Path) -> bool:
-    done = subprocess.run(["git", "ls-files", "--error-unmatch", str(path)], capture_output=True, check=False)
-    return done.returncode == 0
+    return bool(_git("ls-files", "--", str(path)))
 
 
-def current_commit() -> str:
-    """Return the short name of the checked-out commit; empty outside git."""
-    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    return done.stdout.strip()
+def _git(*arguments: str) -> str:
+    """What git prints; nothing where it fails, for example outside a repository."""
+    return subprocess.run(["git", *arguments], capture_output=True, text=True, check=False).stdout.strip()
 
 
 def _machine() -> str:

@@ -10,8 +10,8 @@ from statistics import fmean
 from pipeline.evaluation.scores import MEAN, Figures, Scored, figures_of, over_seeds, read_rows
 from pipeline.federated.history import Round, ended_by_cap
 from pipeline.federated.objectives.threshold import Threshold
-from pipeline.plan.orders import ReportOrder, RunRow
-from pipeline.runs.result_files import Result, read_results_of
+from pipeline.plan.orders import RunRow
+from pipeline.runs.result_files import Result
 from pipeline.workspace.progress import progress
 from pipeline.workspace.record import Json
 
@@ -34,15 +34,6 @@ class Results:
         """Whether the cap on rounds ended a run's training."""
         row = self.rows[run][0]
         return row.training is not None and ended_by_cap(self.histories[run], row.patience)
-
-
-def read_results(rows: Sequence[RunRow], samples: int, label: str) -> Results:
-    """Read the results behind tables and figures, with intervals from `samples` random sign flips of meetings.
-
-    Raises:
-        QuorumError: no run has a result.
-    """
-    return results_of(rows, read_results_of(rows), samples, label)
 
 
 def results_of(
@@ -115,15 +106,6 @@ def _with_other_losses(figures: Mapping[str, Figures], seeds: Sequence[Json]) ->
     return filled
 
 
-def first_runs(order: ReportOrder, results: Results) -> dict[str, str]:
-    """Return setting -> id of its first run, preferring runs with results."""
-    with_results = {row.id for rows in results.rows.values() for row in rows}
-    first: dict[str, str] = {}
-    for row in sorted(order.runs, key=lambda row: row.id not in with_results):
-        first.setdefault(row.setting, row.id)
-    return first
-
-
 def common_clients(metrics: Mapping[str, Json]) -> tuple[list[str], list[str]]:
     """Return (the clients over which means of several runs are taken, all clients of any run).
 
@@ -156,10 +138,7 @@ def knob_of(results: Results, run: str, knob: str) -> float:
     A threshold that is a quantile is returned as its mean in nats over all rounds.
     """
     training = results.rows[run][0].training
-    value = training.hyperparameters.get(knob, math.nan) if training is not None else math.nan
-    if knob != "tau" or (isinstance(value, float) and math.isnan(value)):
-        return float(value)
-    threshold = Threshold.parse(value)
-    if threshold.quantile is None:
-        return threshold.nats
-    return fmean(one.figures["tau"] for one in results.histories[run] if "tau" in one.figures)
+    value = math.nan if training is None else training.hyperparameters.get(knob, math.nan)
+    if isinstance(value, str) and Threshold.parse(value).quantile is not None:
+        return fmean(one.figures[knob] for one in results.histories[run] if knob in one.figures)
+    return float(value)

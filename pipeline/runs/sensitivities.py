@@ -23,40 +23,35 @@ def effects_with(
     one: Sensitivity, comparisons: Sequence[Comparison], runs: BySeed, metrics: Mapping[str, Metric], samples: int
 ) -> list[Effect]:
     """Return the effects of comparisons over groups that are still defined with one thing changed."""
-    wanted = {seed: own for seed, own in runs.items() if seed in (one.seeds or runs)}
-    changed = ScoresBySeed(_in_groups(one, _with_other_results(one, wanted)), metrics)
+    runs = {seed: own for seed, own in runs.items() if seed in (one.seeds or runs)}
+    for seed, path in one.replace.items():
+        runs = _with_results(runs, seed, read_json(path)["rows"])
+    if one.groups is not None:
+        runs = {s: {run: _in_groups(rows, one.groups) for run, rows in own.items()} for s, own in runs.items()}
+    changed = ScoresBySeed(runs, metrics)
 
-    def changed_contrast(terms: Mapping[str, float], metric: str, seed: int | None) -> dict[str, Clusters] | None:
+    def contrast(terms: Mapping[str, float], metric: str, seed: int | None) -> dict[str, Clusters] | None:
         """See `comparisons.Contrast`."""
         found = changed.contrast(terms, metric, seed)
         return {"all": _joined(found)} if found and one.weigh == "examples" else found
 
     over_groups = [own for own in comparisons if own.over == "groups"]
-    return [effect for effect in compare(over_groups, changed_contrast, list(wanted), samples) if effect.interval]
+    return [effect for effect in compare(over_groups, contrast, list(runs), samples) if effect.interval]
 
 
-def _with_other_results(one: Sensitivity, runs: BySeed) -> BySeed:
-    """Replace the results of some seeds by other files; runs that such a file lacks are left out at every seed."""
-    found = dict(runs)
-    for seed, path in one.replace.items():
-        rows: dict[str, list[Json]] = {}
-        for row in read_json(path)["rows"]:
-            rows.setdefault(row["run"], []).append({k: v for k, v in row.items() if k != "run"})
-        found[seed] = {run: read_rows(own) for run, own in rows.items()}
-        found = {s: {run: own for run, own in runs.items() if run in rows} for s, runs in found.items()}
-    return found
+def _with_results(runs: BySeed, seed: int, rows: Sequence[Json]) -> BySeed:
+    """Replace the results of a seed; runs that the rows lack are left out at every seed."""
+    others: dict[str, list[Json]] = {}
+    for row in rows:
+        others.setdefault(row["run"], []).append({k: v for k, v in row.items() if k != "run"})
+    found = {**runs, seed: {run: read_rows(own) for run, own in others.items()}}
+    return {s: {run: scores for run, scores in own.items() if run in others} for s, own in found.items()}
 
 
-def _in_groups(one: Sensitivity, runs: BySeed) -> BySeed:
-    if one.groups is None:
-        return runs
-    pattern = re.compile(one.groups)
-
-    def grouped(row: Scored) -> Scored:
-        found = pattern.match(row.meeting)
-        return replace(row, meeting=found[0]) if found else row
-
-    return {seed: {run: [*map(grouped, rows)] for run, rows in own.items()} for seed, own in runs.items()}
+def _in_groups(rows: Sequence[Scored], pattern: str) -> list[Scored]:
+    """Rows whose meetings are called by the part of their name that matches a pattern, if one does."""
+    matches = [re.match(pattern, row.meeting) for row in rows]
+    return [replace(row, meeting=found[0]) if found else row for row, found in zip(rows, matches, strict=True)]
 
 
 def _joined(clients: Mapping[str, Clusters]) -> Clusters:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,7 @@ from pipeline.corpora.transcripts import read_transcript
 from pipeline.errors import QuorumError
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.precision import Precision, multiplies_bf16, resolve
-from pipeline.plan.learner import Learner
+from pipeline.plan.learner import Reader
 from pipeline.plan.orders import PredictOrder, RunRow, planned_runs, read_order
 from pipeline.runs.index import read_manifest
 from pipeline.runs.jobs import model_file
@@ -30,8 +32,7 @@ if TYPE_CHECKING:  # these imports take seconds, and a wrong argument should fai
 def summarize_file(file: Path, *, run: str, client: str, query: str, turns: str | None) -> str:
     """Return the summary; reports on standard error which turns of the transcript were left out.
 
-    Raises:
-        QuorumError: the file, the run, the client, the query or the range of turns is wrong.
+    Raises QuorumError if the file, the run, the client, the query or the range of turns is wrong.
     """
     if not query.strip():
         raise QuorumError("--query: is empty; say what to summarize")
@@ -42,11 +43,37 @@ def summarize_file(file: Path, *, run: str, client: str, query: str, turns: str 
     adapter_path = model_file(row.id, client)
     meeting = read_transcript(file)
     first, last = turn_range(turns, len(meeting))
-    return _summarize(file.stem, meeting[first:last], row, adapter_path, query, first + 1, chosen=turns is not None)
+    writer, places = _writer(row), list(range(first, last))
+
+    def fits(chosen: list[Turn]) -> bool:
+        rendered = writer.rendered(file.stem, chosen, query)
+        return rendered.transcript_read == rendered.transcript_tokens
+
+    limit = f"to fit {writer.limits.source_tokens} tokens"
+    if turns is None and not fits(meeting):
+        places = nearest_turns(meeting, query, fits, resolve("auto", "cpu"))
+        if left_out := len(meeting) - len(places):
+            say(
+                f"{file.stem}: {left_out} of {len(meeting)} turns left out, {limit}: those least like the query; "
+                "--turns A-B chooses others"
+            )
+    chosen = [meeting[place] for place in places]
+    say(f"{file.stem}: turns used: {spans([place + 1 for place in places])}")
+    if not fits(chosen):
+        say(f"{file.stem}: the end of the last turns was cut off, {limit}")
+    return writer.write(writer.rendered(file.stem, chosen, query), adapter_path)
+
+
+def _row(run: str) -> RunRow:
+    rows = [row for row in planned_runs() if not row.left_out]
+    for row in rows:
+        if run in (row.id, row.name, f"{row.name}-{row.seed}"):
+            return row
+    raise QuorumError(f"--run {run}: no such run; there are {', '.join(dict.fromkeys(row.name for row in rows))}")
 
 
 @dataclass(frozen=True)
-class _LoadedRun:
+class _Writer:
     """A run's loaded backbone, and how it encodes and decodes."""
 
     backbone: Backbone
@@ -59,88 +86,53 @@ class _LoadedRun:
         example = Conversation(name, "new", "new", "test", name, query, tuple(turns), "")
         return self.task.render(self.backbone, example, (), self.limits)[0]
 
+    def write(self, rendered: Rendered, adapter_path: Path) -> str:
+        """Write a summary with a client's adapter."""
+        import torch
 
-def _load_run(row: RunRow) -> _LoadedRun:
-    """Load a run's backbone.
+        from pipeline.model.adapter import on_device, read_adapter
+        from pipeline.model.backbone import Row
 
-    Raises:
-        QuorumError: the run writes no summaries, or its backbone is missing.
-    """
+        prefix, extra = self.backbone.encode(rendered, for_generation=True)
+        adapter = on_device(read_adapter(adapter_path), self.backbone.device)
+        with torch.no_grad():
+            return self.task.predict(self.backbone, [prefix | extra], [Row(0, adapter)], self.rule)[0].text
+
+
+def _writer(row: RunRow) -> _Writer:
+    """Load a run's backbone. Raises QuorumError if the run writes no summaries, or its backbone is missing."""
     from pipeline.model.backbone import Limits
     from pipeline.tasks.task import load_task
 
     rule = read_order(layout.order("predict", row.name), PredictOrder).rule
-    learner = row.learner
-    if rule is None or learner is None:
+    if rule is None or row.learner is None:
         raise QuorumError(f"--run {row.name}: writes no summaries; choose another run")
-    if learner.precision == "bf16" and not multiplies_bf16(learner.device):
+    reader, view = row.learner.reader, row.learner.view
+    if reader.precision == "bf16" and not multiplies_bf16(reader.device):
         say("summarize: in fp32, as this machine does not multiply bf16 natively; the run was trained in bf16")
-        learner = learner.model_copy(update={"precision": "fp32"})
-    if learner.view.backbone.startswith("tiny"):
+        reader = reader.model_copy(update={"precision": "fp32"})
+    if view.backbone.startswith("tiny"):
         say("summarize: the model is a tiny one with random weights: its summaries are noise")
-    digest = read_json(layout.backbone(learner.view.backbone) / layout.ABOUT_BACKBONE)["digest"]
-    backbone = _backbone(layout.home(), digest, learner.model_dump_json())
-    limits = Limits(learner.view.source_tokens, learner.view.target_tokens)
-    return _LoadedRun(backbone, load_task(learner.task), rule, limits)
+    digest = read_json(layout.backbone(view.backbone) / layout.ABOUT_BACKBONE)["digest"]
+    backbone = _backbone(layout.home(), digest, reader.model_dump_json())
+    return _Writer(backbone, load_task(row.learner.task), rule, Limits(view.source_tokens, view.target_tokens))
 
 
 @lru_cache(maxsize=1)
-def _backbone(_home: Path, _digest: str, learner: str) -> Backbone:
+def _backbone(_home: Path, _digest: str, reader: str) -> Backbone:
     """Load the backbone once for all summaries of a process."""
     from pipeline.model.encoder import Encoder
     from pipeline.runs.learners import model_of
 
-    model = model_of(Learner.model_validate_json(learner))
+    model = model_of(Reader.model_validate_json(reader))
     assert not isinstance(model, Encoder)
     return model
-
-
-def _summarize(
-    name: str, meeting: list[Turn], row: RunRow, adapter_path: Path, query: str, first: int, *, chosen: bool
-) -> str:
-    """Summarize the turns of a meeting; `first` is the number of the first one, counted from 1."""
-    import torch
-
-    from pipeline.model.adapter import on_device, read_adapter
-    from pipeline.model.backbone import Row
-
-    run = _load_run(row)
-
-    def fits(turns: list[Turn]) -> bool:
-        rendered = run.rendered(name, turns, query)
-        return rendered.transcript_read == rendered.transcript_tokens
-
-    places = list(range(len(meeting)))
-    if not fits(meeting) and not chosen:
-        places = nearest_turns(meeting, query, fits, resolve("auto", "cpu"))
-        if len(places) < len(meeting):
-            say(
-                f"{name}: {len(meeting) - len(places)} of {len(meeting)} turns left out, to fit "
-                f"{run.limits.source_tokens} tokens: those least like the query; --turns A-B chooses others"
-            )
-    chosen_turns = [meeting[place] for place in places]
-    say(f"{name}: turns used: {spans([first + place for place in places])}")
-    if not fits(chosen_turns):
-        say(f"{name}: the end of the last turns was cut off, to fit {run.limits.source_tokens} tokens")
-    prefix, extra = run.backbone.encode(run.rendered(name, chosen_turns, query), for_generation=True)
-    adapter = on_device(read_adapter(adapter_path), run.backbone.device)
-    with torch.no_grad():
-        return run.task.predict(run.backbone, [prefix | extra], [Row(0, adapter)], run.rule)[0].text
-
-
-def _row(run: str) -> RunRow:
-    rows = [row for row in planned_runs() if not row.left_out]
-    for row in rows:
-        if run in (row.id, row.name, f"{row.name}-{row.seed}"):
-            return row
-    raise QuorumError(f"--run {run}: no such run; there are {', '.join(dict.fromkeys(row.name for row in rows))}")
 
 
 def turn_range(text: str | None, count: int) -> tuple[int, int]:
     """Convert `A-B`, counted from 1 and inclusive, to the ends of a Python range.
 
-    Raises:
-        QuorumError: not of that form, or outside the transcript.
+    Raises QuorumError if it is not of that form, or outside the transcript.
     """
     if text is None:
         return 0, count
@@ -153,19 +145,16 @@ def turn_range(text: str | None, count: int) -> tuple[int, int]:
 def nearest_turns(
     meeting: list[Turn], query: str, fits: Callable[[list[Turn]], bool], precision: Precision = "fp32"
 ) -> list[int]:
-    """Find the places, in order, of the turns nearest to the query by sentence embedding, as many as fit."""
+    """Find the places, in order, of the turns nearest to the query by sentence embedding: as many as fit, or one."""
     from pipeline.tasks.similarity import embed
 
     vectors = embed([query, *(f"{turn.speaker}: {turn.text}" for turn in meeting)], precision)
     order = (vectors[1:] @ vectors[0]).argsort(descending=True).tolist()
-    low, high = 1, len(meeting)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if fits([meeting[i] for i in sorted(order[:middle])]):
-            low = middle
-        else:
-            high = middle - 1
-    return sorted(order[:low])
+
+    def is_too_long(count: int) -> bool:
+        return not fits([meeting[i] for i in sorted(order[:count])])
+
+    return sorted(order[: 1 + bisect_left(range(2, len(meeting) + 1), True, key=is_too_long)])
 
 
 def spans(numbers: list[int]) -> str:
@@ -174,10 +163,6 @@ def spans(numbers: list[int]) -> str:
     >>> spans([1, 2, 3, 7, 9, 10])
     '1-3, 7, 9-10'
     """
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
+    groups = groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])
+    runs = [[number for _, number in group] for _, group in groups]
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

@@ -14,14 +14,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from typing import IO
 
 from pipeline.federated.history import OnRound, Round, metrics_by_row
 from pipeline.plan.orders import ReportOrder, RunRow, planned_run, read_order
-from pipeline.runs.identity import identity_of, recorded_identities
-from pipeline.runs.index import planned_key
-from pipeline.runs.result_files import current_commit, read_results_of, rounds_of
-from pipeline.runs.trained import timed_training
+from pipeline.runs.index import planned_key, timed_training
+from pipeline.runs.metrics import identity_of, recorded_identities
+from pipeline.runs.result_files import Result, current_commit, read_results_of
 from pipeline.workspace import layout
 from pipeline.workspace.files import is_locked, read_json, sha256_file, sha256_json
 from pipeline.workspace.progress import say
@@ -30,16 +30,9 @@ from pipeline.workspace.tables import read_table
 from pipeline.workspace.tracking import PARENT_TAG, TRAINING_TAG, Store, failures
 
 PER_ROUND = (
-    "train_loss",
-    "validation_loss",
-    "local_validation_loss",
-    "server_validation_loss",
-    "sent_validation_loss",
-    "bytes_down",
-    "bytes_up",
-    "seconds",
+    *("train_loss", "validation_loss", "local_validation_loss", "server_validation_loss", "sent_validation_loss"),
+    *("bytes_down", "bytes_up", "seconds"),
 )
-
 
 Message = Json
 """To the logger: the run that begins, with its identity and its training's key; a round's rows; or that it ended."""
@@ -53,22 +46,19 @@ def live(name: str) -> Iterator[Callable[[str], AbstractContextManager[OnRound]]
     a training ends without a message, as a killed one does, that process sets the status FAILED.
     """
     with ExitStack() as stack:
-        logger: list[subprocess.Popen[str]] = []
+        logger: list[IO[str]] = []
 
         def send(message: Message) -> None:
             if not logger:
                 logger.append(stack.enter_context(_logger(name)))
-            pipe = logger[0].stdin
-            assert pipe is not None
             with suppress(OSError):  # the logger has reported why it ended
-                pipe.write(json.dumps(message) + "\n")
-                pipe.flush()
+                logger[0].write(json.dumps(message) + "\n")
+                logger[0].flush()
 
         @contextmanager
         def one(run_id: str) -> Iterator[OnRound]:
-            row = planned_run(run_id)
             key = planned_key(run_id)
-            begins = {"run": run_id, "identity": identity_of(row, key), "training": key}
+            begins = {"run": run_id, "identity": identity_of(planned_run(run_id), key), "training": key}
             # A training calls this first once it has its lock: RUNNING without the lock would mean a dead one.
             yield lambda rows: send({"rows": [asdict(one) for one in rows]} | begins)
             send({"ended": run_id})
@@ -77,27 +67,24 @@ def live(name: str) -> Iterator[Callable[[str], AbstractContextManager[OnRound]]
 
 
 @contextmanager
-def _logger(name: str) -> Iterator[subprocess.Popen[str]]:
+def _logger(name: str) -> Iterator[IO[str]]:
+    """The standard input of a process that logs."""
     command = [sys.executable, "-m", "pipeline", "log", name]
     # A new session, so that Ctrl-C reaches only the training; the logger then reads the end of its pipe.
     with subprocess.Popen(command, stdin=subprocess.PIPE, text=True, start_new_session=True) as logger:
+        assert logger.stdin is not None
         try:
-            yield logger
+            yield logger.stdin
         finally:
-            assert logger.stdin is not None
             with suppress(OSError):  # closing flushes again what a dead logger left unread
                 logger.stdin.close()
 
 
 def log(lines: Iterable[str]) -> None:
-    """Log the messages of `live`, a line of JSON each.
-
-    Raises:
-        QuorumError: the MLflow store cannot be opened or written.
-    """
+    """Log the messages of `live`, a line of JSON each. Raises QuorumError if the store cannot be opened or written."""
     with failures():
-        store, order = Store(), read_order(layout.order("report"), ReportOrder)
-        _fail_dead_trainings(store)
+        projection = _Projection(Store(), read_order(layout.order("report"), ReportOrder))
+        store = projection.store
         run, skipped = "", ""
         for message in map(json.loads, lines):
             if "ended" in message:
@@ -106,75 +93,110 @@ def log(lines: Iterable[str]) -> None:
                 run = ""
                 continue
             if not run and message["run"] != skipped:
-                row = next(one for one in order.runs if one.id == message["run"])
-                run, complete = _mlflow_run(store, order, row, message["identity"], message["training"])
+                row = next(one for one in projection.order.runs if one.id == message["run"])
+                run, complete = projection.run(row, message["identity"], message["training"])
                 if complete:
                     run, skipped = "", row.id
                     continue
                 store.params(run, _of_training(row))
                 store.set_status(run, "RUNNING")
             if run:
-                _log_rounds(store, run, [Round(**one) for one in message["rows"]])
+                projection.rounds(run, [Round(**one) for one in message["rows"]])
         if run:
-            store.set_status(run, "FAILED")
-
-
-def _fail_dead_trainings(store: Store) -> None:
-    """Set FAILED for runs with status RUNNING whose training has no lock: their loggers were killed, too."""
-    for run, key in store.running().items():
-        if not is_locked(layout.checkpoint_lock(key)):
             store.set_status(run, "FAILED")
 
 
 def project() -> None:
     """Bring the store in line with the files, of any task: after a training, a `dvc pull`, or a lost mlflow.db.
 
-    Raises:
-        QuorumError: the store cannot be opened or written, or nothing is planned or computed here.
+    Raises QuorumError if the store cannot be opened or written, or if nothing is planned or computed here.
     """
     order = read_order(layout.order("report"), ReportOrder)
-    results, new = read_results_of(order.runs), 0
+    results, recorded, new = read_results_of(order.runs), recorded_identities(), 0
     with failures():
-        store = Store()
-        _fail_dead_trainings(store)
-        recorded = recorded_identities()
+        projection = _Projection(Store(), order)
         for row in (row for row in order.runs if row.id in results):
-            result = results[row.id]
-            identity = identity_of(row, result["training"])
+            training = results[row.id]["training"]
+            identity = identity_of(row, training)
             if recorded.get(row.id) != identity:  # metrics of another plan or other data
                 continue
-            run, complete = _mlflow_run(store, order, row, identity, result["training"])
+            run, complete = projection.run(row, identity, training)
             if not complete:
-                _project_run(store, run, order, row, result)
+                projection.complete(run, row, results[row.id])
                 new += 1
-        _project_page(store, order)
+        projection.page()
     say(f"track: {new} runs brought into {layout.mlflow_uri()}")
 
 
-def _project_run(store: Store, run: str, order: ReportOrder, row: RunRow, result: Json) -> None:
-    """Log a run's params, metrics by round, final scores, and those of its models that are here."""
-    sources = {f"data_source.{name}": about["source"] for name, about in result["source"].items()}
-    setting = order.settings[row.setting].model_dump(mode="json")
-    who = {f"setting.{key}": value for key, value in setting.items() if value is not None}
-    store.params(run, order.knobs | sources | who | _of_training(row))
-    _log_rounds(store, run, rounds_of(result, row.seed))
-    if layout.events(row.id).is_file():
-        store.events(run, read_table(layout.events(row.id)))
-        store.artifact(run, layout.events(row.id), "events")
-    for timed in timed_training(row.id).get("rounds", []):
-        store.metrics(run, {f"{timed['client']}/seconds": timed["seconds"]}, int(timed["round"]))
-    for client, figures in read_json(layout.seed_metrics(row.seed)).get(row.name, {}).items():
-        store.metrics(run, {f"{client}/{name}": value for name, value in _values(figures).items()})
-    if row.training is not None:
-        for path in sorted(layout.adapters(row.id).glob("*.safetensors")):
-            if len(path.suffixes) == 1:  # the evaluated models, without teachers and others
-                store.artifact(run, path, "adapters")
-    store.finish(run)
+@dataclass(frozen=True)
+class _Projection:
+    """A plan's runs in the store. Runs whose training is dead have the status FAILED."""
 
+    store: Store
+    order: ReportOrder
 
-def _values(figures: Json) -> dict[str, float]:
-    """A client's figures without their intervals."""
-    return {name: figure["value"] if isinstance(figure, Mapping) else figure for name, figure in figures.items()}
+    def __post_init__(self) -> None:
+        """Set FAILED for runs with status RUNNING whose training has no lock: their loggers were killed, too."""
+        for run, key in self.store.running().items():
+            if not is_locked(layout.checkpoint_lock(key)):
+                self.store.set_status(run, "FAILED")
+
+    def run(self, row: RunRow, identity: str, training: str | None) -> tuple[str, bool]:
+        """A planned run in MLflow, created if it is missing: (its id, whether it is complete)."""
+
+        def tags() -> dict[str, str]:
+            own = {"method": row.method, "setting": row.setting, "seed": str(row.seed), "scale": self.order.scale}
+            return own | {TRAINING_TAG: training or "", PARENT_TAG: self._parent()}
+
+        return self.store.run(identity, f"{row.name}-{row.seed}", tags)
+
+    def _parent(self) -> str:
+        """The parent run: the DVC experiment, else the workspace at its commit; finished as soon as it is created."""
+        here = f"{layout.workspace().name or 'workspace'} @ {current_commit() or 'no commit'}"
+        name, scale = os.environ.get("DVC_EXP_NAME") or here, self.order.scale
+        run, complete = self.store.run(sha256_json(["parent", name, scale]), name, lambda: {"scale": scale})
+        if not complete:
+            self.store.finish(run)
+        return run
+
+    def rounds(self, run: str, rows: Iterable[Round]) -> None:
+        """Log rounds' metrics."""
+        for number, values in metrics_by_row(rows, PER_ROUND):
+            self.store.metrics(run, values, number)
+
+    def complete(self, run: str, row: RunRow, result: Result) -> None:
+        """Log a run's params, metrics by round, final scores, and those of its models that are here."""
+        store = self.store
+        sources = {f"data_source.{name}": about["source"] for name, about in result["source"].items()}
+        setting = self.order.settings[row.setting].model_dump(mode="json")
+        who = {f"setting.{key}": value for key, value in setting.items() if value is not None}
+        store.params(run, self.order.knobs | sources | who | _of_training(row))
+        self.rounds(run, [Round.of_row(one, row.seed) for one in result["history"]])
+        if layout.events(row.id).is_file():
+            store.events(run, read_table(layout.events(row.id)))
+            store.artifact(run, layout.events(row.id), "events")
+        for timed in timed_training(row.id).get("rounds", []):
+            store.metrics(run, {f"{timed['client']}/seconds": timed["seconds"]}, int(timed["round"]))
+        for client, figures in read_json(layout.seed_metrics(row.seed)).get(row.name, {}).items():
+            plain = {name: one["value"] if isinstance(one, Mapping) else one for name, one in figures.items()}
+            store.metrics(run, {f"{client}/{name}": value for name, value in plain.items()})
+        if row.training is not None:
+            for path in sorted(layout.adapters(row.id).glob("*.safetensors")):
+                if len(path.suffixes) == 1:  # the evaluated models, without teachers and others
+                    store.artifact(run, path, "adapters")
+        store.finish(run)
+
+    def page(self) -> None:
+        """Log a run for the page with its figures, once for each version of the page."""
+        if not layout.REPORT.is_file():
+            return
+        identity = sha256_json(["page", sha256_file(layout.REPORT)])
+        run, complete = self.store.run(identity, layout.REPORT.stem, lambda: {PARENT_TAG: self._parent()})
+        if not complete:
+            for path in sorted(layout.FIGURES.glob("*.png")):
+                self.store.artifact(run, path, "figures")
+            self.store.artifact(run, layout.REPORT, "report")
+            self.store.finish(run)
 
 
 def _of_training(row: RunRow) -> Json:
@@ -185,42 +207,3 @@ def _of_training(row: RunRow) -> Json:
     view: Json = learner.pop("view", {})
     named: Json = {"method": row.method, "setting": row.setting, "seed": row.seed, "evaluate": row.evaluate}
     return named | view | learner | hyperparameters | training
-
-
-def _project_page(store: Store, order: ReportOrder) -> None:
-    """Log a run for the page with its figures, once for each version of the page."""
-    if layout.REPORT.is_file():
-        identity = sha256_json(["page", sha256_file(layout.REPORT)])
-        known, complete = store.run(identity, layout.REPORT.stem, lambda: {PARENT_TAG: _parent(store, order)})
-        if not complete:
-            for path in sorted(layout.FIGURES.glob("*.png")):
-                store.artifact(known, path, "figures")
-            store.artifact(known, layout.REPORT, "report")
-            store.finish(known)
-
-
-def _mlflow_run(store: Store, order: ReportOrder, row: RunRow, identity: str, training: str | None) -> tuple[str, bool]:
-    """A planned run in MLflow, created if it is missing: (its id, whether it is complete)."""
-
-    def tags() -> dict[str, str]:
-        own = {"method": row.method, "setting": row.setting, "seed": str(row.seed), "scale": order.scale}
-        return own | {TRAINING_TAG: training or "", PARENT_TAG: _parent(store, order)}
-
-    return store.run(identity, f"{row.name}-{row.seed}", tags)
-
-
-def _parent(store: Store, order: ReportOrder) -> str:
-    """The parent run: the DVC experiment, else the workspace at its commit; finished as soon as it is created."""
-    name = (
-        os.environ.get("DVC_EXP_NAME")
-        or f"{layout.workspace().name or 'workspace'} @ {current_commit() or 'no commit'}"
-    )
-    run, complete = store.run(sha256_json(["parent", name, order.scale]), name, lambda: {"scale": order.scale})
-    if not complete:
-        store.finish(run)
-    return run
-
-
-def _log_rounds(store: Store, run: str, rows: Iterable[Round]) -> None:
-    for number, values in metrics_by_row(rows, PER_ROUND):
-        store.metrics(run, values, number)

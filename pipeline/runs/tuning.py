@@ -10,19 +10,19 @@ precision and code; the table shows from which values those of params.yaml were 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache, partial
 from statistics import fmean
-from typing import Any
 
 from pydantic import ValidationError
 
 from pipeline.clients.manifest import Manifest
-from pipeline.corpora.example import SPLITS, Split
+from pipeline.corpora.example import Split
 from pipeline.corpora.prepared import examples_of, sampled
 from pipeline.errors import QuorumError
 from pipeline.plan.code import without_code
-from pipeline.plan.orders import TrainOrder
+from pipeline.plan.orders import Training, TrainOrder
 from pipeline.plan.resolve import encode_order, partition_order, task_of
 from pipeline.plan.schema import Params, Search, read_params
 from pipeline.plan.training import precision_of, train_order
@@ -51,6 +51,9 @@ NEAR = 0.01
 DIVERGED = "divergence"
 """How a trial ended whose loss or gradient was not finite; every other trial is better."""
 
+VISIBLE: tuple[Split, ...] = ("train", "val")
+"""The splits of which tuning draws, reads and encodes examples: no choice may see a test."""
+
 Row = Json
 
 
@@ -75,21 +78,31 @@ class Trial:
     drawn: Drawn
 
     @property
+    def training(self) -> Training:
+        assert self.order.training is not None
+        return self.order.training
+
+    @property
     def fingerprint(self) -> str:
         """A hash of its training's knobs and data, apart from the code, and of which model's loss is taken."""
-        assert self.order.training is not None
-        knobs = without_code(self.order.training.model_dump(mode="json"))
+        knobs = without_code(self.training.model_dump(mode="json"))
         return sha256_json([knobs, self.drawn.digest, self.order.evaluate, self.order.evaluated])[:16]
 
     @property
     def training_key(self) -> str:
         """The name of its training's checkpoint."""
-        assert self.order.training is not None
-        return training_key(self.order.training, self.drawn.manifest, self.drawn.index)
+        return training_key(self.training, self.drawn.manifest, self.drawn.index)
+
+    @property
+    def code(self) -> str:
+        """A hash of the code that trains it."""
+        return sha256_json(self.training.code)[:16]
 
     def row(self) -> Row | None:
-        """Its row of the table, if it has been tried."""
-        return next((r for r in _known() if (r["fingerprint"], r["chooses"]) == (self.fingerprint, self.key)), None)
+        """Its row of the table, with numbers, if it has been tried."""
+        known = (one for one in _known() if (one["fingerprint"], one["chooses"]) == (self.fingerprint, self.key))
+        row = next(known, None)
+        return row and row | {"value": float(row["value"]), "validation_loss": float(row["validation_loss"])}
 
     def __str__(self) -> str:
         return f"{self.run}, {self.key.rpartition('.')[2]}={self.value:g}"
@@ -98,21 +111,22 @@ class Trial:
 def tune() -> None:
     """Train the missing trials, and write results/tuning.csv after each; rows of other scales and searches stay.
 
-    Raises:
-        QuorumError: data are not prepared, a value does not fit its key, or a trial was run in another precision.
+    Raises QuorumError if data are not prepared, a value does not fit its key, or a trial was run in another precision.
     """
     params = read_params()
     if not params.tune.searches:
         raise QuorumError("params.yaml: tune.searches: is empty; name a grid and what it chooses")
-    precision = precision_of(params)
     for row in _known():
         if row["scale"] == params.scale and row["fingerprint"]:
-            refuse_another_precision(layout.TUNING_TABLE, row["precision"], precision)
-    drawn: dict[str, Drawn] = {}
+            refuse_another_precision(layout.TUNING_TABLE, row["precision"], precision_of(params))
+    drawn = cache(partial(_drawn, params))
     for name, search in params.tune.searches.items():
         if any(params.runs[run].at not in (None, params.scale) for run in search.chooses.values()):
             continue
-        for row in (row for row in _searched(params, name, search, drawn) if row["chosen"]):
+        rows, grid = _searched(params, name, search, drawn)
+        for line in in_words(rows, grid):
+            say(f"tune: {name}: {line}")
+        for row in (row for row in rows if row["chosen"]):
             params = with_value(params, row["chooses"], row["value"])
     say(f"tune: {layout.TUNING_TABLE}; set what it chose in params.yaml")
 
@@ -121,18 +135,21 @@ def _known() -> list[Row]:
     return [dict(row) for row in read_table(layout.TUNING_TABLE)] if layout.TUNING_TABLE.is_file() else []
 
 
-def _searched(params: Params, name: str, search: Search, drawn: dict[str, Drawn]) -> list[Row]:
-    """The rows of all values tried, the best one of each key marked."""
+def _searched(
+    params: Params, name: str, search: Search, drawn: Callable[[str], Drawn]
+) -> tuple[list[Row], Sequence[float]]:
+    """The rows of all values tried, the best one of each key marked; and these values."""
     grid = list(search.grid)
     about = {"scale": params.scale, "search": name}
     for left in range(WIDENED, -1, -1):
-        trials = [_trial(params, key, run, value, drawn) for key, run in search.chooses.items() for value in grid]
-        for trial in trials:
-            if trial.row() is None:
-                write_table(layout.TUNING_TABLE, [*_known(), about | _try(trial) | {"chosen": 0}], COLUMNS)
+        trials = [
+            Trial(key, run, params.runs[run].method, value, _order(params, key, run, value), drawn(run))
+            for key, run in search.chooses.items()
+            for value in grid
+        ]
+        rows = with_choices([_row_of(trial, about) | about for trial in trials])
         # Only now: two keys may choose by different models of one training.
         remove_checkpoints([layout.checkpoints() / trial.training_key for trial in trials])
-        rows = with_choices([_row_of(trial) | about for trial in trials])
         best = {float(row["value"]) for row in rows if row["chosen"]}
         further = [value for end in sorted(best) if (value := beyond(grid, end)) is not None]
         more = [value for value in further if _can_have(params, search, value)]
@@ -143,27 +160,19 @@ def _searched(params: Params, name: str, search: Search, drawn: dict[str, Drawn]
         grid = sorted({*grid, *more})
     others = [row for row in _known() if (row["scale"], row["search"]) != (params.scale, name)]
     write_table(layout.TUNING_TABLE, [*others, *rows], COLUMNS)
-    _report(name, rows, grid)
-    return rows
+    return rows, grid
 
 
-def _report(name: str, rows: Sequence[Row], grid: Sequence[float]) -> None:
+def in_words(rows: Sequence[Row], grid: Sequence[float]) -> Iterator[str]:
+    """What a search chose, and where more values or rounds may be better."""
     for row in (row for row in rows if row["chosen"]):
+        value, loss = f"{row['chooses']}: {row['value']:g}", row["validation_loss"]
         capped = " (the cap on rounds ended it)" if row["ended"] == "cap" else ""
         at_end = ", at an end of what was tried" if row["value"] in (grid[0], grid[-1]) else ""
-        loss = row["validation_loss"]
-        say(f"tune: {name}: {row['chooses']}: {row['value']:g} has the least validation loss, {loss}{capped}{at_end}")
-        near = [
-            f"{one['value']:g}"
-            for one in rows
-            if one["chooses"] == row["chooses"]
-            and one["ended"] == "cap"
-            and one is not row
-            and one["validation_loss"] <= loss + NEAR
-        ]
-        if near:
-            values = ", ".join(near)
-            say(f"tune: {name}: {row['chooses']}: the cap on rounds ended {values}, near the best: try more rounds")
+        yield f"{value} has the least validation loss, {loss}{capped}{at_end}"
+        rivals = [one for one in rows if one["chooses"] == row["chooses"] and one is not row and one["ended"] == "cap"]
+        if near := ", ".join(f"{one['value']:g}" for one in rivals if one["validation_loss"] <= loss + NEAR):
+            yield f"{row['chooses']}: the cap on rounds ended {near}, near the best: try more rounds"
 
 
 def beyond(grid: Sequence[float], best: float) -> float | None:
@@ -183,12 +192,11 @@ def beyond(grid: Sequence[float], best: float) -> float | None:
 def with_value(params: Params, key: str, value: float) -> Params:
     """params.yaml with another value at a dotted key.
 
-    Raises:
-        QuorumError: there is no such key, or it cannot have the value.
+    Raises QuorumError if there is no such key, or it cannot have the value.
     """
     content = params.model_dump(by_alias=True, exclude_unset=True, mode="json")
     *path, last = key.split(".")
-    table: Any = content
+    table: object = content
     for name in path:
         table = table.setdefault(name, {}) if isinstance(table, dict) else None
     if not isinstance(table, dict):
@@ -213,8 +221,7 @@ def _can_have(params: Params, search: Search, value: float) -> bool:
 def _order(params: Params, key: str, run: str, value: float) -> TrainOrder:
     """A run's training with a value at a key, at the seed of tuning.
 
-    Raises:
-        QuorumError: the key cannot have the value, or the run does not train with it.
+    Raises QuorumError if the key cannot have the value, or the run does not train with it.
     """
     order = train_order(with_value(params, key, value), run)
     if order.left_out:
@@ -225,49 +232,45 @@ def _order(params: Params, key: str, run: str, value: float) -> TrainOrder:
     return order.model_copy(update={"training": training})
 
 
-def _trial(params: Params, key: str, run: str, value: float, drawn: dict[str, Drawn]) -> Trial:
-    order = _order(params, key, run, value)
-    if run not in drawn:
-        drawn[run] = _drawn(params, run)
-    return Trial(key, run, params.runs[run].method, value, order, drawn[run])
-
-
 def _drawn(params: Params, run: str) -> Drawn:
     """Draw and encode a run's setting at the seed of tuning, without test examples."""
     name, seed = params.runs[run].setting, params.tune.seed
     order = partition_order(params, name, [seed])
     order = order.model_copy(update={"take": order.take.model_copy(update={"test": None})})
-    examples = without_tests(examples_of(order.data, load_task(task_of(params, name)).kind))
-    there: list[Split] = [split for split in SPLITS if split != "test"]
-    one = draw(name, order, examples, seed, sampled(order.data), needed=there)
+    every = examples_of(order.data, load_task(task_of(params, name)).kind)
+    examples = {identity: example for identity, example in every.items() if example.split != "test"}
+    one = draw(name, order, examples, seed, sampled(order.data), needed=VISIBLE)
     indices, _ = encode(name, encode_order(params, name, [run], [seed]), examples, {seed: one.manifest})
     index = index_of(indices[run])
-    used = {i: asdict(examples[i]) for own in one.manifest.values() for split in there for i in own[split]}
+    used = {i: asdict(examples[i]) for own in one.manifest.values() for split in VISIBLE for i in own[split]}
     return Drawn(one.manifest, index, sha256_json([one.manifest, used, index.digest]))
 
 
-def without_tests(examples: Json) -> Json:
-    """Leave test examples out, which no choice may see."""
-    return {identity: example for identity, example in examples.items() if example.split != "test"}
+def _row_of(trial: Trial, about: Row) -> Row:
+    """A trial's row in the table; one that is not there is trained and added."""
+    row = trial.row()
+    if row is None:
+        row = _try(trial)
+        write_table(layout.TUNING_TABLE, [*_known(), about | row | {"chosen": 0}], COLUMNS)
+    if row["code"] != trial.code:
+        say(f"tune: {trial}: was tried by an earlier version of this code")
+    return row
 
 
 def _try(trial: Trial) -> Row:
     """Train a trial; its row of the table."""
-    order, drawn = trial.order, trial.drawn
-    training = order.training
-    assert training is not None
-    about = {"chooses": trial.key, "run": trial.run, "method": trial.method, "value": trial.value}
-    about |= {"precision": training.learner.precision, "code": _code(trial), "fingerprint": trial.fingerprint}
     try:
-        key = trial.training_key
-        finished = train_learner(training, drawn.manifest, drawn.index, key, str(trial), lambda rows: None)
-        found = _found(finished, order)
+        data, key = trial.drawn, trial.training_key
+        finished = train_learner(trial.training, data.manifest, data.index, key, str(trial), lambda rows: None)
+        found = _found(finished, trial.order)
     except QuorumError as error:
         if error.code != "not_finite":
             raise
         say(f"tune: {trial}: diverged: {error}")
         found = {"validation_loss": math.inf, "best_rounds": "", "rounds": 0, "ended": DIVERGED}
-    return about | found
+    about = {"chooses": trial.key, "run": trial.run, "method": trial.method, "value": trial.value}
+    how = {"precision": trial.training.learner.precision, "code": trial.code, "fingerprint": trial.fingerprint}
+    return about | found | how
 
 
 def _found(finished: Finished, order: TrainOrder) -> Row:
@@ -286,25 +289,10 @@ def _found(finished: Finished, order: TrainOrder) -> Row:
     }
 
 
-def _code(trial: Trial) -> str:
-    assert trial.order.training is not None
-    return sha256_json(trial.order.training.code)[:16]
-
-
-def _row_of(trial: Trial) -> Row:
-    """A trial's row in the table, with numbers."""
-    row = trial.row()
-    assert row is not None
-    if row["code"] != _code(trial):
-        say(f"tune: {trial}: was tried by an earlier version of this code")
-    return row | {"value": float(row["value"]), "validation_loss": float(row["validation_loss"])}
-
-
 def with_choices(rows: Sequence[Row]) -> list[Row]:
     """Mark the best trial of each key; the first of equal ones."""
     best: dict[str, Row] = {}
     for row in rows:
-        known = best.setdefault(row["chooses"], row)
-        if row["validation_loss"] < known["validation_loss"]:
+        if row["chooses"] not in best or row["validation_loss"] < best[row["chooses"]]["validation_loss"]:
             best[row["chooses"]] = row
     return [row | {"chosen": int(best[row["chooses"]] is row)} for row in rows]

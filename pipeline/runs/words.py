@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 
 from pipeline.evaluation.words import Tally, example_tallies, merge, pos_tables, shares_of
-from pipeline.federated.history import best_rounds
+from pipeline.federated.history import Round, best_rounds
 from pipeline.federated.masks import unpack_masks
 from pipeline.federated.objectives.distillation import DISTILLED
 from pipeline.model.adapter import read_adapter
@@ -18,17 +18,16 @@ from pipeline.model.loader import Loader
 from pipeline.plan.orders import RunRow
 from pipeline.runs.index import read_index, read_manifest
 from pipeline.runs.learners import model_of
-from pipeline.runs.trained import read_history
 from pipeline.workspace import layout
 from pipeline.workspace.record import Json
+from pipeline.workspace.tables import read_table
 
 
-@dataclass(frozen=True)
-class WordTables:
+class WordTables(NamedTuple):
     """Rows of pos_kd.csv and word_shares.csv."""
 
-    parts: list[Json] = field(default_factory=list)
-    shares: list[Json] = field(default_factory=list)
+    parts: list[Json]
+    shares: list[Json]
 
 
 def words_of_run(rows: Sequence[RunRow], examples: Json, samples: int) -> WordTables:
@@ -39,38 +38,35 @@ def words_of_run(rows: Sequence[RunRow], examples: Json, samples: int) -> WordTa
         samples: random sign flips of meetings for every interval.
     """
     if not rows or rows[0].training is None:
-        return WordTables()
-    backbone = model_of(rows[0].training.learner.model_copy(update={"device": "cpu"}))
+        return WordTables([], [])
+    backbone = model_of(rows[0].training.learner.reader.model_copy(update={"device": "cpu"}))
     assert not isinstance(backbone, Encoder)
-    tallies = _over_seeds(backbone, Loader(layout.store(), torch.device("cpu")), rows, examples)
+    loader, run = Loader(layout.store(), torch.device("cpu")), rows[0].name
+    by_seed: dict[str, dict[str, list[Tally]]] = {}
+    for row in rows:
+        for client, meetings in _at_seed(backbone, loader, row, examples).items():
+            for meeting, own in meetings.items():
+                by_seed.setdefault(client, {}).setdefault(meeting, []).append(merge(own))
+    tallies = {client: {name: merge(own) for name, own in meetings.items()} for client, meetings in by_seed.items()}
     parts, sensitivities = pos_tables({client: merge(meetings.values()) for client, meetings in tallies.items()})
-    shares = [row for client, own in tallies.items() for row in shares_of(rows[0].name, client, own, samples)]
+    shares = [row for client, own in tallies.items() for row in shares_of(run, client, own, samples)]
     shares += [
-        {"run": rows[0].name, "client": client, "share": share, "value": round(value, 4)}
+        {"run": run, "client": client, "share": share, "value": round(value, 4)}
         for client, own in sensitivities.items()
         for share, value in own.items()
     ]
     return WordTables(parts, shares)
 
 
-def _over_seeds(
-    backbone: Backbone, loader: Loader, rows: Sequence[RunRow], examples: Json
-) -> dict[str, dict[str, Tally]]:
-    """Client -> meeting -> the words of its training examples."""
-    seeds: dict[str, dict[str, list[Tally]]] = {}
-    for row in rows:
-        for client, meetings in _at_seed(backbone, loader, row, examples).items():
-            for meeting, counts in meetings.items():
-                seeds.setdefault(client, {}).setdefault(meeting, []).append(counts)
-    return {client: {meeting: merge(own) for meeting, own in meetings.items()} for client, meetings in seeds.items()}
+def _at_seed(backbone: Backbone, loader: Loader, row: RunRow, examples: Json) -> dict[str, dict[str, list[Tally]]]:
+    """Client -> meeting -> the words of its training examples, over the rounds up to the client's best one.
 
-
-def _at_seed(backbone: Backbone, loader: Loader, row: RunRow, examples: Json) -> Mapping[str, Mapping[str, Tally]]:
-    """Counts over the rounds up to each client's best one; in a round without a mask nothing was distilled."""
+    In a round without a mask nothing was distilled.
+    """
     assert row.training is not None, "a run that distils is trained"
-    local_epochs, history = row.training.local_epochs, read_history(row.id, row.seed)
+    history = [Round.of_row(one, row.seed) for one in read_table(layout.history(row.id))]
     masks, index = read_adapter(layout.masks(row.id)), read_index(row.setting, row.name)
-    found: dict[str, dict[str, Tally]] = {}
+    found: dict[str, dict[str, list[Tally]]] = {}
     for client, own_splits in read_manifest(row.setting, row.seed).items():
         entries = index.learned(own_splits["train"])
         tokens = [loader.training([entry.key])[0]["targets"].tolist() for entry in entries]
@@ -78,11 +74,9 @@ def _at_seed(backbone: Backbone, loader: Loader, row: RunRow, examples: Json) ->
         rounds = [one.round for one in history if one.client == client and one.round <= best and one.steps]
         count = sum(map(len, tokens))
         distilled = unpack_masks(masks, client, DISTILLED, count)
-        nothing = torch.zeros(local_epochs, count, dtype=torch.bool)
-        rows = torch.cat([nothing[:0], *(distilled.get(number, nothing) for number in rounds)])
-        by_meeting: dict[str, list[Tally]] = {}
-        counted = example_tallies(rows, tokens, backbone.pieces)
-        for entry, tally in zip(entries, counted, strict=True):
+        nothing = torch.zeros(row.training.local_epochs, count, dtype=torch.bool)
+        passes = torch.cat([nothing[:0], *(distilled.get(number, nothing) for number in rounds)])
+        by_meeting = found.setdefault(client, {})
+        for entry, tally in zip(entries, example_tallies(passes, tokens, backbone.pieces), strict=True):
             by_meeting.setdefault(examples[entry.id].group, []).append(tally)
-        found[client] = {meeting: merge(own) for meeting, own in by_meeting.items()}
     return found

@@ -22,7 +22,7 @@ def run(setting: str) -> None:
     began = time.monotonic()
     order = read_order(layout.order("encode", setting), EncodeOrder)
     indices: dict[str, Json] = {}
-    if order.learners:
+    if order.readers:
         from pipeline.runs.encoding import encode  # seconds, which a setting without runs saves
 
         examples = examples_of(order.data, load_task(order.task).kind)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from pipeline.corpora.prepared import examples_of
 from pipeline.plan.orders import EvaluateOrder, planned_run, read_order
-from pipeline.runs.result_files import result_of, write_result
+from pipeline.runs.result_files import result_of, text_hash, write_result
 from pipeline.tasks.task import Prediction, load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, read_jsonl, sha256_json
+from pipeline.workspace.files import read_json, read_jsonl
 from pipeline.workspace.record import Json
 
 
@@ -47,8 +47,9 @@ def _scored(order: EvaluateOrder, rows: Sequence[Json], examples: Json) -> list[
     predictions = [Prediction(row["prediction"], row["ended"]) for row in rows]
     task = load_task(order.task)
     scores = task.score([examples[row["id"]] for row in rows], predictions, use_stemmer=order.use_stemmer)
-    hashes = [sha256_json(one.text)[:12] for one in predictions]  # by which human ratings know the text
-    return [{**row, "text": text, **own} for row, text, own in zip(plain, hashes, scores, strict=True)]
+    return [
+        {**row, "text": text_hash(one.text), **own} for row, one, own in zip(plain, predictions, scores, strict=True)
+    ]
 
 
 def _row(row: Json, group: str, label: str | None) -> Json:

@@ -27,8 +27,8 @@ from pipeline.federation.site import SITE, NodeSite, read_site
 from pipeline.plan.orders import TrainOrder, read_order
 from pipeline.runs.export import export
 from pipeline.runs.index import read_index, read_manifest
-from pipeline.runs.learners import clients_of
-from pipeline.runs.training import Clients, Opened, in_process, train
+from pipeline.runs.learners import in_process
+from pipeline.runs.training import Opened, train
 from pipeline.stages import backbone, plan
 from pipeline.workspace import layout
 from pipeline.workspace.tracking import Store
@@ -102,11 +102,8 @@ class Simulation:
             training = order.at(1)
             assert training is not None
 
-            def load(advance: Callable[[int], None], pooled: bool) -> Clients:
-                return clients_of(training, manifest, index, advance, pooled=pooled)
-
             def open_(advance: Callable[[int], None], algorithm: Algorithm, private: Private) -> Opened:
-                opened = in_process(training, run, load)(advance, algorithm, private)
+                opened = in_process(training, manifest, index, run)(advance, algorithm, private)
                 return opened._replace(engine=Replayed(opened.engine, recorded))
 
             finished = train(training, open_, 1, run, run_id, lambda rows: None)

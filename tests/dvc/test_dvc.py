@@ -75,7 +75,7 @@ def test_a_removed_run_leaves_every_table_and_nothing_is_trained(copy: Workspace
 
 @pytest.mark.parametrize(
     ("run", "rates", "why"),
-    [("fedavg", {"server": 1e30}, "changes the model by"), ("news-pooled", None, "lower learning_rate")],
+    [("fedavg", {"server": 1e30}, "; lower learning_rate, run again"), ("news-pooled", None, "lower learning_rate")],
 )
 def test_a_training_that_fails_is_one_line_and_leaves_nothing_half_written(
     copy: Workspace, run: str, rates: dict[str, float] | None, why: str

@@ -32,7 +32,8 @@ from pipeline.federated.figures import SERVER
 from pipeline.federated.history import Round
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.wire import transmitted
-from pipeline.runs.training import POOLED, Finished
+from pipeline.runs.learners import POOLED
+from pipeline.runs.training import Finished
 
 SELECTIVE = select(MIDDLE)
 Clients = dict[str, LocalClientData]

@@ -23,8 +23,8 @@ from pipeline.plan.learner import Learner, View
 from pipeline.plan.orders import EncodeOrder
 from pipeline.runs import encoding
 from pipeline.runs.encoding import Reading, encode
-from pipeline.runs.identity import identity_of
 from pipeline.runs.index import Index, index_of
+from pipeline.runs.metrics import identity_of
 from pipeline.workspace import layout
 
 EXAMPLES: dict[str, Conversation] = {
@@ -62,22 +62,20 @@ def models(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return digests
 
 
-def encoded(
-    learners: dict[str, Learner], code: str = "e", examples: Any = EXAMPLES
-) -> tuple[dict[str, Index], int, dict[str, Any]]:
-    """(Run -> its index, how many windows were computed, run -> the index's content); one client has all examples."""
+def encoded(learners: dict[str, Learner], code: str = "e", examples: Any = EXAMPLES) -> tuple[dict[str, Index], int]:
+    """(Run -> its index, how many windows were computed); one client has all examples."""
     manifest: Manifest = {"A": {split: [i for i, e in examples.items() if e.split == split] for split in SPLITS}}
     order = EncodeOrder(
         code={},
         task=next(iter(learners.values())).task,
         data=["q"],
         classes=[],
-        learners=learners,
+        readers={run: learner.reader for run, learner in learners.items()},
         seeds={run: [1] for run in learners},
         encoding=dict.fromkeys(learners, code),
     )
     contents, computed = encode("domains", order, examples, {1: manifest})
-    return {run: index_of(content) for run, content in contents.items()}, computed, contents
+    return {run: index_of(content) for run, content in contents.items()}, computed
 
 
 def computed(learner: Learner = WRITER, code: str = "e", examples: Any = EXAMPLES) -> int:
@@ -119,19 +117,20 @@ def test_a_prefix_in_another_precision_has_another_key() -> None:
 
 
 def test_an_index_names_what_is_stored() -> None:
-    index = encoded({"a": WRITER})[0]["a"]
-    stored = [PrefixStore(layout.store()).has(index.entries[i][0].key) for i in EXAMPLES]
-    assert stored == [True, True, False], "tests are read where they are decoded"
-    (entry,) = index.learned(list(EXAMPLES)[:1])
-    assert (entry.id, entry.source) == (next(iter(EXAMPLES)), ()), "the store has the tokens"
-
-
-def test_a_run_without_the_store_has_its_token_ids() -> None:
-    """The store computes nothing for it."""
-    indices, count, _ = encoded({"a": WRITER, "b": WRITER.model_copy(update={"uncached": True})})
-    a, b = (indices[run].entries[next(iter(EXAMPLES))][0] for run in "ab")
-    assert ((a.source, a.target), count) == (((), ()), 2)
+    """The store has the tokens, but of a run without the store, for which it computes nothing."""
+    indices, count = encoded({"a": WRITER, "b": WRITER.model_copy(update={"uncached": True})})
+    stored = [PrefixStore(layout.store()).has(indices["a"].entries[i][0].key) for i in EXAMPLES]
+    assert (stored, count) == ([True, True, False], 2), "tests are read where they are decoded"
+    a, b = (indices[run].learned(list(EXAMPLES)[:1])[0] for run in "ab")
+    assert (a.id, a.source, a.target) == (next(iter(EXAMPLES)), (), ())
     assert (len(b.source), len(b.target)) == (b.source_tokens, b.tokens) == (a.source_tokens, a.tokens)
+
+
+def test_a_size_and_what_trains_do_not_change_an_order() -> None:
+    """What encoding does not need of a learner is not in its order, so it encodes nothing again."""
+    others = {"size": 4, "dropout": 0.5, "above": "lora", "adapted_positions": "all"}
+    assert WRITER.model_copy(update=others).reader == WRITER.reader
+    assert WRITER.model_copy(update={"uncached": True}).reader != WRITER.reader
 
 
 def test_a_setting_that_is_too_long_for_its_backbone_is_refused() -> None:
@@ -141,9 +140,9 @@ def test_a_setting_that_is_too_long_for_its_backbone_is_refused() -> None:
 
 def test_what_truncation_lost_is_noted() -> None:
     """Of a source of at most 40 tokens the prompt stays whole."""
-    indices, _, contents = encoded({"a": seen(WRITER, source_tokens=40, target_tokens=5)})
+    index = encoded({"a": seen(WRITER, source_tokens=40, target_tokens=5)})[0]["a"]
     identity = next(iter(EXAMPLES))
-    (entry,), (tokens, read) = indices["a"].entries[identity], contents["a"]["read"][identity]
+    (entry,), (tokens, read) = index.entries[identity], index.read[identity]
     assert (entry.source_tokens, entry.tokens) == (40, 5)
     assert read < tokens
 
@@ -151,7 +150,7 @@ def test_what_truncation_lost_is_noted() -> None:
 def test_an_encoder_stores_tests_too_and_a_deeper_cut_has_entries_of_its_own() -> None:
     """Three texts under two cuts; a second call computes nothing. The classes are those of the training texts."""
     cuts = {"deep": classifier("e,0-2"), "low": classifier("e,0")}
-    indices, count, _ = encoded(cuts, examples=TEXTS)
+    indices, count = encoded(cuts, examples=TEXTS)
     assert (count, encoded(cuts, examples=TEXTS)[1]) == (6, 0)
     keys = {entry.key for index in indices.values() for windows in index.entries.values() for entry in windows}
     assert len(keys) == 6

@@ -46,17 +46,11 @@ def save(owner: str, value: float, which: str = "") -> None:
     write_adapter(layout.adapter(RUN, owner, which), {"w": torch.tensor([value])})
 
 
-def test_a_client_without_a_model_has_the_servers() -> None:
+def test_a_client_without_a_model_has_the_servers_and_without_a_best_one_the_evaluated() -> None:
     assert [model_file(RUN, client).stem for client in "AB"] == ["A", "server"]
-
-
-def test_the_best_rounds_model_is_the_evaluated_one_unless_there_is_another() -> None:
     assert [model_file(RUN, client, BEST).stem for client in "AB"] == ["A", "server"]
     save("B", 2.0, BEST)
     assert model_file(RUN, "B", BEST).stem == "B.best"
-
-
-def test_a_run_without_models_is_named_with_its_stage() -> None:
     with pytest.raises(QuorumError, match="has no model of A; run `dvc repro train@fedprox`"):
         model_file("fedprox/2", "A")
 

@@ -158,7 +158,7 @@ def test_a_database_is_removed_before_its_journal(tmp_path: Path, monkeypatch: p
     for name in ("checkpoint.sqlite-journal", "checkpoint.sqlite"):
         write_json(folder / name, {})
     gone: list[Any] = []
-    monkeypatch.setattr(prune, "_remove", lambda files: gone.extend(path.name for path in files) or [])
+    monkeypatch.setattr(prune, "_remove", lambda files: gone.extend(path.name for path in files) or 0)
     with pytest.raises(OSError, match="not empty"):
         prune.remove_checkpoints([folder])
     assert gone == ["checkpoint.sqlite", "checkpoint.sqlite-journal"]

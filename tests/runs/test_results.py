@@ -11,9 +11,11 @@ from made_results import TRAINING, results_of, round_of, run_of
 
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Figures, Scored, figures_of
-from pipeline.runs.metrics import small_metrics, write_metrics
-from pipeline.runs.result_files import write_result
-from pipeline.runs.results import common_clients, knob_of, read_results, side_by_side
+from pipeline.plan.orders import RunRow
+from pipeline.runs import results as of_runs
+from pipeline.runs.metrics import write_metrics
+from pipeline.runs.result_files import read_results_of, write_result
+from pipeline.runs.results import Results, common_clients, knob_of, side_by_side
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
 
@@ -93,6 +95,10 @@ def save(
     write_result(layout.result(run), {"seeds": found})
 
 
+def read(*rows: RunRow) -> Results:
+    return of_runs.results_of(rows, read_results_of(rows), 200, "test")
+
+
 @pytest.fixture
 def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -103,7 +109,7 @@ def test_a_run_is_read_over_its_seeds() -> None:
     """Losses of 2.0 and 4.0: 3.0, and each seed's own; its last round's model lost 5.0 and 6.0."""
     rows = [*run_of("ours", 1), *run_of("ours", 2)]
     save("ours", {"A": 2.0}, {"A": 4.0}, other=[{"last_loss": 5.0}, {"last_loss": 6.0, "server_loss": 1.0}])
-    results = read_results(rows, 200, "test")
+    results = read(*rows)
     assert results.metrics["ours"]["A"].metrics["loss"].value == 3.0
     assert results.metrics["ours"]["A"].other_losses == {"last": 5.5}, "the server's is known of one seed alone"
     assert {seed: own["ours"]["mean"].metrics["loss"].value for seed, own in results.by_seed.items()} == {
@@ -119,38 +125,32 @@ def test_a_seed_counts_by_what_it_tests() -> None:
     """One example with a loss of 2.0 and three of 4.0: 3.5. The last rounds' models are the best ones: as much."""
     rows = [*run_of("ours", 1), *run_of("ours", 2)]
     save("ours", {"A": 2.0}, {"A": 4.0}, other=[{"last_loss": 2.0}, {"last_loss": 4.0}], counts=(1, 3))
-    figures = read_results(rows, 200, "test").metrics["ours"]["A"]
+    figures = read(*rows).metrics["ours"]["A"]
     assert figures.metrics["loss"].value == figures.other_losses["last"] == 3.5
 
 
 @pytest.mark.usefixtures("there")
-def test_a_run_that_was_left_out_has_no_results() -> None:
-    """It has no clients, so no examples; its stages leave empty files."""
-    rows = [*run_of("ours"), *run_of("gone")]
+def test_a_run_without_examples_has_no_results() -> None:
+    """It was left out."""
     save("ours", {"A": 2.0})
     save("gone", {})
-    results = read_results(rows, 200, "test")
+    results = read(*run_of("ours"), *run_of("gone"))
     assert set(results.rows) == set(results.metrics) == {"ours"}
 
 
 @pytest.mark.usefixtures("there")
 def test_a_training_that_patience_did_not_end_was_ended_by_the_cap() -> None:
-    """The best round is the second of five, with a patience of three; of four rounds more might be better."""
-    rows = [*run_of("ended"), *run_of("open")]
-    save("ended", {"A": 2.0}, rounds=5)
-    save("open", {"A": 2.0}, rounds=4)
-    results = read_results(rows, 200, "test")
-    assert (results.capped("ended"), results.capped("open")) == (False, True)
+    """The best round is the second of five, with a patience of three; of four rounds more might be better.
 
-
-@pytest.mark.usefixtures("there")
-def test_a_prolonged_training_has_the_patience_of_the_others() -> None:
-    """It trains all its five rounds, so its own patience is five; the last three brought nothing."""
-    row = run_of("longer")[0]
-    training = TRAINING.model_copy(update={"patience": 5, "rounds": 5})
-    save("longer", {"A": 2.0}, rounds=5)
-    results = read_results([row.model_copy(update={"training": training, "patience": 3})], 200, "test")
-    assert not results.capped("longer")
+    A prolonged training's own patience is all its rounds, but the last three brought nothing.
+    """
+    longer = run_of("longer")[0].model_copy(
+        update={"training": TRAINING.model_copy(update={"patience": 5, "rounds": 5}), "patience": 3}
+    )
+    for run, rounds in (("ended", 5), ("open", 4), ("longer", 5)):
+        save(run, {"A": 2.0}, rounds=rounds)
+    results = read(*run_of("ended"), *run_of("open"), longer)
+    assert [run for run in results.rows if results.capped(run)] == ["open"]
 
 
 @pytest.mark.usefixtures("there")
@@ -159,11 +159,9 @@ def test_metrics_are_small_for_people_and_whole_for_programs() -> None:
     interval = Interval(20.12345, 19.0, 21.0, 0.5)
     own = {client: Figures(4, {"average": interval, "rouge1": interval}) for client in ("A", "mean")}
     loss = {"mean": Figures(2, {"loss": Interval(2.5, 2.0, 3.0, 0.1)}, {"last": 2.75})}
-    assert small_metrics({"ours": own, "loss": loss}, ("average", "loss")) == {
-        "ours": {"average": 20.123},
-        "loss": {"loss": 2.5},
-    }
-    write_metrics({"loss": loss}, {1: {"loss": loss, "ours": own}, 2: {"loss": loss}})
+    write_metrics({"ours": own, "loss": loss}, {}, ("average", "loss"))
+    assert read_json(layout.METRICS) == {"ours": {"average": 20.123}, "loss": {"loss": 2.5}}
+    write_metrics({"loss": loss}, {1: {"loss": loss}, 2: {"loss": loss}}, ("loss",))
     whole = {
         "loss": {
             "mean": {

@@ -46,17 +46,16 @@ def test_only_comparisons_over_groups_that_were_run_are_repeated() -> None:
     assert effect.p_holm == pytest.approx(2 * effect.p)
 
 
-def test_some_seeds_alone() -> None:
-    (effect,) = changed(scores(), seeds=[2])
+@pytest.mark.parametrize(
+    ("change", "value", "by_seed"),
+    [({"seeds": [2]}, 9.0, {2: 9.0}), ({"weigh": "examples"}, 5.0, {1: 4.0, 2: 6.0})],
+    ids=["a seed", "examples"],
+)
+def test_one_thing_is_changed(change: dict[str, Any], value: float, by_seed: dict[int, float]) -> None:
+    """Weighed by examples: at seed 1 (8 · 2 + 2 · 12) / 10 = 4, at seed 2 (8 · 4 + 2 · 14) / 10 = 6, so 5."""
+    (effect,) = changed(scores(), **change)
     assert effect.interval is not None
-    assert (effect.interval.value, effect.by_seed) == (9.0, {2: 9.0})
-
-
-def test_examples_weigh_alike() -> None:
-    """At seed 1 (8 · 2 + 2 · 12) / 10 = 4, at seed 2 (8 · 4 + 2 · 14) / 10 = 6: 5."""
-    (effect,) = changed(scores(), weigh="examples")
-    assert effect.interval is not None
-    assert (effect.interval.value, effect.by_seed) == (5.0, {1: 4.0, 2: 6.0})
+    assert (effect.interval.value, effect.by_seed) == (value, by_seed)
 
 
 def test_meetings_of_one_series_are_a_group() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import ROOT
 from workspaces import SMALL
 
 from pipeline.errors import QuorumError
@@ -17,7 +16,7 @@ from pipeline.plan.orders import Training
 from pipeline.plan.schema import Params
 from pipeline.plan.training import train_order
 from pipeline.runs import tuning
-from pipeline.runs.tuning import tune, with_choices, with_value
+from pipeline.runs.tuning import in_words, tune, with_choices, with_value
 from pipeline.stages import backbone, ingest, plan, prepare
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_jsonl, write_jsonl
@@ -70,11 +69,10 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Given:
         done: list[Training] = []
 
         def try_one(trial: tuning.Trial) -> dict[str, Any]:
-            training = trial.order.training
-            assert training is not None
+            training = trial.training
             done.append(training)
             about = {"chooses": trial.key, "run": trial.run, "method": trial.method, "value": trial.value}
-            how = {"precision": "fp32", "code": tuning._code(trial), "fingerprint": trial.fingerprint}
+            how = {"precision": "fp32", "code": trial.code, "fingerprint": trial.fingerprint}
             found = {"validation_loss": round(loss(training) + (trial.order.evaluated == "last"), 5)}
             return about | how | found | {"best_rounds": "1", "rounds": 2, "ended": "patience"}
 
@@ -90,43 +88,30 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Given:
     ids=["inside", "above", "below"],
 )
 def test_a_best_value_at_an_end_widens_the_grid_for_all_keys(given: Given, best: float, grid: list[float]) -> None:
-    """By the grid's own step, until no best is at an end. One training serves both runs."""
-    done = given(lambda training: abs(training.learning_rate - best))
-    tuned({}, rates=RATES)
-    assert tried("rates.server") == tried("rates.local") == grid
+    """By the grid's own step, until no best is at an end. AdaProx is best at 2 in any case."""
+    done = given(lambda training: abs(training.learning_rate - (2.0 if "fedprox" in training.algorithm else best)))
+    tuned({}, rates=RATES | {"chooses": RATES["chooses"] | {"runs.fedprox.learning_rate": "fedprox"}})
+    assert tried("rates.server") == tried("rates.local") == tried("runs.fedprox.learning_rate") == grid
+    assert chosen("runs.fedprox.learning_rate") == [2.0]
     assert {training.seed for training in done} == {7}
-    assert sorted({training.learning_rate for training in done}) == grid
 
 
-def test_one_key_that_is_best_at_an_end_widens_the_grid_of_the_others(given: Given) -> None:
-    """The pooled run is best at 2, AdaSingle at 0.5, below the grid's end."""
-    given(lambda training: abs(training.learning_rate - (2.0 if "centralized" in training.algorithm else 0.5)))
-    runs = {"single": {"setting": "domains", "method": "AdaSingle"}}
-    runs |= {"pooled": {"setting": "domains", "method": "AdaCentralized"}}
-    tuned(
-        {"runs": RUNS | runs},
-        rates={"grid": [1.0, 2.0, 4.0], "chooses": {"rates.own": "single", "rates.pooled": "pooled"}},
-    )
-    assert tried("rates.own") == tried("rates.pooled") == [0.25, 0.5, 1.0, 2.0, 4.0]
-    assert (chosen("rates.own"), chosen("rates.pooled")) == ([0.5], [2.0])
-
-
-def test_a_value_that_is_best_at_no_end_is_tried_four_times_beyond_and_reported(
-    given: Given, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("search", "knob", "sign", "values", "least"),
+    [
+        (MU, "mu", 1, [1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1], "1e-06 has the least validation loss, 0.0"),
+        (MOMENTUM, "server_momentum", -1, [0.5, 0.9], "0.9 has the least validation loss, -0.9"),
+    ],
+    ids=["four times", "not beyond the knob's range"],
+)
+def test_a_value_that_stays_best_at_an_end_is_reported(
+    given: Given, capsys: pytest.CaptureFixture[str], search: Any, knob: str, sign: int, values: list[float], least: str
 ) -> None:
-    """The smaller mu, the better: 0.01, 0.1 and then a tenth of the last, four times."""
-    given(lambda training: training.hyperparameters["mu"])
-    tuned({}, mu=MU)
-    assert tried("runs.fedprox.mu") == [1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1]
-    assert ", at an end of what was tried" in capsys.readouterr().err
-
-
-def test_no_value_beyond_a_knobs_range_is_tried(given: Given, capsys: pytest.CaptureFixture[str]) -> None:
-    """Beyond a momentum of 0.9 the grid's step leads to 1.62, and it has to be below 1."""
-    given(lambda training: 1 - training.hyperparameters["server_momentum"])
-    tuned({}, momentum=MOMENTUM)
-    assert tried("runs.fedavgm.server_momentum") == [0.5, 0.9]
-    assert "0.9 has the least validation loss, 0.1, at an end of what was tried" in capsys.readouterr().err
+    """The smaller mu, the better: a tenth of the last, four times. Beyond a momentum of 0.9 1.62 is not below 1."""
+    given(lambda training: sign * training.hyperparameters[knob])
+    tuned({}, search=search)
+    assert tried(next(iter(search["chooses"]))) == values
+    assert f"{least}, at an end of what was tried" in capsys.readouterr().err
 
 
 def test_later_searches_have_what_earlier_ones_chose(given: Given) -> None:
@@ -143,18 +128,14 @@ def test_a_trial_is_judged_by_the_round_that_tables_evaluate(given: Given) -> No
         assert [row["validation_loss"] for row in rows_of("rates.server")] == [str(least + more) for more in (1, 0, 2)]
 
 
-def test_rows_of_other_scales_stay(given: Given) -> None:
-    given(lambda training: abs(training.learning_rate - 2.0))
-    tuned({"scale": "large"}, rates=RATES)
-    tuned({}, rates=RATES)
-    tuned({}, rates=RATES)
-    assert [row["scale"] for row in rows_of("rates.server")] == ["large"] * 3 + ["small"] * 3
-
-
-def test_a_trial_in_another_precision_is_refused_before_any_other_is_trained(given: Given) -> None:
+def test_rows_of_other_scales_stay_and_one_in_another_precision_is_refused(given: Given) -> None:
+    """Before any other is trained."""
     done = given(lambda training: abs(training.learning_rate - 2.0))
-    tuned({}, rates=RATES)
-    write_table(layout.TUNING_TABLE, [read_table(layout.TUNING_TABLE)[0] | {"precision": "fp8"}])
+    tuned({"scale": "large"}, rates=RATES)
+    for _ in range(2):
+        tuned({}, rates=RATES)
+        assert [row["scale"] for row in rows_of("rates.server")] == ["large"] * 3 + ["small"] * 3
+    write_table(layout.TUNING_TABLE, [read_table(layout.TUNING_TABLE)[-1] | {"precision": "fp8"}])
     done.clear()
     with pytest.raises(QuorumError, match="was computed in fp8, and this plan says"):
         tuned({}, rates=RATES)
@@ -178,13 +159,9 @@ def test_a_wrong_trial_is_one_line(given: Given, key: str, run: str, message: st
         tuned({}, wrong={"grid": [1.0, 9.0], "chooses": {key: run}})
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert done == []
-
-
-def test_nothing_to_tune_is_an_error(given: Given) -> None:
-    given(lambda training: 0.0)
     with pytest.raises(QuorumError, match=r"tune\.searches: is empty"):
         tuned({})
+    assert done == []
 
 
 @pytest.mark.parametrize(
@@ -192,7 +169,6 @@ def test_nothing_to_tune_is_an_error(given: Given) -> None:
     [
         ("rates.server", 0.5, lambda training: training.learning_rate),
         ("data.qmsum.rates.server", 0.5, lambda training: training.learning_rate),
-        ("learning_rate", 0.5, lambda training: training.learning_rate),
         ("rounds", 5.0, lambda training: training.rounds),
         ("runs.fedprox.mu", 0.5, lambda training: training.hyperparameters["mu"]),
     ],
@@ -204,11 +180,9 @@ def test_a_value_is_set_at_its_dotted_key(key: str, value: float, found: Callabl
     assert changed is not None
     assert (found(changed), found(plain) != value) == (value, True)
     assert len([name for name in Training.model_fields if getattr(plain, name) != getattr(changed, name)]) == 1
-
-
-def test_a_value_of_one_run_changes_no_other_run() -> None:
-    changed = with_value(PARAMS, "runs.fedprox.mu", 0.5)
-    assert [name for name, run in PARAMS.runs.items() if changed.runs[name] != run] == ["fedprox"]
+    if key.startswith("runs."):
+        changed_runs = with_value(PARAMS, key, value).runs
+        assert [name for name, run in PARAMS.runs.items() if changed_runs[name] != run] == ["fedprox"]
 
 
 def test_the_least_validation_loss_is_chosen_and_of_equal_ones_the_first() -> None:
@@ -217,83 +191,79 @@ def test_the_least_validation_loss_is_chosen_and_of_equal_ones_the_first() -> No
     assert [row["chosen"] for row in with_choices(rows)] == [0, 1, 0, 1]
 
 
-def test_a_trial_that_the_cap_ended_near_the_best_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_trial_that_the_cap_ended_near_the_best_is_reported() -> None:
     """0.009 nats above the best is near, 0.011 is not; what patience ended has had its rounds."""
     trials = [(1.0, 2.5, "cap"), (2.0, 2.509, "cap"), (3.0, 2.511, "cap"), (4.0, 2.501, "patience")]
     names = ("value", "validation_loss", "ended")
     rows = [dict(zip(names, trial, strict=True)) | {"chooses": "k"} for trial in trials]
-    tuning._report("s", with_choices(rows), [0.0, 5.0])
-    assert "the cap on rounds ended 2, near the best" in capsys.readouterr().err
+    assert "the cap on rounds ended 2, near the best" in list(in_words(with_choices(rows), [0.0, 5.0]))[1]
 
 
 # -- real trials -------------------------------------------------------------------------------------------------------
 
+NOTES = {"task": "classify", "source": "notes", "file": "data/own/notes.csv", "take": {"test": {"count": 2}}}
 TEXTS: dict[str, Any] = {
     "sources": ["notes"],
     "backbones": ["tiny-bert"],
     "backbone": "tiny-bert",
-    "data": {
-        "notes": {"task": "classify", "source": "notes", "file": "data/own/notes.csv", "take": {"test": {"count": 2}}}
-    },
+    "data": {"notes": NOTES},
     "settings": {"domains": {"data": "notes", "kind": "skewed", "clients": 2}},
     "runs": {"fedavg": RUNS["fedavg"], "fedprox": RUNS["fedprox"]},
     "sections": {},
     "evaluated": "last",
+    "rounds": 1,
 }
-SEARCHES = {"rates": {"grid": [4.0, 8.0, 16.0], "chooses": {"rates.server": "fedavg"}}, "mu": MU}
-MEETINGS = "qmsum", {"rounds": 1}, SEARCHES | {"rates": RATES | {"grid": [4.0, 8.0, 16.0]}}
 
 
-@pytest.fixture(params=[MEETINGS, ("notes", TEXTS | {"rounds": 1}, SEARCHES)], ids=["meetings", "texts"])
-def prepared(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A workspace with a prepared data set and a backbone: the data set's name, and a function that tunes."""
-    data, params, searches = request.param
+def tune_texts() -> None:
+    tuned(TEXTS, rates={"grid": [4.0, 8.0, 16.0], "chooses": {"rates.server": "fedavg"}}, mu=MU)
+
+
+@pytest.fixture
+def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A workspace with prepared texts and a backbone."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DVC_ROOT", str(tmp_path))
     (tmp_path / "data/own").mkdir(parents=True)
-    (tmp_path / "data/sample").symlink_to(ROOT / "data/sample")
     splits = {"train": 12, "val": 4, "test": 4}
     rows = [f"{split} {i},{'ab'[i % 2]},{split}" for split, count in splits.items() for i in range(count)]
     (tmp_path / "data/own/notes.csv").write_text("\n".join(["text,label,split", *rows]), encoding="utf-8")
-    content = SMALL | {"runs": RUNS} | params
-    Path("params.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    Path("params.yaml").write_text(yaml.safe_dump(SMALL | TEXTS), encoding="utf-8")
     plan.run()
-    ingest.run(data)
-    prepare.run(data)
-    backbone.run(content["backbone"])
-    return data, lambda: tuned(params, **searches)
+    ingest.run("notes")
+    prepare.run("notes")
+    backbone.run("tiny-bert")
 
 
-def test_tuning_cannot_see_test_data_and_trains_nothing_twice(prepared: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("prepared")
+def test_tuning_cannot_see_test_data_and_trains_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the words of every test example replaced, nothing that is chosen changes, and nothing else is read."""
-    data, tune_it = prepared
-    tune_it()
+    tune_texts()
     rows = read_table(layout.TUNING_TABLE)
     assert not [path for path in layout.checkpoints().glob("*") if path.is_dir()], "only the outcomes stay"
     for key in {row["chooses"] for row in rows}:
         best = min(float(row["validation_loss"]) for row in rows_of(key))
         assert [float(row["validation_loss"]) for row in rows_of(key) if row["chosen"] == "1"] == [best]
-    examples = read_jsonl(layout.examples(data))
+    examples = read_jsonl(layout.examples("notes"))
     stored = len(list(layout.store().rglob("*.safetensors")))
     assert 0 < stored <= sum(row["split"] != "test" for row in examples)
-    texts = [name for name in ("query", "target", "text") if name in examples[0]]
-    spoiled = [row | dict.fromkeys(texts, "spoiled") if row["split"] == "test" else row for row in examples]
+    spoiled = [row | {"text": "spoiled"} if row["split"] == "test" else row for row in examples]
     assert spoiled != examples
-    write_jsonl(layout.examples(data), spoiled)
+    write_jsonl(layout.examples("notes"), spoiled)
     shutil.rmtree(layout.store())
     with monkeypatch.context() as patch:
         patch.setattr(tuning, "train_learner", lambda *arguments: pytest.fail("was trained before"))
-        tune_it()
+        tune_texts()
     assert len(list(layout.store().rglob("*.safetensors"))) == stored
     assert read_table(layout.TUNING_TABLE) == rows
     layout.TUNING_TABLE.unlink()
-    tune_it()
+    tune_texts()
     assert read_table(layout.TUNING_TABLE) == rows
 
 
-@pytest.mark.parametrize("prepared", [MEETINGS], indirect=True, ids=["meetings"])
+@pytest.mark.usefixtures("prepared")
 def test_a_trial_that_diverges_is_the_worst_and_ends_nothing(
-    prepared: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The highest rate's loss is not finite; the table has it as inf. Another error ends the tuning."""
     trained = tuning.train_learner
@@ -305,12 +275,11 @@ def test_a_trial_that_diverges_is_the_worst_and_ends_nothing(
             raise QuorumError("the disk is full")
         return trained(training, *others)
 
-    _, tune_it = prepared
     monkeypatch.setattr(tuning, "train_learner", diverging)
     with pytest.raises(QuorumError, match="the disk is full"):
-        tune_it()
-    assert "local=16: diverged: round 1" in capsys.readouterr().err
+        tune_texts()
+    assert "server=16: diverged: round 1" in capsys.readouterr().err
     monkeypatch.setattr(tuning, "train_learner", trained)
-    tune_it()
-    rows = [row for row in read_table(layout.TUNING_TABLE) if row["value"] == "16.0"]
-    assert [(row["validation_loss"], row["ended"], row["chosen"]) for row in rows] == [("inf", "divergence", "0")] * 2
+    tune_texts()
+    (row,) = [row for row in read_table(layout.TUNING_TABLE) if row["value"] == "16.0"]
+    assert (row["validation_loss"], row["ended"], row["chosen"]) == ("inf", "divergence", "0")

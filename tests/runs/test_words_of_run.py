@@ -48,7 +48,7 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def lay(run: str, history: Sequence[Round], masks: dict[int, list[list[bool]]]) -> None:
     """A run of one client with its training examples, one a meeting, and its masks by round."""
-    index = {"digest": "d", "encoding": "e", "classes": [], "entries": {i: [["k", 6, 9]] for i in EXAMPLES}}
+    index = {"digest": "d", "encoding": "e", "classes": [], "entries": {i: [["k", 6, 9]] for i in EXAMPLES}, "read": {}}
     write_json(layout.encoded("domains", "ours"), index)
     manifest = {"A": {"train": list(EXAMPLES)[: len(next(iter(masks.values()))[0]) // 6], "val": [], "test": []}}
     write_json(layout.partition("domains", int(run[-1])), {"manifest": manifest})
@@ -70,29 +70,22 @@ def distilled(rows_of: str = "ours") -> tuple[int, int, float]:
 FIRST, SECOND = [False, True, True, False, False, False], [False, False, True, False, False, False]
 
 
-def test_the_papers_example_is_25_percent() -> None:
-    """`manager` once and `decides` twice in two rounds: 3/(2·6)."""
-    lay("ours/1", rounds(1, 2, best=2), {1: [FIRST], 2: [SECOND]})
-    assert distilled() == (12, 3, 0.25)
-
-
-def test_only_rounds_up_to_the_best_count() -> None:
-    """The third round distilled everything, after the best one."""
-    masks = {1: [FIRST], 2: [SECOND], 3: [[True] * 6]}
-    lay("ours/1", rounds(1, 2, 3, best=2), masks)
-    assert distilled() == (12, 3, 0.25)
-
-
-def test_in_a_round_without_a_mask_nothing_was_distilled() -> None:
-    """Distillation began in the second round: 1/(2·6)."""
-    lay("ours/1", rounds(1, 2, best=2), {2: [SECOND]})
-    assert distilled() == (12, 1, 0.0833)
-
-
-def test_a_round_in_which_the_client_was_idle_does_not_count() -> None:
-    """It was not drawn in the second of three rounds."""
-    lay("ours/1", rounds(1, 2, 3, best=3, idle=[2]), {1: [FIRST], 3: [SECOND]})
-    assert distilled() == (12, 3, 0.25)
+@pytest.mark.parametrize(
+    ("history", "masks", "found"),
+    [
+        (rounds(1, 2, best=2), {1: [FIRST], 2: [SECOND]}, (12, 3, 0.25)),
+        (rounds(1, 2, 3, best=2), {1: [FIRST], 2: [SECOND], 3: [[True] * 6]}, (12, 3, 0.25)),
+        (rounds(1, 2, best=2), {2: [SECOND]}, (12, 1, 0.0833)),
+        (rounds(1, 2, 3, best=3, idle=[2]), {1: [FIRST], 3: [SECOND]}, (12, 3, 0.25)),
+    ],
+    ids=["the paper's example", "after the best round", "without a mask", "idle"],
+)
+def test_words_count_in_the_rounds_up_to_the_best(
+    history: list[Round], masks: dict[int, list[list[bool]]], found: tuple[int, int, float]
+) -> None:
+    """`manager` once and `decides` twice in two rounds: 3/(2·6). Without a mask nothing was distilled: 1/(2·6)."""
+    lay("ours/1", history, masks)
+    assert distilled() == found
 
 
 def test_every_pass_over_the_data_counts() -> None:
