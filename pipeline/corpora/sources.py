@@ -1,6 +1,6 @@
 """Sources of a corpus: a mirror folder, its pinned upstream, or the sample in this repository.
 
-Files of the mirror and of upstream are checked against `<corpus>.sha256`, the hashes of the pinned commit's files. So
+Files of the mirror and of upstream are checked against `data/checksums/<corpus>.sha256`, the hashes of the pinned commit's files. So
 both give the same bytes or an error. Two corpora may not be passed on: they come from the mirror, and are not checked.
 """
 
@@ -17,7 +17,7 @@ from pipeline.corpora import elitr, meetingbank
 from pipeline.corpora.archives import ARCHIVES, download, unpack_mirror, unpack_upstream
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import copy_tree, read_json, replacing, sha256_file
-from pipeline.workspace.layout import SAMPLE, downloads, mirror, source_record
+from pipeline.workspace.layout import CHECKSUMS, SAMPLE, downloads, mirror, source_record
 from pipeline.workspace.progress import progress, say
 
 SourceName = Literal["mirror", "upstream", "sample"]
@@ -55,7 +55,7 @@ CORPORA: dict[str, Published] = {
 
 
 def checksum_file(corpus: str) -> Path:
-    return Path(__file__).with_name(f"{corpus}.sha256")
+    return CHECKSUMS / f"{corpus}.sha256"
 
 
 def checksums(corpus: str) -> dict[str, str]:

@@ -251,7 +251,8 @@ def prepared(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DVC_ROOT", str(tmp_path))
     (tmp_path / "data/own").mkdir(parents=True)
-    (tmp_path / "data/sample").symlink_to(ROOT / "data/sample")
+    for name in ("checksums", "sample"):
+        (tmp_path / "data" / name).symlink_to(ROOT / "data" / name)
     splits = {"train": 12, "val": 4, "test": 4}
     rows = [f"{split} {i},{'ab'[i % 2]},{split}" for split, count in splits.items() for i in range(count)]
     (tmp_path / "data/own/notes.csv").write_text("\n".join(["text,label,split", *rows]), encoding="utf-8")
