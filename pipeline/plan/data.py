@@ -9,17 +9,13 @@ from pydantic import Field, field_validator, model_validator
 from pipeline.clients.setting import Count
 from pipeline.clients.skews import check_own
 from pipeline.clients.taking import Takes
-from pipeline.corpora.archives import ARCHIVES
+from pipeline.corpora.catalog import SOURCES
 from pipeline.corpora.options import Options
 from pipeline.corpora.qmsum import SpanEnd
-from pipeline.corpora.sources import CORPORA
 from pipeline.model.frozen_part import FrozenPart
 from pipeline.plan.run import Method, Rates
 from pipeline.tasks import TASKS
 from pipeline.workspace.record import FilePath, Json, Record
-
-SOURCES = (*CORPORA, *ARCHIVES)
-"""The published sources."""
 
 
 class Data(Record):
