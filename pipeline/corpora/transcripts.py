@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from pipeline.corpora.conversation import Turn
+from pipeline.corpora.people_files import text_of
 from pipeline.corpora.qmsum import parse_meeting
 from pipeline.corpora.text import clean, turns_of
 from pipeline.errors import QuorumError
@@ -69,29 +70,6 @@ def _named(lines: Iterable[tuple[int, Line]], path: Path) -> Iterator[Line]:
         last = name or last
 
 
-def text_of(path: Path) -> str:
-    """A text file in any encoding: UTF-8, else the most likely one.
-
-    Raises:
-        QuorumError: it cannot be read, or is no text.
-    """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise QuorumError(f"{path}: could not be read ({error.strerror}); check what it is") from None
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:  # UTF-16 without a byte order mark is UTF-8 with a NUL after every letter
-        from charset_normalizer import from_bytes
-
-        text = str(from_bytes(content).best() or "\0")
-    if "\0" in text:
-        raise QuorumError(f"{path}: is no text in any known encoding; save it as UTF-8")
-    return text
-
-
 def _vtt(path: Path) -> Iterator[tuple[int, Line]]:
     import webvtt
 
@@ -136,11 +114,7 @@ def _docx(path: Path) -> Iterator[tuple[int, Line]]:
     except Exception as error:  # of zipfile, zlib, lxml or docx: a damaged document can raise any
         reason = " ".join(str(error).split())[:80]
         raise QuorumError(f"{path}: is no Word document ({reason}); export it again") from None
-    yield from _lines(text)
-
-
-def _txt(path: Path) -> Iterator[tuple[int, Line]]:
-    yield from _lines(text_of(path))
+    return _lines(text)
 
 
 def _lines(text: str) -> Iterator[tuple[int, Line]]:
@@ -195,9 +169,9 @@ READERS: dict[str, Callable[[Path], Iterator[tuple[int, Line]]]] = {
     ".vtt": _vtt,
     ".srt": _srt,
     ".docx": _docx,
-    ".txt": _txt,
+    ".txt": lambda path: _lines(text_of(path)),
     ".json": _json,
 }
-"""How a file is read, by its ending."""
+"""How a file is read, by its ending: its lines, each with its number."""
 CUES = (".vtt", ".srt")
 """Endings of subtitles."""
