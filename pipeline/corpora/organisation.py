@@ -34,19 +34,14 @@ class Checked:
     meeting: Meeting | None
     wrong: str = ""
 
-    def to_row(self) -> Json:
-        meeting, file = self.meeting, {"file": self.path.name, "format": self.path.suffix[1:]}
-        if meeting is None:
-            return {**file, "wrong": self.wrong}
-        names = dict.fromkeys(turn.speaker for turn in meeting.turns)
-        return {
-            **file,
-            "turns": len(meeting.turns),
-            "speakers": f"{len(names)}: {', '.join(names)}",
-            "words": sum(len(turn.text.split()) for turn in meeting.turns),
-            "queries": len(meeting.queries),
-            "wrong": self.wrong or ("" if meeting.queries else "no summary, so it cannot train"),
-        }
+    def __str__(self) -> str:
+        if self.meeting is None:
+            return f"{self.path.name}: {self.wrong}"
+        turns, queries = self.meeting.turns, self.meeting.queries
+        words, names = sum(len(turn.text.split()) for turn in turns), dict.fromkeys(turn.speaker for turn in turns)
+        counts = f"{len(turns)} turns, {words} words, {len(queries)} summaries, speakers {len(names)}"
+        trains = "" if queries else "; no summary, so it cannot train"
+        return f"{self.path.name}: {counts}: {', '.join(names)}{trains}"
 
 
 def meetings_of(folder: Path) -> dict[Path, Meeting]:

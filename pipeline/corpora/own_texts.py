@@ -47,16 +47,19 @@ class _Row:
 
     def text(self, column: str) -> str:
         value = self.cells.get(column)
-        return self._filled(column, "" if value is None else str(value).strip())
+        text = "" if value is None else str(value).strip()
+        self._check_filled(column, text)
+        return text
 
     def list(self, column: str) -> tuple[str, ...]:
         value = self.cells.get(column) or ""
-        return self._filled(column, tuple(map(str, value if isinstance(value, list) else str(value).split())))
+        texts = tuple(map(str, value if isinstance(value, list) else str(value).split()))
+        self._check_filled(column, texts)
+        return texts
 
-    def _filled(self, column: str, value: Any) -> Any:
+    def _check_filled(self, column: str, value: str | tuple[str, ...]) -> None:
         if not value:
             raise QuorumError(f"{self.where}: {column} is empty; fill it, or leave the row out")
-        return value
 
 
 def read(
@@ -114,10 +117,6 @@ def _splits(rows: Sequence[_Row]) -> list[Split]:
     return [by_group[row.group] for row in rows]
 
 
-def _labelled(common: Common, row: _Row) -> Labelled:
-    return Labelled(*common, " ".join(row.text("text").split()), row.text("label"))
-
-
 def _tagged(common: Common, row: _Row) -> Tagged:
     words, tags = row.list("words"), row.list("tags")
     if len(words) != len(tags):
@@ -137,15 +136,14 @@ def _question(common: Common, row: _Row) -> Question:
     return found
 
 
-def _titled(common: Common, row: _Row) -> Titled:
-    return Titled(*common, row.text("text"), row.text("title"))
-
-
 KINDS: dict[type[Any], tuple[tuple[str, ...], Callable[[Common, _Row], Example]]] = {
-    Labelled: (("text", "label"), _labelled),
+    Labelled: (
+        ("text", "label"),
+        lambda common, row: Labelled(*common, " ".join(row.text("text").split()), row.text("label")),
+    ),
     Tagged: (("words", "tags"), _tagged),
     Question: (("question", "context"), _question),
-    Titled: (("text", "title"), _titled),
+    Titled: (("text", "title"), lambda common, row: Titled(*common, row.text("text"), row.text("title"))),
 }
 """Kind of a text -> the columns that it needs, and the function that makes it of a row."""
 

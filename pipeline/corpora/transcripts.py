@@ -10,7 +10,7 @@ Reading a line takes time that is linear in its length: no regular expression he
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -44,30 +44,22 @@ def read_transcript(path: Path) -> list[Turn]:
     reader = READERS.get(path.suffix.lower())
     if reader is None:
         raise QuorumError(
-            f"{path}: {path.suffix or 'a file without an ending'} is no format that is read; export the "
-            f"meeting as {', '.join(READERS)}"
+            f"{path}: {path.suffix} is no format that is read; export the meeting as {', '.join(READERS)}"
         )
-    turns = list(turns_of(_named(reader(path), path), first=""))
-    if not turns:
-        raise QuorumError(f"{path}: the transcript is empty; give at least one `Speaker: words` line")
-    return turns
-
-
-def _named(lines: Iterable[tuple[int, Line]], path: Path) -> Iterator[Line]:
-    """Lines with clean words. A cue whose speaker is that of the cue before names none.
-
-    Raises:
-        QuorumError: the first line with words names no speaker.
-    """
+    lines: list[Line] = []
     last: str | None = None
-    for number, (speaker, words) in lines:
-        text, name = clean(words), speaker and speaker.strip()
+    for number, (speaker, words) in reader(path):
+        text, name = clean(words), (speaker or "").strip()
         if not text:
             continue
         if not name and last is None:
             raise QuorumError(f"{path}: line {number}: no speaker; begin lines with `Speaker: `")
-        yield (None if not name or (name == last and path.suffix.lower() in CUES) else name), text
+        continues = not name or (name == last and path.suffix.lower() in CUES)
+        lines.append((None if continues else name, text))
         last = name or last
+    if not lines:
+        raise QuorumError(f"{path}: the transcript is empty; give at least one `Speaker: words` line")
+    return list(turns_of(lines, first=""))
 
 
 def _vtt(path: Path) -> Iterator[tuple[int, Line]]:
@@ -79,9 +71,8 @@ def _vtt(path: Path) -> Iterator[tuple[int, Line]]:
         raise QuorumError(f"{path}: is no WebVTT ({error}); export it again") from None
     for number, caption in enumerate(captions, 1):
         named = _CUE_NAME.match(caption.identifier or "")
-        # The library gives two voices of one cue to the first.
-        for speaker, words in voices(caption.raw_text):
-            yield number, (speaker or (named.group(1) if named else None), words)
+        for speaker, words in voices(caption.raw_text):  # the library gives two voices of one cue to the first
+            yield number, (speaker or (named and named.group(1)), words)
 
 
 def voices(cue: str) -> list[Line]:

@@ -8,7 +8,6 @@ from pipeline.corpora.example import SPLITS
 from pipeline.corpora.organisation import check
 from pipeline.corpora.transcripts import READERS
 from pipeline.errors import QuorumError
-from pipeline.workspace.record import Json
 from pipeline.workspace.words import printable
 
 
@@ -18,25 +17,16 @@ def check_folder(folder: str) -> None:
     Raises:
         QuorumError: a file cannot be used.
     """
-    rows = [one.to_row() for one in check(Path(folder))]
+    found = check(Path(folder))
     others = _others(Path(folder))
-    for row in rows:
-        _print_line(_text(row))
+    for one in found:
+        _print_line(str(one))
     for name in others:
         _print_line(f"{name}: is not read; export the meeting as {', '.join(READERS)}, out of any archive")
-    unread = list(dict.fromkeys(str(row["file"]) for row in rows if "turns" not in row))
-    read = [row for row in rows if "turns" in row]
-    print(f"{len(read)} meetings can be read; {sum(int(row['queries']) for row in read)} summaries")
-    if unread:
+    read = [one.meeting for one in found if one.meeting is not None]
+    print(f"{len(read)} meetings can be read; {sum(len(meeting.queries) for meeting in read)} summaries")
+    if unread := list(dict.fromkeys(one.path.name for one in found if one.meeting is None)):
         raise QuorumError(f"{folder}: {len(unread)} files cannot be used: {', '.join(unread)}; the lines above say why")
-
-
-def _text(row: Json) -> str:
-    """A line on one file: what was read, then what is wrong."""
-    if "turns" not in row:
-        return f"{row['file']}: {row['wrong']}"
-    counts = f"{row['turns']} turns, {row['words']} words, {row['queries']} summaries, speakers {row['speakers']}"
-    return f"{row['file']}: {counts}" + (f"; {row['wrong']}" if row["wrong"] else "")
 
 
 def _others(folder: Path) -> list[str]:
