@@ -8,7 +8,7 @@ from __future__ import annotations
 import lzma
 import tarfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -68,25 +68,23 @@ class Archived:
     def address(self) -> str:
         return self.tarballs[0].address
 
-    def from_mirror(self, mirror: Path, into: Path) -> None:
-        """Unpack the mirror's archive, which has our paths.
+    def fetch(self, mirror: Path | None, downloads: Path, into: Path) -> None:
+        """Unpack the mirror's archive, which has our paths, or else the tarballs of the pinned commits.
 
         Raises:
-            QuorumError: the archive is missing, damaged or altered.
+            QuorumError: an archive is out of reach, damaged or altered. Nothing is written if a member or a
+                link leads out of its archive.
         """
-        ours = {path: path for ball in self.tarballs for path in ball.paths.values()}
-        self._unpack([(mirror / self.mirrored, ours)], into)
-
-    def from_upstream(self, downloads: Path, into: Path) -> None:
-        """Download the tarballs of the pinned commits, and unpack them.
-
-        Raises:
-            QuorumError: a tarball could not be fetched, or its content is not what was published.
-        """
-        self._unpack([(ball.fetched(downloads), ball.paths) for ball in self.tarballs], into)
-
-    def _unpack(self, archives: Sequence[tuple[Path, Mapping[str, str]]], into: Path) -> None:
-        _check_members([archive for archive, _ in archives], into)
+        if mirror is None:
+            archives = [(ball.fetched(downloads), ball.paths) for ball in self.tarballs]
+        else:
+            archives = [
+                (mirror / self.mirrored, {ours: ours for ball in self.tarballs for ours in ball.paths.values()})
+            ]
+        for archive, _ in archives:
+            with _opened(archive) as tar:
+                for member in tar:
+                    tarfile.data_filter(member, str(into))
         for archive, paths in archives:
             with _opened(archive) as tar:
                 tar.extractall(into, filter=partial(_renamed, paths))
@@ -104,25 +102,12 @@ def _opened(archive: Path) -> Iterator[tarfile.TarFile]:
             yield tar
     except FileNotFoundError:
         raise QuorumError(f"{archive}: is missing from the mirror; restore it, or set data_source: upstream") from None
+    except tarfile.FilterError as error:
+        raise QuorumError(
+            f"{archive}: {error}; so nothing was unpacked; remove the file, and get it from its publisher"
+        ) from None
     except (tarfile.TarError, EOFError, OSError, lzma.LZMAError, zlib.error) as error:
         raise QuorumError(f"{archive}: damaged ({error}); restore it, or remove it and run again") from None
-
-
-def _check_members(archives: Sequence[Path], into: Path) -> None:
-    """Check all archives before anything is written.
-
-    Raises:
-        QuorumError: one is missing or damaged, or has a member or a link that leads out of it.
-    """
-    for archive in archives:
-        with _opened(archive) as tar:
-            for member in tar:
-                try:
-                    tarfile.data_filter(member, str(into))
-                except tarfile.FilterError as error:
-                    raise QuorumError(
-                        f"{archive}: {error}; so nothing was unpacked; remove the file, and get it from its publisher"
-                    ) from None
 
 
 def _renamed(paths: Mapping[str, str], member: tarfile.TarInfo, into: str) -> tarfile.TarInfo | None:

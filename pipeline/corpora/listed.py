@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from pipeline.corpora.download import download
 from pipeline.errors import QuorumError
@@ -27,6 +26,7 @@ class Listed:
     commit: str
     upstream: str
     strip: str = ""
+    how_to_get = "set QUORUM_MIRROR, or check the network"
 
     @property
     def address(self) -> str:
@@ -37,28 +37,18 @@ class Listed:
         lines = (CHECKSUMS / f"{self.name}.sha256").read_text(encoding="utf-8").splitlines()
         return {path: digest for digest, path in (line.split("  ", 1) for line in lines)}
 
-    def from_mirror(self, mirror: Path, into: Path) -> None:
-        """Copy the files from the mirror.
+    def fetch(self, mirror: Path | None, downloads: Path, into: Path) -> None:
+        """Copy the files from the mirror, or else from upstream; a file that is downloaded already is used again.
 
         Raises:
-            QuorumError: a file is missing, truncated or altered.
+            QuorumError: upstream is out of reach, or a file is missing, truncated or altered.
         """
-        self._copy(mirror / self.mirrored, into, "mirror")
-
-    def from_upstream(self, downloads: Path, into: Path) -> None:
-        """Download the files; those that an interrupted run has downloaded are used again.
-
-        Raises:
-            QuorumError: upstream is out of reach, or a file is truncated or altered.
-        """
-        self._copy(downloads, into, "upstream")
-
-    def _copy(self, folder: Path, into: Path, source: Literal["mirror", "upstream"]) -> None:
+        source, folder = ("upstream", downloads) if mirror is None else ("mirror", mirror / self.mirrored)
         listed = self.checksums()
         with progress(f"ingest {self.name} from {source}", len(listed)) as advance:
             for path, digest in listed.items():
                 origin = folder / path
-                if source == "upstream" and not (origin.is_file() and sha256_file(origin) == digest):
+                if mirror is None and not (origin.is_file() and sha256_file(origin) == digest):
                     download(self.upstream + path, origin)
                 if not origin.is_file():
                     raise QuorumError(f"{origin}: is missing from the mirror; restore it, or set data_source: upstream")

@@ -79,10 +79,8 @@ def fetch(corpus: str, source: SourceName, into: Path) -> None:
         if not folder.is_dir():
             raise QuorumError(f"corpora: {corpus}: {folder} does not exist; {published.how_to_get}")
         copy_tree(folder, into)
-    elif source == "mirror":
-        published.from_mirror(_mirror(), into)
     else:
-        published.from_upstream(downloads() / corpus, into)
+        published.fetch(_mirror() if source == "mirror" else None, downloads() / corpus, into)
 
 
 def _files(folder: Path) -> dict[str, str]:

@@ -59,9 +59,9 @@ def test_tarballs_of_several_commits_give_what_the_mirror_does(
         return io.BytesIO(ball)
 
     monkeypatch.setattr(urllib.request, "urlopen", answer)
-    published.from_mirror(tmp_path / "mirror", tmp_path / "raw")
+    published.fetch(tmp_path / "mirror", tmp_path / "downloads", tmp_path / "raw")
     for into in ("one", "two"):
-        published.from_upstream(tmp_path / "downloads", tmp_path / into)
+        published.fetch(None, tmp_path / "downloads", tmp_path / into)
     assert {content_of(tmp_path / into) for into in ("raw", "one", "two")} == {published.content}
     assert fetched == [f"https://codeload.github.com/a/b/tar.gz/{number * 40}" for number in "12"]
 
@@ -80,7 +80,7 @@ def test_an_archive_that_cannot_be_used_is_named(
     elif content:
         tar(path, content)
     with pytest.raises(QuorumError, match=rf"x\.tar: {message}"):
-        published.from_mirror(tmp_path / "mirror", tmp_path / "raw")
+        published.fetch(tmp_path / "mirror", tmp_path / "downloads", tmp_path / "raw")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_member_that_leads_out_of_an_archive_is_refused_before_anything_is_wri
     add(path, name, kind, target)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(QuorumError, match="so nothing was unpacked"):
-        published.from_upstream(tmp_path / "downloads", tmp_path / "raw")
+        published.fetch(None, tmp_path / "downloads", tmp_path / "raw")
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -111,7 +111,7 @@ def test_an_archive_out_of_reach_is_named(published: Archived, tmp_path: Path, m
 
     monkeypatch.setattr(urllib.request, "urlopen", fail)
     with pytest.raises(QuorumError, match=r"github.com/a/b.*could not be fetched .too slow.; check the network"):
-        published.from_upstream(tmp_path / "downloads", tmp_path / "raw")
+        published.fetch(None, tmp_path / "downloads", tmp_path / "raw")
 
 
 def test_the_best_source_that_answers_is_chosen(
