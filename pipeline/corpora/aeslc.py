@@ -18,11 +18,7 @@ _PARTS = re.compile(r"\n@(subject|ann\d)\n")
 
 
 def read(folder: Path) -> tuple[list[Titled], int]:
-    """Emails, whose owner is the mailbox, and how many training emails recur in dev or test, and are left out.
-
-    Raises:
-        QuorumError: a folder is missing, or a file has no subject.
-    """
+    """Emails, whose owner is the mailbox, and how many training emails recur in dev or test, and are left out."""
     train, val, test = (_read(folder / "enron_subject_line" / name, split) for split, name in FOLDERS.items())
     evaluated = {normal(email.text) for email in (*val, *test)}
     trained = [email for email in train if normal(email.text) not in evaluated]

@@ -29,11 +29,7 @@ _BULLET = re.compile(r"^[\s*•–-]+")
 
 
 def read(folder: Path) -> Iterator[Dialogue]:
-    """The meetings in `train`, `dev` and `test` somewhere below a folder; some have no minutes.
-
-    Raises:
-        QuorumError: a split has no meeting with a transcript, or a file is not UTF-8.
-    """
+    """The meetings in `train`, `dev` and `test` somewhere below a folder; some have no minutes."""
     for split, name in FOLDERS.items():
         transcripts = {path.parent: path for path in sorted(folder.rglob(f"{name}/*/transcript*.txt"), reverse=True)}
         if not transcripts:

@@ -28,11 +28,7 @@ ROLES = {"PM": "Project Manager", "ME": "Marketing", "ID": "Industrial Designer"
 
 
 def read(folder: Path) -> Iterator[Dialogue]:
-    """The meetings in `train`, `dev` and `test` somewhere below a folder.
-
-    Raises:
-        QuorumError: a split has no file, or a line is not a meeting.
-    """
+    """The meetings in `train`, `dev` and `test` somewhere below a folder."""
     for split, name in FOLDERS.items():
         paths = sorted(folder.rglob(f"{name}/*.jsonl.gz"))
         if not paths:

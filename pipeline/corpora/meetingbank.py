@@ -25,11 +25,7 @@ HOW_TO_GET = (
 
 
 def read(folder: Path) -> Iterator[Dialogue]:
-    """The segments in three files of JSON lines.
-
-    Raises:
-        QuorumError: a file is missing, or a line is not a segment.
-    """
+    """The segments in three files of JSON lines."""
     for split, name in FILES.items():
         path = min(folder.rglob(f"{name}.json*"), default=folder / f"{name}.json")
         for number, row in enumerate(read_jsonl(path, HOW_TO_GET), 1):

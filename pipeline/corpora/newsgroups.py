@@ -30,9 +30,6 @@ def read(folder: Path, headers: Headers) -> list[Labelled]:
     Args:
         headers: `all` reads the whole file, as FedNLP's code does; `subject` only the subject and the body, because a
             header of usual length fills 64 tokens.
-
-    Raises:
-        QuorumError: a folder is missing.
     """
     found: list[Labelled] = []
     for split, name in FOLDERS.items():

@@ -44,7 +44,7 @@ def read_source(source: str, folder: Path, options: Options) -> Read:
     """Read a published source.
 
     Raises:
-        QuorumError: a file is missing or malformed.
+        QuorumError: a file is missing or is not as published.
     """
     if source == "qmsum":
         inclusive, exclusive = (read_domains(folder, options.own, end) for end in ("inclusive", "exclusive"))

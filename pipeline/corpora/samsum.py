@@ -24,11 +24,7 @@ LONGEST_NAME = 40
 
 
 def read(folder: Path) -> Iterator[Dialogue]:
-    """The dialogues in a folder's `samsum.zip`; some are empty.
-
-    Raises:
-        QuorumError: the zip is missing or damaged, or lacks a file or a column.
-    """
+    """The dialogues in a folder's `samsum.zip`; some are empty."""
     path = folder / "samsum.zip"
     try:
         with zipfile.ZipFile(path) as archive:

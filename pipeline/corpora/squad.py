@@ -23,11 +23,7 @@ REMEDY = "run `dvc repro ingest@squad`"
 
 
 def read(folder: Path) -> list[Question]:
-    """Questions, whose owner is the article and whose group is the paragraph.
-
-    Raises:
-        QuorumError: a file is missing or is no SQuAD, or an answer is not in its context at `answer_start`.
-    """
+    """Questions, whose owner is the article and whose group is the paragraph."""
     found: list[Question] = []
     for split, name in FILES.items():
         path = folder / name
