@@ -86,7 +86,7 @@ def test_a_room_says_what_it_is_for(room: str) -> None:
 
 
 def test_what_is_no_module_is_packaged_too() -> None:
-    """Templates, styles, checksums and what the paper says: an installed package lacks what pyproject does not name."""
+    """Templates, styles and what the paper says: an installed package lacks what pyproject does not name."""
     patterns = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"][
         "package-data"
     ]

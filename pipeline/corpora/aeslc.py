@@ -6,32 +6,23 @@ Zhang and Tetreault, "This Email Could Save Your Life: Introducing the Task of E
 from __future__ import annotations
 
 import re
-from collections import Counter
 from pathlib import Path
 
-from pipeline.corpora.duplicates import normal
 from pipeline.corpora.example import Split
 from pipeline.corpora.labelled import Titled
+from pipeline.corpora.text import normal
 from pipeline.errors import QuorumError
 
 FOLDERS: dict[Split, str] = {"train": "train", "val": "dev", "test": "test"}
 _PARTS = re.compile(r"\n@(subject|ann\d)\n")
 
 
-def read(folder: Path, left_out: Counter[str]) -> list[Titled]:
-    """Emails, whose owner is the mailbox. A training email with the body of one in dev or test is left out.
-
-    Args:
-        left_out: split -> number of emails that are left out; this function adds to it.
-
-    Raises:
-        QuorumError: a folder is missing, or a file has no subject.
-    """
-    found = {split: _read(folder / "enron_subject_line" / name, split) for split, name in FOLDERS.items()}
-    evaluated = {normal(email.text) for split in ("val", "test") for email in found[split]}  # type: ignore[index]
-    trained = [email for email in found["train"] if normal(email.text) not in evaluated]
-    left_out["train"] += len(found["train"]) - len(trained)
-    return [*trained, *found["val"], *found["test"]]
+def read(folder: Path) -> tuple[list[Titled], int]:
+    """Emails, whose owner is the mailbox, and how many training emails recur in dev or test, and are left out."""
+    train, val, test = (_read(folder / "enron_subject_line" / name, split) for split, name in FOLDERS.items())
+    evaluated = {normal(email.text) for email in (*val, *test)}
+    trained = [email for email in train if normal(email.text) not in evaluated]
+    return [*trained, *val, *test], len(train) - len(trained)
 
 
 def _read(folder: Path, split: Split) -> list[Titled]:

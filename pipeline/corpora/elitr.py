@@ -1,4 +1,4 @@
-"""ELITR meetings -> examples.
+"""ELITR meetings.
 
 Nedoluzhko et al., "ELITR Minuting Corpus: A Novel Dataset for Automatic Minuting from Multi-Party Meetings in English
 and Czech", LREC 2022. A folder a meeting below `train`, `dev` and `test` (`test2` is left out), in it one
@@ -12,13 +12,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.corpora.conversation import Conversation
+from pipeline.corpora.conversation import Dialogue
 from pipeline.corpora.example import Split
-from pipeline.corpora.notes import Notes
 from pipeline.corpora.text import clean, turns_of
 from pipeline.errors import QuorumError
 
-CLIENT = "ELITR"
 FOLDERS: dict[Split, str] = {"train": "train", "val": "dev", "test": "test"}
 HOW_TO_GET = (
     "download the English part of the ELITR Minuting Corpus (http://hdl.handle.net/11234/1-4692) and lay its folders "
@@ -30,28 +28,16 @@ _TAG = re.compile(r"<[^<>]*>")
 _BULLET = re.compile(r"^[\s*•–-]+")
 
 
-def read(folder: Path, query: str, notes: Notes) -> tuple[list[Conversation], int]:
-    """Meeting folders -> (examples, number of meetings).
-
-    Raises:
-        QuorumError: a split has no meeting, or a meeting has no transcript.
-    """
-    examples: list[Conversation] = []
-    meetings = 0
+def read(folder: Path) -> Iterator[Dialogue]:
+    """The meetings in `train`, `dev` and `test` somewhere below a folder; some have no minutes."""
     for split, name in FOLDERS.items():
-        found = sorted({path.parent for path in folder.rglob(f"{name}/*/transcript*.txt")})
-        if not found:
+        transcripts = {path.parent: path for path in sorted(folder.rglob(f"{name}/*/transcript*.txt"), reverse=True)}
+        if not transcripts:
             raise QuorumError(f"{folder}: has no {name}/<meeting>/transcript*.txt; {HOW_TO_GET}")
-        for meeting in found:
-            meetings += 1
-            identity = f"elitr/{meeting.name}"
-            minutes = sorted(meeting.glob("minutes_GENER*.txt"))
-            target = summary_of(_text(minutes[0])) if minutes else ""
-            turns = turns_of(lines_of(_text(sorted(meeting.glob("transcript*.txt"))[0])), first="SPEAKER")
-            example = Conversation(identity, "elitr", CLIENT, split, meeting.name, query, turns, target)
-            if notes.keeps(example):
-                examples.append(example)
-    return examples, meetings
+        for meeting, transcript in sorted(transcripts.items()):
+            minutes = sorted(meeting.glob("minutes_GENER*.txt"))[:1]
+            turns = turns_of(lines_of(_text(transcript)), first="SPEAKER")
+            yield Dialogue(meeting.name, split, meeting.name, turns, summary_of("".join(map(_text, minutes))))
 
 
 def lines_of(transcript: str) -> Iterator[tuple[str | None, str]]:

@@ -27,6 +27,7 @@ class Example(Protocol):
         owner: the natural client.
         group: examples of one group (a meeting, a thread, a document) are not independent.
         label: partitions are skewed by it.
+        text: what a task reads, without its label, tags, answers, title or summary.
     """
 
     @property
@@ -43,6 +44,9 @@ class Example(Protocol):
 
     @property
     def label(self) -> str: ...
+
+    @property
+    def text(self) -> str: ...
 
 
 def write_examples(path: Path, examples: Iterable[Any]) -> None:

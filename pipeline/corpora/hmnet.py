@@ -1,4 +1,4 @@
-"""AMI and ICSI meetings -> examples, from the files of HMNet.
+"""AMI and ICSI meetings, from the files of HMNet.
 
 Zhu et al., "A Hierarchical Network for Abstractive Meeting Summarization with Cross-Domain Pretraining", Findings of
 EMNLP 2020. Gzipped JSON lines, a meeting a line: `id`, `meeting` [{speaker, role, utt: {word: [...]}}], `summary`
@@ -16,9 +16,8 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.corpora.conversation import Conversation, Turn
+from pipeline.corpora.conversation import Dialogue, Turn
 from pipeline.corpora.example import Split
-from pipeline.corpora.notes import Notes
 from pipeline.corpora.text import clean, joined
 from pipeline.errors import QuorumError
 from pipeline.workspace.record import Json
@@ -28,47 +27,25 @@ ROLES = {"PM": "Project Manager", "ME": "Marketing", "ID": "Industrial Designer"
 """AMI's four roles, one person each, by the names that QMSum gives them; ICSI's are titles that several may share."""
 
 
-def read(folder: Path, corpus: str, query: str, notes: Notes) -> tuple[list[Conversation], int]:
-    """`train`, `dev` and `test` somewhere below a folder -> (examples, number of meetings).
-
-    Args:
-        corpus: `ami` or `icsi`.
-
-    Raises:
-        QuorumError: a split has no file, or a line is not a meeting.
-    """
-    examples: list[Conversation] = []
-    meetings = 0
+def read(folder: Path) -> Iterator[Dialogue]:
+    """The meetings in `train`, `dev` and `test` somewhere below a folder."""
     for split, name in FOLDERS.items():
         paths = sorted(folder.rglob(f"{name}/*.jsonl.gz"))
         if not paths:
-            raise QuorumError(f"{folder}: has no {name}/*.jsonl.gz; run `dvc repro ingest@{corpus}`")
+            raise QuorumError(f"{folder}: has no {name}/*.jsonl.gz; run `dvc repro ingest`")
         for path in paths:
-            for row in _lines(path):
-                meetings += 1
-                example = _example(row, path, corpus, split, query)
-                if notes.keeps(example):
-                    examples.append(example)
-    return examples, meetings
+            try:
+                with gzip.open(path, "rt", encoding="utf-8") as stream:
+                    for line in stream:
+                        yield _meeting(json.loads(line), split)
+            except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
+                raise QuorumError(
+                    f"{path}: no meetings of HMNet's ({error!r}); restore the file as published"
+                ) from None
 
 
-def _lines(path: Path) -> Iterator[Json]:
-    try:
-        with gzip.open(path, "rt", encoding="utf-8") as stream:
-            for line in stream:
-                yield json.loads(line)
-    except (OSError, EOFError, zlib.error, ValueError) as error:
-        raise QuorumError(f"{path}: not gzipped JSON lines ({error}); restore the file as published") from None
-
-
-def _example(row: Json, path: Path, corpus: str, split: Split, query: str) -> Conversation:
-    try:
-        said = [
-            (ROLES.get(t["role"]) or f"{t['role']} {t['speaker']}", joined(t["utt"]["word"])) for t in row["meeting"]
-        ]
-        target = " ".join(joined(sentence.split()) for sentence in row["summary"])
-        meeting = str(row["id"])
-    except (KeyError, TypeError, AttributeError) as error:
-        raise QuorumError(f"{path}: not a meeting of HMNet's ({error!r}); restore the file as published") from None
+def _meeting(row: Json, split: Split) -> Dialogue:
+    said = [(ROLES.get(t["role"]) or f"{t['role']} {t['speaker']}", joined(t["utt"]["word"])) for t in row["meeting"]]
+    summary = " ".join(joined(sentence.split()) for sentence in row["summary"])
     turns = tuple(Turn(speaker, text) for speaker, text in said if text)
-    return Conversation(f"{corpus}/{meeting}", corpus, corpus.upper(), split, meeting, query, turns, clean(target))
+    return Dialogue(str(row["id"]), split, str(row["id"]), turns, clean(summary))

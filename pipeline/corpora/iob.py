@@ -28,39 +28,27 @@ OTHER = ("B-OTH", "I-OTH", "B-O")
 
 
 def read_uner(folder: Path) -> list[Tagged]:
-    """Sentences. The owner is the domain, with which a sentence's name begins; the group is its document.
-
-    Raises:
-        QuorumError: a file is missing, or its tags are no BIO.
-    """
+    """Sentences. The owner is the domain, with which a sentence's name begins; the group is its document."""
     found = []
     for split, name in UNER.items():
         document = ""
         for about, rows in _blocks(folder / name):
-            for line in about:
-                key, _, value = line.removeprefix("# ").partition(" = ")
-                if key == "newdoc id":
-                    document = value
-                elif key == "sent_id":
-                    identity = value
-            words, tags = [row[1] for row in rows], ["O" if row[2] in OTHER else row[2] for row in rows]
+            values = dict(line.removeprefix("# ").split(" = ", 1) for line in about if " = " in line)
+            document, identity = values.get("newdoc id", document), values["sent_id"]
+            words, tags = (row[1] for row in rows), ("O" if row[2] in OTHER else row[2] for row in rows)
             domain = identity.partition("-")[0]
             found.append(Tagged(f"uner/{split}/{identity}", split, domain, document, tuple(words), tuple(tags)))
     return found
 
 
 def read_wnut(folder: Path) -> list[Tagged]:
-    """Posts without owners; each is a group.
-
-    Raises:
-        QuorumError: a file is missing, or its tags are no BIO.
-    """
+    """Posts without owners; each is a group."""
     found = []
     for split, name in WNUT.items():
         for number, (_, rows) in enumerate(_blocks(folder / name)):
             identity = f"wnut/{split}/{number}"
-            words, tags = zip(*((row[0], row[1]) for row in rows), strict=True)
-            found.append(Tagged(identity, split, "", identity, words, tags))
+            words, tags = (row[0] for row in rows), (row[1] for row in rows)
+            found.append(Tagged(identity, split, "", identity, tuple(words), tuple(tags)))
     return found
 
 

@@ -8,29 +8,27 @@ from pipeline.corpora.example import CLOSED, Split
 
 
 @dataclass(frozen=True)
-class Labelled:
-    """A text and its class."""
-
+class _Owned:
     __pydantic_config__ = CLOSED
 
     id: str
     split: Split
     owner: str
     group: str
+
+
+@dataclass(frozen=True)
+class Labelled(_Owned):
+    """A text and its class."""
+
     text: str
     label: str
 
 
 @dataclass(frozen=True)
-class Tagged:
+class Tagged(_Owned):
     """Words, each with a tag in BIO: `O`, `B-X` at the first word of an X, `I-X` at the others."""
 
-    __pydantic_config__ = CLOSED
-
-    id: str
-    split: Split
-    owner: str
-    group: str
     words: tuple[str, ...]
     tags: tuple[str, ...]
 
@@ -39,17 +37,15 @@ class Tagged:
         """The sentence's types, sorted and joined, as in FedNLP's code; `NULL` if it has none."""
         return "_".join(sorted({tag[2:] for tag in self.tags if tag != "O"})) or "NULL"
 
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
 
 @dataclass(frozen=True)
-class Question:
+class Question(_Owned):
     """A question on a paragraph, and its answers, each with the character of the context at which it begins."""
 
-    __pydantic_config__ = CLOSED
-
-    id: str
-    split: Split
-    owner: str
-    group: str
     question: str
     context: str
     answers: tuple[tuple[str, int], ...]
@@ -59,17 +55,15 @@ class Question:
         """The article."""
         return self.owner
 
+    @property
+    def text(self) -> str:
+        return f"{self.question}\n{self.context}"
+
 
 @dataclass(frozen=True)
-class Titled:
+class Titled(_Owned):
     """A text and its title, as one writer gave it; `others`: titles that annotators gave it."""
 
-    __pydantic_config__ = CLOSED
-
-    id: str
-    split: Split
-    owner: str
-    group: str
     text: str
     title: str
     others: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ ours is the first training posts of each group in a fixed shuffle.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -19,7 +20,7 @@ FOLDERS: dict[Split, str] = {"train": "20news-bydate-train", "test": "20news-byd
 DEVELOPMENT = 20
 """Development posts of each group."""
 Headers = Literal["all", "subject"]
-_ANSWERS = re.compile(r"(?:(?:re|fwd?)\s*+(?:\[\d++\]\s*+)?:\s*+)++", flags=re.IGNORECASE)
+_ANSWERS = re.compile(r"\A(?:(?:re|fwd?)\s*+(?:\[\d++\]\s*+)?:\s*+)++", flags=re.IGNORECASE)
 """`Re: Fwd: re[2]: `, at the beginning of a subject."""
 
 
@@ -29,9 +30,6 @@ def read(folder: Path, headers: Headers) -> list[Labelled]:
     Args:
         headers: `all` reads the whole file, as FedNLP's code does; `subject` only the subject and the body, because a
             header of usual length fills 64 tokens.
-
-    Raises:
-        QuorumError: a folder is missing.
     """
     found: list[Labelled] = []
     for split, name in FOLDERS.items():
@@ -42,7 +40,7 @@ def read(folder: Path, headers: Headers) -> list[Labelled]:
         for group in groups:
             posts = [_post(path, split, group.name, headers) for path in sorted(group.iterdir())]
             first = set(hash_order([post.id for post in posts])[:DEVELOPMENT]) if split == "train" else set()
-            found += [_of_split(post, "val") if post.id in first else post for post in posts]
+            found += [replace(post, split="val") if post.id in first else post for post in posts]
     return found
 
 
@@ -51,13 +49,5 @@ def _post(path: Path, split: Split, group: str, headers: Headers) -> Labelled:
     head, _, body = content.partition("\n\n")
     subject = next((line[8:].strip() for line in head.splitlines() if line.lower().startswith("subject:")), "")
     text = content if headers == "all" else f"{subject}\n{body}"
-    answers = _ANSWERS.match(subject)
-    thread = subject[answers.end() :] if answers else subject
-    identity = f"20news/{split}/{group}/{path.name}"
-    return Labelled(
-        identity, split, group, f"{group}/{thread.lower()}" if thread else identity, " ".join(text.split()), group
-    )
-
-
-def _of_split(post: Labelled, split: Split) -> Labelled:
-    return Labelled(post.id, split, post.owner, post.group, post.text, post.label)
+    identity, thread = f"20news/{split}/{group}/{path.name}", _ANSWERS.sub("", subject).lower()
+    return Labelled(identity, split, group, f"{group}/{thread}" if thread else identity, " ".join(text.split()), group)

@@ -10,19 +10,20 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 from pipeline.corpora.example import SPLITS
-from pipeline.corpora.people_csv import rows_of
+from pipeline.corpora.people_files import rows_of, text_of
 from pipeline.corpora.qmsum import Meeting, Query, parse_meeting
-from pipeline.corpora.transcripts import READERS, read_transcript, text_of
+from pipeline.corpora.transcripts import READERS, read_transcript
 from pipeline.errors import QuorumError
 from pipeline.workspace.record import Json
 from pipeline.workspace.words import WHOLE
 
 SUMMARY = ".summary.txt"
-
-COLUMNS = ("file", "query", "summary", "turns")
+COLUMNS = ("file", "query", "summary")
+"""The columns that a table must have; `turns` may be there, too."""
 
 
 @dataclass(frozen=True)
@@ -33,51 +34,27 @@ class Checked:
     meeting: Meeting | None
     wrong: str = ""
 
-    def to_row(self) -> Json:
-        meeting = self.meeting
-        if meeting is None:
-            return {"file": self.path.name, "format": self.path.suffix[1:], "wrong": self.wrong}
-        names = dict.fromkeys(turn.speaker for turn in meeting.turns)
-        return {
-            "file": self.path.name,
-            "format": self.path.suffix[1:],
-            "turns": len(meeting.turns),
-            "speakers": f"{len(names)}: {', '.join(names)}",
-            "words": sum(len(turn.text.split()) for turn in meeting.turns),
-            "queries": len(meeting.queries),
-            "wrong": self.wrong or ("" if meeting.queries else "no summary, so it cannot train"),
-        }
+    def __str__(self) -> str:
+        if self.meeting is None:
+            return f"{self.path.name}: {self.wrong}"
+        turns, queries = self.meeting.turns, self.meeting.queries
+        words, names = sum(len(turn.text.split()) for turn in turns), dict.fromkeys(turn.speaker for turn in turns)
+        counts = f"{len(turns)} turns, {words} words, {len(queries)} summaries, speakers {len(names)}"
+        trains = "" if queries else "; no summary, so it cannot train"
+        return f"{self.path.name}: {counts}: {', '.join(names)}{trains}"
 
 
-def meeting_files(folder: Path) -> list[Path]:
-    """Files of meetings, by name.
+def meetings_of(folder: Path) -> dict[Path, Meeting]:
+    """The meetings of a folder, with their summaries.
 
     Raises:
-        QuorumError: two files are one meeting's: they would have one name.
+        QuorumError: there is none, or a meeting or summary is malformed.
     """
-    found = sorted(
-        path
-        for path in folder.iterdir()
-        if path.is_file() and path.suffix.lower() in READERS and not path.name.endswith(SUMMARY)
-    )
-    names: dict[str, Path] = {}
-    for path in found:
-        if path.stem in names:
-            raise QuorumError(f"{path}: {names[path.stem].name} has the same name; remove or rename one of them")
-        names[path.stem] = path
-    return found
-
-
-def read_meeting(path: Path) -> Meeting:
-    """A meeting with its summaries.
-
-    Raises:
-        QuorumError: the meeting or one of its summaries is malformed, or a table of its folder is.
-    """
-    rows = [row for table in sorted(path.parent.glob("*.csv")) for row in _rows(table)]
-    meeting = _with_summary(path)
-    queries = [row.query(len(meeting.turns)) for row in rows if row.cells["file"] == path.name]
-    return replace(meeting, queries=(*meeting.queries, *queries))
+    found = check(folder)
+    for one in found:
+        if one.meeting is None:
+            raise QuorumError(f"{one.path}: {one.wrong}")
+    return {one.path: one.meeting for one in found if one.meeting is not None}
 
 
 def check(folder: Path) -> list[Checked]:
@@ -92,26 +69,38 @@ def check(folder: Path) -> list[Checked]:
         raise QuorumError(f"{folder}: is not a folder; give the one that holds the meetings")
     if splits := [folder / split for split in SPLITS if (folder / split).is_dir()]:
         return [one for split in splits for one in check(split)]
-    paths = meeting_files(folder)
-    if not paths:
-        raise QuorumError(f"{folder}: has no meeting; put {', '.join(READERS)} files there")
+    paths = _meeting_files(folder)
     meetings: dict[str, Meeting] = {}
-    queries: dict[str, list[Query]] = {path.name: [] for path in paths}
     faults: list[Checked] = []
     for path in paths:
         with _collecting(path, faults):
             meetings[path.name] = _with_summary(path)
+    names = {path.name for path in paths}
     for table in sorted(folder.glob("*.csv")):
         with _collecting(table, faults):
-            for row in _rows(table):
-                name = row.cells["file"]
-                if name not in queries:
-                    faults.append(Checked(table, None, f"line {row.line}: this folder has no meeting {name!r}"))
-                elif name in meetings:
-                    with _collecting(table, faults):
-                        queries[name].append(row.query(len(meetings[name].turns)))
-    found = {name: replace(own, queries=(*own.queries, *queries[name])) for name, own in meetings.items()}
-    return [Checked(path, found[path.name]) for path in paths if path.name in found] + faults
+            for line, row in rows_of(table, COLUMNS, shorter=True):
+                with _collecting(table, faults):
+                    if row["file"] not in names:
+                        raise QuorumError(f"line {line}: this folder has no meeting {row['file']!r}")
+                    if meeting := meetings.get(row["file"]):
+                        meetings[row["file"]] = _with_query(meeting, row, line)
+    return [Checked(path, meetings[path.name]) for path in paths if path.name in meetings] + faults
+
+
+def _meeting_files(folder: Path) -> list[Path]:
+    """Files of meetings, by name.
+
+    Raises:
+        QuorumError: there is none, or two are one meeting's: they would have one name.
+    """
+    found = sorted(path for path in folder.iterdir() if path.is_file() and path.suffix.lower() in READERS)
+    paths = [path for path in found if not path.name.endswith(SUMMARY)]
+    if not paths:
+        raise QuorumError(f"{folder}: has no meeting; put {', '.join(READERS)} files there")
+    for first, second in pairwise(sorted(paths, key=lambda path: path.stem)):
+        if first.stem == second.stem:
+            raise QuorumError(f"{second}: {first.name} has the same name; remove or rename one of them")
+    return paths
 
 
 @contextmanager
@@ -135,43 +124,29 @@ def _with_summary(path: Path) -> Meeting:
     text = " ".join(text_of(summary).split())
     if not text:
         raise QuorumError(f"{summary}: is empty; write the summary, or remove the file")
-    return replace(meeting, queries=(*meeting.queries, _query(WHOLE, text, (0, len(meeting.turns) - 1))))
+    return _added(meeting, WHOLE, text, (0, len(meeting.turns) - 1))
 
 
-@dataclass(frozen=True)
-class _Row:
-    """A row of a table of summaries, and where it begins."""
+def _with_query(meeting: Meeting, row: Mapping[str, str], line: int) -> Meeting:
+    """A meeting with the summary of a table's row.
 
-    table: Path
-    line: int
-    cells: Mapping[str, str]
-
-    def query(self, count: int) -> Query:
-        """The query of a meeting with so many turns.
-
-        Raises:
-            QuorumError: there is no summary, or the turns are not among the meeting's.
-        """
-        where = f"{self.table}: line {self.line}"
-        query, summary = (" ".join(self.cells.get(column, "").split()) for column in ("query", "summary"))
-        if not summary:
-            raise QuorumError(f"{where}: summary is empty; write it, or remove the row")
-        turns = self.cells.get("turns", "").strip()
-        match = re.fullmatch(r"(\d{1,9})\s*+-\s*+(\d{1,9})", turns)
-        if turns and (match is None or not 1 <= int(match[1]) <= int(match[2]) <= count):
-            raise QuorumError(
-                f"{where}: turns {turns[:20]!r}: give A-B with 1 <= A <= B <= {count}, the number of turns"
-            )
-        return _query(query or WHOLE, summary, (int(match[1]) - 1, int(match[2]) - 1) if match else (0, count - 1))
+    Raises:
+        QuorumError: there is no summary, or the turns are not among the meeting's.
+    """
+    query, summary = (" ".join(row[column].split()) for column in ("query", "summary"))
+    if not summary:
+        raise QuorumError(f"line {line}: summary is empty; write it, or remove the row")
+    turns, count = row.get("turns", "").strip() or f"1-{len(meeting.turns)}", len(meeting.turns)
+    match = re.fullmatch(r"(\d{1,9})\s*+-\s*+(\d{1,9})", turns)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]) <= count:
+        raise QuorumError(
+            f"line {line}: turns {turns[:20]!r}: give A-B with 1 <= A <= B <= {count}, the number of turns"
+        )
+    return _added(meeting, query or WHOLE, summary, (int(match[1]) - 1, int(match[2]) - 1))
 
 
-def _rows(table: Path) -> Iterator[_Row]:
-    for line, cells in rows_of(table, text_of(table), COLUMNS[:3], shorter=True):
-        yield _Row(table, line, cells)
-
-
-def _query(query: str, answer: str, span: tuple[int, int]) -> Query:
-    return Query(query=query, answer=answer, relevant_text_span=(span,))
+def _added(meeting: Meeting, query: str, answer: str, span: tuple[int, int]) -> Meeting:
+    return replace(meeting, queries=(*meeting.queries, Query(query=query, answer=answer, relevant_text_span=(span,))))
 
 
 def to_json(meeting: Meeting) -> Json:

@@ -14,9 +14,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator
 
-from pipeline.corpora.conversation import Conversation, Turn
+from pipeline.corpora.conversation import Conversation, Notes, Turn
 from pipeline.corpora.example import SPLITS, Split
-from pipeline.corpora.notes import Notes
 from pipeline.corpora.text import clean, is_sound
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import read_json
@@ -54,9 +53,9 @@ class Query(BaseModel):
     @field_validator("spans")
     @classmethod
     def _run_forwards(cls, spans: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-        wrong = [span for span in spans if span[0] < 0 or span[1] < span[0]]
-        if wrong:
-            raise ValueError(f"{list(wrong[0])} runs backwards or starts below 0")
+        for first, last in spans:
+            if not 0 <= first <= last:
+                raise ValueError(f"{[first, last]} runs backwards or starts below 0")
         return spans
 
 
@@ -101,46 +100,37 @@ def examples_of(
     meeting: Meeting, *, corpus: str, domain: str, split: Split, span_end: SpanEnd, notes: Notes
 ) -> list[Conversation]:
     """One example a specific query. `notes` counts corrections. General queries are left out."""
+    # Files of two clients can have the same name.
+    name = meeting.name if corpus == "qmsum" else f"{corpus}/{meeting.name}"
     examples = []
     for number, query in enumerate(meeting.queries):
         identity = f"{corpus}/{domain}/{meeting.name}/{number}"
-        turns = span_turns(meeting.turns, query.spans, span_end)
-        cleaned = tuple(Turn(turn.speaker, clean(turn.text)) for turn in turns)
-        # Files of two clients can have the same name.
-        name = meeting.name if corpus == "qmsum" else f"{corpus}/{meeting.name}"
-        example = Conversation(
-            identity, corpus, domain, split, name, query.query.strip(), cleaned, query.answer.strip()
-        )
-        if notes.keeps(example):
-            notes.spans_past_end += sum(last >= len(meeting.turns) for _, last in query.spans)
-            examples.append(example)
-    return examples
+        turns = (Turn(t.speaker, clean(t.text)) for t in span_turns(meeting.turns, query.spans, span_end))
+        text, target = query.query.strip(), query.answer.strip()
+        examples.append(Conversation(identity, corpus, domain, split, name, text, tuple(turns), target))
+        notes.spans_past_end += sum(last >= len(meeting.turns) for _, last in query.spans if target)
+    return notes.usable(examples)
 
 
-def read_folder(
-    folder: Path, *, corpus: str, domain: str, span_end: SpanEnd, notes: Notes
-) -> tuple[list[Conversation], int]:
-    """Every meeting under `folder/{train,val,test}/*.json` -> (examples, number of meetings).
+def read_folder(folder: Path, *, corpus: str, domain: str, span_end: SpanEnd, notes: Notes) -> list[Conversation]:
+    """The examples of every meeting under `folder/{train,val,test}/*.json`.
 
     Raises:
         QuorumError: a split has no meeting, or a file is not one.
     """
     examples: list[Conversation] = []
-    meetings = 0
     for split in SPLITS:
         paths = sorted((folder / split).glob("*.json"))
         if not paths:
             raise QuorumError(f"{folder / split}: holds no meeting (*.json); add some or correct the folder's name")
-        meetings += len(paths)
         for path in paths:
-            examples += examples_of(
-                parse_meeting(path), corpus=corpus, domain=domain, split=split, span_end=span_end, notes=notes
-            )
-    return examples, meetings
+            meeting = parse_meeting(path)
+            examples += examples_of(meeting, corpus=corpus, domain=domain, split=split, span_end=span_end, notes=notes)
+    return examples
 
 
-def read_domains(raw: Path, own: Sequence[str], span_end: SpanEnd) -> tuple[list[Conversation], Notes, int]:
-    """QMSum's domains and clients with their own meetings -> (examples, notes, number of meetings).
+def read_domains(raw: Path, own: Sequence[str], span_end: SpanEnd) -> tuple[list[Conversation], Notes]:
+    """QMSum's domains and clients with their own meetings.
 
     Args:
         raw: the folder of the corpus; an own client's is `own_folder` below it.
@@ -149,15 +139,15 @@ def read_domains(raw: Path, own: Sequence[str], span_end: SpanEnd) -> tuple[list
     Raises:
         QuorumError: as `read_folder`.
     """
-    notes, meetings = Notes(), 0
-    examples: list[Conversation] = []
+    notes = Notes()
     folders = [("qmsum", domain, raw / domain) for domain in DOMAINS]
     folders += [(client, client, own_folder(raw, client)) for client in own]
-    for corpus, domain, folder in folders:
-        found, count = read_folder(folder, corpus=corpus, domain=domain, span_end=span_end, notes=notes)
-        examples += found
-        meetings += count
-    return examples, notes, meetings
+    examples = [
+        example
+        for corpus, domain, folder in folders
+        for example in read_folder(folder, corpus=corpus, domain=domain, span_end=span_end, notes=notes)
+    ]
+    return examples, notes
 
 
 def own_folder(raw: Path, client: str) -> Path:

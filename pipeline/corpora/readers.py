@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pipeline.corpora import aeslc, elitr, hmnet, iob, meetingbank, newsgroups, samsum, squad
-from pipeline.corpora.conversation import Conversation
-from pipeline.corpora.notes import Notes
+from pipeline.corpora.conversation import Conversation, Dialogue, Notes
 from pipeline.corpora.options import Options
 from pipeline.corpora.qmsum import read_domains
 from pipeline.corpora.statistics import compared, counts, table
 from pipeline.workspace.record import Json
 
-CLIENT_OF = {"samsum": "SAMSum", "ami": "AMI", "icsi": "ICSI", "elitr": "ELITR", "meetingbank": "MeetingBank"}
-"""Corpus of conversations without queries -> its client in a federation by domain."""
+DIALOGUES: dict[str, tuple[str, Callable[[Path], Iterator[Dialogue]]]] = {
+    "samsum": ("SAMSum", samsum.read),
+    "ami": ("AMI", hmnet.read),
+    "icsi": ("ICSI", hmnet.read),
+    "elitr": ("ELITR", elitr.read),
+    "meetingbank": ("MeetingBank", meetingbank.read),
+}
+"""Corpus of conversations without queries -> its client in a federation by domain, and its reader."""
+CLIENT_OF = {corpus: client for corpus, (client, _) in DIALOGUES.items()}
+TEXTS: dict[str, Callable[[Path, Options], Sequence[Any]]] = {
+    "20news": lambda folder, options: newsgroups.read(folder, options.headers),
+    "uner": lambda folder, _: iob.read_uner(folder),
+    "wnut": lambda folder, _: iob.read_wnut(folder),
+    "squad": lambda folder, _: squad.read(folder),
+}
 
 
 @dataclass(frozen=True)
@@ -30,55 +40,34 @@ class Read:
     notes: Json = field(default_factory=dict)
 
 
-def _qmsum(folder: Path, options: Options) -> Read:
-    by_end = {end: read_domains(folder, options.own, end) for end in ("inclusive", "exclusive")}
-    examples, notes, meetings = by_end[options.span_end or "inclusive"]
-    statistics = compared(by_end["inclusive"][0], by_end["exclusive"][0])
-    return Read(examples, statistics, {"meetings": meetings, "span_end": options.span_end, **asdict(notes)})
+def read_source(source: str, folder: Path, options: Options) -> Read:
+    """Read a published source.
+
+    Raises:
+        QuorumError: a file is missing or is not as published.
+    """
+    if source == "qmsum":
+        inclusive, exclusive = (read_domains(folder, options.own, end) for end in ("inclusive", "exclusive"))
+        examples, notes = exclusive if options.span_end == "exclusive" else inclusive
+        noted = {"meetings": _meetings(examples), "span_end": options.span_end, **asdict(notes)}
+        return Read(examples, compared(inclusive[0], exclusive[0]), noted)
+    if source in DIALOGUES:
+        notes, query = Notes(), options.query or ""
+        _, read = DIALOGUES[source]
+        examples = notes.untested(notes.usable(_queried(one, source, query) for one in read(folder)))
+        noted = {"meetings": _meetings(examples), "query": options.query, **asdict(notes)}
+        return Read(examples, table(examples), noted)
+    if source == "aeslc":
+        emails, left_out = aeslc.read(folder)
+        return Read(emails, counts(emails), {"left_out": left_out})
+    texts = TEXTS[source](folder, options)
+    return Read(texts, counts(texts))
 
 
-Conversations = Callable[[Path, str, Notes], tuple[list[Conversation], int]]
-"""(folder, query of every example, notes to add to) -> (examples, number of meetings)."""
+def _queried(one: Dialogue, corpus: str, query: str) -> Conversation:
+    identity, client = f"{corpus}/{one.name}", CLIENT_OF[corpus]
+    return Conversation(identity, corpus, client, one.split, one.meeting, query, one.turns, one.summary)
 
 
-def _queried(read: Conversations, folder: Path, options: Options) -> Read:
-    notes = Notes()
-    examples, meetings = read(folder, options.query or "", notes)
-    return Read(examples, table(examples), {"meetings": meetings, "query": options.query, **asdict(notes)})
-
-
-def _hmnet(corpus: str, folder: Path, query: str, notes: Notes) -> tuple[list[Conversation], int]:
-    return hmnet.read(folder, corpus, query, notes)
-
-
-def _labelled(read: Callable[[Path], Sequence[Any]], folder: Path, options: Options) -> Read:
-    del options
-    examples = read(folder)
-    return Read(examples, counts(examples))
-
-
-def _newsgroups(folder: Path, options: Options) -> Read:
-    examples = newsgroups.read(folder, options.headers)
-    return Read(examples, counts(examples))
-
-
-def _aeslc(folder: Path, options: Options) -> Read:
-    del options
-    left_out: Counter[str] = Counter()
-    examples = aeslc.read(folder, left_out)
-    return Read(examples, counts(examples), {"left_out": left_out["train"]})
-
-
-READERS: dict[str, Callable[[Path, Options], Read]] = {
-    "qmsum": _qmsum,
-    "samsum": partial(_queried, samsum.read),
-    "ami": partial(_queried, partial(_hmnet, "ami")),
-    "icsi": partial(_queried, partial(_hmnet, "icsi")),
-    "elitr": partial(_queried, elitr.read),
-    "meetingbank": partial(_queried, meetingbank.read),
-    "20news": _newsgroups,
-    "uner": partial(_labelled, iob.read_uner),
-    "wnut": partial(_labelled, iob.read_wnut),
-    "squad": partial(_labelled, squad.read),
-    "aeslc": _aeslc,
-}
+def _meetings(examples: Sequence[Conversation]) -> int:
+    return len({example.meeting for example in examples})

@@ -44,9 +44,7 @@ def roles_of(speakers: Iterable[str]) -> dict[str, str]:
 def with_roles(meeting: Meeting) -> tuple[Meeting, list[str]]:
     """(The meeting with roles instead of names, texts that may still be names)."""
     roles = roles_of(turn.speaker for turn in meeting.turns)
-    # The longest first, so that `Ann Lee` is replaced before `Ann`.
-    names = sorted(roles, key=len, reverse=True)
-    pattern = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, names))})(?!\w)")
+    pattern = _any_of(roles)
 
     def replaced(text: str) -> str:
         return pattern.sub(lambda match: roles[match.group(1)], text)
@@ -56,7 +54,7 @@ def with_roles(meeting: Meeting) -> tuple[Meeting, list[str]]:
         one.model_copy(update={"query": replaced(one.query), "answer": replaced(one.answer)}) for one in meeting.queries
     )
     changed = replace(meeting, turns=turns, queries=queries)
-    return changed, missed(changed, names)
+    return changed, missed(changed, roles)
 
 
 def missed(meeting: Meeting, names: Iterable[str]) -> list[str]:
@@ -70,9 +68,13 @@ def missed(meeting: Meeting, names: Iterable[str]) -> list[str]:
         for entity in _persons()(text).ents
         if entity.label_ == "PERSON" and not any(role in entity.text for role in ours)
     }
-    pattern = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, names))})(?!\w)", re.IGNORECASE)
-    others = {match.group(1) for text in texts for match in pattern.finditer(text)}
+    others = {match.group(1) for text in texts for match in _any_of(names, re.IGNORECASE).finditer(text)}
     return sorted(persons | others)
+
+
+def _any_of(names: Iterable[str], flags: int = 0) -> re.Pattern[str]:
+    """Matches a name that is complete words; the longest first, so that `Ann Lee` is replaced before `Ann`."""
+    return re.compile(rf"(?<!\w)({'|'.join(map(re.escape, sorted(names, key=len, reverse=True)))})(?!\w)", flags)
 
 
 @cache

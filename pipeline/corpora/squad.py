@@ -5,53 +5,47 @@ Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of Text",
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.corpora.example import Split
 from pipeline.corpora.labelled import Question
 from pipeline.errors import QuorumError
+from pipeline.workspace.files import read_json
+from pipeline.workspace.record import Json
 
 FILES: dict[Split, str] = {
     "train": "commit_6026097/test-v1.1.json",
     "val": "commit_88cc78c/dev-v1.1.json",
     "test": "commit_88cc78c/test-v1.1.json",
 }
+REMEDY = "run `dvc repro ingest@squad`"
 
 
 def read(folder: Path) -> list[Question]:
-    """Questions, whose owner is the article and whose group is the paragraph.
+    """Questions, whose owner is the article and whose group is the paragraph."""
+    found: list[Question] = []
+    for split, name in FILES.items():
+        path = folder / name
+        content = read_json(path, REMEDY)
+        try:
+            questions = list(_questions(content, split))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise QuorumError(f"{path}: is not SQuAD's JSON ({error!r}); {REMEDY}") from None
+        for question in questions:
+            check_answers(question, str(path))
+        found += questions
+    return found
 
-    Raises:
-        QuorumError: a file is missing or is no SQuAD, or an answer is not in its context at `answer_start`.
-    """
-    return [question for split, name in FILES.items() for question in _read(folder / name, split)]
 
-
-def _read(path: Path, split: Split) -> Iterator[Question]:
-    try:
-        articles = json.loads(path.read_text(encoding="utf-8"))["data"]
-        for article in articles:
-            for number, paragraph in enumerate(article["paragraphs"]):
-                group = f"{article['title']}/{number}"
-                for row in paragraph["qas"]:
-                    answers = tuple((a["text"], a["answer_start"]) for a in row["answers"])
-                    question = Question(
-                        f"squad/{row['id']}",
-                        split,
-                        article["title"],
-                        group,
-                        row["question"].strip(),
-                        paragraph["context"],
-                        answers,
-                    )
-                    check_answers(question, str(path))
-                    yield question
-    except FileNotFoundError:
-        raise QuorumError(f"{path}: is missing; run `dvc repro ingest@squad`") from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise QuorumError(f"{path}: is not SQuAD's JSON ({error!r}); run `dvc repro ingest@squad`") from None
+def _questions(content: Json, split: Split) -> Iterator[Question]:
+    for article in content["data"]:
+        title = article["title"]
+        for number, paragraph in enumerate(article["paragraphs"]):
+            for row in paragraph["qas"]:
+                identity, text, context = f"squad/{row['id']}", row["question"].strip(), paragraph["context"]
+                answers = tuple((a["text"], a["answer_start"]) for a in row["answers"])
+                yield Question(identity, split, title, f"{title}/{number}", text, context, answers)
 
 
 def check_answers(question: Question, where: str) -> None:

@@ -1,13 +1,15 @@
-"""Statistics of a corpus, and Table II: QMSum's by the paper and by us."""
+"""Statistics of a corpus, Table II (QMSum's by the paper and by us), and texts that two splits share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations, product
 from statistics import fmean
-from typing import Any
 
 from pipeline.corpora.conversation import Conversation
-from pipeline.corpora.example import SPLITS
+from pipeline.corpora.example import SPLITS, Example
+from pipeline.corpora.text import normal
+from pipeline.workspace.record import Json
 
 # Table II of the paper: (pairs, average turns, speakers, words of input, words of summary).
 PAPER: dict[tuple[str, str], tuple[int, float, float, float, float]] = {
@@ -37,45 +39,49 @@ def summarize(examples: Sequence[Conversation]) -> dict[str, float]:
     }
 
 
-def table(examples: Sequence[Conversation]) -> list[dict[str, str | int | float]]:
+def table(examples: Sequence[Conversation]) -> list[Json]:
     """Statistics, one row for each domain and split."""
-    domains = list(dict.fromkeys(e.domain for e in examples))
-    rows: list[dict[str, str | int | float]] = []
-    for domain in domains:
-        for split in SPLITS:
-            chosen = [e for e in examples if (e.domain, e.split) == (domain, split)]
-            figures = {column: round(value, 2) for column, value in summarize(chosen).items()}
-            rows.append(
-                {"domain": domain, "split": split, **figures, "without_turns": sum(not e.turns for e in chosen)}
-            )
+    rows: list[Json] = []
+    for domain, split in product(dict.fromkeys(e.domain for e in examples), SPLITS):
+        chosen = [e for e in examples if (e.domain, e.split) == (domain, split)]
+        figures = {column: round(value, 2) for column, value in summarize(chosen).items()}
+        rows.append({"domain": domain, "split": split, **figures, "without_turns": sum(not e.turns for e in chosen)})
     return rows
 
 
-def compared(
-    inclusive: Sequence[Conversation], exclusive: Sequence[Conversation]
-) -> list[dict[str, str | int | float]]:
+def compared(inclusive: Sequence[Conversation], exclusive: Sequence[Conversation]) -> list[Json]:
     """Table II: the paper's figures and ours under both readings of a span's end, a row a domain and split."""
-    rows: list[dict[str, str | int | float]] = []
+    rows: list[Json] = []
     for ours, other in zip(table(inclusive), table(exclusive), strict=True):
-        domain, split = str(ours["domain"]), str(ours["split"])
-        paper = PAPER.get((domain, split))
-        row: dict[str, str | int | float] = {"domain": domain, "split": split}
-        row |= {f"paper_{c}": paper[i] if paper else "" for i, c in enumerate(COLUMNS)}
+        row = {"domain": ours["domain"], "split": ours["split"]}
+        paper = PAPER.get((row["domain"], row["split"]), [""] * len(COLUMNS))
+        row |= {f"paper_{column}": figure for column, figure in zip(COLUMNS, paper, strict=True)}
         for name, figures in (("inclusive", ours), ("exclusive", other)):
-            row |= {f"{name}_{c}": figures[c] for c in (*COLUMNS, "without_turns")}
+            row |= {f"{name}_{column}": figures[column] for column in (*COLUMNS, "without_turns")}
         rows.append(row)
     return rows
 
 
-def counts(examples: Sequence[Any]) -> list[dict[str, str | int | float]]:
+def counts(examples: Sequence[Example]) -> list[Json]:
     """Examples, owners and groups of each split, a row each."""
-    return [
-        {
-            "split": split,
-            "examples": len(own),
-            "owners": len({e.owner for e in own if e.owner}),
-            "groups": len({e.group for e in own}),
-        }
-        for split in SPLITS
-        for own in ([e for e in examples if e.split == split],)
-    ]
+    rows: list[Json] = []
+    for split in SPLITS:
+        chosen = [e for e in examples if e.split == split]
+        owners, groups = {e.owner for e in chosen if e.owner}, {e.group for e in chosen}
+        rows.append({"split": split, "examples": len(chosen), "owners": len(owners), "groups": len(groups)})
+    return rows
+
+
+def equal_texts(examples: Sequence[Example]) -> dict[str, int]:
+    """Count the examples of a split whose text, apart from case and spaces, is also in an earlier split.
+
+    A test text that is also a training text measures what a model has memorized.
+
+    Returns:
+        `val_in_train`, `test_in_train` and `test_in_val`.
+    """
+    texts = {split: [normal(e.text) for e in examples if e.split == split] for split in SPLITS}
+    return {
+        f"{later}_in_{earlier}": sum(map(set(texts[earlier]).__contains__, texts[later]))
+        for earlier, later in combinations(SPLITS, 2)
+    }

@@ -25,9 +25,16 @@ def clean(text: str) -> str:
     return _SPACES.sub(" ", text).strip()
 
 
-def is_sound(text: str) -> bool:
-    """Whether a text has no NUL and no half of a surrogate pair: files and tokenizers refuse those."""
-    return _UNSOUND.search(text) is None
+def normal(text: str) -> str:
+    """A text in lower case with single spaces."""
+    return " ".join(text.split()).lower()
+
+
+def is_sound(value: object) -> bool:
+    """Whether no text in nested tuples has a NUL or half of a surrogate pair: files and tokenizers refuse those."""
+    if isinstance(value, tuple):
+        return all(map(is_sound, value))
+    return not isinstance(value, str) or _UNSOUND.search(value) is None
 
 
 def joined(words: Sequence[str]) -> str:

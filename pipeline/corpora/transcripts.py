@@ -10,11 +10,12 @@ Reading a line takes time that is linear in its length: no regular expression he
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
 from pipeline.corpora.conversation import Turn
+from pipeline.corpora.people_files import text_of
 from pipeline.corpora.qmsum import parse_meeting
 from pipeline.corpora.text import clean, turns_of
 from pipeline.errors import QuorumError
@@ -43,53 +44,22 @@ def read_transcript(path: Path) -> list[Turn]:
     reader = READERS.get(path.suffix.lower())
     if reader is None:
         raise QuorumError(
-            f"{path}: {path.suffix or 'a file without an ending'} is no format that is read; export the "
-            f"meeting as {', '.join(READERS)}"
+            f"{path}: {path.suffix} is no format that is read; export the meeting as {', '.join(READERS)}"
         )
-    turns = list(turns_of(_named(reader(path), path), first=""))
-    if not turns:
-        raise QuorumError(f"{path}: the transcript is empty; give at least one `Speaker: words` line")
-    return turns
-
-
-def _named(lines: Iterable[tuple[int, Line]], path: Path) -> Iterator[Line]:
-    """Lines with clean words. A cue whose speaker is that of the cue before names none.
-
-    Raises:
-        QuorumError: the first line with words names no speaker.
-    """
+    lines: list[Line] = []
     last: str | None = None
-    for number, (speaker, words) in lines:
-        text, name = clean(words), speaker and speaker.strip()
+    for number, (speaker, words) in reader(path):
+        text, name = clean(words), (speaker or "").strip()
         if not text:
             continue
         if not name and last is None:
             raise QuorumError(f"{path}: line {number}: no speaker; begin lines with `Speaker: `")
-        yield (None if not name or (name == last and path.suffix.lower() in CUES) else name), text
+        continues = not name or (name == last and path.suffix.lower() in CUES)
+        lines.append((None if continues else name, text))
         last = name or last
-
-
-def text_of(path: Path) -> str:
-    """A text file in any encoding: UTF-8, else the most likely one.
-
-    Raises:
-        QuorumError: it cannot be read, or is no text.
-    """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise QuorumError(f"{path}: could not be read ({error.strerror}); check what it is") from None
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:  # UTF-16 without a byte order mark is UTF-8 with a NUL after every letter
-        from charset_normalizer import from_bytes
-
-        text = str(from_bytes(content).best() or "\0")
-    if "\0" in text:
-        raise QuorumError(f"{path}: is no text in any known encoding; save it as UTF-8")
-    return text
+    if not lines:
+        raise QuorumError(f"{path}: the transcript is empty; give at least one `Speaker: words` line")
+    return list(turns_of(lines, first=""))
 
 
 def _vtt(path: Path) -> Iterator[tuple[int, Line]]:
@@ -101,9 +71,8 @@ def _vtt(path: Path) -> Iterator[tuple[int, Line]]:
         raise QuorumError(f"{path}: is no WebVTT ({error}); export it again") from None
     for number, caption in enumerate(captions, 1):
         named = _CUE_NAME.match(caption.identifier or "")
-        # The library gives two voices of one cue to the first.
-        for speaker, words in voices(caption.raw_text):
-            yield number, (speaker or (named.group(1) if named else None), words)
+        for speaker, words in voices(caption.raw_text):  # the library gives two voices of one cue to the first
+            yield number, (speaker or (named and named.group(1)), words)
 
 
 def voices(cue: str) -> list[Line]:
@@ -136,11 +105,7 @@ def _docx(path: Path) -> Iterator[tuple[int, Line]]:
     except Exception as error:  # of zipfile, zlib, lxml or docx: a damaged document can raise any
         reason = " ".join(str(error).split())[:80]
         raise QuorumError(f"{path}: is no Word document ({reason}); export it again") from None
-    yield from _lines(text)
-
-
-def _txt(path: Path) -> Iterator[tuple[int, Line]]:
-    yield from _lines(text_of(path))
+    return _lines(text)
 
 
 def _lines(text: str) -> Iterator[tuple[int, Line]]:
@@ -195,9 +160,9 @@ READERS: dict[str, Callable[[Path], Iterator[tuple[int, Line]]]] = {
     ".vtt": _vtt,
     ".srt": _srt,
     ".docx": _docx,
-    ".txt": _txt,
+    ".txt": lambda path: _lines(text_of(path)),
     ".json": _json,
 }
-"""How a file is read, by its ending."""
+"""How a file is read, by its ending: its lines, each with its number."""
 CUES = (".vtt", ".srt")
 """Endings of subtitles."""

@@ -6,9 +6,8 @@ import shutil
 
 from pipeline.clients.manifest import Manifest
 from pipeline.corpora import own_texts
-from pipeline.corpora.conversation import Conversation
+from pipeline.corpora.conversation import Conversation, Notes
 from pipeline.corpora.example import SPLITS, write_examples
-from pipeline.corpora.notes import Notes
 from pipeline.corpora.own import split_folder
 from pipeline.corpora.qmsum import own_folder, read_folder
 from pipeline.errors import QuorumError
@@ -89,8 +88,8 @@ def _meetings(params: Params, organisation: str, name: str) -> Json:
     shutil.rmtree(raw, ignore_errors=True)  # removed meetings must not be trained on
     split_folder(layout.home() / own.folder, raw, roles=own.roles)
     span_end = params.data[name].span_end
-    examples, meetings = read_folder(raw, corpus=organisation, domain=organisation, span_end=span_end, notes=Notes())
-    _write_notes(name, {"meetings": meetings, "examples": len(examples)})
+    examples = read_folder(raw, corpus=organisation, domain=organisation, span_end=span_end, notes=Notes())
+    _write_notes(name, {"meetings": len({example.meeting for example in examples}), "examples": len(examples)})
     return {example.id: example for example in examples}
 
 

@@ -9,16 +9,12 @@ from pydantic import Field, model_validator
 from pipeline.clients.setting import Count
 from pipeline.clients.skews import check_own
 from pipeline.clients.taking import Takes
-from pipeline.corpora.archives import ARCHIVES
+from pipeline.corpora.catalog import SOURCES
 from pipeline.corpora.options import Options
 from pipeline.corpora.qmsum import SpanEnd
-from pipeline.corpora.sources import CORPORA
 from pipeline.plan.run import Frozen, Method, Rates, one_of
 from pipeline.tasks import TASKS
 from pipeline.workspace.record import FilePath, Json, Record
-
-SOURCES = (*CORPORA, *ARCHIVES)
-"""The published sources."""
 
 
 class Data(Record):

@@ -62,7 +62,6 @@ class IngestOrder(Order):
     """
 
     data_source: str
-    checksums: str | None = None
     own: dict[str, OwnFolder] = Field(default_factory=dict)
     file: str | None = None
     contents: str | None = None

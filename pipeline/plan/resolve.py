@@ -10,7 +10,6 @@ from typing import Any
 
 from pipeline.clients.setting import Iid
 from pipeline.clients.skews import Given
-from pipeline.corpora.sources import checksum_file
 from pipeline.federated.methods import OURS, TURNS
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.presets import ENCODERS, PRESETS
@@ -101,11 +100,9 @@ def _of_data(params: Params) -> dict[str, Order]:
         # Users' meetings are read with QMSum's.
         meetings = params.own_meetings if data.source == "qmsum" else {}
         own = {client: _own_folder(folder, params.own[client].roles) for client, folder in meetings.items()}
-        listed = checksum_file(data.source)
         orders[f"ingest/{data.source}"] = IngestOrder(
             code=code_of("pipeline.stages.ingest"),
             data_source=params.data_source,
-            checksums=sha256_file(listed) if listed.is_file() else None,
             own=own,
             **file,
         )

@@ -8,8 +8,6 @@ from pipeline.corpora.example import SPLITS
 from pipeline.corpora.organisation import check
 from pipeline.corpora.transcripts import READERS
 from pipeline.errors import QuorumError
-from pipeline.workspace.record import Json
-from pipeline.workspace.words import printable
 
 
 def check_folder(folder: str) -> None:
@@ -17,27 +15,16 @@ def check_folder(folder: str) -> None:
 
     Raises QuorumError if a file cannot be used.
     """
-    rows = [one.to_row() for one in check(Path(folder))]
-    lines = [_line(row) for row in rows]
-    lines += [
-        f"{name}: is not read; export the meeting as {', '.join(READERS)}, out of any archive"
-        for name in _others(Path(folder))
-    ]
-    for line in lines:
-        print(printable(line).replace("\n", "\\n"))
-    unread = list(dict.fromkeys(str(row["file"]) for row in rows if "turns" not in row))
-    read = [row for row in rows if "turns" in row]
-    print(f"{len(read)} meetings can be read; {sum(int(row['queries']) for row in read)} summaries")
-    if unread:
+    found = check(Path(folder))
+    others = _others(Path(folder))
+    for one in found:
+        _print_line(str(one))
+    for name in others:
+        _print_line(f"{name}: is not read; export the meeting as {', '.join(READERS)}, out of any archive")
+    read = [one.meeting for one in found if one.meeting is not None]
+    print(f"{len(read)} meetings can be read; {sum(len(meeting.queries) for meeting in read)} summaries")
+    if unread := list(dict.fromkeys(one.path.name for one in found if one.meeting is None)):
         raise QuorumError(f"{folder}: {len(unread)} files cannot be used: {', '.join(unread)}; the lines above say why")
-
-
-def _line(row: Json) -> str:
-    """What was read of a file, then what is wrong."""
-    counts = ""
-    if "turns" in row:
-        counts = f"{row['turns']} turns, {row['words']} words, {row['queries']} summaries, speakers {row['speakers']}"
-    return f"{row['file']}: " + "; ".join(filter(None, (counts, row["wrong"])))
 
 
 def _others(folder: Path) -> list[str]:
@@ -46,3 +33,7 @@ def _others(folder: Path) -> list[str]:
     paths = [path for one in folders for path in sorted(one.iterdir()) if path.is_file()]
     used = (*READERS, ".csv", ".md")
     return [path.name for path in paths if path.suffix.lower() not in used and not path.name.startswith(".")]
+
+
+def _print_line(text: str) -> None:
+    print(printable(text).replace("\n", "\\n"))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 
+from pipeline.corpora.catalog import SOURCES
 from pipeline.corpora.own import split_folder
 from pipeline.corpora.qmsum import own_folder
-from pipeline.corpora.sources import choose, commit_of, fetch
+from pipeline.corpora.sources import choose, fetch
 from pipeline.plan.orders import IngestOrder, read_order
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
@@ -29,5 +30,5 @@ def run(name: str) -> None:
     for client, own in order.own.items():
         # In the repository itself: data/own is not in git, so an experiment's copy of the workspace lacks it.
         split_folder(layout.home() / own.folder, own_folder(folder, client), roles=own.roles)
-    commit = None if source == "sample" else commit_of(name)
+    commit = None if source == "sample" else SOURCES[name].commit
     write_json(layout.source_record(name), {"source": source, "commit": commit})

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.corpora import own_texts
-from pipeline.corpora.duplicates import equal_texts
 from pipeline.corpora.example import SPLITS, Split, write_examples
 from pipeline.corpora.labelled import Labelled, Tagged
-from pipeline.corpora.readers import READERS, Read
-from pipeline.corpora.statistics import counts
+from pipeline.corpora.readers import Read, read_source
+from pipeline.corpora.statistics import counts, equal_texts
 from pipeline.plan.orders import PrepareOrder, read_order
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
@@ -42,7 +41,7 @@ def run(data: str) -> None:
     task = load_task(order.task)
     source = read_json(layout.source_record(order.source))
     if order.file is None:
-        read = READERS[order.source](layout.raw(order.source), order.options)
+        read = read_source(order.source, layout.raw(order.source), order.options)
     else:
         # In the repository itself: git need not know this file.
         examples = own_texts.read(layout.workspace_file(Path(order.file)), task.kind, task.classes)

@@ -20,6 +20,8 @@ BASE = Path(os.environ.get("QUORUM_BASE", "."))
 RESULT = BASE / "experiments/full"
 """The experiment whose committed pages are the project's result."""
 PARAMS = Path("params.yaml")
+CHECKSUMS = BASE / "data/checksums"
+"""Of published files: a list for each corpus that has one."""
 SAMPLE = BASE / "data/sample"
 OWN = Path("data/own")
 

@@ -83,7 +83,8 @@ class Simulation:
     def __init__(self, folder: Path) -> None:
         self._workspace = Workspace(folder)
         _write_folder(folder, ORGANISATIONS)
-        (folder / "data/sample").symlink_to(ROOT / "data/sample")
+        for name in ("checksums", "sample"):
+            (folder / "data" / name).symlink_to(ROOT / "data" / name)
         stages = ("plan",), ("backbone", "tiny-llama"), ("ingest", "qmsum"), ("prepare", "qmsum")
         for stage in (*stages, ("partition", "organisations"), ("encode", "organisations")):
             self._workspace.stage(*stage)

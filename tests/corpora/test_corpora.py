@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from conftest import MIRROR, ROOT, needs_mirror
 
-from pipeline.corpora import sources
-from pipeline.corpora.conversation import Conversation, Turn
+from pipeline.corpora import listed, sources
+from pipeline.corpora.catalog import SOURCES
+from pipeline.corpora.conversation import Conversation, Notes, Turn
 from pipeline.corpora.example import SPLITS, read_examples, write_examples
-from pipeline.corpora.notes import Notes
+from pipeline.corpora.listed import Listed
 from pipeline.corpora.own import split_folder
 from pipeline.corpora.qmsum import DOMAINS, examples_of, parse_meeting, read_folder, span_turns
-from pipeline.corpora.sources import Published
 from pipeline.corpora.statistics import COLUMNS, PAPER, compared
 from pipeline.corpora.text import clean
 from pipeline.errors import QuorumError
@@ -148,8 +148,8 @@ def test_own_meetings_that_cannot_be_split_are_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_a_domain_of_the_sample_is_a_dozen_meetings(domain: str) -> None:
     folder, notes = ROOT / "data/sample/qmsum" / domain, Notes()
-    examples, meetings = read_folder(folder, corpus="q", domain=domain, span_end="inclusive", notes=notes)
-    assert meetings == 12
+    examples = read_folder(folder, corpus="q", domain=domain, span_end="inclusive", notes=notes)
+    assert len({example.meeting for example in examples}) == 12
     assert len(examples) >= 24
     assert notes == Notes()
 
@@ -163,8 +163,8 @@ def small_mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in NAMES:
         write_json(tmp_path / "qmsum" / name, name)
     lines = [f"{sha256_file(tmp_path / 'qmsum' / name)}  {name}\n" for name in NAMES]
-    (tmp_path / "list.sha256").write_text("".join(lines))
-    monkeypatch.setattr(sources, "checksum_file", lambda corpus: tmp_path / "list.sha256")
+    (tmp_path / "qmsum.sha256").write_text("".join(lines))
+    monkeypatch.setattr(listed, "CHECKSUMS", tmp_path)
     monkeypatch.setenv("QUORUM_MIRROR", str(tmp_path))
     return tmp_path
 
@@ -188,7 +188,7 @@ def test_no_mirror_is_one_line(name: str, message: str, monkeypatch: pytest.Monk
 
 
 def test_upstream_out_of_reach_is_one_line_with_the_url(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sources.CORPORA, "qmsum", Published("qmsum", "c0", "http://127.0.0.1:9/"))
+    monkeypatch.setitem(SOURCES, "qmsum", Listed("qmsum", "qmsum", "c0", "http://127.0.0.1:9/"))
     monkeypatch.setenv("DVC_ROOT", str(tmp_path))
     with pytest.raises(QuorumError, match=r"http://127.0.0.1:9/data/Academic/test/Bed003.json: could not be fetched"):
         sources.fetch("qmsum", "upstream", tmp_path / "out")
@@ -199,7 +199,7 @@ def test_upstream_serves_the_mirrors_bytes_and_resumes(
 ) -> None:
     """`file://` instead of the network; a file that was downloaded before is not downloaded again."""
     upstream = (small_mirror / "qmsum").as_uri() + "/"
-    monkeypatch.setitem(sources.CORPORA, "qmsum", Published("qmsum", "c0", upstream))
+    monkeypatch.setitem(SOURCES, "qmsum", Listed("qmsum", "qmsum", "c0", upstream))
     monkeypatch.setenv("DVC_ROOT", str(tmp_path / "home"))
     sources.fetch("qmsum", "mirror", tmp_path / "copied")
     sources.fetch("qmsum", "upstream", tmp_path / "out")
@@ -256,7 +256,7 @@ def test_table_two_comes_out_of_the_real_files() -> None:
     for domain in DOMAINS:
         for end, found in examples.items():
             folder = MIRROR / "qmsum/data" / domain
-            found += read_folder(folder, corpus="q", domain=domain, span_end=end, notes=Notes())[0]  # type: ignore[arg-type]
+            found += read_folder(folder, corpus="q", domain=domain, span_end=end, notes=Notes())  # type: ignore[arg-type]
     rows = compared(**examples)
     assert len(rows) == 9
     for row in rows:

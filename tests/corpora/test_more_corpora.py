@@ -14,12 +14,11 @@ import pytest
 from conftest import MIRROR, ROOT, needs_mirror
 
 from pipeline.clients.manifest import by_split, check
-from pipeline.corpora import elitr, hmnet, meetingbank, samsum, sources
+from pipeline.corpora import elitr, hmnet, samsum, sources
 from pipeline.corpora.conversation import Turn
 from pipeline.corpora.example import SPLITS
-from pipeline.corpora.notes import Notes
 from pipeline.corpora.options import Options
-from pipeline.corpora.readers import READERS
+from pipeline.corpora.readers import read_source
 from pipeline.corpora.text import joined
 from pipeline.errors import QuorumError
 
@@ -35,15 +34,15 @@ def samsum_zip(folder: Path, rows: list[tuple[str, str, str]]) -> Path:
 
 
 def test_a_dialogue_becomes_turns(tmp_path: Path) -> None:
-    """An empty dialogue is an example and counted; one without a summary is left out and counted; in three splits."""
+    """An empty dialogue is an example and counted; one without a summary is left out and counted. All are tested."""
     rows = [("1", "Ann: Hi\nBen: Hello\nhow are you?", "They greet."), ("2", "", "Nothing."), ("3", "Ann: Hi", " ")]
-    notes = Notes()
-    examples, dialogues = samsum.read(samsum_zip(tmp_path, rows), "Summarize.", notes)
-    first = examples[0]
-    assert (dialogues, len(examples)) == (9, 6)
+    read = read_source("samsum", samsum_zip(tmp_path, rows), Options(query="Summarize."))
+    first = read.examples[0]
+    assert (read.notes["meetings"], len(read.examples)) == (2, 2)
     assert first.turns == (Turn("Ann", "Hi"), Turn("Ben", "Hello how are you?"))
-    assert (first.domain, first.split, first.query, first.target) == ("SAMSum", "train", "Summarize.", "They greet.")
-    assert (notes.kept_without_turns, notes.dropped_empty_target) == (["samsum/2"] * 3, ["samsum/3"] * 3)
+    assert (first.domain, first.split, first.query, first.target) == ("SAMSum", "test", "Summarize.", "They greet.")
+    assert read.notes["kept_without_turns"] == ["samsum/2"] * 3
+    assert read.notes["dropped_empty_target"] == ["samsum/3"] * 3
 
 
 @pytest.mark.parametrize("content", [None, b"PK"])
@@ -51,7 +50,7 @@ def test_what_is_no_samsum_zip_is_one_line(content: bytes | None, tmp_path: Path
     if content:
         (tmp_path / "samsum.zip").write_bytes(content)
     with pytest.raises(QuorumError, match="not SAMSum's zip"):
-        samsum.read(tmp_path, "q", Notes())
+        list(samsum.read(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -84,12 +83,10 @@ def test_roles_are_speakers(tmp_path: Path) -> None:
         "meeting": [turn("B", "PM", "Let 's start ."), turn("C", "Grad", "Yes ."), turn("D", "UI", "{laugh}")],
         "summary": ["The PM opened .", "All agreed ."],
     }
-    examples, meetings = hmnet.read(hmnet_folder(tmp_path, row), "ami", "q", Notes())
-    assert meetings == 3
-    assert [e.split for e in examples] == list(SPLITS)
-    assert examples[0].turns == (Turn("Project Manager", "Let's start."), Turn("Grad C", "Yes."))
-    assert (examples[0].domain, examples[0].meeting) == ("AMI", "ES2004a")
-    assert examples[0].target == "The PM opened. All agreed."
+    dialogues = list(hmnet.read(hmnet_folder(tmp_path, row)))
+    assert [one.split for one in dialogues] == list(SPLITS)
+    assert dialogues[0].turns == (Turn("Project Manager", "Let's start."), Turn("Grad C", "Yes."))
+    assert (dialogues[0].meeting, dialogues[0].summary) == ("ES2004a", "The PM opened. All agreed.")
 
 
 @pytest.mark.parametrize(
@@ -100,7 +97,7 @@ def test_what_is_no_hmnet_file_is_one_line(tmp_path: Path, content: bytes) -> No
     for path in folder.rglob("*.gz"):
         path.write_bytes(content)
     with pytest.raises(QuorumError, match="restore the file as published"):
-        hmnet.read(folder, "ami", "q", Notes())
+        list(hmnet.read(folder))
 
 
 def test_elitr_utterances_and_minutes(tmp_path: Path) -> None:
@@ -111,10 +108,10 @@ def test_elitr_utterances_and_minutes(tmp_path: Path) -> None:
         (meeting / "minutes_GENER_annot02.txt").write_text("- Other words\n")
         (meeting / "minutes_GENER_annot01.txt").write_text("* PERSON1 greets\n  - They begin.\n")
         (meeting / "minutes_ORIG.txt").write_text("agenda")
-    examples, meetings = elitr.read(tmp_path, "q", Notes())
-    assert meetings == 3
-    assert examples[0].turns == (Turn("PERSON1", "Hi all. So let's go."), Turn("PERSON2", "Yes"))
-    assert examples[0].target == "PERSON1 greets. They begin."
+    first, *others = elitr.read(tmp_path)
+    assert len(others) == 2
+    assert first.turns == (Turn("PERSON1", "Hi all. So let's go."), Turn("PERSON2", "Yes"))
+    assert first.summary == "PERSON1 greets. They begin."
 
 
 def lay_meetingbank(folder: Path, **uids: list[str]) -> Path:
@@ -129,12 +126,12 @@ def test_a_meeting_whose_segments_lie_in_two_splits_is_tested_alone(tmp_path: Pa
     lay_meetingbank(
         tmp_path, train=["C_mon_1", "C_tue_1", "C_tue_2"], validation=["C_mon_2", "C_wed_1"], test=["C_mon_3"]
     )
-    notes = Notes()
-    examples, meetings = meetingbank.read(tmp_path, "q", notes)
+    read = read_source("meetingbank", tmp_path, Options(query="q"))
+    examples = read.examples
     assert [e.id for e in examples] == [f"meetingbank/C_{end}" for end in ("tue_1", "tue_2", "wed_1", "mon_3")]
-    assert (meetings, [e.meeting for e in examples]) == (3, ["C_tue", "C_tue", "C_wed", "C_mon"])
+    assert (read.notes["meetings"], [e.meeting for e in examples]) == (3, ["C_tue", "C_tue", "C_wed", "C_mon"])
     assert examples[0].turns == (Turn("Speaker", "Please read the title."),)
-    assert notes.dropped_tested_meeting == ["meetingbank/C_mon_1", "meetingbank/C_mon_2"]
+    assert read.notes["dropped_tested_meeting"] == ["meetingbank/C_mon_1", "meetingbank/C_mon_2"]
     by_id = {example.id: example for example in examples}
     check({"MeetingBank": by_split(by_id, "MeetingBank")}, by_id, "manifest")
 
@@ -147,12 +144,12 @@ def test_what_only_its_publisher_gives_says_how_to_get_it(
     with pytest.raises(QuorumError, match=where):
         sources.choose(corpus, "auto")
     with pytest.raises(QuorumError, match=where):
-        READERS[corpus](tmp_path, Options(query="q"))
+        read_source(corpus, tmp_path, Options(query="q"))
 
 
 @pytest.mark.parametrize("corpus", ["samsum", "ami", "icsi"])
 def test_the_sample_is_in_the_corpus_schema(corpus: str) -> None:
-    read = READERS[corpus](ROOT / "data" / "sample" / corpus, Options(query="q"))
+    read = read_source(corpus, ROOT / "data" / "sample" / corpus, Options(query="q"))
     assert read.notes["meetings"] == len(read.examples) >= 8
     assert {e.split for e in read.examples} == set(SPLITS)
 
@@ -174,7 +171,7 @@ def test_the_real_corpora_have_their_published_sizes(
 ) -> None:
     """AMI's and ICSI's meetings are recordings of QMSum: the leak that the check of a manifest finds."""
     assert MIRROR is not None
-    read = READERS[corpus](MIRROR / folder, Options(query="q"))
+    read = read_source(corpus, MIRROR / folder, Options(query="q"))
     examples, rows = read.examples, read.statistics
     assert ([row["pairs"] for row in rows], read.notes["dropped_empty_target"]) == (pairs, [])
     assert float(rows[0]["words"]) > words

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from pipeline.__main__ import app
 from pipeline.corpora.conversation import Turn
-from pipeline.corpora.organisation import check, read_meeting
+from pipeline.corpora.organisation import check, meetings_of
 from pipeline.corpora.own import split_folder
 from pipeline.corpora.qmsum import parse_meeting
 from pipeline.corpora.roles import with_roles
@@ -32,7 +32,7 @@ def test_a_meeting_has_its_summary_and_those_of_tables(tmp_path: Path) -> None:
     """Turns are counted from 1. An empty cell is the entire meeting, an empty query the default one."""
     table = "file,query,summary,turns\nmay.txt,How much is left?,Not much.,1-2\nmay.txt,,They stop.,\njune.txt,Q,S,\n"
     lay(tmp_path, may__txt=TALK, may__summary__txt="Money is short.\nThey stop.\n", june__txt=TALK, all__csv=table)
-    assert [(q.query, q.answer, q.spans) for q in read_meeting(tmp_path / "may.txt").queries] == [
+    assert [(q.query, q.answer, q.spans) for q in meetings_of(tmp_path)[tmp_path / "may.txt"].queries] == [
         (WHOLE, "Money is short. They stop.", ((0, 2),)),
         ("How much is left?", "Not much.", ((0, 1),)),
         (WHOLE, "They stop.", ((0, 2),)),
@@ -42,13 +42,12 @@ def test_a_meeting_has_its_summary_and_those_of_tables(tmp_path: Path) -> None:
 def test_every_file_has_its_row_and_its_fault(tmp_path: Path) -> None:
     table = "file,query,summary,turns\ngone.txt,Q,S,\n"
     lay(tmp_path, may__txt=TALK, june__txt="no speaker\n", july__txt=TALK, july__summary__txt="S", all__csv=table)
-    rows = {row["file"]: row for row in (one.to_row() for one in check(tmp_path))}
-    assert list(rows["july.txt"].values()) == ["july.txt", "txt", 3, "2: Ann Lee, Bob Ray", 11, 1, ""]
-    assert {name: row["wrong"] for name, row in rows.items() if row["wrong"]} == {
-        "may.txt": "no summary, so it cannot train",
-        "june.txt": "line 1: no speaker; begin lines with `Speaker: `",
-        "all.csv": "line 2: this folder has no meeting 'gone.txt'",
-    }
+    assert list(map(str, check(tmp_path))) == [
+        "july.txt: 3 turns, 11 words, 1 summaries, speakers 2: Ann Lee, Bob Ray",
+        "may.txt: 3 turns, 11 words, 0 summaries, speakers 2: Ann Lee, Bob Ray; no summary, so it cannot train",
+        "june.txt: line 1: no speaker; begin lines with `Speaker: `",
+        "all.csv: line 2: this folder has no meeting 'gone.txt'",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +64,7 @@ def test_every_file_has_its_row_and_its_fault(tmp_path: Path) -> None:
 def test_a_wrong_summary_is_named(files: dict[str, str], message: str, tmp_path: Path) -> None:
     lay(tmp_path, may__txt=TALK, **files)
     with pytest.raises(QuorumError, match=message):
-        read_meeting(tmp_path / "may.txt")
+        meetings_of(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +124,7 @@ def test_own_meetings_of_all_formats_are_split_and_written_in_qmsums_schema(role
     split_folder(tmp_path / "own", tmp_path / "raw", roles=roles)
     written = sorted((tmp_path / "raw").rglob("*.json"))
     assert [path.parent.name for path in written] == ["test", "train", "train", "val"]
-    meeting = read_meeting(tmp_path / "own" / f"{written[0].stem}.txt")
+    meeting = meetings_of(tmp_path / "own")[tmp_path / "own" / f"{written[0].stem}.txt"]
     assert parse_meeting(written[0]) == (with_roles(meeting)[0] if roles else meeting)
 
 
@@ -136,7 +135,7 @@ def test_names_become_roles_in_what_is_said_and_in_summaries(tmp_path: Path) -> 
         may__txt="Ann Lee: The Annex is Bob's.\nBob: Yes, Ann.\n",
         may__summary__txt="Bob agrees with Ann Lee.",
     )
-    meeting, _ = with_roles(read_meeting(tmp_path / "may.txt"))
+    meeting, _ = with_roles(*meetings_of(tmp_path).values())
     assert meeting.turns == (Turn("Speaker 1", "The Annex is Speaker 2's."), Turn("Speaker 2", "Yes, Speaker 1."))
     assert meeting.queries[0].answer == "Speaker 2 agrees with Speaker 1."
 
@@ -144,6 +143,6 @@ def test_names_become_roles_in_what_is_said_and_in_summaries(tmp_path: Path) -> 
 def test_what_may_still_be_a_name_is_listed(tmp_path: Path) -> None:
     """One who is only spoken of, and a speaker in other letters."""
     lay(tmp_path, may__txt="Ann Lee: I told Carol Smith about it yesterday.\nBob: ANN LEE did.\n")
-    _, missed = with_roles(read_meeting(tmp_path / "may.txt"))
+    _, missed = with_roles(*meetings_of(tmp_path).values())
     assert "Carol Smith" in missed
     assert "ANN LEE" in missed

@@ -45,8 +45,8 @@ def test_own_meetings_are_found_from_a_temporary_copy(
     clinic: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """data/own is not in git, so that an experiment's copy lacks it: it is at the root that DVC names."""
-    shutil.copytree(clinic.folder / "data/plan", tmp_path / "data/plan")
-    shutil.copytree(clinic.folder / "data/sample", tmp_path / "data/sample")
+    for name in ("plan", "checksums", "sample"):
+        shutil.copytree(clinic.folder / "data" / name, tmp_path / "data" / name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DVC_ROOT", str(clinic.folder))
     ingest.run("qmsum")

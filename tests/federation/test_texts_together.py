@@ -125,7 +125,7 @@ def test_a_classifier_is_trained_over_organisations_that_report_means(
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"own": {"Acme": {"file": "data/own/gone.csv"}}}, "gone.csv: no such file; give a CSV or JSONL file"),
+        ({"own": {"Acme": {"file": "data/own/gone.csv"}}}, "gone.csv: could not be read"),
         ({"data": {"classes": []}}, r"data\.tickets\.classes: is missing; list those of all organisations"),
         ({"data": {"classes": ["billing"]}}, r"data\.tickets\.classes: has no 'delivery', which Acme has; add it"),
     ],

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from workspaces import SMALL
+from workspaces import ROOT, SMALL
 
 from pipeline.errors import QuorumError
 from pipeline.plan.orders import Training
@@ -225,6 +225,8 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DVC_ROOT", str(tmp_path))
     (tmp_path / "data/own").mkdir(parents=True)
+    for name in ("checksums", "sample"):
+        (tmp_path / "data" / name).symlink_to(ROOT / "data" / name)
     splits = {"train": 12, "val": 4, "test": 4}
     rows = [f"{split} {i},{'ab'[i % 2]},{split}" for split, count in splits.items() for i in range(count)]
     (tmp_path / "data/own/notes.csv").write_text("\n".join(["text,label,split", *rows]), encoding="utf-8")

