@@ -68,13 +68,13 @@ def reading(
     """
     from pipeline.federated.inputs import inputs
     from pipeline.model.encoder import Encoder
-    from pipeline.model.loader import Loader
+    from pipeline.model.store import PrefixStore
     from pipeline.tasks.encoded import EncoderWithHead
 
     if isinstance(model, Encoder):
-        load = Loader(layout.store(), model.device, CACHE_BYTES).training
+        load = PrefixStore(layout.store(), model.device, CACHE_BYTES).training
         return EncoderWithHead(model, load_task(learner.task)), load
-    loader = Loader(layout.store(), model.device)
+    loader = PrefixStore(layout.store(), model.device)
     return inputs(learner, model, loader, list(entries), dropped=learner.dropout if trains else 0.0)
 
 

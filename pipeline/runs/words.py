@@ -15,7 +15,7 @@ from pipeline.federated.objectives.distillation import DISTILLED
 from pipeline.model.adapter import read_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.model.encoder import Encoder
-from pipeline.model.loader import Loader
+from pipeline.model.store import PrefixStore
 from pipeline.plan.orders import RunRow
 from pipeline.runs.index import read_index, read_manifest
 from pipeline.runs.learners import model_of
@@ -43,7 +43,7 @@ def words_of_run(rows: Sequence[RunRow], examples: Json, samples: int) -> WordTa
         return WordTables()
     backbone = model_of(rows[0].training.learner.model_copy(update={"device": "cpu"}))
     assert not isinstance(backbone, Encoder)
-    tallies = _over_seeds(backbone, Loader(layout.store(), torch.device("cpu")), rows, examples)
+    tallies = _over_seeds(backbone, PrefixStore(layout.store(), torch.device("cpu")), rows, examples)
     parts, sensitivities = pos_tables({client: merge(meetings.values()) for client, meetings in tallies.items()})
     shares = [row for client, own in tallies.items() for row in shares_of(rows[0].name, client, own, samples)]
     shares += [
@@ -55,7 +55,7 @@ def words_of_run(rows: Sequence[RunRow], examples: Json, samples: int) -> WordTa
 
 
 def _over_seeds(
-    backbone: Backbone, loader: Loader, rows: Sequence[RunRow], examples: Json
+    backbone: Backbone, loader: PrefixStore, rows: Sequence[RunRow], examples: Json
 ) -> dict[str, dict[str, Tally]]:
     """Client -> meeting -> the words of its training examples."""
     seeds: dict[str, dict[str, list[Tally]]] = {}
@@ -66,7 +66,7 @@ def _over_seeds(
     return {client: {meeting: merge(own) for meeting, own in meetings.items()} for client, meetings in seeds.items()}
 
 
-def _at_seed(backbone: Backbone, loader: Loader, row: RunRow, examples: Json) -> Mapping[str, Mapping[str, Tally]]:
+def _at_seed(backbone: Backbone, loader: PrefixStore, row: RunRow, examples: Json) -> Mapping[str, Mapping[str, Tally]]:
     """Counts over the rounds up to each client's best one; in a round without a mask nothing was distilled."""
     assert row.training is not None, "a run that distils is trained"
     local_epochs, history = row.training.local_epochs, read_history(row.id, row.seed)
