@@ -10,10 +10,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from pipeline.corpora.conversation import Conversation
 from pipeline.errors import QuorumError
@@ -103,7 +103,7 @@ class Backbone(ABC):
     end_token_forced: int | None = None
     """Tokens that the model's own generation puts first and, where a text is still open, last."""
     decoder_start: tuple[int, ...] = ()
-    _layers: nn.ModuleList
+    _layers: Any
     """The decoder layers, from below."""
 
     def __init__(

@@ -36,7 +36,7 @@ class CausalBackbone(Backbone):
         config._attn_implementation = GROUPED_ATTENTION
         self.width, self._layers = config.hidden_size, self.model.model.layers
         attention = self._layers[0].self_attn
-        self._heads = attention.k_proj.out_features // attention.head_dim, attention.head_dim
+        self._heads: tuple[int, int] = attention.k_proj.out_features // attention.head_dim, attention.head_dim
         self._before, self._after = self._chat_prompt()
 
     def check_lengths(self, source_tokens: int, new_tokens: int) -> None:
