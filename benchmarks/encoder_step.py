@@ -21,7 +21,6 @@ from pipeline.model.backbone import Prefix, Rendered, targets_of
 from pipeline.model.encoder import Encoder
 from pipeline.model.encoder_loading import load_encoder
 from pipeline.model.frozen_part import FrozenPart
-from pipeline.model.loader import Loader
 from pipeline.model.obtain import obtain
 from pipeline.model.presets import OFFLINE_ENCODER
 from pipeline.model.store import PrefixStore
@@ -68,7 +67,7 @@ def steps_of(encoder: Encoder, folder: Path) -> dict[str, Callable[[], Adapter]]
     for names, batch in zip(keys, batches, strict=True):
         for name, prefix in zip(names, _frozen(encoder, batch), strict=True):
             store.put(name, prefix)
-    loader = Loader(folder, torch.device("cpu"), cache_bytes=1_000_000_000)
+    loader = PrefixStore(folder, torch.device("cpu"), cache_bytes=1_000_000_000)
     classes = tuple(map(str, range(LABELS)))
     start = encoder.initial("layers", 0, 1) | TASK.initial(encoder, classes, 1)
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from pipeline.federated.token_figures import Load
 from pipeline.model.backbone import Backbone, Head, Prefix
 from pipeline.model.entry import Entry
-from pipeline.model.loader import Loader
+from pipeline.model.store import PrefixStore
 from pipeline.model.uncached import UncachedBackbone, load_ids
 
 
@@ -49,7 +49,7 @@ class TaskBackbone:
 def inputs(
     reading: Reading,
     backbone: Backbone,
-    loader: Loader,
+    loader: PrefixStore,
     entries: Sequence[Entry],
     *,
     dropped: float = 0.0,

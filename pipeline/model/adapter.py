@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -130,20 +129,16 @@ class RowAdapters:
 def attached(layers: Iterable[nn.Module], adapt: Adapt) -> Iterator[None]:
     """Adapt a model's own decoder layers by forward hooks, which work in any class of model."""
 
-    def hook(index: int) -> Any:
-        def on_output(_module: nn.Module, _inputs: Any, output: Tensor | tuple[Tensor, ...]) -> Any:
-            if isinstance(output, Tensor):
-                return adapt(index, output)
-            return (adapt(index, output[0]), *output[1:])
+    def hook(index: int) -> Callable[..., object]:
+        def on_output(_module: nn.Module, _inputs: object, output: Tensor | tuple[Tensor, ...]) -> object:
+            return adapt(index, output) if isinstance(output, Tensor) else (adapt(index, output[0]), *output[1:])
 
         return on_output
 
-    handles = [layer.register_forward_hook(hook(index)) for index, layer in enumerate(layers)]
-    try:
+    with ExitStack() as hooks:
+        for index, layer in enumerate(layers):
+            hooks.callback(layer.register_forward_hook(hook(index)).remove)
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def pack(adapter: Mapping[str, Tensor], about: Json | None = None) -> bytes:

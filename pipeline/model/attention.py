@@ -7,7 +7,7 @@ length gives the same numbers without a copy.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -33,7 +33,7 @@ def grouped_attention(
     scaling: float | None = None,
     shared_source: SharedSource | None = None,
     stored_source: StoredSource | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> tuple[Tensor, None]:
     """transformers' attention interface.
 
@@ -48,12 +48,12 @@ def grouped_attention(
     Returns:
         (batch, queries, heads, d), and no attention weights.
     """
+    scale = scaling or query.shape[-1] ** -0.5
     source = shared_source or stored_source
     if source is not None:
-        layer = cast(int, module.layer_idx)
-        return source.attend(layer, query, key, value, scaling or query.shape[-1] ** -0.5), None
+        return source.attend(cast(int, module.layer_idx), query, key, value, scale), None
     if _few(query) and (query.shape[2] == 1 or attention_mask is not None):
-        return _by_products(query, key, value, attention_mask, scaling or query.shape[-1] ** -0.5), None
+        return _by_products(query, key, value, attention_mask, scale), None
     if attention_mask is None:
         attended, _ = sdpa_attention_forward(module, query, key, value, None, scaling=scaling, **kwargs)
         return attended, None
@@ -67,12 +67,8 @@ def grouped_attention(
 
 def _few(query: Tensor) -> bool:
     """Whether torch's own kernel, written for many queries, takes two to seven times as long as two products."""
-    return (
-        query.device.type == "cpu"
-        and query.dtype == torch.bfloat16
-        and query.shape[2] <= FEW
-        and not torch.is_grad_enabled()
-    )
+    on_cpu_in_bf16 = query.device.type == "cpu" and query.dtype == torch.bfloat16
+    return on_cpu_in_bf16 and query.shape[2] <= FEW and not torch.is_grad_enabled()
 
 
 def _by_products(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float) -> Tensor:

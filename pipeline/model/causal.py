@@ -9,48 +9,35 @@ for the target positions the output of the first adapted layer before its adapte
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from pipeline.corpora.conversation import Conversation
 from pipeline.errors import QuorumError
-from pipeline.model.adapter import Adapt, RowAdapters, adapting, attached
+from pipeline.model.adapter import Adapt, RowAdapters, adapting
 from pipeline.model.attention import NAME as GROUPED_ATTENTION
-from pipeline.model.backbone import Decoding, Limits, Prefix, Rendered, Row
+from pipeline.model.backbone import Backbone, Decoding, Prefix, Rendered, Row
 from pipeline.model.frozen_linear import DTYPES, logits_of
-from pipeline.model.language_model import LanguageModel
 from pipeline.model.lora import lora
 from pipeline.model.shared_source import SharedSource
 from pipeline.model.stored_source import StoredSource
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
+
 _CONTENT = "\N{OBJECT REPLACEMENT CHARACTER}"
 
 
-class CausalBackbone(LanguageModel):
+class CausalBackbone(Backbone):
     """A causal model behind the `Backbone` interface."""
 
-    post_norm: bool = False
-    start_token_forced: int | None = None
-    end_token_forced: int | None = None
-    decoder_start: tuple[int, ...] = ()
-
-    def _configure(self, config: Any) -> None:
+    def _configure(self, config: PreTrainedConfig) -> None:
         config._attn_implementation = GROUPED_ATTENTION
         self.width, self._layers = config.hidden_size, self.model.model.layers
-        self._before, self._after = self._template()
-
-    # -- text ---------------------------------------------------------------------------------------------------------
-
-    def _template(self) -> tuple[list[int], str]:
-        """The chat prompt around the user's content: (ids before it, text after it)."""
-        if self.tokenizer.chat_template is None:
-            return [], "\n"
-        messages = [{"role": "user", "content": _CONTENT}]
-        prompt = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        before, after = prompt.split(_CONTENT)
-        return self.tokenizer(before, add_special_tokens=False)["input_ids"], after
+        attention = self._layers[0].self_attn
+        self._heads: tuple[int, int] = attention.k_proj.out_features // attention.head_dim, attention.head_dim
+        self._before, self._after = self._chat_prompt()
 
     def check_lengths(self, source_tokens: int, new_tokens: int) -> None:
         known = self.model.config.max_position_embeddings
@@ -60,22 +47,18 @@ class CausalBackbone(LanguageModel):
                 f"{self.name}; lower source_tokens, target_tokens or max_tokens"
             )
 
-    def render(self, example: Conversation, limits: Limits) -> Rendered:
-        transcript = self._ids("\n".join(f"{turn.speaker}: {turn.text}" for turn in example.turns))
-        tail = self._ids(f"\n\n{example.query}") + self.tokenizer(self._after, add_special_tokens=False)["input_ids"]
-        room = limits.source_tokens - len(self._before) - len(tail)
-        if room < 1:
-            raise QuorumError(
-                f"example {example.id}: its query and the prompt template take {len(self._before) + len(tail)} tokens, "
-                f"source_tokens is {limits.source_tokens}; raise source_tokens"
-            )
-        read = transcript[:room]
-        target = [*self._ids(example.target), self.end_token][: limits.target_tokens]
-        return Rendered((*self._before, *read, *tail), tuple(target), len(transcript), len(read))
+    def _chat_prompt(self) -> tuple[list[int], str]:
+        """The chat prompt around the user's content: (ids before it, text after it)."""
+        if self.tokenizer.chat_template is None:
+            return [], "\n"
+        messages = [{"role": "user", "content": _CONTENT}]
+        prompt = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        before, after = prompt.split(_CONTENT)
+        return self.tokenizer(before, add_special_tokens=False)["input_ids"], after
 
-    def pieces(self, tokens: Sequence[int]) -> list[str]:
-        special = set(self.tokenizer.all_special_ids)
-        return ["" if token in special else self.tokenizer.decode([token]) for token in tokens]
+    def _template(self, query: str) -> tuple[list[int], list[int], str, list[int]]:
+        after = self.tokenizer(self._after, add_special_tokens=False)["input_ids"]
+        return self._before, [*self._ids(f"\n\n{query}"), *after], "\n", []
 
     # -- frozen part --------------------------------------------------------------------------------------------------
 
@@ -84,19 +67,16 @@ class CausalBackbone(LanguageModel):
         hidden: Tensor,
         layers: range,
         positions: Tensor,
-        mask: Tensor | None,
-        cache: Any,
+        cache: _KeyValueCache | SharedSource | None,
         adapt: Adapt,
-        **attention: Any,
+        **attention: object,
     ) -> Tensor:
-        """Run some of the layers on hidden states (batch, length, width); without a mask each position sees itself and
-        those before it.
-        """
+        """Run some layers on hidden states (batch, length, width); each position sees itself and those before it."""
         rope = self.model.model.rotary_emb(hidden, position_ids=positions)
         with self._products():
             for index in layers:
                 hidden = self._layers[index](
-                    hidden, attention_mask=mask, position_embeddings=rope, past_key_values=cache, **attention
+                    hidden, attention_mask=None, position_embeddings=rope, past_key_values=cache, **attention
                 )
                 hidden = adapt(index, hidden)
         return hidden
@@ -108,10 +88,10 @@ class CausalBackbone(LanguageModel):
         positions = torch.arange(ids.shape[1], device=self.device)[None]
         cache = _KeyValueCache(DTYPES[self.precision])
         hidden = self.model.model.embed_tokens(ids)
-        hidden = self._run(hidden, range(first + 1), positions, None, cache, _unadapted)
+        hidden = self._run(hidden, range(first + 1), positions, cache, _unadapted)
         targets, source = hidden[:, length:], hidden[:, :length]
         # Above the first adapted layer the source goes on alone: there the targets' states are the adapters' work.
-        self._run(source, range(first + 1, len(self._layers)), positions[:, :length], None, cache, _unadapted)
+        self._run(source, range(first + 1, len(self._layers)), positions[:, :length], cache, _unadapted)
         keys, values = cache.keys, cache.values
         prefix = {
             "targets": torch.tensor(rendered.target),
@@ -132,9 +112,8 @@ class CausalBackbone(LanguageModel):
     def _stacked(self, tensors: Sequence[Tensor], length: int) -> Tensor:
         """Per-layer (heads, ≥ length, d) -> (layers, heads, length, d), on the CPU; of no layer, an empty one."""
         if not tensors:
-            attention = self._layers[0].self_attn
-            heads = attention.k_proj.out_features // attention.head_dim
-            return torch.zeros(0, heads, length, attention.head_dim, dtype=DTYPES[self.precision])
+            heads, d = self._heads
+            return torch.zeros(0, heads, length, d, dtype=DTYPES[self.precision])
         return torch.stack([tensor[:, :length] for tensor in tensors]).contiguous().cpu()
 
     # -- adapted part -------------------------------------------------------------------------------------------------
@@ -149,46 +128,31 @@ class CausalBackbone(LanguageModel):
         begins = [prefix["keys"].shape[2] for prefix in prefixes]
         positions = torch.cat([torch.arange(at, at + n) for at, n in zip(begins, targets, strict=True)])[None]
         with lora(self._layers, adapter):
-            hidden = self._run(
-                adapt(first, hidden), above, positions.to(hidden.device), None, None, adapt, stored_source=stored
-            )
+            positions = positions.to(hidden.device)
+            hidden = self._run(adapt(first, hidden), above, positions, None, adapt, stored_source=stored)
         normed: Tensor = self.model.model.norm(hidden[0])
         return normed
 
-    def reference_hidden(
-        self,
-        rendered: Sequence[Rendered],
-        adapter: Mapping[str, Tensor],
-        *,
-        everywhere: bool = False,
-        dropped: float = 0.0,
-    ) -> Tensor:
-        hidden = []
-        for item in rendered:
-            ids = torch.tensor([item.source + item.target[:-1]], device=self.model.device)
-            start = len(item.source) - 1
-            where = None if everywhere else torch.arange(ids.shape[1], device=ids.device)[None] >= start
-            adapt = adapting(adapter, post_norm=False, where=where, dropped=dropped)
-            with self._products(), attached(self._layers, adapt), lora(self._layers, adapter, where):
-                hidden.append(self.model.model(ids, use_cache=False).last_hidden_state[0, start:])
-        return torch.cat(hidden)
+    def _full_pass(self, rendered: Rendered) -> Tensor:
+        ids = torch.tensor([rendered.source + rendered.target[:-1]], device=self.device)
+        states: Tensor = self.model.model(ids, use_cache=False).last_hidden_state
+        return states[0, len(rendered.source) - 1 :]
+
+    def _predicting(self, rendered: Rendered) -> Tensor:
+        prompt, length = len(rendered.source) - 1, len(rendered.source + rendered.target) - 1
+        return torch.arange(length, device=self.device)[None] >= prompt
 
     def head(self, hidden: Tensor, targets: Tensor | None = None, /) -> Tensor:
         return logits_of(self.model.lm_head, hidden, targets)
 
     def bytes_of_source(self, tokens: int) -> int:
-        return int(
-            2
-            * DTYPES[self.precision].itemsize
-            * len(self._layers)
-            * self._layers[0].self_attn.k_proj.out_features
-            * tokens
-        )
+        heads, d = self._heads
+        return 2 * DTYPES[self.precision].itemsize * len(self._layers) * heads * d * tokens
 
     def decoding(self, prefixes: Sequence[Prefix], rows: Sequence[Row], new_tokens: int) -> tuple[Decoding, Tensor]:
         owners = [row.source for row in rows]
         first = torch.cat([prefix["last_token"] for prefix in prefixes]).to(self.device)
-        keys, values, seen = _padded_source(prefixes, self.device, ("lower_", ""))
+        keys, values, seen = _padded_source(prefixes, self.device)
         source = SharedSource(keys, values, seen, owners, new_tokens)
         adapters = RowAdapters([row.adapter for row in rows], post_norm=False, device=self.device)
         return _CausalDecoding(self, source, seen.sum(1)[owners], adapters), first[owners]
@@ -208,7 +172,6 @@ class _CausalDecoding:
                 model.embed_tokens(tokens[:, None]),
                 range(len(model.layers)),
                 (self._lengths + self._source.grown)[:, None],
-                None,
                 self._source,
                 self._adapters,
                 shared_source=self._source,
@@ -236,27 +199,23 @@ class _KeyValueCache:
         return keys, values
 
 
-def _padded_source(
-    prefixes: Sequence[Prefix], device: torch.device, parts: Sequence[str] = ("",)
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Stored keys and values, (layers, batch, key-value heads, longest, d) each, and where a source has tokens: boolean
-    (batch, longest).
-
-    Args:
-        parts: the prefixes of the stored tensors' names, lower layers first.
+def _padded_source(prefixes: Sequence[Prefix], device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """Stored keys and values of all layers, (layers, batch, key-value heads, longest, d) each, and where a source has
+    tokens: boolean (batch, longest).
     """
+    parts = ("lower_", "")
     lengths = [prefix["keys"].shape[2] for prefix in prefixes]
     layers = [prefixes[0][f"{part}keys"].shape[0] for part in parts]
     _, heads, _, d = prefixes[0]["keys"].shape
     shape = (sum(layers), len(prefixes), heads, max(lengths), d)
-    dtype = prefixes[0]["keys"].dtype
-    padded = {name: torch.zeros(shape, dtype=dtype, device=device) for name in ("keys", "values")}
-    for i, prefix in enumerate(prefixes):
-        for name, buffer in padded.items():
-            for part, layer in zip(parts, torch.split(buffer, layers), strict=True):
+    padded = []
+    for name in ("keys", "values"):
+        padded.append(torch.zeros(shape, dtype=prefixes[0]["keys"].dtype, device=device))
+        for part, layer in zip(parts, torch.split(padded[-1], layers), strict=True):
+            for i, prefix in enumerate(prefixes):
                 layer[:, i, :, : lengths[i]] = prefix[part + name]
     seen = torch.arange(max(lengths))[None] < torch.tensor(lengths)[:, None]
-    return padded["keys"], padded["values"], seen.to(device)
+    return padded[0], padded[1], seen.to(device)
 
 
 def _unadapted(_layer: int, hidden: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from torch import Tensor, nn
@@ -45,12 +45,8 @@ def folded_queries(
     def unfold(_module: Any, _inputs: Any, output: tuple[Any, ...]) -> tuple[Any, ...]:
         return arrangement.unfold(output[0])[:, None], *output[1:]
 
-    handles = []
-    for attention in attentions:
-        handles.append(attention.register_forward_pre_hook(fold, with_kwargs=True))
-        handles.append(attention.register_forward_hook(unfold))
-    try:
+    with ExitStack() as hooks:
+        for attention in attentions:
+            hooks.callback(attention.register_forward_pre_hook(fold, with_kwargs=True).remove)
+            hooks.callback(attention.register_forward_hook(unfold).remove)
         yield
-    finally:
-        for handle in handles:
-            handle.remove()

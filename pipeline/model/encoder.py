@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -29,6 +29,9 @@ from pipeline.model.backbone import Prefix, Rendered, pad
 from pipeline.model.frozen_part import Above, FrozenPart
 from pipeline.model.lora import DOWN, SCALE, UP, init_lora
 from pipeline.model.precision import Precision, products_in
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 Pool = Literal["mean", "first"]
 PROJECTIONS = ("query", "value", "q_lin", "v_lin")
@@ -56,8 +59,8 @@ class Encoder:
     def __init__(
         self,
         name: str,
-        model: Any,
-        tokenizer: Any,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
         frozen: FrozenPart,
         *,
         pool: Pool = "first",
@@ -73,8 +76,8 @@ class Encoder:
 
     @property
     def device(self) -> torch.device:
-        found: torch.device = next(self._model.parameters()).device
-        return found
+        device: torch.device = self._model.device
+        return device
 
     @property
     def stores_tokens(self) -> bool:
@@ -129,7 +132,8 @@ class Encoder:
             if not self.stores_tokens:
                 with torch.no_grad():
                     stored = {"hidden": self._hidden(stored, one, lower)}
-            yield stored | {"targets": torch.tensor(one.target, dtype=torch.int64)} | _places(one)
+            labels = {"targets": one.target, "places": one.places}
+            yield stored | {name: torch.tensor(own, dtype=torch.int64) for name, own in labels.items()}
 
     def _hidden(self, stored: Prefix, one: Rendered, lower: Lower | None) -> Tensor:
         """The output (T, n) of the last frozen layer, on the CPU."""
@@ -195,7 +199,7 @@ class Encoder:
 BOTTLENECK = ("down", "up", "norm.weight", "norm.bias")
 
 
-def select_layers(name: str, model: Any, selected: Sequence[int]) -> None:
+def select_layers(name: str, model: PreTrainedModel, selected: Sequence[int]) -> None:
     """Remove all other layers of a model, which gives a smaller one that was not trained as such.
 
     Raises:
@@ -206,16 +210,18 @@ def select_layers(name: str, model: Any, selected: Sequence[int]) -> None:
         raise QuorumError(
             f"layers: {list(selected)}: {name} has layers 0 to {len(layers) - 1}; name some of them in order"
         )
-    own = nn.ModuleList([layers[index] for index in selected])
-    if hasattr(model, "transformer"):
-        model.transformer.layer = own
-    else:
-        model.encoder.layer = own
+    _stack(model).layer = nn.ModuleList([layers[index] for index in selected])
 
 
-def _layers_of(model: Any) -> nn.ModuleList:
-    """The layers, from below, of DistilBERT or of a model built like BERT."""
-    layers = model.transformer.layer if hasattr(model, "transformer") else model.encoder.layer
+def _stack(model: PreTrainedModel) -> nn.Module:
+    """The module whose `layer` has the layers of DistilBERT or of a model built like BERT."""
+    stack: nn.Module = model.transformer if hasattr(model, "transformer") else model.encoder
+    return stack
+
+
+def _layers_of(model: PreTrainedModel) -> nn.ModuleList:
+    """The layers, from below."""
+    layers = _stack(model).layer
     assert isinstance(layers, nn.ModuleList)
     return layers
 
@@ -228,8 +234,3 @@ def _parameters(module: nn.Module, prefix: str) -> Adapter:
 def _of(adapter: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """The tensors below a prefix, by their names there."""
     return {name[len(prefix) + 1 :]: tensor for name, tensor in adapter.items() if name.startswith(f"{prefix}.")}
-
-
-def _places(rendered: Rendered) -> Prefix:
-    """The tokens that are classified; none where the text as a whole is."""
-    return {"places": torch.tensor(rendered.places, dtype=torch.int64)}

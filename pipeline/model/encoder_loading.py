@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from transformers import AutoModel, AutoTokenizer
+from torch import Tensor
+from transformers import AttentionInterface, AutoModel, AutoTokenizer
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-from pipeline.model import encoder_attention
 from pipeline.model.encoder import Encoder, select_layers
 from pipeline.model.frozen_part import FrozenPart
 from pipeline.model.precision import Precision
@@ -16,6 +17,8 @@ from pipeline.model.presets import ENCODERS
 from pipeline.model.weights import reading_weights
 from pipeline.workspace.files import read_json
 from pipeline.workspace.layout import ABOUT_BACKBONE
+
+FP32_ATTENTION = "quorum_fp32"
 
 
 def load_encoder(
@@ -35,7 +38,7 @@ def load_encoder(
         QuorumError: the folder is missing or damaged, or lacks one of the layers, or more are frozen than there are.
     """
     name = read_json(folder / ABOUT_BACKBONE, remedy="run `dvc repro`")["name"]
-    attention = encoder_attention.NAME if precision == "bf16" and device.type == "cpu" else "sdpa"
+    attention = FP32_ATTENTION if precision == "bf16" and device.type == "cpu" else "sdpa"
     with reading_weights(folder, "remove it, and run `dvc repro` again"):
         model = AutoModel.from_pretrained(
             folder, dtype=torch.float32, local_files_only=True, attn_implementation=attention
@@ -44,3 +47,28 @@ def load_encoder(
     if layers is not None:
         select_layers(name, model, layers)
     return Encoder(name, model.to(device), tokenizer, frozen, pool=ENCODERS[name].pool, precision=precision)
+
+
+def attention_in_fp32(
+    module: torch.nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **others: object
+) -> tuple[Tensor, None]:
+    """transformers' attention interface, in fp32 for an encoder in bf16 on a processor.
+
+    torch's attention in bf16 takes twice as long there as in fp32, its gradient three times: 8 texts of 64 tokens and
+    12 heads 10.3 ms against 3.6, and 5.5 where bf16 is turned into fp32 first.
+
+    Args:
+        query, key, value: (batch, heads, tokens, d).
+        attention_mask: (batch, 1, tokens, tokens), boolean, true where a query sees a key; None where all are seen.
+
+    Returns:
+        (batch, tokens, heads, d) in fp32, and no attention weights.
+    """
+    with torch.autocast(query.device.type, enabled=False):
+        attended, _ = sdpa_attention_forward(
+            module, query.float(), key.float(), value.float(), attention_mask, **others
+        )
+    return attended, None
+
+
+AttentionInterface.register(FP32_ATTENTION, attention_in_fp32)

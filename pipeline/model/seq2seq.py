@@ -8,32 +8,33 @@ layers above it and nothing else.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from transformers import Cache, EncoderDecoderCache
 
-from pipeline.corpora.conversation import Conversation
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import RowAdapters, adapting, attached
 from pipeline.model.attention import NAME as GROUPED_ATTENTION
-from pipeline.model.backbone import Decoding, Limits, Prefix, Rendered, Row, in_groups_of_like_length, pad
+from pipeline.model.backbone import Backbone, Decoding, Prefix, Rendered, Row, in_groups_of_like_length, pad
 from pipeline.model.cross_attention import MASK, SourceLayer, folded_queries
 from pipeline.model.frozen_linear import DTYPES, logits_of
 from pipeline.model.growing import GrowingLayer, select_rows
-from pipeline.model.language_model import LanguageModel
 from pipeline.model.lora import lora
 from pipeline.model.shared_source import RowsBySource
 from pipeline.workspace.record import Json
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
+
 T5_SHAPED = ("t5", "longt5", "mt5")
 
 
-class Seq2SeqBackbone(LanguageModel):
+class Seq2SeqBackbone(Backbone):
     """An encoder-decoder model behind the `Backbone` interface."""
 
-    def _configure(self, config: Any) -> None:
+    def _configure(self, config: PreTrainedConfig) -> None:
         if config._attn_implementation == "sdpa":
             config._attn_implementation = GROUPED_ATTENTION
         self._t5 = config.model_type in T5_SHAPED
@@ -53,8 +54,6 @@ class Seq2SeqBackbone(LanguageModel):
         """The modules in which decoder layers read the source."""
         return [layer.layer[1].EncDecAttention if self._t5 else layer.encoder_attn for layer in self._layers]
 
-    # -- text ---------------------------------------------------------------------------------------------------------
-
     def check_lengths(self, source_tokens: int, new_tokens: int) -> None:
         config = self.model.config
         both = getattr(config, "max_position_embeddings", None)
@@ -65,36 +64,12 @@ class Seq2SeqBackbone(LanguageModel):
             if not self._t5 and known is not None and tokens > known:
                 raise QuorumError(f"{name}: {tokens} is more than the {known} positions of {self.name}; lower it")
 
-    def render(self, example: Conversation, limits: Limits) -> Rendered:
+    def _template(self, query: str) -> tuple[list[int], list[int], str, list[int]]:
         """`query #SEP# speaker: utterance …`; #SEP# is the tokenizer's own separator, else its end token."""
         tokenizer = self.tokenizer
         separator = tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id
         start = [tokenizer.bos_token_id] if tokenizer.bos_token_id is not None and not self._t5 else []
-        head = [*start, *self._ids(example.query), separator]
-        transcript = self._ids(" ".join(f"{turn.speaker}: {turn.text}" for turn in example.turns))
-        room = limits.source_tokens - len(head) - 1
-        if room < 1:
-            raise QuorumError(
-                f"example {example.id}: its query takes {len(head)} tokens, source_tokens is {limits.source_tokens}; "
-                "raise source_tokens"
-            )
-        read = transcript[:room]
-        target = [*start, *self._ids(example.target), self.end_token][: limits.target_tokens]
-        return Rendered((*head, *read, self.end_token), tuple(target), len(transcript), len(read))
-
-    def pieces(self, tokens: Sequence[int]) -> list[str]:
-        marked = self.tokenizer.convert_ids_to_tokens(list(tokens))
-        special = set(self.tokenizer.all_special_ids)
-        texts = []
-        for token, piece in zip(tokens, marked, strict=True):
-            if token in special:
-                texts.append("")
-            elif piece.startswith("\u2581"):
-                # SentencePiece marks a word's start by U+2581; decoding a lone piece would drop that space.
-                texts.append(piece.replace("\u2581", " "))
-            else:
-                texts.append(self.tokenizer.decode([token]))
-        return texts
+        return [*start, *self._ids(query), separator], [self.end_token], " ", start
 
     # -- frozen part --------------------------------------------------------------------------------------------------
 
@@ -174,23 +149,8 @@ class Seq2SeqBackbone(LanguageModel):
         packed = hidden[real]
         return self._decoder.final_layer_norm(packed) if self._t5 else packed
 
-    def reference_hidden(
-        self,
-        rendered: Sequence[Rendered],
-        adapter: Mapping[str, Tensor],
-        *,
-        everywhere: bool = False,
-        dropped: float = 0.0,
-    ) -> Tensor:
-        # The decoder reads no prompt: every position of it predicts a target.
-        del everywhere
-        hidden = []
-        for item in rendered:
-            adapt = adapting(adapter, post_norm=self.post_norm, dropped=dropped)
-            with self._products(), attached(self._layers, adapt), lora(self._layers, adapter):
-                _, states = self._teacher_forced(item)
-            hidden.append(states[0])
-        return torch.cat(hidden)
+    def _full_pass(self, rendered: Rendered) -> Tensor:
+        return self._teacher_forced(rendered)[1][0]
 
     def head(self, hidden: Tensor, targets: Tensor | None = None, /) -> Tensor:
         if self._t5 and self.model.config.scale_decoder_outputs:

@@ -41,10 +41,18 @@ def entry_key(backbone_digest: str, read_by: Json, rendered: Rendered) -> str:
 
 
 class PrefixStore:
-    """Entries below one folder: what a loss needs. The further tensors of decoding are too large to be stored."""
+    """Entries below one folder: what a loss needs. The further tensors of decoding are too large to be stored.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        device: where entries are loaded to; None: the CPU.
+        cache_bytes: at most so many bytes of entries stay in memory, those that are read first: opening the file of a
+            short text takes longer than reading it.
+    """
+
+    def __init__(self, folder: Path, device: torch.device | None = None, cache_bytes: int = 0) -> None:
         self.folder = folder
+        self._device, self._room = device or torch.device("cpu"), cache_bytes
+        self._cached: dict[str, Prefix] = {}
         self._verified: set[Path] = set()
 
     def path(self, key: str) -> Path:
@@ -52,9 +60,11 @@ class PrefixStore:
         return entry_file(self.folder, key)
 
     def has(self, key: str) -> bool:
-        """Whether an entry exists and is complete in length; a damaged one counts as missing and is computed again."""
-        path = self.path(key)
-        return path.is_file() and _is_sound(path, key)
+        """Whether an entry exists and has this key; a damaged one counts as missing, and is computed again."""
+        try:
+            return _about(self.path(key)).get("key") == key
+        except (SafetensorError, OSError, json.JSONDecodeError):
+            return False
 
     def put(self, key: str, prefix: Prefix) -> None:
         """Save an example's entry."""
@@ -62,12 +72,22 @@ class PrefixStore:
         write_bytes(self.path(key), save({name: t.contiguous() for name, t in prefix.items()}, {"quorum": about}))
 
     def training(self, keys: Sequence[str]) -> list[Prefix]:
-        """What a loss needs of each example, on the CPU.
+        """What a loss needs of each example.
 
         Raises:
             QuorumError: an entry is missing, damaged, or of another key.
         """
-        return [self._read(self.path(key), key) for key in keys]
+        return [self._cached.get(key) or self._load(key) for key in keys]
+
+    def _load(self, key: str) -> Prefix:
+        """Read an entry to the device, and cache it while there is room."""
+        prefix = {name: tensor.to(self._device) for name, tensor in self._read(self.path(key), key).items()}
+        size = sum(tensor.nbytes for tensor in prefix.values())
+        if size <= self._room:
+            self._room -= size
+            # Copies: the tensors may be views of a mapped file.
+            self._cached[key] = prefix = {name: tensor.clone() for name, tensor in prefix.items()}
+        return prefix
 
     def _read(self, path: Path, key: str) -> Prefix:
         if not path.is_file():
@@ -100,14 +120,6 @@ def _about(path: Path) -> dict[str, str]:
         metadata = entry.metadata() or {}
     about: dict[str, str] = json.loads(metadata.get("quorum", "{}"))
     return about
-
-
-def _is_sound(path: Path, key: str) -> bool:
-    """Whether a file's header can be read and has this key."""
-    try:
-        return _about(path).get("key") == key
-    except (SafetensorError, OSError, json.JSONDecodeError):
-        return False
 
 
 def _checksum(tensors: Prefix) -> str:

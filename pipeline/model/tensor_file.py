@@ -1,7 +1,7 @@
 """Safetensors files of a training, its adapters and masks, read without the seconds that importing torch takes.
 
 A training saves the sha256 of each of its files in one file of the run's folder. A file that has changed since is not
-used. Trainings of earlier versions have no such file: theirs are read unchecked.
+used. Files of a folder without checksums are read unchecked.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def is_intact(run: str) -> bool:
 
 
 def _checksums(run: str) -> dict[str, str]:
-    """The path below the run's folder -> sha256; empty for a training of an earlier version."""
+    """The path below the run's folder -> sha256; empty where a training saved none."""
     path = layout.checksums(run)
     saved: dict[str, str] = read_json(path, remedy=_remedy(run)) if path.is_file() else {}
     return saved

@@ -2,46 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
+import transformers
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
-from transformers import (
-    BartConfig,
-    BartForConditionalGeneration,
-    BertConfig,
-    BertModel,
-    DistilBertConfig,
-    DistilBertModel,
-    LEDConfig,
-    LEDForConditionalGeneration,
-    LlamaConfig,
-    LlamaForCausalLM,
-    LongT5Config,
-    LongT5ForConditionalGeneration,
-    PreTrainedModel,
-    PreTrainedTokenizerFast,
-)
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
-_COMMON = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
+from pipeline.workspace.record import Json
+
+SPECIAL = {"bos": "<s>", "pad": "<pad>", "eos": "</s>", "unk": "<unk>"}
 
 
 def tiny_tokenizer() -> PreTrainedTokenizerFast:
     """A byte-level tokenizer without merges: 4 special tokens and 256 bytes."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {token: index for index, token in enumerate([*SPECIAL, *alphabet])}
+    vocabulary = {token: index for index, token in enumerate([*SPECIAL.values(), *alphabet])}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        bos_token="<s>",
-        pad_token="<pad>",
-        eos_token="</s>",
-        sep_token="</s>",
-        unk_token="<unk>",
-    )
+    return _fast(tokenizer, {**SPECIAL, "sep": "</s>"})
 
 
 def tiny_wordpieces() -> PreTrainedTokenizerFast:
@@ -57,92 +35,87 @@ def tiny_wordpieces() -> PreTrainedTokenizerFast:
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=numbers
     )
+    return _fast(tokenizer, special)
+
+
+def _fast(tokenizer: Tokenizer, special: dict[str, str]) -> PreTrainedTokenizerFast:
+    """transformers' tokenizer, with the special tokens of these roles."""
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, **{f"{name}_token": word for name, word in special.items()}
+        tokenizer_object=tokenizer, **{f"{role}_token": word for role, word in special.items()}
     )
 
 
 def tiny_encoder(family: str, seed: int = 0) -> PreTrainedModel:
     """A random encoder of three layers: `bert` or `distilbert`."""
     torch.manual_seed(seed)
-    words = len(tiny_wordpieces())
-    if family == "bert":
-        sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4}
-        return BertModel(BertConfig(vocab_size=words, initializer_range=0.2, **sizes), add_pooling_layer=False)
-    config = DistilBertConfig(vocab_size=words, dim=32, hidden_dim=48, n_layers=3, n_heads=4, initializer_range=0.2)
-    return DistilBertModel(config)
+    name, sizes = ENCODERS[family]
+    config = getattr(transformers, f"{name}Config")(vocab_size=len(tiny_wordpieces()), initializer_range=0.2, **sizes)
+    more = {"add_pooling_layer": False} if family == "bert" else {}
+    return getattr(transformers, f"{name}Model")(config, **more)
 
 
 def tiny_model(family: str, seed: int = 0) -> PreTrainedModel:
     """A random model of two to four layers: `llama`, `bart`, `led` or `longt5`."""
     torch.manual_seed(seed)
-    return _MODELS[family](len(SPECIAL) + 256)
-
-
-def _llama(words: int) -> PreTrainedModel:
-    return LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=words,
-            hidden_size=32,
-            intermediate_size=48,
-            num_hidden_layers=4,
-            num_attention_heads=4,
-            num_key_value_heads=2,
-            max_position_embeddings=4096,
-            tie_word_embeddings=True,
-            initializer_range=0.2,
-            **_COMMON,
-        )
+    name, head, sizes = MODELS[family]
+    config = getattr(transformers, f"{name}Config")(
+        vocab_size=len(SPECIAL) + 256, bos_token_id=0, pad_token_id=1, eos_token_id=2, **sizes
     )
+    return getattr(transformers, f"{name}{head}")(config)
 
 
-def _longt5(words: int) -> PreTrainedModel:
-    return LongT5ForConditionalGeneration(
-        LongT5Config(
-            vocab_size=words,
-            d_model=32,
-            d_kv=8,
-            d_ff=48,
-            num_layers=3,
-            num_decoder_layers=3,
-            num_heads=4,
-            local_radius=7,
-            encoder_attention_type="transient-global",
-            global_block_size=8,
-            dropout_rate=0.0,
-            decoder_start_token_id=1,
-            pad_token_id=1,
-            eos_token_id=2,
-            initializer_factor=2.0,
-        )
-    )
-
-
-_BART = dict(
-    d_model=32,
-    encoder_layers=2,
-    decoder_layers=3,
-    encoder_attention_heads=4,
-    decoder_attention_heads=4,
-    encoder_ffn_dim=48,
-    decoder_ffn_dim=48,
-    dropout=0.0,
-    attention_dropout=0.0,
-    decoder_start_token_id=2,
-    forced_bos_token_id=0,
-    forced_eos_token_id=None,
-    init_std=0.3,
-    **_COMMON,
-)
-
-
-def _bart(words: int) -> PreTrainedModel:
-    return BartForConditionalGeneration(BartConfig(vocab_size=words, max_position_embeddings=4096, **_BART))
-
-
-def _led(words: int) -> PreTrainedModel:
-    positions = {"max_encoder_position_embeddings": 4096, "max_decoder_position_embeddings": 1024}
-    return LEDForConditionalGeneration(LEDConfig(vocab_size=words, attention_window=16, **positions, **_BART))
-
-
-_MODELS: dict[str, Callable[[int], PreTrainedModel]] = {"llama": _llama, "bart": _bart, "led": _led, "longt5": _longt5}
+ENCODERS: dict[str, tuple[str, Json]] = {
+    "bert": (
+        "Bert",
+        {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4},
+    ),
+    "distilbert": ("DistilBert", {"dim": 32, "hidden_dim": 48, "n_layers": 3, "n_heads": 4}),
+}
+"""Family -> transformers' name and the configuration of its encoder."""
+_BART: Json = {
+    "d_model": 32,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "dropout": 0.0,
+    "attention_dropout": 0.0,
+    "decoder_start_token_id": 2,
+    "forced_bos_token_id": 0,
+    "forced_eos_token_id": None,
+    "init_std": 0.3,
+}
+_LED = {"attention_window": 16, "max_encoder_position_embeddings": 4096, "max_decoder_position_embeddings": 1024}
+_LLAMA = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 4096,
+    "tie_word_embeddings": True,
+    "initializer_range": 0.2,
+}
+_LONGT5 = {
+    "d_model": 32,
+    "d_kv": 8,
+    "d_ff": 48,
+    "num_layers": 3,
+    "num_decoder_layers": 3,
+    "num_heads": 4,
+    "local_radius": 7,
+    "encoder_attention_type": "transient-global",
+    "global_block_size": 8,
+    "dropout_rate": 0.0,
+    "initializer_factor": 2.0,
+    "decoder_start_token_id": 1,
+}
+MODELS: dict[str, tuple[str, str, Json]] = {
+    "llama": ("Llama", "ForCausalLM", _LLAMA),
+    "bart": ("Bart", "ForConditionalGeneration", {"max_position_embeddings": 4096, **_BART}),
+    "led": ("LED", "ForConditionalGeneration", {**_LED, **_BART}),
+    "longt5": ("LongT5", "ForConditionalGeneration", _LONGT5),
+}
+"""Family -> transformers' names of the model and its head, and its configuration."""

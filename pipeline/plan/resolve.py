@@ -191,12 +191,11 @@ def of_run(params: Params, name: str) -> dict[str, Order]:
     knobs = {field.name: params.value_of(name, field.name) for field in fields(DecodingRule)}
     decodes = run.decode and run.method not in TURNS and writes(load_task(task))
     where: Json = {"task": task, "data": setting.data_sets, "setting": run.setting, "seeds": train.seeds}
-    lora = ("peft",) if train.learner is not None and train.learner.above == "lora" else ()
     return {
         "train": train,
         "predict": PredictOrder(
             code=code_of("pipeline.stages.predict", task, parts=PREDICTED),
-            packages=packages_of("predict", *lora),
+            packages=packages_of("predict"),
             learner=train.learner,
             rule=DecodingRule(**knobs) if decodes else None,
             decode=run.decode,

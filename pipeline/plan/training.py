@@ -109,11 +109,10 @@ def train_order(params: Params, name: str) -> TrainOrder:
     _check_fits(params, name, algorithm, hyper)
     code = code_of("pipeline.runs.learners", module, task, parts=LEARNED)
     tagged = WORDS if "pipeline.corpora.tagging" in code else ()
-    lora = ("peft",) if learner.above == "lora" else ()
     alone = {} if algorithm.communicates else {"clients_per_round": None}
     training = Training(
         code=code,
-        packages=packages_of("train", *lora, *tagged),
+        packages=packages_of("train", *tagged),
         learner=learner,
         algorithm=module,
         hyperparameters=json.loads(hyper.model_dump_json(by_alias=True)),

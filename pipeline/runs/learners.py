@@ -23,12 +23,12 @@ from pipeline.model.encoder import Encoder
 from pipeline.model.encoder_loading import load_encoder
 from pipeline.model.entry import Entry
 from pipeline.model.frozen_part import FrozenPart
-from pipeline.model.loader import Loader
 from pipeline.model.loading import backbone_digest, choose_device, load_backbone
 from pipeline.model.lora import init_lora
 from pipeline.model.precision import resolve
 from pipeline.model.presets import ENCODERS
 from pipeline.model.processor import compute_with
+from pipeline.model.store import PrefixStore
 from pipeline.plan.learner import Learner, Reader
 from pipeline.plan.orders import Training
 from pipeline.runs.index import Index
@@ -72,9 +72,9 @@ def reading(
         trains: whether dropout is applied.
     """
     if isinstance(model, Encoder):
-        load = Loader(layout.store(), model.device, CACHE_BYTES).training
+        load = PrefixStore(layout.store(), model.device, CACHE_BYTES).training
         return EncoderWithHead(model, load_task(learner.task)), load
-    loader = Loader(layout.store(), model.device)
+    loader = PrefixStore(layout.store(), model.device)
     return inputs(learner, model, loader, list(entries), dropped=learner.dropout if trains else 0.0)
 
 

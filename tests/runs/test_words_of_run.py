@@ -43,7 +43,7 @@ class Reading:
 def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(words, "model_of", Reading)
-    monkeypatch.setattr(words, "Loader", Reading)
+    monkeypatch.setattr(words, "PrefixStore", Reading)
 
 
 def lay(run: str, history: Sequence[Round], masks: dict[int, list[list[bool]]]) -> None:
