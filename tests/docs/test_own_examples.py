@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -83,10 +84,9 @@ def test_the_task_names_who_speaks_most() -> None:
 def test_the_objectives_gradient_is_that_of_its_loss() -> None:
     """Smoothing 0.1 over two words, logits (0, 0), target 0: L = ln 2, ∂L/∂z = (0.5 − 0.95, 0.5 − 0.05)."""
     code = examples()["pipeline/federated/objectives/smoothing.py"]
-    module: dict[str, object] = {"__name__": "smoothing"}
-    sys.modules["smoothing"] = type(sys)("smoothing")
-    exec(compile(code, "docs/methods.md", "exec"), module)
-    found = module["LabelSmoothing"](0.1)(torch.zeros(1, 2), torch.tensor([0]), None, {})  # type: ignore[operator]
+    module = sys.modules["smoothing"] = ModuleType("smoothing")
+    exec(compile(code, "docs/methods.md", "exec"), vars(module))
+    found = module.LabelSmoothing(0.1)(torch.zeros(1, 2), torch.tensor([0]), None, {})
     assert found.loss.item() == pytest.approx(0.6931, abs=1e-4)
     assert found.gradient.tolist()[0] == pytest.approx([-0.45, 0.45])
 
