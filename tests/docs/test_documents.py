@@ -45,6 +45,12 @@ def test_what_has_no_source_is_an_error(tmp_path: Path, text: str, message: str)
         render(template, tmp_path)
 
 
+def test_the_tree_shows_every_folder_of_the_package() -> None:
+    page = (ROOT / "docs/operating.md").read_text(encoding="utf-8")
+    folders = {path.parent.name for path in (ROOT / "pipeline").rglob("*") if path.suffix in {".py", ".j2"}}
+    assert sorted(name for name in folders if f"{name}/" not in page) == []
+
+
 def test_a_row_is_picked_by_all_of_its_keys() -> None:
     assert row(ROWS, run="tau-3") is ROWS[1]
     with pytest.raises(QuorumError, match="2 rows have"):

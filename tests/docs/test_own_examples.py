@@ -1,17 +1,20 @@
-"""The three examples of docs/methods.md, taken out of the page and run: one file and one line each."""
+"""The system of docs/methods.md, taken out of the page and run: a method, an objective, a task and an experiment."""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
+from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
-from workspaces import ROOT, SMALL, Workspace
+import yaml
+from workspaces import ROOT, Workspace
 
 from pipeline.corpora.conversation import Conversation, Turn
+from pipeline.workspace.tables import read_table
 
 PAGE = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
 STAGES = """
@@ -40,14 +43,13 @@ def lines() -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    runs = {"fedmedian": {"method": "AdaFedMedian"}, "fedsmooth": {"method": "AdaFedSmooth", "smoothing": 0.1}}
-    changes = {
-        "data": {"qmsum": SMALL["data"]["qmsum"] | {"task": "talkative"}},
-        "runs": {name: {"setting": "domains", **row} for name, row in runs.items()},
-        "sections": {"main": list(runs)},
-        "page": "main",
-    }
-    workspace = Workspace.laid(tmp_path_factory.mktemp("own"), **SMALL | changes)
+    """The page's experiment with tiny weights in SmolLM2's place, and few of the sample's examples."""
+    params, comparisons = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
+    own = yaml.safe_load(params.replace("smollm2-135m", "tiny-llama"))
+    own["settings"]["domains"]["counts"] = {"train": 4, "val": 2, "test": 2}
+    workspace = Workspace.laid(tmp_path_factory.mktemp("own"), data_source="sample", device="cpu", precision="fp32")
+    workspace.write_params(own | {"data_source": "sample", "device": "cpu", "precision": "fp32", "sign_flips": 200})
+    (workspace.folder / "comparisons.yaml").write_text(comparisons, encoding="utf-8")
     for path, code in examples().items():
         (workspace.folder / path).write_text(code, encoding="utf-8")
     for path, line in lines():
@@ -58,15 +60,17 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return workspace
 
 
-def test_the_page_shows_three_files_and_three_lines() -> None:
-    assert len(examples()) == len(lines()) == 3
+def test_the_page_shows_four_files_and_three_lines() -> None:
+    assert len(examples()) == 4
+    assert len(lines()) == 3
 
 
-def test_the_runs_are_scored_by_the_tasks_own_metric(made: Workspace) -> None:
+def test_the_runs_are_scored_by_the_tasks_own_metric_and_compared(made: Workspace) -> None:
     metrics = json.loads((made.folder / "reports" / "metrics.json").read_text())
-    assert {run: sorted(figures) for run, figures in metrics.items()} == {
-        run: ["exact", "loss"] for run in ("fedmedian", "fedsmooth")
-    }
+    assert list(metrics) == ["zeroshot", "fedavg", "fedmedian", "fedsmooth"]
+    assert {tuple(sorted(figures)) for figures in metrics.values()} == {("exact", "loss")}
+    (row,) = read_table(made.folder / "reports/tables/comparisons.csv")
+    assert (row["name"], row["metric"]) == ("fedmedian", "exact")
 
 
 def test_the_task_names_who_speaks_most() -> None:
@@ -79,11 +83,10 @@ def test_the_task_names_who_speaks_most() -> None:
 
 def test_the_objectives_gradient_is_that_of_its_loss() -> None:
     """Smoothing 0.1 over two words, logits (0, 0), target 0: L = ln 2, ∂L/∂z = (0.5 − 0.95, 0.5 − 0.05)."""
-    code = examples()["pipeline/federated/algorithms/fedsmooth.py"]
-    module: dict[str, object] = {"__name__": "fedsmooth"}
-    sys.modules["fedsmooth"] = type(sys)("fedsmooth")
-    exec(compile(code, "docs/methods.md", "exec"), module)
-    found = module["LabelSmoothing"](0.1)(torch.zeros(1, 2), torch.tensor([0]), None, {})  # type: ignore[operator]
+    code = examples()["pipeline/federated/objectives/smoothing.py"]
+    module = sys.modules["smoothing"] = ModuleType("smoothing")
+    exec(compile(code, "docs/methods.md", "exec"), vars(module))
+    found = module.LabelSmoothing(0.1)(torch.zeros(1, 2), torch.tensor([0]), None, {})
     assert found.loss.item() == pytest.approx(0.6931, abs=1e-4)
     assert found.gradient.tolist()[0] == pytest.approx([-0.45, 0.45])
 

@@ -47,6 +47,18 @@ def logged(workspace: Workspace) -> dict[str, list[str]]:
     return {name: [status for one, status in rows if one == name] for name in names}
 
 
+def metrics(workspace: Workspace) -> set[tuple[str, str, int, float]]:
+    """(run, metric, round, value), without those of pages and parents."""
+    query = "select runs.name, key, step, value from metrics join runs using (run_uuid)"
+    with closing(sqlite3.connect(workspace.folder / "mlflow.db")) as store:
+        return {row for row in store.execute(query) if row[0].rpartition("-")[0] in RUNS}
+
+
+def artifacts(workspace: Workspace) -> set[str]:
+    paths = (workspace.folder / "mlartifacts").glob("*/artifacts/**/*.safetensors")
+    return {str(path.relative_to(path.parents[1])) for path in paths}
+
+
 def cloned(graph: Workspace, folder: Path) -> Workspace:
     graph.run("git", "clone", "-q", str(graph.folder), str(folder))
     shutil.copytree(graph.folder / ".dvc" / "tmp", folder / ".dvc" / "tmp", ignore=lambda *_: ["lock", "rwlock"])
@@ -83,6 +95,17 @@ def test_a_clone_with_the_remote_pulls_everything_and_runs_nothing(graph: Worksp
     assert clone.repro() == []
     clone.run("dvc", "repro", "--force", "--single-item", "report")
     assert clone.run("git", "status", "--short").stdout == ""
+
+
+def test_a_clone_tracks_what_it_has_pulled(graph: Workspace, tmp_path: Path) -> None:
+    """MLflow's database and artifacts are not in the remote: they are made from the files."""
+    graph.run("dvc", "push")
+    clone = cloned(graph, tmp_path / "clone")
+    clone.run("dvc", "pull")
+    clone.pipeline("track")
+    assert logged(clone) == logged(graph)
+    assert metrics(clone) == metrics(graph) != set()
+    assert artifacts(clone) == artifacts(graph) > {"adapters/server.safetensors", "adapters/Academic.safetensors"}
 
 
 @pytest.fixture(scope="module")
