@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.blobs import Blobs
-from pipeline.federated.callbacks.reporting import Reporting
-from pipeline.federated.callbacks.stopping import Stopping
+from pipeline.federated.callbacks import Checkpointing, Reporting, SavingRounds, Stopping
 from pipeline.federated.checkpoint import load_progress
 from pipeline.federated.engine import Engine
 from pipeline.federated.events import EVENT_COLUMNS
@@ -106,9 +105,6 @@ def _go_on(
     done: Finished | None,
 ) -> Finished:
     """Train the rounds that are left."""
-    # These imports take seconds, and a finished training needs none.
-    from pipeline.federated.callbacks.checkpointing import Checkpointing
-    from pipeline.federated.callbacks.saving_rounds import SavingRounds
     from pipeline.federated.loop import Participation, initial_progress, run_rounds
 
     algorithm = bind(order)
