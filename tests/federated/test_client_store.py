@@ -14,7 +14,6 @@ from torch import Tensor
 from pipeline.federated.algorithm import ClientState
 from pipeline.federated.blobs import Blobs
 from pipeline.federated.client_store import ClientStore
-from pipeline.federated.state import STATES
 
 
 class Numbered(Blobs):
@@ -43,7 +42,7 @@ def value(found: ClientState) -> tuple[float, float]:
 
 def store(in_memory: int = 2) -> tuple[ClientStore[ClientState], Numbered]:
     blobs = Numbered()
-    return ClientStore(blobs, STATES, in_memory=in_memory), blobs
+    return ClientStore(blobs, ClientState, in_memory=in_memory), blobs
 
 
 def test_the_least_recently_used_is_written_when_memory_is_full() -> None:
@@ -82,9 +81,9 @@ def test_an_unknown_client_is_a_key_error() -> None:
 def test_a_record_is_written_once_and_opens_another_store() -> None:
     clients, blobs = store()
     clients["A"] = state(1.0)
-    assert clients.record("A") == clients.record("A") == ["0", "1"]
+    assert clients.record("A") == clients.record("A") == {"adapter": "0", "memory": "1"}
     assert len(blobs.known) == 2
-    assert value(ClientStore(blobs, STATES, {"A": ["0", "1"]})["A"]) == (1.0, 1.0)
+    assert value(ClientStore(blobs, ClientState, {"A": {"adapter": "0", "memory": "1"}})["A"]) == (1.0, 1.0)
 
 
 def test_clearing_reads_no_blob() -> None:
