@@ -6,13 +6,12 @@ import pytest
 import torch
 from federations import FEDAVG, Make, same, three, train
 from halfway import engine, number, one, run
+from replayed import Replayed
 
 from pipeline.engines.faulty import Faulty
-from pipeline.engines.replayed import Replayed
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, Context, ServerState, Update
 from pipeline.federated.algorithms import fedbuff
-from pipeline.federated.events import Event
 from pipeline.federated.faults import Faults
 from pipeline.federated.state import Progress
 from pipeline.federated.tolerance import Tolerance
@@ -94,9 +93,3 @@ def test_a_replay_of_recorded_arrivals_has_the_same_bits() -> None:
     assert same(again.server.adapter, first.server.adapter)
     losses = [[row.server_validation_loss for row in progress.history] for progress in (again, first)]
     assert losses[0] == losses[1]
-
-
-def test_a_record_of_another_training_is_refused() -> None:
-    replayed = Replayed(engine(buffered(1), A=4.0), [Event(1, "Z", "arrived", "")])
-    with pytest.raises(QuorumError, match="round 1: Z has no assignment here"):
-        run(buffered(1), replayed)
