@@ -66,16 +66,18 @@ def reading(
         entries: all examples that will be loaded.
         trains: whether dropout is applied.
     """
-    from pipeline.federated.inputs import inputs
     from pipeline.model.encoder import Encoder
     from pipeline.model.loader import Loader
+    from pipeline.model.uncached import UncachedBackbone, load_ids
     from pipeline.tasks.encoded import EncoderWithHead
 
     if isinstance(model, Encoder):
         load = Loader(layout.store(), model.device, CACHE_BYTES).training
         return EncoderWithHead(model, load_task(learner.task)), load
-    loader = Loader(layout.store(), model.device)
-    return inputs(learner, model, loader, list(entries), dropped=learner.dropout if trains else 0.0)
+    if not learner.uncached:
+        return model, Loader(layout.store(), model.device).training
+    uncached = UncachedBackbone(model, learner.adapted_positions == "all", learner.dropout if trains else 0.0)
+    return uncached, load_ids(list(entries), model.device)
 
 
 def initial(learner: Learner, model: Backbone | Encoder, classes: tuple[str, ...], seed: int) -> Adapter:
