@@ -52,14 +52,6 @@ def test_answers_arrive_in_the_order_of_assignments() -> None:
     assert list(made.arrivals()) == []
 
 
-def test_an_answer_has_the_round_of_its_assignment() -> None:
-    """One client with two assignments before either answer is taken."""
-    found = [
-        (one_.version, number(one_.update.adapter)) for one_ in answers(engine(FEDAVG, A=4.0), "A", 0, 2, version=3)
-    ]
-    assert found == [(3, 2.0), (4, 3.0)]
-
-
 def test_a_client_can_be_assigned_while_others_answer() -> None:
     made = engine(FEDAVG, A=4.0, B=8.0)
     arrivals = answers(made, "A", 0.0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,11 +70,6 @@ def test_it_behaves_as_a_dict(moves: list[tuple[str, int | None]]) -> None:
         assert len(clients) == len(plain)
         assert (name in clients) == (name in plain)
     assert {name: value(found) for name, found in clients.items()} == plain
-
-
-def test_an_unknown_client_is_a_key_error() -> None:
-    with pytest.raises(KeyError):
-        store()[0]["A"]
 
 
 def test_a_record_is_written_once_and_opens_another_store() -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from federations import FEDAVG, Make, same, three, train
+from federations import FEDAVG, Make, three, train
 from halfway import engine, number, one, run
-from replayed import Replayed
 
 from pipeline.engines.faulty import Faulty
 from pipeline.errors import QuorumError
@@ -83,13 +82,3 @@ def test_a_buffer_that_never_fills_is_an_error() -> None:
     """Three clients never send four updates of one model."""
     with pytest.raises(QuorumError, match="round 1: 3 updates arrived, and the buffer needs 4"):
         faulty(4, Faults(), 1, A=4.0, B=8.0, C=12.0)
-
-
-def test_a_replay_of_recorded_arrivals_has_the_same_bits() -> None:
-    """Recorded with faults on a clock, replayed without a clock."""
-    first = faulty(2, Faults(spread=1.0, dropout=0.3), 8, **FOUR)
-    algorithm = buffered(2, staleness=0.0)
-    again = run(algorithm, Replayed(engine(algorithm, **FOUR), first.events), 8, RULES)
-    assert same(again.server.adapter, first.server.adapter)
-    losses = [[row.server_validation_loss for row in progress.history] for progress in (again, first)]
-    assert losses[0] == losses[1]
